@@ -11,7 +11,8 @@ import numpy as np
 from real.cells import WAYS
 from real.comparison import Runs, quantile_s
 
-_COLUMNS = 4
+_COLUMNS = 3
+_MARKERS = "osD^vPX"
 
 
 def _pyplot() -> Any:
@@ -37,6 +38,19 @@ def _panels(pyplot: Any, num: int) -> tuple[Any, list[Any]]:
     return picture, panels[:num]
 
 
+def _percent() -> Any:
+    from matplotlib.ticker import PercentFormatter
+
+    return PercentFormatter(1.0, decimals=0)
+
+
+def _small_text(panel: Any) -> None:
+    panel.tick_params(labelsize=8)
+    panel.xaxis.label.set_size(8)
+    panel.yaxis.label.set_size(8)
+    panel.title.set_size(9)
+
+
 def ways_picture(cells: Mapping[str, Mapping[str, Runs]], path: Path) -> None:
     """Of each cell the mean (dot) and p99 (line's end) of window latency under each way."""
     pyplot = _pyplot()
@@ -48,9 +62,8 @@ def ways_picture(cells: Mapping[str, Mapping[str, Runs]], path: Path) -> None:
             panel.plot([0.0, quantile_s(runs[name], 0.99)], [place, place], color="0.8", zorder=1)
             panel.scatter(means, [place] * len(means), s=14, color="tab:blue", zorder=2)
         panel.set_yticks(range(len(names)), labels=list(reversed(names)), fontsize=8)
-        panel.set(title=cell, xlabel="window latency, means of runs and p99 [s]", xlim=(0.0, None))
-        panel.xaxis.label.set_size(8)
-        panel.title.set_size(9)
+        panel.set(title=cell, xlabel="window latency: mean (dot), p99 (end) [s]", xlim=(0.0, None))
+        _small_text(panel)
     picture.savefig(path, metadata={"Date": None})
     pyplot.close(picture)
 
@@ -60,7 +73,7 @@ def distributions_picture(cells: Mapping[str, Mapping[str, Runs]], path: Path) -
     pyplot = _pyplot()
     picture, panels = _panels(pyplot, len(cells))
     handles: dict[str, Any] = {}
-    for panel, (cell, runs) in zip(panels, cells.items(), strict=True):
+    for place_of_panel, (panel, (cell, runs)) in enumerate(zip(panels, cells.items(), strict=True)):
         for place, way in enumerate(WAYS):
             if not runs.get(way.name):
                 continue
@@ -74,9 +87,17 @@ def distributions_picture(cells: Mapping[str, Mapping[str, Runs]], path: Path) -
                 linestyle="--" if way.policy is None else "-",
             )
         panel.set(title=cell, xlabel="window latency [s]", ylim=(0.0, 1.0), xlim=(0.0, None))
-        panel.title.set_size(9)
+        if place_of_panel % _COLUMNS == 0:
+            panel.set_ylabel("share of windows")
+        panel.yaxis.set_major_formatter(_percent())
+        _small_text(panel)
+    names = [way.name for way in WAYS if way.name in handles]
     picture.legend(
-        list(handles.values()), list(handles), loc="outside lower center", ncols=5, frameon=False
+        [handles[name] for name in names],
+        names,
+        loc="outside lower center",
+        ncols=len(names),
+        frameon=False,
     )
     picture.savefig(path, metadata={"Date": None})
     pyplot.close(picture)
@@ -87,17 +108,25 @@ def gains_picture(
 ) -> None:
     """Predicted gain of each cell against the measured one."""
     pyplot = _pyplot()
-    picture, panel = pyplot.subplots(figsize=(4.6, 4.2), layout="constrained")
+    picture, panel = pyplot.subplots(figsize=(6.0, 4.2), layout="constrained")
     ends = np.array([-1.0, 1.0])
     panel.plot(ends, ends, color="0.4", linewidth=1)
     panel.fill_between(ends, ends - 0.15, ends + 0.15, color="0.9", label="within 15 points")
-    for cell in predicted:
-        panel.scatter(predicted[cell], measured[cell], s=24)
-        panel.annotate(cell, (predicted[cell], measured[cell]), fontsize=7)
     values = [*predicted.values(), *measured.values(), 0.0]
     low, high = min(values) - 0.1, max(values) + 0.1
-    panel.set(xlim=(low, high), ylim=(low, high), xlabel="predicted gain", ylabel="measured gain")
-    panel.legend(frameon=False, fontsize=8)
+    panel.set(
+        xlim=(low, high),
+        ylim=(low, high),
+        xlabel="predicted gain in mean window latency",
+        ylabel="measured gain",
+    )
+    # In the legend and not at the dots, which may lie close together.
+    for place, cell in enumerate(predicted):
+        marker = _MARKERS[place % len(_MARKERS)]
+        panel.scatter(predicted[cell], measured[cell], s=30, marker=marker, label=cell, zorder=3)
+    panel.xaxis.set_major_formatter(_percent())
+    panel.yaxis.set_major_formatter(_percent())
+    picture.legend(loc="outside right upper", frameon=False, fontsize=8)
     picture.savefig(path, metadata={"Date": None})
     pyplot.close(picture)
 
@@ -111,6 +140,7 @@ def shedding_picture(means: Mapping[tuple[float, str], tuple[float, float]], pat
         panel.plot([place - 0.45, place + 0.45], [predicted, predicted], color="black")
     labels = [f"{way}\n{load:g}x" for load, way in means]
     panel.set_xticks(range(len(labels)), labels=labels, fontsize=8)
+    panel.yaxis.set_major_formatter(_percent())
     panel.set(ylabel="rows in time", ylim=(0.0, 1.0), title="measured, and predicted (lines)")
     picture.savefig(path, metadata={"Date": None})
     pyplot.close(picture)
