@@ -8,10 +8,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from headway.api.turn_arguments import (
+    any_name,
+    given_windows,
+    known_profile,
+    memory_limit_bytes,
+    row_and_window_target,
+)
 from headway.assumptions.turns import LONGEST_WAIT_RATIO, SHORTEST_LONGEST_WAIT_S
 from headway.domain import (
     JobProfile,
-    Metric,
     Policy,
     ScheduledQuery,
     ScheduleReport,
@@ -19,7 +25,6 @@ from headway.domain import (
     WindowGrid,
 )
 from headway.errors import InputError
-from headway.units import parse_duration_s, parse_size_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,16 +63,16 @@ class ScheduleGate:
         from headway.api.choosing import choose_beside
         from headway.runtime.gate.arbiter import Gate
 
-        self._num_slots = spark.sparkContext.defaultParallelism if _is_classic(spark) else 1
-        limit = parse_size_bytes(memory_limit) if isinstance(memory_limit, str) else memory_limit
+        limit_bytes = memory_limit_bytes(memory_limit)
         self.gate = Gate(
             spark,
             policy,
             at_once=at_once,
             decisions=decisions,
-            memory_limit_bytes=limit,
+            memory_limit_bytes=limit_bytes,
             choose=choose_beside,
         )
+        self._num_slots = spark.sparkContext.defaultParallelism
 
     def add(
         self,
@@ -104,21 +109,20 @@ class ScheduleGate:
         InputError
             If the query cannot be gated; it goes on by its own trigger.
         """
-        from headway.runtime.gate.clock import trigger_of
+        from headway.runtime.gate.clock import require_classic, trigger_of
+        from headway.runtime.gate.turn import require_turn_of
         from headway.runtime.gate.windows import windows_of_query
 
-        rows, windows_target = _targets(target)
+        require_classic(query)
+        rows, windows_target = row_and_window_target(target)
+        label = any_name(name) or query.name or str(query.id)
+        grid = given_windows(window_slide, window_offset, watermark_delay)
+        predicted_s = _duration_of(known_profile(profile), self._num_slots)
+        if in_turn is not None:
+            require_turn_of(query, in_turn)
         # Its batches wait: whatever its trigger is, it comes back at once.
         trigger_s = trigger_of(query)[1] if in_turn is None else _AT_ONCE_S
-        label = name or query.name or str(query.id)
-        if window_slide is None:
-            grid = windows_of_query(query)
-        else:
-            grid = WindowGrid(
-                slide_s=_seconds(window_slide),
-                offset_s=_seconds(window_offset),
-                watermark_delay_s=_seconds(watermark_delay),
-            )
+        grid = grid or windows_of_query(query)
         if windows_target is not None and grid is None:
             raise InputError(
                 f"{label}: a target for windows, but no window in event time in the query's plan; "
@@ -132,7 +136,6 @@ class ScheduleGate:
             window_target=windows_target,
             most_wait_s=_most_wait_s(rows, windows_target),
         )
-        predicted_s = _duration_of(profile, self._num_slots)
         self.gate.add(query, declared, predicted_s=predicted_s, in_turn=in_turn)
 
     def in_turn(self, each: Callable[[DataFrame, int], None]) -> Turn:
@@ -144,6 +147,11 @@ class ScheduleGate:
             turn = gate.in_turn(write_orders)
             orders = frame.writeStream.foreachBatch(turn).start()
             gate.add(orders, target="p99 <= 2s", in_turn=turn)
+
+        Raises
+        ------
+        InputError
+            If ``each`` cannot be called.
         """
         from headway.runtime.gate.turn import Turn
 
@@ -232,43 +240,14 @@ def any_policy(text: str | Policy) -> Policy:
         raise InputError(f"policy: got {text!r}; expected one of {known}") from None
 
 
-def _targets(
-    targets: str | Target | Sequence[str | Target],
-) -> tuple[Target | None, Target | None]:
-    """Of the rows and of the windows."""
-    given = [targets] if isinstance(targets, str | Target) else list(targets)
-    found: dict[Metric, Target] = {}
-    for one in given:
-        target = Target.parse(one) if isinstance(one, str) else one
-        if target.metric is Metric.BATCH or target.metric in found:
-            raise InputError(
-                f"target {target}: expected at most one of rows, e.g. 'p99 <= 2s', and one of "
-                "windows, e.g. 'window p99 <= 3s'"
-            )
-        found[target.metric] = target
-    return found.get(Metric.TUPLE), found.get(Metric.WINDOW)
-
-
-def _duration_of(
-    profile: JobProfile | str | Path | None, num_slots: int
-) -> Callable[[float], float] | None:
+def _duration_of(profile: JobProfile | None, num_slots: int) -> Callable[[float], float] | None:
     """Mean duration of a batch by its rows, at the slots of the session."""
     if profile is None:
         return None
-    from headway.formats.profile_file import load_profile
     from headway.models.job.setting import duration_model
 
-    known = load_profile(profile) if isinstance(profile, str | Path) else profile
-    model = duration_model(known, num_slots, known.baseline.shuffle_partitions)
+    model = duration_model(profile, num_slots, profile.baseline.shuffle_partitions)
     return lambda rows: float(model.mean_s(rows))
-
-
-def _seconds(value: float | str) -> float:
-    return parse_duration_s(value) if isinstance(value, str) else float(value)
-
-
-def _is_classic(spark: SparkSession) -> bool:
-    return getattr(spark, "_jvm", None) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,7 +345,7 @@ def scheduled_query(job: ScheduledJob, profile: JobProfile) -> ScheduledQuery:
     slide_s = job.window_slide_s or max(slides_s, default=None)
     delay_s = job.watermark_delay_s
     targets = [one for one in job.targets if isinstance(one, Target)]
-    rows, windows_target = _targets(targets)
+    rows, windows_target = row_and_window_target(targets)
     if windows_target is not None and slide_s is None:
         raise InputError(
             f"{job.name}: a target for windows, but the profile has none; expected window_slide"

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headway.api.turn_arguments import limits_by_class_s, seconds, times_by_class_s
 from headway.errors import InputError
-from headway.units import parse_duration_s
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,7 +46,7 @@ def shed(
     """
     from headway.runtime.shedding import mark_shed
 
-    return mark_shed(rows, arrived=arrived, limits_s=_limits_s(older_than), cost=cost)
+    return mark_shed(rows, arrived=arrived, limits_s=limits_by_class_s(older_than), cost=cost)
 
 
 def bring_back(
@@ -82,7 +82,7 @@ def bring_back(
     """
     from headway.runtime.shedding import brought_back
 
-    limits_s = _limits_s(older_than)
+    limits_s = limits_by_class_s(older_than)
     return brought_back(checkpoint, rows, arrived=arrived, limits_s=limits_s, cost=cost)
 
 
@@ -125,11 +125,19 @@ def shedding_batches(
     """
     import time
 
+    from headway.runtime.given import require_folder
     from headway.runtime.shedding import split_batch
 
-    limit_s, fixed_s = _seconds(limit), _seconds(fixed)
-    costs_s = {kind: _seconds(one) for kind, one in costs.items()}
-    shed_cost_s = 0.0 if give_up_cost is None else _seconds(give_up_cost)
+    for what, each_of in (("keep", keep), ("give_up", give_up)):
+        if not callable(each_of):
+            raise InputError(f"{what}: got {each_of!r}; expected a function of rows and a number")
+    for what, column in (("arrived", arrived), ("cost", cost)):
+        if not isinstance(column, str):
+            raise InputError(f"{what}: got {column!r}; expected the name of a column")
+    require_folder(checkpoint)
+    limit_s, fixed_s = seconds(limit, "limit"), seconds(fixed, "fixed")
+    costs_s = times_by_class_s(costs, "costs")
+    shed_cost_s = 0.0 if give_up_cost is None else seconds(give_up_cost, "give_up_cost")
     if not costs_s or shed_cost_s >= min(costs_s.values()):
         raise InputError(f"costs: got {costs!r}; expected classes that take longer than to give up")
 
@@ -154,18 +162,3 @@ def shedding_batches(
             batch.unpersist()
 
     return each
-
-
-def _limits_s(
-    older_than: Mapping[str, float | str] | float | str,
-) -> dict[str, float] | float:
-    if isinstance(older_than, Mapping):
-        return {kind: _seconds(limit) for kind, limit in older_than.items()}
-    return _seconds(older_than)
-
-
-def _seconds(value: float | str) -> float:
-    seconds = parse_duration_s(value) if isinstance(value, str) else float(value)
-    if not seconds > 0:
-        raise InputError(f"got {value!r}; expected a positive duration, e.g. '500ms'")
-    return seconds

@@ -17,6 +17,7 @@ import numpy as np
 
 from headway.errors import InputError
 from headway.models.scheduling.punctual import punctual_subset
+from headway.runtime.given import require_columns, require_folder, require_timestamp
 from headway.units import ms_to_s
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ SHED_COLUMN, BATCH_COLUMN = "shed", "batch"
 SHED_METRIC = "shedding"
 """Name under which a batch's rows and shed rows stand in ``observedMetrics``."""
 _KAFKA = ("topic", "partition", "offset")
+_WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
 _DECISIONS = "headway-shed"
 _CLASSES, _AGE = "_headway_class", "_headway_deadline_ms"
 
@@ -53,16 +55,19 @@ def mark_shed(
     """
     from pyspark.sql import functions as sf
 
-    for column in (arrived, cost):
-        if column is not None and column not in rows.columns:
-            raise InputError(f"no column {column!r}; expected one of {', '.join(rows.columns)}")
+    require_columns(rows, arrived, cost)
     if SHED_COLUMN in rows.columns:
         raise InputError(f"the rows have a column {SHED_COLUMN!r} already; rename it")
+    limit = _limit_of(limits_s, cost)
+    require_timestamp(rows, arrived)
+    if not rows.isStreaming:
+        raise InputError(
+            "rows: got the rows of a batch job; expected a stream, as spark.readStream gives it: "
+            "the rule goes by the timestamps of its micro-batches"
+        )
     # Spark puts the batch's timestamp in its place, that of the offset log.
     age_s = sf.current_timestamp().cast("double") - sf.col(arrived).cast("double")
-    marked = rows.withColumn(
-        SHED_COLUMN, sf.coalesce(age_s > _limit_of(limits_s, cost), sf.lit(False))
-    )
+    marked = rows.withColumn(SHED_COLUMN, sf.coalesce(age_s > limit, sf.lit(False)))
     return marked.observe(
         SHED_METRIC,
         sf.count(sf.lit(1)).alias("rows"),
@@ -115,14 +120,27 @@ def brought_back(
     """
     from pyspark.sql import functions as sf
 
+    require_folder(checkpoint)
     batches = committed_batches(checkpoint)
     if not batches:
         raise InputError(f"{checkpoint}: no committed batch; expected a query that has run")
+    require_columns(rows, arrived, cost)
+    limit = _limit_of(limits_s, cost)
+    if rows.isStreaming:
+        raise InputError(
+            "rows: got a stream; expected its source read as a batch: spark.read, not readStream"
+        )
+    require_timestamp(rows, arrived)
     if BATCH_COLUMN not in rows.columns:
         rows = _with_batch(rows, batches)
+    kind = rows.schema[BATCH_COLUMN].dataType.simpleString()
+    if kind not in _WHOLE_NUMBERS:
+        raise InputError(
+            f"column {BATCH_COLUMN!r} is of type {kind}; expected the number of each row's batch"
+        )
     entries = [part for one in batches for part in (sf.lit(one.number), sf.lit(one.timestamp_s))]
     age_s = sf.create_map(*entries)[sf.col(BATCH_COLUMN)] - sf.col(arrived).cast("double")
-    return rows.where(age_s > _limit_of(limits_s, cost))
+    return rows.where(age_s > limit)
 
 
 def _with_batch(rows: DataFrame, batches: Sequence[CommittedBatch]) -> DataFrame:
@@ -206,7 +224,7 @@ def committed_batches(checkpoint: str | Path) -> list[CommittedBatch]:
     Raises
     ------
     InputError
-        If there is no offset log.
+        If there is no offset log, or it is none of Spark's.
     """
     offsets, commits = Path(checkpoint, "offsets"), Path(checkpoint, "commits")
     if not offsets.is_dir():
@@ -214,12 +232,25 @@ def committed_batches(checkpoint: str | Path) -> list[CommittedBatch]:
     found = []
     for file in offsets.iterdir():
         if file.name.isdigit() and (commits / file.name).exists():
-            # A version, the metadata, then the offsets of each source.
-            _, metadata, *sources = file.read_text(encoding="utf-8").splitlines()
-            timestamp_s = ms_to_s(json.loads(metadata)["batchTimestampMs"])
+            timestamp_s, sources = _logged(file)
             ends = dict(end for source in sources for end in _kafka_ends(source))
             found.append(CommittedBatch(number=int(file.name), timestamp_s=timestamp_s, ends=ends))
     return sorted(found, key=lambda one: one.number)
+
+
+def _logged(file: Path) -> tuple[float, list[str]]:
+    """The timestamp of a batch [s], and the offsets of each source."""
+    try:
+        # A version, the metadata, then the offsets of each source.
+        _, metadata, *sources = file.read_text(encoding="utf-8").splitlines()
+        return ms_to_s(json.loads(metadata)["batchTimestampMs"]), sources
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            f"{file}: not an entry of Spark's offset log; expected the checkpoint of a streaming "
+            "query, undamaged"
+        ) from None
 
 
 def _kafka_ends(source: str) -> Iterator[tuple[tuple[str, int], int]]:

@@ -45,6 +45,11 @@ public final class GateClock implements Clock {
     return isMarked || grants > 0;
   }
 
+  /** Whether its gate has let the query go. */
+  public synchronized boolean isReleased() {
+    return released;
+  }
+
   @Override
   public long waitTillTime(long targetMillis) {
     try {

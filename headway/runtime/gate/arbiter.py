@@ -97,8 +97,6 @@ class Gate:
         heartbeat_within_s: float = HEARTBEAT_WITHIN_S.value,
         jar_folder: Path | None = None,
     ) -> None:
-        if memory_limit_bytes is not None and not memory_limit_bytes > 0:
-            raise InputError(f"memory_limit is {memory_limit_bytes!r}; expected more than 0 bytes")
         self._classes = GateClasses(spark, jar_folder)
         self._task_time = TaskTime(spark.sparkContext)
         self._lock = threading.RLock()
@@ -148,12 +146,25 @@ class Gate:
             If its trigger cannot be gated; the query goes on as it is.
         """
         if self.opened_because is not None or self._is_closing:
-            raise InputError(f"the gate is open ({self.opened_because or 'closed'})")
+            raise InputError(
+                f"the gate is open ({self.opened_because or 'closed'}); make another with "
+                "headway.schedule. The query goes on ungated"
+            )
         require_classic(query)
         executor = trigger_of(query)[0] if in_turn is None else None
+        run_id = str(query.runId)
         with self._lock:
             if declared.name in self._members:
-                raise InputError(f"{declared.name} is already under the gate")
+                raise InputError(
+                    f"{declared.name} is already under the gate; give another query a name of its "
+                    "own: name='...'"
+                )
+            for other in self._members.values():
+                if other.run_id == run_id:
+                    raise InputError(
+                        f"the query is already under the gate, as {other.declared.name}; expected "
+                        "each query once: remove it first"
+                    )
             number = next(self._numbers)
             clock = in_turn or self._classes.clock(self._hub, number, query, declared.trigger_s)
             member = Member(
@@ -163,6 +174,7 @@ class Gate:
                 now_s=time.time(),
                 predicted_s=predicted_s,
                 number=number,
+                run_id=run_id,
                 waits_within=in_turn is not None,
             )
             if in_turn is None:

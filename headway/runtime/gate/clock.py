@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.errors import InputError
 from headway.runtime.compiled import build_jar
+from headway.runtime.given import require_session
 from headway.units import ms_to_s, s_to_ms
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _JAVA_FILES = ("GateHub.java", "GateClock.java", "StandingOrder.java")
+_GATE_CLOCK = "headway.gate.GateClock"
 _STARTS_WITHIN_S = 30.0
 _LOADERS: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
 
@@ -36,23 +38,18 @@ class GateClasses:
     Raises
     ------
     InputError
-        If the session is one of Spark Connect.
+        If the session is one of Spark Connect, or stopped.
     SparkUnavailableError
         If there is no Java compiler.
     """
 
     def __init__(self, spark: SparkSession, folder: Path | None = None) -> None:
-        jvm = getattr(spark, "_jvm", None)
-        if jvm is None:
-            raise InputError(
-                "this is a Spark Connect session, which gives no access to the triggers of its "
-                "queries; expected a classic session in the driver. Fallback: keep the triggers as "
-                "they are, and shift them apart as 'headway schedule' says"
-            )
+        require_session(spark)
+        jvm: Any = spark._jvm
         context: Any = spark.sparkContext
         gateway: Any = context._gateway
         self._context, self._gateway = context, gateway
-        self._jvm: Any = jvm
+        self._jvm = jvm
         folder = folder or Path(tempfile.gettempdir()) / "headway-jars"
         jar = build_jar(folder, package="headway.runtime.gate", java_files=_JAVA_FILES, what="gate")
         # One for all gates of a JVM: Py4J keeps the methods that it has found by the name of their
@@ -74,7 +71,7 @@ class GateClasses:
     def clock(self, hub: Any, number: int, query: StreamingQuery, trigger_s: float) -> Any:
         """The clock of one query, which takes part, and the trigger that it would go by."""
         trigger_ms = round(s_to_ms(trigger_s))
-        return self._new("headway.gate.GateClock", hub, number, query._jsq, trigger_ms)
+        return self._new(_GATE_CLOCK, hub, number, query._jsq, trigger_ms)
 
     def _new(self, name: str, *arguments: Any) -> Any:
         values: Any = self._gateway.new_array(self._jvm.java.lang.Object, len(arguments))
@@ -121,8 +118,13 @@ def require_classic(query: StreamingQuery) -> None:
     Raises
     ------
     InputError
-        If it is one of Spark Connect, or has ended.
+        If it is none, one of Spark Connect, or has ended.
     """
+    # Of its class: a Java object says that it has whatever it is asked for.
+    if not hasattr(type(query), "id"):
+        raise InputError(
+            f"query: got {query!r}; expected a running StreamingQuery, as start() gives it"
+        )
     if getattr(query, "_jsq", None) is None:
         raise InputError(f"{_label(query)} is a query of Spark Connect, which cannot be gated")
     if not query.isActive:
@@ -135,12 +137,17 @@ def replace_clock(executor: Any, clock: Any, query: StreamingQuery) -> Any:
     Raises
     ------
     InputError
-        If this Spark keeps its clock elsewhere.
+        If this Spark keeps its clock elsewhere, or another gate has it.
     """
     with _as_spark_keeps_it(query):
         field = executor.getClass().getDeclaredField("clock")
         field.setAccessible(True)
         before = field.get(executor)
+        if before.getClass().getName() == _GATE_CLOCK and not before.isReleased():
+            raise InputError(
+                f"{_label(query)} is under another gate, and stays there; close that gate first, "
+                "remove the query from it, or start the query anew"
+            )
         field.set(executor, clock)
     return before
 

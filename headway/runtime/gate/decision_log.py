@@ -10,7 +10,7 @@ from typing import IO
 import msgspec
 
 from headway.domain import Decision, Policy
-from headway.errors import HeadwayError, InputError
+from headway.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,16 +26,30 @@ class BatchEnd:
 
 
 class DecisionLog:
-    """JSON lines in a file, written as the gate decides; without a file nothing is written."""
+    """JSON lines in a file, written as the gate decides; without a file nothing is written.
+
+    Parameters
+    ----------
+    path : path or None
+        The file, to which lines are added.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
 
     def __init__(self, path: str | Path | None) -> None:
         self._file: IO[bytes] | None = None
         if path is not None:
+            if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
+                raise InputError(f"decisions: got {path!r}; expected a file, e.g. 'gate.jsonl'")
             try:
                 self._file = Path(path).open("ab")  # noqa: SIM115  # closed by close()
             except OSError as error:
-                raise HeadwayError(
-                    f"{path}: cannot be written: {error.strerror or error}"
+                raise InputError(
+                    f"decisions: {path}: cannot be written: {error.strerror or error}; expected a "
+                    "file in a folder that exists and can be written to"
                 ) from None
 
     def write(self, entry: Decision | BatchEnd) -> None:

@@ -39,6 +39,8 @@ class Member:
         When it joined. [s since the epoch]
     number : int
         What the hub calls it.
+    run_id : str
+        What Spark calls this run of the query.
     waits_within : bool
         Whether it waits within its batches, whose rows are chosen by then.
     """
@@ -52,10 +54,11 @@ class Member:
         now_s: float,
         predicted_s: Callable[[float], float] | None = None,
         number: int = 0,
+        run_id: str = "",
         waits_within: bool = False,
     ) -> None:
         self.query, self.clock, self.declared = query, clock, declared
-        self.number, self.waits_within = number, waits_within
+        self.number, self.run_id, self.waits_within = number, run_id, waits_within
         self.durations = BatchDurations(predicted_s)
         self.is_idle = False
         self.granted_at_s: float | None = None

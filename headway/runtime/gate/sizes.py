@@ -52,7 +52,8 @@ class Sizes:
         cores: float,
         lock: AbstractContextManager[object],
     ) -> None:
-        if at_once is not None and not (isinstance(at_once, int) and at_once >= 1):
+        is_count = isinstance(at_once, int) and not isinstance(at_once, bool) and at_once >= 1
+        if at_once is not None and not is_count:
             raise InputError(f"at_once is {at_once!r}; expected a whole number, 1 or more")
         self._asked, self.choose = asked, choose
         self.policy: Policy = Policy.FCFS if asked is Policy.AUTO else asked

@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from headway.errors import InputError
 from headway.units import s_to_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
+_FOREACH_BATCH = "ForeachBatch"
 _LOOK_EVERY_S = 0.1
 
 
@@ -29,14 +31,29 @@ class Turn:
     ----------
     each : callable
         What is done with a batch and its number.
+
+    Raises
+    ------
+    InputError
+        If it cannot be called.
     """
 
     def __init__(self, each: Callable[[DataFrame, int], None]) -> None:
+        if not callable(each):
+            raise InputError(
+                f"in_turn: got {each!r}; expected a function of a batch and its number, as "
+                "foreachBatch takes it"
+            )
         self._each = each
         self._granted = threading.Event()
         self._hub: Any = None
         self._query: StreamingQuery | None = None
         self._number = 0
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether a query under a gate waits in it."""
+        return self._hub is not None
 
     def join(self, hub: Any, number: int, query: StreamingQuery) -> None:
         """Wait from the next batch on."""
@@ -79,3 +96,30 @@ class Turn:
 
     def _is_running(self) -> bool:
         return self._query is not None and self._query.isActive
+
+
+def require_turn_of(query: StreamingQuery, turn: object) -> None:
+    """A turn that no other query has, of a query that writes by ``foreachBatch``.
+
+    Raises
+    ------
+    InputError
+        If it is something else.
+    """
+    if not isinstance(turn, Turn):
+        raise InputError(
+            f"in_turn: got {turn!r}; expected what gate.in_turn(FUNCTION) gives, with which the "
+            "query was started: foreachBatch(turn)"
+        )
+    if turn.is_taken:
+        raise InputError(
+            "in_turn: another query under a gate has this turn; expected one for each query: "
+            "gate.in_turn(FUNCTION)"
+        )
+    progress = query.lastProgress
+    sink = _FOREACH_BATCH if progress is None else str(progress["sink"]["description"])
+    if _FOREACH_BATCH not in sink:
+        raise InputError(
+            f"in_turn: query {query.name or query.id} writes to {sink}; expected one that was "
+            "started with foreachBatch(turn). It goes on ungated"
+        )

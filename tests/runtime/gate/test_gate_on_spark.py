@@ -294,7 +294,7 @@ def test_what_cannot_be_gated_is_refused_with_the_way_out(
     ):
         gate.add(plain)
     with pytest.raises(InputError, match="Spark Connect session"):
-        schedule(object(), "fcfs")  # type: ignore[arg-type]
+        schedule(type("Remote", (), {"readStream": None})(), "fcfs")
     with pytest.raises(InputError, match="expected one of fcfs, rr"):
         schedule(spark, "fastest")
 

@@ -1,0 +1,190 @@
+"""What calls about turns and shedding are given: times, targets, profiles, each refused by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from headway.domain import JobProfile, Metric, Target, WindowGrid
+from headway.errors import InputError
+from headway.units import parse_duration_s, parse_size_bytes
+
+_DURATION = "e.g. '500ms' or a number of seconds"
+
+
+def seconds(value: object, what: str, *, may_be_zero: bool = False, signed: bool = False) -> float:
+    """A duration given as text or as a number of seconds. [s]
+
+    Raises
+    ------
+    InputError
+        If it is neither, not finite, or out of range; names the argument.
+
+    Examples
+    --------
+    >>> seconds("500ms", "limit"), seconds(0, "delay", may_be_zero=True)
+    (0.5, 0.0)
+    >>> seconds(-1, "window_slide")
+    Traceback (most recent call last):
+    ...
+    headway.errors.InputError: window_slide: got -1; expected a positive duration, e.g. '500ms' or a
+    number of seconds
+    """
+    if isinstance(value, str):
+        try:
+            found_s = parse_duration_s(value)
+        except InputError as error:
+            raise InputError(f"{what}: {error}") from None
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        found_s = float(value)
+    else:
+        raise InputError(f"{what}: got {value!r}; expected a duration, {_DURATION}")
+    if not math.isfinite(found_s):
+        raise InputError(f"{what}: got {value!r}; expected a finite duration, {_DURATION}")
+    if not signed and (found_s < 0.0 or (found_s == 0.0 and not may_be_zero)):
+        least = "0 seconds or more" if may_be_zero else "a positive duration"
+        raise InputError(f"{what}: got {value!r}; expected {least}, {_DURATION}")
+    return found_s
+
+
+def memory_limit_bytes(value: object) -> float | None:
+    """A limit of memory given as text or as a number of bytes; None for none. [bytes]
+
+    Raises
+    ------
+    InputError
+        If it is neither, or not more than 0.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            found: float = parse_size_bytes(value)
+        except InputError as error:
+            raise InputError(f"memory_limit: {error}") from None
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        found = float(value)
+    else:
+        raise InputError(
+            f"memory_limit: got {value!r}; expected a size, e.g. '2g', or a number of bytes"
+        )
+    if not found > 0.0:
+        raise InputError(f"memory_limit: got {value!r}; expected more than 0 bytes, e.g. '2g'")
+    return found
+
+
+def row_and_window_target(
+    targets: str | Target | Sequence[str | Target],
+) -> tuple[Target | None, Target | None]:
+    """Of the rows and of the windows, at most one of each.
+
+    Raises
+    ------
+    InputError
+        If there are more, or one is neither.
+    """
+    given = [targets] if isinstance(targets, str | Target) else targets
+    if not isinstance(given, Sequence):
+        raise InputError(
+            f"target: got {targets!r}; expected e.g. 'p99 <= 2s', or a list of such texts"
+        )
+    found: dict[Metric, Target] = {}
+    for one in given:
+        if not isinstance(one, str | Target):
+            raise InputError(f"target: got {one!r} in a list; expected e.g. 'p99 <= 2s'")
+        target = Target.parse(one) if isinstance(one, str) else one
+        if target.metric is Metric.BATCH or target.metric in found:
+            raise InputError(
+                f"target {target}: expected at most one of rows, e.g. 'p99 <= 2s', and one of "
+                "windows, e.g. 'window p99 <= 3s'"
+            )
+        found[target.metric] = target
+    return found.get(Metric.TUPLE), found.get(Metric.WINDOW)
+
+
+def known_profile(profile: object) -> JobProfile | None:
+    """A profile, or that of a file; None for none.
+
+    Raises
+    ------
+    InputError
+        If it is neither, or the file is no profile of a streaming query.
+    """
+    from headway.formats.profile_file import load_profile
+
+    if profile is None or isinstance(profile, JobProfile):
+        return profile
+    if not isinstance(profile, str | Path):
+        raise InputError(
+            f"profile: got {profile!r}; expected a file that 'headway profile' wrote, or what "
+            "headway.load_profile gives"
+        )
+    return load_profile(profile)
+
+
+def given_windows(slide: object, offset: object, delay: object) -> WindowGrid | None:
+    """Windows as they were given; None where the query's plan is to tell.
+
+    Raises
+    ------
+    InputError
+        If a time makes no sense, or there is one without the distance of windows.
+    """
+    if slide is not None:
+        return WindowGrid(
+            slide_s=seconds(slide, "window_slide"),
+            offset_s=seconds(offset, "window_offset", signed=True),
+            watermark_delay_s=seconds(delay, "watermark_delay", may_be_zero=True),
+        )
+    for what, value in (("window_offset", offset), ("watermark_delay", delay)):
+        if seconds(value, what, may_be_zero=True, signed=True) != 0.0:
+            raise InputError(
+                f"{what}: got {value!r} without window_slide; expected both, or neither to have "
+                "windows and watermark read off the query's plan"
+            )
+    return None
+
+
+def any_name(name: object) -> str | None:
+    """What a report is to call a query; None for the query's own name.
+
+    Raises
+    ------
+    InputError
+        If it is no text, or an empty one.
+    """
+    if name is not None and not (isinstance(name, str) and name):
+        raise InputError(f"name: got {name!r}; expected a text, e.g. 'orders'")
+    return name
+
+
+def limits_by_class_s(older_than: object) -> dict[str, float] | float:
+    """Ages from which rows are given up, by cost class or one for all. [s]
+
+    Raises
+    ------
+    InputError
+        If a limit is no positive duration; names its class.
+    """
+    if not isinstance(older_than, Mapping):
+        return seconds(older_than, "older_than")
+    return times_by_class_s(older_than, "older_than")
+
+
+def times_by_class_s(times: object, what: str) -> dict[str, float]:
+    """A positive duration of each cost class. [s]
+
+    Raises
+    ------
+    InputError
+        If it is no mapping, or one of them is none; names the class.
+    """
+    if not isinstance(times, Mapping):
+        raise InputError(
+            f"{what}: got {times!r}; expected a duration of each class, e.g. {{'cheap': '20us'}}"
+        )
+    for kind in times:
+        if kind is None or (isinstance(kind, float) and math.isnan(kind)):
+            raise InputError(f"{what}: got a class {kind!r}; expected values of the cost column")
+    return {kind: seconds(one, f"{what}[{kind!r}]") for kind, one in times.items()}
