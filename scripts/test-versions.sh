@@ -1,5 +1,7 @@
 #!/bin/sh
-# Runs the profiler's tests on each supported PySpark, in virtual environments of their own.
+# Runs the tests of the profiler and of what touches a running Spark (among them turns, within
+# batches and passed on by the standing order) on each supported PySpark, each in an environment of
+# its own.
 set -eu
 python=${1:-python3}
 for version in 3.5.9 4.0.1 4.3.0; do
