@@ -14,7 +14,7 @@ from headway.domain import Configuration
 from headway.domain.live import Bounds, ChangeKind, Expectation, Proposal, Signal
 from headway.domain.watched import WatchedChange
 from headway.errors import InputError
-from headway.models.job.change_cost import prior_pause_s
+from headway.models.job.change_cost import learned_late_s, prior_pause_s
 from headway.planner.candidates import candidates_at
 from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.live.memory import Memory
@@ -40,6 +40,8 @@ class LiveRule:
         Trigger intervals that may be chosen beside the one that runs. [s]
     now : callable
         The clock, in seconds since 1970.
+    pauses_s : dict
+        How long the last changes of each kind paused the query, oldest first. [s]
     """
 
     live: LiveQuery
@@ -50,6 +52,7 @@ class LiveRule:
     decision: Decision | None = None
     proposal: Proposal | None = None
     made_for: Configuration | None = None
+    pauses_s: dict[ChangeKind, tuple[float, ...]] = field(default_factory=dict)
     _table: CapacityTable | None = None
 
     def table(self, running: Configuration) -> CapacityTable:
@@ -173,7 +176,7 @@ class LiveRule:
             rate_per_s=self._rate_per_s,
             cost_ratio=self.memory.cost_ratio,
             kind=kind,
-            pause_s=prior_pause_s(kind, usual_s * self.memory.cost_ratio),
+            pause_s=self._learned_pause_s(kind, usual_s * self.memory.cost_ratio),
         )
 
     @property
@@ -237,7 +240,11 @@ class LiveRule:
     def _pause_s(self, running: Configuration, proposal: Proposal) -> float:
         rows = proposal.estimate.rate_per_s * running.trigger_s
         usual_s = self.table(running).duration_s(running.executors, running.trigger_s, rows)
-        return prior_pause_s(proposal.kind, usual_s * proposal.estimate.cost_ratio)
+        return self._learned_pause_s(proposal.kind, usual_s * proposal.estimate.cost_ratio)
+
+    def _learned_pause_s(self, kind: ChangeKind, usual_s: float) -> float:
+        """The upper end of the last pauses of a kind; the prior counts as one of them: (A7)."""
+        return learned_late_s(prior_pause_s(kind, usual_s), self.pauses_s.get(kind, ()))
 
     def _planned_latency_s(self, running: Configuration, proposal: Proposal) -> float | None:
         found = expectation_of(

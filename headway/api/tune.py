@@ -13,7 +13,7 @@ from headway.api.live_query import LiveQuery
 from headway.api.live_rule import LiveRule
 from headway.api.tuner import Tuner
 from headway.api.tuner_machine import TunerMachine
-from headway.api.tuner_memory import remembered
+from headway.api.tuner_memory import remembered, remembered_pauses
 from headway.api.watch import bounds_of
 from headway.assumptions.live import CATCH_UP_S
 from headway.assumptions.tuning import TRIGGER_RATIOS
@@ -85,8 +85,8 @@ def tune(
     allow : collection of str
         ``"repartition"`` lets the partitions of state be changed, offline.
     half_done : str
-        ``"wait"`` gives up a change of a query that has no gap between batches; ``"allow"`` stops
-        it within one, which needs an idempotent sink.
+        ``"wait"`` leaves a query without a gap between batches as it is until it has one;
+        ``"allow"`` stops it within a batch, which needs an idempotent sink: the file sink is one.
     catch_up : float or str
         A backlog is to be worked off in this time.
     budget : float, optional
@@ -198,7 +198,7 @@ def rule_and_state(
     """
     state = _fresh(load_tuner(path), live.profile, live.target, baseline)
     rule = LiveRule(live=live, bounds=bounds, triggers_s=_triggers(triggers, baseline, live.target))
-    rule.memory = remembered(state)
+    rule.memory, rule.pauses_s = remembered(state), remembered_pauses(state)
     _require_feasible(rule, baseline)
     if rate_limit and state.last_good.max_offsets_per_trigger is None:
         limited = rule.with_limit(state.last_good)

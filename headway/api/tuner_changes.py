@@ -25,6 +25,7 @@ from headway.errors import ActuatorError, HeadwayError, InputError
 from headway.formats.tuner_files import append_audit, audit_file, save_tuner
 from headway.profiler.recording.live import QueryFeed
 from headway.runtime.tuning.actuators import At, ChangesQueries, kind_of, nothing
+from headway.runtime.tuning.clean_stop import NoGapError
 
 
 class TunerChanges:
@@ -175,7 +176,9 @@ class TunerChanges:
         if self.state.phase is Phase.RESTORING:
             self._freeze(f"a change could not be taken back: {error}")
         if isinstance(error, ActuatorError) and self.actuators.is_active:
-            self._block(change, RETRY_AFTER_S.value)
+            # A gap that was missed comes again: only what was refused is not asked again.
+            if not isinstance(error, NoGapError):
+                self._block(change, RETRY_AFTER_S.value)
             self.state = replace(self.state, change=None)
             self._to(Phase.HOLD, str(error))
             return

@@ -12,16 +12,18 @@ from headway.api.followed import require_followed_live
 from headway.api.live_query import Observed
 from headway.api.live_rule import LiveRule
 from headway.api.tuner_changes import TunerChanges
+from headway.api.tuner_memory import remembered_pauses, with_pause
 from headway.assumptions.live import BIN_S
 from headway.assumptions.tuning import LEARNING_BATCHES, SILENT_RATIO
 from headway.domain import Configuration
-from headway.domain.live import ChangeKind, Proposal, Reason
+from headway.domain.live import ChangeKind, Expectation, Proposal, Reason
 from headway.domain.tuner import Mode, Phase, TunerChange, TunerState
 from headway.errors import HeadwayError
 from headway.formats.tuner_files import RESTORE_WORD, switch_word
 from headway.planner.live.rule import applied
 from headway.runtime.tuning.actuators import At, ChangesQueries, kind_of, nothing
-from headway.runtime.tuning.session import warning_of_sink
+from headway.runtime.tuning.clean_stop import left_no_gap
+from headway.runtime.tuning.session import takes_each_batch_once, warning_of_sink
 
 _SAVE_EVERY_S = 60.0
 
@@ -59,6 +61,7 @@ class TunerMachine(TunerChanges):
         self._ticked_s = self._saved_s = now()
         self._cost_before = 1.0
         self._asked_about: Configuration | None = None
+        self._awaited: tuple[ChangeKind, Configuration, Expectation] | None = None
 
     def step(self) -> None:
         """One look at the query, and what follows from it."""
@@ -120,6 +123,8 @@ class TunerMachine(TunerChanges):
             self.state = replace(self.state, last_good=seen)
         sink = None if self._live.last is None else self._live.last.sink
         warning = warning_of_sink(sink)
+        if takes_each_batch_once(sink):
+            self.actuators.may_cut = True
         if warning is not None and self._mode is Mode.ACT:
             self.cautions = (warning,)
             self.audit("warning", why=warning)
@@ -158,6 +163,7 @@ class TunerMachine(TunerChanges):
         late_ratio = sum(one.seen.late_rows for one in telling) / max(rows, 1.0)
         expected = change.expected
         outcome = {"duration_s": duration_s, "late_ratio": late_ratio, "pause_s": change.pause_s}
+        self._learn_pause(change, duration_s)
         is_kept = expected is None or expected.is_kept(duration_s)
         is_missed = late_ratio > 1.0 - (self._live.target.quantile or 0.0)
         rate_per_s = self._live.rate_per_s(telling) or 0.0
@@ -174,9 +180,21 @@ class TunerMachine(TunerChanges):
         self.state = replace(self.state, last_good=self.running, change=None)
         self._to(Phase.HOLD, "as expected" if is_kept else "slower than expected, target met")
 
+    def _learn_pause(self, change: TunerChange, duration_s: float) -> None:
+        """Of a restart: how long it stood still, and the excess of its first batch, as the prior.
+
+        Executors stop nothing.
+        """
+        if change.kind in (ChangeKind.ADD, ChangeKind.REMOVE) or change.pause_s is None:
+            return
+        first = next(iter(self._live.recent(within_s=math.inf)), None)
+        excess_s = 0.0 if first is None else max(first.batch.duration_s - duration_s, 0.0)
+        self.state = with_pause(self.state, change.kind, change.pause_s + excess_s)
+        self.rule.pauses_s = remembered_pauses(self.state)
+
     def _propose(self, proposal: Proposal) -> None:
         then = self.rule.then(self.running, proposal)
-        refused = self._why_not(proposal.kind, then)
+        refused = self._why_not(proposal.kind, then) or self._why_not_yet(proposal.kind)
         said = (str(proposal.kind), str(proposal.reason), repr(then), refused or "")
         if said != self._said:
             self._said = said
@@ -194,20 +212,27 @@ class TunerMachine(TunerChanges):
 
     def _other_partitions(self) -> None:
         """Nothing within bounds is enough: other shuffle partitions may be, where allowed."""
-        now = self.running
-        if self._asked_about == now:
+        if self._asked_about != self.running:
+            self._asked_about, self._awaited = self.running, self._found_partitions()
+        if self._awaited is None:
             return
-        self._asked_about = now
+        kind, then, expected = self._awaited
+        if self._why_not(kind, then) is None and self._why_not_yet(kind) is None:
+            self._awaited = None
+            why = "other shuffle partitions sustain more"
+            self.change_to(then, Reason.AT_MAXIMUM, Phase.APPLYING, why=why, expected=expected)
+
+    def _found_partitions(self) -> tuple[ChangeKind, Configuration, Expectation] | None:
+        """The change of shuffle partitions that is to be made in the next gap; None if none is."""
+        now = self.running
         then = self.rule.other_partitions(now)
         if then is None:
-            return
+            return None
         kind = kind_of(now, then, is_stateful=self._is_stateful())
         expected = self.rule.expectation_at(then, kind)
         refused = self._why_not(kind, then)
         self.audit("proposed", now=now, then=then, kind=kind, expected=expected, refused=refused)
-        if refused is None:
-            why = "other shuffle partitions sustain more"
-            self.change_to(then, Reason.AT_MAXIMUM, Phase.APPLYING, why=why, expected=expected)
+        return (kind, then, expected) if refused is None else None
 
     def _why_not(self, kind: ChangeKind, then: Configuration) -> str | None:
         """Why a change is only recommended; None if it is to be made."""
@@ -218,19 +243,38 @@ class TunerMachine(TunerChanges):
             return "a quiet period"
         if self.state.is_blocked(self.running, then, at_s):
             return "it was tried and taken back"
-        if kind in (ChangeKind.ADD, ChangeKind.REMOVE):
-            return self.actuators.why_no_live_executors()
+        is_of_executors = kind in (ChangeKind.ADD, ChangeKind.REMOVE)
+        if is_of_executors and (why := self.actuators.why_no_live_executors()) is not None:
+            return why
         if kind is ChangeKind.REPARTITION and kind not in self._allow:
             return "allow has no 'repartition'"
         return None
 
+    def _why_not_yet(self, kind: ChangeKind) -> str | None:
+        """Why a change is left for one of the next looks; nothing else waits meanwhile.
+
+        Where a batch may be cut, and the last left no gap, a restart does not wait for one.
+        """
+        trigger_s, last = self.running.trigger_s, self._live.last
+        if kind is ChangeKind.ADD or self.actuators.is_in_gap(trigger_s):
+            return None
+        is_late = last is not None and left_no_gap(trigger_s, last.started_s, last.ended_s)
+        if is_late and self.actuators.may_cut and kind is not ChangeKind.REMOVE:
+            return None
+        return "waits for a gap between batches"
+
     def _make(self, proposal: Proposal, then: Configuration) -> None:
         expected = self.rule.expectation(self.running, proposal)
-        self.rule.memory = applied(self.rule.memory, proposal)
+        before = self.rule.memory
+        self.rule.memory = applied(before, proposal)
         self.rule.proposal = None
         self.change_to(
             then, proposal.reason, Phase.APPLYING, why=str(proposal.reason), expected=expected
         )
+        if self.state.change is None:
+            # What was not made is no change: neither one of the most in an hour nor a cost.
+            memory = self.rule.memory
+            self.rule.memory = replace(memory, changes_s=before.changes_s, episode=before.episode)
 
     def _await_executors(self) -> None:
         change = self.state.change

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headway.assumptions.live import COSTS_REMEMBERED
 from headway.domain.live import ChangeKind
-from headway.domain.tuner import LateBin, LearnedCost, SpentExecutors, TunerState
+from headway.domain.tuner import LateBin, LearnedCost, LearnedPause, SpentExecutors, TunerState
 from headway.planner.live.memory import BudgetBin, LearnedCosts, Memory, SpentHour
 
 
@@ -31,6 +32,19 @@ def with_memory(state: TunerState, memory: Memory) -> TunerState:
             for one in memory.budget
         ),
     )
+
+
+def with_pause(state: TunerState, kind: ChangeKind, pause_s: float) -> TunerState:
+    """The state after one more change of a kind paused the query for so long [s]."""
+    known = {one.kind: one.pauses_s for one in state.pauses}
+    known[kind] = (*known.get(kind, ()), pause_s)[-COSTS_REMEMBERED.value :]
+    pauses = tuple(LearnedPause(kind=one, pauses_s=each) for one, each in known.items())
+    return replace(state, pauses=pauses)
+
+
+def remembered_pauses(state: TunerState) -> dict[ChangeKind, tuple[float, ...]]:
+    """How long changes of each kind have paused the query [s]."""
+    return {ChangeKind(one.kind): one.pauses_s for one in state.pauses}
 
 
 def remembered(state: TunerState) -> Memory:

@@ -130,6 +130,14 @@ class LearnedCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedPause:
+    """How long the last changes of a kind paused the query, oldest first [s]."""
+
+    kind: ChangeKind
+    pauses_s: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TunerState:
     """Everything that a tuner needs to go on after it was killed.
 
@@ -151,6 +159,7 @@ class TunerState:
     num_changes: int = 0
     changed_at_s: tuple[float, ...] = ()
     costs: tuple[LearnedCost, ...] = ()
+    pauses: tuple[LearnedPause, ...] = ()
     up_late_s: float | None = None
     provisioning_s: tuple[float, ...] = ()
     blocked: tuple[BlockedChange, ...] = ()

@@ -13,13 +13,15 @@ import numpy as np
 from headway.api.live_query import LiveQuery
 from headway.api.live_rule import LiveRule
 from headway.api.tuner_machine import TunerMachine
+from headway.api.tuner_memory import remembered_pauses
 from headway.domain import Configuration, JobProfile, Target
 from headway.domain.live import Bounds, ChangeKind
 from headway.domain.tuner import Mode, Phase, TunerState
 from headway.domain.watched import LiveBatch
-from headway.errors import ActuatorError, HeadwayError
+from headway.errors import HeadwayError
 from headway.formats.tuner_files import load_tuner, profile_hash
 from headway.models.job.setting import duration_model
+from headway.runtime.tuning.clean_stop import NoGapError
 from tests.factories import a_configuration, a_profile
 
 BEGIN_S = 1_800_000_000.0
@@ -42,6 +44,8 @@ class SimulatedQuery:
     executors: int = 2
     comes_after_s: float = 0.0
     has_gap: bool = True
+    may_cut: bool = False
+    sink: str = "FileSink[/out]"
     live_executors: bool = True
     starts: list[Configuration] = field(default_factory=list)
     fails_at: tuple[Callable[[Configuration], bool], ...] = ()
@@ -77,10 +81,13 @@ class SimulatedQuery:
 
     def stop(self, _trigger_s: float) -> None:
         self.at("before stop")
-        if not self.has_gap:
-            raise ActuatorError("no gap; nothing was changed")
+        if not self.has_gap and not self.may_cut:
+            raise NoGapError("no gap; nothing was changed")
         self.is_active = False
         self.at("stopped")
+
+    def is_in_gap(self, _trigger_s: float) -> bool:
+        return self.has_gap and self.free_s <= self.now_s
 
     def stop_at_once(self) -> None:
         self.is_active = False
@@ -169,7 +176,7 @@ class SimulatedQuery:
                 position_rows=int(self.position),
                 available_rows=int(self.arrived),
                 shuffle_partitions=configuration.shuffle_partitions,
-                sink="FileSink[/out]",
+                sink=self.sink,
             )
         )
 
@@ -204,6 +211,7 @@ def a_machine(
     bounds = Bounds(min_executors=executors[0], max_executors=executors[1])
     rule = LiveRule(live=live, bounds=bounds, triggers_s=triggers_s, now=now)
     state = load_tuner(path) or a_state(query.profile, target, first or a_configuration())
+    rule.pauses_s = remembered_pauses(state)
     return TunerMachine(
         query,
         rule,

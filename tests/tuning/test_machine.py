@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from headway.api.tuner_machine import TunerMachine
 from headway.domain import Configuration
 from headway.domain.live import ChangeKind, Reason
 from headway.domain.tuner import Mode, Phase
@@ -145,16 +146,100 @@ def _a_proposal(machine, trigger_s: float):  # type: ignore[no-untyped-def]
     )
 
 
-def test_a_query_without_a_gap_is_left_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "orders.tuner.json"
-    query = SimulatedQuery(has_gap=False)
+def _asked_for_half_the_trigger(query: SimulatedQuery, path: Path) -> TunerMachine:
     machine = begun(query, path, 100, triggers_s=(0.5,))
     machine.rule.table(machine.running)
     machine._propose(_a_proposal(machine, trigger_s=0.5))
+    return machine
+
+
+def test_a_restart_waits_for_a_gap_at_each_look_and_is_not_blocked_meanwhile(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery(has_gap=False, sink="ForeachBatchSink")
+    machine = _asked_for_half_the_trigger(query, path)
+    proposal = _a_proposal(machine, trigger_s=0.5)
+    machine._propose(proposal)
     assert query.is_active
     assert machine.running.trigger_s == 1.0
     assert phase_of(machine) is Phase.HOLD
+    # It did not ask for a stop: nothing failed, nothing is blocked, nothing counts as a change.
+    assert "failed" not in events(path)
+    assert not machine.state.blocked
+    assert machine.state.num_changes == 0
+    waiting = [one for one in read_audit(audit_file(path)) if one["event"] == "proposed"]
+    assert [one["refused"] for one in waiting] == ["waits for a gap between batches"]
+    query.has_gap = True
+    machine._propose(proposal)
+    assert machine.running.trigger_s == 0.5
+
+
+def test_a_gap_that_was_missed_is_waited_for_again(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery(sink="ForeachBatchSink")
+
+    def gap_ends(point: str) -> None:
+        query.has_gap = point != "before stop"
+
+    machine = begun(query, path, 100, triggers_s=(0.5,), at=gap_ends)
+    machine.rule.table(machine.running)
+    machine._propose(_a_proposal(machine, trigger_s=0.5))
     assert "failed" in events(path)
+    assert not machine.state.blocked
+    assert not machine.rule.memory.changes_s, "what was not made is none of the most in an hour"
+    query.at, query.has_gap = (lambda _point: None), True
+    machine._propose(_a_proposal(machine, trigger_s=0.5))
+    assert machine.running.trigger_s == 0.5
+
+
+@pytest.mark.parametrize("sink", ["FileSink[/out]", "ForeachBatchSink"])
+def test_a_query_that_overruns_is_cut_only_where_its_sink_takes_a_batch_once(
+    tmp_path: Path, sink: str
+) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery(has_gap=False, sink=sink, factor=lambda _configuration: 8.0)
+    machine = _asked_for_half_the_trigger(query, path)
+    last = machine._live.last
+    assert last is not None and last.duration_s > 1.0, "every batch overruns"
+    assert machine.running.trigger_s == (0.5 if sink.startswith("File") else 1.0)
+    assert not machine.state.blocked
+
+
+def test_a_pause_is_learned_and_expected_of_the_next_change_after_a_crash_too(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery()
+    machine = _asked_for_half_the_trigger(query, path)
+    first = machine.state.change
+    assert first is not None and first.expected is not None
+    assert first.expected.pause_s == pytest.approx(2.2), "the prior of a restart"
+    run_for(machine, query, 200)
+    assert "verified" in events(path)
+    known = load_tuner(path)
+    assert known is not None
+    (learned,) = known.pauses
+    assert learned.kind is ChangeKind.RESTART
+    # The simulated one stands still for a second, and its first batch is as long as any.
+    assert learned.pauses_s == pytest.approx((1.0,), abs=0.3)
+    query.is_active = False
+    after = a_machine(query, path, triggers_s=(0.5, 1.0))
+    after.begin()
+    run_for(after, query, 60)
+    again = after.rule.expectation(after.running, _a_proposal(after, trigger_s=1.0))
+    low, high = sorted((learned.pauses_s[0], 2.2))
+    assert again.pause_s == pytest.approx(low + 0.9 * (high - low))
+
+
+def test_a_state_of_before_has_no_pauses(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.json"
+    begun(SimulatedQuery(), path, 30).end(restore=False)
+    kept = json.loads(path.read_text())
+    del kept["pauses"]
+    path.write_text(json.dumps(kept))
+    known = load_tuner(path)
+    assert known is not None and known.pauses == ()
 
 
 def test_a_setting_that_does_not_start_is_taken_back_and_else_it_freezes(tmp_path: Path) -> None:

@@ -13,8 +13,10 @@ from headway.domain import Configuration, QuerySetting
 from headway.domain.live import ChangeKind
 from headway.errors import ActuatorError, HeadwayError, InputError
 from headway.runtime.tuning.clean_stop import (
+    NoGapError,
     Stopped,
     checkpoint_of,
+    is_in_gap,
     partitions_of_checkpoint,
     stop_between_batches,
     wait_for_gap,
@@ -50,6 +52,11 @@ class ChangesQueries(Protocol):
     query: Any
     query_id: str | None
     root: str | None
+    may_cut: bool
+
+    def is_in_gap(self, trigger_s: float, /) -> bool:
+        """Whether a stop now would fall between two batches, as far as is known."""
+        ...
 
     @property
     def is_active(self) -> bool:
@@ -197,7 +204,7 @@ class Actuators:
         if total < len(alive_executors(self.spark)):
             query = self.query
             if query is not None and not wait_for_gap(query, trigger_s) and not self.may_cut:
-                raise ActuatorError(
+                raise NoGapError(
                     "the query has no gap between batches in which executors could leave without "
                     "the work of a batch; nothing was changed"
                 )
@@ -262,6 +269,10 @@ class Actuators:
     def is_in_batch(self) -> bool:
         """Whether a batch runs now."""
         return self.query is not None and bool(self.query.status["isTriggerActive"])
+
+    def is_in_gap(self, trigger_s: float) -> bool:
+        """Whether a stop now would fall between two batches."""
+        return self.query is not None and is_in_gap(self.query, trigger_s)
 
     def num_executors(self) -> int:
         """Executors that are there."""

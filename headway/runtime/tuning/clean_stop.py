@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 _POLL_EVERY_S = 0.02
 _LOOKS_WITHOUT_TRIGGER = 2
+_LOOKS_UNTIL_IDLE = 5  # progress is there a moment before its batch counts as over
+
+
+class NoGapError(ActuatorError):
+    """A query had no gap between batches in time; it runs on as it was, and may have one later."""
 
 
 class Written(NamedTuple):
@@ -67,24 +72,48 @@ def to_next_trigger_s(trigger_s: float, now_s: float) -> float:
     return trigger_s * (math.floor(now_s / trigger_s) + 1) - now_s if trigger_s > 0 else 0.0
 
 
-def wait_for_gap(query: StreamingQuery, trigger_s: float) -> bool:
+def left_no_gap(trigger_s: float, started_s: float, ended_s: float) -> bool:
+    """Whether a batch ended too late for a stop before the trigger after its own; instants.
+
+    Examples
+    --------
+    >>> left_no_gap(2.0, 10.0, 11.2), left_no_gap(2.0, 10.0, 11.7), left_no_gap(2.0, 10.0, 12.9)
+    (False, True, True)
+    """
+    left_s = to_next_trigger_s(trigger_s, started_s) - (ended_s - started_s)
+    return left_s <= least_gap_s(trigger_s)
+
+
+def is_in_gap(query: StreamingQuery, trigger_s: float) -> bool:
+    """Whether no batch runs and the next trigger is far enough, as far as one look tells."""
+    if query.status["isTriggerActive"]:
+        return False
+    return to_next_trigger_s(trigger_s, time.time()) > least_gap_s(trigger_s)
+
+
+def wait_for_gap(query: StreamingQuery, trigger_s: float, *, may_cut: bool = False) -> bool:
     """Wait until no batch runs and the next trigger is far enough; False if that does not come.
 
     Ten batches without such a gap, or a minute without any news, are the end of it: a query that
-    runs as fast as possible, or that cannot keep up, has none.
+    runs as fast as possible, or that cannot keep up, has none. With ``may_cut`` it is one batch
+    that the next follows at once.
     """
-    num_batches, looks = 0, 0
+    num_batches, looks, active_looks = 0, 0, 0
     seen = _last_seen(query)
     heard_s = time.monotonic()
     silent_s = SILENT_STOP_S.value + 2.0 * trigger_s
-    while num_batches < MOST_BATCHES_WITHOUT_GAP.value and time.monotonic() - heard_s < silent_s:
+    most_batches = MOST_BATCHES_WITHOUT_GAP.value
+    while num_batches < most_batches and time.monotonic() - heard_s < silent_s:
         if not query.isActive:
             return True
         if (now_seen := _last_seen(query)) != seen:
             seen, heard_s = now_seen, time.monotonic()
-            num_batches += 1
+            num_batches, active_looks = num_batches + 1, 0
         is_idle = not query.status["isTriggerActive"]
         looks = looks + 1 if is_idle else 0
+        active_looks = 0 if is_idle else active_looks + 1
+        if may_cut and num_batches and active_looks > _LOOKS_UNTIL_IDLE:
+            return False
         # One look may fall between two parts of a trigger.
         if looks >= _LOOKS_WITHOUT_TRIGGER and to_next_trigger_s(
             trigger_s, time.time()
@@ -104,19 +133,22 @@ def stop_between_batches(query: StreamingQuery, trigger_s: float, *, may_cut: bo
     trigger_s : float, >= 0
         Its trigger interval. [s]
     may_cut : bool
-        Whether to stop it within a batch if there is no gap. The batch runs again, with the same
-        rows: a sink that is not idempotent then has them twice.
+        Whether to stop it within a batch if there is no gap: as soon as the batch that runs has
+        ended without one, so that little of the next is done. That batch runs again, with the
+        same rows: a sink that is not idempotent then has them twice.
 
     Raises
     ------
+    NoGapError
+        If there is no gap and none may be cut.
     ActuatorError
-        If there is no gap and none may be cut, or the query does not stop.
+        If the query does not stop.
     """
     root = checkpoint_of(query)
     began_s = time.monotonic()
-    if not wait_for_gap(query, trigger_s) and not may_cut:
+    if not wait_for_gap(query, trigger_s, may_cut=may_cut) and not may_cut:
         number = counted(MOST_BATCHES_WITHOUT_GAP.value, "batch", "batches")
-        raise ActuatorError(
+        raise NoGapError(
             f"the query has no gap between batches ({number} without "
             f"{format_duration(least_gap_s(trigger_s))} to the next trigger), so a stop would cut "
             "one; nothing was changed. With an idempotent sink, half_done='allow' stops it"

@@ -92,6 +92,17 @@ def warning_of_sink(sink: str | None) -> str | None:
     return next((why for part, why in _APPENDING.items() if part in name), None)
 
 
+def takes_each_batch_once(sink: str | None) -> bool:
+    """Whether a sink by itself has the rows of a batch that was cut once, after it ran again.
+
+    Spark's file sink writes down which files belong to which batch.
+
+    >>> takes_each_batch_once("FileSink[file:/data/out]"), takes_each_batch_once("ForeachBatchSink")
+    (True, False)
+    """
+    return (sink or "").lower().startswith("filesink[")
+
+
 def alive_executors(spark: SparkSession) -> list[Executor]:
     """Executors that are there, the oldest first; the driver of a cluster is none."""
     found: Any = spark.sparkContext._jsc.sc().statusStore().executorList(True)

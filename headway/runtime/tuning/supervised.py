@@ -147,6 +147,10 @@ class SupervisedQuery:
         """Whether a batch runs now: from outside nobody sees that."""
         return False
 
+    def is_in_gap(self, _trigger_s: float) -> bool:
+        """Whether a stop may be asked for: the application itself waits for its gap."""
+        return True
+
     def num_executors(self) -> int:
         """Executors that it was started with."""
         return 1 if self.configuration is None else self.configuration.executors

@@ -61,8 +61,8 @@ class Tuning:
     )
     half_done: str = entry(
         Choice(("wait", "allow")),
-        "A query without a gap between batches: `wait` gives a change up, `allow` cuts a batch, "
-        "which needs an idempotent sink. Default `wait`.",
+        "A query without a gap between batches: `wait` waits for one, `allow` cuts a batch, which "
+        "needs an idempotent sink; Spark's file sink is one. Default `wait`.",
         default="wait",
     )
     catch_up_s: float = entry(
