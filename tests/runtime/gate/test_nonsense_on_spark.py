@@ -191,6 +191,8 @@ def test_a_turn_is_for_one_query(given: Given, spark: SparkSession, tmp_path: Pa
     finally:
         for query in (first, second):
             query.stop()
+        # The gate hears a moment later that it has ended; other tests expect nobody there.
+        wait_until(lambda: not given.gate.gate._members, "it has left")
 
 
 def test_a_query_of_another_session_of_the_application_takes_turns_too(
