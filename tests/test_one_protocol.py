@@ -37,6 +37,7 @@ KINDS = frozenset(
 #: Where a class is asked for, how often, and why.
 ALLOWED = {
     "api/profile.py": (1, "the call that promises a streaming query refuses what is none"),
+    "api/turn_arguments.py": (1, "the gate refuses what is no profile of a streaming query"),
     "cli/plan.py": (1, "the command of DStreams has options of its own"),
     "cli/predict.py": (1, "as the plan"),
 }
