@@ -204,7 +204,8 @@ def test_a_function_that_ignores_its_setting_ends_the_tuner_not_the_query(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     def deaf(session: SparkSession, setting: QuerySetting) -> StreamingQuery:
-        slower = replace(setting.configuration, trigger_s=0.7)
+        # Long enough that batches of a busy machine still pause for it, so that it can be read.
+        slower = replace(setting.configuration, trigger_s=2.0)
         build = build_into(tmp_path, "deaf")
         query: StreamingQuery = build(session, replace(setting, configuration=slower))
         return query
