@@ -41,8 +41,12 @@ from tests.runtime.ordered.ordered_cases import (
     through_buckets,
     watermarks_us,
 )
+from tests.seeds import seeds
 
+# In five parts, of which every run has the first: test_the_cases_find_what_is_wrong says what sixty
+# of its cases find.
 NUM_CASES = int(os.environ.get("HEADWAY_ORDERED_CASES", "500"))
+NUM_OF_PART = NUM_CASES // 5
 
 
 def a_table(seeded: random.Random) -> Any:
@@ -52,9 +56,15 @@ def a_table(seeded: random.Random) -> Any:
     return lambda key: placed.get(key, buckets[zlib.crc32(repr(key).encode()) % len(buckets)])
 
 
-def test_buckets_are_the_serial_program_for_every_table_and_cut() -> None:
+def cases_of(part: int) -> range:
+    """Seeds of a part of the cases."""
+    return range(part * NUM_OF_PART, (part + 1) * NUM_OF_PART)
+
+
+@pytest.mark.parametrize("part", seeds(1, 5))
+def test_buckets_are_the_serial_program_for_every_table_and_cut(part: int) -> None:
     num_rows = num_late = num_waiting = 0
-    for seed in range(NUM_CASES):
+    for seed in cases_of(part):
         case = a_case(random.Random(seed))
         expected = serial(case)
         for table in range(2):
@@ -67,15 +77,16 @@ def test_buckets_are_the_serial_program_for_every_table_and_cut() -> None:
         num_waiting += case.delay_ms is not None
         num_late += serial(in_time) != expected
     # The cases are worth something.
-    assert num_rows > 5 * NUM_CASES
-    assert num_late > NUM_CASES / 10
-    assert num_waiting > NUM_CASES / 3
+    assert num_rows > 5 * NUM_OF_PART
+    assert num_late > NUM_OF_PART / 10
+    assert num_waiting > NUM_OF_PART / 3
 
 
-def test_batches_do_not_matter_where_their_rows_are_in_order() -> None:
+@pytest.mark.parametrize("part", seeds(1, 5))
+def test_batches_do_not_matter_where_their_rows_are_in_order(part: int) -> None:
     """Cut anywhere, rows by their offset give the same: state comes back as it was given."""
     num_different_cuts = 0
-    for seed in range(NUM_CASES):
+    for seed in cases_of(part):
         seeded = random.Random(seed)
         rows = [row for batch in a_case(seeded).batches for row in batch]
         rows = [(*row[:2], at, *row[3:]) for at, row in enumerate(rows)]
@@ -86,7 +97,7 @@ def test_batches_do_not_matter_where_their_rows_are_in_order() -> None:
         through_buckets(Case(tuple(parts), ("offset",), None), disk, seeded, a_table(seeded))
         assert found_on(disk) == whole, seed
         num_different_cuts += len([part for part in parts if part]) > 1
-    assert num_different_cuts > NUM_CASES / 3
+    assert num_different_cuts > NUM_OF_PART / 3
 
 
 def test_killed_before_any_write_and_started_again() -> None:
