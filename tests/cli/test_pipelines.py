@@ -250,9 +250,10 @@ def test_what_a_pipeline_is() -> None:
         headway.plan(WORDS, target="mean <= 1s", trigger="2s", partitions=3)  # type: ignore[call-overload]
     with pytest.raises(InputError, match="rate_trace and outages are not for pipelines"):
         headway.simulate(WORDS, "trace.csv")
-    plan = plan_pipeline(WORDS, rate=200e3, max_nodes=8)
+    plan = plan_pipeline(WORDS, rate=1e9, max_nodes=8)
     assert isinstance(plan, RoundsPlan)
     assert plan.rounds[0].question.space.max_nodes == 8
+    assert plan.rounds[0].question.rate_per_s == 1e9
 
 
 def test_a_simulation_never_hangs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
