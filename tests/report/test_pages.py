@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -31,6 +31,8 @@ from tests.seeds import few_settings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
+
+    from headway.report.profile_page import SeenRun
 
 ROOT = Path(__file__).parents[2]
 PROFILE = ROOT / "examples/word-count.profile.yaml"
@@ -72,7 +74,8 @@ def a_hostile_profile(folder: Path) -> Path:
 
 PAGES: dict[str, Callable[[Path], str]] = {
     "plan": lambda _: plan_text(),
-    "profile": lambda _: report(LOG_PROFILE(), runs=seen_runs([LOG])),
+    # Of the whole what-ifs one is enough to be looked at: that of the plan is.
+    "profile": lambda _: small_report(LOG_PROFILE(), runs=seen_runs([LOG])),
     "backtest": lambda folder: report(
         saved(folder, json_text(backtest_json(backtest(LOG, engine="in-process"))))
     ),
@@ -128,10 +131,14 @@ PAGES: dict[str, Callable[[Path], str]] = {
 }
 
 
-def small_report(what: Path | StreamAnswer, profile: Path | None = None) -> str:
+def small_report(
+    what: Path | JobProfile | StreamAnswer,
+    profile: Path | None = None,
+    runs: Sequence[SeenRun] = (),
+) -> str:
     with pytest.MonkeyPatch.context() as patch:
         few_settings(patch)
-        return report(what, profile=profile)
+        return report(what, profile=profile, runs=runs)
 
 
 def LOG_PROFILE() -> JobProfile:  # noqa: N802
