@@ -16,6 +16,13 @@ EXTRAS = ("capacity", "logs")
 # Imported under another name than they are installed by.
 NAMES = {"pyyaml": "yaml"}
 
+#: What `without` executes first for pages with a what-if of few settings, as
+#: tests.seeds.few_settings has it in process.
+FEW_SETTINGS = """
+from headway.report import what_if
+what_if._RATES, what_if._TRIGGERS_S = 4, (1.0,)
+"""
+
 
 def required(*extras: str) -> set[str]:
     """Packages by the names they are imported by: of a plain installation, or of extras."""
