@@ -157,6 +157,7 @@ tuning-real: $(READY) java  ## steps of load under the tuner, two parts of 95 mi
 	$(BIN)/python benchmarks/run.py tuning_real --measure $(QUIET)
 
 tuning-real-page: $(READY)  ## the page about it, from the committed results -> docs/tuning-real.md
+	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'
 	$(BIN)/python benchmarks/run.py tuning_real --output docs/tuning-real.md
 
 exactness: $(READY) java  ## numbered rows through a thousand changes and kills, hours; goes on where it was cut

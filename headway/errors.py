@@ -84,6 +84,10 @@ class ActuatorError(HeadwayError):
     """What was asked of a running query could not be done to it; it runs as the message says."""
 
 
+class QueryEndedError(HeadwayError):
+    """A query that is tuned ended by itself."""
+
+
 class TunerLockedError(InputError):
     """Another tuner holds the state file."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tuning_steps import Line, Schedule
@@ -29,6 +29,36 @@ class Figure(NamedTuple):
         if self.is_bound:
             return self.measured <= self.predicted
         return abs(self.measured - self.predicted) <= within_ratio * self.predicted
+
+    @property
+    def off_ratio(self) -> float | None:
+        """How far the measurement was from its prediction; None where one is missing or 0."""
+        if not self.predicted or self.measured is None:
+            return None
+        return self.measured / self.predicted - 1.0
+
+
+def off_ratio_of(figures: Sequence[Figure]) -> float | None:
+    """Median distance of measurements from their predictions; None without any, or of a bound."""
+    found = [abs(one.off_ratio) for one in figures if one.off_ratio is not None]
+    is_bound = any(one.is_bound for one in figures)
+    return None if is_bound or not found else statistics.median(found)
+
+
+def floor_ratio_of(figures: Sequence[Figure]) -> float | None:
+    """The same of the same figures, each predicted by the mean of the others; from three on."""
+    found = [one for one in figures if one.off_ratio is not None]
+    if len(found) < 3:
+        return None
+    measured = [float(one.measured or 0.0) for one in found]
+    total = sum(measured)
+    others = [(total - one) / (len(measured) - 1) for one in measured]
+    return off_ratio_of(
+        [
+            one._replace(predicted=other, measured=value)
+            for one, other, value in zip(found, others, measured, strict=True)
+        ]
+    )
 
 
 class Rows(NamedTuple):

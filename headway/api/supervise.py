@@ -51,6 +51,7 @@ def supervise_spec(
         If the application ends by itself.
     """
     from headway.profiler.recording.live import LaterLogFeed
+    from headway.profiler.work_folder import signals_end_the_block
     from headway.runtime.tuning.supervised import SupervisedQuery
 
     if not command:
@@ -93,14 +94,18 @@ def supervise_spec(
             mode=Mode.ACT if act else Mode.RECOMMEND,
             is_quiet=quiet_times(asked.quiet),
         )
+        query.meanwhile, query.left_gap = machine.watch_meanwhile, machine.has_left_gap
+        query.say = lambda event, why: machine.audit(event, why=why)
     except BaseException:
         lock.release()
         raise
-    tuner = Tuner(machine, state_path, lock).begin()
-    ends_s = float("inf") if run_s is None else time.monotonic() + run_s
-    try:
-        while not tuner.await_termination(TELL_EVERY_S) and time.monotonic() < ends_s:
-            say(tuner, tuner.recommendation)
-    finally:
-        tuner.stop()
-        tuner.end_query()
+    # A supervisor that is terminated leaves no application behind.
+    with signals_end_the_block():
+        tuner = Tuner(machine, state_path, lock).begin()
+        ends_s = float("inf") if run_s is None else time.monotonic() + run_s
+        try:
+            while not tuner.await_termination(TELL_EVERY_S) and time.monotonic() < ends_s:
+                say(tuner, tuner.recommendation)
+        finally:
+            tuner.stop()
+            tuner.end_query()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 SETTING_KEY = "spark.headway.setting"
 SETTING_VARIABLE = "HEADWAY_SETTING"
+_NUMBER_VARIABLE = "HEADWAY_SETTING_NUMBER"
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 _ASKED_EVERY_S = 0.25
 
@@ -45,6 +48,7 @@ def setting(spark: SparkSession) -> QuerySetting:
     # Where stop_when_asked finds it, which knows no session.
     os.environ[SETTING_VARIABLE] = str(path)
     given = load_setting(path)
+    os.environ.setdefault(_NUMBER_VARIABLE, str(given.number))
     spark.conf.set(_PARTITIONS_KEY, str(given.configuration.shuffle_partitions))
     let_stops_end(spark)
     record(spark, given.recording)
@@ -64,20 +68,27 @@ def stop_when_asked(query: StreamingQuery) -> None:
     HeadwayError
         If the query ends by itself.
     """
-    from headway.runtime.tuning.clean_stop import stop_between_batches
+    from headway.runtime.tuning.clean_stop import NoGapError, stop_between_batches
 
     path = _setting_file(None)
     first = load_setting(path)
-    answered = first.number
+    # What was asked while the session started is newer than the number it was started with.
+    answered = int(os.environ.get(_NUMBER_VARIABLE, first.number))
     while query.isActive:
         alive_file(path).touch()
         asked = load_setting(path)
         if asked.number != answered:
             answered = asked.number
             try:
-                stop_between_batches(query, first.configuration.trigger_s, may_cut=asked.may_cut)
+                stop_between_batches(
+                    query,
+                    first.configuration.trigger_s,
+                    may_cut=asked.may_cut,
+                    is_wanted=_still_wanted(path, asked.number),
+                )
             except ActuatorError as error:
-                save_answer(path, number=asked.number, why=str(error))
+                no_gap = isinstance(error, NoGapError)
+                save_answer(path, number=asked.number, why=str(error), no_gap=no_gap)
                 continue
             alive_file(path).unlink(missing_ok=True)
             save_answer(path, number=asked.number, why=None)
@@ -86,6 +97,23 @@ def stop_when_asked(query: StreamingQuery) -> None:
     failure = query.exception()
     if failure is not None:
         raise HeadwayError(f"the query ended by itself: {str(failure).splitlines()[0]}")
+
+
+def _still_wanted(path: Path, number: int) -> Callable[[], bool]:
+    """Whether a request still holds, with a sign of life at each look, four times a second."""
+    looked_s = -math.inf
+    is_wanted = True
+
+    def look() -> bool:
+        nonlocal looked_s, is_wanted
+        if time.monotonic() - looked_s >= _ASKED_EVERY_S:
+            looked_s = time.monotonic()
+            alive_file(path).touch()
+            asked = load_setting(path)
+            is_wanted = asked.number == number and not asked.is_withdrawn
+        return is_wanted
+
+    return look
 
 
 def _setting_file(spark: SparkSession | None) -> Path:

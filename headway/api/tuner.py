@@ -112,7 +112,10 @@ class Tuner:
         if self._stopping.is_set():
             return
         self._stopping.set()
+        # A change that waits for its gap is left.
+        self._machine.is_ending = True
         self._loop.join()
+        self._machine.is_ending = False
         try:
             if not isinstance(self._error, TunerLockedError):
                 self._machine.end(restore=restore and self._error is None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,8 +22,8 @@ from headway.assumptions.tuning import (
 from headway.domain import Configuration
 from headway.domain.live import Expectation, Reason
 from headway.domain.tuner import BlockedChange, Mode, Phase, TunerChange, TunerState
-from headway.errors import ActuatorError, HeadwayError, InputError
-from headway.formats.tuner_files import append_audit, audit_file, save_tuner
+from headway.errors import ActuatorError, HeadwayError, InputError, QueryEndedError
+from headway.formats.tuner_files import append_audit, audit_file, save_tuner, switch_word
 from headway.profiler.recording.live import QueryFeed
 from headway.runtime.tuning.actuators import At, ChangesQueries, kind_of, nothing
 from headway.runtime.tuning.clean_stop import NoGapError
@@ -65,6 +66,7 @@ class TunerChanges:
         self._live: LiveQuery = rule.live
         self._path, self._mode, self._now, self._at = path, mode, now, at
         self._since_start = 0
+        self.is_ending = False
 
     def end(self, *, restore: bool) -> None:
         """Do nothing more; with ``restore`` go back to the setting before the first change."""
@@ -74,6 +76,13 @@ class TunerChanges:
             )
         if self.state.phase is not Phase.FROZEN and not self.state.phase.is_changing:
             self._to(Phase.OFF, "stopped")
+
+    def watch_meanwhile(self) -> bool:
+        """Read the batches that end while a change waits; whether it is to be left after all."""
+        with contextlib.suppress(InputError):
+            self._see()
+        is_off = switch_word(self._path) is not None and self.state.phase is Phase.APPLYING
+        return self.is_ending or is_off
 
     def end_query(self) -> None:
         """Stop the query, between two batches if there is a gap."""
@@ -142,6 +151,11 @@ class TunerChanges:
         self._at("state written")
         try:
             pause_s = self.actuators.apply(kind, self.running, then)
+        except QueryEndedError as error:
+            self.audit("failed", change=change, why=str(error))
+            self.state = replace(self.state, change=None)
+            self._to(Phase.LOST, str(error))
+            raise
         except HeadwayError as error:
             self._failed(change, error)
             return

@@ -263,6 +263,13 @@ class TunerMachine(TunerChanges):
             return None
         return "waits for a gap between batches"
 
+    def has_left_gap(self) -> bool:
+        """Whether the last batch left a gap, or none has ended for two triggers: an idle query."""
+        trigger_s, last = self.running.trigger_s, self._live.last
+        if last is None or self._now() - last.ended_s > 2.0 * trigger_s:
+            return True
+        return not left_no_gap(trigger_s, last.started_s, last.ended_s)
+
     def _make(self, proposal: Proposal, then: Configuration) -> None:
         expected = self.rule.expectation(self.running, proposal)
         before = self.rule.memory

@@ -57,8 +57,9 @@ def command(
     query runs until Ctrl-C, which stops it between two batches. State and a log of decisions are
     kept beside SPEC; after a kill, the same command continues. With --supervise, COMMAND runs the
     query: it gets its setting from headway.setting(spark), and ends when asked by
-    headway.stop_when_asked(query). Exits with 1 if the query ends by itself, or if a change can be
-    neither made nor undone, and with 3 if no setting within bounds meets the target.
+    headway.stop_when_asked(query); Ctrl-C and TERM ask it to. Exits with 1 if the query ends by
+    itself, or if a change can be neither made nor undone, and with 3 if no setting within bounds
+    meets the target.
     """
     from headway.api.supervise import supervise_spec
     from headway.api.tune_spec import switch_spec, tune_spec

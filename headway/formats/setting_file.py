@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,7 +21,7 @@ class GivenSetting:
     """What the application is to run at; another ``number`` asks it to stop.
 
     ``recording`` is the file that it records itself to; ``may_cut`` says whether it may stop
-    within a batch.
+    within a batch. ``is_withdrawn`` takes the request of this number back.
     """
 
     schema: str = SETTING_SCHEMA
@@ -28,6 +29,7 @@ class GivenSetting:
     configuration: Configuration
     recording: str
     may_cut: bool = False
+    is_withdrawn: bool = False
 
 
 def answer_file(path: Path) -> Path:
@@ -64,18 +66,26 @@ def load_setting(path: Path) -> GivenSetting:
     return found
 
 
-def save_answer(path: Path, *, number: int, why: str | None) -> None:
+class Answer(NamedTuple):
+    """Why a request to stop was refused, None if it was not; ``no_gap``: it may be asked again."""
+
+    why: str | None
+    no_gap: bool = False
+
+
+def save_answer(path: Path, *, number: int, why: str | None, no_gap: bool = False) -> None:
     """Say that setting ``number`` is stopped for, or why not."""
-    write_text(answer_file(path), json.dumps({"number": number, "why": why}), what="the answer")
+    answer = {"number": number, "why": why, "no_gap": no_gap}
+    write_text(answer_file(path), json.dumps(answer), what="the answer")
 
 
-def load_answer(path: Path, number: int) -> tuple[bool, str | None]:
-    """Whether there is an answer to a number, and why it was refused; None if it was not."""
+def load_answer(path: Path, number: int) -> Answer | None:
+    """The answer to a number; None as long as there is none."""
     try:
         found = json.loads(answer_file(path).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return False, None
+        return None
     if not isinstance(found, dict) or found.get("number") != number:
-        return False, None
+        return None
     why = found.get("why")
-    return True, None if why is None else str(why)
+    return Answer(None if why is None else str(why), bool(found.get("no_gap")))

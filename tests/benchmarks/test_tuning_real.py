@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import tuning_real
 from result_lines import keep
-from tuning_figures import Figure, figures_of, late_share
+from tuning_figures import Figure, figures_of, floor_ratio_of, late_share, off_ratio_of
 from tuning_steps import PARTS, Schedule, batches_of, fixed_question, predicted_decision_s
 
 from headway.formats.profile_file import load_profile
@@ -82,15 +82,22 @@ def test_late_rows_count_where_they_arrived() -> None:
     assert late_share(run_of(), 1) > 0.01
 
 
+def page_of(results: Path, output: Path | None = None) -> str:
+    given = argparse.Namespace(
+        results=results, measure=False, list=False, part=None, short=False, output=output
+    )
+    page = tuning_real.text(given)
+    assert page is not None
+    return page
+
+
 def test_the_page_judges_what_was_run(tmp_path: Path) -> None:
     results = tmp_path / "runs.jsonl"
     for mode in ("off", "act"):
         keep(results, run_of(mode=mode))
-    given = argparse.Namespace(results=results, measure=False, list=False, part=None, short=False)
-    page = tuning_real.text(given)
-    assert page is not None
+    page = page_of(results)
     assert "| 1 | restart, trigger | pause | 1.50 s | 1.50 s | +0% |" in page
-    assert "| late arrivals | 1 | 0 | missed |" in page
+    assert "| late arrivals | 1 | 0 | 0 | 40% | - | missed |" in page
     assert "| act | 1 | 1 | 0.0% |" in page
 
 
@@ -122,3 +129,46 @@ def test_the_rule_is_simulated_on_the_steps_before_a_run() -> None:
     decision_s = predicted_decision_s(part, profile, target, schedule)
     assert decision_s is not None
     assert 15.0 < decision_s < 75.0
+
+
+def test_without_results_the_page_says_so_and_draws_nothing(tmp_path: Path) -> None:
+    page = page_of(tmp_path / "none.jsonl", tmp_path / "page.md")
+    assert "Not measured yet" in page
+    assert ".svg" not in page
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_part_that_was_only_prepared_is_not_measured(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    results = tmp_path / "runs.jsonl"
+    keep(results, {"part": "executors", "capacity_per_s": 9.0, "target": "p99 <= 4s"})
+    keep(results, run_of())
+    page = page_of(results, tmp_path / "page.md")
+    assert "## Part executors\n\nNot measured yet." in page
+    assert "1 of 15 runs; the other 14 are not measured yet." in page
+    assert "Part `executors`: 15 of 15 runs are not measured" in page
+    picture = tmp_path / "img" / "tuning-real.svg"
+    assert f"](img/{picture.name})" in page
+    assert picture.stat().st_size > 0
+
+
+def test_a_part_cut_before_its_first_run_in_act_judges_nothing(tmp_path: Path) -> None:
+    results = tmp_path / "runs.jsonl"
+    for mode in ("off", "recommend"):
+        keep(results, run_of(mode=mode))
+    page = page_of(results, tmp_path / "page.md")
+    assert "No run in act is measured yet" in page
+    assert "| recommend | 1 | 0 |" in page
+    assert " met |" not in page
+    assert ".svg" not in page
+
+
+def test_error_and_floor_are_the_same_statistic() -> None:
+    of = [Figure("pause", 2.0, measured) for measured in (1.0, 2.0, 3.0)]
+    assert off_ratio_of(of) == pytest.approx(0.5)
+    # Means of the others: 2.5, 2.0, 1.5.
+    assert floor_ratio_of(of) == pytest.approx(0.6)
+    assert floor_ratio_of(of[:2]) is None
+    # What was not measured is left out of both.
+    assert off_ratio_of([*of, Figure("pause", 2.0, None)]) == pytest.approx(0.5)
+    assert off_ratio_of([Figure("kept again", 2.0, 1.0, True)]) is None

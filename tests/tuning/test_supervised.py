@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,10 +16,18 @@ import pytest
 import headway
 from headway.api.supervise import supervise_spec
 from headway.domain.live import ChangeKind
-from headway.errors import ActuatorError, HeadwayError, InputError
+from headway.errors import ActuatorError, HeadwayError, InputError, QueryEndedError
 from headway.formats.profile_file import save_profile
-from headway.formats.setting_file import load_setting
+from headway.formats.setting_file import (
+    GivenSetting,
+    answer_file,
+    load_answer,
+    load_setting,
+    save_setting,
+)
 from headway.profiler.recording.live import LaterLogFeed
+from headway.runtime.tuning import clean_stop, supervised
+from headway.runtime.tuning.clean_stop import NoGapError
 from headway.runtime.tuning.supervised import SupervisedQuery
 from tests.tuning.test_on_spark import a_small_profile, setting_of, wait_for
 
@@ -43,6 +54,33 @@ while True:
             alive_file(path).unlink()
             break
         first = asked
+    time.sleep(0.05)
+"""
+# The same, with batches that leave no gap until a file says that they do.
+WITHOUT_GAP = """
+import os, sys, time
+from pathlib import Path
+from headway.formats.setting_file import alive_file, load_setting, save_answer
+path, gap, mode = Path(os.environ["HEADWAY_SETTING"]), Path(sys.argv[1]), sys.argv[2]
+number = int(os.environ["HEADWAY_SETTING_NUMBER"])
+began = time.monotonic()
+while True:
+    asked = load_setting(path)
+    is_asked = asked.number != number
+    if mode == "hangs" and is_asked:
+        time.sleep(600)
+    alive_file(path).touch()
+    if mode == "fails" and is_asked:
+        sys.exit(3)
+    if is_asked and asked.is_withdrawn:
+        save_answer(path, number=asked.number, why="withdrawn", no_gap=True)
+        number = asked.number
+    elif is_asked and mode == "refuses":
+        save_answer(path, number=asked.number, why="no gap", no_gap=True)
+        number = asked.number
+    elif is_asked and gap.exists():
+        save_answer(path, number=asked.number, why=None)
+        break
     time.sleep(0.05)
 """
 ON_SPARK = """
@@ -115,6 +153,148 @@ def test_one_whose_supervisor_was_killed_ends_before_another_starts(tmp_path: Pa
     wait_for(lambda: log.read_text() == "1.0\n2.0\n")
     assert fresh.is_active
     fresh.stop(2.0)
+
+
+def a_waiting_query(tmp_path: Path, mode: str) -> SupervisedQuery:
+    query = a_query(tmp_path, WITHOUT_GAP, str(tmp_path / "gap"), mode)
+    query.start(setting_of())
+    wait_for(lambda: (tmp_path / "orders.alive").exists())
+    return query
+
+
+def test_it_is_watched_while_it_waits_for_its_gap_for_longer_than_it_may_be_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervised, "ANSWERED_WITHIN_S", SimpleNamespace(value=-1.0))
+    query, looks = a_waiting_query(tmp_path, "waits"), 0
+    began_s = time.monotonic()
+
+    def look() -> bool:
+        nonlocal looks
+        looks += 1
+        if time.monotonic() - began_s > 3.0:
+            (tmp_path / "gap").touch()
+        return False
+
+    query.meanwhile = look
+    pause_s = query.apply(ChangeKind.RESTART, setting_of(), setting_of(trigger_s=2.0))
+    waited_s = time.monotonic() - began_s
+    assert query.is_active and query.configuration == setting_of(trigger_s=2.0)
+    query.stop_at_once()
+    # A second of silence ends it; three seconds of waiting with signs of life do not, nor count.
+    assert looks >= 5
+    assert waited_s > 3.0
+    assert pause_s < waited_s - 2.5
+
+
+def test_a_request_that_is_taken_back_leaves_it_as_it_was(tmp_path: Path) -> None:
+    query = a_waiting_query(tmp_path, "waits")
+    process = query.process
+    query.meanwhile = lambda: True
+    began_s = time.monotonic()
+    with pytest.raises(NoGapError, match="withdrawn"):
+        query.apply(ChangeKind.RESTART, setting_of(), setting_of(trigger_s=2.0))
+    assert time.monotonic() - began_s < 4.0
+    assert query.process is process and query.is_active
+    # It can be asked again.
+    query.meanwhile = lambda: False
+    (tmp_path / "gap").touch()
+    assert query.stop(1.0) is False
+    assert query.ended_with() == "the application ended with exit code 0"
+
+
+def test_one_without_a_gap_may_be_asked_again(tmp_path: Path) -> None:
+    query = a_waiting_query(tmp_path, "refuses")
+    with pytest.raises(NoGapError, match="no gap"):
+        query.stop(1.0)
+    assert query.is_active
+    query.stop_at_once()
+
+
+def test_one_that_fails_while_it_waits_is_not_started_anew(tmp_path: Path) -> None:
+    query = a_waiting_query(tmp_path, "fails")
+    with pytest.raises(QueryEndedError, match="exit code 3 when it was asked to stop"):
+        query.apply(ChangeKind.RESTART, setting_of(), setting_of(trigger_s=2.0))
+    assert not query.is_active
+
+
+def test_one_that_hangs_is_ended_and_the_log_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervised, "ANSWERED_WITHIN_S", SimpleNamespace(value=0.0))
+    query = a_waiting_query(tmp_path, "hangs")
+    said: list[str] = []
+    query.say = lambda event, _why: said.append(event)
+    assert query.stop(1.0) is True
+    assert said == ["cut"]
+    assert not query.is_active
+
+
+class NeverIdle:
+    """A query without a gap, that ends when its application has answered."""
+
+    status = {"isTriggerActive": True}  # noqa: RUF012
+
+    def __init__(self, answer: Path) -> None:
+        self._answer = answer
+        self._jsq = SimpleNamespace(lastProgress=lambda: None)
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802
+        return not self._answer.exists()
+
+    def exception(self) -> None:
+        return None
+
+
+def test_what_is_asked_while_a_session_starts_is_heard_and_what_is_taken_back_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "orders.setting"
+    given = GivenSetting(number=2, configuration=setting_of(), recording="none", is_withdrawn=True)
+    save_setting(given, path)
+    monkeypatch.setenv("HEADWAY_SETTING", str(path))
+    monkeypatch.setenv("HEADWAY_SETTING_NUMBER", "1")
+    monkeypatch.setattr(clean_stop, "checkpoint_of", lambda _query: "none")
+    query: Any = NeverIdle(answer_file(path))
+    began_s = time.monotonic()
+    headway.stop_when_asked(query)
+    assert time.monotonic() - began_s < 5.0
+    answer = load_answer(path, 2)
+    assert answer is not None
+    assert answer.no_gap
+    assert "withdrawn" in str(answer.why)
+
+
+def a_spec(tmp_path: Path) -> Path:
+    save_profile(a_small_profile(), tmp_path / "orders.profile.yaml")
+    spec = tmp_path / "orders.yaml"
+    spec.write_text(
+        "apiVersion: headway/v1\nkind: Tuning\nmetadata:\n  name: orders\nspec:\n"
+        "  profile: orders.profile.yaml\n  target: p99 <= 3s\n"
+    )
+    return spec
+
+
+def test_terminate_asks_the_application_to_stop_and_leaves_none_behind(tmp_path: Path) -> None:
+    script = tmp_path / "application.py"
+    script.write_text(APPLICATION)
+    log = tmp_path / "starts"
+    tuner = subprocess.Popen(
+        [
+            sys.executable, "-m", "headway", "tune", str(a_spec(tmp_path)), "--supervise", "--",
+            sys.executable, str(script), str(log),
+        ],
+    )  # fmt: skip
+    try:
+        wait_for(lambda: log.exists() and list(tmp_path.glob("*.alive")) != [], within_s=60.0)
+        tuner.terminate()
+        assert tuner.wait(20) == 128 + signal.SIGTERM
+        # It has removed its sign of life: asked to stop, not ended by a signal.
+        assert list(tmp_path.glob("*.alive")) == []
+    finally:
+        if tuner.poll() is None:
+            tuner.kill()
 
 
 def test_a_command_that_is_none_is_said(tmp_path: Path) -> None:

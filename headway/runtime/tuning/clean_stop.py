@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.assumptions.tuning import (
@@ -91,12 +92,23 @@ def is_in_gap(query: StreamingQuery, trigger_s: float) -> bool:
     return to_next_trigger_s(trigger_s, time.time()) > least_gap_s(trigger_s)
 
 
-def wait_for_gap(query: StreamingQuery, trigger_s: float, *, may_cut: bool = False) -> bool:
+def always() -> bool:
+    """A stop that is not taken back."""
+    return True
+
+
+def wait_for_gap(
+    query: StreamingQuery,
+    trigger_s: float,
+    *,
+    may_cut: bool = False,
+    is_wanted: Callable[[], bool] = always,
+) -> bool:
     """Wait until no batch runs and the next trigger is far enough; False if that does not come.
 
     Ten batches without such a gap, or a minute without any news, are the end of it: a query that
     runs as fast as possible, or that cannot keep up, has none. With ``may_cut`` it is one batch
-    that the next follows at once.
+    that the next follows at once. So is the first look at which it is no longer wanted.
     """
     num_batches, looks, active_looks = 0, 0, 0
     seen = _last_seen(query)
@@ -106,6 +118,8 @@ def wait_for_gap(query: StreamingQuery, trigger_s: float, *, may_cut: bool = Fal
     while num_batches < most_batches and time.monotonic() - heard_s < silent_s:
         if not query.isActive:
             return True
+        if not is_wanted():
+            return False
         if (now_seen := _last_seen(query)) != seen:
             seen, heard_s = now_seen, time.monotonic()
             num_batches, active_looks = num_batches + 1, 0
@@ -123,7 +137,13 @@ def wait_for_gap(query: StreamingQuery, trigger_s: float, *, may_cut: bool = Fal
     return False
 
 
-def stop_between_batches(query: StreamingQuery, trigger_s: float, *, may_cut: bool) -> Stopped:
+def stop_between_batches(
+    query: StreamingQuery,
+    trigger_s: float,
+    *,
+    may_cut: bool,
+    is_wanted: Callable[[], bool] = always,
+) -> Stopped:
     """Stop a query in the gap between two batches.
 
     Parameters
@@ -136,17 +156,22 @@ def stop_between_batches(query: StreamingQuery, trigger_s: float, *, may_cut: bo
         Whether to stop it within a batch if there is no gap: as soon as the batch that runs has
         ended without one, so that little of the next is done. That batch runs again, with the
         same rows: a sink that is not idempotent then has them twice.
+    is_wanted : callable
+        Asked again and again while there is no gap: where it says no, the query runs on.
 
     Raises
     ------
     NoGapError
-        If there is no gap and none may be cut.
+        If there is no gap and none may be cut, or the stop is no longer wanted.
     ActuatorError
         If the query does not stop.
     """
     root = checkpoint_of(query)
     began_s = time.monotonic()
-    if not wait_for_gap(query, trigger_s, may_cut=may_cut) and not may_cut:
+    is_gap = wait_for_gap(query, trigger_s, may_cut=may_cut, is_wanted=is_wanted)
+    if not is_gap and not is_wanted():
+        raise NoGapError("the request to stop was withdrawn; nothing was changed")
+    if not is_gap and not may_cut:
         number = counted(MOST_BATCHES_WITHOUT_GAP.value, "batch", "batches")
         raise NoGapError(
             f"the query has no gap between batches ({number} without "

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from headway.assumptions.tuning import ALIVE_WITHIN_S, ANSWERED_WITHIN_S, ENDS_WITHIN_S
 from headway.domain import Configuration
 from headway.domain.live import ChangeKind
-from headway.errors import ActuatorError, HeadwayError
+from headway.errors import ActuatorError, HeadwayError, QueryEndedError
 from headway.formats.setting_file import (
+    Answer,
     GivenSetting,
     alive_file,
     answer_file,
@@ -24,11 +26,23 @@ from headway.formats.setting_file import (
     save_setting,
 )
 from headway.runtime.tuning.actuators import At, nothing
+from headway.runtime.tuning.clean_stop import NoGapError, always
 from headway.units import format_duration
 
 _ANSWER_EVERY_S = 0.2
 _SESSION_ENDS_S = 5.0
+_WITHDRAWN_WITHIN_S = 5.0
 _VARIABLE = "HEADWAY_SETTING"
+_NUMBER_VARIABLE = "HEADWAY_SETTING_NUMBER"
+
+
+def never() -> bool:
+    """A request that is not taken back."""
+    return False
+
+
+def silently(_event: str, _why: str) -> None:
+    """Say nothing."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,6 +60,13 @@ class SupervisedQuery:
         The file that it records itself to.
     may_cut : bool
         Whether it may stop within a batch.
+    meanwhile : callable
+        Called several times a second while the application waits for its gap; whether it is to
+        run on after all.
+    left_gap : callable
+        Whether its last batch left a gap, as far as its recording tells.
+    say : callable
+        Takes an event and why it came to it, for the log.
     """
 
     command: Sequence[str]
@@ -59,6 +80,10 @@ class SupervisedQuery:
     configuration: Configuration | None = None
     number: int = 0
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    meanwhile: Callable[[], bool] = never
+    left_gap: Callable[[], bool] = always
+    stopped_s: float = 0.0
+    say: Callable[[str, str], None] = silently
 
     def start(self, configuration: Configuration) -> None:
         """Start the application at a setting; only where none runs.
@@ -76,7 +101,8 @@ class SupervisedQuery:
         try:
             self.process = subprocess.Popen(
                 [*self.command],
-                env=os.environ | {_VARIABLE: str(self.path.resolve())},
+                env=os.environ
+                | {_VARIABLE: str(self.path.resolve()), _NUMBER_VARIABLE: str(self.number)},
                 start_new_session=True,
             )
         except OSError as error:
@@ -90,31 +116,58 @@ class SupervisedQuery:
     def stop(self, trigger_s: float) -> bool:
         """Ask the application to stop between two batches, and wait for it; whether it was cut.
 
+        As long as it shows signs of life it is not ended; ``meanwhile`` is called all the while,
+        and where that says why not to, the request is taken back.
+
         Raises
         ------
+        NoGapError
+            If it had no gap in time, or the request was taken back; it runs on as it was.
         ActuatorError
             If it says that it cannot; it runs on as it was.
+        QueryEndedError
+            If it ended by itself instead.
         """
         if self.process is None or self.configuration is None or not self.is_active:
             return False
         self.at("before stop")
         self.number += 1
         self._write(self.configuration)
-        within_s = 2.0 * trigger_s + ANSWERED_WITHIN_S.value
-        ends_s = time.monotonic() + within_s
-        while time.monotonic() < ends_s and self.process.poll() is None:
-            is_there, why = load_answer(self.path, self.number)
-            if why is not None:
-                raise ActuatorError(why)
-            if is_there:
-                break
-            time.sleep(_ANSWER_EVERY_S)
-        is_cut = self.process.poll() is None and not load_answer(self.path, self.number)[0]
+        answer = self._await_answer(2.0 * trigger_s + ANSWERED_WITHIN_S.value)
+        if answer is not None and answer.why is not None:
+            raise (NoGapError if answer.no_gap else ActuatorError)(answer.why)
+        if answer is None and self.process.poll():
+            raise QueryEndedError(f"{self.ended_with()} when it was asked to stop")
+        # Until now it ran: what it waited for its gap is no pause.
+        self.stopped_s = time.monotonic()
+        is_cut = answer is None and self.is_active
         if is_cut:
+            self.say("cut", "the application did not answer and was terminated, maybe in a batch")
             self.process.terminate()
         self._await_end()
         self.at("stopped")
         return is_cut
+
+    def _await_answer(self, silent_s: float) -> Answer | None:
+        """What it answers; None if it ended without a word, or has shown no life for so long."""
+        assert self.process is not None and self.configuration is not None
+        asked_s = time.time()
+        withdrawn_s = math.inf
+        while True:
+            # It ends right after it answers: a process that has ended says no more.
+            has_ended = self.process.poll() is not None
+            answer = load_answer(self.path, self.number)
+            if answer is not None or has_ended:
+                return answer
+            now_s = time.time()
+            if now_s - withdrawn_s > _WITHDRAWN_WITHIN_S:
+                raise NoGapError("the request to stop was withdrawn, and not answered")
+            if now_s - max(asked_s, self._last_sign_s()) > silent_s:
+                return None
+            if withdrawn_s == math.inf and self.meanwhile():
+                self._write(self.configuration, is_withdrawn=True)
+                withdrawn_s = now_s
+            time.sleep(_ANSWER_EVERY_S)
 
     def stop_at_once(self) -> None:
         """End the application, within a batch if need be."""
@@ -123,7 +176,7 @@ class SupervisedQuery:
             self._await_end()
 
     def apply(self, kind: ChangeKind, now: Configuration, then: Configuration) -> float:
-        """Stop the application, and start it at another setting; how long it stood still [s].
+        """Stop the application, and start it at another setting; from stop to start [s].
 
         Raises
         ------
@@ -132,10 +185,10 @@ class SupervisedQuery:
         """
         if kind not in (ChangeKind.RESTART, ChangeKind.APPLICATION):
             raise ActuatorError(f"{kind}: a supervisor only starts applications anew")
-        began_s = time.monotonic()
+        self.stopped_s = time.monotonic()
         self.stop(now.trigger_s)
         self.start(then)
-        return time.monotonic() - began_s
+        return time.monotonic() - self.stopped_s
 
     @property
     def is_active(self) -> bool:
@@ -148,8 +201,8 @@ class SupervisedQuery:
         return False
 
     def is_in_gap(self, _trigger_s: float) -> bool:
-        """Whether a stop may be asked for: the application itself waits for its gap."""
-        return True
+        """Whether a stop may be asked for: its last batch left a gap, and so may the next."""
+        return self.left_gap()
 
     def num_executors(self) -> int:
         """Executors that it was started with."""
@@ -182,7 +235,7 @@ class SupervisedQuery:
         self._write(configuration)
         ends_s = time.monotonic() + 2.0 * configuration.trigger_s + ANSWERED_WITHIN_S.value
         while time.monotonic() < ends_s:
-            if load_answer(self.path, self.number) == (True, None) or not self._is_left_behind():
+            if load_answer(self.path, self.number) == Answer(None) or not self._is_left_behind():
                 # What is left of it is the end of its session.
                 time.sleep(_SESSION_ENDS_S)
                 self.number += 1
@@ -194,17 +247,22 @@ class SupervisedQuery:
         )
 
     def _is_left_behind(self) -> bool:
-        try:
-            return time.time() - alive_file(self.path).stat().st_mtime < ALIVE_WITHIN_S.value
-        except FileNotFoundError:
-            return False
+        return time.time() - self._last_sign_s() < ALIVE_WITHIN_S.value
 
-    def _write(self, configuration: Configuration) -> None:
+    def _last_sign_s(self) -> float:
+        """When the application last showed that it waits to be asked, since 1970 [s]."""
+        try:
+            return alive_file(self.path).stat().st_mtime
+        except FileNotFoundError:
+            return -math.inf
+
+    def _write(self, configuration: Configuration, *, is_withdrawn: bool = False) -> None:
         given = GivenSetting(
             number=self.number,
             configuration=configuration,
             recording=str(self.recording.resolve()),
             may_cut=self.may_cut,
+            is_withdrawn=is_withdrawn,
         )
         save_setting(given, self.path)
 
