@@ -30,6 +30,7 @@ from kafka.page import page
 from kafka.real_time import judge_real_time, with_launches
 from kafka.runs import Record, run_case, warm_up
 from read_logs import read_logs_of_runs
+from result_lines import lines_of
 
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from headway.version import __version__
@@ -52,6 +53,8 @@ REAL_TIME_CONF = {
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
+
+PLANNED_RESULTS = "planned-real-time.jsonl"
 
 
 def micro_batches(lane: Lane, cases: Sequence[Case], folder: Path) -> list[Record]:
@@ -182,4 +185,4 @@ def text(given: argparse.Namespace) -> str | None:
         print(f"kafka_lane: skipped: {error}", file=sys.stderr)
         return None
     records = [json.loads(line) for line in given.results.read_text().splitlines()]
-    return page(_real_time_judged(records))
+    return page(_real_time_judged(records), lines_of(given.results.with_name(PLANNED_RESULTS)))

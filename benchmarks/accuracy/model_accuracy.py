@@ -23,7 +23,7 @@ from formulas.batches import (
 from formulas.cells import Cell, Family, section
 from formulas.jobs import BATCH_JOBS, DSTREAMS, DSTREAMS_LASTING, REAL_TIME
 from formulas.laws import LARGEST, SUMS
-from formulas.queues import QUEUES
+from formulas.queues import QUEUES, WAIT_RANGE
 from formulas.stages import STAGES
 from pages import made_by
 
@@ -31,6 +31,7 @@ FAMILIES = (
     SUMS,
     LARGEST,
     QUEUES,
+    WAIT_RANGE,
     STAGES,
     ROWS_LIGHT,
     ROWS_NOISY,

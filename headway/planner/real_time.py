@@ -40,7 +40,7 @@ def stages_of(
     and what multiplies rows and combines them at once counts as one. The busiest task has the
     share of the busiest partition, or that of the hottest key beside its share of the others. Rows
     come one by one, Poisson. Each takes 2 ms more from the source and to the sink, which is no work
-    of a task. Intervals are those of a gap of 0.8 and of 2.2 times the usual one, with all rows
+    of a task. Intervals are those of a gap of 0.49 and of 2.2 times the usual one, with all rows
     `e^(-1.645 s)` and `e^(1.645 s)` times as long, `s` of (P2) without doublings; a latency at a
     level of confidence has its own quantile of the latter.
     """

@@ -15,8 +15,10 @@ import pytest
 from kafka import jars
 from kafka.cases import MICRO_BATCH_CASES, REAL_TIME_CASES, Job, Mode
 from kafka.page import page
+from kafka.planned import implied_gap_s
 from kafka.real_time import judge_real_time
 from kafka.runs import recovery_of
+from kafka_lane import PLANNED_RESULTS
 
 from headway.models.real_time.latency import real_time_latency
 from headway.models.real_time.stages import RealTimeStage
@@ -89,9 +91,12 @@ def test_without_jars_and_maven_the_lane_says_why_it_is_skipped(
 
 
 def test_the_published_page_is_that_of_the_committed_results() -> None:
-    lines = (ROOT / "benchmarks" / "accuracy" / "results" / "kafka.jsonl").read_text().splitlines()
-    records = [json.loads(line) for line in lines]
-    assert page(records) == (ROOT / "docs" / "kafka-accuracy.md").read_text()
+    results = ROOT / "benchmarks" / "accuracy" / "results"
+    records, planned = (
+        [json.loads(line) for line in (results / name).read_text().splitlines()]
+        for name in ("kafka.jsonl", PLANNED_RESULTS)
+    )
+    assert page(records, planned) == (ROOT / "docs" / "kafka-accuracy.md").read_text()
 
 
 def test_a_query_without_figures_has_its_reason_on_the_page() -> None:
@@ -130,3 +135,17 @@ def test_the_gap_that_a_p99_implies_is_the_one_it_was_made_with() -> None:
     assert judged["predicted"]["implied_gap_s"] == pytest.approx(0.2, abs=0.003)
     assert judged["predicted"]["p99"] == pytest.approx(p99_s, rel=0.02)
     assert judge_real_time([{"name": "x", "failed": "y", "case": {}}], num_slots=8)
+
+
+def test_the_gap_that_a_planned_p99_implies_is_the_one_it_was_made_with() -> None:
+    stage = RealTimeStage(num_tasks=4, row_s=2e-5, row_cv=1.0)
+    predicted_s, measured_s = (
+        float(
+            real_time_latency(4000.0, [stage], num_slots=8, trigger_s=10.0, gap_s=gap_s).quantile_s(
+                0.99
+            )
+        )
+        for gap_s in (0.2, 0.13)
+    )
+    run = {"job": "transform", "predicted": {"p99": predicted_s}, "measured": {"p99": measured_s}}
+    assert implied_gap_s(run) == pytest.approx(0.13, abs=0.001)

@@ -12,6 +12,7 @@ from headway.models.queues.queueing import qna_wait
 from headway.models.queues.times import QueueTime, constant_time, gamma_time, lognormal_time
 from headway.models.queues.wait import queue_wait
 from tests.oracles.queue import simulate_queue
+from tests.oracles.queue_times import TimeFamily, drawn_s, moments_of
 
 _NUM_JOBS = 2_000_000
 _NUM_REPLICATIONS = 4
@@ -90,4 +91,73 @@ QUEUES = Family(
         )
     },
     simulate=simulated,
+)
+
+_NUM_FAMILY_JOBS = 1_000_000
+_ARRIVAL_TIMES = (
+    (TimeFamily.GAMMA, 0.0),
+    (TimeFamily.WEIBULL, 0.5),
+    (TimeFamily.GAMMA, 0.5),
+    (TimeFamily.LOGNORMAL, 0.5),
+    (TimeFamily.GAMMA, 1.0),
+    (TimeFamily.GAMMA, 1.2),
+    (TimeFamily.TWO_EXPONENTIALS, 1.2),
+    (TimeFamily.LOGNORMAL, 1.2),
+    (TimeFamily.GAMMA, 2.0),
+    (TimeFamily.TWO_EXPONENTIALS, 2.0),
+    (TimeFamily.LOGNORMAL, 2.0),
+)
+_SERVICE_TIMES = (
+    (TimeFamily.GAMMA, 0.3),
+    (TimeFamily.WEIBULL, 0.3),
+    (TimeFamily.LOGNORMAL, 1.0),
+)
+
+
+def of_families(
+    arrivals: tuple[TimeFamily, float], services: tuple[TimeFamily, float], rho: float
+) -> Cell:
+    """One queue known by moments, said to be in range or not: one arrival a second."""
+    traces = []
+    for seed in range(_NUM_REPLICATIONS):
+        random = np.random.default_rng(seed)
+        between_s = drawn_s(arrivals[0], 1.0, arrivals[1], _NUM_FAMILY_JOBS, random)
+        services_s = drawn_s(services[0], rho, services[1], _NUM_FAMILY_JOBS, random)
+        traces.append(simulate_queue(between_s, services_s, num_warmup=_NUM_FAMILY_JOBS // 20))
+    mean_s = [trace.mean_s for trace in traces]
+    if min(mean_s) < 1e-3:
+        return {}
+    service = moments_of(services[0], rho, services[1])
+    cell = {}
+    for name, third in (("three moments", True), ("two moments of arrivals", False)):
+        wait = queue_wait(moments_of(arrivals[0], 1.0, arrivals[1], third=third), service)
+        if wait.remark.startswith("third moments"):
+            continue
+        where = f"{name}, {'in' if wait.in_range else 'out of'} range"
+        cell[f"mean, {where}"] = judged(wait.mean_s, mean_s)
+        cell[f"standard deviation, {where}"] = judged(
+            wait.sd_s, [trace.variance_s2**0.5 for trace in traces]
+        )
+    return cell
+
+
+def _named(time: tuple[TimeFamily, float]) -> str:
+    return f"{time[0].value} {time[1]:g}" if time[1] else "clock"
+
+
+WAIT_RANGE = Family(
+    title="Where a wait counts as in range",
+    equations="theory.md (Q5), (Q10), (Q17)",
+    over=(
+        "what is known of times are moments; arrivals by the clock, gamma, Weibull, lognormal and "
+        "of two exponentials, cv 0.5-2; services gamma and Weibull of cv 0.3, lognormal of cv 1; "
+        "utilization 0.7-0.9. In range is what `queue_wait` calls so; a cell names arrivals and "
+        "services with their cv"
+    ),
+    judge=f"{_NUM_REPLICATIONS} runs of {_NUM_FAMILY_JOBS:,} jobs each (Q18)",
+    cells={
+        f"{_named(arrivals)}, {_named(services)}, utilization {rho:g}": (arrivals, services, rho)
+        for arrivals, services, rho in product(_ARRIVAL_TIMES, _SERVICE_TIMES, (0.7, 0.8, 0.9))
+    },
+    simulate=of_families,
 )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pages import headed
 
 from kafka.cases import Mode
+from kafka.planned import planned_section
 from kafka.real_time import real_time_section
 from kafka.runs import Record
 
@@ -51,7 +52,7 @@ grid, which saves up to a trigger.
 """
 
 
-def page(records: Sequence[Record]) -> str:
+def page(records: Sequence[Record], planned: Sequence[Record] = ()) -> str:
     """The whole page."""
     about, runs = records[0]["about"], list(records[1:])
     micro = [run for run in runs if "tuple_latency_s" in run]
@@ -74,6 +75,7 @@ def page(records: Sequence[Record]) -> str:
         lines += [*(f"* {run['name']}: {run['failed']}" for run in failed), ""]
     if instant:
         lines += real_time_section(instant)
+    lines += planned_section(planned)
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -27,6 +27,15 @@ _STEPS_PER_SD = 50.0
 _NEGLIGIBLE = 1e-10
 _RAREST_WAIT_RATIO = 1e-3
 
+# Where (Q10) and (Q5) were measured to be right, docs/model-accuracy.md.
+_LEAST_BUSY_CLOCKED = 0.7
+_LEAST_BUSY = 0.8
+_LEAST_BUSY_QNA = 0.9
+_STEADY_SCV = 0.09
+_LARGEST_SERVICE_SCV = 1.0
+_LARGEST_ARRIVAL_SCV = 4.0
+_MOST_SKEWED_RATIO = 5.0 / 3.0
+
 
 class WaitMethod(StrEnum):
     """How a wait was computed."""
@@ -111,9 +120,14 @@ def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
     -----
     **(Q17)** Choice: (Q16) if both laws are known and a million steps hold them; (Q10) if three
     moments are known; of two moments (Q5) if `0.8 ≤ c_A^2 ≤ 1.5`, else (Q10) with the third moments
-    of a lognormal service and gamma arrivals, out of range. (Q10) counts as in range for `c_S ≤ 1`,
-    `c_A ≤ 2`, `ρ ≥ 0.7`, or 0.8 if `c_S < 0.3`; (Q16) for `E[W] > 10^-3 E[A]` where the lattice
-    loses at most 5 % of the third moments: lognormal times up to a cv of about 3, gammas of any.
+    of a lognormal service and gamma arrivals. In range is where simulations of every family of
+    times with these moments bear out mean and deviation. (Q10), within 10 %: `c_S ≤ 1` and
+    `c_A ≤ 2`; `ρ ≥ 0.7` behind a clock, 0.8 if `c_S < 0.3` or if arrivals vary; the third central
+    moment of `A` at most 5/3 of a gamma's, so no lognormal arrivals beyond a cv of 0.5; `E[W] >
+    10^-3 E[A]`; no times of few values, whose third moment says little. (Q5), within 15 %: `ρ ≥
+    0.9`, `c_S ≤ 1`, the third moment of `S` known. With an assumed third moment of `S`, or of both,
+    nothing is in range. (Q16), within 1 % and 2.5 %: `E[W] > 10^-3 E[A]` where the lattice loses at
+    most 5 % of the third moments: lognormal times up to a cv of about 3, gammas of any.
 
     theory.md (Q17) for the choice and the ranges.
 
@@ -187,33 +201,55 @@ def _keeps_its_tail(on_lattice: LatticeLaw, time: QueueTime) -> bool:
 
 
 def _three_moment_wait(interarrival: QueueTime, service: QueueTime, remark: str) -> Wait:
-    utilization = service.mean_s / interarrival.mean_s
-    # Two measured corners: clocked lognormal services of these, and burstier arrivals up to cv 2.
-    lowest = 0.8 if service.scv < 0.09 else 0.7
-    measured = utilization >= lowest and service.scv <= 1.0 and interarrival.scv <= 4.0
+    moments = shifted_gamma_wait(_increment(interarrival, service))
     exact = service.scv == 0.0 and interarrival.scv == 0.0
-    in_range = (measured or exact) and not remark.startswith("third moments")
-    if not in_range and not remark:
-        remark = "measured only for utilization above 0.7 and service cv up to 1"
-    return Wait(
-        moments=shifted_gamma_wait(_increment(interarrival, service)),
-        method=WaitMethod.SHIFTED_GAMMA,
-        in_range=in_range,
-        remark=remark,
-    )
+    in_range = exact
+    if not remark.startswith("third moments"):
+        outside = "" if exact else _outside_of_three_moments(interarrival, service, moments)
+        in_range, remark = not outside, remark or outside
+    return Wait(moments=moments, method=WaitMethod.SHIFTED_GAMMA, in_range=in_range, remark=remark)
+
+
+def _outside_of_three_moments(
+    interarrival: QueueTime, service: QueueTime, wait: WaitMoments
+) -> str:
+    """Why mean and deviation may be further off than 10 %; empty if they are not (Q17)."""
+    clocked = interarrival.scv == 0.0
+    lowest = _LEAST_BUSY_CLOCKED if clocked and service.scv >= _STEADY_SCV else _LEAST_BUSY
+    gamma_s3 = float(gamma_third_central_s3(interarrival.mean_s, np.sqrt(interarrival.scv)))
+    if _utilization(interarrival, service) < lowest:
+        return f"measured only for utilization {lowest:g} and above"
+    if service.scv > _LARGEST_SERVICE_SCV or interarrival.scv > _LARGEST_ARRIVAL_SCV:
+        return "measured only for a service cv up to 1 and arrivals of a cv up to 2"
+    third_s3 = interarrival.third_central_s3
+    if third_s3 is not None and third_s3 > _MOST_SKEWED_RATIO * gamma_s3 + _NEGLIGIBLE:
+        return "arrivals are so skewed that three moments do not tell the wait"
+    if not float(wait.mean_s) > _RAREST_WAIT_RATIO * interarrival.mean_s:
+        return "so rare a wait does not follow from three moments"
+    return ""
 
 
 def _qna_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
     third = service.third_central_s3
-    remark = "" if third is not None else "third moment assumed: lognormal service"
     third_s3 = _third(service, lognormal_third_central_s3)
     ratio = third_s3 / service.mean_s**3 + 3.0 * service.scv + 1.0
+    remark = ""
+    if third is None:
+        remark = "third moment assumed: lognormal service"
+    elif _utilization(interarrival, service) < _LEAST_BUSY_QNA:
+        remark = f"two moments of arrivals are enough from utilization {_LEAST_BUSY_QNA:g} on"
+    elif service.scv > _LARGEST_SERVICE_SCV:
+        remark = "measured only for a service cv up to 1"
     return Wait(
         moments=qna_wait(interarrival.mean_s, interarrival.scv, service.mean_s, service.scv, ratio),
         method=WaitMethod.QNA,
-        in_range=True,
+        in_range=not remark,
         remark=remark,
     )
+
+
+def _utilization(interarrival: QueueTime, service: QueueTime) -> float:
+    return service.mean_s / interarrival.mean_s
 
 
 def _unbounded_wait() -> Wait:

@@ -229,8 +229,10 @@ def test_the_method_follows_from_what_is_known() -> None:
     assert two.mean_s == pytest.approx(three.mean_s)
     poisson = QueueTime(mean_s=1.0, scv=1.0)
     two = queue_wait(poisson, moments_only(service, third=False))
-    assert (two.method, two.in_range) == (WaitMethod.QNA, True)
+    assert (two.method, two.in_range) == (WaitMethod.QNA, False)
     assert "assumed" in two.remark
+    two = queue_wait(poisson, moments_only(service))
+    assert (two.method, two.in_range, two.remark) == (WaitMethod.QNA, True, "")
     light = queue_wait(clock, moments_only(lognormal_time(0.7, 0.1)))
     assert (light.method, light.in_range) == (WaitMethod.SHIFTED_GAMMA, False)
     rare = queue_wait(clock, lognormal_time(0.7, 0.1))
