@@ -30,8 +30,8 @@ from headway.runtime.tuning.clean_stop import NoGapError, always
 from headway.units import format_duration
 
 _ANSWER_EVERY_S = 0.2
+# What an application gets to end its session, or to answer a request that was withdrawn.
 _SESSION_ENDS_S = 5.0
-_WITHDRAWN_WITHIN_S = 5.0
 _VARIABLE = "HEADWAY_SETTING"
 _NUMBER_VARIABLE = "HEADWAY_SETTING_NUMBER"
 
@@ -160,7 +160,7 @@ class SupervisedQuery:
             if answer is not None or has_ended:
                 return answer
             now_s = time.time()
-            if now_s - withdrawn_s > _WITHDRAWN_WITHIN_S:
+            if now_s - withdrawn_s > _SESSION_ENDS_S:
                 raise NoGapError("the request to stop was withdrawn, and not answered")
             if now_s - max(asked_s, self._last_sign_s()) > silent_s:
                 return None
