@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING
 
 from headway.domain import QuerySetting
 from headway.errors import ActuatorError, HeadwayError, InputError
-from headway.formats.setting_file import alive_file, load_setting, save_answer
+from headway.formats.setting_file import (
+    NUMBER_VARIABLE,
+    SETTING_VARIABLE,
+    alive_file,
+    load_setting,
+    save_answer,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 SETTING_KEY = "spark.headway.setting"
-SETTING_VARIABLE = "HEADWAY_SETTING"
-_NUMBER_VARIABLE = "HEADWAY_SETTING_NUMBER"
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 _ASKED_EVERY_S = 0.25
 
@@ -48,7 +52,7 @@ def setting(spark: SparkSession) -> QuerySetting:
     # Where stop_when_asked finds it, which knows no session.
     os.environ[SETTING_VARIABLE] = str(path)
     given = load_setting(path)
-    os.environ.setdefault(_NUMBER_VARIABLE, str(given.number))
+    os.environ.setdefault(NUMBER_VARIABLE, str(given.number))
     spark.conf.set(_PARTITIONS_KEY, str(given.configuration.shuffle_partitions))
     let_stops_end(spark)
     record(spark, given.recording)
@@ -73,7 +77,7 @@ def stop_when_asked(query: StreamingQuery) -> None:
     path = _setting_file(None)
     first = load_setting(path)
     # What was asked while the session started is newer than the number it was started with.
-    answered = int(os.environ.get(_NUMBER_VARIABLE, first.number))
+    answered = int(os.environ.get(NUMBER_VARIABLE, first.number))
     while query.isActive:
         alive_file(path).touch()
         asked = load_setting(path)

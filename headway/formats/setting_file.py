@@ -14,6 +14,9 @@ from headway.errors import InputError
 from headway.formats.text_file import write_text
 
 SETTING_SCHEMA = "headway.setting/v1"
+# Environment of an application that is supervised: the file, and the number it was started with.
+SETTING_VARIABLE = "HEADWAY_SETTING"
+NUMBER_VARIABLE = "HEADWAY_SETTING_NUMBER"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -266,12 +266,12 @@ def test_what_is_asked_while_a_session_starts_is_heard_and_what_is_taken_back_is
     assert "withdrawn" in str(answer.why)
 
 
-def a_spec(tmp_path: Path) -> Path:
+def a_spec(tmp_path: Path, bounds: str = "") -> Path:
     save_profile(a_small_profile(), tmp_path / "orders.profile.yaml")
     spec = tmp_path / "orders.yaml"
     spec.write_text(
         "apiVersion: headway/v1\nkind: Tuning\nmetadata:\n  name: orders\nspec:\n"
-        "  profile: orders.profile.yaml\n  target: p99 <= 3s\n"
+        f"  profile: orders.profile.yaml\n  target: p99 <= 3s\n{bounds}"
     )
     return spec
 
@@ -306,12 +306,7 @@ def test_a_command_that_is_none_is_said(tmp_path: Path) -> None:
 
 
 def test_bounds_of_executors_are_refused_where_nothing_changes_them(tmp_path: Path) -> None:
-    save_profile(a_small_profile(), tmp_path / "orders.profile.yaml")
-    spec = tmp_path / "orders.yaml"
-    spec.write_text(
-        "apiVersion: headway/v1\nkind: Tuning\nmetadata:\n  name: orders\nspec:\n"
-        "  profile: orders.profile.yaml\n  target: p99 <= 3s\n  executors: {min: 2, max: 8}\n"
-    )
+    spec = a_spec(tmp_path, "  executors: {min: 2, max: 8}\n")
     with pytest.raises(InputError, match="executors: nothing changes them under --supervise"):
         supervise_spec(spec, [sys.executable, "-c", "pass"])
     assert not (tmp_path / "tuner.json").exists()

@@ -17,6 +17,8 @@ from headway.domain import Configuration
 from headway.domain.live import ChangeKind
 from headway.errors import ActuatorError, HeadwayError, QueryEndedError
 from headway.formats.setting_file import (
+    NUMBER_VARIABLE,
+    SETTING_VARIABLE,
     Answer,
     GivenSetting,
     alive_file,
@@ -32,8 +34,6 @@ from headway.units import format_duration
 _ANSWER_EVERY_S = 0.2
 # What an application gets to end its session, or to answer a request that was withdrawn.
 _SESSION_ENDS_S = 5.0
-_VARIABLE = "HEADWAY_SETTING"
-_NUMBER_VARIABLE = "HEADWAY_SETTING_NUMBER"
 
 
 def never() -> bool:
@@ -102,7 +102,7 @@ class SupervisedQuery:
             self.process = subprocess.Popen(
                 [*self.command],
                 env=os.environ
-                | {_VARIABLE: str(self.path.resolve()), _NUMBER_VARIABLE: str(self.number)},
+                | {SETTING_VARIABLE: str(self.path.resolve()), NUMBER_VARIABLE: str(self.number)},
                 start_new_session=True,
             )
         except OSError as error:
