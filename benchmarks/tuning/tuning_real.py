@@ -88,7 +88,7 @@ def text(given: argparse.Namespace) -> str | None:
     figures = {part.name: _figures_of([*_runs_of(part, lines)]) for part in PARTS.values()}
     if given.output is not None and any(one.off_ratio is not None for one in _all(figures)):
         draw(figures, given.output.parent / _PICTURE, WITHIN_RATIO)
-    return "\n".join(_page(lines)) + "\n"
+    return "\n".join(_page(lines, figures)) + "\n"
 
 
 def runs_of(part: Part, repeats: int) -> list[tuple[int, str]]:
@@ -218,7 +218,7 @@ def _rough_capacity_per_s(spark: Any, part: Part, folder: Path) -> float:
     return (many - few) / max(took_s[0] - took_s[1], 1e-3)
 
 
-def _page(lines: Sequence[Line]) -> Iterator[str]:
+def _page(lines: Sequence[Line], figures: Mapping[str, Sequence[Figure]]) -> Iterator[str]:
     yield "# Steps of load for real\n"
     yield (
         "Made by `make tuning-real-page` from `benchmarks/tuning/results/tuning-real.jsonl`, which "
@@ -235,7 +235,6 @@ def _page(lines: Sequence[Line]) -> Iterator[str]:
         "rate limit are changed by a restart. Part `executors`: tasks that wait, on a local "
         "cluster, executors are added while it runs. Of each part three modes in random order.\n"
     )
-    figures = {part.name: _figures_of([*_runs_of(part, lines)]) for part in PARTS.values()}
     if any(one.off_ratio is not None for one in _all(figures)):
         yield f"![Each figure, measured over predicted, of every run in act]({_PICTURE})\n"
     for part in PARTS.values():
