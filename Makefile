@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness test-versions test-lowest \
         accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-kept accuracy-judged accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla scalla-costs \
-        scheduling ordered speed-ordered-chains scheduling-real scheduling-first-pass scheduling-shedding scheduling-real-page \
+        scheduling ordered speed-ordered-chains scheduling-real scheduling-shedding scheduling-real-page \
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated tuning-real tuning-real-page exactness loop-cost \
         speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs window-kafka \
@@ -123,10 +123,6 @@ speed-ordered-chains: $(READY)  ## a million tuples through five operators, and 
 
 scheduling-real: $(READY) java  ## real queries under each policy: what is missing, up to 2 h 20 min on a quiet machine; three times for all
 	$(BIN)/python benchmarks/run.py real_gate --budget 140m
-
-scheduling-first-pass: $(READY) java  ## one short run of every cell, 40 minutes on a quiet machine
-	$(BIN)/python benchmarks/run.py real_gate --results benchmarks/scheduling/results/first-pass --runs 1 --windows 24 --warm-up 20 --calibrate 8 --budget 40m \
-	  --policies fifo,fair,trigger-1s,stagger,fcfs,promise,auto
 
 scheduling-shedding: $(READY) java  ## rows given up at 1.2 and 1.6 times capacity, 40 minutes on a quiet machine; goes on where it was cut
 	$(BIN)/python benchmarks/run.py real_shedding

@@ -4,9 +4,34 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def this_machine() -> str:
+    """Short name of the machine since it was started: what it can take holds for it alone.
+
+    Examples
+    --------
+    >>> this_machine() == this_machine() != ""
+    True
+    """
+    return _BOOT_ID.read_text()[:8] if _BOOT_ID.exists() else platform.node()
+
+
+def machine_of(line: Mapping[str, Any]) -> str:
+    """The machine that a line was written on; empty for lines from before it was noted.
+
+    Examples
+    --------
+    >>> machine_of({"machine": "30bffd3c"}), machine_of({"cell": "spread-8-0.7"})
+    ('30bffd3c', '')
+    """
+    return str(line.get("machine", ""))
 
 
 def lines_of(file: Path) -> list[dict[str, Any]]:

@@ -179,7 +179,7 @@ def a_plan(**changes: Any) -> Plan:
                 configuration=configuration,
                 calibrated=True,
             ),
-            binding=("stage aggregate holds the slots for 61 % of a batch",),
+            binding=("stage aggregate holds the slots for 61% of a batch",),
             rejected=(
                 Rejection(
                     change="1 node less",

@@ -56,6 +56,9 @@ def found_in(text: str, words: list[str]) -> list[tuple[int, str]]:
     ]
 
 
+# What follows no number, stands before one, or is a pattern of logging is no percentage.
+PERCENT = re.compile(r"[0-9}] %(?=[\s.,;:!?)\]|\"'`*/&-]|$)(?! (?:[0-9{(]|len))")
+
 WORDS = refused(GLOSSARY.read_text(encoding="utf-8"))
 NAMES = names(GLOSSARY.read_text(encoding="utf-8"))
 
@@ -67,6 +70,17 @@ def test_refused_words_are_written_nowhere(place: str) -> None:
         for path in sorted(ROOT.glob(place))
         if path != Path(__file__)
         for line, word in found_in(path.read_text(encoding="utf-8"), WORDS)
+    ]
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize("place", ["*.md", "docs/**/*.md", "headway/**/*.py", "benchmarks/**/*.py"])
+def test_percent_stands_without_a_blank(place: str) -> None:
+    faults = [
+        f"{path.relative_to(ROOT)}:{number}: {found[0]!r}; percent stands without a blank"
+        for path in sorted(ROOT.glob(place))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if (found := PERCENT.search(line)) is not None
     ]
     assert not faults, "\n".join(faults)
 

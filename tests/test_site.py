@@ -129,7 +129,7 @@ def test_the_accuracy_in_short_is_that_of_the_results() -> None:
     assert short["mean batch duration"] == [batch[0], f"{batch[1]} within 10%"]
     text = " ".join((DOCS / "accuracy-in-short.md").read_text(encoding="utf-8").split())
     judged = re.search(r"(\d+) judged settings, (\d+) judged runs", full)
-    held = re.search(r"mean and p99 held (\d+ of \d+ times \(\d+) %\)", full)
+    held = re.search(r"mean and p99 held (\d+ of \d+ times \(\d+)%\)", full)
     assert judged is not None
     assert held is not None
     assert f"at {judged[1]} configurations" in text

@@ -240,7 +240,7 @@ def _other_figures(rows: Sequence[Row]) -> Iterator[str]:
             for row in of
             if is_judged(row) and _workload(row) in ran_per_s
         ]
-        rate = f"{100 * statistics.median(ratios):.0f} %" if ratios else "-"
+        rate = f"{100 * statistics.median(ratios):.0f}%" if ratios else "-"
         judged = sum(is_judged(row) for row in of)
         yield f"| {name} | {judged} | {' | '.join(cells)} | {rate} |"
     yield ""

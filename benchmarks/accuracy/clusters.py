@@ -61,13 +61,13 @@ TASK_AFTERWORD = """\
 "Shared cores" lets tasks that always work share a number of servers; it has no slowdown before all
 servers are taken. "A common resource" lets each task need one thing they all share, such as
 memory, for a small part of its time: the others are in its way long before it is full. The last
-column is mean value analysis, which is exact for such a network. All of them are some 5 % low from
+column is mean value analysis, which is exact for such a network. All of them are some 5% low from
 3 tasks on, before anything can be full; a processor that clocks lower with more cores at work would
 look like that, but clocks are not on record.
 """
 
 HOST_AFTERWORD = """\
-The one bias is PageRank on 9 hosts, predicted 13 % too slow though 7 hosts are predicted right: a
+The one bias is PageRank on 9 hosts, predicted 13% too slow though 7 hosts are predicted right: a
 step that no law of hosts and tasks has. The files do not say what else changed.
 """
 
@@ -76,7 +76,7 @@ What is missing in the first is a term for the driver: a batch sends out its tas
 has as many as the cluster has cores. Without rows p50 rises from 3.0 s (6 cores) to 3.5 s (24, four
 workers), 3.9 s (24, six) and 4.5 s (36), but from 6 to 12 cores by nothing that could be
 distinguished from noise. Whoever calibrates on two sizes should take them far apart. The wrong
-predictions of rates lie within 4 % of the edge; among the fitted, 6 x 2 carried more than predicted
+predictions of rates lie within 4% of the edge; among the fitted, 6 x 2 carried more than predicted
 and 2 x 6 less, which no share of a core per worker explains.
 """
 

@@ -40,7 +40,7 @@ offset commit excluded. The recordings lie beside the repository.
 Parameters are never fitted on a run that is judged. One choice of form was made after the errors of
 sha_agg_local2 were seen: noise that multiplies the whole duration (driver and stages of a batch are
 slow together in these logs) instead of an additive and a proportional part, with which the median
-p99 error there was 10.2 %; sha_agg_local1 had no part in it.
+p99 error there was 10.2%; sha_agg_local1 had no part in it.
 
 Runs with more than about 0.3 cores used by others are themselves disturbed; whoever recorded them
 advises to distrust them. All judged runs below are of that kind.
@@ -180,12 +180,12 @@ def judge(
 
 def median_percent(values: Iterable[float]) -> str:
     """Median of absolute errors in per cent."""
-    return f"{100 * statistics.median(abs(value) for value in values):.1f} %"
+    return f"{100 * statistics.median(abs(value) for value in values):.1f}%"
 
 
 def worst_percent(values: Iterable[float]) -> str:
     """Largest absolute error in per cent."""
-    return f"{100 * max(abs(value) for value in values):.0f} %"
+    return f"{100 * max(abs(value) for value in values):.0f}%"
 
 
 def summary(judged: Sequence[Judged]) -> str:
@@ -198,7 +198,7 @@ def summary(judged: Sequence[Judged]) -> str:
         f"batch duration {median_percent(one.duration_error for one in judged)}; "
         f"largest: mean {worst_percent(one.mean_error for one in judged)}, "
         f"p99 {worst_percent(one.p99_error for one in judged)}; "
-        f"90 % intervals cover {sum(covered)} of {len(covered)}"
+        f"90% intervals cover {sum(covered)} of {len(covered)}"
     )
 
 

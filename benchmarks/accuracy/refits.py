@@ -32,7 +32,7 @@ def refit_rows(rows: Sequence[Row]) -> Iterator[str]:
     for row in rows:
         if row["group"] == _GROUP and row["parts"] is not None:
             by_workload.setdefault(row["workload"], []).append(_as_run(row))
-    yield from headed("| fitted on | duration | within 10 % | worst tenth beyond |")
+    yield from headed("| fitted on | duration | within 10% | worst tenth beyond |")
     rng = np.random.default_rng(_SEED)
     for size in _SIZES:
         errors = [
@@ -56,7 +56,7 @@ def _line(name: str, errors: Sequence[float]) -> str:
     worst = float(np.quantile(np.abs(errors), 0.9))
     return (
         f"| {name} | {median_size(errors)} | {share_within(errors, _GOAL_RATIO)} "
-        f"| {100 * worst:.0f} % |"
+        f"| {100 * worst:.0f}% |"
     )
 
 

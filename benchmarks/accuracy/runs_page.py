@@ -47,7 +47,7 @@ runs as fast as possible that `--advise` names.
 {refits}
 
 Two runs reduce the error of one by a third, four reach most of what is possible, and eight add
-little. Repeats of one setting differ by 13 % on a trigger and by 22 % as fast as possible
+little. Repeats of one setting differ by 13% on a trigger and by 22% as fast as possible
 (docs/accuracy.md), so the choice of the four matters little here.
 
 ## Latencies
@@ -55,7 +55,7 @@ little. Repeats of one setting differ by 13 % on a trigger and by 22 % as fast a
 Each row profiles the same queries from more runs and compares predictions with measured settings.
 Only settings that every row can be judged on are included. The fit of the last row includes the
 judged runs: it shows the error that remains when more runs cannot help, not an accuracy to
-expect. Half width is half the 90 % interval of p99 over the prediction."""
+expect. Half width is half the 90% interval of p99 over the prediction."""
 
 
 def page(results: Path) -> str:
@@ -84,14 +84,14 @@ def page(results: Path) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-_REGIMES = ("as fast as possible", "on a trigger, below 80 %")
+_REGIMES = ("as fast as possible", "on a trigger, below 80%")
 
 
 def _table(
     by_role: dict[str, list[Row]], common: set[tuple[str, ...]], regime: str | None
 ) -> Iterator[str]:
     yield from headed(
-        "| profiled from | runs | judged | mean | within 10 % | p99 | within 15 % "
+        "| profiled from | runs | judged | mean | within 10% | p99 | within 15% "
         "| half width | intervals held |"
     )
     for role, words in FITTED.items():
@@ -129,7 +129,7 @@ def _half_width(rows: Sequence[Row]) -> str:
         for row in rows
         if (ends := row["predicted"]["latency"]["p99_90"]) is not None and ends[1] < float("inf")
     ]
-    return f"{100 * statistics.median(widths):.0f} %" if widths else "-"
+    return f"{100 * statistics.median(widths):.0f}%" if widths else "-"
 
 
 def options(parser: argparse.ArgumentParser) -> None:

@@ -69,7 +69,7 @@ class Rule(NamedTuple):
     per_doubling: float
 
     def holds(self, error: Error) -> bool:
-        """Whether the 90 % interval of an error's prediction holds."""
+        """Whether the 90% interval of an error's prediction holds."""
         return abs(error.log_factor) <= Z90 * self.spread(error)
 
     def spread(self, error: Error) -> float:
@@ -184,8 +184,8 @@ def _fit_section(errors: Sequence[Error]) -> Iterator[str]:
 def _share(rule: Rule, errors: Sequence[Error]) -> str:
     held = sum(rule.holds(error) for error in errors)
     return (
-        f"{held} of {len(errors)} ({100 * held / len(errors):.0f} %; sources alike "
-        f"{100 * mean_covered(rule, errors):.0f} %)"
+        f"{held} of {len(errors)} ({100 * held / len(errors):.0f}%; sources alike "
+        f"{100 * mean_covered(rule, errors):.0f}%)"
     )
 
 
@@ -213,11 +213,11 @@ def _band_section(errors: Sequence[Error]) -> Iterator[str]:
             distance = "0" if doubling == 0 else f"{doubling - 1} to {doubling}"
             yield (
                 f"| {kind} | {distance} | {len(band)} | {size:.2f} "
-                f"| {100 * held / len(band):.0f} % | {' | '.join(cells)} |"
+                f"| {100 * held / len(band):.0f}% | {' | '.join(cells)} |"
             )
     yield ""
     yield (
-        f"With ten errors and more, of which 85 % hold, the evidence reaches "
+        f"With ten errors and more, of which 85% hold, the evidence reaches "
         f"{', '.join(f'{number} doublings of {kind}' for kind, number in reach.items())}. "
         f"The least of them holds for all: up to {CALIBRATED_DOUBLINGS.value:g} doublings, "
         f"{2**CALIBRATED_DOUBLINGS.value:g} times more or fewer of each than profiled, an answer "
@@ -251,7 +251,7 @@ def _part_section(errors: Sequence[Error]) -> Iterator[str]:
 def _percent(rule: Rule, errors: Sequence[Error]) -> str:
     if not errors:
         return ""
-    return f"{100 * sum(map(rule.holds, errors)) / len(errors):.0f} %"
+    return f"{100 * sum(map(rule.holds, errors)) / len(errors):.0f}%"
 
 
 def options(parser: argparse.ArgumentParser) -> None:

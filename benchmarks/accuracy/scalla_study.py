@@ -75,14 +75,14 @@ Five predictions stand side by side:
 cluster that got 31/34 and 19/22, which none of them does for the mean. The shares of the last
 column are from a real system with costs that were measured, so they are not a like-for-like
 competitor of the others either. For the p99, the Poisson and clocked readings do as well as the
-corrected model by these shares: their means are some 25 % low, their deviations too wide, and the
+corrected model by these shares: their means are some 25% low, their deviations too wide, and the
 two errors cancel near the 0.99-quantile at these settings.
 
 Latencies whose second half exceeds the first by a fifth in a run are growing: such a setting has
-none, and a model that gives it one is wrong by -100 %.
+none, and a model that gives it one is wrong by -100%.
 
 This page was made twice, with the same costs, formulas, seeds and settings. The first time there
-was no check for growth, and 6 mappers in the windowed word count counted as 25 % off. There the
+was no check for growth, and 6 mappers in the windowed word count counted as 25% off. There the
 simulation hands batches to the mappers node by node, so those of one node work at the same time,
 which (R3) takes as independent: reducers are slowed down by 1.24 instead of 1.05 and fall behind.
 Tried by hand on this one setting, a random order gives 1.05 and no growth; the simulation was left
@@ -171,7 +171,7 @@ def highest_rates_per_s(workload: Workload, settings: PipelineSetting, predict: 
 
 def percent(value: float) -> str:
     """An error, signed; what a model calls unstable has an infinite one."""
-    return "unstable" if np.isinf(value) else f"{100.0 * value:+.1f} %"
+    return "unstable" if np.isinf(value) else f"{100.0 * value:+.1f}%"
 
 
 def seconds(value: float) -> str:
@@ -198,9 +198,9 @@ def share_table(experiments: Sequence[Experiment]) -> list[str]:
     observed = [one for one in experiments if one.workload != "sessionization"]
     models = list(experiments[0].predicted_mean_s)
     labels = (
-        ("mean within 15 %", experiments, False, 0.15, "31/34"),
-        ("p99 within 20 %, both word counts", observed, True, 0.20, "19/22"),
-        ("p99 within 20 %, all", experiments, True, 0.20, ""),
+        ("mean within 15%", experiments, False, 0.15, "31/34"),
+        ("p99 within 20%, both word counts", observed, True, 0.20, "19/22"),
+        ("p99 within 20%, all", experiments, True, 0.20, ""),
     )
     lines = [
         *headed(f"| quantity | {' | '.join(models)} | the paper, on its cluster |"),
@@ -211,7 +211,7 @@ def share_table(experiments: Sequence[Experiment]) -> list[str]:
             errors = [abs(one.error(model, of_p99=of_p99)) for one in chosen]
             right = sum(error < band for error in errors)
             middle, largest = (100.0 * value for value in (statistics.median(errors), max(errors)))
-            cells.append(f"{right}/{len(errors)} (median {middle:.1f} %, largest {largest:.0f} %)")
+            cells.append(f"{right}/{len(errors)} (median {middle:.1f}%, largest {largest:.0f}%)")
         lines.append(f"| {label} | {' | '.join(cells)} | {theirs} |")
     return lines
 
@@ -378,7 +378,7 @@ def page() -> str:
             TABLE_4,
             *table_4_lines(jobs),
             "",
-            "Cells whose verdict is right, bounded or not, and values within 15 % where both have",
+            "Cells whose verdict is right, bounded or not, and values within 15% where both have",
             "one:",
             "",
             *score_lines(),

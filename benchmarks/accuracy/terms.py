@@ -153,15 +153,13 @@ def _columns(errors: Sequence[Errors]) -> Iterator[str]:
             # What is not predicted counts as missed.
             within = sum(value <= goal for value in values) / len(of) if of else 0.0
             yield (
-                f"{100 * statistics.median(values):.1f} %, {100 * within:.0f} %"
-                if predicted
-                else "-"
+                f"{100 * statistics.median(values):.1f}%, {100 * within:.0f}%" if predicted else "-"
             )
-        yield f"{100 * statistics.median(abs(one.duration) for one in of):.1f} %" if of else "-"
+        yield f"{100 * statistics.median(abs(one.duration) for one in of):.1f}%" if of else "-"
 
 
 def _size(errors: Sequence[Errors]) -> float:
-    """Root mean square error of durations, what is beyond 100 % counted as that."""
+    """Root mean square error of durations, what is beyond 100% counted as that."""
     return float(np.sqrt(np.mean([min(abs(one.duration), 1.0) ** 2 for one in errors])))
 
 
@@ -202,8 +200,8 @@ def tables(workloads: Mapping[str, Sequence[Kept]], num_fits: int) -> Iterator[s
         for case, term in cases.items()
     }
     yield from headed(
-        "| | on a trigger | unavailable | mean, within 10 % | p99, within 15 % | duration "
-        "| as fast as possible | unavailable | mean, within 10 % | p99, within 15 % | duration "
+        "| | on a trigger | unavailable | mean, within 10% | p99, within 15% | duration "
+        "| as fast as possible | unavailable | mean, within 10% | p99, within 15% | duration "
         "| better on | worse on | log score | intervals held |"
     )
     for case, of_each in found.items():
@@ -216,10 +214,10 @@ def tables(workloads: Mapping[str, Sequence[Kept]], num_fits: int) -> Iterator[s
         yield (
             f"| {case} | {' | '.join(_columns(every))} | {better} | {worse} "
             f"| {statistics.fmean(one.log_score for one in every):.3f} "
-            f"| {100 * statistics.fmean(held):.0f} % |"
+            f"| {100 * statistics.fmean(held):.0f}% |"
         )
     yield ""
     yield from headed("| durations, root mean square error | " + " | ".join(cases) + " |")
     for name in workloads:
-        cells = [f"{100 * _size(found[case][name]):.1f} %" for case in cases]
+        cells = [f"{100 * _size(found[case][name]):.1f}%" for case in cases]
         yield f"| {name} | {' | '.join(cells)} |"

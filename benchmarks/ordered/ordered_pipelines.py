@@ -229,8 +229,8 @@ def latency(num: int) -> Iterator[str]:
     far = min(one.partitioned_start_s / one.hybrid_simulated_s for one in full)
     yield ""
     yield from headed("| statement of the paper | confirmed | found |")
-    yield verdict("hybrid near the cost", near <= 1.6, f"{near:.2f} times the cost at 90 %")
-    yield verdict("partitioned far above", far >= 5.0, f"{far:.1f} times hybrid at least, at 90 %")
+    yield verdict("hybrid near the cost", near <= 1.6, f"{near:.2f} times the cost at 90%")
+    yield verdict("partitioned far above", far >= 5.0, f"{far:.1f} times hybrid at least, at 90%")
     yield ""
 
 

@@ -5,12 +5,13 @@
     python benchmarks/run.py real_gate --cells spread-8-0.7 --policies fifo,promise --runs 1
 
 Events of ads, as in the Yahoo benchmark: views of each campaign in windows of 5 s, their ends
-spread by `startTime` or all on the epoch grid. Loads are shares of the rows that the cores can
-take, found when the kinds of queries are profiled, alone, before anything else. From these profiles
-comes the verdict of each cell, which is written down before its first run. A part is a run of a
-cell: one warmed session runs all its ways in random order. Windows still open at the end count as
-late. Parts that are whole in the folder of results are not measured again, a part that was cut is,
-and none is begun that would not end within the budget.
+spread by `startTime` or all on the epoch grid. Loads are shares of the rows that the queries of a
+cell take together, measured of a backlog, anew on each machine, after each kind of query was
+profiled alone. From these profiles comes the verdict of each cell, which is written down before its
+first run on that machine. A part is a run of a cell: one warmed session runs all its ways in random
+order. Windows still open at the end count as late. Parts that are whole in the folder of results
+are not measured again, a part that was cut is, and none is begun that would not end within the
+budget.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -27,13 +29,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from real.calibration import calibrated, session
+from cores import cores_between, cpu_time
+from real.busy import collector_s
+from real.calibration import calibrated, session, together_ratio
 from real.cells import CELLS, TARGETS, WAYS, WINDOW_S, Cell, Way, ways_of_run
 from real.measured import num_rows, outcome
-from real.queries import Planned, start
+from real.queries import Planned, planned_queries, start
 from real.records import commit, mean_of_ways_s
 from real.verdicts import verdict_of
-from result_lines import keep, lines_of
+from result_lines import keep, lines_of, machine_of, this_machine
 
 from headway.units import parse_duration_s
 
@@ -118,7 +122,7 @@ def run(given: argparse.Namespace) -> None:
                         continue
                     if spark is None:
                         spark = open_session.enter_context(session(work / "spark", NUM_CORES))
-                    _run_cell(spark, work, cell, number, ways, capacities, asked)
+                    _run_cell(spark, work, cell, number, ways, capacities[cell.name], asked)
                     if given.commit:
                         commit(given.results, f"Measured {cell.name}, run {number + 1}")
     finally:
@@ -132,34 +136,70 @@ def _cell(name: str) -> Cell:
     raise SystemExit(f"no cell {name!r}; expected some of {', '.join(one.name for one in CELLS)}")
 
 
-def _calibration(cells: list[Cell], given: argparse.Namespace, work: Path) -> dict[str, float]:
-    """Rows per second that each kind can take, as found before or now."""
+def _calibration(
+    cells: list[Cell], given: argparse.Namespace, work: Path
+) -> dict[str, dict[str, float]]:
+    """By cell, rows per second that make a load of 1 of each kind on this machine.
+
+    As found before, or now.
+    """
     file = given.results / "calibration.jsonl"
-    known = {line["kind"]: line["capacity_per_s"] for line in lines_of(file)}
+    known = _calibrated(file)
     missing = sorted({kind for cell in cells for kind in cell.kinds} - set(known))
     if missing:
         print(f"calibrates {', '.join(missing)}", flush=True)
         found = calibrated(
             missing,
             work / "calibration",
-            given.results / "profiles",
+            _profiles(given.results),
             seconds=given.calibrate,
             num_cores=NUM_CORES,
         )
         for kind, capacity_per_s in found.items():
             keep(file, {"kind": kind, "capacity_per_s": capacity_per_s, **_when()})
         known |= found
-    return known
+    alone = {kind: known[kind] for cell in cells for kind in cell.kinds}
+    unknown = {cell.queries: cell for cell in cells if cell.queries not in known}
+    if unknown:
+        folder = work / "together"
+        with session(folder, NUM_CORES) as spark:
+            for queries, cell in unknown.items():
+                ratio = together_ratio(
+                    spark, cell, alone, folder / cell.name, seconds=given.calibrate
+                )
+                print(f"{queries}: {ratio:.2f} of what they take alone", flush=True)
+                keep(file, {"queries": queries, "together_ratio": ratio, **_when()})
+                known[queries] = ratio
+    return {
+        cell.name: {kind: alone[kind] * known[cell.queries] for kind in cell.kinds}
+        for cell in cells
+    }
 
 
-def _write_verdicts(cells: list[Cell], capacities: dict[str, float], results: Path) -> None:
-    """Before the first run of a cell; what was written down stays."""
-    file = results / "verdicts.jsonl"
-    written = {line["cell"] for line in lines_of(file)}
+def _calibrated(file: Path) -> dict[str, float]:
+    """What is known of this machine: capacities of kinds, ratios of queries together."""
+    mine = [line for line in lines_of(file) if machine_of(line) == this_machine()]
+    return {
+        line.get("kind") or line["queries"]: line.get("capacity_per_s") or line["together_ratio"]
+        for line in mine
+    }
+
+
+def _profiles(results: Path) -> Path:
+    """Folder of the profiles of this machine."""
+    return results / "profiles" / this_machine()
+
+
+def _write_verdicts(
+    cells: list[Cell], capacities: dict[str, dict[str, float]], results: Path
+) -> None:
+    """Before the first run of a cell on this machine; what was written down stays."""
+    file, machine = results / "verdicts.jsonl", this_machine()
+    written = {line["cell"] for line in lines_of(file) if machine_of(line) == machine}
     for cell in cells:
         if cell.name not in written:
-            found = verdict_of(cell, capacities, results / "profiles", NUM_CORES)
-            keep(file, found)
+            found = verdict_of(cell, capacities[cell.name], _profiles(results), NUM_CORES)
+            keep(file, {**found, "machine": machine})
             print(f"{cell.name}: {found['policy'] or 'not worth it'}", flush=True)
 
 
@@ -237,11 +277,14 @@ def _measured(
                 gate.add(query, target=TARGETS[one.kind])
         time.sleep(asked.settle_s)
         from_s, load_then = time.time(), os.getloadavg()[0]
+        used_before, collected_before_s = cpu_time(), collector_s(spark)
         time.sleep(asked.counted_s(cell))
-        until_s = time.time()
+        until_s, cores = time.time(), cores_between(used_before, cpu_time())
+        collected_s = collector_s(spark) - collected_before_s
         progress = [query.recentProgress for query in queries]
         report = None if gate is None else asdict(gate.report())
         failed = [query.name for query in queries if query.exception() is not None]
+        _tell_starved(spark, queries, progress)
     measured = []
     for one, grid, seen in zip(planned, grids, progress, strict=True):
         came = outcome(seen, grid, from_s, until_s)
@@ -262,23 +305,35 @@ def _measured(
         **began,
         "counted_s": until_s - from_s,
         "load_average": load_then,
+        "cores_busy": cores.busy,
+        "cores_of_others": cores.of_others,
+        "cores_stolen": cores.stolen,
+        "collector_s": collected_s,
         "failed": failed,
         "queries": measured,
         "report": None if report is None else _brief(report),
     }
 
 
+def _tell_starved(spark: SparkSession, queries: list[Any], progress: list[Any]) -> None:
+    """A query without a batch: Spark may starve one, a gate must not; what the threads do tells."""
+    starved = [
+        query.name
+        for query, seen in zip(queries, progress, strict=True)
+        if not any(one["numInputRows"] for one in seen)
+    ]
+    if starved:
+        jvm: Any = spark._jvm
+        pid = jvm.java.lang.ProcessHandle.current().pid()
+        handle, name = tempfile.mkstemp(prefix="headway-starved-", suffix=".txt")
+        with os.fdopen(handle, "w") as out:
+            subprocess.run(["jstack", str(pid)], stdout=out, check=False)
+        print(f"no batch of {', '.join(starved)}: threads in {name}", flush=True)
+
+
 def _planned(cell: Cell, way: Way, capacities: dict[str, float]) -> Iterator[Planned]:
-    rates = cell.rates_per_s(capacities)
-    for number, (kind, rate_per_s) in enumerate(zip(cell.kinds, rates, strict=True)):
-        yield Planned(
-            name=f"{kind}{number}",
-            kind=kind,
-            rate_per_s=rate_per_s,
-            trigger_s=way.trigger_s,
-            window_start_s=cell.window_start_s(number) if kind == "windowed" else 0.0,
-            pool=f"pool{number}" if way.in_pools else None,
-        )
+    for number, one in enumerate(planned_queries(cell, capacities, trigger_s=way.trigger_s)):
+        yield replace(one, pool=f"pool{number}") if way.in_pools else one
 
 
 def _brief(report: dict[str, Any]) -> dict[str, Any]:
@@ -298,4 +353,5 @@ def _summary(line: dict[str, Any]) -> str:
 
 
 def _when() -> dict[str, Any]:
-    return {"at": datetime.now(UTC).isoformat(timespec="seconds"), "process": os.getpid()}
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"at": at, "process": os.getpid(), "machine": this_machine()}

@@ -5,8 +5,8 @@
 
 A windowed count of rows of which one in five is dear. Nothing is shed, or rows by their age alone
 (batches in order of their deadlines), or dear ones first. What rows cost is measured before, alone;
-from it come capacity, the ages, and the share of rows in time that is predicted. Results that are
-there are not measured again.
+from it come capacity, the ages, and the share of rows in time that is predicted, anew on each
+machine. Results that are there are not measured again.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ import tempfile
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from real.calibration import session
+from real.calibration import fixed_and_row_s, session, usual_batch
 from real.records import commit
 from real.shedding import (
     CHEAP_SHARE,
@@ -35,15 +36,15 @@ from real.shedding import (
     limits_of,
 )
 from real_gate import NUM_CORES, RESULTS
-from result_lines import keep, lines_of
+from result_lines import keep, lines_of, machine_of, this_machine
 
 from headway.units import parse_duration_s
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_ROUNDS = {"cheap": 4, "dear": 40}
-_RATES_PER_S = (10_000.0, 40_000.0)
+_ROUNDS = {"cheap": 50, "dear": 1000}
+_RATE_FACTOR = 4.0
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +55,9 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--length", type=float, default=60.0, help="that counts, seconds a run")
     parser.add_argument("--settle", type=float, default=20.0, help="before each run, seconds")
-    parser.add_argument("--calibrate", type=float, default=20.0, help="six runs, seconds each")
+    parser.add_argument(
+        "--calibrate", type=float, default=20.0, help="some fifteen runs, seconds each"
+    )
     parser.add_argument("--budget", help="start nothing that would end later, e.g. '40m'")
     parser.add_argument("--commit", action="store_true", help="commit results after each load")
     parser.add_argument("--seed", type=int, default=1)
@@ -93,9 +96,9 @@ def run(given: argparse.Namespace) -> None:
 
 
 def _costs(spark: SparkSession, given: argparse.Namespace, work: Path) -> RowCosts:
-    """Time of a batch and of a row of each class, as measured before or now."""
-    file = given.results / "shedding-costs.jsonl"
-    if known := lines_of(file):
+    """Time of a batch and of a row of each class, as measured before on this machine, or now."""
+    file, machine = given.results / "shedding-costs.jsonl", this_machine()
+    if known := [one for one in lines_of(file) if machine_of(one) == machine]:
         found = known[-1]
         return RowCosts(**{name: found[name] for name in RowCosts.__dataclass_fields__})
     lines = {}
@@ -106,32 +109,34 @@ def _costs(spark: SparkSession, given: argparse.Namespace, work: Path) -> RowCos
         "shed": (1.0, Limits(cheap_s=-1.0, dear_s=-1.0)),
     }
     for name, (cheap_share, limits) in cases.items():
-        points = []
-        for rate in (_RATES_PER_S[1], *_RATES_PER_S):
-            progress = _progress(spark, work, rate, limits, cheap_share, given.calibrate)
-            points.append(_usual_batch(progress))
-        # The first of them was for the compiler.
-        (few, short_s), (many, long_s) = points[1:]
-        slope_s = (long_s - short_s) / (many - few)
-        if not slope_s > 0.0:
-            raise SystemExit(f"{name}: more rows took no more time; calibrate for longer")
-        lines[name] = (short_s - slope_s * few, slope_s)
+        batch_at = partial(
+            _batch_at, spark, work, limits=limits, share=cheap_share, seconds=given.calibrate
+        )
+        lines[name] = fixed_and_row_s(name, batch_at, factor=_RATE_FACTOR)
     costs = RowCosts(
         fixed_s=max(statistics.median(fixed_s for fixed_s, _ in lines.values()), 0.0),
         cheap_s=lines["cheap"][1],
         dear_s=lines["dear"][1],
         shed_s=min(lines["shed"][1], lines["cheap"][1]),
     )
-    keep(file, {**asdict(costs), "at": datetime.now(UTC).isoformat(timespec="seconds")})
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    keep(file, {**asdict(costs), "at": at, "machine": machine})
     print(f"capacity {costs.capacity_per_s:.0f} rows/s: {costs}", flush=True)
     return costs
 
 
-def _usual_batch(progress: list[dict[str, Any]]) -> tuple[float, float]:
-    late = [one for one in progress[len(progress) // 2 :] if one["numInputRows"]]
-    return (
-        statistics.median(one["numInputRows"] for one in late),
-        statistics.median(one["durationMs"]["triggerExecution"] / 1000.0 for one in late),
+def _batch_at(
+    spark: SparkSession,
+    work: Path,
+    rate_per_s: float,
+    *,
+    limits: Limits,
+    share: float,
+    seconds: float,
+) -> tuple[float, float]:
+    """Rows of a usual batch at a rate, and its time [s]."""
+    return usual_batch(
+        _progress(spark, work, rate_per_s, limits, share, seconds), "triggerExecution"
     )
 
 
@@ -154,12 +159,13 @@ def _measured(
     return {
         "way": way,
         "at": at,
+        "machine": this_machine(),
         "rate_per_s": rate_per_s,
         "limits_s": asdict(limits),
         "predicted_ratio": 0.0 if way == "none" else limits.kept_ratio(),
         "in_time_ratio": found.in_time / max(found.rows, offered),
         **asdict(found),
-        "batch_s": _usual_batch(progress)[1],
+        "batch_s": usual_batch(progress, "triggerExecution")[1],
     }
 
 

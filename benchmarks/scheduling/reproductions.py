@@ -66,7 +66,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 def tuples() -> Iterator[str]:
     yield "## Tuples under overload (VLDB'15, Figure 7)\n"
     yield (
-        "Figure 7(d): 400,000 tuples/s, a limit of 0.5 s, 80 % of the keys in memory (2 us), the "
+        "Figure 7(d): 400,000 tuples/s, a limit of 0.5 s, 80% of the keys in memory (2 us), the "
         "others on disk. The paper shows curves without numbers: Algorithm 1 well above D-over for "
         "disk tuples of 10 to 100 us. Share of tuples in time:\n"
     )
@@ -191,7 +191,7 @@ def memory_pressure() -> Iterator[str]:
     yield (
         "The paper prints no law of what memory pressure costs. One parameter is fitted here, to "
         "its throughputs (Figure 6d): full buffers run at 2.5 / 3.25 of the speed of buffers up to "
-        "60 % full, `slowdown`; a row then costs 44.3 us where there is no pressure. Millions of "
+        "60% full, `slowdown`; a row then costs 44.3 us where there is no pressure. Millions of "
         "operator rows a second, and mean window latency, at 80 queries:\n"
     )
     load = NodeLoad(num_queries=80, row_core_s=57.6e-6 * _SLOWDOWN, slowdown=_SLOWDOWN)
@@ -219,7 +219,7 @@ def operator_nodes() -> Iterator[str]:
     yield (
         "Each query's operators lie on two neighbouring nodes. Nodes forward what they know: "
         "delays downstream and costs upstream, or each decides by its own queues. The paper, 80 "
-        "queries on 1 to 8 nodes: Klink 40 % below the default throughout. Here, mean window "
+        "queries on 1 to 8 nodes: Klink 40% below the default throughout. Here, mean window "
         "latency in s; 80 queries are beyond one node and light work for two, so 80 a node stand "
         "beside them:\n"
     )
@@ -262,8 +262,8 @@ OTHER_LOADS = {
 def operator_tails() -> Iterator[str]:
     yield "### Tails, memory, other workloads (Figures 6b, 7, 8 and 9)\n"
     yield (
-        "60 queries. The paper: default p90 9 s, p99 26 s, Klink's p99 55 % below it, with its "
-        "memory policy another 20 %; memory 25 to 60 % less. Here:\n"
+        "60 queries. The paper: default p90 9 s, p99 26 s, Klink's p99 55% below it, with its "
+        "memory policy another 20%; memory 25 to 60% less. Here:\n"
     )
     rows = []
     for policy in OperatorPolicy:
@@ -279,8 +279,8 @@ def operator_tails() -> Iterator[str]:
     yield from table(("policy", "mean", "p90", "p99", "buffers full", "queries starved"), rows)
     yield (
         "Other workloads at 80 queries, mean and p99. The paper prints neither costs of rows nor "
-        "buffers; both are scaled to the load of the first workload. The paper: mean 45 % lower or "
-        "more, tail 50 to 60 % lower. Here:\n"
+        "buffers; both are scaled to the load of the first workload. The paper: mean 45% lower or "
+        "more, tail 50 to 60% lower. Here:\n"
     )
     rows = []
     for name, load in OTHER_LOADS.items():
@@ -300,8 +300,8 @@ def operator_tails() -> Iterator[str]:
 
 # Of Figure 9c: share of watermarks inside the interval, at a confidence f.
 PRINTED_COVERAGE = {
-    ("uniform", 95): "98 %", ("Zipf 0.99", 95): "95 %",
-    ("uniform", 90): "95 %", ("Zipf 0.99", 90): "85 %",
+    ("uniform", 95): "98%", ("Zipf 0.99", 95): "95%",
+    ("uniform", 90): "95%", ("Zipf 0.99", 90): "85%",
 }  # fmt: skip
 _HISTORY, _NUM_WATERMARKS = 400, 20_000
 
@@ -358,7 +358,7 @@ def gates() -> Iterator[str]:
     yield (
         "16 queries of 10,000 rows/s with windows of 10 s on 2 cores; a batch takes 50 ms, 0.1 "
         "core-s "
-        "and 5 us a row, 30 ms, with a variation of 15 %. Window latency above the watermark "
+        "and 5 us a row, 30 ms, with a variation of 15%. Window latency above the watermark "
         "delay, "
         "mean / p99 in s, and the share of core time used:\n"
     )
@@ -450,7 +450,7 @@ def differences() -> Iterator[str]:
         "The paper gives no law of what memory pressure costs; with the one parameter that is "
         "fitted, `slowdown`, Klink comes to 12 s, and its memory policy no longer empties the "
         "buffers: order or one slowdown does not explain the figure.\n"
-        "- Klink's 40 % on 1 to 8 nodes: 80 queries are light work for two nodes of the capacity "
+        "- Klink's 40% on 1 to 8 nodes: 80 queries are light work for two nodes of the capacity "
         "that Figure 6a shows, and then all policies are alike; with 80 a node least slack gains a "
         "fifth, whether nodes forward what they know or not, for queries that are all alike.\n"
         "- Klink's order of HR, RR and SBox: for queries that are all alike HR is RR.\n"

@@ -108,7 +108,7 @@ CASES = {
     "shared pools": {"shared": True, "quotas": False, "purchasing": Purchasing()},
     "shared pools, four quotas": {"shared": True, "quotas": True, "purchasing": Purchasing()},
     "dedicated pools, four quotas": {"shared": False, "quotas": True, "purchasing": Purchasing()},
-    "shared, quotas, 30 % spot, commitments": {
+    "shared, quotas, 30% spot, commitments": {
         "shared": True,
         "quotas": True,
         "purchasing": Purchasing(spot_ratio=0.3, commitments=True),

@@ -36,7 +36,7 @@ MEAN_SERVICE_S, SERVICE_CV, INTERARRIVAL_S = 0.8, 0.5, 1.0
 NUM_JOBS = {"Headway": 4_000_000, "SimPy": 100_000, "Ciw": 50_000}
 _SETTLING_JOBS = 1_000
 _MOST_ERROR_RATIO = 0.15
-"""Of a mean wait against the exact one; 50,000 jobs at 80 % load leave some 5 % to chance."""
+"""Of a mean wait against the exact one; 50,000 jobs at 80% load leave some 5% to chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +185,7 @@ def _settings_lines(rounds: int) -> Iterator[str]:
     yield (
         f"{NUM_SETTINGS:,} random settings at once: noise 0.02-0.3, offered load up to 0.9, "
         f"{np.mean(trigger_s == 0.0):.0%} free running, "
-        f"{np.mean((overrun > 0.01) & (overrun < 0.99)):.0%} in the transition where 1-99 % of the "
+        f"{np.mean((overrun > 0.01) & (overrun < 0.99)):.0%} in the transition where 1-99% of the "
         "batches overrun."
     )
     yield ""

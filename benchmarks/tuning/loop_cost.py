@@ -68,7 +68,7 @@ def text(given: argparse.Namespace) -> str:
         "| what | measured | goal |",
         "|---|---|---|",
         f"| a decision, median | {1e3 * statistics.median(decision_s):.2f} ms | |",
-        f"| a decision, 99 % | {1e3 * sorted(decision_s)[int(0.99 * len(decision_s))]:.2f} ms | |",
+        f"| a decision, 99% | {1e3 * sorted(decision_s)[int(0.99 * len(decision_s))]:.2f} ms | |",
         f"| a decision, longest | {1e3 * max(decision_s):.2f} ms | 20 ms |",
         f"| the table, made when profile or bounds change | {table_s:.2f} s | |",
         f"| thread of the tuner, share of the cores | {statistics.median(thread):.3%} | 1% |",
@@ -111,7 +111,7 @@ def decisions(profile: JobProfile) -> tuple[list[float], float]:
             at_s=at_s,
             arrived_rows=rate * at_s,
             backlog_rows=0.0,
-            executors=1 + number // 500 % NUM_EXECUTORS,
+            executors=1 + (number // 500) % NUM_EXECUTORS,
             trigger_s=LOOK_S,
             batch=SeenBatch(batch_rows=LOOK_S * rate, duration_s=0.5, late_rows=0.0),
         )

@@ -1,11 +1,11 @@
-"""Steps of 20-60-20 % of capacity for real: what the tuner predicted beside what was measured.
+"""Steps of 20-60-20% of capacity for real: what the tuner predicted beside what was measured.
 
     python benchmarks/run.py tuning_real --measure --part trigger --minutes 110
     python benchmarks/run.py tuning_real --list
     python benchmarks/run.py tuning_real --output docs/tuning-real.md
 
-Profile, capacity and target of a part are its first line, fixed before the first judged run; each
-finished run is a line, by which it is known when it goes on.
+Profile, capacity and target of a part are its first line of a machine, fixed before the first
+judged run there; each finished run is a line, by which it is known when it goes on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pages import headed
-from result_lines import keep, lines_of
+from result_lines import keep, lines_of, machine_of, this_machine
 from tuning_figures import (
     Figure,
     change_of,
@@ -120,7 +120,11 @@ def _measure(
         return
     with tempfile.TemporaryDirectory(prefix="headway-tuning-") as name:
         folder = Path(name)
-        fixed = [one for one in lines_of(given.results) if one["part"] == part.name]
+        fixed = [
+            one
+            for one in lines_of(given.results)
+            if (one["part"], machine_of(one)) == (part.name, this_machine()) and "mode" not in one
+        ]
         if not fixed:
             fitted_s = _SHORT_FITTED_S if given.short else _FITTED_S
             fixed = [_fixed(part, folder, fitted_s)]
@@ -143,7 +147,8 @@ def _measure(
                 keep(
                     given.results,
                     {
-                        "part": part.name, "repeat": repeat, "mode": mode, "target": target,
+                        "part": part.name, "repeat": repeat, "mode": mode,
+                        "machine": this_machine(), "target": target,
                         "rates_per_s": schedule.rates_per_s, "from_s": schedule.from_s,
                         "ends_s": schedule.ends_s, "predicted_decision_s": decision_s, **run,
                     },
@@ -161,8 +166,8 @@ def _fixed(part: Part, folder: Path, fitted_s: float) -> Line:
     profile = headway.profile(folder / "log", queries=names, trigger=TRIGGER_S, engine="in-process")
     capacity_per_s, target = fixed_question(part, profile)
     return {
-        "part": part.name, "capacity_per_s": round(capacity_per_s, 3), "target": target,
-        "profile": dump_profile(profile),
+        "part": part.name, "machine": this_machine(), "capacity_per_s": round(capacity_per_s, 3),
+        "target": target, "profile": dump_profile(profile),
     }  # fmt: skip
 
 
@@ -229,7 +234,7 @@ def _page(lines: Sequence[Line], figures: Mapping[str, Sequence[Figure]]) -> Ite
         yield "Not measured yet: `make tuning-real` on a quiet machine, twice 95 minutes."
         return
     yield (
-        "The load of one query steps from 20 to 60 and back to 20 % of the capacity by its profile,"
+        "The load of one query steps from 20 to 60 and back to 20% of the capacity by its profile,"
         " which was made, with the target, before the first of these runs. Its rows arrive whether "
         "or not it reads them. Part `trigger`: a word count on `local[2]`, trigger interval and "
         "rate limit are changed by a restart. Part `executors`: tasks that wait, on a local "
@@ -261,7 +266,10 @@ def _all(figures: Mapping[str, Sequence[Figure]]) -> Iterator[Figure]:
 
 def _of_part(part: Part, runs: Sequence[Line]) -> Iterator[str]:
     acted = [one for one in runs if one["mode"] == "act"]
-    yield f"## Part {part.name}: {runs[0]['target']}\n"
+    targets = list(dict.fromkeys(one["target"] for one in runs))
+    yield f"## Part {part.name}: {' or '.join(targets)}\n"
+    if len(targets) > 1:
+        yield "Each machine has a profile, and with it a capacity and a target, of its own.\n"
     planned = len(MODES) * _REPEATS
     if len(runs) < planned:
         rest = planned - len(runs)
@@ -301,13 +309,13 @@ def _acted(acted: Sequence[Line]) -> Iterator[str]:
         off, floor = _ratio(off_ratio_of(of)), _ratio(floor_ratio_of(of))
         yield f"| {name} | {len(of)} | {none} | {len(kept)} | {off} | {floor} | {verdict} |"
     yield (
-        "\nAs predicted is within 30 %; of `kept again` it is no later than predicted, since that "
+        "\nAs predicted is within 30%; of `kept again` it is no later than predicted, since that "
         "is a bound.\n"
     )
 
 
 def _modes(runs: Sequence[Line]) -> Iterator[str]:
-    yield from headed("| mode | runs | changes | late rows at 20 % | at 60 % | at 20 % again |")
+    yield from headed("| mode | runs | changes | late rows at 20% | at 60% | at 20% again |")
     for mode in MODES:
         of_mode = [one for one in runs if one["mode"] == mode]
         if of_mode:
@@ -349,7 +357,7 @@ def _left_out(lines: Sequence[Line]) -> Iterator[str]:
     yield (
         "\n**The step down to fewer executors is not measured.** After any change the rule keeps "
         "the number of executors for half an hour at least, and a run takes less than six minutes: "
-        "when the load falls back to 20 %, the tuner does nothing. What it would have done later "
+        "when the load falls back to 20%, the tuner does nothing. What it would have done later "
         "is simulated only, on [another page](tuning-simulated.md). The executors that a run added "
         "are removed at its end, as `stop(restore=True)` does; that is no decision of the rule. "
         "Tasks that wait "

@@ -139,7 +139,7 @@ def profile() -> JobProfile:
         arrivals=Arrivals(rate_per_s=60e3),
         driver_phases=(DriverPhase(name="query_planning", mean_s=0.12, sd_s=0.01),),
         stages=stages,
-        # Noise of 8 % from batch to batch and 5 % that lasts.
+        # Noise of 8% from batch to batch and 5% that lasts.
         noise=DurationNoise(batch_ratio=0.094, autocorrelation=0.28, run_to_run_ratio=0.03),
         drift=Drift(exponent=0.0, reference_age_s=300.0),
         settings=tuple(

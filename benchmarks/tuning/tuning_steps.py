@@ -1,4 +1,4 @@
-"""Loads in steps of 20-60-20 % of capacity: a query under them, and the rule simulated on them."""
+"""Loads in steps of 20-60-20% of capacity: a query under them, and the rule simulated on them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Schedule:
 
     @classmethod
     def of(cls, capacity_per_s: float, stretches_s: Sequence[float], seed: int) -> Schedule:
-        """20-60-20 % of capacity, each stretch up to a tenth longer by a seed."""
+        """20-60-20% of capacity, each stretch up to a tenth longer by a seed."""
         choice = random.Random(seed)
         ends = [0.0]
         for one in stretches_s:
@@ -124,7 +124,7 @@ def table_of(part: Part, profile: JobProfile, target: str) -> CapacityTable:
 def fixed_question(part: Part, profile: JobProfile) -> tuple[float, str]:
     """Capacity of the largest size, and the target: both before anything is judged [rows/s].
 
-    The trigger interval is to be too long at 60 % and short enough at 20 %: the limit lies midway.
+    The trigger interval is to be too long at 60% and short enough at 20%: the limit lies midway.
     Executors are to be too few: the limit leaves batches as long as the trigger interval.
     """
     table = table_of(part, profile, f"p99 <= {3 * TRIGGER_S:g}s")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from headway.domain import ApplicationProfile
     from headway.domain.ordered import KeyCounts
 
-#: What node types of the catalogue are planned for where nothing is said: what keeps most.
+#: What node types of the catalogue are planned for where nothing is said.
 DEFAULT_PLATFORM = "kubernetes"
 
 

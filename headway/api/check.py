@@ -7,7 +7,7 @@ from pathlib import Path
 
 from headway.api.lock import locked_of
 from headway.api.predict import predict
-from headway.api.specs import Planned, PlannedJob, plan_spec
+from headway.api.specs import plan_spec
 from headway.domain import AnyPromise, FindingCode, Prediction, parse_promise
 from headway.domain.kept_promise import KeptPromise, is_about
 from headway.formats.lock_file import AnyLocked, Lock, Locked, load_lock
@@ -16,7 +16,7 @@ from headway.gate.nouns import Finding, Held, Level, Limits, Report, Rule
 from headway.planner.causes import UNCHANGED_RATIO, Cause, Sized, Why, causes
 from headway.sparkconf import task_cpus_of
 from headway.spec.forms import Where
-from headway.spec.spec_file import load_spec
+from headway.spec.spec_file import Planned, PlannedJob, load_spec
 from headway.units import HOURS_PER_MONTH, counted, format_duration, format_money, format_rate
 from headway.words import words_of
 

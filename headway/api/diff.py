@@ -12,9 +12,9 @@ from headway.domain import AnyAnswer, AnyPromise, ApplicationProfile, Deadline, 
 from headway.errors import InputError
 
 if TYPE_CHECKING:
-    from headway.api.specs import Planned
     from headway.planner.causes import Needs
     from headway.planner.difference import Difference
+    from headway.spec.spec_file import Planned
 
 Tell: TypeAlias = Callable[[str, float | None], None]
 Compared: TypeAlias = AnyAnswer | JobProfile | ApplicationProfile

@@ -43,7 +43,7 @@ from headway.profiler.streaming.trigger import read_trigger
 
 _MOST_BATCHES = 20_000
 _MOST_DRIFT_BATCHES = 2000
-_AGES_PER_DOUBLING = 8  # of a JVM: between two of them its driver is at most 1 % quicker
+_AGES_PER_DOUBLING = 8  # of a JVM: between two of them its driver is at most 1% quicker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

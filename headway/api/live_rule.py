@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from headway.api.live_query import LiveQuery, Observed
 from headway.assumptions.live import LEAST_CARRIED_RATIO
-from headway.assumptions.planning import CONFIDENCE, LEAST_LIMIT_RATIO
+from headway.assumptions.planning import CONFIDENCE
 from headway.domain import Configuration
 from headway.domain.live import Bounds, ChangeKind, Expectation, Proposal, Signal
 from headway.domain.watched import WatchedChange
@@ -128,9 +128,7 @@ class LiveRule:
 
     def with_limit(self, running: Configuration) -> Configuration:
         """The setting with a rate limit that none of the settings within bounds needs more of."""
-        table = self.table(running)
-        highest = max(table.sustained(table.most(each), each) for each in table.triggers_s)
-        rows = LEAST_LIMIT_RATIO.value * highest * max(running.trigger_s, 1.0)
+        rows = self.table(running).limit_rows(max(running.trigger_s, 1.0))
         return replace(running, max_offsets_per_trigger=max(math.ceil(rows), 1))
 
     def expectation(self, running: Configuration, proposal: Proposal) -> Expectation:

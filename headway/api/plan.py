@@ -188,7 +188,7 @@ def plan(
         Heap of an executor, if it is fixed; not looked for then. [bytes]
     platform : str
         What runs Spark on nodes of the catalogue: it keeps some of each for itself. By default
-        Kubernetes, which keeps most.
+        Kubernetes.
     from_start : bool
         Plan for batches that stay as long as those of a fresh JVM, as they are after a restart.
     keys : KeyCounts or path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from headway.domain.scheduling import Replay
     from headway.planner.scheduling import Verdict
     from headway.runtime.gate.turn import Turn
     from headway.spec.kinds.schedule import ScheduledJob
@@ -250,18 +250,6 @@ def _duration_of(profile: JobProfile | None, num_slots: int) -> Callable[[float]
     return lambda rows: float(model.mean_s(rows))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
-    """A decision log made again: what was decided, and whether the same comes out."""
-
-    policy: Policy
-    num_decisions: int
-    num_differing: int
-    num_batches: int
-    predicted_mean_s: float
-    observed_mean_s: float
-
-
 def schedule_verdict(path: str | Path, *, policies: str | Sequence[str | Policy] = ()) -> Verdict:
     """Whether it pays that the queries of a file take turns, predicted before the run.
 
@@ -306,7 +294,7 @@ def replay_decisions(path: str | Path) -> Replay:
     InputError
         If the file is no decision log, or holds no decision.
     """
-    from headway.domain import Decision
+    from headway.domain.scheduling import Decision, Replay
     from headway.models.scheduling.order import grant_order
     from headway.runtime.gate.decision_log import BatchEnd, read_decision_log
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from headway.assumptions.planning import MOST_NODES_OF_PLAN
 from headway.domain import StreamAnswer
@@ -19,40 +18,7 @@ if TYPE_CHECKING:
         JobProfile,
     )
     from headway.spec.kinds import BatchJob, StreamingJob
-    from headway.spec.spec_file import SpecFile
-
-
-ProfileOf = TypeVar("ProfileOf", bound="JobProfile | ApplicationProfile")
-AnswerOf = TypeVar("AnswerOf", bound="AnyAnswer")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedOf(Generic[ProfileOf, AnswerOf]):
-    """A job's file, its profile and its plan."""
-
-    file: SpecFile
-    profile: ProfileOf
-    plan: AnswerOf
-
-    @property
-    def name(self) -> str:
-        """The job's name."""
-        return self.file.metadata.name
-
-    @property
-    def promise_key(self) -> str:
-        """Where its file says what is promised."""
-        return "deadline" if self.plan.ends else "target"
-
-    @property
-    def promised(self) -> str:
-        """What is promised, in words."""
-        return "run time" if self.plan.target is None else self.plan.target.statistic
-
-
-PlannedJob: TypeAlias = "PlannedOf[JobProfile, StreamAnswer]"
-PlannedBatch: TypeAlias = "PlannedOf[ApplicationProfile, BatchAnswer]"
-Planned: TypeAlias = PlannedOf[Any, Any]
+    from headway.spec.spec_file import Planned, SpecFile
 
 
 def is_spec(path: str | Path) -> bool:
@@ -98,7 +64,7 @@ def plan_spec(path: str | Path, **changes: Any) -> Planned:
 def plan_file(file: SpecFile, **changes: Any) -> Planned:
     """Plan a job whose spec file has been read; ``changes`` are as of `plan_spec`."""
     from headway.spec.parts import PROFILE_OF
-    from headway.spec.spec_file import require_kind
+    from headway.spec.spec_file import PlannedOf, require_kind
 
     try:
         require_kind(file, *_PLANNERS)

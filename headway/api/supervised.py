@@ -49,14 +49,31 @@ def setting(spark: SparkSession) -> QuerySetting:
 
     require_classic(spark)
     path = _setting_file(spark)
-    # Where stop_when_asked finds it, which knows no session.
-    os.environ[SETTING_VARIABLE] = str(path)
     given = load_setting(path)
-    os.environ.setdefault(NUMBER_VARIABLE, str(given.number))
+    remember_start(path, given.number)
     spark.conf.set(_PARTITIONS_KEY, str(given.configuration.shuffle_partitions))
     let_stops_end(spark)
     record(spark, given.recording)
     return QuerySetting(configuration=given.configuration)
+
+
+def remember_start(path: Path, number: int) -> None:
+    """Keep a setting file and the number of its start for :func:`stop_when_asked`.
+
+    It knows no session, so they are in the environment. A number that is there already is that of
+    the start, and older than what was asked since; that of another file says nothing.
+
+    Parameters
+    ----------
+    path : path
+        The setting file.
+    number : int
+        The number that the file has now. [-]
+    """
+    if os.environ.get(SETTING_VARIABLE) != str(path):
+        os.environ.pop(NUMBER_VARIABLE, None)
+    os.environ[SETTING_VARIABLE] = str(path)
+    os.environ.setdefault(NUMBER_VARIABLE, str(number))
 
 
 def stop_when_asked(query: StreamingQuery) -> None:

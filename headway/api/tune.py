@@ -81,7 +81,8 @@ def tune(
         Trigger intervals to choose from, seconds or e.g. ``"2s"``; half and twice the profiled one
         by default.
     rate_limit : bool
-        Whether the setting has a rate limit, 1.5 times what the largest size needs.
+        Whether the setting has a rate limit: 1.5 times the rows that the largest size is expected
+        to process in a trigger interval.
     allow : collection of str
         ``"repartition"`` lets the partitions of state be changed, offline.
     half_done : str

@@ -56,7 +56,7 @@ class Assumption(Generic[Value]):
             assert not isinstance(self.value, tuple)
             return spark_memory_text(int(self.value))
         values = self.value if isinstance(self.value, tuple) else (self.value,)
-        unit = "" if self.unit == "-" else f" {self.unit}"
+        unit = {"-": "", "%": "%"}.get(self.unit, f" {self.unit}")
         return ", ".join(f"{one:,.10g}" for one in values) + unit
 
 

@@ -54,7 +54,7 @@ SLOW_COMMIT_S = Assumption(
     influences="advice on the state store (P14)",
 )
 BURSTY_RATIO = Assumption(
-    name="Burst threshold: highest rate over mean rate",
+    name="Burst threshold: highest rate over median rate",
     value=2.0,
     unit="-",
     source="judgement: a plan for the mean then says nothing of the peak",
@@ -88,11 +88,11 @@ OVERRUNS_SHOWN_RATIO = Assumption(
     source="judgement: less is one batch in twenty",
     influences="a sentence of a prediction",
 )
-SAVING_SHOWN_RATIO = Assumption(
+SAVING_SHOWN_PER_DAY = Assumption(
     name="Minimum saving that is reported",
     value=0.005,
-    unit="-",
-    source="judgement: less than half a percent of the bill",
+    unit="money/day",
+    source="judgement: less is nothing in amounts of two decimals",
     influences="what a capacity plan says would save money",
 )
 WHOLE_SAVING_RATIO = Assumption(
@@ -194,7 +194,7 @@ LEAST_NARROWING_RATIO = Assumption(
     influences="headway profile --advise, and the run that would narrow an answer most (E42)",
 )
 ENOUGH_WIDTH_RATIO = Assumption(
-    name="Half width of the 90 % interval at which an exploration stops, over its middle",
+    name="Half width of the 90% interval at which an exploration stops, over its middle",
     value=0.1,
     unit="-",
     source="judgement: about what two runs of one setting differ by",
@@ -288,6 +288,6 @@ MOST_AGE_GROWTH_RATIO = Assumption(
     name="Growth of the age of the oldest row, over time, from which a run falls behind",
     value=0.05,
     unit="-",
-    source="judgement: noise of 10 % in the duration of ten batches stays well below",
+    source="judgement: noise of 10% in the duration of ten batches stays well below",
     influences="which measured runs of the demo and of benchmarks count as keeping up",
 )

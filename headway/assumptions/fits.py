@@ -86,7 +86,7 @@ HUBER_SCORE = Assumption(
     name="Huber threshold of robust regression",
     value=1.345,
     unit="standard deviations",
-    source="Huber (1964): 95 % efficient under normal noise; doi:10.1214/aoms/1177703732",
+    source="Huber (1964): 95% efficient under normal noise; doi:10.1214/aoms/1177703732",
     influences="every fitted cost (E3)",
 )
 RUN_NOISE_RATIO = Assumption(

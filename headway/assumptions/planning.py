@@ -65,7 +65,7 @@ WORTHWHILE_LATENCY_RATIO = Assumption(
     name="Latency after a change, over the planned latency, that is worth mentioning",
     value=0.97,
     unit="-",
-    source="judgement: runs of one setting differ by more than 3 %",
+    source="judgement: runs of one setting differ by more than 3%",
     influences="advice, and the note what no trigger would give (P6, P14)",
 )
 WORTHWHILE_CHECKPOINT_RATIO = Assumption(
@@ -164,7 +164,7 @@ CLOSE_TO_FLOOR_RATIO = Assumption(
     name="Lowest latency, over that of the setting proposed with fewer nodes",
     value=0.98,
     unit="-",
-    source="judgement: the last 2 % may take many more nodes",
+    source="judgement: the last 2% may take many more nodes",
     influences="the nearest setting of an infeasible plan (P6)",
 )
 LONGEST_NEAREST_LIMIT_S = Assumption(

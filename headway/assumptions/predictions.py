@@ -69,7 +69,7 @@ HIGHEST_QUOTED_UTILIZATION_RATIO = Assumption(
     name="Utilisation above which no latency is quoted",
     value=0.9,
     unit="-",
-    source="event simulation: from there on, with noise of 0.3, p99 comes out 40 % low (B6)",
+    source="event simulation: from there on, with noise of 0.3, p99 comes out 40% low (B6)",
     influences="the sustainable rate, and settings too close to saturation to plan (P3)",
 )
 FULLEST_PARTITION_RATIO = Assumption(
@@ -90,7 +90,7 @@ ALIKE_STAGES_RATIO = Assumption(
     name="Maximum variance between stages whose tasks are pooled",
     value=0.1,
     unit="-",
-    source="it adds 5 % to the coefficient of variation of a task",
+    source="it adds 5% to the coefficient of variation of a task",
     influences="makespans of stages of a batch job that run side by side (J3)",
 )
 LEAST_CERTIFIED_OVERRUN_RATIO = Assumption(
@@ -104,8 +104,8 @@ MOST_LOST_TAIL_RATIO = Assumption(
     name="Maximum share of a time's third moment that its lattice may lose",
     value=0.05,
     unit="-",
-    source="against exact waits behind Poisson arrivals: the deviation is then within 2 %, the "
-    "mean within 1 %; at a cv of 10 of lognormal services the deviation is 31 % low",
+    source="against exact waits behind Poisson arrivals: the deviation is then within 2%, the "
+    "mean within 1%; at a cv of 10 of lognormal services the deviation is 31% low",
     influences="whether a wait by the lattice counts as in range (Q17)",
 )
 POLLING_DELAY_S = Assumption(

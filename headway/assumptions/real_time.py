@@ -26,7 +26,7 @@ STATEFUL_GAP_S = Assumption(
     influences="latencies and batch length of Real-Time Mode (N7, N10)",
 )
 GAP_RATIOS = Assumption(
-    name="Ends of the 90 % interval of a gap, over the gap",
+    name="Ends of the 90% interval of a gap, over the gap",
     value=(0.49, 2.2),
     unit="-",
     source="lower end: four sessions on one machine, 0.56 to 1.02 in the mean as their p99 imply, "
@@ -45,7 +45,7 @@ MOST_BUSY_RATIO = Assumption(
     name="Maximum busy share of a task in Real-Time Mode",
     value=0.7,
     unit="-",
-    source="simulation: beyond, the p99 behind a shuffle is up to 12 % off (N8)",
+    source="simulation: beyond, the p99 behind a shuffle is up to 12% off (N8)",
     influences="shuffle partitions of plans of Real-Time Mode (N10)",
 )
 BATCH_LENGTH_S = Assumption(

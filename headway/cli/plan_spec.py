@@ -11,7 +11,7 @@ from headway.cli.progress import Progress
 from headway.domain import Deadline
 
 if TYPE_CHECKING:
-    from headway.api.specs import Planned
+    from headway.spec.spec_file import Planned
 
 # What only plans of streams answer to.
 OF_STREAMS = (

@@ -212,7 +212,7 @@ class Proposal:
 class Expectation:
     """What a changed setting is expected to show, written down before it is changed.
 
-    Intervals are of 90 %: the rate that is sustained, mean batch duration, and the latency of the
+    Intervals are of 90%: the rate that is sustained, mean batch duration, and the latency of the
     target. ``pause_s`` is how long no batch ends for the change, ``late_s`` how many seconds of
     arrivals it makes late, ``back_within_s`` when the backlog of it is worked off [s].
     """

@@ -55,7 +55,7 @@ class LatencyDistribution:
 
     @property
     def intervals90_s(self) -> dict[str, Interval]:
-        """The 90 % intervals that are known, by statistic [s]."""
+        """The 90% intervals that are known, by statistic [s]."""
         known = {"mean": self.interval90_mean_s, "p99": self.interval90_p99_s}
         return {name: interval for name, interval in known.items() if interval is not None}
 
@@ -70,7 +70,7 @@ class LatencyDistribution:
 class Narrowing:
     """What a run, or several, would change of the answer to one question.
 
-    ``statistic`` names the latency that is asked about. Its 90 % intervals [s] are None where no
+    ``statistic`` names the latency that is asked about. Its 90% intervals [s] are None where no
     latency can be quoted; ``error_now_ratio`` and ``error_after_ratio`` are standard deviations of
     the fitted over the true mean duration of a batch at the asked setting.
     """

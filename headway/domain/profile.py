@@ -156,6 +156,17 @@ class Application:
     executor_memory: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def is_local(self) -> bool:
+        """Whether driver and executors were one process, by the name that Spark gave it.
+
+        Examples
+        --------
+        >>> Application(id="local-1795476617398", name="a", spark_version="4.3.0").is_local
+        True
+        """
+        return self.id.startswith("local-")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedArrivals:

@@ -53,7 +53,7 @@ class RealTimeSetting:
 class RealTimePrediction:
     """What is expected of a query in Real-Time Mode.
 
-    ``tuple_latency`` is from the source to the sink, with 90 % intervals; None where the backlog
+    ``tuple_latency`` is from the source to the sink, with 90% intervals; None where the backlog
     grows. Its mean is the sum of ``path_s``, of ``stage_mean_s`` by stage, the wait in the shuffle
     before it included, and of ``gap_mean_s``. ``busy_ratio`` is that of the busiest task of each
     stage, ``num_slots_needed`` the tasks of all stages, ``gap_s`` the time between two batches in

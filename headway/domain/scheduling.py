@@ -179,3 +179,15 @@ class ScheduleReport:
     queries: tuple[QueryReport, ...]
     num_reliefs: int = 0
     num_ahead: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """A decision log made again: what was decided, and whether the same comes out."""
+
+    policy: Policy
+    num_decisions: int
+    num_differing: int
+    num_batches: int
+    predicted_mean_s: float
+    observed_mean_s: float

@@ -73,7 +73,7 @@ class QuerySetting:
 class Explored(Result):
     """What an exploration found; its recordings, state and profile lie in ``folder``.
 
-    ``plan`` answers the question, ``width_ratio`` is half the 90 % interval of the latency asked
+    ``plan`` answers the question, ``width_ratio`` is half the 90% interval of the latency asked
     about over its middle, inf where none can be quoted; ``spent_s`` is how long the runs took.
     """
 

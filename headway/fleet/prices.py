@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headway.assumptions.advice import SAVING_SHOWN_RATIO, WHOLE_SAVING_RATIO
+from headway.assumptions.advice import SAVING_SHOWN_PER_DAY, WHOLE_SAVING_RATIO
 from headway.fleet.billing import bill_of, limits_broken, nodes_needed
 from headway.fleet.nouns import Fleet, FleetPlan, Quota, ShadowPrice
 from headway.fleet.plan_fleet import plan_fleet
@@ -46,7 +46,7 @@ def shadow_prices(fleet: Fleet, plan: FleetPlan, *, gap_ratio: float) -> tuple[S
     found = []
     for quota, wider, more in _with_a_little_more(fleet):
         saving = _saving(plan, wider, gap_ratio)
-        if saving.per_day > SAVING_SHOWN_RATIO.value:
+        if saving.per_day > SAVING_SHOWN_PER_DAY.value:
             text = f"{more} more in {quota.label} would save {saving} a day"
             found.append(ShadowPrice(name=quota.name, saves_per_day=saving.per_day, text=text))
     return tuple(sorted(found, key=lambda price: -price.saves_per_day))

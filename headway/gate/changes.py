@@ -11,10 +11,10 @@ from headway.gate.nouns import Finding, Level, Limits, Rule
 from headway.units import format_duration, format_rate, spark_trigger_text
 
 if TYPE_CHECKING:
-    from headway.api.specs import Planned, PlannedBatch, PlannedJob
     from headway.domain import Prediction
     from headway.sparkconf import Knob
     from headway.spec.forms import Where
+    from headway.spec.spec_file import Planned, PlannedBatch, PlannedJob
 
 
 def finding(

@@ -47,7 +47,7 @@ def chosen_setting(at_nodes: Candidates) -> Candidates:
     trigger and would be faster without, it tells by how much, with the share of the slots' time in
     which tasks run and the time from batch to batch of both. Where nothing meets the target, the
     floor is the lowest planned latency of all settings, with triggers up to twice that floor, and
-    the plan names the setting with the fewest nodes within 2 % of it; where the target can be kept
+    the plan names the setting with the fewest nodes within 2% of it; where the target can be kept
     but not what else is promised, of the settings that keep it the one that misses the rest by
     least. All numbers of nodes are looked at up to 64, of more as many that spread over all, which
     is said.

@@ -50,7 +50,7 @@ class DStreamsBatches:
     they took less the graph is scaled down. One run at one rate does not tell what a task costs
     without rows, only what it spends outside its run, which stays: with `x` times the rows a task
     runs between `min(x, 1)` and `max(x, 1)` times as long. Predictions take `sqrt(x)`, the lower
-    and upper end of 90 % intervals the two bounds, plans the upper one, each with the spread of
+    and upper end of 90% intervals the two bounds, plans the upper one, each with the spread of
     (P2), `m = 1`. Receivers cut rows into blocks of a time, so a longer interval has more tasks and
     a higher rate larger ones. A batch starts later than its time by the shortest delay on record,
     unless no batch found the queue empty. Latencies are predicted up to a utilisation of 0.9,

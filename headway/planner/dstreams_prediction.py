@@ -1,4 +1,4 @@
-"""What is expected of a DStreams application at a setting, with 90 % intervals."""
+"""What is expected of a DStreams application at a setting, with 90% intervals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from headway.sparkconf import STREAMING
 def predicted(
     batches: DStreamsBatches, setting: DStreamsSetting, load: float, speed: float = 1.0
 ) -> DStreamsPrediction:
-    """What is expected of a setting, with 90 % intervals."""
+    """What is expected of a setting, with 90% intervals."""
     longer = math.exp(Z90 * batches.spread(setting, load, speed))
     middle = batches.jobs(setting, load, speed)
     low = batches.hopeful.jobs(setting, load, speed, 1.0 / longer)

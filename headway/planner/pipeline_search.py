@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from headway.models.arrays import Array
 from headway.models.pipeline.latency import PipelineLatency, in_series, split_limit_s
 from headway.models.pipeline.parameters import PipelineSetting
 from headway.planner.pipelines import PipelineQuestion, statistic_s
+from headway.planner.question import NO_LIMIT_S
 
 _CHUNK = 400
 _FINE_RATE = 1e-3
@@ -121,7 +122,7 @@ def plan_rounds(questions: tuple[PipelineQuestion, ...]) -> RoundsPlan:
         if np.all(np.isfinite(lowest_s)):
             limits_s = split_limit_s(questions[0].target.limit_s, tuple(lowest_s))
             questions = tuple(
-                replace(one, target=replace(one.target, limit_s=float(limit_s)))
+                one.with_limit(float(limit_s))
                 for one, limit_s in zip(questions, limits_s, strict=True)
             )
     rounds = tuple(plan_pipeline(one) for one in questions)
@@ -147,9 +148,9 @@ def plan_pipeline(question: PipelineQuestion) -> PipelinePlan:
     space = question.space
     for nodes in range(_nodes_for_cores(question), space.max_nodes + 1):
         settings = space.settings(nodes)
-        found_s = _statistics_s(question, settings, question.rate_per_s)
-        if np.any(found_s <= question.target.limit_s):
-            return _planned(question, nodes, settings, found_s)
+        within = _within(question, settings, question.rate_per_s)
+        if len(within):
+            return _planned(question, nodes, settings, within)
     lowest, _ = _lowest(question)
     return PipelinePlan(
         question=question,
@@ -164,10 +165,9 @@ def plan_pipeline(question: PipelineQuestion) -> PipelinePlan:
 
 
 def _planned(
-    question: PipelineQuestion, nodes: int, settings: PipelineSetting, found_s: Array
+    question: PipelineQuestion, nodes: int, settings: PipelineSetting, within: Places
 ) -> PipelinePlan:
-    kept = np.flatnonzero(found_s <= question.target.limit_s)
-    rate_per_s, best = _highest_rate(question, settings, kept)
+    rate_per_s, best = _highest_rate(question, settings, within)
     most_per_s = _most_rate_per_s(question, nodes, rate_per_s)
     setting = chosen(settings, best)
     return PipelinePlan(
@@ -204,17 +204,23 @@ def _parted(settings: PipelineSetting, places: Places) -> PipelineSetting:
     )
 
 
-def _statistics_s(
-    question: PipelineQuestion, settings: PipelineSetting, rate_per_s: float
-) -> Array:
-    """What the target is about at each setting; infinite where it is certainly missed."""
+def _within(question: PipelineQuestion, settings: PipelineSetting, rate_per_s: float) -> Places:
+    """Places of the settings that meet the target; none whose floor exceeds it is tried."""
+    hopeful = _hopeful(question, settings, rate_per_s)
+    found = [
+        part[question.meets_target(_parted(settings, part), rate_per_s)]
+        for part in _chunks(hopeful)
+    ]
+    return np.concatenate([hopeful[:0], *found])
+
+
+def _hopeful(question: PipelineQuestion, settings: PipelineSetting, rate_per_s: float) -> Places:
     floor_s = question.floor_s(settings, settings, rate_per_s)
-    found = np.full(np.shape(floor_s), np.inf)
-    hopeful = np.flatnonzero(floor_s <= question.target.limit_s)
-    for start in range(0, len(hopeful), _CHUNK):
-        part = hopeful[start : start + _CHUNK]
-        found[part] = question.statistic_s(_parted(settings, part), rate_per_s)
-    return found
+    return np.flatnonzero(floor_s <= question.target.limit_s)
+
+
+def _chunks(places: Places) -> list[Places]:
+    return [places[start : start + _CHUNK] for start in range(0, len(places), _CHUNK)]
 
 
 def _nodes_for_cores(question: PipelineQuestion) -> int:
@@ -234,25 +240,21 @@ def _highest_rate(
     """The highest rate that some setting carries within the target, and which setting that is."""
     low = question.rate_per_s
 
-    def within(rate_per_s: float) -> Places:
-        found_s = _statistics_s(question, _parted(settings, kept), rate_per_s)
-        return kept[found_s <= question.target.limit_s]
-
     high = 2.0 * low
     for _ in range(_MOST_DOUBLINGS):
-        ahead = within(high)
+        ahead = kept[_within(question, _parted(settings, kept), high)]
         if not len(ahead):
             break
         kept, low, high = ahead, high, 2.0 * high
     while high - low > _FINE_RATE * low:
         middle = 0.5 * (low + high)
-        ahead = within(middle)
+        ahead = kept[_within(question, _parted(settings, kept), middle)]
         if len(ahead):
             kept, low = ahead, middle
         else:
             high = middle
-    found_s = _statistics_s(question, _parted(settings, kept), low)
-    return low, int(kept[int(np.argmin(found_s))])
+    found = [question.statistic_s(_parted(settings, part), low) for part in _chunks(kept)]
+    return low, int(kept[int(np.argmin(np.concatenate(found)))])
 
 
 def _most_rate_per_s(question: PipelineQuestion, nodes: int, low: float) -> float:
@@ -327,19 +329,25 @@ def _halves(low: Array, high: Array) -> tuple[Array, Array]:
 
 def _lowest(question: PipelineQuestion) -> tuple[PipelineSetting | None, float]:
     """The setting of the lowest latency at some numbers of nodes up to the maximum."""
-    free = replace(question, target=replace(question.target, limit_s=1e12))
     fewest = min(_nodes_for_cores(question), question.space.max_nodes)
     counts = np.unique(
         np.rint(np.geomspace(fewest, question.space.max_nodes, _NODES_WITHOUT_PLAN)).astype(int)
     )
-    best, best_s = None, float("inf")
+    best, best_s = None, NO_LIMIT_S
     for nodes in counts.tolist():
         settings = question.space.settings(nodes)
-        found_s = _statistics_s(free, settings, question.rate_per_s)
-        place = int(np.argmin(found_s))
-        if found_s[place] < best_s:
-            best, best_s = chosen(settings, place), float(found_s[place])
-    return best, best_s
+        for part in _chunks(_hopeful(question.with_limit(best_s), settings, question.rate_per_s)):
+            # A quantile takes many looks at the law: only of those that are below the lowest yet.
+            ahead = _parted(settings, part)
+            is_below = question.with_limit(best_s).meets_target(ahead, question.rate_per_s)
+            if not np.any(is_below):
+                continue
+            part = part[is_below]
+            found_s = question.statistic_s(_parted(settings, part), question.rate_per_s)
+            place = int(np.argmin(found_s))
+            if found_s[place] < best_s:
+                best, best_s = chosen(settings, int(part[place])), float(found_s[place])
+    return best, best_s if best is not None else float("inf")
 
 
 def _rules(
@@ -361,7 +369,7 @@ def _rules(
             poll_period_s=poll_s,
         )
 
-    limit_s, rate_per_s = question.target.limit_s, question.rate_per_s
+    rate_per_s = question.rate_per_s
     at_plan = setting(np.full(len(shuffle), float(nodes)), shuffle, poll)
     found_s = question.statistic_s(at_plan, rate_per_s)
     low, high = (
@@ -370,14 +378,14 @@ def _rules(
     )
     while np.max(high - low) > 2.0 * _FINE_RATE * rate_per_s:
         middle = 0.5 * (low + high)
-        kept = question.statistic_s(at_plan, middle) <= limit_s
+        kept = question.meets_target(at_plan, middle)
         low, high = np.where(kept, middle, low), np.where(kept, high, middle)
     most = min(question.space.max_nodes, 4 * nodes)
     counts = np.arange(_nodes_for_cores(question), most + 1, dtype=np.float64)
     rules = []
     for place, (shuffle_s, poll_s) in enumerate(zip(shuffle, poll, strict=True)):
         alone = setting(counts, *(np.full(len(counts), one) for one in (shuffle_s, poll_s)))
-        enough = counts[_statistics_s(question, alone, rate_per_s) <= limit_s]
+        enough = counts[_within(question, alone, rate_per_s)]
         rules.append(
             PipelineRule(
                 shuffle_period_s=float(shuffle_s),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headway.domain import Target
 from headway.domain.result import Result
@@ -147,6 +148,10 @@ class PipelineQuestion:
     target: Target
     space: PipelineSpace
 
+    def with_limit(self, limit_s: float) -> PipelineQuestion:
+        """The same question with another limit."""
+        return replace(self, target=replace(self.target, limit_s=limit_s))
+
     def latency(self, setting: PipelineSetting, rate_per_s: Numeric) -> PipelineLatency:
         """Latency of a window for a windowed job, else of a row."""
         return latency_of(self.round.at(setting, rate_per_s))
@@ -154,6 +159,15 @@ class PipelineQuestion:
     def statistic_s(self, setting: PipelineSetting, rate_per_s: Numeric) -> Array:
         """What the target is about, at each setting. [s]"""
         return statistic_s(self.latency(setting, rate_per_s), self.target)
+
+    def meets_target(self, setting: PipelineSetting, rate_per_s: Numeric) -> NDArray[np.bool_]:
+        """Whether each setting meets the target: by one look at the law, where a quantile takes
+        many.
+        """
+        latency, target = self.latency(setting, rate_per_s), self.target
+        if target.quantile is None:
+            return latency.mean_s <= target.limit_s
+        return latency.cdf(target.limit_s) >= target.quantile
 
     def floor_s(
         self, shortest: PipelineSetting, longest: PipelineSetting, rate_per_s: Numeric

@@ -70,8 +70,7 @@ def profiled_memory(application: Application) -> ProfiledMemory:
     (True, False)
     """
     properties = application.properties
-    is_local = application.id.startswith("local-")
-    driver_bytes = _size(properties.get(_DRIVER_KEY)) if is_local else None
+    driver_bytes = _size(properties.get(_DRIVER_KEY)) if application.is_local else None
     asked = [one for one in (_size(application.executor_memory), driver_bytes) if one is not None]
     try:
         ratio = float(properties[_FACTOR_KEY])
@@ -82,7 +81,7 @@ def profiled_memory(application: Application) -> ProfiledMemory:
     return ProfiledMemory(
         heap_bytes=max(asked, default=DEFAULT_HEAP_BYTES.value),
         is_heap_set=bool(asked),
-        is_local=is_local,
+        is_local=application.is_local,
         overhead_bytes=next((one for one in overheads if one is not None), None),
         overhead_ratio=ratio if 0.0 < ratio < 100.0 else None,
         python_bytes=_size(properties.get(PYTHON_MEMORY_KEY)),

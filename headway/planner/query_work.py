@@ -18,7 +18,8 @@ def query_work(
     """Driver time, core time and parallelism of a query's batches on a number of cores.
 
     The work of the stages is taken as a line in the rows, through a batch without rows and one of
-    a trigger interval; the cores that a batch can use are its work over its makespan alone.
+    a trigger interval; the cores that a batch can use are its work over its makespan alone. In
+    local mode the driver's work takes one of these cores as long as it lasts.
 
     Parameters
     ----------
@@ -51,6 +52,7 @@ def query_work(
         most_cores=max(min(full_core_s / makespan_s, float(cores)), 0.1),
         noise_ratio=profile.noise.batch_ratio,
         closing_delay_s=max(lag_s or 0.0, 0.0),
+        driver_cores=1.0 if profile.application.is_local else 0.0,
     )
 
 

@@ -243,7 +243,7 @@ class _Search:
         yield f"busiest task: of {name}, {busy:.0%} of {MOST_BUSY_RATIO.value:.0%} at the most"
 
     def _max_rate_per_s(self, setting: RealTimeSetting) -> float:
-        """The highest rate at which the setting keeps the target, to 2 %, in three digits."""
+        """The highest rate at which the setting keeps the target, to 2%, in three digits."""
 
         def keeps(rate_per_s: float) -> bool:
             busy = max(self._busy(setting.shuffle_partitions, rate_per_s).values())

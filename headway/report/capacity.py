@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from headway.assumptions.advice import SAVING_SHOWN_RATIO
+from headway.assumptions.advice import SAVING_SHOWN_PER_DAY
 from headway.fleet.nouns import Capacity, FleetPlan, Infeasible, Supply, TargetPrice
 from headway.report.columns import aligned, paragraph, width
 from headway.units import DAYS_PER_MONTH, counted
@@ -260,7 +260,7 @@ def _promise_rows(answer: Capacity) -> list[tuple[str, ...]]:
             f"{price.promise} costs {_saving(answer, price)} more per day than {price.looser}",
         )
         for price in answer.target_prices
-        if price.saves_per_day >= SAVING_SHOWN_RATIO.value
+        if price.saves_per_day >= SAVING_SHOWN_PER_DAY.value
     ]
 
 

@@ -109,7 +109,11 @@ def skew_lines(skew: PlannedSkew) -> list[str]:
         who = f"the largest task on record has {share}, as with one heavy key: it"
     else:
         who = f"key {_named(skew.hottest_key)} ({share})"
-    then = "" if skew.keeps_up else ", longer than the trigger interval: no cluster keeps up"
+    then = (
+        ""
+        if skew.keeps_up
+        else ", longer than the trigger interval: batches overrun on any cluster"
+    )
     rows = [_row(skew.planned, "planned")]
     if skew.best.shuffle_partitions != skew.planned.shuffle_partitions:
         rows.append(_row(skew.best, "shortest p99 without placing keys"))
@@ -129,12 +133,13 @@ def _headline(plan: OrderedPlan) -> Iterator[str]:
     said = f"{_stage_named(plan.stage)} at {format_rate(plan.rate_per_s)}: p99 "
     then = f"today {format_duration(today.p99_s)} on {today.shuffle_partitions}"
     if best.p99_s < WORTH_PLACING_RATIO.value * placed.p99_s:
-        yield f"{said}{format_duration(best.p99_s)} on {best.shuffle_partitions} shuffle partitions"
+        partitions = counted(best.shuffle_partitions, "shuffle partition")
+        yield f"{said}{format_duration(best.p99_s)} on {partitions}"
         yield f"  {then}; placing keys would save little"
     else:
         yield (
-            f"{said}{format_duration(placed.p99_s)} on {placed.shuffle_partitions} shuffle "
-            "partitions with placed keys"
+            f"{said}{format_duration(placed.p99_s)} on "
+            f"{counted(placed.shuffle_partitions, 'shuffle partition')} with placed keys"
         )
         without = f"{format_duration(best.p99_s)} on {best.shuffle_partitions}"
         yield f"  without placing {without}, {then}"
@@ -175,8 +180,8 @@ def _reasons(plan: OrderedPlan) -> Iterator[str]:
         then = "no number of partitions makes the stage faster"
     else:
         then = (
-            f"more than the trigger interval of {format_duration(plan.trigger_s)}: no cluster "
-            "keeps up; split the key, or do less per row"
+            f"more than the trigger interval of {format_duration(plan.trigger_s)}: batches "
+            "overrun on any cluster; split the key, or do less per row"
         )
     yield from paragraph(
         f"key {_named(plan.hottest_key)} ({plan.hottest_share:.1%} of the rows) alone needs "

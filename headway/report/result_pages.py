@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headway.assumptions.advice import SAVING_SHOWN_RATIO
+from headway.assumptions.advice import SAVING_SHOWN_PER_DAY
 from headway.domain import Backtest, BatchAnswer, HeldOut
 from headway.formats.results_file import CapacityRead, CheckRead, JobOfCapacity, JobOfCheck
 from headway.report.charts import DotChart, dot_charts
@@ -120,7 +120,7 @@ def capacity_page(plan: CapacityRead, *, origin: Origin | None = None) -> str:
     prices += [
         (one.job, one.promise, one.looser, f"{one.saves_per_day * DAYS_PER_MONTH:,.2f}")
         for one in plan.promise_prices
-        if one.saves_per_day >= SAVING_SHOWN_RATIO.value
+        if one.saves_per_day >= SAVING_SHOWN_PER_DAY.value
     ]
     return tables_page(
         kind="Headway capacity plan",

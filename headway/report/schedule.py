@@ -10,7 +10,7 @@ from headway.report.columns import aligned, paragraph
 from headway.units import counted, format_duration
 
 if TYPE_CHECKING:
-    from headway.api.schedule import Replay
+    from headway.domain.scheduling import Replay
     from headway.planner.scheduling import PolicyFigures, QueryFigures, Verdict
 
 SCHEDULE_SCHEMA = "headway.schedule/v1"

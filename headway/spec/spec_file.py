@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 from headway.errors import InputError
 from headway.formats.yaml_document import (
@@ -23,6 +23,15 @@ from headway.spec.forms.kinds import Choice, Kind, ListOf, MapOf, Nested, Text
 from headway.spec.forms.quantities import NAME
 from headway.spec.forms.reader import merged
 from headway.spec.kinds import KINDS
+
+if TYPE_CHECKING:
+    from headway.domain import (
+        AnyAnswer,
+        ApplicationProfile,
+        BatchAnswer,
+        JobProfile,
+        StreamAnswer,
+    )
 
 API_VERSION = "headway/v1"
 _MOST_INCLUDES = 20
@@ -221,3 +230,36 @@ def _tell_strange_keys(reader: Reader, root: dict[str, Plain], known: list[str])
                 f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(known)}"
             )
             reader.fault((key,), f"unknown key; {advice}", at_key=True)
+
+
+ProfileOf = TypeVar("ProfileOf", bound="JobProfile | ApplicationProfile")
+AnswerOf = TypeVar("AnswerOf", bound="AnyAnswer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedOf(Generic[ProfileOf, AnswerOf]):
+    """A job's file, its profile and its plan."""
+
+    file: SpecFile
+    profile: ProfileOf
+    plan: AnswerOf
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.file.metadata.name
+
+    @property
+    def promise_key(self) -> str:
+        """Where its file says what is promised."""
+        return "deadline" if self.plan.ends else "target"
+
+    @property
+    def promised(self) -> str:
+        """What is promised, in words."""
+        return "run time" if self.plan.target is None else self.plan.target.statistic
+
+
+PlannedJob: TypeAlias = "PlannedOf[JobProfile, StreamAnswer]"
+PlannedBatch: TypeAlias = "PlannedOf[ApplicationProfile, BatchAnswer]"
+Planned: TypeAlias = PlannedOf[Any, Any]

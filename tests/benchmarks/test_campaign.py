@@ -319,9 +319,9 @@ def test_settings_that_miss_are_listed_with_how_far_their_repeats_lie_apart() ->
     assert "in 1 the repeats themselves differ by more" in sentence
     far, agreed = table[3:5]
     assert far.startswith("| far/1s-p2-30%, ")
-    assert far.count("| +50 % |") == 2
-    assert "| +100 % |" in far
-    assert "| - | - | +0 % |" in agreed
+    assert far.count("| +50% |") == 2
+    assert "| +100% |" in far
+    assert "| - | - | +0% |" in agreed
 
 
 def test_a_growing_state_that_is_done_in_time_is_judged() -> None:

@@ -235,7 +235,7 @@ def test_promises_are_held_to_what_they_must_hold() -> None:
 def test_stated_probabilities_stand_beside_what_came_of_them() -> None:
     outcomes = [Outcome(0.7, kept) for kept in (True, True, True, False)]
     lines = list(reliability_table([*outcomes, Outcome(0.99, True)]))
-    assert "| 60 to 80 % | 4 | 70% | 75% | 23% |" in lines
+    assert "| 60 to 80% | 4 | 70% | 75% | 23% |" in lines
     assert "| too close to tell | 4 | 70% | 75% | 23% |" in lines
     assert "| keeps it | 1 | 99% | 100% | 10% |" in lines
     assert "| does not keep it | 0 | - | - | - |" in lines

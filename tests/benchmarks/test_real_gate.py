@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import real_gate
 import real_gate_page
+from real.busy import busy_ratio, measured_busy_ratio
 from real.cells import CELLS, WAYS, ways_of_run
 from real.comparison import difference
 from real.measured import epoch_s, outcome
 from real.shedding import FOREVER_S, Limits, RowCosts, in_time, limits_of
-from result_lines import keep, lines_of
+from result_lines import keep, lines_of, this_machine
 
 from headway.domain import WindowGrid
+from headway.formats.profile_file import save_profile
+from tests.factories import a_profile
 
 
 def stamp(second: float) -> str:
@@ -108,30 +111,84 @@ def test_ages_fill_the_trigger_interval() -> None:
     )
 
 
+def a_run(run: int, way: str, latency_s: float, machine: str) -> dict[str, Any]:
+    """A line of results: one query with two windows."""
+    query = {
+        "name": "windowed0", "windows_s": [latency_s, latency_s + 0.1 + 0.1 * run],
+        "num_open": 0, "num_batches": 9, "row_mean_s": 1.0, "row_p99_s": 2.0,
+        "rows": 990, "offered_rows": 1000.0,
+    }  # fmt: skip
+    report = {
+        "policy": "promise", "num_decisions": 40, "decision_p50_s": 0.001,
+        "decision_p99_s": 0.004, "predicted_duration_s": [0.2],
+        "observed_duration_s": [0.25],
+    }  # fmt: skip
+    line = {"cell": "spread-8-0.7", "run": run, "way": way, "machine": machine, "failed": []}
+    line |= {"counted_s": 75.0, "load_average": 2.5, "at": "2026-11-22T19:21:09+00:00"}
+    return {**line, "queries": [query], "report": report if way == "promise" else None}
+
+
+def a_verdict(machine: str, gain_ratio: float) -> dict[str, Any]:
+    return {
+        "cell": "spread-8-0.7", "pays": True, "policy": "promise", "machine": machine,
+        "gain_ratio": {"promise": gain_ratio},
+    }  # fmt: skip
+
+
+def test_a_verdict_is_judged_on_the_machine_that_it_was_made_for(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    for run, (machine, latency_s) in enumerate((("one", 1.0), ("other", 1.6))):
+        keep(tmp_path / "runs.jsonl", a_run(run, "fifo", 2.0, machine))
+        keep(tmp_path / "runs.jsonl", a_run(run, "promise", latency_s, machine))
+    for machine, gain_ratio in (("one", 0.45), ("other", 0.6), ("a third", 0.5)):
+        keep(tmp_path / "verdicts.jsonl", a_verdict(machine, gain_ratio))
+    page = real_gate_page.text(argparse.Namespace(results=tmp_path, pictures=tmp_path / "img"))
+    assert "on 2 machines" in page
+    said = "promise | promise | yes | promise"
+    assert f"| spread-8-0.7, machine 1 | {said} | 45% | 49% | yes |" in page
+    assert f"| spread-8-0.7, machine 2 | {said} | 60% | 19% | no |" in page
+    assert "Right in 2 of 2 cells, the gain within 15 points in 1." in page
+
+
+def test_a_load_of_one_is_what_the_queries_of_a_cell_take_together(tmp_path: Path) -> None:
+    given = argparse.Namespace(results=tmp_path, calibrate=20.0)
+    (cell,) = (one for one in CELLS if one.name == "mix-8-0.7")
+    for machine, ratio in ((this_machine(), 0.8), ("another", 0.5)):
+        for kind, capacity_per_s in (("windowed", 1000.0), ("stateless", 2000.0), ("join", 400.0)):
+            found = {"kind": kind, "capacity_per_s": capacity_per_s / ratio, "machine": machine}
+            keep(tmp_path / "calibration.jsonl", found)
+        queries = "4 windowed, 3 stateless, 1 join"
+        together = {"queries": queries, "together_ratio": ratio, "machine": machine}
+        keep(tmp_path / "calibration.jsonl", together)
+    # All is known of this machine: nothing is measured.
+    capacities = real_gate._calibration([cell], given, tmp_path)[cell.name]
+    assert capacities == pytest.approx({"windowed": 1000.0, "stateless": 2000.0, "join": 400.0})
+    assert cell.rates_per_s(capacities)[0] == pytest.approx(0.7 / 8 * 1000.0)
+
+
+def test_cores_are_busy_with_batches_and_rows(tmp_path: Path) -> None:
+    (tmp_path / "profiles" / "one").mkdir(parents=True)
+    save_profile(a_profile(), tmp_path / "profiles" / "one" / "windowed.profile.yaml")
+    line = a_run(0, "fifo", 2.0, "one")
+    ratios = []
+    for num_batches, rows in ((0, 0), (10, 0), (20, 0), (20, 100_000)):
+        line["queries"][0] |= {"num_batches": num_batches, "rows": rows}
+        ratios.append(busy_ratio([line], tmp_path, 2) or 0.0)
+    assert ratios[0] == 0.0
+    assert ratios[2] == pytest.approx(2.0 * ratios[1])
+    assert ratios[3] > ratios[2] > 0.0
+    assert busy_ratio([{**line, "machine": "another"}], tmp_path, 2) is None
+    assert measured_busy_ratio([line], 2) is None
+
+
 def test_the_page_says_what_was_measured_and_that_nothing_was(tmp_path: Path) -> None:
     given = argparse.Namespace(results=tmp_path, pictures=tmp_path / "img")
     assert "Nothing has been measured yet" in real_gate_page.text(given)
     pytest.importorskip("matplotlib")
     for run in range(2):
         for way, latency_s in (("fifo", 3.0), ("trigger-1s", 2.0), ("promise", 1.0)):
-            query = {
-                "name": "windowed0", "windows_s": [latency_s, latency_s + 0.1 + 0.1 * run],
-                "num_open": 0, "num_batches": 9, "row_mean_s": 1.0, "row_p99_s": 2.0,
-                "rows": 990, "offered_rows": 1000.0,
-            }  # fmt: skip
-            report = {
-                "policy": "promise", "num_decisions": 40, "decision_p50_s": 0.001,
-                "decision_p99_s": 0.004, "predicted_duration_s": [0.2],
-                "observed_duration_s": [0.25],
-            }  # fmt: skip
-            line = {"cell": "spread-8-0.7", "run": run, "way": way, "failed": []}
-            line |= {"counted_s": 75.0, "load_average": 2.5, "at": "2026-11-22T19:21:09+00:00"}
-            gated = report if way == "promise" else None
-            keep(tmp_path / "runs.jsonl", {**line, "queries": [query], "report": gated})
-    verdict = {
-        "cell": "spread-8-0.7", "pays": True, "policy": "promise", "gain_ratio": {"promise": 0.45},
-    }  # fmt: skip
-    (tmp_path / "verdicts.jsonl").write_text(json.dumps(verdict) + "\n")
+            keep(tmp_path / "runs.jsonl", a_run(run, way, latency_s, "one"))
+    keep(tmp_path / "verdicts.jsonl", a_verdict("one", 0.45))
     shed = {
         "load": 1.2, "way": "by-cost", "run": 0, "in_time_ratio": 0.87, "predicted_ratio": 0.9,
         "rows": 1000, "shed": 100, "differing": 0,

@@ -96,7 +96,7 @@ def test_the_page_judges_p99_beside_its_floor(tmp_path: Path) -> None:
         run("two", BY_KEY, 1, predicted_s=0.95, measured_s=1.0),
     ]
     text = page(lines, tmp_path)
-    # 4 %, 16.8 % and 5 %; 20 % and 25 % of one repeat against the other.
+    # 4%, 16.8% and 5%; 20% and 25% of one repeat against the other.
     assert "median error at most 6% | 5.0% over 3 runs | 22.5% | met |" in text
     assert "rows of every task exact, placed keys too | 4 of 4 runs, 40 rows |  | met |" in text
     assert "one 1.41" in text

@@ -94,7 +94,7 @@ def test_a_key_that_no_cluster_keeps_up_with_exits_with_3(
     assert run(["ordered", "job.profile.yaml", "--keys", "hot.jsonl", *asked]) == 3
     said = " ".join(capsys.readouterr().out.split())
     assert "key 'x' (99.0% of the rows) alone needs" in said
-    assert "no cluster keeps up; split the key, or do less per row" in said
+    assert "batches overrun on any cluster; split the key, or do less per row" in said
 
 
 @pytest.mark.usefixtures("folder")

@@ -165,7 +165,7 @@ def max_load_bound(top_share: Numeric, shuffle_partitions: Numeric) -> Array:
     Notes
     -----
     **(K4)** `E[max] ≥ p_1 + (1-p_1)/P`, the mean load of the partition that holds the top key.
-    Exact as a bound; within 3 % if `Pp_1 ≥ 2`.
+    Exact as a bound; within 3% if `Pp_1 ≥ 2`.
 
     Examples
     --------

@@ -49,7 +49,7 @@ class NodeLoad:
     buffer_rows : float
         Rows that a query holds in memory; beyond them its source waits. [rows]
     slowdown : float
-        Speed of full buffers over that of buffers up to 60 % full: what memory pressure costs. The
+        Speed of full buffers over that of buffers up to 60% full: what memory pressure costs. The
         paper prints no such law; 1 leaves it out. [-]
     """
 

@@ -65,7 +65,7 @@ def test_shares_decide_who_is_busy() -> None:
         ).mean()
         for stage in (skewed, even)
     ]
-    # M/M/1-like: 70 % of the rows at 0.84 busy, or all at 0.3.
+    # M/M/1-like: 70% of the rows at 0.84 busy, or all at 0.3.
     assert means[0] > 2.0 * means[1]
 
 

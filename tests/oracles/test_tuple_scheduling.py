@@ -7,7 +7,7 @@ import pytest
 from tests.oracles.closed_forms import share_in_time
 from tests.oracles.tuple_scheduling import TupleOrder, simulate_d_over, simulate_tuples
 
-# 80 % of the tuples find their key in memory: 2 us; the others wait for the disk.
+# 80% of the tuples find their key in memory: 2 us; the others wait for the disk.
 DISK = {10e-6: 1.44, 50e-6: 4.64}
 
 

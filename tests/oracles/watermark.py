@@ -164,7 +164,7 @@ def klink_slack_s(now_s: Numeric, mean_s: Numeric, sd_s: Numeric, cost_s: Numeri
     -----
     **(G5)** Klink (SIGMOD 2021): a watermark at a normal time, not come yet at `t`, `α = (t-μ)/s`:
     slack `μ - t + s φ(α)/(1-Φ(α)) - c`, miss probability `(Φ(α+c/s)-Φ(α))/Φ(-α)`. Exact. As
-    printed, a sum of step `r` over `μ±2s`, it loses 4.6 % of the mass, is biased by `r/2`, and
+    printed, a sum of step `r` over `μ±2s`, it loses 4.6% of the mass, is biased by `r/2`, and
     gives 0 beyond `μ + 2s`. The law of the next watermark has the predictive variance
     `s_d^2(1+1/(hm))`. Bounded Zipf delays: suffix sums; what is left grows with the age.
 

@@ -99,6 +99,20 @@ def test_idle_nodes_are_left_when_they_have_cost_what_coming_back_costs() -> Non
     assert query.table.sustained(query.executors, TRIGGER_S) >= 60e3
 
 
+def test_the_rate_limit_leaves_the_cores_no_time() -> None:
+    usual, sure = (
+        capacity_table(the_question().at_confidence(one), range(1, 9), (TRIGGER_S,))
+        for one in (0.5, 0.9999)
+    )
+    most = usual.most(TRIGGER_S)
+    rows = usual.limit_rows(TRIGGER_S)
+    assert usual.duration_s(most, TRIGGER_S, rows) > TRIGGER_S
+    assert rows > usual.sustained(most, TRIGGER_S) * TRIGGER_S
+    # What makes a plan safe would make the limit tight: rows would wait though there is time.
+    assert sure.sustained(most, TRIGGER_S) < 0.95 * usual.sustained(most, TRIGGER_S)
+    assert sure.duration_s(most, TRIGGER_S, sure.limit_rows(TRIGGER_S)) > TRIGGER_S
+
+
 def test_costs_that_rise_count_as_load() -> None:
     query = Query(needed(130e3))
     query.runs(1800.0, 125e3)

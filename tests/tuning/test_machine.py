@@ -193,6 +193,40 @@ def test_a_gap_that_was_missed_is_waited_for_again(tmp_path: Path) -> None:
     assert machine.running.trigger_s == 0.5
 
 
+@pytest.mark.parametrize("by", ["switch", "end"])
+def test_a_change_that_waits_for_its_gap_is_left_when_the_tuner_is_to_end(
+    tmp_path: Path, by: str
+) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery(sink="ForeachBatchSink")
+    is_left = []
+
+    def waits_for_its_gap(point: str) -> None:
+        if point != "before stop":
+            return
+        # As a supervisor asks while its application has no gap.
+        is_left.append(machine.watch_meanwhile())
+        if by == "switch":
+            switch_file(path).write_text("off\n")
+        else:
+            machine.is_ending = True
+        is_left.append(machine.watch_meanwhile())
+        query.has_gap = False
+
+    machine = begun(query, path, 100, triggers_s=(0.5,), at=waits_for_its_gap)
+    machine.rule.table(machine.running)
+    machine._propose(_a_proposal(machine, trigger_s=0.5))
+    assert is_left == [False, True]
+    assert query.is_active and machine.running.trigger_s == 1.0
+    assert machine.state.change is None
+    assert not machine.state.blocked
+    if by == "switch":
+        run_for(machine, query, 2)
+    else:
+        machine.end(restore=False)
+    assert phase_of(machine) is Phase.OFF
+
+
 @pytest.mark.parametrize("sink", ["FileSink[/out]", "ForeachBatchSink"])
 def test_a_query_that_overruns_is_cut_only_where_its_sink_takes_a_batch_once(
     tmp_path: Path, sink: str

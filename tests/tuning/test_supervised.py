@@ -15,6 +15,7 @@ import pytest
 
 import headway
 from headway.api.supervise import supervise_spec
+from headway.api.supervised import remember_start
 from headway.domain.live import ChangeKind
 from headway.errors import ActuatorError, HeadwayError, InputError, QueryEndedError
 from headway.formats.profile_file import save_profile
@@ -276,7 +277,14 @@ def a_spec(tmp_path: Path, bounds: str = "") -> Path:
     return spec
 
 
-def test_terminate_asks_the_application_to_stop_and_leaves_none_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sent", "exit_code"),
+    [(signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGINT, 0)],
+    ids=["terminate", "Ctrl-C"],
+)
+def test_a_signal_asks_the_application_to_stop_and_leaves_none_behind(
+    tmp_path: Path, sent: signal.Signals, exit_code: int
+) -> None:
     script = tmp_path / "application.py"
     script.write_text(APPLICATION)
     log = tmp_path / "starts"
@@ -288,8 +296,8 @@ def test_terminate_asks_the_application_to_stop_and_leaves_none_behind(tmp_path:
     )  # fmt: skip
     try:
         wait_for(lambda: log.exists() and list(tmp_path.glob("*.alive")) != [], within_s=60.0)
-        tuner.terminate()
-        assert tuner.wait(20) == 128 + signal.SIGTERM
+        tuner.send_signal(sent)
+        assert tuner.wait(20) == exit_code
         # It has removed its sign of life: asked to stop, not ended by a signal.
         assert list(tmp_path.glob("*.alive")) == []
     finally:
@@ -310,6 +318,20 @@ def test_bounds_of_executors_are_refused_where_nothing_changes_them(tmp_path: Pa
     with pytest.raises(InputError, match="executors: nothing changes them under --supervise"):
         supervise_spec(spec, [sys.executable, "-c", "pass"])
     assert not (tmp_path / "tuner.json").exists()
+
+
+def test_the_number_of_a_start_is_that_of_its_own_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders, clicks = tmp_path / "orders.setting", tmp_path / "clicks.setting"
+    monkeypatch.setenv("HEADWAY_SETTING", str(orders))
+    monkeypatch.setenv("HEADWAY_SETTING_NUMBER", "1")
+    # Asked again while its session starts: 2 is not answered yet.
+    remember_start(orders, 2)
+    assert os.environ["HEADWAY_SETTING_NUMBER"] == "1"
+    remember_start(clicks, 7)
+    assert os.environ["HEADWAY_SETTING"] == str(clicks)
+    assert os.environ["HEADWAY_SETTING_NUMBER"] == "7"
 
 
 def test_without_a_supervisor_there_is_no_setting(

@@ -19,7 +19,7 @@ from campaign.promises import (
 
 _PREFACE = (
     "The demo's stateful word count, planned from three fitted runs of each place (see "
-    "[accuracy](accuracy.md)) and run as planned. Rates (5 to 60 % of what the place carries) and "
+    "[accuracy](accuracy.md)) and run as planned. Rates (5 to 60% of what the place carries) and "
     "limits (0.4 to 5 s) were drawn before anything was run. An existing checkpoint is one that a "
     "run before has left; its partitions are pinned, and the plan must keep to them. A plan that "
     "is not feasible is run at the setting that comes closest."

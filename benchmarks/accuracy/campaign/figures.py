@@ -1,6 +1,6 @@
 """Judged runs -> error figures; the rules on what counts where are here and nowhere else.
 
-* A run *fell behind* if its rows became older by more than 5 % of the time that passed, unless 95 %
+* A run *fell behind* if its rows became older by more than 5% of the time that passed, unless 95%
   of its batches were done before their trigger interval was over: those of a state that grows last
   longer and longer without falling behind.
 * A run counts as *steady* if it did not fall behind, and others used less than 0.3 cores.
@@ -84,19 +84,19 @@ def errors(rows: Iterable[Row], what: str, figure: str) -> list[float]:
 
 def median_size(values: Sequence[float]) -> str:
     """Median of absolute errors in per cent."""
-    return f"{100 * statistics.median(abs(v) for v in values):.1f} %" if values else "-"
+    return f"{100 * statistics.median(abs(v) for v in values):.1f}%" if values else "-"
 
 
 def share_within(values: Sequence[float], limit_ratio: float) -> str:
     """Share of absolute errors up to a limit in per cent."""
     if not values:
         return "-"
-    return f"{100 * sum(abs(v) <= limit_ratio for v in values) / len(values):.0f} %"
+    return f"{100 * sum(abs(v) <= limit_ratio for v in values) / len(values):.0f}%"
 
 
 def largest(values: Sequence[float]) -> str:
     """The error of the largest size."""
-    return f"{100 * max(values, key=abs):+.0f} %" if values else "-"
+    return f"{100 * max(values, key=abs):+.0f}%" if values else "-"
 
 
 def setting_name(row: Row) -> str:
@@ -143,7 +143,7 @@ def _mean(values: Sequence[Any]) -> Any:
 
 
 def covered(rows: Iterable[Row]) -> tuple[int, int]:
-    """How many of the 90 % intervals for mean and p99 of a run held, and how many there were."""
+    """How many of the 90% intervals for mean and p99 of a run held, and how many there were."""
     held = [
         interval[0] <= row["truth"]["latency"][figure] <= interval[1]
         for row in repeats_of(rows)
@@ -220,10 +220,10 @@ def regimes(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
     return {
         "as fast as possible": [row for row in rows if setting(row, "trigger_s") == 0],
-        "on a trigger, below 80 %": [
+        "on a trigger, below 80%": [
             row for row in rows if setting(row, "trigger_s") > 0 and setting(row, "share") < 0.8
         ],
-        "80 % of what can be carried, and more": [
+        "80% of what can be carried, and more": [
             row for row in rows if setting(row, "share") >= 0.8
         ],
         "16 partitions and more": [row for row in rows if setting(row, "partitions") >= 16],

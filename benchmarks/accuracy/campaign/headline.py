@@ -36,8 +36,8 @@ def headline(rows: Sequence[Row]) -> Iterator[str]:
     )
     yield ""
     yield from headed(
-        "| figure | median error | within 10 % | within 15 % | largest "
-        "| floor: median | within 10 % | within 15 % |"
+        "| figure | median error | within 10% | within 15% | largest "
+        "| floor: median | within 10% | within 15% |"
     )
     runs = repeats_of(rows)
     for figure in QUOTED:
@@ -63,8 +63,8 @@ def headline(rows: Sequence[Row]) -> Iterator[str]:
     said = "; ".join(each)
     yield (
         f"{said[0].upper()}{said[1:]}. Means over the repeats of a setting: {_in_words(rows)}. The "
-        f"90 % intervals for mean and p99 held {held} of {num_intervals} times "
-        f"({100 * held / num_intervals:.0f} %).{_thrice_text(judged)}"
+        f"90% intervals for mean and p99 held {held} of {num_intervals} times "
+        f"({100 * held / num_intervals:.0f}%).{_thrice_text(judged)}"
     )
     yield ""
 
@@ -97,6 +97,6 @@ def _in_words(rows: Sequence[Row]) -> str:
 
 def _shares(mean: Sequence[float], p99: Sequence[float]) -> str:
     return (
-        f"mean {median_size(mean)}, {share_within(mean, GOAL_MEAN_RATIO)} within 10 %, "
-        f"p99 {median_size(p99)}, {share_within(p99, GOAL_P99_RATIO)} within 15 %"
+        f"mean {median_size(mean)}, {share_within(mean, GOAL_MEAN_RATIO)} within 10%, "
+        f"p99 {median_size(p99)}, {share_within(p99, GOAL_P99_RATIO)} within 15%"
     )

@@ -66,4 +66,4 @@ def _name(row: Row) -> str:
 
 
 def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:+.0f} %"
+    return "-" if value is None else f"{100 * value:+.0f}%"

@@ -28,8 +28,8 @@ def plan_tables(rows: Sequence[Row], anew: Mapping[str, Row]) -> Iterator[str]:
     measured_rows = [row for row in rows if row["truth"] is not None and is_undisturbed(row)]
     yield (
         f"{len(measured_rows)} random targets (mean, p95 or p99 of the tuple latency, 0.25 to 5 s, "
-        "at 10 to 85 % of what the workload can carry, some with partitions pinned), planned for "
-        "this machine at the default confidence of 95 %; each plan was run, an infeasible one at "
+        "at 10 to 85% of what the workload can carry, some with partitions pinned), planned for "
+        "this machine at the default confidence of 95%; each plan was run, an infeasible one at "
         "the setting that comes closest."
     )
     yield ""

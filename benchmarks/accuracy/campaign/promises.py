@@ -10,7 +10,7 @@ from campaign.figures import Row
 FLOOR_RATIO = 0.05
 """Two runs of one setting lie this far apart: missed by less is not missed for sure."""
 
-KEPT_HEADER = ("| | kept | kept within 5 % | missed |", "|---|---|---|---|")
+KEPT_HEADER = ("| | kept | kept within 5% | missed |", "|---|---|---|---|")
 
 
 def measured_s(row: Row) -> float:

@@ -86,7 +86,7 @@ def reliability_table(outcomes: Iterable[Outcome]) -> Iterator[str]:
     )
     for low, high in pairwise(_EDGES):
         of = [one for one in every if low < one.probability <= high]
-        yield _line(f"{100 * low:.0f} to {100 * high:.0f} %", of)
+        yield _line(f"{100 * low:.0f} to {100 * high:.0f}%", of)
     yield ""
     yield from headed("| verdict | promises | mean of it | kept | standard error of chance |")
     for verdict, name in SAID.items():

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cores import Cores, cores_between, cpu_time
 from result_lines import keep, lines_of
 
 from campaign.fixed_work import fixed_work
-from campaign.machine import Cores, cores_between, cpu_time
 from campaign.schedule import VARIED, Group, Run, fit_set_digest
 from campaign.truth import Event, Truth, truth_of
 from campaign.workloads import WORKLOADS, Stream, Workload, varying

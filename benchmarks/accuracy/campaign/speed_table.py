@@ -52,7 +52,7 @@ def speed_table(rows: Sequence[Row]) -> Iterator[str]:
     for name, single, mean, shared in zip(
         _NAMES.values(), _spread(logs), _spread(means), together, strict=True
     ):
-        yield f"| {name} | {100 * single:.1f} % | {100 * mean:.1f} % | {shared:.2f} |"
+        yield f"| {name} | {100 * single:.1f}% | {100 * mean:.1f}% | {shared:.2f} |"
     yield ""
 
 
@@ -70,7 +70,7 @@ def speed_beside_runs(rows: Sequence[Row]) -> Iterator[str]:
     loops -= np.array([loops[of == place].mean() for place in range(len(names))])[of]
     yield (
         f"The same work was done beside {len(seen)} judged runs ({', '.join(names)}): their "
-        f"durations are predicted {100 * np.sqrt(np.mean(errors**2)):.1f} % off (root mean "
+        f"durations are predicted {100 * np.sqrt(np.mean(errors**2)):.1f}% off (root mean "
         f"square), and the error has a correlation of {np.corrcoef(errors, loops)[0, 1]:.2f} with "
         "the loop of the interpreter."
     )
@@ -92,9 +92,9 @@ def corrected_by_speed(rows: Sequence[Row]) -> Iterator[str]:
     yield (
         f"Corrected by the machine's speed in these {len(seen)} runs (predicted durations times "
         "the loop of the interpreter beside the run over its mean beside all runs of the job): "
-        f"{100 * np.median(corrected):.1f} % instead of {100 * np.median(plain):.1f} % (medians), "
-        f"{100 * np.mean(np.array(corrected) <= 0.1):.0f} % instead of "
-        f"{100 * np.mean(np.array(plain) <= 0.1):.0f} % within 10 %."
+        f"{100 * np.median(corrected):.1f}% instead of {100 * np.median(plain):.1f}% (medians), "
+        f"{100 * np.mean(np.array(corrected) <= 0.1):.0f}% instead of "
+        f"{100 * np.mean(np.array(plain) <= 0.1):.0f}% within 10%."
     )
     yield ""
 

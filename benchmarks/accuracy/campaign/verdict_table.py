@@ -23,8 +23,8 @@ from campaign.figures import (
 _SHOWN = (
     "all",
     "as fast as possible",
-    "on a trigger, below 80 %",
-    "80 % of what can be carried, and more",
+    "on a trigger, below 80%",
+    "80% of what can be carried, and more",
 )
 _SAID = """\
 Runs that kept up although their prediction warns of saturation, or says no latency at all: they are

@@ -303,7 +303,7 @@ _WORKLOADS = (
         output_mode="append",
     ),
     Workload(name="pandas", does="a pandas UDF, then a sum per key", build=_pandas),
-    Workload(name="skewed", does="one key has 30 % of the rows", build=_skewed),
+    Workload(name="skewed", does="one key has 30% of the rows", build=_skewed),
     Workload(name="growing", does="every row a new key: the state grows", build=_growing),
     Workload(
         name="waiting",

@@ -71,7 +71,7 @@ def section(family: Family, found: Mapping[str, Cell]) -> Iterator[str]:
     yield (f"{family.equations}. {len(found)} cells: {family.over}. Judge: {family.judge}.")
     yield ""
     yield from headed(
-        "| quantity | median error | 90 % of cells within | largest | its cell | chance there |"
+        "| quantity | median error | 90% of cells within | largest | its cell | chance there |"
     )
     for quantity in dict.fromkeys(name for cell in found.values() for name in cell):
         errors = {

@@ -39,7 +39,7 @@ NOTES = """\
 * The intervals held 15 of 30 times until the spread between runs was also read off what a fit of
   three runs leaves unexplained (theory.md, E5). It was found in the runs of the page before; these
   are others. Most of those that do not hold are of other partitions than the fitted ones.
-* A skewed topic (60 % in one of four partitions) makes the largest task of count last longer, which
+* A skewed topic (60% in one of four partitions) makes the largest task of count last longer, which
   a duration model for equal tasks does not know. In transform a row costs too little for it to
   show.
 """
@@ -153,7 +153,7 @@ def _summary(judged: Sequence[Record], figures: Callable[[Record], Record]) -> s
         for low, high in [figures(run)["tuple_latency_s"][f"interval90_{figure}"]]
     ]
     return (
-        f"{len(judged)} runs judged, median error: {'; '.join(parts)}; 90 % intervals cover "
+        f"{len(judged)} runs judged, median error: {'; '.join(parts)}; 90% intervals cover "
         f"{sum(covered)} of {len(covered)}."
     )
 

@@ -17,7 +17,7 @@ without state and {stateful:.0f} ms with state.
 """
 _MECHANISM = """\
 p99 is predicted too long, by the gap alone: p50 and p95, in which no gap is, agree. Of batches of
-10 s only 1 to 3 % of the rows come in a gap, so that by (N7) p99 is the gap less
+10 s only 1 to 3% of the rows come in a gap, so that by (N7) p99 is the gap less
 `0.01 (T + g)(1 - ρ)`, some 100 ms: an error of the gap counts in full in what little is left.
 The gap that p99 implies follows from that. The mean of deduplicate, 3 ms shorter than predicted,
 implies 158 ms by the same equation. The pause between batches, which is a part of the gap, was
@@ -48,7 +48,7 @@ def planned_section(records: Sequence[Record]) -> Iterator[str]:
     )
     yield from headed(
         "| run | p50: predicted | measured | p95: predicted | measured | p99: predicted | measured "
-        "| 90 % interval then | gap: planned | implied by p99 | 90 % interval now |"
+        "| 90% interval then | gap: planned | implied by p99 | 90% interval now |"
     )
     for run in runs:
         gap_s = _gap_s(run)

@@ -14,12 +14,12 @@ of evidence is divided, by what it is about and never by how it came out:
 
 The rules, written at the same time:
 
-* the spread per doubling is the smallest hundredth with which the 90 % intervals of the fitted
+* the spread per doubling is the smallest hundredth with which the 90% intervals of the fitted
   evidence beyond its profiles hold at least nine times in ten, every source weighing the same;
 * doublings of slots, partitions and rows are put together as a sum or as independent errors,
   whichever needs less spread in sum over the fitted evidence to cover as much;
 * an answer is called calibrated up to the largest doubling, of each kind, to which the judged
-  evidence reaches with ten errors and more, of which the intervals hold at least 85 %.
+  evidence reaches with ten errors and more, of which the intervals hold at least 85%.
 
 Changed after the fitted half was seen, the judged half not: an error is the factor on all durations
 that would have made the prediction right, since that is what an interval is made of, and no longer

@@ -36,6 +36,16 @@ class Cell:
             *("join",) * self.num_joins,
         )
 
+    @property
+    def queries(self) -> str:
+        """Which queries run, at whatever load and whenever their windows end.
+
+        >>> Cell(name="c", num_windowed=4, load=0.5, num_joins=1).queries
+        '4 windowed, 1 join'
+        """
+        found = dict.fromkeys(self.kinds)
+        return ", ".join(f"{self.kinds.count(kind)} {kind}" for kind in found)
+
     def window_start_s(self, number: int) -> float:
         """Where the windows of a windowed query end, from the epoch grid [s].
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.runtime.word_count import clock_lines
 from headway.units import spark_trigger_text
-from real.cells import WINDOW_S
+from real.cells import WINDOW_S, Cell
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,11 +27,12 @@ SESSION_CONF = {
 }
 _NUM_ADS, _ADS_PER_CAMPAIGN, _NUM_EVENT_TYPES = 1000, 10, 3
 _FEWEST_JOIN_KEYS = 100
+_BACKLOG_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """A query to start."""
+    """A query to start; with ``batch_rows`` an hour's backlog waits for it, in such batches."""
 
     name: str
     kind: str
@@ -37,6 +40,22 @@ class Planned:
     trigger_s: float
     window_start_s: float = 0.0
     pool: str | None = None
+    batch_rows: int | None = None
+
+
+def planned_queries(
+    cell: Cell, capacities_per_s: Mapping[str, float], *, trigger_s: float
+) -> Iterator[Planned]:
+    """The queries of a cell, each at its rate."""
+    rates = cell.rates_per_s(capacities_per_s)
+    for number, (kind, rate_per_s) in enumerate(zip(cell.kinds, rates, strict=True)):
+        yield Planned(
+            name=f"{kind}{number}",
+            kind=kind,
+            rate_per_s=rate_per_s,
+            trigger_s=trigger_s,
+            window_start_s=cell.window_start_s(number) if kind == "windowed" else 0.0,
+        )
 
 
 def start(spark: SparkSession, planned: Planned, folder: Path) -> StreamingQuery:
@@ -60,6 +79,8 @@ def _events(spark: SparkSession, planned: Planned) -> DataFrame:
     lines = clock_lines(
         spark,
         rate_per_s=planned.rate_per_s,
+        start_epoch_s=None if planned.batch_rows is None else time.time() - _BACKLOG_S,
+        max_rows_per_trigger=planned.batch_rows,
         num_source_partitions=2,
         num_words=_NUM_ADS,
         zipf_exponent=0.0,
@@ -96,7 +117,11 @@ def _join(spark: SparkSession, planned: Planned) -> DataFrame:
 
     from pyspark.sql import functions as sf
 
-    half = replace(planned, rate_per_s=planned.rate_per_s / 2.0)
+    half = replace(
+        planned,
+        rate_per_s=planned.rate_per_s / 2.0,
+        batch_rows=None if planned.batch_rows is None else planned.batch_rows // 2,
+    )
     num_keys = max(round(planned.rate_per_s), _FEWEST_JOIN_KEYS)
     key = sf.pmod(sf.hash("ad", "arrival"), sf.lit(num_keys))
     left, right = (

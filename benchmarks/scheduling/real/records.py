@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 Line = Mapping[str, Any]
+EARLIER = ("kinds-alone", "first-pass")
+"""Folders of runs at loads that are shares of what each kind of query takes alone."""
 
 
 def commit(folder: Path, message: str) -> None:

@@ -154,8 +154,8 @@ def batch_chain(state: SteadyState) -> BatchChain | None:
     durations are autoregressive. Beyond noise in proportion, what counts and additive noise add to
     the variance is drawn anew.
 
-    Against an event simulation, where the latency has a variance: mean within 1 %, p99 within 3 %,
-    within 5 % close to where it has none. A few milliseconds a setting.
+    Against an event simulation, where the latency has a variance: mean within 1%, p99 within 3%,
+    within 5% close to where it has none. A few milliseconds a setting.
 
     Examples
     --------

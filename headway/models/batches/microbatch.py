@@ -182,10 +182,10 @@ def steady_state(
     (B3) has `g m` more of mean and `2 g m^2` of variance, and in (B6) the score of an interval's
     batch makes the next one as much slower as the correlation of the two says. For light noise.
 
-    theory.md (B1)-(B4), (B15). Against the event simulation, p99 of the latency is within 1.2 % for
-    noise up to 0.1 and offered load up to 0.7, and within 6 % for noise 0.3. Do not quote it for
-    offered load from 0.9 with noise from 0.3 (some 40 % low), nor where noise lasts and batches
-    mostly overrun (p99 16 % low at `r = 0.7, c = 0.1, ρ = 0.75, ψ = 0.95`): (T4) does it there.
+    theory.md (B1)-(B4), (B15). Against the event simulation, p99 of the latency is within 1.2% for
+    noise up to 0.1 and offered load up to 0.7, and within 6% for noise 0.3. Do not quote it for
+    offered load from 0.9 with noise from 0.3 (some 40% low), nor where noise lasts and batches
+    mostly overrun (p99 16% low at `r = 0.7, c = 0.1, ρ = 0.75, ψ = 0.95`): (T4) does it there.
 
     Examples
     --------

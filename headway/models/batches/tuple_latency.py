@@ -61,7 +61,7 @@ def tuple_latency_cdf(state: SteadyState, x_s: Numeric) -> Array:
     -----
     **(B6)** `P(L ≤ x) = E[G_T(x)-G_T(x-T)]/E[T]`, where `G_T` is (D3) for the duration of the batch
     that an interval `T` collects. An atom at `T = B`, and 24 Gauss-Legendre nodes in the normal
-    score of `D` beyond `B`, up to 5.5 (p99 within 0.5 % of what 200 nodes give, 0.01 % in the mean
+    score of `D` beyond `B`, up to 5.5 (p99 within 0.5% of what 200 nodes give, 0.01% in the mean
     over settings). `after_commit_s` shifts the law. A quantile by Newton's rule on `ln P(L > x)`,
     whose slope comes with its value.
 

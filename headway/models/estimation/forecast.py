@@ -54,7 +54,7 @@ def trend_line(rates_per_s: Sequence[float]) -> Line:
     Notes
     -----
     **(A1)** Forecast of a rate: of bins of 15 s the mean of the last 8, or of 30 or 120 where
-    their own forecasts, 5 bins ahead, have erred at least 5 % less; and the least-squares line
+    their own forecasts, 5 bins ahead, have erred at least 5% less; and the least-squares line
     through the last 30 where its slope exceeds 3 of its standard errors, continued over the lead
     `t`: `λ + m t`. Residuals that resemble the ones before, correlated by `ρ > 0`, tell as much as
     `(1-ρ)/(1+ρ)` as many. Least squares: Draper and Smith (1998), chapters 1 and 7.

@@ -302,7 +302,7 @@ def driver_drift_exponent(log_driver: Array, log_age: Array) -> float:
     -----
     **(E35)** Drift of the driver: planning, bookkeeping and job submission run a few times in a
     batch, and are compiled long after the loops of the tasks. Beyond (E6), their time is
-    `d ∝ age^(-δ)`, without the files of the checkpoint. From the means `y` of runs, which lie 12 %
+    `d ∝ age^(-δ)`, without the files of the checkpoint. From the means `y` of runs, which lie 12%
     apart as those of other jobs do, and a normal prior of mean 0.1 and standard deviation 0.1:
     `δ = (10 - Σ x̃ỹ/0.12^2)/(100 + Σ x̃^2/0.12^2)`, `x̃` and `ỹ` the deviations of the logarithms of
     age and time from their means. Kept in `[0, 0.5]`. Beyond the oldest profiled age as (E6) says.
@@ -358,7 +358,7 @@ def run_to_run_ratio(
     `v = (1+φ)/(1-φ) - (2 φ(1-φ^N))/(N(1-φ)^2)` times as much as of independent ones; `N/v` are
     effective.
 
-    The prior is worth three runs: repeats of one setting in one warmed JVM differed by 8 %
+    The prior is worth three runs: repeats of one setting in one warmed JVM differed by 8%
     (standard deviation) in the published runs that Headway was first held against, and the mean of
     few batches that differ by much lies apart by chance as well.
 

@@ -98,7 +98,7 @@ def time_without_rows(seen: Sequence[AlmostEmpty], per_partition_s: float) -> Fi
     mean time and rows of its tasks, and `T` and `X` those of the run's other batches, the line
     through both is at `(tX-Tx)/(X-x)` without rows, which is `t` for `x = 0`; where `x > X/2`, as
     behind a combine that meets the same keys in any batch, it tells nothing. The prior of (E3) for
-    `t_0` is the middle one of these, less `t_2 P` but for a tenth at least, give or take 30 %.
+    `t_0` is the middle one of these, less `t_2 P` but for a tenth at least, give or take 30%.
     Later batches without rows count too; those of a JVM younger than 30 s, which loads classes, and
     the first of a restart, which loads state, do not. Where there are none, `t_0` is what Spark
     reports of it: launch, deserialization, state commit.

@@ -112,11 +112,11 @@ def advised_runs(
     Notes
     -----
     **(E42)** Advice. A run may be as fast as possible, on the trigger of the last run, or on one
-    of three times its interval; at 30 or 60 % of the sustainable rate (P3); with the shuffle
+    of three times its interval; at 30 or 60% of the sustainable rate (P3); with the shuffle
     partitions of the last run, those asked about, or four times as many (a quarter beyond 64); on
     the slots of the last run, or those asked about. Each counts as two repeats. With a question the
     run after which (E41) is least at the asked setting is named first, then the best beside it, and
-    so on, as long as the spread falls by 2 %. Without one it is the mean variance over all of these
+    so on, as long as the spread falls by 2%. Without one it is the mean variance over all of these
     settings that is to be least, and only settings of the D-optimal design (E20) beside the runs
     there are take part, its columns being the shares of a batch that are fixed, in proportion to
     rows, and to partitions; a run on twice the slots comes last where all were on as many.

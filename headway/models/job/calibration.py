@@ -47,8 +47,8 @@ def spread_ratio(
     each was off by as much; `d_C, d_P, d_n` the doublings by which slots, shuffle partitions (only
     of queries with an exchange) and rows of the settled batch lie outside of what was profiled, 0
     between the least and the most of several settings. Errors of the three are independent. The
-    ends of 90 % intervals are (T6) with `f` multiplied by `e^(±1.645 s)`, the upper one at the rate
-    and factor that (P4) counts on, so that it is what a plan of 95 % confidence promises. A
+    ends of 90% intervals are (T6) with `f` multiplied by `e^(±1.645 s)`, the upper one at the rate
+    and factor that (P4) counts on, so that it is what a plan of 95% confidence promises. A
     prediction is calibrated if each `d ≤ 2` (four times more or fewer; `d_C = d_P = 0` where no
     tasks are on record but progress alone, since the evidence is of profiles that know tasks), a
     latency is quoted (P3), `P(D > B) ≤ 0.5` unless `B = 0`, and (B12) holds.

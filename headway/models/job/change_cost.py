@@ -53,7 +53,7 @@ def pause_late_s(pause_s: float, slack_s: float, load_ratio: float) -> float:
     `L` less the planned latency, `r` the load, as in (N7): the backlog of the pause is worked off
     at the rate that is left, and all that arrive until the delay is down to `s` are late. Of new
     executors `p = (g - 1)D` for each of the first 2 batches, `g = 2` times as long as usual. After
-    changes of the same kind the 90 % quantile of what the last 10 made late takes its place.
+    changes of the same kind the 90% quantile of what the last 10 made late takes its place.
 
     Examples
     --------
@@ -326,7 +326,7 @@ def planned_rate_per_s(forecast_per_s: float, score: float, spread_ratio: float)
     Notes
     -----
     **(A3)** Rate that is prepared for: `(λ + m t)(1 + z σ)`, the forecast (A1) over the lead `t`,
-    the 90 % quantile of the time until executors are there and one bin, with the spread (A2).
+    the 90% quantile of the time until executors are there and one bin, with the spread (A2).
 
     Examples
     --------

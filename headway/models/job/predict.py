@@ -67,7 +67,7 @@ def predict(
 
     Notes
     -----
-    **(P1)** A prediction is the law of (T6), certified by (T4) where more than 2 % of the batches
+    **(P1)** A prediction is the law of (T6), certified by (T4) where more than 2% of the batches
     overrun, at the asked setting with `f = (age/age_0)^(-γ)` and phases of the driver by (E35). The
     mean tuple latency is split into the driver's phases before the commit, the levels, and the
     wait: with `t` the interval that a row meets, solved from

@@ -83,7 +83,7 @@ def max_lognormal(num_values: int, cv: float) -> MaximumMoments:
     Notes
     -----
     **(X2)** The largest lognormal belongs to the largest score: moments of `e^(sz-s^2/2)` under the
-    same density. Exact. A normal parent in its place would be 29 % low in the mean for 32 values of
+    same density. Exact. A normal parent in its place would be 29% low in the mean for 32 values of
     cv 1.
 
     Examples

@@ -112,7 +112,7 @@ def hybrid_exit_law(
     -----
     **(O7)** `b = max(1, ρ n)` busy workers, `p` partitions:
     `P(L ≤ x) = F F_e^(b-1) exp(-(b^2/p) E[(V-x)^+]/E[S])`, `V` an excess plus a service: (O5), and
-    none of the tuples left to the worker of a busy partition may be later. Within -5 to +6 % of
+    none of the tuples left to the worker of a busy partition may be later. Within -5 to +6% of
     (S11).
 
     Examples
@@ -162,7 +162,7 @@ def skewed_workers(shares: Array, num_workers: float) -> float:
     -----
     **(O8)** `min(n, 1/max q)`: the partition with the largest share is served by one worker at a
     time. With a queue and a worker for each of `p = n` partitions exact; with hybrid queues over
-    more partitions within 4 % of (S11).
+    more partitions within 4% of (S11).
 
     Examples
     --------

@@ -125,7 +125,7 @@ def saturated_latency_s(num_workers: int, cost_s: float, reordering: Reordering)
     Notes
     -----
     **(O4)** Beyond the knee of (O3) the buffer of `B` outputs is full, and a tuple is `B+n` sends
-    away from the exit when it begins: `(B+n) h`, within 10 % of (S12). A lock holds the workers
+    away from the exit when it begins: `(B+n) h`, within 10% of (S12). A lock holds the workers
     back instead: `n h + c`. So a buffer of a few `n` loses nothing and keeps latency low.
 
     Examples
@@ -165,7 +165,7 @@ def ordered_exit_law(service: ServiceLaw, num_busy: float) -> TimeLaw:
     **(O5)** `P(L ≤ x) = F(x) F_e(x)^(w-1)`: the tuple's own time, and what is left of those at the
     other `w-1` busy workers at that moment, with `F_e` the stationary excess of `F`. For
     exponential times `E[L] = H_w E[S]`. Exact for Poisson starts of independent times; for
-    saturated workers within 2 % of (S11).
+    saturated workers within 2% of (S11).
 
     Examples
     --------

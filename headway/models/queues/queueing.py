@@ -68,7 +68,7 @@ def qna_wait(
     `c_D^2 = 2 ρ - 1 + 4(1-ρ)/(3(c_S^2+1)^2) · E[S^3]/(E[S]^3)`. Meant for `0.8 ≤ c_A^2 ≤ 1.5`: for
     a clock with `c_S = 0.3`, `ρ = 0.7` it is a sixth of the wait.
 
-    Whitt (1983). Exact for Poisson arrivals. The variance is 58 % low for clocked arrivals at
+    Whitt (1983). Exact for Poisson arrivals. The variance is 58% low for clocked arrivals at
     utilization 0.9 and service cv 0.3.
 
     Examples

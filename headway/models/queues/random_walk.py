@@ -62,8 +62,8 @@ def shifted_gamma_wait(increment: Increment) -> WaitMoments:
     until `e^-36`, by Euler-Maclaurin and Gauss-Legendre in `ln n`.
 
     Spitzer (1956). Exact if the increment is a shifted gamma, e.g. clocked arrivals and gamma
-    service. Lognormal service, clocked arrivals, cv 0.1 to 1: mean within 3.3 % and variance within
-    4.3 % for utilization 0.8 to 0.99; mean 11 % high at 0.5 and cv 1.
+    service. Lognormal service, clocked arrivals, cv 0.1 to 1: mean within 3.3% and variance within
+    4.3% for utilization 0.8 to 0.99; mean 11% high at 0.5 and cv 1.
 
     Examples
     --------

@@ -121,13 +121,13 @@ def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
     **(Q17)** Choice: (Q16) if both laws are known and a million steps hold them; (Q10) if three
     moments are known; of two moments (Q5) if `0.8 ≤ c_A^2 ≤ 1.5`, else (Q10) with the third moments
     of a lognormal service and gamma arrivals. In range is where simulations of every family of
-    times with these moments bear out mean and deviation. (Q10), within 10 %: `c_S ≤ 1` and
+    times with these moments bear out mean and deviation. (Q10), within 10%: `c_S ≤ 1` and
     `c_A ≤ 2`; `ρ ≥ 0.7` behind a clock, 0.8 if `c_S < 0.3` or if arrivals vary; the third central
     moment of `A` at most 5/3 of a gamma's, so no lognormal arrivals beyond a cv of 0.5; `E[W] >
-    10^-3 E[A]`; no times of few values, whose third moment says little. (Q5), within 15 %: `ρ ≥
+    10^-3 E[A]`; no times of few values, whose third moment says little. (Q5), within 15%: `ρ ≥
     0.9`, `c_S ≤ 1`, the third moment of `S` known. With an assumed third moment of `S`, or of both,
-    nothing is in range. (Q16), within 1 % and 2.5 %: `E[W] > 10^-3 E[A]` where the lattice loses at
-    most 5 % of the third moments: lognormal times up to a cv of about 3, gammas of any.
+    nothing is in range. (Q16), within 1% and 2.5%: `E[W] > 10^-3 E[A]` where the lattice loses at
+    most 5% of the third moments: lognormal times up to a cv of about 3, gammas of any.
 
     theory.md (Q17) for the choice and the ranges.
 
@@ -213,7 +213,7 @@ def _three_moment_wait(interarrival: QueueTime, service: QueueTime, remark: str)
 def _outside_of_three_moments(
     interarrival: QueueTime, service: QueueTime, wait: WaitMoments
 ) -> str:
-    """Why mean and deviation may be further off than 10 %; empty if they are not (Q17)."""
+    """Why mean and deviation may be further off than 10%; empty if they are not (Q17)."""
     clocked = interarrival.scv == 0.0
     lowest = _LEAST_BUSY_CLOCKED if clocked and service.scv >= _STEADY_SCV else _LEAST_BUSY
     gamma_s3 = float(gamma_third_central_s3(interarrival.mean_s, np.sqrt(interarrival.scv)))

@@ -78,8 +78,8 @@ def gamma_wait_quantile_s(q: Numeric, wait: WaitMoments) -> Array:
     **(Q15)** Zero with `1 - p`, else a gamma with mean `μ = E[W]/p` and squared variation
     `Var W/(p μ^2) - (1-p)`.
 
-    P99 of a clocked queue with lognormal service of cv 0.3 and 1: within 3 % at utilization 0.7 and
-    0.9; p99.9 within 12 %.
+    P99 of a clocked queue with lognormal service of cv 0.3 and 1: within 3% at utilization 0.7 and
+    0.9; p99.9 within 12%.
 
     Examples
     --------

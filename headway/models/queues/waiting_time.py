@@ -63,8 +63,8 @@ def lattice_wait(increment: LatticeLaw) -> WaitingTime:
     zero lag.
 
     Spitzer (1956, doi:10.1090/S0002-9947-1956-0079851-X). Against simulations of a clocked queue at
-    a fiftieth of a standard deviation per step: mean within 0.5 %, variance within 1.5 %, if the
-    mean wait exceeds 0.001 periods; 3 % for rarer waits. The probability of a wait counts half of
+    a fiftieth of a standard deviation per step: mean within 0.5%, variance within 1.5%, if the
+    mean wait exceeds 0.001 periods; 3% for rarer waits. The probability of a wait counts half of
     the mass at zero, as suits a law without atoms.
 
     Examples

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ import numpy as np
 from headway.domain import Z90, Decision, Policy, QueryState, ScheduledQuery
 from headway.models.arrays import Array
 from headway.models.scheduling.order import grant_order, next_due_s
+from headway.models.simulation.batch_parts import Part, Parts
 
 _TICK_S = 0.001
 
@@ -40,6 +40,9 @@ class QueryWork:
         From the end of a window plus the watermark delay to the row that closes it. [s]
     output_rows : float, >= 0
         Rows that a window emits. [rows]
+    driver_cores : float, >= 0
+        Cores that the driver's work takes from those of the executors while it lasts; 0 on a
+        cluster, where it has its own. [-]
     """
 
     query: ScheduledQuery
@@ -52,6 +55,7 @@ class QueryWork:
     noise_ratio: float = 0.0
     closing_delay_s: float = 0.0
     output_rows: float = 0.0
+    driver_cores: float = 0.0
 
     def duration_s(self, rows: float, cores: float) -> float:
         """Mean duration of a batch that has so many cores. [s]"""
@@ -187,8 +191,8 @@ def simulate_gate(
     Notes
     -----
     **(S7)** Gate: batches of several queries share the cores evenly between two pieces of driver
-    work; a batch reads what has come when it starts, its watermark closes windows for the next one;
-    a policy (G8) chooses who goes next.
+    work, which in local mode takes one of the same cores; a batch reads what has come when it
+    starts, its watermark closes windows for the next one; a policy (G8) chooses who goes next.
 
     Examples
     --------
@@ -212,9 +216,7 @@ def simulate_gate(
     on_grid = policy is None or policy is Policy.STAGGER
     limit = len(works) if policy is None else at_once
     share_cores = cores / min(limit, len(works))
-    # Times at which the driver is done with a part: time, query, whether the batch is over.
-    timers: list[tuple[float, int, bool]] = []
-    working: dict[int, float] = {}
+    parts = Parts(works, cores)
     now_s, busy_s, num_grants, num_running = 0.0, 0.0, 0, 0
     must_decide = True
     next_s = math.inf
@@ -244,42 +246,32 @@ def simulate_gate(
                         one.last_grant, one.runs, one.started_s = num_grants, True, now_s
                         one.emits_to_s, one.state = one.watermark_s, None
                         num_running += 1
-                        heapq.heappush(timers, (now_s + one.work.before_s, at, False))
+                        parts.begin(at, Part.BEFORE, now_s)
                 if num_running < limit:
                     next_s = next_due_s(asked, states, now_s)
             must_decide = False
-        share = cores / max(len(working), 1)
-        ends = {
-            at: now_s + left / min(share, queries[at].work.most_cores)
-            for at, left in working.items()
-        }
-        first = min(ends, key=ends.__getitem__) if ends else -1
-        end_s = ends.get(first, math.inf)
-        event_s = min(end_s, timers[0][0] if timers else math.inf, next_s)
+        end_s, first = parts.next_end(now_s)
+        event_s = min(end_s, next_s)
         if event_s > length_s:
             break
-        elapsed_s = event_s - now_s
-        for at in working:
-            done_s = elapsed_s * min(share, queries[at].work.most_cores)
-            working[at] -= done_s
-            if event_s > warm_up_s:
-                busy_s += done_s
+        used_core_s = parts.pass_s(event_s - now_s)
+        if event_s > warm_up_s:
+            busy_s += used_core_s
         now_s = event_s
-        if event_s == end_s:
-            del working[first]
-            heapq.heappush(timers, (now_s + queries[first].work.after_s, first, True))
-        elif timers and event_s == timers[0][0]:
-            _, at, is_over = heapq.heappop(timers)
-            if is_over:
-                _end_batch(queries[at], now_s, warm_up_s, on_grid)
-                num_running -= 1
-                must_decide = True
-            else:
-                one = queries[at]
-                rows = one.work.rate_per_s * (one.started_s - one.read_to_s)
-                mean_s = one.work.fixed_core_s + one.work.per_row_core_s * rows
-                working[at] = mean_s * _noise(one.work.noise_ratio, generator)
+        if event_s < end_s:
+            must_decide = True
+            continue
+        one, ended = queries[first], parts.end(first)
+        if ended is Part.BEFORE:
+            rows = one.work.rate_per_s * (one.started_s - one.read_to_s)
+            mean_s = one.work.fixed_core_s + one.work.per_row_core_s * rows
+            core_s = mean_s * _noise(one.work.noise_ratio, generator)
+            parts.begin(first, Part.EXECUTORS, now_s, core_s)
+        elif ended is Part.EXECUTORS:
+            parts.begin(first, Part.AFTER, now_s)
         else:
+            _end_batch(one, now_s, warm_up_s, on_grid)
+            num_running -= 1
             must_decide = True
     return GateOutcome(
         queries=tuple(_outcome(one, length_s, warm_up_s) for one in queries),

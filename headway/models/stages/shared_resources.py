@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,12 +78,12 @@ def published_slowdown(num_servers: Numeric, others_demand: Numeric) -> Array:
     -----
     **(R1)** As published (VLDB'15, eq. 2): the other threads of a node ask for `d` of `n` cores,
     and a thread gets `min(n-d, 1)`. Called an upper bound of the time, but it is none: it knows
-    only the mean of the others. For 12 threads busy 0.25 on 4 cores 18 % low, for 7 busy 0.5 60 %
+    only the mean of the others. For 12 threads busy 0.25 on 4 cores 18% low, for 7 busy 0.5 60%
     high. `inf` for `d ≥ n`.
 
     Equation 2 of the VLDB'15 paper, which calls it an upper bound. It is not one: it looks at the
-    mean of the others only (-18 % for 12 threads of 0.25 on 4 cores), and it exceeds the truth by
-    60 % where they come close to all cores.
+    mean of the others only (-18% for 12 threads of 0.25 on 4 cores), and it exceeds the truth by
+    60% where they come close to all cores.
 
     Examples
     --------
@@ -134,15 +135,16 @@ def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
 
     servers = _checked_servers(num_servers)
     group = _checked_groups([others])
+    all_of_them, all_but_one = _choices(group), _choices(_others_of(group, 0))
     alone = np.asarray(others.busy_ratio, dtype=np.float64)
 
-    def busy_again(index: int, state: list[Array]) -> Array:
+    def busy_again(_index: int, state: list[Array]) -> Array:
         # Work w takes w / rate; the rest of w (1 - u) / u that follows it stays as it is.
-        rate = _mean_rate(servers, _others_of(group, index), state, num_more=2)
+        rate = _mean_rate(servers, all_but_one, state, num_more=2)
         return alone / (alone + rate * (1.0 - alone))
 
-    busy = _fixed_point(group, busy_again)
-    return 1.0 / _mean_rate(servers, group, busy, num_more=1)
+    busy = _fixed_point(1, busy_again)
+    return 1.0 / _mean_rate(servers, all_of_them, busy, num_more=1)
 
 
 def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> list[Array]:
@@ -192,13 +194,14 @@ def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> li
     """
     servers = _checked_servers(num_servers)
     checked = _checked_groups(groups)
+    others = [_choices(_others_of(checked, index)) for index in range(len(groups))]
     alone = [np.asarray(group.busy_ratio, dtype=np.float64) for group in groups]
 
     def rate(index: int, state: list[Array]) -> Array:
-        return _mean_rate(servers, _others_of(checked, index), state, num_more=1)
+        return _mean_rate(servers, others[index], state, num_more=1)
 
     busy = _fixed_point(
-        checked, lambda index, state: np.minimum(alone[index] / rate(index, state), 1.0)
+        len(groups), lambda index, state: np.minimum(alone[index] / rate(index, state), 1.0)
     )
     demand = sum((np.asarray(group.demand, dtype=np.float64) for group in groups), np.zeros(()))
     saturated = demand >= servers
@@ -236,18 +239,16 @@ def slowdown_beside(num_servers: Numeric, others: Sequence[ThreadGroup]) -> Arra
     >>> float(slowdown_beside(2, [ThreadGroup(num_threads=3, busy_ratio=1.0)]))
     2.0
     """
-    checked = _checked_groups(others)
+    choices = _choices(_checked_groups(others))
     busy = [np.asarray(group.busy_ratio, dtype=np.float64) for group in others]
-    return 1.0 / _mean_rate(_checked_servers(num_servers), checked, busy, num_more=1)
+    return 1.0 / _mean_rate(_checked_servers(num_servers), choices, busy, num_more=1)
 
 
-def _fixed_point(
-    groups: list[NDArray[np.int64]], again: Callable[[int, list[Array]], Array]
-) -> list[Array]:
+def _fixed_point(num_groups: int, again: Callable[[int, list[Array]], Array]) -> list[Array]:
     """Busy shares that reproduce themselves, approached from below, where they start idle."""
-    busy: list[Array] = [np.zeros(()) for _ in groups]
+    busy: list[Array] = [np.zeros(()) for _ in range(num_groups)]
     for _ in range(_MOST_ITERATIONS):
-        updated = [again(index, busy) for index in range(len(groups))]
+        updated = [again(index, busy) for index in range(num_groups)]
         moved = max(float(np.max(np.abs(a - b))) for a, b in zip(updated, busy, strict=True))
         busy = updated
         if moved <= _TOLERANCE:
@@ -262,31 +263,45 @@ def _others_of(groups: list[NDArray[np.int64]], index: int) -> list[NDArray[np.i
     ]
 
 
-def _mean_rate(
-    servers: Array, groups: list[NDArray[np.int64]], busy: list[Array], num_more: int
-) -> Array:
+class _Choices(NamedTuple):
+    """How many threads of a group may be active, how many are idle then, and in how many ways."""
+
+    active: NDArray[np.int64]
+    idle: NDArray[np.int64]
+    ways: Array
+
+
+def _choices(groups: list[NDArray[np.int64]]) -> list[_Choices]:
+    """Of each group, along a new last axis: what does not depend on how busy they are."""
+    return [_choices_of(num_threads) for num_threads in groups]
+
+
+def _choices_of(num_threads: NDArray[np.int64]) -> _Choices:
+    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, num_threads.max() + 1)))])
+    active = np.arange(num_threads.max() + 1)
+    left = num_threads[..., np.newaxis] - active
+    idle = np.maximum(left, 0)
+    log_ways = (
+        log_factorial[num_threads][..., np.newaxis] - log_factorial[active] - log_factorial[idle]
+    )
+    return _Choices(active, idle, np.where(left >= 0, np.exp(log_ways), 0.0))
+
+
+def _mean_rate(servers: Array, groups: list[_Choices], busy: list[Array], num_more: int) -> Array:
     """Expected rate of a thread beside independent others and ``num_more`` that surely work."""
     probability: Array = np.ones(1)
-    for num_threads, share in zip(groups, busy, strict=True):
-        probability = _sum_of_counts(probability, _binomial(num_threads, share))
+    for choices, share in zip(groups, busy, strict=True):
+        probability = _sum_of_counts(probability, _binomial(choices, share))
     active = np.arange(probability.shape[-1]) + num_more
     mean: Array = np.sum(probability * np.minimum(1.0, servers[..., np.newaxis] / active), axis=-1)
     return mean
 
 
-def _binomial(num_threads: NDArray[np.int64], busy: Array) -> Array:
-    """Probabilities of 0, 1, .. active threads along a new last axis."""
-    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, num_threads.max() + 1)))])
-    active = np.arange(num_threads.max() + 1)
-    idle = num_threads[..., np.newaxis] - active
-    log_ways = (
-        log_factorial[num_threads][..., np.newaxis]
-        - log_factorial[active]
-        - log_factorial[np.maximum(idle, 0)]
-    )
+def _binomial(choices: _Choices, busy: Array) -> Array:
+    """Probabilities of 0, 1, .. active threads along the last axis."""
     share = busy[..., np.newaxis]
-    value = np.exp(log_ways) * share**active * (1.0 - share) ** np.maximum(idle, 0)
-    return np.where(idle >= 0, value, 0.0)
+    found: Array = choices.ways * share**choices.active * (1.0 - share) ** choices.idle
+    return found
 
 
 def _sum_of_counts(first: Array, second: Array) -> Array:

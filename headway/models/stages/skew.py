@@ -56,7 +56,7 @@ def zipf_key_shares(num_keys: int, exponent: float, *, num_top_keys: int = 2000)
 
     Notes
     -----
-    **(K2)** Zipf: `p_k ∝ k^(-s)` for the top keys; beyond, ranks within 2 % of each other share a
+    **(K2)** Zipf: `p_k ∝ k^(-s)` for the top keys; beyond, ranks within 2% of each other share a
     class of mass `∫_(l+1/2)^(h+1/2) x^(-s) dx`.
 
     Examples

@@ -62,7 +62,7 @@ class LearnedCosts:
     provisioning_s: tuple[float, ...] = ()
 
     def lead_s(self) -> float:
-        """How far ahead the rate is foreseen: 90 % provisioning time, and a bin: (A3) [s]."""
+        """How far ahead the rate is foreseen: 90% provisioning time, and a bin: (A3) [s]."""
         known = self.provisioning_s
         if len(known) < 2:
             return (known[0] if known else PROVISIONING_S.value) + BIN_S.value

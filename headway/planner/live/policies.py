@@ -109,7 +109,7 @@ class PathPolicy:
 class HpaPolicy:
     """Kubernetes' horizontal pod autoscaler on CPU, with its defaults.
 
-    Every 15 s `ceil(pods * use / target)`, nothing within 10 % of the target; at most double or 4
+    Every 15 s `ceil(pods * use / target)`, nothing within 10% of the target; at most double or 4
     pods more in 15 s; down to the highest of the last 5 minutes. Pods on their way count as idle
     for a step up (kubernetes.io, Horizontal Pod Autoscaling, 2025).
     """
@@ -149,7 +149,7 @@ class FlinkPolicy:
     Once a minute, over a window of 5 minutes, 1 minute after a change at the earliest: capacity is
     rows over busy time; wanted is `input / target` and what works off the lag, and what a restart
     of 2 minutes leaves, within 5 minutes. Nothing while the use is within 0.2 of the target; at
-    most 60 % less at a time (FLIP-271; flink-kubernetes-operator 1.10, Autoscaler).
+    most 60% less at a time (FLIP-271; flink-kubernetes-operator 1.10, Autoscaler).
     """
 
     target_ratio: float

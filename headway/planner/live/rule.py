@@ -49,7 +49,7 @@ def decide(
     Notes
     -----
     **(A9)** Sizes: `C(z)` is the fewest executors that sustain (A3) at the score `z`, at the upper
-    end of what batches cost (A15), of those that carry at least 6 % more than the next smaller one.
+    end of what batches cost (A15), of those that carry at least 6% more than the next smaller one.
     Up: to `C(z)` where what runs does not sustain (A3) at `z-0.7`, in two bins in a row or after a
     jump, and once the spread is known; with a backlog of `n` rows beyond the usual at least to
     where `n/(0.85/(b f)-λ)` is within the time to catch up, `1/(bf)` the rows per second of large

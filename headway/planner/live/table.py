@@ -15,13 +15,14 @@ from headway.assumptions.live import (
     PROVISIONING_S,
     TABLE_FACTORS,
 )
+from headway.assumptions.planning import LEAST_LIMIT_RATIO
 from headway.domain import Z90, Interval
 from headway.domain.live import ChangeKind, Expectation
 from headway.errors import InputError
 from headway.models.arrays import Array
 from headway.models.job.calibration import spread_ratio
 from headway.models.job.change_cost import pause_late_s
-from headway.models.job.duration import DurationStack
+from headway.models.job.duration import DurationModel, DurationStack, LevelSpan
 from headway.models.job.setting import setting_law, settled_batch_rows
 from headway.models.laws.normal import ndtri
 from headway.planner.candidates import Candidates, candidates_at
@@ -143,6 +144,15 @@ class CapacityTable:
         rows = self.highest_per_s * max(trigger_s, LARGE_BATCHES_S.value)
         return rows / max((duration.mean_s(rows) - duration.mean_s(0.0)) * cost_ratio, 1e-12)
 
+    def limit_rows(self, interval_s: float) -> float:
+        """Rows of a batch that no setting needs more of in an interval: half more than it drains.
+
+        At durations as expected, not at the planned confidence: with that the less is known, the
+        lower the limit would lie, and rows would wait in the source that the cores have time for.
+        """
+        drained = (self.drained_per_s(self.most(each), each) for each in self.triggers_s)
+        return LEAST_LIMIT_RATIO.value * max(drained) * interval_s
+
     def slack_s(
         self, executors: int, trigger_s: float, rate_per_s: float, cost_ratio: float = 1.0
     ) -> float:
@@ -213,11 +223,10 @@ def capacity_table(
     partitions = question.space.shuffle_partitions or question.profile.baseline.shuffle_partitions
     settings = tuple((count, float(trigger)) for trigger in triggers_s for count in executors)
     candidates = candidates_at(question, [(count, partitions, each) for count, each in settings])
-    columns = [
-        sustainable_rates_per_s(_slowed(candidates, factor), _RATE_TOLERANCE)
-        for factor in TABLE_FACTORS.value
-    ]
-    sustained = np.column_stack(columns)
+    rates_per_s = sustainable_rates_per_s(
+        _at_factors(candidates, TABLE_FACTORS.value), _RATE_TOLERANCE
+    )
+    sustained = rates_per_s.reshape(len(TABLE_FACTORS.value), len(settings)).T
     usual = sustained[:, TABLE_FACTORS.value.index(1.0)]
     score = float(ndtri(question.confidence))
     spread = _spreads(candidates, usual)
@@ -247,15 +256,18 @@ def capacity_table(
     )
 
 
-def _slowed(candidates: Candidates, factor: float) -> Candidates:
-    """The same settings with all durations multiplied."""
-    stack = candidates.durations
+def _at_factors(candidates: Candidates, factors: Sequence[float]) -> Candidates:
+    """The settings with all durations multiplied by each factor in turn, one beside the other."""
+    stack, num = candidates.durations, len(candidates)
+    each, factor = np.tile(np.arange(num), len(factors)), np.repeat(factors, num)
+    # The driver's time differs from one to the other, too: it is a level without stages here.
+    driver_s = np.full((1, len(each)), stack.alike.driver_s)
     slower = DurationStack(
-        stack.alike._replace(driver_s=factor * stack.alike.driver_s),
-        factor * stack.fixed_s,
-        factor * stack.per_row_s,
+        DurationModel(0.0, (LevelSpan("driver", 0.0, ()), *stack.alike.levels)),
+        factor * np.concatenate([driver_s, stack.fixed_s[:, each]]),
+        factor * stack.per_row_s[:, each],
     )
-    return replace(candidates, durations=slower)
+    return replace(candidates.take(each), durations=slower)
 
 
 def _durations(stack: DurationStack) -> tuple[Duration, ...]:
@@ -310,15 +322,17 @@ def _late_ratios(
     """
     expected = replace(candidates, question=replace(candidates.question, confidence=0.5))
     promised, limit_s = expected.promised(), candidates.question.target.limit_s
-    rows = []
-    for place, sustained in enumerate(sustained_per_s):
-        if sustained <= 0.0:
-            rows.append((1.0,) * len(_LOADS))
-            continue
-        law = expected.take(np.full(len(_LOADS), place)).planned_law(sustained * _LOADS)
+    highest_per_s = np.asarray(sustained_per_s, dtype=np.float64)
+    shares = np.ones((len(candidates), len(_LOADS)))
+    kept = np.flatnonzero(highest_per_s > 0.0)
+    if len(kept):
+        # All at once: one setting after the other takes several times as long.
+        asked = expected.take(np.repeat(kept, len(_LOADS)))
+        law = asked.planned_law(np.outer(highest_per_s[kept], _LOADS).ravel())
         late = np.where(law.is_stable, 1.0 - promised.cdf(law, limit_s), 1.0)
-        rows.append(tuple(np.maximum.accumulate(np.clip(late, 0.0, 1.0)).tolist()))
-    return tuple(rows)
+        late = np.clip(late, 0.0, 1.0).reshape(len(kept), len(_LOADS))
+        shares[kept] = np.maximum.accumulate(late, axis=1)
+    return tuple(map(tuple, shares.tolist()))
 
 
 def expectation_of(
@@ -351,7 +365,7 @@ def expectation_of(
 
     Notes
     -----
-    theory.md (P2), (T6), (A7). Intervals are of 90 %, by moments.
+    theory.md (P2), (T6), (A7). Intervals are of 90%, by moments.
     """
     place = table.place_of[executors, trigger_s]
     one = table.candidates.take(np.array([place]))

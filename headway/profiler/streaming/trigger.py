@@ -128,7 +128,7 @@ def grid_log_ratio(starts: _Starts, interval_ms: _Milliseconds) -> Array:
     share of batches that start at any time after their trigger, since the driver was busy, and
     0.001 before it, where none should. `Λ(B) = Σ_k ln ℓ_k + ln p(B)`, and `p(B)` is in proportion
     to the roundest of 1, 5, 10, 50, 100, 250, 500 ms and 1 s that divides `B`. The likeliest `B`
-    among those within 2 % of a usual step or its half to fifth, and the common ones, is read where
+    among those within 2% of a usual step or its half to fifth, and the common ones, is read where
     `Λ(B) ≥ ln 1000`, and is larger than `Λ` of any interval whose grid is shifted by a phase `φ`
     that is not on that of `B` (rows that come every minute, say), less `ln(B/τ)` for the choice of
     `φ`. A stated interval is contradicted where another is 1000 times as likely.

@@ -13,6 +13,7 @@ from headway.models.estimation.nonnegative import nonnegative_least_squares
 @pytest.mark.parametrize("num_rows", [1, 2, 5, 40, 1000])
 def test_squares_are_as_small_as_scipys(num_terms: int, num_rows: int) -> None:
     rng = np.random.default_rng(num_terms * 10_007 + num_rows)
+    num_compared = 0
     for _ in range(50):
         terms = rng.normal(size=(num_rows, num_terms)) * 10.0 ** rng.integers(-3, 7, num_terms)
         y = rng.normal(size=num_rows)
@@ -20,7 +21,13 @@ def test_squares_are_as_small_as_scipys(num_terms: int, num_rows: int) -> None:
         root = np.sqrt(weights)
         found = nonnegative_least_squares(terms, y, weights)
         scale = np.linalg.norm(terms * root[:, np.newaxis], axis=0)
-        theirs, _ = nnls(terms * root[:, np.newaxis] / scale, y * root)
+        try:
+            theirs, _ = nnls(terms * root[:, np.newaxis] / scale, y * root)
+        except RuntimeError:
+            # That of scipy 1.13 goes round in circles where there are fewer rows than terms.
+            assert num_rows < num_terms
+            continue
+        num_compared += 1
         ours = np.linalg.norm((terms @ found - y) * root)
         assert found.min() >= 0
         assert ours == pytest.approx(
@@ -28,6 +35,7 @@ def test_squares_are_as_small_as_scipys(num_terms: int, num_rows: int) -> None:
         )
         if num_rows > num_terms:
             assert found * scale == pytest.approx(theirs, rel=1e-6, abs=1e-9)
+    assert num_compared >= 40
 
 
 def test_columns_that_say_the_same_or_nothing_are_no_obstacle() -> None:

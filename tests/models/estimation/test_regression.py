@@ -96,7 +96,7 @@ def test_a_line_is_found_under_noise_without_bias() -> None:
         ]
     )
     assert found.mean(axis=0) == pytest.approx([2.0, 3e-4], rel=0.02)
-    # Section 10.1 of the design note finds 6.1 % and 4.9 % with outliers.
+    # Section 10.1 of the design note finds 6.1% and 4.9% with outliers.
     assert np.std(found, axis=0) / [2.0, 3e-4] == pytest.approx([0.05, 0.045], abs=0.02)
 
 

@@ -24,7 +24,7 @@ from tests.factories import a_configuration, a_profile
 
 
 def profile_of(**changes: Any) -> JobProfile:
-    """Seen at 2 and 8 slots, 4 and 16 partitions, 1000 to 9000 rows; runs differ by 5 %."""
+    """Seen at 2 and 8 slots, 4 and 16 partitions, 1000 to 9000 rows; runs differ by 5%."""
     seen = a_profile().settings[0]
     small = a_configuration(executors=1, cores_per_executor=2, shuffle_partitions=4)
     large = a_configuration(executors=2, cores_per_executor=4, shuffle_partitions=16)

@@ -163,7 +163,7 @@ def test_more_slots_are_never_slower(slots: int, more: int, partitions: int, noi
     stage = a_stage(task_noise_ratio=noise)
     few = span_s(stage, slots=slots, partitions=partitions, rows=1e5)
     many = span_s(stage, slots=slots + more, partitions=partitions, rows=1e5)
-    # The renewal approximation of the makespan is good to 2.5 %.
+    # The renewal approximation of the makespan is good to 2.5%.
     assert many <= few * (1.0 if noise == 0.0 else 1.03)
 
 

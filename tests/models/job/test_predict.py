@@ -374,7 +374,7 @@ def test_more_slots_never_predict_slower(question: dict[str, Any], more: int) ->
     _, many = ask_any({**question, "executors": question["executors"] + more})
     assert many.stable or not few.stable
     if few.is_quotable and not near_saturation(profile, few):
-        # The makespan of noisy tasks is known to 2.5 %.
+        # The makespan of noisy tasks is known to 2.5%.
         assert latency_of(many).mean_s <= latency_of(few).mean_s * 1.03
         assert latency_of(many).p99_s <= latency_of(few).p99_s * 1.03
 
@@ -408,7 +408,7 @@ def check_against_simulation(
         dispersion=dispersion,
     )
     latency = latency_of(prediction)
-    # Intervals that follow the grid are a little shorter than (B2) has them: up to 4 % at the
+    # Intervals that follow the grid are a little shorter than (B2) has them: up to 4% at the
     # transition, with this much noise.
     mean_tolerance = 0.03 if noise <= 0.1 else 0.04
     assert latency.mean_s == pytest.approx(trace.latency_mean_s(), rel=mean_tolerance)

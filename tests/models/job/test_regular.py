@@ -76,7 +76,7 @@ def test_no_mean_is_above_its_p99(seed: int, trigger_s: float, load: float) -> N
     load=st.floats(0.01, 0.97),
 )
 def test_a_little_more_rate_makes_no_jump(seed: int, trigger_s: float, load: float) -> None:
-    """Latencies grow more and more steeply towards saturation, but never by a step of 2 %."""
+    """Latencies grow more and more steeply towards saturation, but never by a step of 2%."""
     profile = noisy_profile(seed)
     setting = a_setting(profile, trigger_s)
     rate_per_s = load * at_rate(profile, setting, 1.0).sustainable_rate_per_s

@@ -280,7 +280,7 @@ def test_independent_phases_are_what_is_wrong() -> None:
 @pytest.mark.parametrize("poll", [0.02, 0.2, 1.0])
 @pytest.mark.parametrize("busy", [0.3, 0.6, 0.85])
 def test_grid_against_simulation(shuffle: float, poll: float, busy: float) -> None:
-    # Phases of the clocks last for a whole run: means of runs differ by up to 5 %.
+    # Phases of the clocks last for a whole run: means of runs differ by up to 5%.
     error = errors(
         pipeline(shuffle, poll, busy, noise=0.2),
         num_runs=8,

@@ -62,7 +62,7 @@ def mean_and_chance(traces: list[QueueTrace], figure: str) -> tuple[float, float
 def test_what_is_in_range_is_within_the_stated_error(queue: Queue) -> None:
     wait, trace = by_moments(queue), simulated(queue, 400_000, seed=21)
     assert wait.method is WaitMethod.SHIFTED_GAMMA and wait.in_range and not wait.remark
-    # Four hundred thousand jobs tell the mean of these to about 2 % and the deviation to 3 %.
+    # Four hundred thousand jobs tell the mean of these to about 2% and the deviation to 3%.
     assert wait.mean_s == pytest.approx(trace.mean_s, rel=0.10 + 0.02)
     assert wait.sd_s == pytest.approx(trace.variance_s2**0.5, rel=0.10 + 0.03)
 

@@ -41,7 +41,7 @@ def test_worked_example() -> None:
     moments = makespan_moments(24, 16, 0.3)
     assert 0.5 * moments.mean == pytest.approx(1.148, rel=2e-3)
     assert 0.5 * moments.sd == pytest.approx(0.148, rel=1e-2)
-    # The design study's own approximation, 0.2 % below its simulation.
+    # The design study's own approximation, 0.2% below its simulation.
     assert 0.5 * moments.mean == pytest.approx(1.1455, rel=4e-3)
 
 

@@ -105,7 +105,7 @@ def test_known_keys_share_out_all_rows() -> None:
     assert 1.0 < 200.0 * loads.max() < 2.0
 
 
-# P E[max load] of 4.2 in the design note, simulated there: 1.54 lies 3 % below the exact bound.
+# P E[max load] of 4.2 in the design note, simulated there: 1.54 lies 3% below the exact bound.
 ZIPF = {
     (1_000, 0.0): (1.07, 1.23, 1.64, 2.42, 5.53),
     (1_000, 0.8): (1.22, 2.00, 5.03, 13.8, 65.5),

@@ -54,7 +54,7 @@ def test_each_setting_is_predicted_from_the_others(by_setting: Backtest) -> None
     mean, p99 = by_setting.median_mean_error_ratio, by_setting.median_p99_error_ratio
     assert mean is not None
     assert p99 is not None
-    # The costs are linear and the noise is 2 %: what is left is chance.
+    # The costs are linear and the noise is 2%: what is left is chance.
     assert mean < 0.03
     assert p99 < 0.05
     held, num_intervals = by_setting.intervals_held

@@ -1,0 +1,86 @@
+"""What batches that run beside each other are at: work of executors or of a driver, on which cores.
+
+Theory.md (S7): the cores are shared evenly between all that works on them.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headway.models.simulation.gate import QueryWork
+
+
+class Part(Enum):
+    """What a batch is at."""
+
+    BEFORE = auto()
+    EXECUTORS = auto()
+    AFTER = auto()
+
+
+class Parts:
+    """Parts of batches that are under way: on the cores, shared evenly, or in the driver alone."""
+
+    def __init__(self, works: Sequence[QueryWork], cores: float) -> None:
+        self._works, self._cores = works, cores
+        # Times at which the driver is done with a part.
+        self._timers: list[tuple[float, int]] = []
+        self._left_core_s: dict[int, float] = {}
+        self._most_cores: dict[int, float] = {}
+        self._part: dict[int, Part] = {}
+        # Cores that each of them uses; None since one came or went.
+        self._used_cores: dict[int, float] | None = None
+
+    def begin(self, at: int, part: Part, now_s: float, executors_core_s: float = 0.0) -> None:
+        """A query's batch comes to a part."""
+        work, self._part[at] = self._works[at], part
+        if part is Part.EXECUTORS:
+            self._begin_on_cores(at, executors_core_s, work.most_cores)
+            return
+        driver_s = work.before_s if part is Part.BEFORE else work.after_s
+        if work.driver_cores > 0.0:
+            self._begin_on_cores(at, driver_s * work.driver_cores, work.driver_cores)
+        else:
+            heapq.heappush(self._timers, (now_s + driver_s, at))
+
+    def next_end(self, now_s: float) -> tuple[float, int]:
+        """When the first of them ends, of which query; never if there is none."""
+        found = self._timers[0] if self._timers else (math.inf, -1)
+        used_cores = self._all_used_cores()
+        for at, left in self._left_core_s.items():
+            end_s = now_s + left / used_cores[at]
+            if end_s <= found[0]:
+                found = end_s, at
+        return found
+
+    def pass_s(self, elapsed_s: float) -> float:
+        """Let time pass; core time that was used. [core-s]"""
+        used = 0.0
+        for at, cores in self._all_used_cores().items():
+            done = elapsed_s * cores
+            self._left_core_s[at] -= done
+            used += done
+        return used
+
+    def end(self, at: int) -> Part:
+        """The part that a query's batch is done with."""
+        if self._left_core_s.pop(at, None) is None:
+            heapq.heappop(self._timers)
+        else:
+            self._used_cores = None
+        return self._part.pop(at)
+
+    def _begin_on_cores(self, at: int, core_s: float, most_cores: float) -> None:
+        self._left_core_s[at], self._most_cores[at] = core_s, most_cores
+        self._used_cores = None
+
+    def _all_used_cores(self) -> dict[int, float]:
+        if self._used_cores is None:
+            share = self._cores / max(len(self._left_core_s), 1)
+            self._used_cores = {at: min(share, self._most_cores[at]) for at in self._left_core_s}
+        return self._used_cores
