@@ -23,6 +23,7 @@ Route: TypeAlias = tuple[str | int, ...]
 
 _LARGEST_FILE_BYTES = parse_size_bytes("4m")
 _DEEPEST_NESTING = 50
+_TOO_DEEP = f"nested more than {_DEEPEST_NESTING} deep"
 _MOST_FAULTS_SHOWN = 30
 _CONSTANTS: dict[str, bool | None] = (
     dict.fromkeys(("", "~", "null", "Null", "NULL"))
@@ -233,6 +234,8 @@ def parse_document(text: str, *, name: str) -> Document:
         message = f"not YAML: {error.problem or error.context}"
         if "\t" in "".join(text.splitlines()[mark.line - 1 : mark.line])[: mark.column]:
             message = "not YAML: a tab; expected blanks, which alone indent YAML"
+        if "nesting depth" in message:  # PyYAML 6.0.4 has a limit of its own and looks ahead.
+            message = _TOO_DEEP
         raise InputError(Fault(mark, (), message).text(name)) from None
     return builder.document()
 
@@ -329,7 +332,7 @@ class _Builder:
         if frame is not None and isinstance(frame.holds, dict) and frame.key is None:
             raise self._stop(event, "a list or mapping as a key; expected text")
         if len(self._stack) == _DEEPEST_NESTING:
-            raise self._stop(event, f"nested more than {_DEEPEST_NESTING} deep")
+            raise self._stop(event, _TOO_DEEP)
         mark = _mark(event.start_mark)
         route = self._add(holds, mark)
         self._check_tag(event, mark, route)
