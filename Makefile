@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
         tuning-simulated tuning-real tuning-real-page exactness loop-cost \
         speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs window-kafka \
         ordered-equality ordered-runs speed-ordered skewed-plans skewed-plans-page \
-        docs site figures wheel java clean
+        docs site figures wheel constraints java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
 	@$(BIN)/headway demo; status=$$?; \
@@ -124,7 +124,7 @@ speed-ordered-chains: $(READY)  ## a million tuples through five operators, and 
 scheduling-real: $(READY) java  ## real queries under each policy: what is missing, up to 2 h 20 min on a quiet machine; three times for all
 	$(BIN)/python benchmarks/run.py real_gate --budget 140m
 
-scheduling-shedding: $(READY) java  ## rows given up at 1.2 and 1.6 times capacity, 40 minutes on a quiet machine; goes on where it was cut
+scheduling-shedding: $(READY) java  ## rows given up at 1.2 and 1.6 times capacity, 40 minutes on a quiet machine; resumes where it stopped
 	$(BIN)/python benchmarks/run.py real_shedding
 
 scheduling-real-page: $(READY)  ## the page about it, from the committed results -> docs/scheduling-real.md
@@ -149,14 +149,14 @@ speed-capacity: $(READY)  ## a fleet of 1,000 jobs x 50 node types x 24 hours ->
 tuning-simulated: $(READY)  ## Headway and other rules under simulated load, minutes -> docs/tuning-simulated.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py tuning_simulated --frozen $(FROZEN_RULE) --seen $(SEEN_RULE) --output docs/tuning-simulated.md
 
-tuning-real: $(READY) java  ## steps of load under the tuner, two parts of 95 minutes on a quiet machine; goes on where it was cut
+tuning-real: $(READY) java  ## steps of load under the tuner, two parts of 95 minutes on a quiet machine; resumes where it stopped
 	$(BIN)/python benchmarks/run.py tuning_real --measure $(QUIET)
 
 tuning-real-page: $(READY)  ## the page about it, from the committed results -> docs/tuning-real.md
 	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'
 	$(BIN)/python benchmarks/run.py tuning_real --output docs/tuning-real.md
 
-exactness: $(READY) java  ## numbered rows through a thousand changes and kills, hours; goes on where it was cut
+exactness: $(READY) java  ## numbered rows through a thousand changes and kills, hours; resumes where it stopped
 	$(BIN)/python benchmarks/run.py exactness
 
 loop-cost: $(READY) java  ## what a decision and the loop of the tuner cost, a quiet machine -> docs/loop-cost.md
@@ -179,13 +179,13 @@ window-equality: $(READY) java  ## shared windows against the direct query: 10,0
 ordered-equality: $(READY) java  ## steps in order against one worker: 10,000 random cases, 60 real streams, 20 killed drivers
 	HEADWAY_ORDERED_CASES=10000 HEADWAY_ORDERED_RUNS=60 HEADWAY_ORDERED_KILLS=20 $(BIN)/python -m pytest tests/runtime/ordered
 
-ordered-runs: $(READY) java  ## steps in order, by buckets, by key, with placed keys; hours on a quiet machine, goes on where it was cut
+ordered-runs: $(READY) java  ## steps in order, by buckets, by key, with placed keys; hours on a quiet machine, resumes where it stopped
 	$(BIN)/python benchmarks/run.py ordered_speed --measure
 
 speed-ordered: $(READY)  ## the page about it, from the committed results -> docs/ordered-speed.md
 	$(BIN)/python benchmarks/run.py ordered_speed --output docs/ordered-speed.md
 
-skewed-plans: $(READY) java  ## plans of four jobs with heavy keys, run for real, 20 minutes on a quiet machine; goes on where it was cut
+skewed-plans: $(READY) java  ## plans of four jobs with heavy keys, run for real, 20 minutes on a quiet machine; resumes where it stopped
 	$(BIN)/python benchmarks/run.py skewed_plans --measure
 
 skewed-plans-page: $(READY)  ## the page about it, from the committed results -> docs/skewed-plans.md
@@ -213,12 +213,20 @@ speed-models: $(READY)  ## settings and simulated jobs per second, beside SimPy 
 java:
 	@sh scripts/require-jdk.sh
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "headway needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
+constraints:  ## the newest versions of what tests need -> constraints.txt; then: make clean test
+	rm -rf .venv-newest
+	$(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --editable '.[dev]'
+	sed '/^[^#]/d' constraints.txt > constraints.new
+	.venv-newest/bin/python -m pip freeze --exclude-editable | sed 's/$$/; python_version < "3.15"/' >> constraints.new
+	mv constraints.new constraints.txt
+
 clean:
-	rm -rf $(VENV) .venv-lowest .venv-pyspark-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest .venv-newest .venv-pyspark-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
