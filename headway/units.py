@@ -66,6 +66,7 @@ HOURS_PER_DAY = 24
 DAYS_PER_MONTH = 30  # as bills are compared
 HOURS_PER_MONTH = DAYS_PER_MONTH * HOURS_PER_DAY
 S_PER_HOUR = 3600.0
+S_PER_DAY = HOURS_PER_DAY * S_PER_HOUR
 _MIB = 1024**2
 _NUMBER = r"(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
 _MS_PER_S = 1000
@@ -123,7 +124,7 @@ def parse_rate_per_s(text: str) -> float:
     Raises
     ------
     InputError
-        If the text is not a rate, or is not positive, or beyond what anybody counts.
+        If the text is not a rate, or the rate is not positive or too large.
     """
     match = re.fullmatch(
         _NUMBER + r"\s*(?P<scale>[kKmMgG]?)\s*(?:(?:rows|records)?\s*/\s*(?P<per>[a-zA-Z]+))?",
@@ -188,7 +189,7 @@ def parse_size_bytes(text: str) -> int:
         raise _not_a("size", text, "e.g. 512m, 8g, 8Gi")
     size_bytes = float(match["number"]) * _BYTES[match["unit"].lower()]
     if not math.isfinite(size_bytes):
-        raise _not_a("size", text, "one that there is, e.g. 512m, 8g, 8Gi")
+        raise _not_a("size", text, "a finite size, e.g. 512m, 8g, 8Gi")
     return round(size_bytes)
 
 
@@ -261,14 +262,14 @@ def format_duration(seconds: float) -> str:
 
 
 def _without_exponent(number: float) -> str:
-    """Three significant digits, more of what is larger than that."""
+    """Three significant digits; of larger numbers, all digits before the point."""
     return f"{number:.3g}" if number < 999.5 else f"{number:.0f}"
 
 
 def exact_duration(seconds: float) -> str:
-    """A duration that somebody asked for: as `format_duration`, with the digits that it has.
+    """A requested duration: like `format_duration`, but with all of its digits.
 
-    Up to nine digits; more are the dust of arithmetic.
+    At most nine digits; more are rounding errors.
 
     Examples
     --------
@@ -286,7 +287,7 @@ def exact_duration(seconds: float) -> str:
 
 
 def exact_rate(rate_per_s: float) -> str:
-    """A rate that somebody asked for: as `format_rate`, with the digits that it has.
+    """A requested rate: like `format_rate`, but with all of its digits.
 
     Examples
     --------

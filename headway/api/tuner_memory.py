@@ -1,4 +1,4 @@
-"""What a tuner remembers, as its file keeps it: costs of changes and the late budget."""
+"""What a tuner remembers in its file: costs of changes and the budget of late rows."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import replace
 from headway.assumptions.live import COSTS_REMEMBERED
 from headway.domain.live import ChangeKind
 from headway.domain.tuner import LateBin, LearnedCost, LearnedPause, SpentExecutors, TunerState
+from headway.models.estimation.daily_rates import DailyRates
 from headway.planner.live.memory import BudgetBin, LearnedCosts, Memory, SpentHour
 
 
 def with_memory(state: TunerState, memory: Memory) -> TunerState:
-    """The state with what the rule has learned by now."""
+    """The state with what the rule has learned so far."""
     costs = memory.costs
     return replace(
         state,
@@ -31,6 +32,7 @@ def with_memory(state: TunerState, memory: Memory) -> TunerState:
             )
             for one in memory.budget
         ),
+        daily_per_s={slot: float(f"{rate:.4g}") for slot, rate in memory.daily.rates_per_s.items()},
     )
 
 
@@ -48,9 +50,9 @@ def remembered_pauses(state: TunerState) -> dict[ChangeKind, tuple[float, ...]]:
 
 
 def remembered(state: TunerState) -> Memory:
-    """What a rule begins with: what was learned before; rates and costs of batches it learns anew.
+    """Initial memory of a rule: what was learned before; it learns level and batch costs again.
 
-    Learning comes first after every start: what was seen of the rate before says little.
+    It learns first after every start, since earlier rates say little.
     """
     costs = LearnedCosts(
         late_s={ChangeKind(one.kind): one.late_s for one in state.costs},
@@ -73,4 +75,5 @@ def remembered(state: TunerState) -> Memory:
             )
             for one in state.late
         ),
+        daily=DailyRates.of(state.daily_per_s),
     )

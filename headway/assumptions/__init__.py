@@ -1,8 +1,8 @@
-"""Constants of judgement: what Headway assumes where neither theory nor the logs decide.
+"""Constants of judgement: what Headway assumes if neither theory nor the logs determine a value.
 
-Each stands here once, by subject, with its unit, its source and what it influences. Spark's own
-defaults that an answer rests on stand here too. Tolerances of an algorithm and layout do not.
-``docs/assumptions.md`` is made of them, and ``headway explain`` names those a plan rests on.
+Each is defined here once, by subject, with its unit, its source and what it influences. So are
+Spark's own defaults on which an answer depends, but not tolerances of algorithms, nor layout.
+``docs/assumptions.md`` is generated from them; ``headway explain`` lists those behind a plan.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Value = TypeVar("Value", bound="float | tuple[float, ...]", covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumption(Generic[Value]):
-    """A number that somebody chose.
+    """A number that was chosen by judgement.
 
     Parameters
     ----------
     name : str
-        What it is, for people.
+        What it is, in words.
     value : int, float or a tuple of them
         The number, in ``unit``.
     unit : str
@@ -32,7 +32,7 @@ class Assumption(Generic[Value]):
     source : str
         A paper, a measurement, a page of Spark's documentation; or "judgement:" with the reason.
     influences : str
-        What changes with it.
+        What depends on it.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Assumption(Generic[Value]):
 
     @property
     def text(self) -> str:
-        """The value with its unit, for people."""
+        """The value with its unit, as text."""
         if self.unit == "bytes":
             assert not isinstance(self.value, tuple)
             return spark_memory_text(int(self.value))
@@ -64,10 +64,11 @@ AnyAssumption: TypeAlias = Assumption[float | tuple[float, ...]]
 
 
 def subjects() -> tuple[ModuleType, ...]:
-    """The modules of this room, one for each subject, in the order of the page."""
+    """The modules of this package, one for each subject, in the order of the page."""
     from headway.assumptions import (
         advice,
         fits,
+        forecasts,
         live,
         logs,
         planning,
@@ -80,11 +81,11 @@ def subjects() -> tuple[ModuleType, ...]:
     )
 
     of_plans = predictions, fits, logs, planning, resources, real_time
-    return *of_plans, turns, live, tuning, sharing, advice
+    return *of_plans, turns, live, forecasts, tuning, sharing, advice
 
 
 def named(subject: ModuleType) -> Iterator[tuple[str, AnyAssumption]]:
-    """The assumptions of a subject by the name that code calls them by.
+    """The assumptions of a subject, with their names in the code.
 
     Examples
     --------

@@ -1,8 +1,9 @@
-"""A tuner as it is kept in its file: what it tunes, what it is doing, what it has learned."""
+"""A tuner as stored in its file: what it tunes, what it is doing, what it has learned."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from headway.domain.configuration import Configuration
@@ -19,7 +20,7 @@ class Mode(StrEnum):
 
 
 class HalfDone(StrEnum):
-    """What to do about a query that has no gap between its batches."""
+    """What to do with a query that has no gap between its batches."""
 
     WAIT = "wait"
     ALLOW = "allow"
@@ -41,13 +42,13 @@ class Phase(StrEnum):
 
     @property
     def is_changing(self) -> bool:
-        """Whether the query may be between two settings."""
+        """Whether the query may be in the middle of a change."""
         return self in (Phase.APPLYING, Phase.RESTORING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunerChange:
-    """A change as it is written down before it is made; both settings are absolute.
+    """A change as written to the file before it is made; both settings are absolute.
 
     ``began_s`` and ``deadline_s`` are instants since 1970. ``num_tries`` counts starts of the
     query at ``then`` that failed.
@@ -67,11 +68,11 @@ class TunerChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeOutcome:
-    """What came of a change: one line of the log.
+    """Outcome of a change: one line of the log.
 
     ``event`` is ``applied``, ``verified``, ``missed``, ``failed`` or ``restored``; ``at_s`` an
     instant since 1970. ``duration_s`` and ``late_ratio`` are those of the batches that it was
-    judged by.
+    judged with.
     """
 
     event: str
@@ -84,9 +85,9 @@ class ChangeOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedChange:
-    """A change with what it was weighed against, and what came of it; as a tuner logged it.
+    """A logged change with its alternatives and its outcome.
 
-    ``proposal`` is None of changes that no forecast asked for: going back, other partitions.
+    ``proposal`` is None for changes without a forecast: going back, other partitions.
     """
 
     change: TunerChange
@@ -96,7 +97,7 @@ class ExplainedChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockedChange:
-    """A change that was taken back, and until when it is not made again: an instant since 1970."""
+    """A change that was undone, and until when it is not made again: an instant since 1970."""
 
     now: Configuration
     then: Configuration
@@ -115,7 +116,7 @@ class LateBin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpentExecutors:
-    """Executor-seconds that were asked for in an hour."""
+    """Executor-seconds that were requested in an hour."""
 
     began_s: float
     executor_s: float
@@ -139,12 +140,12 @@ class LearnedPause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunerState:
-    """Everything that a tuner needs to go on after it was killed.
+    """Everything that a tuner needs to continue after it was killed.
 
-    ``profile_hash`` and ``target`` say what it was made for, ``original`` is the setting before it
-    changed anything, ``last_good`` the last that did what was expected of it; ``root`` is the
-    checkpoint. ``change`` is being
-    made, or being watched after it was made.
+    ``profile_hash`` and ``target`` identify its profile and target, ``original`` is the setting
+    before its first change, ``last_good`` the last one that met its expectation; ``root`` is the
+    checkpoint. ``change`` is the change that is being made, or verified after it was made.
+    ``daily_per_s`` are the input rates of the last days by slots of five minutes since 1970.
     """
 
     schema: str = TUNER_SCHEMA
@@ -165,10 +166,11 @@ class TunerState:
     blocked: tuple[BlockedChange, ...] = ()
     late: tuple[LateBin, ...] = ()
     spent: tuple[SpentExecutors, ...] = ()
+    daily_per_s: Mapping[int, float] = field(default_factory=dict)
     why: str = ""
 
     def is_blocked(self, now: Configuration, then: Configuration, at_s: float) -> bool:
-        """Whether a change was taken back not long ago."""
+        """Whether a change was undone not long ago."""
         return any(
             (one.now, one.then) == (now, then) and at_s < one.until_s for one in self.blocked
         )

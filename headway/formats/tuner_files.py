@@ -1,4 +1,4 @@
-"""The files of a tuner: its state, its lock, its switch, and the log of what it decided."""
+"""The files of a tuner: its state, its lock, its switch, and the log of its decisions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from headway.units import format_duration
 
 
 def switch_file(state: Path) -> Path:
-    """The file that turns the tuner off as long as it is there."""
+    """The file that turns the tuner off as long as it exists."""
     return state.with_suffix(".off")
 
 
@@ -38,7 +38,7 @@ RESTORE_WORD = "restore"
 
 
 def switch_word(state: Path) -> str | None:
-    """What the switch says: that the tuner is off, or is to go back first; None without one."""
+    """Content of the switch: the tuner is off, or first restores a setting; None without one."""
     try:
         return switch_file(state).read_text(encoding="utf-8").strip()
     except FileNotFoundError:
@@ -48,7 +48,7 @@ def switch_word(state: Path) -> str | None:
 
 
 def is_locked(state: Path) -> bool:
-    """Whether a tuner holds a state file, as far as its lock tells."""
+    """Whether a tuner holds a state file, according to its lock."""
     try:
         silent_s = time.time() - lock_file(state).stat().st_mtime
     except FileNotFoundError:
@@ -57,34 +57,34 @@ def is_locked(state: Path) -> bool:
 
 
 def audit_file(state: Path) -> Path:
-    """The log beside a state file: a line of JSON for each change of mind."""
+    """The log beside a state file: a line of JSON for each decision."""
     return state.with_suffix(".jsonl")
 
 
 def lock_file(state: Path) -> Path:
-    """What one tuner holds, so that there is no second one."""
+    """The lock that a tuner holds, so that there is no second one."""
     return state.with_suffix(".lock")
 
 
 def profile_hash(profile: JobProfile) -> str:
-    """What a state says about the profile that it was made with."""
+    """Identification of the profile that a state was made with."""
     return hashlib.sha256(dump_profile(profile).encode()).hexdigest()[:16]
 
 
 def save_tuner(state: TunerState, path: Path) -> None:
-    """Write it so that either the old or the new state is in the file, whatever happens."""
+    """Write it atomically: the file always contains either the old or the new state."""
     # The standard library keeps infinite numbers.
     text = json.dumps(msgspec.to_builtins(state), indent=1)
     write_text(path, text + "\n", what="the state of the tuner")
 
 
 def load_tuner(path: Path) -> TunerState | None:
-    """The state in a file; None where there is none.
+    """The state in a file; None if there is none.
 
     Raises
     ------
     InputError
-        If the file is no state of a tuner.
+        If the file is not the state of a tuner.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -93,7 +93,7 @@ def load_tuner(path: Path) -> TunerState | None:
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error}); expected a tuner's state") from None
     try:
-        state = msgspec.convert(json.loads(text), TunerState, strict=False)
+        state = msgspec.convert(json.loads(text), TunerState, strict=False, str_keys=True)
         if state.schema != TUNER_SCHEMA:
             raise ValueError(f"schema is {state.schema!r}; expected {TUNER_SCHEMA}")
     except (ValueError, msgspec.ValidationError, RecursionError) as error:
@@ -124,12 +124,12 @@ class TunerLock:
         self._take()
 
     def beat(self) -> None:
-        """Say that this tuner is there; to be called every few seconds.
+        """Renew the heartbeat of this tuner; to be called every few seconds.
 
         Raises
         ------
         TunerLockedError
-            If another tuner has taken over, since nothing was heard of this one for too long.
+            If another tuner has taken over, because this one was silent for too long.
         """
         if self._holder() != self._mine:
             raise TunerLockedError(
@@ -140,7 +140,7 @@ class TunerLock:
             os.utime(self._path)
 
     def release(self) -> None:
-        """Let go of it, if it is still held; may be repeated."""
+        """Release it, if it is still held; may be repeated."""
         if self._holder() == self._mine:
             self._path.unlink(missing_ok=True)
 
@@ -164,10 +164,10 @@ class TunerLock:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(self._mine)
             return
-        raise TunerLockedError(f"{self._path}: another tuner is faster; this one does not start")
+        raise TunerLockedError(f"{self._path}: another tuner was faster; this one does not start")
 
     def _require_left_behind(self) -> None:
-        """Refuse a lock whose tuner lives."""
+        """Refuse a lock whose tuner is alive."""
         holder = self._holder()
         if holder is None:
             return
@@ -180,8 +180,9 @@ class TunerLock:
         is_gone = host == socket.gethostname() and pid.isdecimal() and not _is_there(int(pid))
         if not is_gone and silent_s < LOST_AFTER_S.value:
             raise TunerLockedError(
-                f"{self._path}: process {pid or '?'} on {host or '?'} tunes with this state, heard "
-                f"of {format_duration(max(silent_s, 0.0))} ago; stop it, or give another state file"
+                f"{self._path}: process {pid or '?'} on {host or '?'} tunes with this state, last "
+                f"heard of {format_duration(max(silent_s, 0.0))} ago; stop it, or give another "
+                "state file"
             )
 
     def _holder(self) -> str | None:
@@ -202,7 +203,7 @@ def _is_there(pid: int) -> bool:
 
 
 def append_audit(path: Path, what: Mapping[str, object]) -> None:
-    """Add a line to the log; it is with the system before anything is done about it.
+    """Add a line to the log; it is handed to the system before anything is done about it.
 
     Raises
     ------
@@ -223,7 +224,7 @@ def append_audit(path: Path, what: Mapping[str, object]) -> None:
 
 
 def read_audit(path: Path) -> list[dict[str, object]]:
-    """What a tuner decided, the oldest first; a line that was cut by a crash is left out."""
+    """Decisions of a tuner, the oldest first; a line that a crash interrupted is left out."""
     if not path.exists():
         return []
     found = []
@@ -234,12 +235,12 @@ def read_audit(path: Path) -> list[dict[str, object]]:
 
 
 def explained_change(path: Path, number: int) -> ExplainedChange:
-    """A change that a tuner made, by its number in the log: why, and what came of it.
+    """A change that a tuner made, by its number in the log: its reason and its outcome.
 
     Raises
     ------
     InputError
-        If the file is no log of a tuner, or has no such change; names those that it has.
+        If the file is not the log of a tuner, or has no such change; names those that it has.
     """
     lines = _decisions(path)
     ours = [place for place, one in enumerate(lines) if _number_of(one) == number]
@@ -276,7 +277,7 @@ def _number_of(line: Mapping[str, object]) -> int | None:
 
 
 def _proposal_before(lines: list[dict[str, object]], change: object) -> Proposal | None:
-    """The proposal that a change was made of: the last one, if it was for the same setting."""
+    """The proposal behind a change: the last one, if it was for the same setting."""
     asked = next((one for one in reversed(lines) if one.get("event") == "proposed"), None)
     if asked is None or not isinstance(change, dict) or asked.get("then") != change["then"]:
         return None

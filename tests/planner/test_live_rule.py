@@ -11,6 +11,7 @@ import pytest
 
 from headway.domain.live import Bounds, ChangeKind, Proposal, Reason, SeenBatch, Signal
 from headway.errors import InputError
+from headway.models.estimation.daily_rates import DailyRates
 from headway.planner.live.look import Look
 from headway.planner.live.memory import LearnedCosts, Memory, estimated, late_ratio
 from headway.planner.live.rule import Decision, applied, decide
@@ -111,6 +112,21 @@ def test_the_rate_limit_leaves_the_cores_no_time() -> None:
     # What makes a plan safe would make the limit tight: rows would wait though there is time.
     assert sure.sustained(most, TRIGGER_S) < 0.95 * usual.sustained(most, TRIGGER_S)
     assert sure.duration_s(most, TRIGGER_S, sure.limit_rows(TRIGGER_S)) > TRIGGER_S
+
+
+def test_executors_are_there_before_a_rise_that_comes_every_day() -> None:
+    day_s, slot_s = 86400.0, 300.0
+    until = 3 * 288 + 96 - 6
+    per_s = {slot: 120e3 if slot % 288 >= 96 else 60e3 for slot in range(until)}
+    query, without = Query(needed(60e3)), Query(needed(60e3))
+    for one in (query, without):
+        one.at_s = 3 * day_s + 96 * slot_s - 1800.0
+        one.runs(600.0, 60e3)
+    query.memory = replace(query.memory, daily=DailyRates.of(per_s))
+    for one in (query, without):
+        one.runs(1180.0, 60e3)
+    assert estimated(query.memory, query.at_s, query.table.quantile).forecast_per_s > 110e3
+    assert query.executors > without.executors == needed(60e3)
 
 
 def test_costs_that_rise_count_as_load() -> None:

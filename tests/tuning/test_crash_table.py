@@ -14,6 +14,7 @@ from headway.domain.live import Reason
 from headway.domain.tuner import Phase
 from headway.errors import InputError, TunerLockedError
 from headway.formats.tuner_files import TunerLock, load_tuner, lock_file, save_tuner
+from headway.models.estimation.daily_rates import DailyRates
 from tests.factories import a_configuration
 from tests.tuning.simulated import Killed, SimulatedQuery, a_machine, begun, phase_of, run_for
 
@@ -92,7 +93,7 @@ def test_killed_on_the_way_back_it_does_not_try_the_change_again(
     query.at = machine._at = killed_at(point)
     assert machine.state.change is not None
     with pytest.raises(Killed):
-        machine._restore(machine.state.change, "it missed what the setting before keeps")
+        machine._restore(machine.state.change, "it missed the target")
     query.is_active = False
     again = a_machine(query, path)
     again.begin()
@@ -121,7 +122,8 @@ def test_what_was_learned_outlives_the_tuner(tmp_path: Path) -> None:
     query = SimulatedQuery()
     machine = begun(query, path, 400)
     memory = machine.rule.memory
-    machine.rule.memory = replace(memory, costs=memory.costs.with_step_up(17.0))
+    daily = DailyRates.of({4_800_000: 250.0, 4_800_001: 1234.0})
+    machine.rule.memory = replace(memory, costs=memory.costs.with_step_up(17.0), daily=daily)
     machine.end(restore=False)
     from headway.api.tuner_memory import remembered
 
@@ -130,6 +132,7 @@ def test_what_was_learned_outlives_the_tuner(tmp_path: Path) -> None:
     found = remembered(state)
     assert found.costs == machine.rule.memory.costs
     assert found.budget == machine.rule.memory.budget
+    assert found.daily.rates_per_s.items() >= daily.rates_per_s.items()
     assert not found.forecast.is_known
 
 

@@ -9,9 +9,8 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import NamedTuple
 
-from headway.assumptions.live import (
+from headway.assumptions.forecasts import (
     BETTER_FORECAST_RATIO,
-    BIN_S,
     FEWEST_FORECAST_ERRORS,
     FIRST_ERRORS_RATIO,
     FORECAST_ERRORS_KEPT,
@@ -23,6 +22,7 @@ from headway.assumptions.live import (
     TREND_BINS,
     TREND_ERRORS,
 )
+from headway.assumptions.live import BIN_S
 from headway.models.laws.normal import MAD_TO_SD
 
 _MOST_BINS = 128
@@ -38,26 +38,26 @@ class Line(NamedTuple):
 
 
 def trend_line(rates_per_s: Sequence[float]) -> Line:
-    r"""The line through the newest bins, if it rises or falls beyond doubt.
+    r"""The line through the newest bins, if its slope is significant.
 
     Parameters
     ----------
     rates_per_s : sequence of float, >= 0
-        Of bins, oldest first. [rows/s]
+        Rates of bins, oldest first. [rows/s]
 
     Returns
     -------
     Line
-        Level at the newest bin and trend; without a clear trend it is 0, and the level is 0 too.
-        [rows/s, rows/s per bin]
+        Level at the newest bin and trend; both are 0 without a significant trend. [rows/s, rows/s
+        per bin]
 
     Notes
     -----
-    **(A1)** Forecast of a rate: of bins of 15 s the mean of the last 8, or of 30 or 120 where
-    their own forecasts, 5 bins ahead, have erred at least 5% less; and the least-squares line
-    through the last 30 where its slope exceeds 3 of its standard errors, continued over the lead
-    `t`: `λ + m t`. Residuals that resemble the ones before, correlated by `ρ > 0`, tell as much as
-    `(1-ρ)/(1+ρ)` as many. Least squares: Draper and Smith (1998), chapters 1 and 7.
+    **(A1)** Forecast of a rate from bins of 15 s: the mean of the last 8, or of the last 30 or 120
+    if their own forecasts, 5 bins ahead, have erred at least 5% less. If the least-squares line
+    through the last 30 has a slope of more than 3 of its standard errors, that line is used
+    instead, continued over the lead `t`: `λ + m t`. Successive residuals with a correlation `ρ > 0`
+    count as `(1-ρ)/(1+ρ)` as many. Least squares: Draper and Smith (1998), chapters 1 and 7.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def trend_line(rates_per_s: Sequence[float]) -> Line:
 
 
 def _lasting(residuals: Sequence[float]) -> float:
-    """By what the variance of their mean exceeds that of as many independent ones: (A1)."""
+    """Variance of the residuals' mean over that of as many independent ones: (A1)."""
     around = sum(one * one for one in residuals)
     beside = sum(one * later for one, later in pairwise(residuals))
     correlation = min(max(beside / around, 0.0), _MOST_CORRELATED) if around > 0.0 else 0.0
@@ -90,25 +90,26 @@ def _lasting(residuals: Sequence[float]) -> float:
 
 
 def error_spread(errors: Sequence[float]) -> float:
-    r"""Standard deviation of forecast errors, by their median: a jump does not widen it.
+    r"""Standard deviation of forecast errors, by their median, which a jump does not widen.
 
     Parameters
     ----------
     errors : sequence of float
-        Of forecasts of the next bin: logarithms of the rate over its forecast. [-]
+        Errors of forecasts of the next bin: logarithms of the rate over its forecast. [-]
 
     Returns
     -------
     float
-        At least 0.02; a tenth while fewer than 8 are known. [-]
+        At least 0.02; a tenth if fewer than 8 are known. [-]
 
     Notes
     -----
-    **(A2)** Jump of a rate: two bins in a row beyond `λ e^(±4σ)` on the same side, `σ` 1.4826 times
-    the median of the absolute errors of the own forecasts, errors of logarithms, since noise
-    multiplies a rate and never makes it negative (Rousseeuw and Croux 1993). None before 8 errors
-    are known. Older bins are dropped then: the level is that of the two, or of the second alone
-    where the first lies beyond the same band around it, since it holds a part of the time before.
+    **(A2)** Jump of a rate: two bins in a row are beyond `λ e^(±4σ)` on the same side, with `σ`
+    1.4826 times the median of the absolute errors of the forecasts in use (Rousseeuw and Croux
+    1993). Errors are those of logarithms, since noise multiplies a rate and never makes it
+    negative. No jump is found before 8 errors are known. After a jump, older bins are dropped. The
+    level is that of the two bins, or of the second alone if the first is beyond the same band
+    around it, since the first may contain a part of the time before.
 
     Examples
     --------
@@ -122,18 +123,18 @@ def error_spread(errors: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class RateForecast:
-    """Bins of arrivals, and how far the forecasts that were made of them have been off."""
+    """Bins of arrivals, and the errors of the forecasts that were made of them."""
 
     rates_per_s: tuple[float, ...] = ()
-    """Of closed bins, oldest first; since the last jump. [rows/s]"""
+    """Rates of closed bins since the last jump, oldest first. [rows/s]"""
     errors: tuple[float, ...] = ()
-    """Of the forecasts that counted: logarithms of rate over forecast. [-]"""
+    """Errors of the forecasts in use: logarithms of rate over forecast. [-]"""
     window_errors: tuple[tuple[float, ...], ...] = ((), (), ())
-    """Of the means over 8, 30 and 120 bins, 5 bins ahead, absolute. [rows/s]"""
+    """Absolute errors of the means over 8, 30 and 120 bins, 5 bins ahead. [rows/s]"""
     num_outside: int = 0
     """Bins in a row beyond the band; negative below it."""
     num_bins: int = 0
-    """Bins that were closed in all."""
+    """Number of all closed bins."""
     jumped_at_bin: int = -1
     """Number of the bin in which the last jump was certain; -1 without one."""
     seen_s: float = math.nan
@@ -141,9 +142,9 @@ class RateForecast:
     seen_rows: float = 0.0
     """The count then. [rows]"""
     bin_s: float = math.nan
-    """Begin of the open bin. [s]"""
+    """Start of the open bin. [s]"""
     bin_rows: float = 0.0
-    """The count there. [rows]"""
+    """The count at that time. [rows]"""
 
     @property
     def is_known(self) -> bool:
@@ -157,7 +158,7 @@ class RateForecast:
 
     @property
     def tells_spread(self) -> bool:
-        """Whether enough forecasts have been held against what came."""
+        """Whether enough forecasts have been compared with the rates that followed."""
         return len(self.errors) >= FEWEST_FORECAST_ERRORS.value
 
     @property
@@ -166,21 +167,21 @@ class RateForecast:
         return error_spread(self.errors)
 
     def level_per_s(self) -> float:
-        """Mean over the window that foresees best: theory.md (A1). [rows/s]"""
+        """Mean over the window with the best forecasts: theory.md (A1). [rows/s]"""
         short, *longer = FORECAST_WINDOWS.value
         of_short, best, least_ratio = self.window_errors[0], short, BETTER_FORECAST_RATIO.value
         for number, window in enumerate(longer, start=1):
             errors = self.window_errors[number]
             if len(self.rates_per_s) < window or len(errors) < FEWEST_FORECAST_ERRORS.value:
                 break
-            # Over the same bins, so that a calm hour does not speak for either.
+            # Over the same bins, so that a calm hour favours neither.
             error_ratio = fmean(errors) / max(fmean(of_short[-len(errors) :]), 1e-9)
             if error_ratio <= least_ratio:
                 best, least_ratio = window, error_ratio
         return fmean(self.rates_per_s[-best:])
 
     def line(self) -> Line:
-        """The trend where there is one, else the level."""
+        """The trend if there is one, else the level."""
         found = trend_line(self.rates_per_s)
         return found if found.trend_per_bin else Line(self.level_per_s(), 0.0)
 
@@ -191,12 +192,12 @@ class RateForecast:
 
 
 def with_arrivals(forecast: RateForecast, at_s: float, arrived_rows: float) -> RateForecast:
-    r"""The forecast after one more look at the source.
+    r"""The forecast after the source was asked once more.
 
     Parameters
     ----------
     forecast : RateForecast
-        Of before.
+        The previous forecast.
     at_s : float
         When the source was asked. [s]
     arrived_rows : float, >= 0
@@ -205,11 +206,11 @@ def with_arrivals(forecast: RateForecast, at_s: float, arrived_rows: float) -> R
     Returns
     -------
     RateForecast
-        With all bins closed that have ended since; between two looks rows count as even.
+        With all bins closed that have ended since; rows count as even in between.
 
     Notes
     -----
-    theory.md (A1). A count that has fallen is of another source: all begins anew.
+    theory.md (A1). A count that has fallen is of another source: everything starts anew.
 
     Examples
     --------
@@ -237,14 +238,14 @@ def with_bin(forecast: RateForecast, rate_per_s: float) -> RateForecast:
     Parameters
     ----------
     forecast : RateForecast
-        Of before.
+        The previous forecast.
     rate_per_s : float, >= 0
-        Of the bin. [rows/s]
+        Rate of the bin. [rows/s]
 
     Returns
     -------
     RateForecast
-        Without the older bins where the rate has jumped.
+        Without the older bins if the rate has jumped.
 
     Notes
     -----
@@ -269,7 +270,7 @@ def with_bin(forecast: RateForecast, rate_per_s: float) -> RateForecast:
     run = forecast.num_outside if forecast.num_outside * side > 0 else 0
     num_outside = run + side if outside else 0
     if abs(num_outside) >= JUMP_BINS.value:
-        # The first of the two may hold a part of the time before.
+        # The first of the two may contain a part of the time before.
         is_part = abs(_log_ratio(rate_per_s, rates[-1])) > band
         return replace(
             forecast,
@@ -300,6 +301,6 @@ def _log_ratio(rate_per_s: float, expected_per_s: float) -> float:
 
 
 def _mean_before(rates_per_s: Sequence[float], window: int) -> float:
-    """The mean of a window as it was when it had to foresee the next bin: a lead before it."""
+    """The mean of a window at the time of its forecast of the next bin: a lead before it."""
     end = len(rates_per_s) - FORECAST_LEAD_BINS.value + 1
     return fmean(rates_per_s[end - window : end])

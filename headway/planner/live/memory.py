@@ -1,4 +1,4 @@
-"""What the rule remembers between two looks at a query, and how a look adds to it."""
+"""State of the rule between two evaluations of a query, and how an evaluation updates it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from headway.assumptions.live import (
 )
 from headway.domain.live import ChangeKind, Estimate, SeenBatch, Signal
 from headway.models.estimation.cost_drift import cost_factor, level_error_ratio
+from headway.models.estimation.daily_rates import DailyRates, with_count
 from headway.models.estimation.forecast import RateForecast, with_arrivals
 from headway.models.job.change_cost import margin_score, planned_rate_per_s
 from headway.planner.live.table import CapacityTable
@@ -32,7 +33,7 @@ _SHORT_BINS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetBin:
-    """Rows of five minutes, those of them that came late, and the highest rate of a bin."""
+    """Rows of five minutes, how many of them were late, and the highest rate of a bin."""
 
     start_s: float
     batch_rows: float
@@ -42,7 +43,7 @@ class BudgetBin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpentHour:
-    """Executor-seconds that were asked for in an hour."""
+    """Executor-seconds requested in an hour."""
 
     start_s: float
     executor_s: float
@@ -50,11 +51,11 @@ class SpentHour:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedCosts:
-    """What changes have cost so far: outlives the tuner.
+    """Observed costs of changes, kept across restarts of the tuner.
 
     ``late_s`` are the seconds of arrivals that each change of a kind made late, oldest first;
-    ``up_late_s`` what a step up makes late, from the load that asked for it on; and
-    ``provisioning_s`` how long executors took to come [s].
+    ``up_late_s`` is the same for a step up, counted from the load that required it;
+    ``provisioning_s`` is how long executors took to become available [s].
     """
 
     late_s: dict[ChangeKind, tuple[float, ...]] = field(default_factory=dict)
@@ -62,7 +63,7 @@ class LearnedCosts:
     provisioning_s: tuple[float, ...] = ()
 
     def lead_s(self) -> float:
-        """How far ahead the rate is foreseen: 90% provisioning time, and a bin: (A3) [s]."""
+        """Lead time of the forecast: 90% of provisioning times, plus a bin: (A3) [s]."""
         known = self.provisioning_s
         if len(known) < 2:
             return (known[0] if known else PROVISIONING_S.value) + BIN_S.value
@@ -70,23 +71,23 @@ class LearnedCosts:
         return quantiles(known, n=100, method="inclusive")[level] + BIN_S.value
 
     def with_change(self, kind: ChangeKind, late_s: float) -> LearnedCosts:
-        """After one more change of a kind."""
+        """Costs after one more change of a kind."""
         known = (*self.late_s.get(kind, ()), late_s)[-COSTS_REMEMBERED.value :]
         return replace(self, late_s={**self.late_s, kind: known})
 
     def with_step_up(self, late_s: float) -> LearnedCosts:
-        """After one more step up: the mean of the old value and the new: theory.md (A7)."""
+        """Costs after one more step up: mean of the old value and the new one: theory.md (A7)."""
         return replace(self, up_late_s=0.5 * (self.up_late_s + late_s))
 
     def with_provisioning(self, took_s: float) -> LearnedCosts:
-        """After executors came."""
+        """Costs after executors became available."""
         known = (*self.provisioning_s, took_s)[-COSTS_REMEMBERED.value :]
         return replace(self, provisioning_s=known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
-    """A change whose cost is being learned: what was late before it, in seconds of arrivals."""
+    """A change whose cost is being measured, with late seconds of arrivals before it."""
 
     kind: ChangeKind
     started_s: float
@@ -95,16 +96,17 @@ class Episode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """All that the rule knows of a query. ``budget`` and ``costs`` outlive a restart of the tuner.
+    """State of the rule for a query. ``daily``, ``budget`` and ``costs`` survive a restart.
 
-    ``above_s`` has, by number of executors, when more than that were last needed; ``calm_late_s``
-    are the seconds of late arrivals up to when the query last was neither behind nor too small.
-    ``num_learned`` batches have shown costs, the last ``num_learned_here`` of them at
-    ``learned_at``: executors and trigger interval, with ``learned_rows`` in their (weighted,
+    ``above_s`` is, by number of executors, when more than that were last needed. ``calm_late_s``
+    are the seconds of late arrivals until the query was last neither behind nor too small.
+    ``num_learned`` batches have contributed to costs, the last ``num_learned_here`` of them at
+    ``learned_at`` (executors and trigger interval), with ``learned_rows`` as their (weighted,
     geometric) mean.
     """
 
     forecast: RateForecast = field(default_factory=RateForecast)
+    daily: DailyRates = field(default_factory=DailyRates)
     log_factor: float = 0.0
     num_learned: int = 0
     num_learned_here: int = 0
@@ -127,21 +129,21 @@ class Memory:
 
     @property
     def cost_ratio(self) -> float:
-        """By what durations exceed the predicted ones: theory.md (A4). [-]"""
+        """Factor of durations over the predicted ones: theory.md (A4). [-]"""
         return math.exp(self.log_factor)
 
     @property
     def is_short(self) -> bool:
-        """Whether what runs was too small in two bins in a row."""
+        """Whether the current size was too small in two consecutive bins."""
         return self.num_short >= _SHORT_BINS
 
     @property
     def peak_per_s(self) -> float:
-        """The highest rate over the time of the budget. [rows/s]"""
+        """The highest rate over the budget's period. [rows/s]"""
         return max((one.peak_per_s for one in self.budget), default=0.0)
 
     def planned_cost_ratio(self, table: CapacityTable, executors: int, trigger_s: float) -> float:
-        """By what durations of a setting exceed the predicted ones at most, at the confidence.
+        """Maximum factor of a setting's durations over the predicted ones, at the confidence.
 
         Notes
         -----
@@ -160,11 +162,11 @@ class Memory:
 
 
 def seen(memory: Memory, signal: Signal, table: CapacityTable, trigger_s: float) -> Memory:
-    """The memory after a signal; nothing is decided yet.
+    """The memory after a signal, before any decision.
 
     Notes
     -----
-    theory.md (A1), (A4).
+    theory.md (A1), (A4), (A17).
     """
     found = memory
     if math.isnan(memory.first_s):
@@ -173,7 +175,8 @@ def seen(memory: Memory, signal: Signal, table: CapacityTable, trigger_s: float)
         asked_s = signal.at_s if signal.arrived_at_s is None else signal.arrived_at_s
         forecast = with_arrivals(memory.forecast, asked_s, signal.arrived_rows)
         if forecast is not memory.forecast:
-            found = replace(found, forecast=forecast)
+            daily = with_count(memory.daily, asked_s, signal.arrived_rows)
+            found = replace(found, forecast=forecast, daily=daily)
     if signal.batch is not None:
         found = _with_batch(found, signal, signal.batch, table, trigger_s)
     return _with_pending(_with_executors(found, signal), signal)
@@ -247,7 +250,7 @@ def _with_executors(memory: Memory, signal: Signal) -> Memory:
 
 
 def _with_pending(memory: Memory, signal: Signal) -> Memory:
-    """How long executors took to come is learned when the last one is there."""
+    """Provisioning time is updated when the last requested executor is available."""
     waits = not math.isnan(memory.pending_since_s)
     if signal.num_pending and not waits:
         return replace(memory, pending_since_s=signal.at_s)
@@ -260,7 +263,7 @@ def _with_pending(memory: Memory, signal: Signal) -> Memory:
 
 
 def learned(memory: Memory, at_s: float) -> Memory:
-    """What the last change really made late, once it has settled and the query is calm."""
+    """Rows that the last change made late, once it has settled and the query is calm."""
     episode = memory.episode
     if episode is None or at_s - episode.started_s < SETTLING_S.value:
         return memory
@@ -272,37 +275,41 @@ def learned(memory: Memory, at_s: float) -> Memory:
 
 
 def late_ratio(budget: Sequence[BudgetBin]) -> float:
-    """Share of late rows over the time of the budget. [-]"""
+    """Share of late rows over the budget's period. [-]"""
     rows = sum(one.batch_rows for one in budget)
     return sum(one.late_rows for one in budget) / rows if rows > 0.0 else 0.0
 
 
 def estimated(memory: Memory, at_s: float, quantile: float, less_score: float = 0.0) -> Estimate:
-    """What is made of a memory at a moment.
+    """Estimate from a memory at a given time.
 
     Parameters
     ----------
     memory : Memory
-        With at least one bin of arrivals.
+        Memory with at least one bin of arrivals.
     at_s : float
-        The moment [s].
+        The time [s].
     quantile : float
-        Of the target.
+        Quantile of the target.
     less_score : float
-        Taken off the margin: the lower one, that a size is kept by.
+        Subtracted from the margin, for the lower margin at which a size is kept.
 
     Notes
     -----
-    theory.md (A1), (A3), (A6).
+    theory.md (A1), (A3), (A6), (A17).
     """
     forecast, lead_s = memory.forecast, memory.costs.lead_s()
     line = forecast.line()
-    later_per_s = max(line.level_per_s + line.trend_per_bin * lead_s / BIN_S.value, 0.0)
+    by_pattern_per_s = line.level_per_s * memory.daily.factor(at_s, lead_s)
+    by_trend_per_s = max(line.level_per_s + line.trend_per_bin * lead_s / BIN_S.value, 0.0)
+    # A pattern prepares for a rise; that the rate falls, it has to show.
+    is_rise = by_pattern_per_s > max(by_trend_per_s, line.level_per_s)
+    later_per_s = by_pattern_per_s if is_rise else by_trend_per_s
     late = late_ratio(memory.budget)
     ramp = min((at_s - memory.first_s) / BUDGET_RAMP_S.value, 1.0)
     used = ramp * late / (1.0 - quantile)
     spread, score = forecast.spread_ratio, margin_score(used) - less_score
-    # A falling rate is not there yet.
+    # A falling rate has not been reached yet.
     least_per_s = max(later_per_s, line.level_per_s)
     return Estimate(
         rate_per_s=line.level_per_s,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headway.assumptions.live import BIN_S, LEAST_SPREAD_RATIO
+from headway.assumptions.forecasts import LEAST_SPREAD_RATIO
+from headway.assumptions.live import BIN_S
 from headway.models.estimation.forecast import (
     RateForecast,
     error_spread,
