@@ -136,10 +136,16 @@ def test_the_accuracy_in_short_is_that_of_the_results() -> None:
     assert f"{judged[2]} judged runs" in text
     assert f"held {held[1]}%)" in text
     assert f"{mean[4]} for the mean and {p99[4]} for the p99" in text
-    kept, refused = table["planned as feasible"], table["planned as infeasible"]
-    assert f"{kept[0]} were planned as feasible: all {kept[0]} met" in text
-    assert kept[1:] == ["0", "0"]
-    assert f"{sum(map(int, refused))} were planned as infeasible; {refused[0]} of these" in text
+    # Of plans, the first table with these rows; the other one is of random promises.
+    plans = figures(full[full.index("## Plans that were run") : full.index("## Calibration")])
+    kept, unclear, refused = (
+        [int(cell) for cell in plans[name]]
+        for name in ("keeps it", "too close to tell", "does not keep it")
+    )
+    assert f"Of {sum(kept + unclear + refused)} random targets" in text
+    assert f"{sum(kept)} were called met: {kept[0]} of them were" in text
+    assert f"{sum(refused)} were called missed: {refused[0]} of them were met" in text
+    assert f"{sum(unclear)} were called too close to tell: {unclear[0]} of them were met" in text
 
 
 def test_each_row_of_the_comparison_has_its_source_and_the_day_it_was_read() -> None:

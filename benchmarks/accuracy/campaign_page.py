@@ -286,8 +286,8 @@ def _saturation(rows: Sequence[Row]) -> Iterator[str]:
         yield f"| {name} | {len(counts[kept_up, True])} | {len(counts[kept_up, False])} |"
     yield ""
     for kept_up, stable, what in (
-        (False, True, "Fell behind though called stable"),
-        (True, False, "Kept up though called unstable"),
+        (False, True, "Fell behind although called stable"),
+        (True, False, "Kept up although called unstable"),
     ):
         names = counts[kept_up, stable]
         yield f"{what}: {', '.join(names) if names else 'none'}."
@@ -298,12 +298,12 @@ def _saturation(rows: Sequence[Row]) -> Iterator[str]:
         if _is_warned_of(row)
     ]
     yield (
-        "Close to saturation by the prediction's own warning, so judged nowhere above, with the "
-        f"error of the mean: {', '.join(warned) or 'none'}."
+        "Close to saturation according to their own prediction and therefore not judged above, "
+        f"with the error of the mean: {', '.join(warned) or 'none'}."
     )
     yield ""
     disturbed = [row["name"] for row in rows if not is_undisturbed(row)]
-    yield f"Disturbed by others, so judged nowhere above: {', '.join(disturbed) or 'none'}."
+    yield f"Disturbed by other processes, so not judged: {', '.join(disturbed) or 'none'}."
     yield ""
 
 

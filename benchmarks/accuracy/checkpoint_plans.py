@@ -2,8 +2,8 @@ r"""Plans on one and two cores or executors, from new and existing checkpoints, 
 
 The workload is the demo's, a stateful word count. Profiles are those of the fitted runs of a
 campaign (`run_campaign`); rates and limits are drawn with a fixed seed before anything is run.
-An existing checkpoint is one that a run before has left, with the partitions that the profile says
-are pinned. The usual rules of thumb are run beside one of the plans.
+An existing checkpoint was written by an earlier run, with the shuffle partitions that the profile
+says it fixes. For one of the plans, the usual rules of thumb are run, too.
 
     python benchmarks/run.py checkpoint_plans WORK_FOLDER \
         --results benchmarks/accuracy/results/checkpoint-plans.jsonl --output docs/plans-run.md
@@ -49,9 +49,9 @@ STATISTICS = ("mean", "p50", "p95", "p99")
 CHECKPOINTS = ("new", "existing")
 SEED = 20261122
 WARM_UP_S = 60.0
-"""As old as the JVMs of the fitted runs were, about: executors compile more slowly."""
+"""About as old as the JVMs of the fitted runs: executors compile more slowly."""
 BEFORE_S, BEFORE_TRIGGER_S = 6.0, 1.0
-"""The run that leaves the checkpoint."""
+"""The run that writes the checkpoint."""
 LEAST_MEASURED_S = 8.0
 LEAST_CARRIED_RATIO, MOST_CARRIED_RATIO = 0.05, 0.6
 LEAST_LIMIT_S, MOST_LIMIT_S = 0.4, 5.0
@@ -70,7 +70,7 @@ class Place:
     cores: int
 
     def group_of(self, nodes: int) -> Group:
-        """The session of a plan of so many nodes."""
+        """The session of a plan with this number of nodes."""
         if self.max_nodes == 1:
             return self.group
         return replace(
@@ -89,7 +89,7 @@ PLACES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToRun:
-    """A setting to run, and what is promised of it."""
+    """A setting to run, and what is predicted for it."""
 
     name: str
     place: Place
@@ -127,7 +127,7 @@ def plans(place: Place, profile: JobProfile, carried_per_s: float) -> Iterator[T
 
 
 def rules(place: Place, profile: JobProfile, carried_per_s: float) -> Iterator[ToRun]:
-    """One plan and the rules of thumb beside it, on the nodes there are."""
+    """One plan and the rules of thumb to compare it with, on the available nodes."""
     rate_per_s = RULES_RATE_RATIO * carried_per_s
     plan = planned(place, profile, rate_per_s, RULES_TARGET, "new")
     for number, rule in enumerate(plan.rules if plan.feasible else ()):
@@ -162,7 +162,7 @@ def planned(
 
 
 def all_to_run(folder: Path) -> tuple[list[ToRun], dict[str, float], dict[str, int]]:
-    """What is to run; what each place carries, and the partitions its checkpoints pin."""
+    """What is to run, the rate that each place carries, and the partitions of its checkpoints."""
     to_run: list[ToRun] = []
     carried: dict[str, float] = {}
     pinned: dict[str, int] = {}
@@ -179,7 +179,7 @@ def all_to_run(folder: Path) -> tuple[list[ToRun], dict[str, float], dict[str, i
 
 
 def run_plans(folder: Path) -> list[Row]:
-    """Plan and run what is not yet run; the lines of all."""
+    """Plan and run what has not been run yet; return the lines of all."""
     work = folder / "checkpoint-plans"
     work.mkdir(exist_ok=True)
     results = work / "truth.jsonl"
@@ -206,7 +206,7 @@ def _measured(spark: Any, one: ToRun, num_pinned: int, work: Path) -> Row:
     query = Query(
         name=one.name,
         workload=WORKLOADS[WORKLOAD],
-        # Where the rows of a checkpoint began, those that follow go on.
+        # Rows that follow a checkpoint continue where its rows began.
         stream=Stream(
             rate_per_s=one.rate_per_s,
             start_epoch_s=time.time(),
@@ -261,7 +261,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def text(given: argparse.Namespace) -> str:
-    """Plan, run, and write the lines, where a folder is given; then the page."""
+    """Plan, run, and write the lines if a folder is given; then make the page."""
     if given.folder is not None:
         made = {"made": made_by("make plan-accuracy", "PySpark")}
         rows = [made, *run_plans(given.folder)]

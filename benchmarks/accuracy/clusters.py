@@ -21,63 +21,66 @@ from headway.errors import HeadwayError
 from headway.models.arrays import Array
 
 PREFACE = """\
-Figures that others published of runs on more cores, or more machines, than one. In each section the
-small settings are fitted and the larger ones predicted. The files lie beside the repository.
+Runs on more than one core or more than one machine, with figures that others published. In each
+section the small settings are fitted and the larger ones predicted. The files are kept beside the
+repository.
 """
 
 STREAM_PREFACE = """\
-Thirty-four runs of half an hour (Klarrio, open-stream-processing-benchmark): two Kafka topics,
-parsed, joined, put into tumbling windows by one Structured Streaming query that runs as fast as
-possible, on 1 to 6 workers of 1 to 6 cores; latency from topic to topic.
+Thirty-four runs of half an hour (Klarrio, open-stream-processing-benchmark): one Structured
+Streaming query reads two Kafka topics, parses and joins their rows and puts them into tumbling
+windows. It runs as fast as possible, on 1 to 6 workers of 1 to 6 cores. Latency is measured from
+topic to topic.
 
-Only rates, latencies and the lag at the end are on record, no batch and no task, so there is no
-profile to make. The calibration is five numbers: the cost of a row, the share of a core that each
-worker keeps for itself, p50 as a wait and a number of batch durations, and p99 over p50; batches
-run back to back and take a fixed time and a time per row (theory.md (B3)). A cluster *carried* a
-rate if p50 and the lag at the end stayed below {carried:.0f} s; it is *predicted* to carry what
-brings at most 0.9 s of work per second (P3).
+Only rates, latencies and the lag at the end were published, but no batches and no tasks, so there
+is no profile to make. The calibration has five numbers: the cost of a row, the share of a core
+that each worker keeps for itself, p50 as a wait plus a number of batch durations, and the ratio
+of p99 to p50. Batches run back to back and take a fixed time plus a time per row (theory.md
+(B3)). A cluster *carried* a rate if p50 and the lag at the end stayed below {carried:.0f} s; it
+is *predicted* to carry a rate that needs at most 0.9 s of work per second (P3).
 
-The split was fixed first: fitted on the clusters of up to {cores} cores, judged on 24 and 36.
-Its errors showed what small clusters do not: the time of a batch without rows grows with the
-cluster. So a second calibration, made after that had been seen, has a sixth number for it and one
-more cluster, 4 x 6, to learn it from, and is judged on 6 x 4 and 6 x 6.
+The split was fixed first: the first calibration is fitted on the clusters of up to {cores} cores
+and judged on 24 and 36. Its errors showed what small clusters do not show: the time of a batch
+without rows grows with the cluster. A second calibration, made after this had been seen, has a
+sixth number for this growth. To learn it, one more cluster, 4 x 6, is fitted; 6 x 4 and 6 x 6 are
+judged.
 """
 
 TASK_PREFACE = """\
-One Spark job of fixed work on one machine, by 1 to 70 tasks at a time, three runs each
+One Spark job of fixed work on one machine, with 1 to 70 concurrent tasks, three runs each
 (LucaCanali, Spark_CPU_memory_load_testkit). Two points are fitted: one task alone ({alone:.0f} s)
-and {last:.0f} tasks, which do the work of {servers:.1f}. All between are predicted.
+and {last:.0f} tasks, which do the work of {servers:.1f}. All points between are predicted.
 """
 
 HOST_PREFACE = """\
-{runs} runs of two GraphX jobs on 3 to 10 hosts and data of many sizes
-(GiovanniPaoloGibilisco, spark-log-processor); {tasks} tasks per stage. Fitted on 3 and 5 hosts,
-judged on the others. A stage takes a time of its own and the makespan of its tasks, whose time is
-a line of the data: three numbers per job. The cores of a host are not on record; {cores} are
-assumed, and the last columns show what another number would have changed.
+{runs} runs of two GraphX jobs on 3 to 10 hosts and data of many sizes (GiovanniPaoloGibilisco,
+spark-log-processor); {tasks} tasks per stage. Fitted on 3 and 5 hosts, judged on the others. A
+stage takes a fixed time plus the makespan of its tasks, and the time of a task is linear in the
+size of the data: three numbers per job. The number of cores of a host was not published; {cores}
+are assumed, and the last columns show the errors with half and with twice as many.
 """
 
 TASK_AFTERWORD = """\
-"Shared cores" lets tasks that always work share a number of servers; it has no slowdown before all
-servers are taken. "A common resource" lets each task need one thing they all share, such as
-memory, for a small part of its time: the others are in its way long before it is full. The last
-column is mean value analysis, which is exact for such a network. All of them are some 5% low from
-3 tasks on, before anything can be full; a processor that clocks lower with more cores at work would
-look like that, but clocks are not on record.
+In "shared cores", tasks that always work share a number of servers; there is no slowdown before
+all servers are taken. In "a common resource", each task needs one resource that all share, such
+as memory, for a small part of its time: the other tasks delay it long before that resource is
+full. The last column is mean value analysis, which is exact for such a network. All of them are
+about 5% too low from 3 tasks on, before anything can be full. A processor that clocks lower with
+more cores at work would look like that, but clock rates were not published.
 """
 
 HOST_AFTERWORD = """\
-The one bias is PageRank on 9 hosts, predicted 13% too slow though 7 hosts are predicted right: a
-step that no law of hosts and tasks has. The files do not say what else changed.
+The only bias is PageRank on 9 hosts, predicted 13% too slow although 7 hosts are predicted
+correctly: no law of hosts and tasks has such a step. The files do not say what else changed.
 """
 
 STREAM_AFTERWORD = """\
-What is missing in the first is a term for the driver: a batch sends out its tasks one by one, and
-has as many as the cluster has cores. Without rows p50 rises from 3.0 s (6 cores) to 3.5 s (24, four
-workers), 3.9 s (24, six) and 4.5 s (36), but from 6 to 12 cores by nothing that could be
-distinguished from noise. Whoever calibrates on two sizes should take them far apart. The wrong
-predictions of rates lie within 4% of the edge; among the fitted, 6 x 2 carried more than predicted
-and 2 x 6 less, which no share of a core per worker explains.
+The first calibration lacks a term for the driver: it launches the tasks of a batch one by one,
+and a batch has as many tasks as the cluster has cores. Without rows, p50 rises from 3.0 s (6
+cores) to 3.5 s (24, four workers), 3.9 s (24, six) and 4.5 s (36), but any rise from 6 to 12
+cores is within the noise. If you calibrate on two sizes, take them far apart. All rates that are
+predicted wrongly are within 4% of the predicted limit. Among the fitted clusters, 6 x 2 carried
+more than predicted and 2 x 6 less, which no share of a core per worker explains.
 """
 
 
@@ -105,8 +108,8 @@ def stream_section(root: Path) -> Iterator[str]:
     yield ""
     yield STREAM_PREFACE.format(cores=12, carried=stream_clusters.LONGEST_CARRIED_S)
     yield (
-        f"Left out: {len(runs) - len(clear)} run whose output kept up but which has no latencies "
-        "(the same setting is there a second time)."
+        f"{len(runs) - len(clear)} run is left out: its output kept up, but it has no latencies "
+        "(the same setting occurs a second time)."
     )
     yield ""
     yield from _capacities(clear, calibrations)
@@ -129,7 +132,7 @@ def _capacities(runs: Sequence[Run], calibrations: Sequence[Calibration]) -> Ite
     yield "### Which cluster carries which rate"
     yield ""
     yield from headed(
-        "| workers x cores | carried | no longer "
+        "| workers x cores | carried | not carried "
         + "".join(f"| predicted ({one.name}) | fitted | right " for one in calibrations)
         + "|"
     )
@@ -171,7 +174,7 @@ def _latencies(runs: Sequence[Run], calibrations: Sequence[Calibration]) -> Iter
             (run.p50_s, [one.law.p50_s(run) for one in calibrations]),
             (run.p99_s, [one.law.p99_s(run) for one in calibrations]),
         ):
-            cells.append("lost" if not run.is_carried else f"{measured_s:.1f} s")
+            cells.append("not carried" if not run.is_carried else f"{measured_s:.1f} s")
             for one, value_s in zip(calibrations, predicted_value_s, strict=True):
                 cells += _latency_cells(one, run, value_s, measured_s)
         yield "| " + " | ".join(cells) + " |"
@@ -193,8 +196,8 @@ def _latency_cells(
 def _parameters(law: Law) -> str:
     growth = f" (1 + {law.growth_per_core:.2f} per core)" if law.growth_per_core else ""
     return (
-        f"{law.core_per_row_s * 1e6:.0f} us of a core per row, {law.own_cores:.2f} cores per "
-        f"worker kept, p50 {law.wait_s:.2f} s + {law.turn_s:.2f} s{growth} / (1 - work per "
+        f"{law.core_per_row_s * 1e6:.0f} us of a core per row, {law.own_cores:.2f} cores kept by "
+        f"each worker, p50 {law.wait_s:.2f} s + {law.turn_s:.2f} s{growth} / (1 - work per "
         f"second), p99 {law.p99_ratio:.2f} times that"
     )
 
@@ -209,8 +212,8 @@ def _stream_summary(one: Calibration) -> str:
     false_feasible = sum(one.law.carries(run) for run in one.judged if not run.is_carried)
     false_infeasible = sum(not one.law.carries(run) for run in one.judged if run.is_carried)
     parts.append(
-        f"of {len(one.judged)} judged rates {false_feasible} are predicted to be carried that were "
-        f"not, {false_infeasible} not to be that were"
+        f"of {len(one.judged)} judged rates wrongly predicted as carried {false_feasible}, as not "
+        f"carried {false_infeasible}"
     )
     return "; ".join(parts)
 
@@ -224,7 +227,7 @@ def task_section(root: Path) -> Iterator[str]:
         ("a common resource (R2)", task_counts.shared_memory_s(curve)),
         ("the same, exact", task_counts.queued_memory_s(curve)),
     )
-    yield "## One job by 1 to 70 tasks at a time"
+    yield "## One job with 1 to 70 concurrent tasks"
     yield ""
     yield TASK_PREFACE.format(alone=curve.alone_s, last=curve.num_tasks[-1], servers=curve.servers)
     yield from headed(

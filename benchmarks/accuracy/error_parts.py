@@ -68,8 +68,9 @@ def parts_tables(rows: Sequence[Row]) -> Iterator[str]:
     }
     yield (
         "What each part adds to the error of the batch duration, at the rows that the batches "
-        "really had, in percent of the duration: median with its sign, then median size. The last "
-        "columns are the sizes of latency errors left where the mean duration is put right."
+        "really had, in percent of the duration: signed median, then median absolute value. The "
+        "last two columns are the remaining errors of the latency if the measured mean duration is "
+        "used."
     )
     yield ""
     yield from headed(f"| | runs | {' | '.join(PARTS)} | duration | left: mean | left: p99 |")
@@ -78,9 +79,9 @@ def parts_tables(rows: Sequence[Row]) -> Iterator[str]:
             yield f"| {name} | {len(of)} | {' | '.join(_error_cells(of))} |"
     yield ""
     yield (
-        "What a batch spends its time on, measured, in percent (medians). Launch is the time of "
-        "tasks outside their run (scheduler delay, deserialization, result), commit that of the "
-        "state; both are parts of their stages."
+        "Where the measured time of a batch goes, in percent (medians). Launch is the time of "
+        "tasks outside their run time (scheduler delay, deserialization, result), commit that of "
+        "the state; both are parts of their stages."
     )
     yield ""
     yield from headed(

@@ -1,7 +1,7 @@
 """Predicted against measured on recorded real runs, as a Markdown page.
 
 Each folder of recorded runs holds one Spark event log, of one warm JVM that ran many settings,
-and ``truth.jsonl`` with the latency that was measured at each. The split into runs that are
+and ``truth.jsonl`` with the latency that was measured in each. The split into runs that are
 fitted and runs that are judged is a rule on the settings, fixed before looking:
 
 * fit on the runs with a trigger of 1 or 3 s, at most 8 partitions, and less than 0.3 cores used
@@ -32,25 +32,26 @@ from headway.errors import HeadwayError
 from headway.models.job.predict import predict
 
 PREFACE = """\
-Recorded runs of real Structured Streaming queries: wall-clock source at a constant rate, 20 nested
-hashes per row, a stateful count by 1000 Zipf keys, update mode, default checkpoint manager; one
-warm JVM, 22 s a setting. Latency is measured from the arrival of a row to the end of its batch,
-offset commit excluded. The recordings lie beside the repository.
+Recorded runs of real Structured Streaming queries: a wall-clock source at a constant rate, 20
+nested hashes per row, a stateful count by 1000 Zipf-distributed keys, update mode, default
+checkpoint manager; one warm JVM, 22 s per setting. Latency is measured from the arrival of a row
+to the end of its batch, without the offset commit. The recordings are kept beside the repository.
 
-Parameters are never fitted on a run that is judged. One choice of form was made after the errors of
-sha_agg_local2 were seen: noise that multiplies the whole duration (driver and stages of a batch are
-slow together in these logs) instead of an additive and a proportional part, with which the median
-p99 error there was 10.2%; sha_agg_local1 had no part in it.
+Parameters are never fitted on a run that is judged. One choice about the form of the model was
+made after the errors of sha_agg_local2 had been seen: noise multiplies the whole duration, since
+driver and stages of a batch are slow together in these logs. Before, it had an additive and a
+proportional part, with which the median p99 error there was 10.2%. sha_agg_local1 had no part in
+this choice.
 
-Runs with more than about 0.3 cores used by others are themselves disturbed; whoever recorded them
-advises to distrust them. All judged runs below are of that kind.
+Runs with more than about 0.3 cores used by other processes are themselves disturbed; those who
+recorded them advise not to trust them. All judged runs below are of that kind.
 """
 
 _PROMISES = (
-    "Of all pairs one random promise about the mean, the p95 and the p99 each: limits are drawn "
-    "between 0.6 and 1.6 times what is predicted, without a look at what was measured; the "
-    "probability is the one that a plan states of this setting (theory.md P23). Promises of one "
-    "fit, and of one judged run, are far from independent: the error of chance is a lower bound."
+    "For every pair, one random target for the mean, the p95 and the p99 each. Limits are drawn "
+    "between 0.6 and 1.6 times the prediction, regardless of the measurement. The probability is "
+    "the one that a plan states for this setting (theory.md P23). Targets of one fit, and of one "
+    "judged run, are far from independent: the error of chance is a lower bound."
 )
 
 
@@ -134,9 +135,9 @@ def judge(
     know_age: bool,
     promised: str | None = None,
 ) -> Judged:
-    """Predict one measured run; at the age its JVM had, or as of the profile's last run.
+    """Predict one measured run, at the age of its JVM or at that of the profile's last run.
 
-    With a name to draw them by, random promises about it are judged, too.
+    With a name as their random seed, random targets for it are judged, too.
     """
     # The middle of what was measured: 22 s a run, the first ones left out.
     age_s = truth.started_s + truth.warm_s + 8.0 - jvm_started_s
@@ -226,7 +227,7 @@ def single_table(rows: Sequence[tuple[Truth, Sequence[Judged]]]) -> list[str]:
     lines = [
         *headed(
             "| fitted on | median error: mean | p99 | batch duration | largest: mean | p99 "
-            "| called unstable |"
+            "| predicted unstable |"
         ),
     ]
     for truth, judged in rows:
@@ -243,7 +244,7 @@ def single_table(rows: Sequence[tuple[Truth, Sequence[Judged]]]) -> list[str]:
 
 
 def repeatability(truths: Sequence[Truth]) -> list[str]:
-    """How far runs of one setting lie apart: no prediction can be closer than that."""
+    """How much runs of one setting differ: no prediction can be closer than that."""
     by_setting: dict[str, list[Truth]] = {}
     for truth in truths:
         by_setting.setdefault(str(truth), []).append(truth)
@@ -259,7 +260,7 @@ def repeatability(truths: Sequence[Truth]) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """One recorded log and the truth about its runs."""
+    """One recorded log and the measurements of its runs."""
 
     name: str
     truths: Sequence[Truth]
@@ -277,7 +278,7 @@ class Recording:
         know_age: bool,
         promised: str | None = None,
     ) -> list[Judged]:
-        """Runs predicted from a profile; with the name of what was fitted, promises, too."""
+        """Runs predicted from a profile; with the name of the fit, random targets, too."""
         return [
             judge(
                 profile,
@@ -318,13 +319,13 @@ def workload_section(recording: Recording) -> list[str]:
         "",
         "### Fitted on several settings",
         "",
-        "With the age of the JVM in each judged run (what is compiled by then is faster):",
+        "With the age of the JVM in each judged run (code that is compiled by then is faster):",
         "",
         *detail_table(at_age),
         "",
         f"**{summary(at_age)}.**",
         "",
-        "Without the age, so predicted as of the last fitted run:",
+        "Without the age, so predicted for the age of the last fitted run:",
         "",
         f"{summary(ageless)}.",
         "",
@@ -353,7 +354,7 @@ def read_truths(folder: Path) -> list[Truth]:
 
 
 def read_recording(folder: Path) -> Recording:
-    """The tables of a log, read once, and what was measured of its runs."""
+    """The tables of a log, read once, and the measurements of its runs."""
     log = read_logs_of_runs(
         next(folder.glob("eventlog_v2_*")),
         lambda step: print(f"{folder.name}: {step}", file=sys.stderr),

@@ -1,7 +1,7 @@
 """Kafka to Spark to Kafka on a real broker: latency predicted and measured, append to commit.
 
-A broker of one node and the connector are got by Maven once and kept in the user's cache; broker,
-load and Spark end with this program. Raw results go to a JSONL file, the page is made of that.
+Maven fetches a broker of one node and the connector once, into the user's cache; broker, load and
+Spark end with this program. Raw results go to a JSONL file, and the page is made from that.
 
     python benchmarks/run.py kafka_lane --results benchmarks/accuracy/results/kafka.jsonl \\
         --output docs/kafka-accuracy.md
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CORES = 2
-# Real-Time Mode refuses a query whose tasks do not all find a slot; the cores are the same two.
+# Real-Time Mode refuses a query unless every task has a slot; the cores are the same two.
 REAL_TIME_SLOTS = 8
 WARM_S, RUN_S = 6.0, 16.0
 REAL_TIME_RUN_S = 26.0
@@ -58,7 +58,7 @@ PLANNED_RESULTS = "planned-real-time.jsonl"
 
 
 def micro_batches(lane: Lane, cases: Sequence[Case], folder: Path) -> list[Record]:
-    """Run the cases in one JVM, in a random order, and predict them from those that are fitted."""
+    """Run the cases in one JVM, in a random order, and predict them from the fitted ones."""
     order = list(cases)
     random.Random(_SEED).shuffle(order)
     records = []
@@ -106,7 +106,7 @@ def real_time(lane: Lane, cases: Sequence[Case], folder: Path) -> list[Record]:
 
 
 def _measured(spark: SparkSession, lane: Lane, case: Case, folder: Path, run_s: float) -> Record:
-    """A run, or why there is none: Spark refuses the query, or it gets through no batch."""
+    """A run, or why there is none: Spark refuses the query, or it completes no batch."""
     try:
         return run_case(spark, lane, case, folder, warm_s=WARM_S, run_s=run_s)
     except KafkaUnavailableError:
@@ -123,7 +123,7 @@ def _write(records: Sequence[Record], path: Path) -> None:
 
 
 def _real_time_judged(records: Sequence[Record]) -> list[Record]:
-    """The records, those of Real-Time Mode judged by the models as they are: no log is needed."""
+    """The records; those of Real-Time Mode with predictions of the current models."""
     runs = [one for one in records if one.get("case", {}).get("mode") == Mode.REAL_TIME]
     others = [one for one in records if one not in runs]
     return [*others, *judge_real_time(runs, num_slots=REAL_TIME_SLOTS)]
@@ -169,7 +169,7 @@ def measure(wanted: str | None, scratch: Path) -> list[Record]:
 def options(parser: argparse.ArgumentParser) -> None:
     """What may be given."""
     parser.add_argument("--results", type=Path, required=True, help="JSONL, written or read")
-    parser.add_argument("--render", action="store_true", help="only make the page of the results")
+    parser.add_argument("--render", action="store_true", help="only make the page from the results")
     parser.add_argument("--only", help="run the cases whose name contains this")
     parser.add_argument("--keep", type=Path, help="keep logs and checkpoints in this folder")
 

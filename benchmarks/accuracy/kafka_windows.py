@@ -1,8 +1,9 @@
 """Windows of a real Kafka topic, directly and by the best shared way: latency and every row.
 
-The direct query is profiled at two settings, and what it and the best way take is predicted from
-that before either runs at a third. What each has written is held, row by row, against what Spark
-counts over the whole topic afterwards. Steps that are in the results are not run again.
+The direct query is profiled at two settings. From that, the durations of the direct query and of
+the best way are predicted before either runs at a third setting. The rows that each has written
+are compared, one by one, with what Spark counts over the whole topic afterwards. Steps that are in
+the results are not run again.
 
     python benchmarks/run.py kafka_windows --results benchmarks/sharing/results/kafka.jsonl
 """
@@ -48,7 +49,7 @@ class Amount:
     window: str = "60 seconds every 5 seconds"
     rate_per_s: float = 12_000.0
     profiled: tuple[tuple[float, float], ...] = ((6_000.0, 1.0), (18_000.0, 2.0))
-    """Rates and triggers of the direct runs that predictions rest on."""
+    """Rates and triggers of the direct runs that predictions are based on."""
     trigger_s: float = 1.0
     warm_s: float = 65.0
     run_s: float = 80.0
@@ -64,12 +65,12 @@ SHORT = Amount(
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Where results are, and how much is run."""
-    parser.add_argument("--results", type=Path, default=RESULTS, help="JSONL, gone on with")
-    parser.add_argument("--short", action="store_true", help="two minutes, to try it")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="JSONL; lines are appended")
+    parser.add_argument("--short", action="store_true", help="two minutes, for a trial")
 
 
 def run(given: argparse.Namespace) -> None:
-    """Profile, then the direct query, then the best way; each a line."""
+    """Profile, then run the direct query and the best way; each adds a line."""
     amount = SHORT if given.short else ALL
     given.results.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -126,7 +127,7 @@ def _profile(lane: Lane, amount: Amount, scratch: Path, profile: Path) -> None:
                 spark, lane, amount.window, WindowsHow.DIRECT, rate_per_s, trigger_s,
                 amount.warm_s + amount.profiled_s, scratch / name,
             )  # fmt: skip
-    # They read a topic each: without their names they would be different jobs.
+    # Each reads a topic of its own: without their names they would be different jobs.
     headway.profile(str(logs), queries=names).save(profile)
 
 
@@ -241,7 +242,7 @@ def _started(
 
 
 def _into(folder: Path) -> Callable[[DataFrame, int], None]:
-    """A sink that writes a batch over what it has of the same number."""
+    """A sink that overwrites what an earlier run of the same batch has written."""
 
     def write(windows: DataFrame, number: int) -> None:
         windows.write.mode("overwrite").parquet(str(folder / f"batch={number}"))
@@ -263,7 +264,7 @@ def _commits_s(
 
 
 def _compared(spark: SparkSession, lane: Lane, window: str, folder: Path) -> Mapping[str, int]:
-    """What was written beside what Spark's own windows are over the whole topic, row by row."""
+    """Written rows, compared one by one with Spark's own windows over the whole topic."""
     written = spark.read.parquet(str(folder / "out")).drop("batch")
     last = written.selectExpr("max(window.end) AS last").first()
     assert last is not None

@@ -1,4 +1,4 @@
-"""Every formula against the simulation of the rules it stands for, as a Markdown page.
+"""Every formula compared with a simulation of the rules that it models, as a Markdown page.
 
 python benchmarks/run.py model_accuracy --output docs/model-accuracy.md
 """
@@ -46,15 +46,15 @@ FAMILIES = (
 )
 
 PREFACE = """\
-A formula is held against an event simulation of the rules, not the formula; how the rules
-compare with a running Spark stands in [accuracy.md](accuracy.md). Errors are formula over
-simulation, less one. *Chance* is the standard error of the simulated value: an error of that size
-says nothing. Seeds are fixed, so the page repeats.
+Each formula is compared with an event simulation that follows the same rules and does not use the
+formula; [accuracy.md](accuracy.md) compares the rules with a running Spark. Errors are formula over
+simulation, minus one. The standard error is that of the simulated value: a formula error of this
+size is not significant. Random seeds are fixed, so the page is reproducible.
 """
 
 
 def simulated_cells(family: Family, workers: ProcessPoolExecutor) -> Mapping[str, Cell]:
-    """All cells of a family that had something to judge, in their order."""
+    """All cells of a family that have a result, in order."""
     pending = {
         name: workers.submit(family.simulate, *arguments)
         for name, arguments in family.cells.items()
@@ -85,8 +85,8 @@ def lines(families: tuple[Family, ...]) -> Iterator[str]:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """What may be given."""
-    parser.add_argument("--only", help="part of the title of the families wanted")
+    """The options."""
+    parser.add_argument("--only", help="only families whose title contains this text")
 
 
 def text(given: argparse.Namespace) -> str:

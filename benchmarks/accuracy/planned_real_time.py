@@ -1,8 +1,8 @@
 """Real-Time Mode as planned, run on a real broker: p99 predicted from a profile in micro-batches.
 
-A query between two topics runs in micro-batches first, at two rates; its profile is planned for
-Real-Time Mode, and the planned setting is started. A line of JSON per plan, the table to stdout; a
-job that has its line is not run again.
+A query between two topics runs in micro-batches first, at two rates; Real-Time Mode is planned from
+its profile, and the planned setting is run. Each plan adds a line of JSON, and the table goes to
+stdout; a job that has a line is not run again.
 
     python benchmarks/run.py planned_real_time --results planned-real-time.jsonl
     python benchmarks/run.py planned_real_time --results try.jsonl --quick
@@ -49,7 +49,7 @@ _PARTITIONS = 4
 def profiles_of(
     lane: Lane, folder: Path, jobs: Sequence[Job], warm_s: float
 ) -> dict[Job, JobProfile]:
-    """Each job run in micro-batches at two rates, and profiled."""
+    """Run each job in micro-batches at two rates, and profile it."""
     names: dict[Job, list[str]] = {}
     with embedded_session(
         app_name="planned real time: micro-batches",
@@ -76,7 +76,7 @@ def profiles_of(
 def run_plans(
     lane: Lane, folder: Path, profiles: dict[Job, JobProfile]
 ) -> Iterator[tuple[Job, Record]]:
-    """Each profile planned, and its plan started."""
+    """Plan each profile, and run the plan."""
     with embedded_session(
         app_name="planned real time",
         master=f"local[{REAL_TIME_SLOTS}]",
@@ -134,8 +134,8 @@ def _levels(found: Record) -> Record:
 
 def options(parser: argparse.ArgumentParser) -> None:
     """What may be given."""
-    parser.add_argument("--results", type=Path, required=True, help="JSONL, added to")
-    parser.add_argument("--quick", action="store_true", help="one job, a short warm-up: a try")
+    parser.add_argument("--results", type=Path, required=True, help="JSONL; lines are appended")
+    parser.add_argument("--quick", action="store_true", help="a trial: one job, short warm-up")
 
 
 def run(given: argparse.Namespace) -> None:

@@ -1,7 +1,7 @@
-"""Our tables of published event logs against what other tools computed from the same logs.
+"""Our tables of published event logs, compared with those of other tools for the same logs.
 
-Every figure that means the same in both is compared. A difference needs its mechanism: our figure
-computed as the other tool does must then agree. What is left unexplained is marked as such.
+Every figure that means the same in both is compared. A difference needs its mechanism: our figure,
+computed as the other tool does, must then agree. Other differences are marked as unexplained.
 
     python benchmarks/run.py published_logs ../shared/data --output docs/published-logs.md
 """
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     pass
 
 PREFACE = """\
-Event logs, from before Spark 1.4 to Spark 3.1, that other projects published with what their own
-tools computed from them. Each figure that means the same in Headway's tables
-(`headway.profiler.rows`, `headway.profiler.stage_totals`) is held against theirs, exactly: to the
-millisecond, the byte, the task. The files lie beside the repository.
+Event logs, from before Spark 1.4 to Spark 3.1, that other projects published together with the
+results of their own tools. Each figure that means the same in Headway's tables
+(`headway.profiler.rows`, `headway.profiler.stage_totals`) is compared with theirs, exactly: to the
+millisecond, the byte, the task. The files are kept beside the repository.
 
-Where figures differ, "why" names the mechanism, and the mechanism is tested: our figure, computed
-again as the other tool computes it, has to come out as theirs. A difference without that is
+If figures differ, "why" names the mechanism, and the mechanism is tested: our figure, computed
+again in the way of the other tool, has to equal theirs. A difference without a mechanism is
 "unexplained" and fails the tests.
 """
 
-# Files of other tools that hold nothing to compare, by the end of their names, and why.
+# Files of other tools with nothing to compare, by the end of their names, and why.
 NOT_COMPARED_FILES = {
     "HistoryServerExpectations/application_list_json_expectation.json": (
         "the same list of applications, compared once"
@@ -49,8 +49,8 @@ NOT_COMPARED_FILES = {
     "_app_list_json_expectation.json": "the same list of applications, filtered",
     "HistoryServerExpectations/one_app_json_expectation.json": "an entry of the same list",
     "multiple_resource_profiles_expectation.json": "its log is not among the published ones here",
-    "rdd_list_storage_json_expectation.json": "Headway does not read what is cached",
-    "one_rdd_storage_json_expectation.json": "Headway does not read what is cached",
+    "rdd_list_storage_json_expectation.json": "Headway does not read the list of cached data",
+    "one_rdd_storage_json_expectation.json": "Headway does not read the list of cached data",
     "rapids_duration_and_cpu_expectation.csv": "its log is not among the published ones here",
     "dsv1_complex/apps_summary.csv": "its log is not among the published ones here",
     "dsv1_complex/local-1626104300434/persql.csv": "its log is not among the published ones here",
@@ -58,31 +58,31 @@ NOT_COMPARED_FILES = {
     "read_dsv2/local-1624371906627/persql.csv": "its log is not among the published ones here",
     "simple_udf/local-1623281204390/persql.csv": "its log is not among the published ones here",
     "removed_blockManagers_eventlog_expectation.csv": (
-        "when block managers went; Headway reads when executors went, another event"
+        "removals of block managers; Headway reads removals of executors, another event"
     ),
-    "unsupported_sql_eventlog_expectation.csv": "what a GPU could not run",
+    "unsupported_sql_eventlog_expectation.csv": "operators that a GPU could not run",
 }
 
 NOT_COMPARED_FIGURES = """\
-* Durations of SQL executions: Headway does not read their ends, it plans by jobs and stages.
+* Durations of SQL executions: Headway does not read their ends, since it plans by jobs and stages.
 * The duration and core seconds of `truncated_eventlog`: the log has no end. The tool guesses one
-  from the last job or SQL execution; Headway says that the end is missing.
+  from the last job or SQL execution; Headway reports that the end is missing.
 * Bytes spilled to disk, result sizes, result serialization, shuffle write time, blocks fetched,
   CPU time of deserialization, locality, hosts, storage memory: not in Headway's tables.
-* Records of input and of shuffle apart: Headway keeps their sum, and the sum is compared.
+* Records of input and of shuffle separately: Headway keeps their sum, which is compared.
 * Peak metrics of executors per stage: Headway keeps the peak of a task's heap, which these answers
   do not have.
 * Numbers of active and skipped tasks and stages, and exclusions of executors: states of a running
   application.
-* Properties and free text that Headway does not read, because they may be secret.
-* What a GPU would gain.
+* Properties and free text that Headway does not read because they may be secret.
+* The gain expected from a GPU.
 * Five applications of the History Server's list (`local-1642039451826`,
   `application_1628109047826_1317105`, `app-20200706201101-0003`, `application_1555004656427_0144`,
   `local-1426533911241`): their logs are not among the published ones here."""
 
 
 class Tool(NamedTuple):
-    """Another tool: the logs it was given, the files it left, and its figures beside ours."""
+    """Another tool: the logs it was given, the files it wrote, and its figures beside ours."""
 
     name: str
     logs: Sequence[str]
@@ -120,7 +120,7 @@ def compared(tool: Tool, expected: Path, tables: Mapping[str, LogTables]) -> lis
         Ours, of :func:`wanted_logs`.
     """
     figures = tool.figures(expected, tables)
-    # Several answers say the same of one thing.
+    # Several answers contain the same figure of one thing.
     return list({(figure.name, figure.of, figure.theirs): figure for figure in figures}.values())
 
 
@@ -156,7 +156,7 @@ def tool_section(tool: Tool, figures: Sequence[Figure]) -> list[str]:
         f"{len(tool.answers)} files about {len(tool.logs)} logs. {_summary(figures)}",
         "",
         *headed(
-            "| figure | compared | equal | both 0 | largest difference, ours less theirs | why |"
+            "| figure | compared | equal | both 0 | largest difference, ours minus theirs | why |"
         ),
         *(_row(name, of_name) for name, of_name in by_name.items()),
         "",
@@ -192,13 +192,13 @@ def _row(name: str, figures: Sequence[Figure]) -> str:
 
 
 def always_zero_section(figures: Sequence[Figure]) -> list[str]:
-    """What these answers cannot tell: figures that are 0 wherever they were compared."""
+    """What these answers cannot show: figures that are 0 wherever they were compared."""
     nonzero = {figure.name for figure in figures if not figure.is_zero}
     silent = dict.fromkeys(figure.name for figure in figures if figure.name not in nonzero)
     return [
-        "## Compared, but never other than 0",
+        "## Compared, but always 0",
         "",
-        "Agreement here says only that both find nothing: " + "; ".join(silent) + ".",
+        "Agreement here only shows that both find nothing: " + "; ".join(silent) + ".",
         "",
     ]
 
@@ -208,7 +208,7 @@ def _signed(difference: float) -> str:
 
 
 def why_not_compared(answer: str) -> str | None:
-    """Why a file of another tool is not compared; None if it is, or nobody said why not."""
+    """Why a file of another tool is not compared; None if it is, or if no reason is stated."""
     return next((why for end, why in NOT_COMPARED_FILES.items() if answer.endswith(end)), None)
 
 
@@ -245,7 +245,7 @@ def page(data: Path) -> str:
     figures = {tool.name: compared(tool, expected, tables) for tool in TOOLS}
     every = [figure for of_tool in figures.values() for figure in of_tool]
     lines = [
-        "# Headway's tables against what other tools computed",
+        "# Headway's tables compared with those of other tools",
         "",
         PREFACE,
         made,

@@ -32,7 +32,7 @@ def refit_rows(rows: Sequence[Row]) -> Iterator[str]:
     for row in rows:
         if row["group"] == _GROUP and row["parts"] is not None:
             by_workload.setdefault(row["workload"], []).append(_as_run(row))
-    yield from headed("| fitted on | duration | within 10% | worst tenth beyond |")
+    yield from headed("| fitted on | median error of duration | within 10% | p90 of the error |")
     rng = np.random.default_rng(_SEED)
     for size in _SIZES:
         errors = [

@@ -1,4 +1,4 @@
-"""What one log, six runs and all runs of a query are worth, from the committed results.
+"""The accuracy with one log, six runs and all runs of a query, from the committed results.
 
 python benchmarks/run.py runs_page --output docs/how-many-runs.md
 """
@@ -29,9 +29,9 @@ from pages import headed
 from refits import refit_rows
 
 FITTED = {
-    VARIED: "one ordinary log, whose rate varies",
+    VARIED: "one ordinary log with a varying rate",
     FIT: "three settings that `--advise` names, each twice",
-    EVERY: "every run there is",
+    EVERY: "all available runs",
 }
 WORDS = """\
 How much accuracy additional runs add, measured in two ways with real runs of 14 queries on two
@@ -39,23 +39,23 @@ cores.
 
 ## Batch durations, refitted on one to eight runs
 
-The profiler's fit is given the mean task times of a few of a query's 12 to 19 runs, and judged on
+The profiler is fitted to the mean task times of a few of a query's 12 to 19 runs, and judged on
 the others: 40 random choices per query, and one choice with sizes far apart (the smallest and the
-largest batches, and other partitions, each twice). None of these runs has a rate as low as the
-runs as fast as possible that `--advise` names.
+largest batches, and other shuffle partitions, each twice). None of these runs has a rate as low as
+those that `--advise` names for running as fast as possible.
 
 {refits}
 
-Two runs reduce the error of one by a third, four reach most of what is possible, and eight add
-little. Repeats of one setting differ by 13% on a trigger and by 22% as fast as possible
+Two runs reduce the error of one run by a third. Four achieve most of the possible accuracy, and
+eight add little. Repeats of one setting differ by 12% on a trigger and by 20% as fast as possible
 (docs/accuracy.md), so the choice of the four matters little here.
 
 ## Latencies
 
 Each row profiles the same queries from more runs and compares predictions with measured settings.
-Only settings that every row can be judged on are included. The fit of the last row includes the
+Only settings on which every row can be judged are included. The fit of the last row includes the
 judged runs: it shows the error that remains when more runs cannot help, not an accuracy to
-expect. Half width is half the 90% interval of p99 over the prediction."""
+expect. Half width is half the width of the 90% interval of p99 over the prediction."""
 
 
 def page(results: Path) -> str:

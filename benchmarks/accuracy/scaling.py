@@ -1,9 +1,9 @@
-"""How errors grow beyond what was profiled: the evidence, what it gives, and how that holds.
+"""How errors grow outside the profiled range: evidence, fitted spread, and how well it holds.
 
     python benchmarks/run.py scaling --collect ../shared/data
     python benchmarks/run.py scaling --output docs/scaling-accuracy.md
 
-The first makes `results/scaling.jsonl` of all runs on record; the second the page from that file.
+The first makes `results/scaling.jsonl` from all available runs; the second, the page from that.
 """
 
 from __future__ import annotations
@@ -26,33 +26,34 @@ RESULTS = Path(__file__).parent / "results"
 KINDS = ("slots", "partitions", "rows")
 
 PREFACE = """\
-What a prediction is off by, beyond what its profile has seen: of slots, shuffle partitions and rows
-per batch. An error is the factor on all durations with which the measured mean duration would have
-been predicted, as its logarithm; distances are doublings beyond the profiled range. Intervals
-multiply all durations by $e^{\\pm1.645s}$, so one holds where
-the error is at most $1.645\\,s$, with
+How large errors are when a prediction is outside the profiled range of slots, shuffle partitions
+or rows per batch. An error is the logarithm of the factor on all durations with which the
+measured mean duration would have been predicted. Distances are doublings outside the profiled
+range. Intervals multiply all durations by $e^{\\pm1.645s}$, so an interval holds if the error is
+at most $1.645\\,s$, with
 
 $$s=\\sqrt{s_r^2(1+k/m)+\\sigma^2(d_C^2+d_P^2+d_n^2)}$$
 
-of theory.md (P2): $s_r$ between runs of one setting, learned $k$ things from $m$ of them, $d$ the
-doublings. Two numbers come from here: $\\sigma$, and how many doublings are called calibrated.
+of theory.md (P2): $s_r$ is the spread between runs of one setting, $k$ is the number of
+parameters that are fitted to $m$ runs, and $d$ are the doublings. Two numbers are determined
+here: $\\sigma$, and the number of doublings up to which a prediction is called calibrated.
 
-Sources: *recorded*, one run of a streaming query fitted, its others predicted, on one and two cores
-and from one to the other (docs/recorded-accuracy.md); *campaign*, fitted on three settings
-(docs/accuracy.md); *tasks*, one job by 1 to 28 tasks at a time; *hosts*, graph jobs fitted on two
-numbers of hosts; *clusters*, one streaming query on clusters of 24 and 36 cores predicted from up
-to 12 by five numbers, without a profile (all three docs/cluster-accuracy.md). Which part is fitted
-and which judged, the rules, and what was changed after looking:
-`benchmarks/accuracy/scale/split.py`. Errors of one source are far from independent: the counts are
-errors, not runs.
+Sources: *recorded*, one run of a streaming query fitted and its other runs predicted, on one
+core, on two cores and from one to the other (docs/recorded-accuracy.md); *campaign*, fitted on
+three settings (docs/accuracy.md); *tasks*, one job with 1 to 28 concurrent tasks; *hosts*, graph
+jobs fitted on two numbers of hosts; *clusters*, one streaming query on clusters of 24 and 36
+cores, predicted from clusters of up to 12 cores by five numbers, without a profile (the last
+three: docs/cluster-accuracy.md). `benchmarks/accuracy/scale/split.py` says which part is fitted
+and which is judged, by which rules, and what was changed after looking at errors. Errors of one
+source are far from independent: the counts are errors, not runs.
 """
 
 AFTERWORD = """\
-The *clusters* hold half of the time: their calibration has no term for the driver, which sends out
-as many tasks as there are cores, and nothing smaller than 24 cores shows what that costs
-(docs/cluster-accuracy.md). It is the only streaming query on more than one machine that is on
-record. Whoever plans for several times the nodes of a profile should profile once at the new size:
-distances are counted from the nearest profiled value.
+The intervals of *clusters* hold half of the time: their calibration has no term for the driver,
+which launches as many tasks as there are cores, and no cluster of less than 24 cores shows what
+that costs (docs/cluster-accuracy.md). It is the only streaming query on more than one machine for
+which figures are available. If you plan for several times the nodes of a profile, profile once at
+the new size: distances are counted from the nearest profiled value.
 """
 
 MADE = (
@@ -62,7 +63,7 @@ MADE = (
 
 
 class Rule(NamedTuple):
-    """The spread per doubling, and how doublings of several kinds are put together."""
+    """The spread per doubling, and how doublings of several kinds are combined."""
 
     name: str
     distance: Callable[[Error], float]
@@ -88,7 +89,7 @@ def as_independent(error: Error) -> float:
 
 
 def fitted_rules(errors: Sequence[Error]) -> list[Rule]:
-    """Of both ways to put doublings together, the least spread that covers enough; best first."""
+    """For both ways to combine doublings, the minimum spread that covers enough; best first."""
     fitted = [error for error in errors if is_fitted(error.kind) and as_sum(error) > 0]
     rules = []
     for name, distance in (("sum", as_sum), ("independent", as_independent)):
@@ -102,7 +103,7 @@ def fitted_rules(errors: Sequence[Error]) -> list[Rule]:
 
 
 def mean_covered(rule: Rule, errors: Sequence[Error]) -> float:
-    """Share of intervals that hold, every source weighing the same."""
+    """Share of intervals that hold, with equal weight for every source."""
     by_source = [
         np.mean([rule.holds(error) for error in errors if error.source == source])
         for source in dict.fromkeys(error.source for error in errors)
@@ -128,7 +129,7 @@ def _is_enough(rule: Rule, errors: Sequence[Error]) -> bool:
 
 
 def of_band(errors: Sequence[Error], kind: str, doubling: int) -> list[Error]:
-    """Errors up to so many doublings away, and more than one fewer."""
+    """Errors up to this many doublings away, and more than one fewer."""
     return [error for error in errors if math.ceil(getattr(error, kind) - 1e-9) == doubling]
 
 
@@ -158,9 +159,9 @@ def _fit_section(errors: Sequence[Error]) -> Iterator[str]:
     yield "## Spread per doubling"
     yield ""
     yield (
-        "The smallest hundredth with which nine in ten intervals of the fitted errors hold, every "
-        "source weighing the same; of the two ways to put doublings together the one with less "
-        "spread in all."
+        "The smallest spread, in hundredths, with which nine in ten intervals of the fitted errors "
+        "hold, with equal weight for every source. Of the two ways to combine doublings, the one "
+        "with less spread in total is used."
     )
     yield ""
     yield from headed(
@@ -184,8 +185,8 @@ def _fit_section(errors: Sequence[Error]) -> Iterator[str]:
 def _share(rule: Rule, errors: Sequence[Error]) -> str:
     held = sum(rule.holds(error) for error in errors)
     return (
-        f"{held} of {len(errors)} ({100 * held / len(errors):.0f}%; sources alike "
-        f"{100 * mean_covered(rule, errors):.0f}%)"
+        f"{held} of {len(errors)} ({100 * held / len(errors):.0f}%; sources weighted "
+        f"equally {100 * mean_covered(rule, errors):.0f}%)"
     )
 
 
@@ -195,7 +196,10 @@ def _band_section(errors: Sequence[Error]) -> Iterator[str]:
     sources = list(dict.fromkeys(error.source for error in errors))
     yield "## By distance"
     yield ""
-    yield "Judged errors by how far one kind lies outside, whatever the others do."
+    yield (
+        "Judged errors by doublings of one kind outside the profiled range, whatever those of the "
+        "others."
+    )
     yield ""
     yield from headed(f"| | doublings | errors | root mean square | held |{'|'.join(sources)}|")
     judged = [error for error in errors if not is_fitted(error.kind)]
@@ -217,11 +221,12 @@ def _band_section(errors: Sequence[Error]) -> Iterator[str]:
             )
     yield ""
     yield (
-        f"With ten errors and more, of which 85% hold, the evidence reaches "
+        f"With at least ten errors, of which at least 85% hold, the evidence reaches "
         f"{', '.join(f'{number} doublings of {kind}' for kind, number in reach.items())}. "
-        f"The least of them holds for all: up to {CALIBRATED_DOUBLINGS.value:g} doublings, "
-        f"{2**CALIBRATED_DOUBLINGS.value:g} times more or fewer of each than profiled, an answer "
-        "is called calibrated, and its interval speaks; beyond, it is called extrapolated."
+        f"The smallest of them is used for all: up to {CALIBRATED_DOUBLINGS.value:g} doublings, "
+        f"{2**CALIBRATED_DOUBLINGS.value:g} times more or fewer of each than profiled, a "
+        "prediction is called calibrated, and its interval applies. Beyond that, it is called "
+        "extrapolated."
     )
     yield ""
 
@@ -231,7 +236,7 @@ def _part_section(errors: Sequence[Error]) -> Iterator[str]:
     yield "## By source"
     yield ""
     yield from headed(
-        "| source | part | | errors inside | held | errors beyond | root mean square | held "
+        "| source | part | | errors inside | held | errors outside | root mean square | held "
         "| without the spread per doubling |"
     )
     alone = rule._replace(per_doubling=0.0)
@@ -256,7 +261,7 @@ def _percent(rule: Rule, errors: Sequence[Error]) -> str:
 
 def options(parser: argparse.ArgumentParser) -> None:
     """What may be given."""
-    parser.add_argument("--collect", type=Path, help="folder with all runs on record")
+    parser.add_argument("--collect", type=Path, help="folder with all available runs")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
 
 

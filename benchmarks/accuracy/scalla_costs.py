@@ -1,7 +1,7 @@
-"""The VLDB'15 paper's Table 4, and what the corrected model says of its cells.
+"""The VLDB'15 paper's Table 4, and what the corrected model predicts for its cells.
 
-``results/scalla-table-4.csv`` also lays down two halves: cells of one are fitted by `scalla_fit`,
-those of the other judge the costs that it finds, in ``results/scalla-costs.json``.
+``results/scalla-table-4.csv`` also assigns each cell to one of two halves. `scalla_fit` fits costs
+to one half and writes them to ``results/scalla-costs.json``; the other half judges them.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ JOBS = ("sessionization", "word-count", "windowed-word-count")
 BAND = 0.15
 NUM_NODES = 10
 
-# Of the engine, the same for all jobs; then of the rows of a click and of a tweet.
+# Costs of the engine, the same for all jobs; others depend on the row, a click or a tweet.
 _OF_ENGINE = ("packing_s", "per_poll_s", "per_batch_s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """A cell of the paper's Table 4; without a mean, latency was unbounded."""
+    """A cell of the paper's Table 4; the mean is None if latency was unbounded."""
 
     job: str
     mappers: int
@@ -52,7 +52,7 @@ class Cell:
 
 
 def table_4() -> list[Cell]:
-    """The paper's Table 4, and which half each cell is of."""
+    """The paper's Table 4, with the half that each cell belongs to."""
     with TABLE.open(encoding="utf-8") as lines:
         return [
             Cell(
@@ -69,7 +69,7 @@ def table_4() -> list[Cell]:
 
 
 def declared(job: str) -> MicroBatchPipeline:
-    """A job as its example has it, with the costs that were chosen."""
+    """A job as declared in its example, with the chosen costs."""
     return load_spec_of(EXAMPLES / f"{job}.yaml", MicroBatchPipeline)
 
 
@@ -86,7 +86,7 @@ def chosen_costs() -> dict[str, float]:
 
 
 def fitted_costs() -> dict[str, float]:
-    """The costs that were fitted, by the same names."""
+    """The fitted costs, by the same names."""
     found: dict[str, float] = json.loads(FITTED.read_text(encoding="utf-8"))["costs"]
     return found
 
@@ -109,7 +109,7 @@ def with_costs(job: str, costs: Mapping[str, float]) -> MicroBatchPipeline:
 
 
 def settings_of(cells: Sequence[Cell]) -> PipelineSetting:
-    """Settings of cells as arrays, of a single one as numbers."""
+    """Settings of cells as arrays; as numbers for a single cell."""
 
     def values(name: str) -> Array | float | int:
         found = [getattr(one, name) for one in cells]
@@ -127,7 +127,7 @@ def settings_of(cells: Sequence[Cell]) -> PipelineSetting:
 
 
 def predicted_s(cells: Sequence[Cell], costs: Mapping[str, float]) -> Array:
-    """The corrected model's mean of each cell, infinite where saturated."""
+    """The corrected model's mean for each cell, infinite if saturated."""
     found = np.full(len(cells), np.inf)
     for _, places, pipeline in pipelines_of(cells, costs):
         found[places] = np.broadcast_to(latency_of(pipeline).mean_s, len(places))
@@ -137,7 +137,7 @@ def predicted_s(cells: Sequence[Cell], costs: Mapping[str, float]) -> Array:
 def pipelines_of(
     cells: Sequence[Cell], costs: Mapping[str, float]
 ) -> list[tuple[str, list[int], Pipeline]]:
-    """Each job with the places of its cells and the pipeline of their settings."""
+    """Each job with the indices of its cells and the pipeline at their settings."""
     found = []
     for job in JOBS:
         places = [at for at, cell in enumerate(cells) if cell.job == job]
@@ -150,7 +150,7 @@ def pipelines_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """How many cells come out: whether latency is bounded, and its value within the band."""
+    """How many cells are reproduced: whether latency is bounded, and values within the band."""
 
     verdicts: int
     cells: int
@@ -162,7 +162,7 @@ class Score:
 
 
 def score(cells: Sequence[Cell], found_s: Array) -> Score:
-    """Of cells and what a model says of them; values are counted where both have one."""
+    """Score of a model's values; a value counts if it is bounded in the paper and in the model."""
     both = [
         (cell.mean_s, float(mean_s))
         for cell, mean_s in zip(cells, found_s, strict=True)

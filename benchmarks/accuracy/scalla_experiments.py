@@ -42,14 +42,14 @@ Predict: TypeAlias = Callable[[Pipeline], PipelineLatency]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """A job at the rate at which the paper ran it, and its limit of the mean latency."""
+    """A job at the rate at which the paper ran it, and the limit on its mean latency."""
 
     name: str
     spec: MicroBatchPipeline
 
     @property
     def limit_s(self) -> float:
-        """Limit of the mean latency. [s]"""
+        """Limit on the mean latency. [s]"""
         assert self.spec.target is not None
         return self.spec.target.limit_s
 
@@ -60,7 +60,7 @@ class Workload:
 
     @property
     def predictions(self) -> dict[str, Predict]:
-        """The models, of windows for a windowed job, else of rows."""
+        """The models: of window latency for a windowed job, of tuple latency otherwise."""
         if not self.spec.is_windowed:
             ours, published = tuple_latency, published_tuple_latency
         else:
@@ -76,13 +76,13 @@ class Workload:
 
 
 def workloads() -> list[Workload]:
-    """Sessionization, word count, and word count in windows, as ``examples/pipelines`` has them."""
+    """Sessionization, word count and windowed word count, from ``examples/pipelines``."""
     return [Workload(name=job.replace("-", " "), spec=declared(job)) for job in JOBS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """One setting, predicted and simulated; times are infinite where they grow."""
+    """One setting, predicted and simulated; times are infinite if they grow."""
 
     workload: str
     varied: str
@@ -93,7 +93,7 @@ class Experiment:
     predicted_p99_s: dict[str, float]
 
     def error(self, model: str, *, of_p99: bool) -> float:
-        """Predicted over simulated, less one; 0 if both grow, -1 if only the simulated does."""
+        """Predicted over simulated, minus one; 0 if both grow, -1 if only the simulation does."""
         predicted_s = (self.predicted_p99_s if of_p99 else self.predicted_mean_s)[model]
         true_s = self.p99_s if of_p99 else self.mean_s
         if np.isinf(predicted_s) and np.isinf(true_s):
@@ -102,7 +102,7 @@ class Experiment:
 
 
 def simulated(pipeline: Pipeline) -> PipelineRuns:
-    """Some runs with different phases of all clocks, as ``headway simulate`` makes them."""
+    """Runs with different phases of all clocks, as in ``headway simulate``."""
     at = pipeline.setting
     longest_s = float(max(at.shuffle_period_s, at.poll_period_s))
     length_s = 62.0 if pipeline.finalizing is not None else 4.0 + 8.0 * longest_s

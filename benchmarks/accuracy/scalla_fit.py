@@ -1,6 +1,6 @@
-"""What the costs of the VLDB'15 paper's jobs would have to be for its Table 4 to come out.
+"""Fit the costs of the VLDB'15 paper's jobs to its Table 4.
 
-Costs are fitted to the half of the cells that ``results/scalla-table-4.csv`` calls fitted; the
+Costs are fitted to the half of the cells that ``results/scalla-table-4.csv`` marks as fitted; the
 other half judges them, on the page of `scalla_study`.
 
     python benchmarks/run.py scalla_fit           # writes results/scalla-costs.json
@@ -21,18 +21,18 @@ from headway.models.arrays import Array
 from headway.models.pipeline.parameters import Pipeline, pipeline_loads
 from headway.planner.pipelines import latency_of
 
-# No cost is looked for beyond this factor of the chosen one, up or down.
+# The search covers this factor above and below each chosen cost.
 _REACH_RATIO = 30.0
 _GENERATIONS, _POPULATION, _SEED = 40, 7, 1
-# A wrong verdict weighs more than the worst value, whose log error counts up to 2.
+# A wrong verdict weighs more than the worst value, whose log error counts as at most 2.
 _WORST_VALUE, _WRONG_VERDICT = 2.0, 4.0
 
 
 def loss(cells: Sequence[Cell], costs: Mapping[str, float]) -> float:
     """Sum over cells: the log error of a value, and more for a wrong verdict.
 
-    A wrong verdict costs the more the further the busiest part is from full, so that a search has
-    a slope to follow.
+    The penalty of a wrong verdict grows with the distance of the busiest part from full, so that a
+    search has a slope to follow.
     """
     total = 0.0
     for _, places, pipeline in pipelines_of(cells, costs):
@@ -56,7 +56,7 @@ def _busiest_ratio(pipeline: Pipeline) -> Array:
 
 
 def fit(cells: Sequence[Cell]) -> dict[str, float]:
-    """Costs that bring these cells out best."""
+    """Costs that reproduce these cells best."""
     from scipy.optimize import Bounds, differential_evolution, minimize
 
     start = chosen_costs()
@@ -86,7 +86,7 @@ def fit(cells: Sequence[Cell]) -> dict[str, float]:
 def run(given: argparse.Namespace) -> None:  # noqa: ARG001
     """Fit, and write the file."""
     costs = fit([one for one in table_4() if one.is_fitted])
-    # All digits: where a cell is nearly full, three of them decide whether it is.
+    # All digits: with only three, a nearly full cell could change its verdict.
     written = {name: float(cost_s) for name, cost_s in costs.items()}
     FITTED.write_text(json.dumps({"costs": written}, indent=2) + "\n", encoding="utf-8")
     sys.stdout.write(f"{FITTED}\n")

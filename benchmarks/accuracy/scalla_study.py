@@ -1,7 +1,8 @@
-"""The model study of the VLDB'15 paper, its cluster replaced by the event simulation.
+"""The model study of the VLDB'15 paper, with the event simulation in place of its cluster.
 
-Three workloads whose reduce functions cost differently; number of mappers and poll period varied
-around one default; mean and p99 predicted and simulated; rules of thumb against a chosen setting.
+Three workloads have reduce functions of different costs. The number of mappers and the poll period
+are varied around one default. Mean and p99 are predicted and simulated, and rules of thumb are
+compared with a chosen setting.
 
     python benchmarks/run.py scalla_study --output docs/scalla.md
 """
@@ -49,60 +50,62 @@ from headway.planner.pipeline_search import RoundsPlan
 from headway.report.pipelines import rounds_plan_text
 
 PREFACE = """\
-The paper measured its models on a cluster of 10 nodes with 4 cores each. That system is not to be
-had; here the event simulation (S5) of [theory.md](theory.md) takes its place. **What is compared
-is a formula with a simulation of the same rules, not with a running system**: the shares below show
-what the formulas lose, and cannot show what the rules leave out. Costs per row are given to the
-models as they are, where the paper had to measure them.
+The paper measured its models on a cluster of 10 nodes with 4 cores each. That system is not
+available, so the event simulation (S5) of [theory.md](theory.md) takes its place. **This page
+compares formulas with a simulation of the same rules, not with a running system**: the results
+show what the formulas neglect, but not what the rules neglect. The models are given the exact costs
+per row, whereas the paper had to measure them.
 
-The paper states rates, periods, node counts and cores; of the costs only 2 us for a click in a
-reducer, and 1 to 2 s for the windows of a reducer. Costs of a tweet were chosen so that the nodes
-are full near the highest rate that it names, 1.2 M/s; fixed work per poll and per batch so that
-very short periods cost something, as Table 4 suggests; the rest freely. None was changed after
-errors had been seen.
+The paper states rates, periods, node counts and cores, but only two costs: 2 us for a click in a
+reducer, and 1 to 2 s for the windows of a reducer. We chose the costs of a tweet so that the nodes
+are fully busy near the highest rate that the paper names, 1.2 M/s, and the fixed work per poll and
+per batch so that very short periods cost something, as Table 4 suggests. All other costs were
+chosen freely. No cost was changed after errors had been seen.
 
-Five predictions stand side by side:
+Five predictions are compared:
 
-* **corrected**: (L2)-(L8), (L13), with its own law for quantiles;
-* **independent**: the same means, phases taken as independent, and a normal law: what is left of
-  the paper's model when its queue of the reducer is put right;
-* **published**: (L11), (L12), with a normal law, which the paper uses where it can observe
-  latencies. How the batches that reach a reducer enter its G/G/1 queue stands in a report that is
-  not to be had. Three readings are shown: **in bulk**, with the variation that arrivals really
-  have; as if **Poisson**; as if **clocked**. The last two were added after the first gave 1/34.
+* **corrected**: (L2)-(L8), (L13), with its own distribution for quantiles;
+* **independent**: the same means, but independent phases and a normal distribution. This is what
+  remains of the paper's model once its reducer queue is corrected;
+* **published**: (L11), (L12), with a normal distribution, which the paper uses if latencies can be
+  observed. How batches enter the G/G/1 queue of a reducer is described in a report that is not
+  available. Three readings are shown: **in bulk**, with the actual variation of the arrivals; as if
+  they were **Poisson**; and as if they were **clocked**. The last two were added after the first
+  gave 1/34.
 
-**The published columns are our readings and say little about the paper's own model.** On its
-cluster that got 31/34 and 19/22, which none of them does for the mean. The shares of the last
-column are from a real system with costs that were measured, so they are not a like-for-like
-competitor of the others either. For the p99, the Poisson and clocked readings do as well as the
-corrected model by these shares: their means are some 25% low, their deviations too wide, and the
-two errors cancel near the 0.99-quantile at these settings.
+**The published columns are our readings of the paper and say little about its own model.** On the
+paper's cluster, that model got 31/34 for the mean and 19/22 for the p99; none of our readings gets
+as many for the mean. The last column is from a real system with measured costs, so it is not
+directly comparable with the other columns either. For the p99, the Poisson and clocked readings
+score as well as the corrected model, because two errors cancel near the 0.99-quantile at these
+settings: their means are about 25% too low, and their deviations too large.
 
-Latencies whose second half exceeds the first by a fifth in a run are growing: such a setting has
-none, and a model that gives it one is wrong by -100%.
+If latencies in the second half of a run exceed those in the first half by a fifth, they count as
+growing. Such a setting has no finite latency, and a model that predicts one has an error of -100%.
 
-This page was made twice, with the same costs, formulas, seeds and settings. The first time there
-was no check for growth, and 6 mappers in the windowed word count counted as 25% off. There the
-simulation hands batches to the mappers node by node, so those of one node work at the same time,
-which (R3) takes as independent: reducers are slowed down by 1.24 instead of 1.05 and fall behind.
-Tried by hand on this one setting, a random order gives 1.05 and no growth; the simulation was left
-as it was.
+This page was made twice, with the same costs, formulas, random seeds and settings. The first time,
+there was no check for growth, and the windowed word count with 6 mappers counted as 25% off. At
+this setting, the simulation hands batches to the mappers node by node, so the mappers of one node
+work at the same time, whereas (R3) takes them as independent. Reducers are slowed down by a factor
+of 1.24 instead of 1.05 and fall behind. With a random order, tried by hand at this one setting, the
+factor is 1.05 and latencies do not grow. The simulation was not changed.
 """
 
 TABLE_4 = """\
-The paper's mean latencies beside ours, on 10 nodes; bold within the limit, a dash where latency is
-unbounded. Its costs are not printed, so agreement cannot be expected of costs that were chosen.
-`make scalla-costs` looks for costs that bring out half of the cells, which a file names; the other
-half judges them. Reducers share the keys of a window, so more of them finalize it sooner.
+The paper's mean latencies and ours, on 10 nodes. Bold values are within the limit; a dash means
+that latency is unbounded. The paper does not print its costs, so our chosen costs cannot be
+expected to give its values. `make scalla-costs` fits costs to half of the cells, which are listed
+in a file; the other half judges the fit. Reducers share the keys of a window, so more reducers
+finalize it sooner.
 
-Cells and loss were laid down before the fit. A first fit, whose loss took a wrong verdict for less
-than a wrong value, was seen and dropped.
+The two halves and the loss function were fixed before the fit. A first fit, whose loss function
+gave a wrong verdict less weight than a wrong value, was seen and discarded.
 """
 
 COSTS = """\
-What costs would have to be, each looked for between a thirtieth and thirty times the chosen one.
-The search found none that bring out more of the fitted half, so the rest is hardly a matter of
-costs:
+Fitted costs, each searched for between a thirtieth of the chosen cost and thirty times that cost.
+The search found none that reproduce more of the fitted half, so costs hardly explain the
+remaining errors:
 """
 
 MAPPERS = (1, 2, 3, 4, 5, 6)
@@ -123,7 +126,7 @@ class Choice:
 
 
 def best_choice(workload: Workload, predict: Predict) -> Choice:
-    """The setting of the grid that carries the highest rate within the limit, by a model."""
+    """The setting of the grid with the highest rate within the limit, as a model predicts it."""
     threads, shuffle_s, poll_s = CHOICES["threads"], CHOICES["shuffle_s"], CHOICES["poll_s"]
     grid = np.array(list(product(threads, threads, shuffle_s, poll_s))).T
     settings = replace(
@@ -147,7 +150,7 @@ def best_choice(workload: Workload, predict: Predict) -> Choice:
 
 
 def highest_rates_per_s(workload: Workload, settings: PipelineSetting, predict: Predict) -> Array:
-    """Highest rates with a mean latency within the limit, to a part in 500; 0 for none."""
+    """Highest rates with a mean latency within the limit, to 1/500 of the job's rate; 0 if none."""
     shape = np.broadcast_shapes(
         *(
             np.shape(value)
@@ -170,12 +173,12 @@ def highest_rates_per_s(workload: Workload, settings: PipelineSetting, predict: 
 
 
 def percent(value: float) -> str:
-    """An error, signed; what a model calls unstable has an infinite one."""
+    """A signed error; "unstable" if it is infinite, because a model calls the setting unstable."""
     return "unstable" if np.isinf(value) else f"{100.0 * value:+.1f}%"
 
 
 def seconds(value: float) -> str:
-    """A time, or a dash as in the paper where latency is unbounded."""
+    """A time, or a dash, as in the paper, if latency is unbounded."""
     return "-" if np.isinf(value) else f"{value:.3f} s"
 
 
@@ -245,7 +248,7 @@ def varied_settings() -> list[tuple[str, PipelineSetting]]:
 
 
 def table_4_lines(jobs: Sequence[Workload]) -> list[str]:
-    """The cells of the paper's Table 4 beside ours."""
+    """The cells of the paper's Table 4 and ours."""
     cells, by_name = table_4(), dict(zip(JOBS, jobs, strict=True))
     chosen_s, fitted_s = (predicted_s(cells, costs) for costs in (chosen_costs(), fitted_costs()))
     lines = [
@@ -262,12 +265,12 @@ def table_4_lines(jobs: Sequence[Workload]) -> list[str]:
 
 
 def within(time_s: float, limit_s: float) -> str:
-    """A time, bold within the limit as in the paper."""
+    """A time, in bold if it is within the limit, as in the paper."""
     return f"**{seconds(time_s)}**" if time_s <= limit_s else seconds(time_s)
 
 
 def score_lines() -> list[str]:
-    """How many cells come out."""
+    """How many cells the chosen and the fitted costs reproduce."""
     cells, both = table_4(), (chosen_costs(), fitted_costs())
     lines = [*headed("| cells: verdicts, values | chosen costs | fitted costs |")]
     for label, some in (
@@ -282,7 +285,7 @@ def score_lines() -> list[str]:
 
 
 def cost_lines() -> list[str]:
-    """Costs that were chosen and costs that were fitted."""
+    """The chosen and the fitted costs."""
     chosen, fitted = chosen_costs(), fitted_costs()
     return [
         *headed("| cost | chosen | fitted | ratio |"),
@@ -295,7 +298,7 @@ def cost_lines() -> list[str]:
 
 
 def plan_lines(jobs: Sequence[Workload]) -> list[str]:
-    """What ``headway plan`` prints of each job."""
+    """What ``headway plan`` prints for each job."""
     lines = []
     for name, job in zip(JOBS, jobs, strict=True):
         plan = plan_pipeline(job.spec)
@@ -314,10 +317,10 @@ def setting_label(setting: PipelineSetting) -> str:
 
 
 def capacity_table(jobs: Sequence[Workload]) -> list[str]:
-    """Settings chosen for the highest rate by each model, and what comes of them."""
+    """The setting that each model chooses for the highest rate, and its simulated mean."""
     lines = [
         *headed(
-            "| workload | chosen by | M, R | B_sh, B_ch | rate promised | limit | simulated mean |"
+            "| workload | chosen by | M, R | B_sh, B_ch | predicted rate | limit | simulated mean |"
         ),
     ]
     for job in jobs:
@@ -359,7 +362,7 @@ def page() -> str:
             "",
             *share_table(experiments),
             "",
-            f"Asked for more than the hardware can do, and left out: {refused}.",
+            f"Excluded, because they require more than the hardware can do: {refused}.",
             "",
             "## Mean latency",
             "",
@@ -378,8 +381,8 @@ def page() -> str:
             TABLE_4,
             *table_4_lines(jobs),
             "",
-            "Cells whose verdict is right, bounded or not, and values within 15% where both have",
-            "one:",
+            "Cells with the right verdict (bounded or not), and values within 15% if both are",
+            "bounded:",
             "",
             *score_lines(),
             "",
@@ -388,14 +391,14 @@ def page() -> str:
             "",
             "## Plans",
             "",
-            "The fewest nodes at the paper's rates, by (L16); what is proved holds by (L15).",
+            "The fewest nodes for the paper's rates, by (L16); proofs are by (L15).",
             "",
             *plan_lines(jobs),
             "",
             "## Highest rate within the limit of the mean",
             "",
-            "Each model chooses among M, R of 1 to 4 and five values of each period; its choice is",
-            "simulated at the rate that it promises.",
+            "Each model chooses M and R from 1 to 4, and each period from five values. Its choice",
+            "is simulated at the rate that the model predicts.",
             "",
             *capacity_table(jobs),
             "",

@@ -1,4 +1,4 @@
-"""Jobs with heavy keys on the wall clock: their rows by key or by bucket, and what tasks did."""
+"""Jobs with heavy keys in real time: queries by key or by bucket, and the rows of their tasks."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _COUNTED_WITHIN_S = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkewedJob:
-    """Rows with a key, dealt out by it, and some microseconds of work on each.
+    """Rows that are partitioned by a key, with some microseconds of work on each row.
 
-    Without an exponent ``num_heavy`` keys share ``heavy_percent`` of the rows, and the others have
-    as many rows as each other. A row is a function of its number and of the stream's seed.
+    Without an exponent, ``num_heavy`` keys share ``heavy_percent`` of the rows, and all other keys
+    have equal shares of the rest. A row is a function of its number and of the stream's seed.
     """
 
     name: str
@@ -100,7 +100,7 @@ class SkewedJob:
 
 
 def _bucket(placed: KeyPlacement) -> Column:
-    """As ``headway ordered`` prints it for Spark alone."""
+    """The bucket column that ``headway ordered`` prints for plain Spark."""
     from pyspark.sql import functions as F  # noqa: N812
 
     pairs = zip(placed.keys, placed.buckets, strict=True)
@@ -111,7 +111,7 @@ def _bucket(placed: KeyPlacement) -> Column:
 
 
 class CountedKey(NamedTuple):
-    """Rows of a key, and what Spark's xxhash64 makes of it."""
+    """Rows of a key, and its hash by Spark's xxhash64."""
 
     num_rows: int
     hash64: int
@@ -120,12 +120,12 @@ class CountedKey(NamedTuple):
 def counted_keys(
     spark: SparkSession, job: SkewedJob, seed: int, num_rows: int, folder: Path
 ) -> dict[str, CountedKey]:
-    """The first rows of a stream by key: the same rows again, counted by Spark.
+    """The first rows of a stream, generated again and counted by key with Spark.
 
     Raises
     ------
     HeadwayError
-        If the count fails or does not end.
+        If the count fails or takes too long.
     """
     found: dict[str, CountedKey] = {}
 
@@ -158,7 +158,7 @@ def counted_keys(
 def rows_of_partitions(
     counts: Mapping[str, CountedKey], partitions: int, placed: KeyPlacement | None
 ) -> list[int]:
-    """Rows of each partition by Headway's own reckoning of Spark's hash."""
+    """Rows of each partition, computed with Headway's implementation of Spark's hash."""
     num_rows = np.array([one.num_rows for one in counts.values()])
     if placed is None:
         hashed = spark_hash(list(counts), "string")
@@ -173,7 +173,7 @@ def rows_of_partitions(
 
 @dataclass(slots=True)
 class StageRun:
-    """The last stage of one batch: when its tasks ran, and the rows of each."""
+    """The last stage of one batch: when its tasks ran, and how many rows each had."""
 
     batch: int
     begun_s: float = float("inf")
@@ -187,9 +187,9 @@ class StageRun:
 
 
 def last_stages(log: Path, query_id: str) -> list[StageRun]:
-    """Of each batch of a query the last stage, from plain event logs."""
+    """The last stage of each batch of a query, from uncompressed event logs."""
     found: dict[int, StageRun] = {}
-    last: dict[int, int] = {}  # of each batch, whose jobs may be several
+    last: dict[int, int] = {}  # of each batch, which may have several jobs
     done: set[int] = set()
     for event in _events(log):
         kind = event["Event"]
@@ -216,15 +216,15 @@ _BEGINNINGS = tuple(f'{{"Event":"{kind}"' for kind in _KINDS)
 
 
 def _events(log: Path) -> Iterator[dict[str, Any]]:
-    """Events of jobs, tasks and stages, in the order they were written."""
+    """Events of jobs, tasks and stages, in the order in which they were written."""
     for path in sorted(log.rglob("events_*"), key=lambda path: int(path.name.split("_")[1])):
         with path.open(encoding="utf-8") as lines:
             for text in lines:
-                # A line that is being written has no end yet.
+                # A line that is still being written has no newline yet.
                 if text.startswith(_BEGINNINGS) and text.endswith("\n"):
                     yield json.loads(text)
 
 
 def total_rows_of_tasks(stages: Sequence[StageRun], partitions: int) -> list[int]:
-    """Rows that each task had over all batches."""
+    """Total rows of each task over all batches."""
     return [sum(stage.rows_of_tasks.get(at, 0) for stage in stages) for at in range(partitions)]

@@ -1,9 +1,9 @@
-"""Plans of jobs with heavy keys, run for real: p99 predicted from profile and keys, and measured.
+"""Real runs of plans for jobs with heavy keys: p99 predicted from profile and keys, and measured.
 
-    python benchmarks/run.py skewed_plans --measure          # goes on where it was cut
+    python benchmarks/run.py skewed_plans --measure          # resumes if it was interrupted
     python benchmarks/run.py skewed_plans --output docs/skewed-plans.md
 
-Each finished profile or run is a line of the results, by which it is known when it goes on.
+Each finished profile or run is a line of the results and is not run again when it resumes.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _PICTURE = "img/skewed-plans.svg"
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Where results are, and whether to measure them first."""
+    """The results file, and whether to measure."""
     parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--measure", action="store_true", help="on a quiet machine, 20 minutes")
-    parser.add_argument("--short", action="store_true", help="the smallest setting, to try it")
+    parser.add_argument("--measure", action="store_true", help="20 minutes on a quiet machine")
+    parser.add_argument("--short", action="store_true", help="the smallest setting, as a trial")
 
 
 def text(given: argparse.Namespace) -> str | None:
@@ -73,12 +73,12 @@ def _page(runs: Sequence[Line]) -> Iterator[str]:
 
 def _about() -> Iterator[str]:
     yield (
-        f"Four jobs on {CORES} cores, each profiled at two settings and counted by key. `headway "
-        "plan --keys` plans each for its target; the planned setting is run, by key as it is "
-        "promised, and with the heaviest keys on the buckets that `headway ordered --keys` prints. "
-        "Jobs, targets, rates and profiled settings are in `benchmarks/accuracy/skewed-split.json`,"
-        " which was committed before the first run; judged rows are drawn with other seeds than "
-        "profiled ones.\n"
+        f"Four jobs on {CORES} cores were each profiled in two configurations, and their rows were "
+        "counted by key. `headway plan --keys` plans each job for its target. The planned "
+        "configuration is run by key, as the plan assumes, and with the heaviest keys in the "
+        "buckets that `headway ordered --keys` prints. Jobs, targets, rates and profiled "
+        "configurations are in `benchmarks/accuracy/skewed-split.json`, which was committed before "
+        "the first run. Judged runs have other random seeds than profiled ones.\n"
     )
     yield from headed("| job | rows |")
     for job in Amount.of_split().jobs:
@@ -91,7 +91,7 @@ def _summary(runs: Sequence[Line]) -> Iterator[str]:
     by_key = _of(runs, BY_KEY)
     promised = [line for line in by_key if line["predicted"]["latency"]]
     kept = [line for line in promised if line["feasible"]]
-    yield from headed("| expected | figure | one repeat against another | |")
+    yield from headed("| expected | result | one repeat compared with another | |")
     error, floor = _error(promised, _latency_p99_s), _floor(promised, _latency_p99_s)
     yield _verdict(
         f"p99 tuple latency, median error at most {GOAL_RATIO:.0%}",
@@ -99,7 +99,7 @@ def _summary(runs: Sequence[Line]) -> Iterator[str]:
         None if error is None else error <= GOAL_RATIO,
     )  # fmt: skip
     yield _verdict(
-        "rows of every task exact, placed keys too",
+        "rows of every task exact, also with placed keys",
         f"{sum(exact)} of {len(runs)} runs, {sum(_rows(line) for line in runs):,} rows", "",
         all(exact),
     )  # fmt: skip
@@ -123,8 +123,8 @@ def _summary(runs: Sequence[Line]) -> Iterator[str]:
     )
     yield ""
     yield (
-        "The third column is the same statistic with one repeat as the prediction of another: what "
-        "no model gets below on this machine.\n"
+        "The third column is the same statistic with one repeat as the prediction of another. No "
+        "model can be expected to do better on this machine.\n"
     )
 
 
@@ -139,7 +139,7 @@ def _promises(runs: Sequence[Line]) -> Iterator[str]:
         shown += f"{trigger} | {line['partitions']} | "
         if line["predicted"]["latency"] is None:
             measured_s = line["truth"]["latency"]["p99"]
-            yield f"{shown}none: too close to saturation | {format_duration(measured_s)} | |"
+            yield f"{shown}unavailable: too close to saturation | {format_duration(measured_s)} | |"
             continue
         predicted_s, measured_s = _latency_p99_s(line)
         yield (
@@ -152,9 +152,10 @@ def _promises(runs: Sequence[Line]) -> Iterator[str]:
 def _stages(runs: Sequence[Line]) -> Iterator[str]:
     yield "## The stage behind the exchange\n"
     yield (
-        "Largest task: its share of all rows of the run, by the hash of the keys that were counted "
-        "beforehand, and as measured. Mean and p99 are from the launch of the stage's first task "
-        "to the end of its last, over the batches after the warm-up.\n"
+        "The largest task is given by its share of all rows of the run, predicted from the hashes "
+        "of the keys that were counted beforehand, and measured. Mean and p99 are those of the "
+        "time from the launch of the stage's first task to the end of its last, over the batches "
+        "after the warm-up.\n"
     )
     yield from headed(
         "| job | keys | partitions | largest task | measured | mean | measured | p99 | measured |"
@@ -180,11 +181,11 @@ def _stages(runs: Sequence[Line]) -> Iterator[str]:
 def _left_out() -> Iterator[str]:
     yield "## What is left out\n"
     yield (
-        "One machine with two cores: slots are few, so what placing saves is less than on many "
-        "(docs/ordered.md has 16 slots, simulated). The step of the placed jobs is Spark's own, by "
-        "the code that `headway ordered` prints; `headway.ordered` with placed keys is on "
-        "[another page](ordered-speed.md). The tuple latency of placed keys is not predicted by a "
-        "command, their stage is."
+        "All runs used one machine with two cores. On few slots, placed keys save less than on "
+        "many (docs/ordered.md simulates 16). The placed jobs use Spark's own operators, with the "
+        "code that `headway ordered` prints; runs of `headway.ordered` with placed keys are on "
+        "[another page](ordered-speed.md). With placed keys, Headway predicts the stage, but not "
+        "the tuple latency."
     )
 
 
@@ -233,7 +234,7 @@ def _error(runs: Sequence[Line], pair: Callable[[Line], tuple[float, float]]) ->
 
 
 def _floor(runs: Sequence[Line], pair: Callable[[Line], tuple[float, float]]) -> float | None:
-    """The same statistic, each repeat predicted by each other one of its job."""
+    """The same statistic, with each repeat as the prediction of each other repeat of its job."""
     errors = [
         abs(pair(one)[1] / pair(other)[1] - 1.0)
         for of in _grouped(runs).values()
@@ -252,11 +253,11 @@ def _verdict(said: str, figure: str, floor: str, met: bool | None) -> str:
 
 
 def _draw(runs: Sequence[Line], path: Path) -> None:
-    """Predicted against measured p99: tuple latency of the plans, and the stage either way."""
+    """Predicted against measured p99: tuple latency of the plans, and the stage in both ways."""
     import matplotlib as mpl
 
     mpl.use("svg")
-    # The same results make the same file.
+    # The same results give the same file.
     mpl.rcParams["svg.hashsalt"] = "headway"
     from matplotlib import pyplot
 

@@ -1,4 +1,4 @@
-"""Jobs with heavy keys profiled, planned with their keys, and the planned settings run for real."""
+"""Profile jobs with heavy keys, plan them with their keys, and run the planned configurations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SPLIT = Path(__file__).parent / "skewed-split.json"
-"""Jobs, targets, rates and the settings that are profiled: committed before the first run."""
+"""Jobs, targets, rates and profiled configurations, committed before the first run."""
 CORES = 2
 WAYS = (BY_KEY, PLACED)
 _PROFILED_SEED = 1
@@ -55,7 +55,7 @@ Line = dict[str, Any]
 
 
 class Fitted(NamedTuple):
-    """A setting that is profiled."""
+    """A profiled configuration."""
 
     trigger_s: float
     partitions: int
@@ -65,7 +65,7 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """What is run: the split, or the least of it that shows that it runs."""
+    """What is run: the whole split, or the minimum that shows that it works."""
 
     jobs: tuple[SkewedJob, ...]
     fitted: tuple[Fitted, ...]
@@ -77,7 +77,7 @@ class Amount:
 
     @classmethod
     def of_split(cls) -> Amount:
-        """All of it."""
+        """The whole split."""
         split = json.loads(SPLIT.read_text(encoding="utf-8"))
         return cls(
             jobs=tuple(SkewedJob(**one) for one in split["jobs"]),
@@ -99,12 +99,12 @@ class Amount:
 
 
 def split_digest() -> str:
-    """What every line names the split by."""
+    """Digest of the split, which every line of the results contains."""
     return hashlib.sha256(SPLIT.read_bytes()).hexdigest()[:12]
 
 
 def measure(results: Path, amount: Amount) -> None:
-    """All that the results do not have yet: first the profiles, then repeat after repeat."""
+    """Run what is missing from the results: first the profiles, then one repeat after another."""
     known = lines_of(results)
     profiled = {line["profile_of"] for line in known if "profile_of" in line}
     unknown = [job for job in amount.jobs if job.name not in profiled]
@@ -116,7 +116,7 @@ def measure(results: Path, amount: Amount) -> None:
 
 
 def _session(folder: Path) -> AbstractContextManager[SparkSession]:
-    """Its event log is plain text, to be read while the session runs."""
+    """A session whose event log is plain text, to be read while it runs."""
     return embedded_session(
         app_name="headway skewed plans",
         master=f"local[{CORES}]",
@@ -132,14 +132,14 @@ def _session(folder: Path) -> AbstractContextManager[SparkSession]:
 
 
 def _profiles(jobs: Sequence[SkewedJob], amount: Amount, folder: Path) -> Iterator[Line]:
-    """Each job at the fitted settings: profile, what it carries, and its keys as a user counts."""
+    """Each job in the profiled configurations: profile, capacity, and keys as a user counts."""
     folder.mkdir(parents=True)
     found: dict[str, tuple[float, dict[str, CountedKey]]] = {}
     with _session(folder) as spark:
         for job in jobs:
             warm_up(spark, job.workload(), folder, _WARM_UP_PER_S, amount.warm_up_s)
             carried_per_s = _carried_per_s(spark, job.workload(), amount, folder)
-            _say(f"{job.name}: carries {carried_per_s:,.0f} rows/s")
+            _say(f"{job.name}: capacity {carried_per_s:,.0f} rows/s")
             counts = counted_keys(spark, job, _PROFILED_SEED, _COUNTED_ROWS, folder)
             found[job.name] = carried_per_s, counts
             for setting in amount.fitted:
@@ -171,7 +171,7 @@ def _fitted_name(job: SkewedJob, setting: Fitted) -> str:
 
 
 def _carried_per_s(spark: SparkSession, workload: Workload, amount: Amount, folder: Path) -> float:
-    """Rows per second at which one more row costs as much time as it takes to arrive."""
+    """Rows per second at which processing one more row takes as long as its arrival."""
     few, many = _PROBED_ROWS
     medians_s = []
     for num_rows in (many, few):
@@ -192,7 +192,7 @@ def _carried_per_s(spark: SparkSession, workload: Workload, amount: Amount, fold
 
 
 class Planned(NamedTuple):
-    """A job's plan with its keys, and where the heavy ones belong."""
+    """A job's plan with its keys, and the placement of the heavy ones."""
 
     job: SkewedJob
     rate_per_s: float
@@ -201,7 +201,7 @@ class Planned(NamedTuple):
 
 
 def planned(job: SkewedJob, line: Line, amount: Amount, folder: Path) -> Planned:
-    """As ``headway plan --keys`` and ``headway ordered --keys`` say, by a user's files."""
+    """The answers of ``headway plan --keys`` and ``headway ordered --keys`` for a user's files."""
     folder.mkdir(parents=True, exist_ok=True)
     profile, keys = folder / f"{job.name}.profile.yaml", folder / f"{job.name}.keys.csv"
     profile.write_text(line["profile"], encoding="utf-8")
@@ -260,14 +260,14 @@ def _run_plans(results: Path, amount: Amount, folder: Path) -> None:
 
 
 def run_name(job: SkewedJob, way: str, repeat: int) -> str:
-    """What a run is known by, in results and event log."""
+    """Name of a run in the results and in the event log."""
     return f"{job.name}/{way}/{repeat}"
 
 
 def _judged(
     spark: SparkSession, one: Planned, way: str, repeat: int, amount: Amount, folder: Path
 ) -> Line:
-    """The planned setting run, by key as the plan promises it or with the heavy keys placed."""
+    """Run the planned configuration, by key as the plan assumes, or with the heavy keys placed."""
     setting, skew = one.plan.configuration, one.plan.skew
     assert skew is not None
     placed = one.placed if way == PLACED else None
@@ -314,7 +314,7 @@ def _judged(
         "predicted": {
             "largest_share": choice.largest_share,
             "stage": {"mean": choice.mean_s, "p99": choice.p99_s},
-            # Planned is the query by key; of placed keys no command says more than the stage.
+            # The plan is for the query by key; for placed keys only the stage is predicted.
             "latency": latency.statistics_s if latency and placed is None else None,
             "duration": duration.statistics_s if duration and placed is None else None,
             "promised_s": one.plan.planned_latency_s if placed is None else None,

@@ -1,8 +1,8 @@
 """Window latency on real runs: predicted from runs at other triggers, measured window by window.
 
-Windowed counts of lines that arrive on the wall clock. The ends of the windows that a batch emits
-are observed behind the aggregation, so a window is final when the last batch that emitted it has
-committed; nothing is added to the query but that observation.
+The query counts lines per window; lines arrive on the wall clock. The window ends that a batch
+emits are observed after the aggregation, so a window is final when the last batch that emitted it
+has committed. Nothing else is added to the query.
 
     python benchmarks/run.py window_runs --output docs/window-accuracy.md
 """
@@ -75,7 +75,7 @@ CASES = (
 def run_case(
     spark: SparkSession, case: Case, trigger_s: float, name: str, folder: Path, run_s: float
 ) -> Run:
-    """Run a case and find when each of its windows was final."""
+    """Run a case and measure when each of its windows was final."""
     from pyspark.sql import functions
 
     lines = clock_lines(spark, rate_per_s=RATE_PER_S, num_source_partitions=2)
@@ -110,7 +110,7 @@ def run_case(
 
 def window_latencies_s(events: Sequence[Mapping[str, Any]], after_s: float, case: Case) -> Array:
     """From each window's end to the commit of the last batch that emitted it."""
-    # A window that ends with the run may still be emitted again.
+    # A window near the end of the run may still be emitted again.
     settled = committed_epoch_s(events[-1]) - case.watermark_delay_s - max(TRIGGERS_S) - case.size_s
     return np.array(
         [
@@ -133,7 +133,7 @@ def predicted(profile: JobProfile, trigger_s: float) -> LatencyDistribution | No
 
 
 def section(case: Case, runs: Sequence[Run], log: Path) -> Iterator[str]:
-    """Each trigger predicted from the runs of the case at the other triggers."""
+    """Each trigger, predicted from the runs of the case at the other triggers."""
     yield f"## {str(case).capitalize()}"
     yield ""
     yield from headed(
@@ -157,7 +157,7 @@ def section(case: Case, runs: Sequence[Run], log: Path) -> Iterator[str]:
 
 
 def page(run_s: float) -> str:
-    """Run everything and tell."""
+    """Run everything and return the page."""
     with tempfile.TemporaryDirectory(prefix="headway-windows-") as scratch:
         folder = Path(scratch)
         runs = []
@@ -192,7 +192,7 @@ def page(run_s: float) -> str:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """What may be given."""
+    """The options."""
     parser.add_argument("--run", type=float, default=30.0, help="seconds per run")
 
 

@@ -315,8 +315,8 @@ def test_settings_that_miss_are_listed_with_how_far_their_repeats_lie_apart() ->
         two_repeats("agreed", 3.0, (2.0, 2.0)),
     ]
     sentence, *table = missed_table(rows, every=rows[:1])
-    assert sentence.startswith("2 of the judged settings miss")
-    assert "in 1 the repeats themselves differ by more" in sentence
+    assert sentence.startswith("2 of the judged configurations miss")
+    assert "In 1 of them, the repeats themselves differ by more" in sentence
     far, agreed = table[3:5]
     assert far.startswith("| far/1s-p2-30%, ")
     assert far.count("| +50% |") == 2

@@ -219,15 +219,16 @@ def test_promises_are_held_to_what_they_must_hold() -> None:
     near = [a_plan("too close to tell", 0.5, ratio) for ratio in (0.7, 0.9, 1.1, 1.3)]
     far = [a_plan("not kept", 0.01, ratio) for ratio in (2.0, 2.1, 0.99)]
     said = said_of([*kept, *near, *far])
-    assert "0 of 9, met" in said["kept"]
-    assert "1 of 12, met" in said["refused"]
-    assert "said of 4, kept with 50% on average: 50% were" in said["open"]
+    assert "0 of 9 are, met" in said["kept"]
+    assert "1 of 12 are, met" in said["refused"]
+    assert "4 targets were called" in said["open"]
+    assert "with a mean probability of 50%: 50% were met" in said["open"]
     assert said["open"].endswith("met.")
     said = said_of([*kept, a_plan("kept", 0.96, 1.06), *far])
-    assert "1 of 10, **missed**" in said["kept"]
-    assert "said of none" in said["open"]
+    assert "1 of 10 are, **missed**" in said["kept"]
+    assert "No target was called" in said["open"]
     refused = [a_plan("not kept", 0.01, 0.9 + 0.01 * number) for number in range(6)]
-    assert "6 of 15, **missed**" in said_of([*kept, *refused])["refused"]
+    assert "6 of 15 are, **missed**" in said_of([*kept, *refused])["refused"]
     wrong = [a_plan("too close to tell", 0.9, 1.5 + 0.1 * number) for number in range(8)]
     assert said_of([*kept, *wrong])["open"].endswith("**missed**.")
 

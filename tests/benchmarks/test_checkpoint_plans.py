@@ -63,7 +63,7 @@ def test_a_missed_promise_counts_as_missed() -> None:
 def test_partitions_other_than_the_pinned_ones_show() -> None:
     kept = run(checkpoint="existing", pinned_partitions=2)
     other = run(checkpoint="existing", pinned_partitions=8)
-    assert "Of 2 queries started on an existing checkpoint 1 ran" in page(
+    assert "Of 2 queries started on an existing checkpoint, 1 ran" in page(
         [{"made": "Made."}, kept, other]
     )
 

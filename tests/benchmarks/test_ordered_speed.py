@@ -1,4 +1,4 @@
-"""Measuring steps in order goes on where it was cut; the page says what was measured."""
+"""Measuring steps in order resumes where it stopped; the page says what was measured."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def test_the_page_compares_ways_and_predicts_stages(tmp_path: Path) -> None:
     assert "| 1,000 | 20,000 | 200 ms | 1 s | 600 ms | 3.0 |" in text.replace("1.00 s", "1 s")
     largest = f"{max(skewed.rows_of_tasks()):,}"
     assert f"| 1.2 | 2 | placed | {largest} | {largest} |" in text
-    assert "+0.0% | 0% apart |" in text
+    assert "+0.0% | 0% |" in text
     assert (
         "buckets at least 2 times as fast as by key, 1,000 keys | 3.0 at 20,000 rows |  | met"
         in text
     )
-    assert "rows of every task exact, the largest among them | 1 of 1 runs |  | met |" in text
-    assert "time of the stage within 5% | 1 of 1 cells, median error 0.0% |  | met |" in text
+    assert "rows of every task exact, including the largest | 1 of 1 runs |  | met |" in text
+    assert "duration of the stage within 5% | 1 of 1 cells, median error 0.0% |  | met |" in text
     assert "Not measured yet" in page([], tmp_path)
 
 
@@ -67,9 +67,9 @@ def test_the_page_says_what_groups_cost_and_what_is_left_without_them(tmp_path: 
         ],
         tmp_path,
     )  # fmt: skip
-    assert "`pandas by key` pays 500 us for each group" in text
-    assert "without groups would take 500 ms" in text
-    assert "such a pass is at most 1.2 times as fast as the best of Spark's own." in text
+    assert "`pandas by key` takes 500 us for each group" in text
+    assert "Without groups, a batch of `pandas by key` would take 500 ms" in text
+    assert "such a pass is therefore at most 1.2 times as fast as Spark's best." in text
 
 
 def test_a_cell_is_judged_by_the_median_of_its_repeats_and_beside_them(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_cell_is_judged_by_the_median_of_its_repeats_and_beside_them(tmp_path:
     assert "0 of 1 cells, median error 9.1% | 1 of 3, median 13.0% | missed |" in text
     assert "| 2 of 3 runs |  | missed |" in text
     assert f"| 1.2 | 2 | by hash | {max(skewed.rows_of_tasks()):,} |" in text
-    assert "| -9.1% | 20% apart |" in text
+    assert "| -9.1% | 20% |" in text
 
 
 def test_rows_by_hash_are_those_that_spark_dealt_out() -> None:

@@ -147,7 +147,7 @@ def test_a_verdict_is_judged_on_the_machine_that_it_was_made_for(tmp_path: Path)
     said = "promise | promise | yes | promise"
     assert f"| spread-8-0.7, machine 1 | {said} | 45% | 49% | yes |" in page
     assert f"| spread-8-0.7, machine 2 | {said} | 60% | 19% | no |" in page
-    assert "Right in 2 of 2 cells, the gain within 15 points in 1." in page
+    assert "Right in 2 of 2 cells (goal: 6 of 7); gain within 15 points in 1 (goal: all)." in page
 
 
 def test_a_load_of_one_is_what_the_queries_of_a_cell_take_together(tmp_path: Path) -> None:

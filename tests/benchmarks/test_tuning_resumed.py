@@ -25,9 +25,9 @@ def test_a_loop_that_was_measured_is_only_written_down(tmp_path: Path) -> None:
     given = argparse.Namespace(run=60.0, repeats=3, results=results)
     page = loop_cost.text(given)
     assert "| thread of the tuner, share of the cores | 0.400% | 1% |" in page
-    assert "| processor time of all, query alone | 0.200, 0.200, 0.200 cores |" in page
-    assert "| what the tuner adds, share of the cores | 5.0%, 5.0%, 5.0% | 1% |" in page
-    assert "3 and 3 of them" in page
+    assert "| CPU time of Python and JVM, query alone | 0.200, 0.200, 0.200 cores |" in page
+    assert "| added by the tuner, share of the cores | 5.0%, 5.0%, 5.0% | 1% |" in page
+    assert "3 with the tuner and 3 without it" in page.replace("\n", " ")
 
 
 def test_what_is_timed_are_decisions_not_looks() -> None:

@@ -88,14 +88,14 @@ def test_the_section_counts_errors_signs_and_what_is_left_out() -> None:
     ]
     text = "\n".join(window_section.section(cells))
     assert "log 2.50 times as fast as the direct query (goal 2: met), panes 2.00 times" in text
-    assert "over 3 ways at settings: median 20.0% (goal 10%: missed; a repeat is off" in text
-    assert "off the median of the others of its cell by 0.0% in the median)" in text
+    assert "over 3 combinations of way and setting: median 20.0% (goal 10%: missed; a" in text
+    assert "differs from the median of the others of its cell by 0.0% in the median)" in text
     blind = "\n".join(window_section.section(cells, None, cells[:2]))
-    assert "**The third repeat alone**, on which nothing was formed: median error 10.0%" in blind
+    assert "**The third repeat alone**, from which nothing was derived: median error 10.0%" in blind
     assert "wrong signs 0 of 1" in blind
     assert "Wrong signs: 1 of 2 gains" in text
     assert "* wrong sign: log at 10,000 keys, 100,000 rows, 12 windows: -10%, measured +60%" in text
-    assert "Left out: 7 settings of 8 not run; 1 cell of 4 with fewer than 3 repeats" in text
+    assert "Missing: 7 settings of 8 not run; 1 cell of 4 with fewer than 3 repeats" in text
 
 
 def test_pictures_are_the_same_twice(tmp_path: Path) -> None:

@@ -18,18 +18,18 @@ from campaign.promises import (
 )
 
 _PREFACE = (
-    "The demo's stateful word count, planned from three fitted runs of each place (see "
-    "[accuracy](accuracy.md)) and run as planned. Rates (5 to 60% of what the place carries) and "
-    "limits (0.4 to 5 s) were drawn before anything was run. An existing checkpoint is one that a "
-    "run before has left; its partitions are pinned, and the plan must keep to them. A plan that "
-    "is not feasible is run at the setting that comes closest."
+    "The demo's stateful word count, planned for each place from three fitted runs there (see "
+    "[accuracy](accuracy.md)) and run as planned. Rates (5 to 60% of what the place can carry) and "
+    "limits (0.4 to 5 s) were drawn before anything was run. An existing checkpoint was written by "
+    "an earlier run; it fixes the shuffle partitions, and the plan must keep them. An infeasible "
+    "plan is run at the setting that comes closest to the target."
 )
 
 _FINDINGS = """\
-Plans speak for a JVM as old as those of the profiled runs. Each session is warmed for a minute
-first; before it was, one promise in seventeen was missed, by the first run of a session with two
-executors: a batch took 1.09 s there, and 0.42 s two runs later with as many rows at the same
-setting. Right after a restart a setting is slower, and the plan warns of it."""
+Plans assume a JVM as old as those of the profiled runs, so each session is warmed up for a minute
+first. Before that was done, one target in seventeen was missed, by the first run of a session
+with two executors: a batch took 1.09 s there, and 0.42 s two runs later with as many rows at the
+same setting. Right after a restart a setting is slower, and the plan warns of it."""
 
 
 def page(rows: Sequence[Row]) -> str:
@@ -66,7 +66,7 @@ def _kept(plans: Sequence[Row]) -> Iterator[str]:
 
 def _table(plans: Sequence[Row]) -> Iterator[str]:
     yield from headed(
-        "| place | checkpoint | promise | rows/s | planned | setting | measured | of limit |"
+        "| place | checkpoint | target | rows/s | planned | setting | measured | of limit |"
     )
     for row in sorted(filter(_is_measured, plans), key=lambda row: row["name"]):
         yield (
@@ -82,8 +82,8 @@ def _fixed(plans: Sequence[Row]) -> Iterator[str]:
     pinned = [row for row in plans if row["pinned_partitions"] is not None]
     kept = [row for row in pinned if row["state_partitions_seen"] == [row["pinned_partitions"]]]
     yield (
-        f"Of {len(pinned)} queries started on an existing checkpoint {len(kept)} ran with the "
-        "shuffle partitions that the plan says the checkpoint fixes."
+        f"Of {len(pinned)} queries started on an existing checkpoint, {len(kept)} ran with the "
+        "shuffle partitions that the plan reports as fixed by the checkpoint."
     )
     yield ""
 
@@ -92,20 +92,23 @@ def _rules(rules: Sequence[Row]) -> Iterator[str]:
     if not rules:
         return
     first = rules[0]
-    yield "## Beside the rules of thumb"
+    yield "## Compared with rules of thumb"
     yield ""
     yield (
         f"{first['place'].capitalize()}, {first['rate_per_s']:,.0f} rows/s, {first['statistic']} "
-        f"<= {first['limit_s']:g} s. Planned is the upper end that plans are made on."
+        f"<= {first['limit_s']:g} s. Planned is the planned latency: the upper end of the "
+        "prediction interval."
     )
     yield ""
-    yield from headed("| setting by | setting | planned | keeps the promise | measured | kept it |")
+    yield from headed(
+        "| setting by | setting | planned | predicted to meet it | measured | met it |"
+    )
     for row in rules:
         if row["truth"] is None:
             measured, kept = "no two batches in time", "no"
         else:
             measured = f"{measured_s(row):.2f} s" + (
-                "" if row["truth"]["kept_up"] else ", and growing"
+                "" if row["truth"]["kept_up"] else ", and the backlog grew"
             )
             kept = _yes(row["truth"]["kept_up"] and of_limit(row) <= 1)
         yield (

@@ -25,14 +25,15 @@ def missed_table(rows: Sequence[Row], every: Sequence[Row]) -> Iterator[str]:
     missed = [row for row in rows if is_judged(row) and _is_missed(row)]
     at_once = [row for row in missed if row["setting"]["trigger_s"] == 0]
     yield (
-        f"{len(missed)} of the judged settings miss the goal for the mean or the p99, "
-        f"{len(at_once)} of them as fast as possible; in "
-        f"{sum(_lie_apart(row) for row in missed)} the repeats themselves differ by more than that."
+        f"{len(missed)} of the judged configurations miss the goal for the mean or the p99, "
+        f"{len(at_once)} of them as fast as possible. In "
+        f"{sum(_lie_apart(row) for row in missed)} of them, the repeats themselves differ by more "
+        "than the goal."
     )
     yield ""
     yield from headed(
         "| setting | mean: error | p99: error | batch: error | fitted on every run: mean | p99 "
-        "| repeats apart: mean | p99 |"
+        "| repeats differ by: mean | p99 |"
     )
     for row in missed:
         best = of_every.get(_name(row))

@@ -28,9 +28,9 @@ def plan_tables(rows: Sequence[Row], anew: Mapping[str, Row]) -> Iterator[str]:
     measured_rows = [row for row in rows if row["truth"] is not None and is_undisturbed(row)]
     yield (
         f"{len(measured_rows)} random targets (mean, p95 or p99 of the tuple latency, 0.25 to 5 s, "
-        "at 10 to 85% of what the workload can carry, some with partitions pinned), planned for "
-        "this machine at the default confidence of 95%; each plan was run, an infeasible one at "
-        "the setting that comes closest."
+        "at 10 to 85% of the capacity of the workload, some with fixed shuffle partitions), "
+        "planned for this machine at the default confidence level of 95%. Each plan was run, an "
+        "infeasible one in the nearest configuration."
     )
     yield ""
     yield from KEPT_HEADER
@@ -65,13 +65,13 @@ def _must_hold(rows: Sequence[Row]) -> Iterator[str]:
     could = [row for row in rows if of_limit(row) <= 1]
     refused = [row for row in could if row["verdict"] == "not kept"]
     yield (
-        f'* No "keeps it" is missed by more than {FLOOR_RATIO:.0%}: {len(missed)} of '
-        f"{len(said['kept'])}, {_goal(not missed)}."
+        f"* No target that is called met may be missed by more than {FLOOR_RATIO:.0%}: "
+        f"{len(missed)} of {len(said['kept'])} are, {_goal(not missed)}."
     )
     most = MOST_REFUSED_RATIO * len(could)
     yield (
-        f"* Of promises that were kept when run at most {MOST_REFUSED_RATIO:.0%} are refused "
-        f"outright: {len(refused)} of {len(could)}, {_goal(len(refused) <= most)}."
+        f"* Of the targets that were met when run, at most {MOST_REFUSED_RATIO:.0%} may be refused "
+        f"outright: {len(refused)} of {len(could)} are, {_goal(len(refused) <= most)}."
     )
     yield from _open_verdicts(said["too close to tell"])
     yield ""
@@ -80,15 +80,15 @@ def _must_hold(rows: Sequence[Row]) -> Iterator[str]:
 def _open_verdicts(rows: Sequence[Row]) -> Iterator[str]:
     """Whether probabilities of open verdicts are right within the error of so few."""
     if not rows:
-        yield '* "Too close to tell" was said of none.'
+        yield '* No target was called "too close to tell".'
         return
     outcomes = [Outcome(row["kept_probability"], of_limit(row) <= 1) for row in rows]
     said, kept = (statistics.fmean(values) for values in zip(*outcomes, strict=True))
     chance = chance_ratio(outcomes)
     is_right = abs(kept - said) <= MOST_ERRORS_OF_CHANCE * chance
     yield (
-        f'* "Too close to tell" was said of {len(rows)}, kept with {said:.0%} on average: '
-        f"{kept:.0%} were (standard error of chance {chance:.0%}), {_goal(is_right)}."
+        f'* {len(rows)} targets were called "too close to tell", with a mean probability of '
+        f"{said:.0%}: {kept:.0%} were met (standard error {chance:.0%}), {_goal(is_right)}."
     )
 
 
@@ -110,19 +110,21 @@ def _planned_anew(measured_rows: Sequence[Row], anew: Mapping[str, Row]) -> Iter
     lost = [row for row in measured_rows if row["feasible"] and not anew[row["name"]]["feasible"]]
     same = [row for row in newly if _is_same_setting(row, anew[row["name"]])]
     yield (
-        f"Why plans were refused that were kept: of {len(kept)} such, the profile (as it is fitted "
-        f"now) expects {len(by_margin)} to be kept at the setting that was run, without any "
-        "margin: there the margin refused them, which takes durations so long that the truth is "
-        "longer for one profile in twenty only. The others it expects to be missed: their "
-        "durations are predicted too long, which counts several times close to capacity. Of the "
-        f"{len(missed)} that were refused and missed it expects {len(missed_too)} "
-        f"to be kept. The same promises planned anew: {len(found)} feasible, "
-        f"{len(newly)} of them refused before and {len(lost)} found before and refused now"
+        f"Why targets that were met had been refused: for {len(by_margin)} of these {len(kept)}, "
+        "the profile, as it is fitted now, predicts without a safety margin that the target is met "
+        "in the configuration that was run, so it was the margin that refused them (durations that "
+        "only one profile in twenty would exceed). For the others it predicts that the target is "
+        "missed: durations are predicted too long, and close to capacity that error counts several "
+        f"times. Of the {len(missed)} targets that were refused and missed, it predicts "
+        f"{len(missed_too)} to be met. Planned again with the profile as it is fitted now, "
+        f"{len(found)} targets are feasible; {len(newly)} of them were refused before, and "
+        f"{len(lost)} that were feasible before are refused now"
         + (
-            f"; {len(same)} of the newly feasible are at the setting that was run, of which "
-            f"{sum(of_limit(row) <= 1 for row in same)} was kept."
+            f"; {len(same)} of the newly feasible plans have the configuration that was run, which "
+            f"met the target in {sum(of_limit(row) <= 1 for row in same)}."
             if same
-            else "; none of the newly feasible is at a setting that was run, so none is judged."
+            else "; none of the newly feasible plans has a configuration that was run, so none is "
+            "judged."
         )
     )
     yield ""

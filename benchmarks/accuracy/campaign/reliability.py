@@ -81,14 +81,12 @@ def outcomes_of(
 def reliability_table(outcomes: Iterable[Outcome]) -> Iterator[str]:
     """Stated beside observed, by class of the stated probability; then by verdict."""
     every = list(outcomes)
-    yield from headed(
-        "| probability, as stated | promises | mean of it | kept | standard error of chance |"
-    )
+    yield from headed("| stated probability | promises | mean | kept | standard error |")
     for low, high in pairwise(_EDGES):
         of = [one for one in every if low < one.probability <= high]
         yield _line(f"{100 * low:.0f} to {100 * high:.0f}%", of)
     yield ""
-    yield from headed("| verdict | promises | mean of it | kept | standard error of chance |")
+    yield from headed("| verdict | promises | mean stated probability | kept | standard error |")
     for verdict, name in SAID.items():
         of = [one for one in every if verdict_of(one.probability) == verdict]
         yield _line(name, of)

@@ -38,11 +38,11 @@ def speed_table(rows: Sequence[Row]) -> Iterator[str]:
     together = np.corrcoef(means.T)[0]
     durations_s = [row["duration_s"] for row in kept]
     yield (
-        f"{len(kept)} batches of the same rows, one after the other, in one JVM, in "
-        f"{(kept[-1]['begun_s'] - kept[0]['begun_s']) / 60:.0f} minutes: of "
-        f"{min(durations_s):.2f} to {max(durations_s):.2f} s. Beside them, once a second, the "
-        "same work that has nothing to do with Spark, in processor time. Standard deviations are "
-        "those of logarithms."
+        f"{len(kept)} batches with the same rows, one after the other in one JVM, within "
+        f"{(kept[-1]['begun_s'] - kept[0]['begun_s']) / 60:.0f} minutes. They took "
+        f"{min(durations_s):.2f} to {max(durations_s):.2f} s. Beside them, fixed work that has "
+        "nothing to do with Spark was done once a second, and its CPU time measured. Standard "
+        "deviations are those of logarithms."
     )
     yield ""
     yield from headed(
@@ -69,10 +69,10 @@ def speed_beside_runs(rows: Sequence[Row]) -> Iterator[str]:
     # A fit has taken in how fast the machine was in its own runs.
     loops -= np.array([loops[of == place].mean() for place in range(len(names))])[of]
     yield (
-        f"The same work was done beside {len(seen)} judged runs ({', '.join(names)}): their "
-        f"durations are predicted {100 * np.sqrt(np.mean(errors**2)):.1f}% off (root mean "
-        f"square), and the error has a correlation of {np.corrcoef(errors, loops)[0, 1]:.2f} with "
-        "the loop of the interpreter."
+        f"The same fixed work was done beside {len(seen)} judged runs ({', '.join(names)}). The "
+        f"error of their durations is {100 * np.sqrt(np.mean(errors**2)):.1f}% (root mean square), "
+        f"and its correlation with the loop of the interpreter is "
+        f"{np.corrcoef(errors, loops)[0, 1]:.2f}."
     )
     yield ""
 
@@ -90,9 +90,10 @@ def corrected_by_speed(rows: Sequence[Row]) -> Iterator[str]:
         plain.append(abs(predicted_s / measured_s - 1.0))
         corrected.append(abs(slower * predicted_s / measured_s - 1.0))
     yield (
-        f"Corrected by the machine's speed in these {len(seen)} runs (predicted durations times "
-        "the loop of the interpreter beside the run over its mean beside all runs of the job): "
-        f"{100 * np.median(corrected):.1f}% instead of {100 * np.median(plain):.1f}% (medians), "
+        f"Corrected for the speed of the machine during these {len(seen)} runs (predicted "
+        "durations times the duration of the loop beside the run over its mean beside all runs of "
+        f"the job), the median error is {100 * np.median(corrected):.1f}% instead of "
+        f"{100 * np.median(plain):.1f}%, and "
         f"{100 * np.mean(np.array(corrected) <= 0.1):.0f}% instead of "
         f"{100 * np.mean(np.array(plain) <= 0.1):.0f}% within 10%."
     )
@@ -105,8 +106,8 @@ def latencies_by_speed(rows: Sequence[Row]) -> Iterator[str]:
     if len(judged) < _LEAST_RUNS:
         return
     yield (
-        "The same for latencies: all durations are predicted as many times as long as the loop of "
-        "the interpreter took beside the judged run, over what it took beside the fitted ones."
+        "The same for latencies: all predicted durations are multiplied by the duration of the "
+        "loop beside the judged run over its mean beside the profiled runs."
     )
     yield ""
     yield from headed(

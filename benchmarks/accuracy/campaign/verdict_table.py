@@ -27,8 +27,9 @@ _SHOWN = (
     "80% of what can be carried, and more",
 )
 _SAID = """\
-Runs that kept up although their prediction warns of saturation, or says no latency at all: they are
-judged in no other table. In the total they count, and an unavailable latency is a miss."""
+Runs that kept up although their prediction warns of saturation or states no latency. They are
+judged in no other table. The total includes them, and a latency that is not stated counts as a
+miss."""
 
 
 def verdict_table(rows: Sequence[Row]) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""Formulas against the event simulations that judge them, family by family."""
+"""Formulas compared with event simulations, family by family."""

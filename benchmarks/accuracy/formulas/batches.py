@@ -46,7 +46,7 @@ def _traces(
 
 
 def _trigger_s(offered_load: float, utilization: float) -> float:
-    """Of a query whose batches, a second and more, keep it busy that share of time."""
+    """Trigger interval at which batches with a fixed time of 1 s give this utilization. [s]"""
     return 1.0 / (utilization - offered_load) if utilization else 0.0
 
 
@@ -72,7 +72,7 @@ def simulated_fixed_point(
 
 
 def simulated_extreme(offered_load: float, noise: float, utilization: float, memory: float) -> Cell:
-    """The same where noise is not light and drawn anew: mean and p99."""
+    """The same for strong or correlated noise: mean and p99 only."""
     if not _has_variance(offered_load, noise, memory):
         return {}
     cell = simulated_fixed_point(offered_load, noise, utilization, memory)
@@ -82,7 +82,7 @@ def simulated_extreme(offered_load: float, noise: float, utilization: float, mem
 def simulated_chain(
     offered_load: float, noise: float, utilization: float, share: float, persistence: float
 ) -> Cell:
-    """The chain of (duration, slow level); of a mean without a variance nothing can be judged."""
+    """The chain of (duration, slow level); the mean only if the latency has a variance."""
     duration = AffineDuration(
         1.0,
         offered_load / _RATE_PER_S,
@@ -103,16 +103,16 @@ def simulated_chain(
 
 
 def _has_variance(offered_load: float, noise: float, memory: float) -> bool:
-    """Whether durations have one."""
+    """Whether durations have a finite variance."""
     return tail_index(offered_load, noise, 1.0, memory) > 2.0
 
 
 def simulated_windows(
     offered_load: float, noise: float, utilization: float, mode: OutputMode, phases: int
 ) -> Cell:
-    """Windows whose ends meet one, two or all places of the trigger's grid."""
+    """Windows whose ends fall on one, two or all places of the trigger grid."""
     trigger_s = round(_trigger_s(offered_load, utilization), 1)
-    # Free running there is no grid to meet.
+    # A free-running query has no trigger grid.
     slide_s = {1: 3.0, 2: 1.5, 0: 1.618}[phases] * (trigger_s or 3.0)
     duration = AffineDuration(1.0, offered_load / _RATE_PER_S, noise)
     trace = simulate_microbatch(
@@ -197,10 +197,10 @@ ROWS_HEAVY = Family(
 )
 ROWS_LASTING = Family(
     title="Latency of a row, noise that lasts",
-    equations="theory.md (B1)-(B6), which take noise as drawn anew for each batch",
+    equations="theory.md (B1)-(B6), which assume independent noise in each batch",
     over=(
         "correlation 0.5 and 0.9 of successive durations, offered load r 0.3 and 0.7, noise c 0.1 "
-        "and 0.3; cells without finite variance left out"
+        "and 0.3; without cells of infinite variance"
     ),
     judge=_SIMULATION,
     cells={
@@ -213,8 +213,8 @@ ROWS_CHAIN = Family(
     title="Latency of a row by the chain of (duration, slow level)",
     equations="theory.md (T4)",
     over=(
-        "share of the noise that lasts 0, 0.5 and 0.9, 0.95 of it from batch to batch, offered "
-        "load r 0.3 and 0.7, noise c 0.1 and 0.3; means where the latency has a variance"
+        "a share of 0, 0.5 and 0.9 of the noise lasts, with a ratio of 0.95 from batch to batch; "
+        "offered load r 0.3 and 0.7, noise c 0.1 and 0.3; means only if the latency has a variance"
     ),
     judge=_SIMULATION,
     cells={

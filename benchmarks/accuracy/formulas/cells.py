@@ -1,4 +1,4 @@
-"""What a family of formulas is: cells over its stated range, each judged by a simulation."""
+"""A family of formulas: cells over its stated range, each compared with a simulation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pages import headed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """One quantity in one cell; chance is the relative standard error of the simulated value."""
+    """One quantity in one cell; `chance_ratio` is the relative standard error of the simulation."""
 
     formula: float
     simulated: float
@@ -19,14 +19,14 @@ class Judged:
 
     @property
     def error_ratio(self) -> float:
-        """Formula over simulation, less one; infinite where only one of them is."""
+        """Formula over simulation, minus one; 0 if both are equal, also if both are infinite."""
         if self.formula == self.simulated:
             return 0.0
         return self.formula / self.simulated - 1.0
 
 
 Cell = Mapping[str, Judged]
-"""Quantity, in words, to how it was judged."""
+"""Name of each quantity to its formula and simulated value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +36,11 @@ class Family:
     Parameters
     ----------
     title, equations, over, judge : str
-        Heading, numbers in theory.md, the range, and what simulates the rules.
+        Heading, equation numbers in theory.md, the range, and the simulation of the rules.
     cells : mapping of str to tuple
-        Name of each cell to the arguments that `simulate` takes.
+        Name of each cell to the arguments of `simulate`.
     simulate : callable
-        Judges one cell; a function of a module, since other processes run it.
+        Compares one cell; a module-level function, since it runs in other processes.
     """
 
     title: str
@@ -59,7 +59,7 @@ def simulated(values: Sequence[float]) -> tuple[float, float]:
 
 
 def judged(formula: float, values: Sequence[float]) -> Judged:
-    """A formula beside replications of the simulation."""
+    """A formula with replications of its simulation."""
     mean, chance_ratio = simulated(values)
     return Judged(formula=formula, simulated=mean, chance_ratio=chance_ratio)
 
@@ -68,10 +68,10 @@ def section(family: Family, found: Mapping[str, Cell]) -> Iterator[str]:
     """The family's part of the page."""
     yield f"## {family.title}"
     yield ""
-    yield (f"{family.equations}. {len(found)} cells: {family.over}. Judge: {family.judge}.")
+    yield (f"{family.equations}. {len(found)} cells: {family.over}. Simulation: {family.judge}.")
     yield ""
     yield from headed(
-        "| quantity | median error | 90% of cells within | largest | its cell | chance there |"
+        "| quantity | median error | 90% of cells within | largest error | cell | standard error |"
     )
     for quantity in dict.fromkeys(name for cell in found.values() for name in cell):
         errors = {

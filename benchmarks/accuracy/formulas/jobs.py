@@ -1,4 +1,4 @@
-"""Jobs beside micro-batches: DStreams, stage graphs of batch jobs, Real-Time Mode."""
+"""Jobs other than micro-batches: DStreams, stage graphs of batch jobs, Real-Time Mode."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _NUM_BATCHES, _NUM_JOBS, _NUM_ROWS = 400_000, 2_000, 400_000
 _NUM_REPLICATIONS = 4
 _FLUSH_S = 0.05
 _TRIGGER_S = 5.0
-"""Short, so that the clocks of the shuffle, which start anew in each batch, average out."""
+"""Short, so that the shuffle clocks, which restart in each batch, average out."""
 
 
 def simulated_dstreams(utilization: float, cv: float, num_concurrent: int, memory: float) -> Cell:
-    """One job per batch of a second, some of them at a time."""
+    """One job per batch of 1 s, ``num_concurrent`` of them at a time."""
     job = lognormal_time(utilization * num_concurrent, cv)
     jobs = DStreamJobs(job=job, num_concurrent=num_concurrent, autocorrelation=memory)
     latency = dstreams_latency(1.0, jobs)
@@ -60,7 +60,7 @@ _SHAPES = {
 
 
 def simulated_dag(shape: str, num_cores: int, cv: float) -> Cell:
-    """A batch job with tasks of a second."""
+    """A batch job with tasks of 1 s on average."""
     stages = tuple(
         JobStage(num_tasks=num_tasks, mean_s=1.0, cv=cv, parents=parents)
         for num_tasks, parents in _SHAPES[shape]
@@ -85,7 +85,7 @@ def simulated_dag(shape: str, num_cores: int, cv: float) -> Cell:
 def simulated_real_time(
     num_tasks: int, utilization: float, cv: float, largest_share: float
 ) -> Cell:
-    """Four tasks that read, and so many that aggregate, behind one shuffle."""
+    """Four tasks that read, and ``num_tasks`` that aggregate after one shuffle."""
     row_s = 1e-3
     share = max(largest_share, 1.0 / num_tasks)
     rate_per_s = utilization / (share * row_s)
@@ -172,8 +172,9 @@ REAL_TIME = Family(
     title="Real-Time Mode",
     equations="theory.md (N1)-(N8)",
     over=(
-        "four reading and 4-32 aggregating tasks, utilization of the busiest 0.3-0.85, even and "
-        "with a third of the rows at one task, cv of a row 0.5 and 1, shuffle buffers of 50 ms"
+        "four reading and 4-32 aggregating tasks; utilization of the busiest task 0.3-0.85; rows "
+        "spread evenly, or a third of them at one task; cv of a row 0.5 and 1; shuffle buffers of "
+        "50 ms"
     ),
     judge=f"{_NUM_REPLICATIONS} x {_NUM_ROWS:,} rows",
     cells={

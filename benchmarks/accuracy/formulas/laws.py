@@ -23,7 +23,7 @@ def _lognormal(random: np.random.Generator, mean: float, cv: float, size: int) -
 
 
 def simulated_sum(mean_ratio: float, cv: float) -> Cell:
-    """A wait uniform on a second plus a duration of that mean."""
+    """A wait, uniform between 0 and 1 s, plus a duration of ``mean_ratio`` s on average."""
     totals = []
     for seed in range(_NUM_REPLICATIONS):
         random = np.random.default_rng(seed)
@@ -39,7 +39,7 @@ def simulated_sum(mean_ratio: float, cv: float) -> Cell:
 
 
 def simulated_largest(num_values: int) -> Cell:
-    """The largest of so many standard normals, and of so many lognormals of cv 0.5."""
+    """The largest of ``num_values`` standard normals, or lognormals with a cv of 0.5."""
     normal, lognormal = [], []
     for seed in range(_NUM_REPLICATIONS):
         random = np.random.default_rng(seed)
@@ -65,7 +65,7 @@ def simulated_largest(num_values: int) -> Cell:
 SUMS = Family(
     title="A uniform wait plus a duration",
     equations="theory.md (D4)",
-    over="durations of mean 0.1-1 of the interval, lognormal with cv 0.1-1",
+    over="lognormal durations with a mean of 0.1-1 of the interval and cv 0.1-1",
     judge=f"{_NUM_REPLICATIONS} x {_NUM_VALUES:,} draws",
     cells={
         f"mean {mean:g}, cv {cv:g}": (mean, cv)

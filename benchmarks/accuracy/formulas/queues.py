@@ -1,4 +1,4 @@
-"""The wait in a queue: each closed form, and the method that `queue_wait` picks."""
+"""The wait in a queue: each closed form, and the method that `queue_wait` chooses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _moments_only(time: QueueTime) -> QueueTime:
 
 
 def simulated(arrivals: str, service_cv: float, rho: float) -> Cell:
-    """One queue: gamma times between arrivals, lognormal services, one of them a second."""
+    """One queue: gamma times between arrivals, lognormal services, one arrival per second."""
     cv = _ARRIVALS[arrivals]
     traces = []
     for seed in range(_NUM_REPLICATIONS):
@@ -79,9 +79,9 @@ QUEUES = Family(
     title="The wait in a queue",
     equations="theory.md (Q2)-(Q17)",
     over=(
-        "arrivals by the clock, Erlang-4, Poisson and bursty (cv 2); lognormal services with cv "
-        "0.1-1; utilization 0.5-0.95; mean waits below a thousandth of the time between arrivals "
-        "left out"
+        "arrivals periodic (clock), Erlang-4, Poisson and bursty (cv 2); lognormal services with "
+        "cv 0.1-1; utilization 0.5-0.95; without cells whose mean wait is below a thousandth of "
+        "the time between arrivals"
     ),
     judge=f"{_NUM_REPLICATIONS} runs of {_NUM_JOBS:,} jobs each (Q18)",
     cells={
@@ -117,7 +117,7 @@ _SERVICE_TIMES = (
 def of_families(
     arrivals: tuple[TimeFamily, float], services: tuple[TimeFamily, float], rho: float
 ) -> Cell:
-    """One queue known by moments, said to be in range or not: one arrival a second."""
+    """One queue known by moments, in range or out of range: one arrival per second."""
     traces = []
     for seed in range(_NUM_REPLICATIONS):
         random = np.random.default_rng(seed)
@@ -149,10 +149,10 @@ WAIT_RANGE = Family(
     title="Where a wait counts as in range",
     equations="theory.md (Q5), (Q10), (Q17)",
     over=(
-        "what is known of times are moments; arrivals by the clock, gamma, Weibull, lognormal and "
-        "of two exponentials, cv 0.5-2; services gamma and Weibull of cv 0.3, lognormal of cv 1; "
-        "utilization 0.7-0.9. In range is what `queue_wait` calls so; a cell names arrivals and "
-        "services with their cv"
+        "times known by their moments only; arrivals periodic (clock), gamma, Weibull, lognormal "
+        "and of two exponentials, cv 0.5-2; services gamma and Weibull with cv 0.3, lognormal with "
+        "cv 1; utilization 0.7-0.9. A wait is in range if `queue_wait` reports it as in range; the "
+        "name of a cell contains arrivals and services with their cv"
     ),
     judge=f"{_NUM_REPLICATIONS} runs of {_NUM_FAMILY_JOBS:,} jobs each (Q18)",
     cells={

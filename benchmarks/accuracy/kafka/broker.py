@@ -46,7 +46,7 @@ log.cleaner.enable=false
 
 
 class Sent(NamedTuple):
-    """What a flow sent, and the most that a row was sent after its time."""
+    """What a flow sent, and the maximum delay of a row."""
 
     num_rows: int
     latest_s: float
@@ -54,7 +54,7 @@ class Sent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A broker that is up, and its load process."""
+    """A running broker, and its load process."""
 
     servers: str
     broker: subprocess.Popen[str]
@@ -98,7 +98,7 @@ class Lane:
 
 @contextlib.contextmanager
 def running_lane(scratch: Path) -> Iterator[Lane]:
-    """A broker and its load process; both have ended when the block has, however it ends.
+    """A broker and its load process; both end with the block, however it ends.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def running_lane(scratch: Path) -> Iterator[Lane]:
     Raises
     ------
     KafkaUnavailableError
-        If jars, Java or a port is missing, or the broker does not come up.
+        If jars, Java or a port is missing, or the broker does not start.
     """
     java = shutil.which("java")
     if java is None:
@@ -144,7 +144,7 @@ def running_lane(scratch: Path) -> Iterator[Lane]:
 
 @contextlib.contextmanager
 def _process(command: list[str], output: int, log: int) -> Iterator[subprocess.Popen[str]]:
-    """A process that ends with its input, and so with this one even if that is killed."""
+    """A process that ends with its input, and so with this process, even if that is killed."""
     process = subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -179,8 +179,8 @@ def _format(command: list[str], properties: Path) -> None:
         timeout=_UP_WITHIN_S,
     )
     if result.returncode != 0:
-        complaint = (result.stderr + result.stdout).strip().splitlines() or ["it said nothing"]
-        raise KafkaUnavailableError(f"Kafka does not format its storage: {complaint[0]}")
+        complaint = (result.stderr + result.stdout).strip().splitlines() or ["no output"]
+        raise KafkaUnavailableError(f"Kafka could not format its storage: {complaint[0]}")
 
 
 def _wait_until_up(broker: subprocess.Popen[str], port: int, log: Path) -> None:
@@ -189,8 +189,8 @@ def _wait_until_up(broker: subprocess.Popen[str], port: int, log: Path) -> None:
         with contextlib.suppress(OSError), socket.create_connection((_HOST, port), timeout=1.0):
             return
         time.sleep(_LOOK_EVERY_S)
-    complaint = log.read_text(errors="replace").strip().splitlines() or ["it said nothing"]
-    raise KafkaUnavailableError(f"the Kafka broker does not come up: {complaint[0]}")
+    complaint = log.read_text(errors="replace").strip().splitlines() or ["no output"]
+    raise KafkaUnavailableError(f"the Kafka broker did not start: {complaint[0]}")
 
 
 def _free_ports(number: int) -> list[int]:
@@ -202,7 +202,7 @@ def _free_ports(number: int) -> list[int]:
 
 
 def _cpu_s(pid: int) -> float:
-    """User and system time, where the system tells; else 0."""
+    """User and system time; 0 if the system does not report it."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     except OSError:

@@ -27,7 +27,7 @@ class Mode(StrEnum):
 class Case:
     """One run.
 
-    ``is_fitted`` marks the runs that profiles are made of: three of each job, all on four even
+    ``is_fitted`` marks the runs that profiles are fitted on: three of each job, all on four even
     partitions, one at each trigger. All others are predicted.
     """
 
@@ -93,7 +93,7 @@ MICRO_BATCH_CASES = (
     Case(job=_C, partitions=4, rate_per_s=4000, trigger_s=1.0, repeat=1),
 )
 
-# A trigger is here how long a batch lives.
+# The trigger is here the duration of a batch.
 REAL_TIME_CASES = (
     Case(job=_T, partitions=1, rate_per_s=1000, trigger_s=5.0, mode=Mode.REAL_TIME),
     Case(job=_T, partitions=4, rate_per_s=4000, trigger_s=5.0, mode=Mode.REAL_TIME),

@@ -1,4 +1,4 @@
-"""The jars of a Kafka broker and of Spark's connector: got by Maven once, checked every time."""
+"""The jars of a Kafka broker and of Spark's connector: fetched once by Maven, always checked."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def broker_class_path() -> str:
     Raises
     ------
     KafkaUnavailableError
-        If jars are neither in the cache nor to be had, one is not the file that was pinned, or
+        If jars are neither in the cache nor downloadable, if one is not the pinned file, or if
         there is no Java compiler.
     """
     jars = _pinned_jars(_BROKER)
@@ -46,10 +46,10 @@ def broker_class_path() -> str:
 
 
 def connector_jars() -> list[Path]:
-    """What a Spark session needs on top to read and write Kafka; raises as `broker_class_path`.
+    """What a Spark session needs in addition for Kafka; raises like `broker_class_path`.
 
-    The connector's own part for login tokens is not among them: a broker on loopback asks for no
-    login, and what the connector calls of that part is stood in for.
+    The connector's own part for login tokens is not among them: a broker on loopback requires no
+    login, and a few lines replace what the connector calls of that part.
     """
     import pyspark
 
@@ -84,20 +84,20 @@ def _get(name: str, folder: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise KafkaUnavailableError(
-            f"the {name} jars are not in {folder}, and there is no mvn on PATH to get them"
+            f"the {name} jars are not in {folder}, and there is no mvn on PATH to fetch them"
         )
     folder.mkdir(parents=True, exist_ok=True)
     pom = _HERE / "jars" / name / "pom.xml"
     _run(
         [maven, "--batch-mode", "--quiet", f"--file={pom}", f"-Djars={folder}", "package"],
         _GET_WITHIN_S,
-        f"Maven does not get the {name} jars",
+        f"Maven could not fetch the {name} jars",
     )
 
 
 def _check(jar: Path, checksum: str) -> None:
     if not jar.is_file():
-        raise KafkaUnavailableError(f"{jar} is missing after Maven has run; {_CHECKSUMS} names it")
+        raise KafkaUnavailableError(f"{jar} is missing after Maven has run; {_CHECKSUMS} lists it")
     found = hashlib.sha256(jar.read_bytes()).hexdigest()
     if found != checksum:
         raise KafkaUnavailableError(
@@ -139,7 +139,7 @@ def _run(command: list[str], within_s: float, what: str) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise KafkaUnavailableError(f"{what}: {error}") from error
     if result.returncode != 0:
-        # Maven says what is wrong in its first error, and calls for help in the others.
+        # Maven's first error says what is wrong; the others only refer to help.
         said = (result.stdout + result.stderr).splitlines()
-        complaint = next((line for line in said if "error" in line.lower()), "it said nothing")
+        complaint = next((line for line in said if "error" in line.lower()), "no output")
         raise KafkaUnavailableError(f"{what}: {complaint.strip()}")

@@ -1,4 +1,4 @@
-"""The queries: from one topic to another, arrivals observed on the way."""
+"""The queries: from one topic to another, with observed arrivals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def start_query(spark: SparkSession, servers: str, case: Case, checkpoint: Path)
     spark.conf.set("spark.sql.shuffle.partitions", str(shuffle_partitions(case)))
     rows = _rows(spark, servers, case)
     is_real_time = case.mode is Mode.REAL_TIME
-    # An operator in the middle of the plan is not among those that Real-Time Mode runs.
+    # Real-Time Mode does not run this operator in the middle of a plan.
     observed = rows if is_real_time else observe_arrivals(rows)
     writer = (
         _result(case, observed)
@@ -89,7 +89,7 @@ def _rows(spark: SparkSession, servers: str, case: Case) -> DataFrame:
 
 
 def _result(case: Case, rows: DataFrame) -> DataFrame:
-    """A column ``value`` for the sink; one that stands for a row starts with its stamp."""
+    """A column ``value`` for the sink; if it represents a row, it starts with the row's stamp."""
     from pyspark.sql import functions
 
     stamp = functions.unix_millis("arrival").cast("string")
@@ -103,7 +103,7 @@ def _result(case: Case, rows: DataFrame) -> DataFrame:
         once = rows.select(stamp.alias("stamp"), "text").dropDuplicates(["stamp", "text"])
         return once.select(functions.concat_ws("|", "stamp", "text").alias("value"))
     if case.mode is Mode.REAL_TIME:
-        # Every row that comes sends its count on, so the newest stamp is its own.
+        # Every row that arrives sends its count on, so the newest stamp is its own.
         counts = rows.groupBy("text").agg(
             functions.count(functions.lit(1)).alias("num_seen"),
             functions.max(functions.unix_millis("arrival")).alias("stamp"),

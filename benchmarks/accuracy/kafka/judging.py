@@ -1,4 +1,4 @@
-"""Runs predicted from profiles of other runs, by the event log that all of them wrote."""
+"""Runs predicted from profiles of other runs, all from one event log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ASYNCHRONOUS_PHASES = ("wal_commit", "commit_offsets")
 
 
 def judge(records: Sequence[Record], log: LogsOfRuns, cores: int) -> list[Record]:
-    """The records with what was predicted, and with what the profiler made of each run."""
+    """The records with predictions, and with what the profiler finds in each run."""
     profiles = {
         job: log.profile([run["name"] for run in records if _is_fitted(run, job)])
         for job in (Job.TRANSFORM, Job.COUNT)
@@ -50,7 +50,7 @@ def _is_fitted(run: Record, job: Job) -> bool:
 
 
 def _profiled(log: LogsOfRuns, name: str) -> Record:
-    """What the profiler reads off a run alone: triggers, partitions, arrivals, lag."""
+    """What the profiler finds in one run alone: trigger, partitions, arrivals, lag."""
     try:
         profile = log.profile([name])
     except HeadwayError as error:
@@ -104,7 +104,7 @@ def _predicted(fitted: JobProfile, run: Record, log: LogsOfRuns, cores: int) -> 
 
 
 def _on_partitions(profile: JobProfile, partitions: int) -> JobProfile:
-    """The job on a topic of another number of partitions: as many tasks read it."""
+    """The job on a topic with this number of partitions, which is the number of reading tasks."""
     return replace(
         profile,
         stages=tuple(
@@ -119,7 +119,7 @@ def _on_partitions(profile: JobProfile, partitions: int) -> JobProfile:
 def _recovery(
     profile: JobProfile, configuration: Configuration, arrivals: Arrivals, run: Record
 ) -> Record:
-    """theory.md (P8), as the planner promises it, without its margin."""
+    """Recovery time by theory.md (P8), as the planner computes it, without its margin."""
     model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
     rate_per_s, trigger_s = arrivals.rate_per_s, configuration.trigger_s
     usual_rows = float(settled_batch_rows(model, rate_per_s, trigger_s))

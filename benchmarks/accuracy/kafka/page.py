@@ -13,42 +13,44 @@ from kafka.real_time import real_time_section
 from kafka.runs import Record
 
 PREFACE = """\
-Real queries between two topics of a real broker: one Kafka node (KRaft), Spark's own connector,
-both on the machine that also runs the query, on loopback. A load process stamps every row with
-the wall clock when it is sent, at a constant rate; the row's latency ends when the micro-batch
-that carries it has written to its sink (trigger time plus duration, less the offset commit).
+Real queries between two topics of a real broker: one Kafka node (KRaft) and Spark's own
+connector, both on the machine that also runs the query, over loopback. A load process sends rows
+at a constant rate and stamps each with the wall clock. A row's latency ends when the micro-batch
+that contains it has written to its sink (trigger time plus duration, less the offset commit).
 
 * **transform**: 20 nested hashes per row; no state.
 * **count**: four words per row, 20 nested hashes per word, counted by word; four shuffle
   partitions.
 
-The split was fixed before anything ran: a profile of each job is fitted on three runs (four even
-partitions; triggers 0, 1 and 2 s; 4000 rows/s, with 2 s 12000 rows/s), all others are predicted.
-The model gets the topic's partitions, since they decide how many tasks read it. "Append" is
-from the stamp to the broker's own stamp in the topic that the query writes: rows of a sink that is
-no transaction can be read before their batch ends.
+The split was fixed before anything ran. The profile of each job is fitted on three runs (four
+even partitions; triggers 0, 1 and 2 s; 4000 rows/s, with 2 s 12000 rows/s); all other runs are
+predicted. The model is given the number of partitions of the topic, since it decides how many
+tasks read it. "To the append" is the time from the stamp to the broker's own stamp in the topic
+that the query writes: the sink is not transactional, so its rows can be read before their batch
+ends.
 """
 
 NOTES = """\
-* Latency is predicted better than the duration of a batch, which with a trigger is a small part
-  of it.
-* Runs as fast as possible miss most, and most of all with twelve partitions, whose tasks wait for
-  the broker: a profile of four partitions cannot know it. What their latency is made of has no
-  trigger in it, so that an error of the duration counts in full, and once more in the rows of the
+* Latency is predicted better than batch duration, which is only a small part of it if there is a
+  trigger.
+* Errors are largest for runs as fast as possible, most of all with twelve partitions: their tasks
+  wait for the broker, which a profile of four partitions cannot know. Their latency contains no
+  wait for a trigger, so an error of the duration counts in full, and once more in the rows of the
   next batch.
-* The intervals held 15 of 30 times until the spread between runs was also read off what a fit of
-  three runs leaves unexplained (theory.md, E5). It was found in the runs of the page before; these
-  are others. Most of those that do not hold are of other partitions than the fitted ones.
-* A skewed topic (60% in one of four partitions) makes the largest task of count last longer, which
-  a duration model for equal tasks does not know. In transform a row costs too little for it to
-  show.
+* The intervals covered 15 of 30 values until the spread between runs was also estimated from what
+  a fit of three runs leaves unexplained (theory.md, E5). This was found with the runs of the
+  previous version of this page; the runs above are new ones. Most intervals that fail to cover
+  are of runs with other numbers of partitions than the fitted one.
+* A skewed topic (60% in one of four partitions) makes the largest task of count take longer,
+  which a duration model with equal tasks does not know. In transform a row costs too little for
+  this to show.
 """
 
 
 OUTAGE_NOTES = """\
-What is left out: the first batch of a query that starts again takes longer than its rows explain;
-and behind a limit the first batch comes as soon as the query starts, the second on the trigger's
-grid, which saves up to a trigger.
+The prediction leaves out two effects. The first batch of a restarted query takes longer than its
+rows explain. And with a rate limit, the first batch starts as soon as the query does and the
+second one on the trigger's grid, which saves up to one trigger interval.
 """
 
 
@@ -99,11 +101,14 @@ def _latency_section(runs: Sequence[Record]) -> Iterator[str]:
     yield f"**{_summary(judged, lambda run: run['predicted'])}**"
     yield ""
     predicted_values = _summary(judged, lambda run: run["predicted"]["at_age"])
-    yield f"With the age of the JVM in each run: {predicted_values}"
+    yield f"Given the age of the JVM in each run: {predicted_values}"
     yield ""
     repeats = [run for run in runs if run["case"]["repeat"]]
     if repeats:
-        yield "The same setting again, later in the same JVM (no prediction can be closer):"
+        yield (
+            "Repeats of one setting, later in the same JVM (no prediction can be closer than they "
+            "are):"
+        )
         yield ""
         for again in repeats:
             yield from _repeat(again, runs)
@@ -181,12 +186,13 @@ def _recovery_section(runs: Sequence[Record]) -> Iterator[str]:
     yield ""
     yield (
         "The query is stopped for 10 s, then started from its checkpoint. The time counts from "
-        "its first trigger until a batch is back to its usual size, to a tenth: what `headway "
-        "plan` promises by `catch_up`, theory.md (P8). Latency above is that before the outage."
+        "its first trigger until a batch is back to within a tenth of its usual size. This is the "
+        "time that a `catch_up` target of `headway plan` limits, theory.md (P8). The latency above "
+        "is that before the outage."
     )
     yield ""
     yield OUTAGE_NOTES
-    yield from headed("| run | piled up | batches | time: predicted | measured | error |")
+    yield from headed("| run | backlog | batches | time: predicted | measured | error |")
     for run in outages:
         seen, predicted_values = run["recovery"], run["predicted"]["recovery"]
         yield (
@@ -205,8 +211,8 @@ def _asynchronous_section(runs: Sequence[Record]) -> Iterator[str]:
     yield "## Asynchronous progress"
     yield ""
     yield (
-        "No setting of Headway names it. Predicted as profiled with synchronous progress, and with "
-        "the two phases left out that another thread then does."
+        "Headway has no setting for it. Each run is predicted as profiled with synchronous "
+        "progress, and again without the two phases that another thread executes in this mode."
     )
     yield ""
     yield from headed(
@@ -243,11 +249,11 @@ def _append_section(runs: Sequence[Record]) -> Iterator[str]:
 
 
 def _profiler_section(runs: Sequence[Record]) -> Iterator[str]:
-    yield "## What the profiler reads off each log"
+    yield "## What the profiler finds in each log"
     yield ""
     yield from headed(
         "| run | trigger | partitions | counted by | rate | sent | largest partition "
-        "| rows left behind: p95 | most |"
+        "| rows left behind: p95 | maximum |"
     )
     for run in sorted(runs, key=_order):
         seen = run["profiled"]
@@ -265,7 +271,7 @@ def _profiler_section(runs: Sequence[Record]) -> Iterator[str]:
 
 
 def _rows(number: float | None) -> str:
-    return "not on record" if number is None else f"{number:.0f}"
+    return "not recorded" if number is None else f"{number:.0f}"
 
 
 def _order(run: Record) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Real-Time Mode as it was planned from micro-batches: what missed, and by which term."""
+"""Real-Time Mode as planned from micro-batches: which predictions missed, and by which term."""
 
 from __future__ import annotations
 
@@ -12,29 +12,31 @@ from kafka.runs import Record
 
 _PREFACE = """\
 Profiled in micro-batches, planned for Real-Time Mode with batches of 10 s, and run as planned
-(`make planned-real-time`, {made}). Here no run tells its gap: the plan takes {stateless:.0f} ms
-without state and {stateful:.0f} ms with state.
+(`make planned-real-time`, {made}). Here no gap is known before the run: the plan assumes
+{stateless:.0f} ms without state and {stateful:.0f} ms with state.
 """
 _MECHANISM = """\
-p99 is predicted too long, by the gap alone: p50 and p95, in which no gap is, agree. Of batches of
-10 s only 1 to 3% of the rows come in a gap, so that by (N7) p99 is the gap less
-`0.01 (T + g)(1 - ρ)`, some 100 ms: an error of the gap counts in full in what little is left.
-The gap that p99 implies follows from that. The mean of deduplicate, 3 ms shorter than predicted,
-implies 158 ms by the same equation. The pause between batches, which is a part of the gap, was
-0.71 and 0.55 times that of the same jobs above, on a machine with more idle cores (1.3 and 1.6
-against 0.6 and 0.9); the other parts of the gap were not kept, so why it was shorter is not known.
+p99 is predicted too long, and only because of the gap: p50 and p95, which contain no gap, agree.
+With batches of 10 s only 1 to 3% of the rows arrive in a gap. By (N7), p99 is therefore the gap
+less `0.01 (T + g)(1 - ρ)`, a term of about 100 ms, so an error of the gap counts in full in the
+little that is left. The gap implied by p99 follows from that. The mean of deduplicate, 3 ms
+shorter than predicted, implies 158 ms by the same equation. The pause between batches, which is a
+part of the gap, was 0.71 and 0.55 times that of the same jobs above, on a machine with more idle
+cores (1.3 and 1.6 compared with 0.6 and 0.9). The other parts of the gap were not recorded, so it
+is unknown why it was shorter.
 
-The prior of the gap stays, its interval was too narrow: 0.8 to 2.2 times, after four runs of one
-session. Four sessions of this page, kept in its history, and of these plans have implied gaps of
-0.83, 0.88, 1.02 and 0.56 times the prior in the mean of their runs: a spread of 0.31 in logarithms
-between sessions and 0.13 within one, so that by Student's t with four degrees of freedom nine in
-ten new runs lie above {low:.2f} and below 2.05 times. The lower end is now {low:.2f}; the upper,
-{high:g}, is a judgement as before. Both runs are among those that say so: they do not test it.
+The prior of the gap is unchanged. Its interval was too narrow: 0.8 to 2.2 times the prior, after
+four runs of one session. Four sessions, of this page (kept in its history) and of these plans,
+imply gaps of 0.83, 0.88, 1.02 and 0.56 times the prior in the mean of their runs. That is a
+spread of 0.31 in logarithms between sessions and 0.13 within one. By Student's t with four
+degrees of freedom, nine in ten new runs are therefore above {low:.2f} and below 2.05 times the
+prior. The lower end is now {low:.2f}; the upper end, {high:g}, is a judgement as before. Both
+runs are part of this evidence, so they do not test it.
 """
 
 
 def planned_section(records: Sequence[Record]) -> Iterator[str]:
-    """The plans, what they measured, and the gap that would have been right."""
+    """The plans, their measurements, and the gap that would have been right."""
     runs = [one for one in records if "job" in one]
     if not runs:
         return

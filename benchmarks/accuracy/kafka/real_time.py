@@ -1,4 +1,4 @@
-"""Real-Time Mode: what Spark reports of it, and what the models say."""
+"""Real-Time Mode: what Spark reports, and what the models predict."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ from kafka.cases import Job
 from kafka.runs import Record
 
 FITTED = (Job.TRANSFORM, 4)
-"""The run, by job and partitions, that tells how long a row takes to get in and out."""
+"""Job and partitions of the run on which the time of a row through fetch and send is fitted."""
 
-# Of the work on a row; at these rates a task is busy for a few hundredths of its time, so that
-# twice as much would not show.
+# Work per row; at these rates a task is busy for a few hundredths of the time, so twice as much
+# would make no visible difference.
 ROW_S = 3e-5
 _BEFORE_TASKS = ("latestOffset", "walCommit", "getBatch", "queryPlanning")
 _ROW_CV = 1.0
 _LEVELS = np.array([0.5, 0.95, 0.99])
 
 _PREFACE = """\
-Trigger `realTime` of 5 s, which is how long a batch lives; RocksDB, checkpoint format 2; `local[8]`
-on the same two cores, since every task of every stage needs a slot all the time. Latency is from
-the producer's stamp to the broker's stamp in the topic that the query writes. This Spark reports
-batches of Real-Time Mode as any others; with this connector their progress says nothing of
-latencies. Its fields:
+Trigger `realTime` of 5 s, which is the duration of a batch; RocksDB, checkpoint format 2;
+`local[8]` on the same two cores, since every task of every stage needs a slot all the time.
+Latency is measured from the producer's stamp to the broker's stamp in the topic that the query
+writes. This Spark reports batches of Real-Time Mode like any others; with this connector, their
+progress contains no latencies. Its fields:
 {fields}.
 
 The model is theory.md (N1)-(N7): work row by row, a shuffle that sends every {flush:.0f} ms, and
 gaps between batches in which nothing is read. A batch reads until 5 s after its plan was made,
-whenever its tasks began, so that nothing is read for as long as batches start later than 5 s after
-each other, and from the plan to the first row of the next batch: until its first task is launched
-(event log), and until a state store is loaded (progress, `rocksdbLoadLatencyMs` over the number of
-stores). Each prediction gets the run's own gap, which its event log shows and in which no latency
-is; one number is fitted, on {fitted}: the time that a row takes through fetch and send ({base:.0f}
-ms, its median). All else is predicted.
+whenever its tasks began. So a gap has three parts: the time by which the next batch starts later
+than 5 s after the one before, the time from its plan until its first task is launched (event
+log), and the time until a state store is loaded (progress, `rocksdbLoadLatencyMs` over the number
+of stores). Each prediction uses the run's own gap, which its event log shows and which contains
+no latency. One number is fitted, on {fitted}: the time that a row takes through fetch and send
+({base:.0f} ms, its median). Everything else is predicted.
 """
 
 
 _GAPS = """\
-Part by part the gap of each run, beside the one at which its p99 would be predicted right. Behind a
-shuffle latencies lie evenly between 0 and 50 ms, as (N5) has it; p99 lies in the gaps.
+The parts of the gap of each run, and the gap with which its p99 would be predicted correctly.
+Behind a shuffle, latencies are uniform between 0 and 50 ms, as in (N5); p99 is due to the gaps.
 """
 
 
 class Gap(NamedTuple):
-    """Between two batches, in which no row is read. [s]"""
+    """Time between two batches in which no row is read. [s]"""
 
     late_s: float
     launch_s: float
@@ -60,7 +60,7 @@ class Gap(NamedTuple):
 
 
 def judge_real_time(records: Sequence[Record], *, num_slots: int) -> list[Record]:
-    """The records with what the models say; as they are if the fitted run is not among them."""
+    """The records with predictions; unchanged if the fitted run is not among them."""
     fitted = next((run for run in records if _is_fitted(run)), None)
     if fitted is None:
         return list(records)
@@ -96,7 +96,7 @@ def with_launches(records: Sequence[Record], log: LogsOfRuns) -> list[Record]:
 
 
 def gap_of(run: Record) -> Gap:
-    """By how much batches start later than they live, and what a new one takes to read a row."""
+    """How late batches start, and how long a new one takes until it reads a row."""
     starts = [batch["started_s"] for batch in run["batches"]]
     between_s = (starts[-1] - starts[0]) / max(len(starts) - 1, 1)
     return Gap(
@@ -170,7 +170,7 @@ def _implied_gap_s(run: Record, base_s: float, num_slots: int) -> float:
 
 
 def real_time_section(runs: Sequence[Record]) -> Iterator[str]:
-    """What ran, and how it compares."""
+    """What ran, predicted and measured."""
     yield "## Real-Time Mode"
     yield ""
     predicted_values = [run for run in runs if "predicted" in run]
@@ -216,7 +216,7 @@ def _table(predicted_values: Sequence[Record]) -> Iterator[str]:
 
 
 def _gaps(predicted_values: Sequence[Record]) -> Iterator[str]:
-    yield from headed("| run | late | to the first task | state | gap | gap that p99 implies |")
+    yield from headed("| run | late | to the first task | state | gap | gap implied by p99 |")
     for run in predicted_values:
         predicted = run["predicted"]
         parts_s = (*gap_of(run), predicted["gap_s"], predicted["implied_gap_s"])

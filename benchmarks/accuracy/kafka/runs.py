@@ -1,4 +1,4 @@
-"""Cases run one after the other: topics filled, queries run, what happened written down."""
+"""Runs cases one after the other: fills topics, runs queries, records what happened."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 Record: TypeAlias = dict[str, Any]
-"""One run as it stands in the results: plain JSON."""
+"""One run as in the results: plain JSON."""
 
 OUTAGE_S = 10.0
 _QUANTILES = (0.5, 0.95, 0.99)
@@ -43,12 +43,12 @@ FIRST_BATCH_WITHIN_S = 120.0
 def run_case(
     spark: SparkSession, lane: Lane, case: Case, folder: Path, *, warm_s: float, run_s: float
 ) -> Record:
-    """Run one case and say what was measured.
+    """Run one case and return its measurements.
 
     Parameters
     ----------
     spark : SparkSession
-        With the connector on board.
+        A session with the connector.
     lane : Lane
         The broker.
     case : Case
@@ -56,7 +56,7 @@ def run_case(
     folder : Path
         For checkpoints.
     warm_s, run_s : float
-        Time that is left out, and time that is measured. [s]
+        Time that is left out, and time that is measured after it. [s]
 
     Raises
     ------
@@ -108,9 +108,9 @@ def run_case(
 
 
 def warm_up(spark: SparkSession, lane: Lane, case: Case, folder: Path, seconds: float) -> None:
-    """Run a case so that its code is compiled: for a while after its first batch; nothing is kept.
+    """Run a case for a while after its first batch, so that its code is compiled; keep nothing.
 
-    The first batch of a session takes as long as it takes: classes are loaded, code is generated.
+    The first batch of a session may take long: classes are loaded, code is generated.
     """
     source, sink = topics(case)
     lane.make_topic(source, case.partitions)
@@ -125,7 +125,7 @@ def warm_up(spark: SparkSession, lane: Lane, case: Case, folder: Path, seconds: 
 
 
 def wait_from_first_batch(query: StreamingQuery, seconds: float) -> None:
-    """Wait so long after the first batch of a query, or after it should have come."""
+    """Wait for a time after the first batch of a query, or after it should have come."""
     deadline_s = time.monotonic() + FIRST_BATCH_WITHIN_S
     while query.lastProgress is None and time.monotonic() < deadline_s:
         wait_while_running(query, _LOOK_EVERY_S)
@@ -133,7 +133,7 @@ def wait_from_first_batch(query: StreamingQuery, seconds: float) -> None:
 
 
 def _micro_batches(runs: Sequence[Sequence[Mapping[str, Any]]], after_s: float) -> Record:
-    """The run up to an outage, if there was one, and how the query came back from it."""
+    """The run up to an outage, if there was one, and the recovery from it."""
     before = runs[0]
     measured = measure_tuple_latency(before, after_epoch_s=after_s)
     steady = [
@@ -163,7 +163,7 @@ def recovery_of(events: Sequence[Mapping[str, Any]], *, usual_rows: float) -> Re
     """From the first trigger after an outage until batches are back to their usual size."""
     counted = [event for event in events if event["numInputRows"] > 0]
     rows = [event["numInputRows"] for event in counted]
-    # A batch that the outage cut off is done again first, at the size it had.
+    # A batch that the outage interrupted is repeated first, with the same rows.
     largest = rows.index(max(rows))
     back = next(
         (
@@ -183,7 +183,7 @@ def recovery_of(events: Sequence[Mapping[str, Any]], *, usual_rows: float) -> Re
 
 
 def _real_time(events: Sequence[Mapping[str, Any]], after_s: float) -> Record:
-    """What the batches of Real-Time Mode report; they live as long as the trigger says."""
+    """What the batches of Real-Time Mode report; the trigger is their duration."""
     counted = [event for event in events if begun_epoch_s(event) >= after_s]
     if not counted:
         raise HeadwayError("no real-time batch ended after the warm-up; measure for longer")
@@ -253,7 +253,7 @@ def _first_arrival_s(event: Mapping[str, Any]) -> float:
 
 
 def _idle_s() -> float:
-    """Time that cores have idled since the machine started; 0 where the system does not tell."""
+    """Idle time of all cores since the machine started; 0 if the system does not report it."""
     try:
         fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:]
     except OSError:

@@ -24,7 +24,7 @@ _EXACT = 1e-2
 
 
 class Mechanism(NamedTuple):
-    """Why a figure differs, and what ours comes to when it is computed as the other tool does."""
+    """Why a figure differs, and our value if it is computed as the other tool does."""
 
     why: str
     ours_their_way: Value
@@ -45,7 +45,7 @@ class Figure:
     rounding : float
         How far the other tool rounds.
     mechanism : Mechanism, optional
-        Why they differ, where they may.
+        Why they differ, if they may.
     """
 
     name: str
@@ -57,24 +57,24 @@ class Figure:
 
     @property
     def is_equal(self) -> bool:
-        """Whether both say the same, up to rounding."""
+        """Whether both are equal, up to rounding."""
         return self._agrees(self.ours)
 
     @property
     def is_explained(self) -> bool:
-        """Whether both say the same, or do so once ours is computed their way."""
+        """Whether both are equal, or are so if ours is computed their way."""
         return self.is_equal or (
             self.mechanism is not None and self._agrees(self.mechanism.ours_their_way)
         )
 
     @property
     def is_zero(self) -> bool:
-        """Whether both are nothing, so that agreeing says little."""
+        """Whether both are zero or empty, so that agreement means little."""
         return not self.ours and not self.theirs
 
     @property
     def difference(self) -> float:
-        """Ours less theirs; infinite where they are not two numbers."""
+        """Ours less theirs; infinite if they are not two numbers."""
         if isinstance(self.ours, str | None) or isinstance(self.theirs, str | None):
             return 0.0 if self.is_equal else math.inf
         return self.ours - self.theirs
@@ -86,7 +86,7 @@ class Figure:
 
 
 class LogTables(NamedTuple):
-    """What the profiler makes of one log; rows as its tables have them."""
+    """The profiler's tables of one log."""
 
     application: Mapping[str, Any]
     jobs: Rows
@@ -97,7 +97,7 @@ class LogTables(NamedTuple):
 
     @property
     def duration_s(self) -> float:
-        """From the start of the application to its end, both on record."""
+        """From the recorded start of the application to its recorded end."""
         return float(self.application["ended_s"] - self.application["started_s"])
 
     def tasks_of(self, stage_id: int, attempt_id: int) -> Rows:
@@ -123,7 +123,7 @@ def tables_of_logs(
     collected : CollectedLogs
         The same, from :func:`headway.profiler.collect.collect`.
     apps : mapping of str to int
-        The number of each log that is wanted.
+        The number of each wanted log.
     """
     wanted = {app: collected.applications[app] for app in apps.values()}
     rows: dict[str, dict[int, list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))

@@ -1,4 +1,4 @@
-"""What Spark's History Server answered about published logs, beside what is in our tables.
+"""What Spark's History Server answered about published logs, compared with our tables.
 
 Its answers do not name the application they are about; the requests that Spark's own tests made
 do. Of several answers about one thing, all are compared.
@@ -92,12 +92,12 @@ _EXECUTORS = {
     "executor_list_with_executor_metrics_json": _EXECUTORMETRICS,
 }
 
-_FAILED_TASKS = "the History Server adds what failed tasks report, our sums leave it out"
-_PEAKS_ADDED = "the History Server adds the peaks of all tasks, ours is the largest of one task"
-_DRIVER_UPTIME = "of a driver the History Server reports its uptime, we the time of its tasks"
+_FAILED_TASKS = "the History Server includes the figures of failed tasks, but our sums do not"
+_PEAKS_ADDED = "the History Server adds up the peaks of all tasks, but ours is that of one"
+_DRIVER_UPTIME = "for a driver, the History Server reports the uptime, but we the time of its tasks"
 _DRIVER_COLLECTION = (
-    "of a driver the History Server reports what its executor metrics say, which a log from before "
-    "Spark 1.4 has not, we that of its tasks"
+    "for a driver, the History Server reports the value of its executor metrics, but we that of "
+    "its tasks; logs from before Spark 1.4 have no executor metrics"
 )
 
 

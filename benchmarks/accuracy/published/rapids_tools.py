@@ -54,10 +54,12 @@ _TASK_METRICS = {
     "peakExecutionMemory": ("peak execution memory, bytes", "peak_memory_bytes", 1.0),
 }
 
-_FAILED_EXECUTIONS = "the tool leaves out SQL executions with a failed job, here all that ran tasks"
+_FAILED_EXECUTIONS = (
+    "the tool omits SQL executions with a failed job, but we count all that ran tasks"
+)
 _CUT_DIGITS = (
-    "the tool cuts the CPU time to whole milliseconds, rounds the percentage to two digits and "
-    "then cuts it to two, which takes one off the last where the binary fraction falls short"
+    "the tool truncates the CPU time to whole milliseconds, rounds the percentage to two digits "
+    "and truncates it to two, which lowers the last one if the binary fraction is slightly too low"
 )
 _HALF_PERCENT_DIGIT = 0.005
 

@@ -141,14 +141,14 @@ def _run(stage_id: int, tables: LogTables) -> Mapping[str, Any]:
 
 
 def _metrics(of: str, answer: Mapping[str, Any], tasks: Rows) -> Iterator[Figure]:
-    """Sum, least and most of each metric over the tasks of the application, a job, a stage..."""
+    """Sum, minimum and maximum of each metric over the tasks of the application, a job etc."""
     yield Figure(name="tasks", of=of, theirs=answer["count"], ours=len(tasks))
     for metric, (name, column, per_ours) in _METRICS.items():
         values = [task[column] * per_ours for task in tasks]
         theirs = answer["map"][metric]
         for key, what, ours in (
             ("value", "sum", sum(values)),
-            ("min", "least", min(values)),
-            ("max", "most", max(values)),
+            ("min", "minimum", min(values)),
+            ("max", "maximum", max(values)),
         ):
             yield Figure(name=f"{what} of {name}", of=of, theirs=theirs[key], ours=ours)

@@ -1,1 +1,1 @@
-"""Published runs on more machines than one, and what Headway's laws say of them."""
+"""Published runs on several machines, and what Headway's models predict for them."""

@@ -1,4 +1,4 @@
-"""Errors of predictions beyond what was profiled, from all runs on record that have any."""
+"""Errors of predictions outside the profiled range, from all runs that have any."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _FARTHEST = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Error:
-    """One prediction beyond (or within) a profile, held against what was measured.
+    """One prediction outside (or inside) the profiled range, compared with the measurement.
 
     ``log_factor`` is the logarithm of the factor on all durations with which the measured mean
-    duration of a batch would have been predicted (of a job; the median latency, where no duration
-    is on record): intervals multiply all durations, and batches back to back make more of that.
+    duration of a batch would have been predicted (or that of a job, or the median latency if no
+    duration is recorded): intervals multiply all durations, and batches back to back amplify that.
     ``own_spread`` is the standard deviation that runs of one setting and the fit on a few of them
-    have without any distance.
+    have at distance 0.
     """
 
     source: str
@@ -79,7 +79,7 @@ def write_errors(errors: Sequence[Error], path: Path) -> None:
 
 
 def all_errors(ground_truth: Path, published: Path, campaign: Path) -> Iterator[Error]:
-    """Of every source."""
+    """Errors of every source."""
     yield from recorded_errors(ground_truth)
     yield from campaign_errors(campaign)
     yield from task_errors(published)
@@ -88,7 +88,7 @@ def all_errors(ground_truth: Path, published: Path, campaign: Path) -> Iterator[
 
 
 def recorded_errors(root: Path) -> Iterator[Error]:
-    """Fitted on one run, all others of the same query predicted, at their age of the JVM."""
+    """Fitted on one run, all others of the same query predicted, each at the age of its JVM."""
     from ground_truth import read_recording
 
     folders = sorted(path.parent for path in root.glob("*/truth.jsonl"))
@@ -137,7 +137,7 @@ def _of_recording(
 
 
 def campaign_errors(path: Path) -> Iterator[Error]:
-    """Fitted on three settings, judged on others, of the same slots and of others."""
+    """Fitted on three settings, judged on others, with the same and with other slots."""
     rows = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
     carried = {(row["group"], row["workload"]): float(row["carried_per_s"]) for row in rows}
     partitions = [setting.partitions for setting in FITTED]
@@ -146,7 +146,7 @@ def campaign_errors(path: Path) -> Iterator[Error]:
         fitted, setting = row["fitted"], row["setting"]
         of_fit = fitted["role"] == FITTED_ROLE and row["play"] >= 1
         part = _campaign_part(fitted["group"], row["group"])
-        # Whether the smallest batches asked about are smaller than any fitted is not on record.
+        # It is not recorded whether the smallest of these batches are smaller than any fitted one.
         if not of_fit or part is None or not is_judged(row) or _FEWEST_ROWS in row["name"]:
             continue
         most_rows = longest_share * carried[fitted["group"], row["workload"]]
@@ -170,7 +170,7 @@ def campaign_errors(path: Path) -> Iterator[Error]:
 
 
 def _read_off(row: dict[str, Any], spread: float) -> float:
-    """The factor by the ends of the interval for the mean duration, which is on record."""
+    """The factor, from the ends of the recorded interval for the mean duration."""
     predicted, seen_s = row["predicted"]["duration"], row["truth"]["duration"]["mean"]
     low_s, high_s = predicted["mean90"]
     steepness = math.log(high_s / low_s) / (2 * Z90 * spread)
@@ -184,7 +184,7 @@ def _campaign_part(fitted: str, asked: str) -> str | None:
 
 
 def task_errors(root: Path) -> Iterator[Error]:
-    """A job of fixed work by so many tasks at a time, predicted from other numbers of them."""
+    """A job of fixed work by concurrent tasks, predicted from other numbers of them."""
     curve = task_counts.read_curve(root)
     counts = [round(count) for count in curve.num_tasks.tolist() if count <= curve.servers]
     seconds = dict(zip(map(round, curve.num_tasks.tolist()), curve.job_s.tolist(), strict=True))
@@ -204,7 +204,7 @@ def task_errors(root: Path) -> Iterator[Error]:
 
 
 def host_errors(root: Path) -> Iterator[Error]:
-    """Graph jobs, fitted on two numbers of hosts next to each other, predicted on all others."""
+    """Graph jobs, fitted on two adjacent numbers of hosts, predicted on all others."""
     runs = host_counts.read_runs(root)
     for job in dict.fromkeys(run.job for run in runs):
         own = [run for run in runs if run.job == job]
@@ -226,7 +226,7 @@ def host_errors(root: Path) -> Iterator[Error]:
 
 
 def cluster_errors(root: Path) -> Iterator[Error]:
-    """Streams on clusters, fitted on up to 12 cores; median latency, no duration is on record."""
+    """Streams on clusters, fitted on up to 12 cores, by median latency: no duration is recorded."""
     runs = [run for run in stream_clusters.read_runs(root) if not run.is_unclear]
     fitted = [run for run in runs if run.cores <= stream_clusters.MOST_FITTED_CORES]
     law = stream_clusters.fit(fitted, grows=False)
@@ -245,7 +245,7 @@ def cluster_errors(root: Path) -> Iterator[Error]:
 
 
 def _slower(law: Law, run: Run, p50_s: float) -> float:
-    """The factor on the durations of a law with which a median comes about."""
+    """The factor on the durations of a law with which it gives this median."""
     factors = np.exp(np.linspace(-_FARTHEST, _FARTHEST, 4001))
     predicted_value_s = np.array(
         [
@@ -261,7 +261,7 @@ def _slower(law: Law, run: Run, p50_s: float) -> float:
 def _of_job(
     source: str, part: str, name: str, doublings: float, ratio: float, *, num_sizes: int
 ) -> Error:
-    """Of a law without a profile: the usual spread between runs, and nothing known of rows."""
+    """Error of a law without a profile: usual spread between runs, nothing known about rows."""
     return Error(
         source=source,
         part=part,

@@ -19,7 +19,7 @@ FILE = (
     "per-run-csv-PageRank-ConnectedComponents.tar.gz"
 )
 FITTED_HOSTS = (3, 5)
-# Neither is on record; see `cores_matter`.
+# Neither is on record.
 CORES_PER_HOST = 16
 _TASK_CV = 0.3
 
@@ -37,7 +37,7 @@ class Run:
 
 
 def read_runs(root: Path) -> list[Run]:
-    """All runs but those in folders that are called old."""
+    """All runs except those in folders that are called old."""
     texts: dict[str, dict[str, str]] = {}
     with tarfile.open(root / FILE) as archive:
         for member in archive:
@@ -78,8 +78,8 @@ def predicted_s(
 ) -> Array:
     """Time in stages by theory.md (M1)-(M5) and (T2).
 
-    A stage takes a time of its own and the makespan of its tasks, whose time is a line of the
-    data. Fitted in proportion, so that small runs count as much as large ones.
+    A stage takes a fixed time plus the makespan of its tasks, and the time of a task is linear in
+    the size of the data. Relative errors are fitted: small runs count as much as large ones.
     """
     terms, seen = _terms(fitted, cores_per_host), np.array([run.stages_s for run in fitted])
     solution = np.linalg.lstsq(terms / seen[:, np.newaxis], np.ones(len(seen)), rcond=None)[0]

@@ -2,7 +2,7 @@
 
 Thirty-four runs of half an hour: two Kafka topics, parsed, joined and put into windows by one
 Structured Streaming query that runs as fast as possible, on 1 to 6 workers of 1 to 6 cores. No
-batch duration is on record, only rates, latencies from topic to topic, and how far the output
+batch duration was published, only rates, latencies from topic to topic, and how far the output
 lagged at the end.
 """
 
@@ -24,7 +24,7 @@ FILE = (
 )
 MOST_FITTED_CORES = 12
 LONGEST_CARRIED_S = 15.0
-# Weight of a run that is predicted to be carried and was not, beside errors of latencies.
+# Weight of a run that is predicted to be carried and was not, relative to errors of latencies.
 _NO_EXCUSE = 30.0
 _WORST_S = 1e3
 _STARTS = tuple(
@@ -32,13 +32,13 @@ _STARTS = tuple(
     for per_row_s, growth in ((4e-5, 0.001), (5e-5, 0.03), (6e-5, 0.01))
     for wait_s, turn_s in ((0.3, 2.5), (1.5, 1.5), (2.5, 0.4))
 )
-# Of a second of input, the most seconds of work that Headway calls sustainable: theory.md (P3).
+# Maximum work per second of input that Headway calls sustainable: theory.md (P3). [s]
 _MOST_OFFERED_LOAD = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run; latencies are None where the job did not finish."""
+    """One run; latencies are None if the job did not finish."""
 
     workers: int
     cores_per_worker: int
@@ -54,12 +54,12 @@ class Run:
 
     @property
     def is_unclear(self) -> bool:
-        """The output kept up, and still the job did not finish."""
+        """The output kept up, but the job did not finish."""
         return self.p50_s is None and self.delay_s < LONGEST_CARRIED_S
 
     @property
     def is_carried(self) -> bool:
-        """Neither the latency nor the lag at the end is of another order than at low rates."""
+        """The latency and the lag at the end are of the same order as at low rates."""
         return self.delay_s < LONGEST_CARRIED_S and (self.p50_s or 0.0) < LONGEST_CARRIED_S
 
     @property
@@ -69,7 +69,7 @@ class Run:
 
 
 def read_runs(root: Path) -> list[Run]:
-    """The runs as published, but for the unit."""
+    """The runs as published, except for the unit."""
     with (root / FILE).open() as file:
         return [
             Run(
@@ -86,11 +86,11 @@ def read_runs(root: Path) -> list[Run]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Law:
-    """Batches back to back whose duration is a line of their rows: theory.md (B3).
+    """Batches back to back whose duration is linear in their rows: theory.md (B3).
 
-    Without rows a batch takes ``1 + growth_per_core * cores`` units of time; the unit is not on
-    record, so ``turn_s`` is how many seconds of latency it brings. p50 is a wait that no batch
-    decides and a number of batch durations; p99 is p50 times a ratio, since in batches back to
+    Without rows a batch takes ``1 + growth_per_core * cores`` units of time; the unit is unknown,
+    so ``turn_s`` is the latency that one unit adds, in seconds. p50 is a wait that does not depend
+    on batches plus a number of batch durations; p99 is p50 times a ratio, since in batches back to
     back the latency of every row is a share of the same durations.
     """
 
@@ -102,12 +102,12 @@ class Law:
     p99_ratio: float
 
     def offered_load(self, run: Run) -> float:
-        """Seconds of work that a second of input brings, on the cores that a worker leaves."""
+        """Seconds of work per second of input, on the cores that workers do not keep."""
         working = run.cores - self.own_cores * run.workers
         return self.core_per_row_s * run.rate_per_s / working
 
     def p50_s(self, run: Run) -> float:
-        """Median latency; ``inf`` where the backlog grows."""
+        """Median latency; ``inf`` if the backlog grows."""
         left = 1.0 - self.offered_load(run)
         if left <= 0.0:
             return float("inf")
@@ -129,12 +129,12 @@ class Law:
 def fit(runs: Sequence[Run], *, grows: bool) -> Law:
     """Least squares on the logarithms of p50 and p99 of carried runs.
 
-    A run that was carried must be predicted so, and one that was not must not.
+    A run that was carried must be predicted as carried, and one that was not as not carried.
 
     Parameters
     ----------
     runs : sequence of Run
-        What is fitted on.
+        The runs to fit.
     grows : bool
         Whether the time without rows may grow with the cores of the cluster.
     """

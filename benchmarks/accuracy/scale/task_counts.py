@@ -1,4 +1,4 @@
-"""One job run by 1 to 70 tasks at a time on one machine: what a core shared with others yields."""
+"""One job with 1 to 70 concurrent tasks on one machine: what a shared core yields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FILE = (
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Mean over the repeats: seconds by number of tasks that run at the same time."""
+    """Mean over the repeats: seconds by number of concurrent tasks."""
 
     num_tasks: Array
     job_s: Array
@@ -38,7 +38,7 @@ class Curve:
 
     @property
     def servers(self) -> float:
-        """How many tasks' worth of work the machine does at most: at the largest number."""
+        """Maximum work of the machine, in tasks that run alone: that at the largest number."""
         return self.alone_s / float(self.job_s[-1])
 
 
@@ -63,7 +63,7 @@ def ideal_s(curve: Curve) -> Array:
 
 
 def shared_cores_s(curve: Curve) -> Array:
-    """Tasks that always work share the servers: theory.md (R2) with a busy share of one."""
+    """Tasks that always work share the servers: theory.md (R2) with a busy share of 1."""
     slowdown = [
         float(
             slowdown_beside(
@@ -76,10 +76,10 @@ def shared_cores_s(curve: Curve) -> Array:
 
 
 def shared_memory_s(curve: Curve) -> Array:
-    """Tasks that meet at one common resource and else work alone: theory.md (R2).
+    """Tasks that share one common resource and otherwise work alone: theory.md (R2).
 
-    Each needs the resource for the share of its time at which the whole machine's work would keep
-    it busy.
+    Each needs the resource for such a share of its time that the maximum work of the machine keeps
+    the resource busy.
     """
     share = 1.0 / curve.servers
     slowdown = [
