@@ -55,7 +55,7 @@ class HeadwayError(Exception):
 
 
 class InputError(HeadwayError):
-    """The user's input cannot be used as it is: an option, a file's content, a target.
+    """Invalid input: an option, a file's content, a target.
 
     Examples
     --------
@@ -67,11 +67,11 @@ class InputError(HeadwayError):
 
 
 class EventLogError(InputError):
-    """An event log that is not there, is none, or holds nothing that can be profiled."""
+    """An event log that is missing, is no event log, or contains nothing that can be profiled."""
 
 
 class LogNotFetchedError(EventLogError):
-    """An event log that may be as it should, but did not come: the network, the disk."""
+    """An event log that may be valid, but could not be fetched: the network, the disk."""
 
     exit_code = ExitCode.FAILURE
 
@@ -81,7 +81,7 @@ class ProfileError(InputError):
 
 
 class ActuatorError(HeadwayError):
-    """What was asked of a running query could not be done to it; it runs as the message says."""
+    """A requested change of a running query failed; the message says how the query runs now."""
 
 
 class QueryEndedError(HeadwayError):
@@ -97,16 +97,16 @@ class SparkUnavailableError(HeadwayError):
 
 
 class MissingPackagesError(HeadwayError):
-    """Packages that a plain installation does not bring; the message names the extra that does."""
+    """Missing packages that a plain installation does not include; the message names the extra."""
 
 
 def require_packages(extra: str, what: str, *packages: str) -> None:
-    """Refuse what packages are needed for that a plain installation does not bring.
+    """Raise an error if packages are missing that a plain installation does not include.
 
     Parameters
     ----------
     extra : str
-        The extra of ``pyproject.toml`` that brings them.
+        The extra of ``pyproject.toml`` that includes them.
     what : str
         What needs them, as the beginning of a sentence.
     packages : str
@@ -139,10 +139,10 @@ class SpecError(InputError):
 
 
 class InfeasibleError(HeadwayError):
-    """What was asked needs plans that keep their targets, and some cannot: a line for each."""
+    """The operation needs plans that meet their targets, and some cannot: a line for each."""
 
     exit_code = ExitCode.INFEASIBLE
 
 
 class SolverError(HeadwayError):
-    """A solver that ended without an answer, or with one that does not hold."""
+    """A solver that ended without an answer, or with an invalid one."""

@@ -1,4 +1,4 @@
-"""A pytest plugin: plans as a fixture, and promises as assertions.
+"""A pytest plugin: plans as a fixture, and targets as assertions.
 
     from headway.pytest_plugin import assert_meets
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Planner(Protocol):
-    """What the fixture ``headway_plan`` is: a spec file, or a profile with a rate and a target."""
+    """The fixture ``headway_plan``: takes a spec file, or a profile with a rate and a target."""
 
     def __call__(self, source: str | Path, **options: Any) -> Answer: ...
 
@@ -55,23 +55,23 @@ def headway_plan() -> Planner:
 
 
 def assert_meets(plan: Answer, *targets: str) -> None:
-    """Fail the test unless a plan keeps its own promise, and each of ``targets`` beside it.
+    """Fail the test unless a plan meets its own targets and each of ``targets``.
 
     Parameters
     ----------
     plan : Plan or DeadlinePlan, or one that is not feasible
-        What to hold against them.
+        The plan to check.
     targets : str
-        Promises such as ``p99 <= 2s`` or ``batch mean <= 500ms``; held against the upper end of
-        the 90% interval where the prediction has one. Mean, p50, p95 and p99 can be held. Of a
-        batch job ``deadline <= 10m``.
+        Targets such as ``p99 <= 2s`` or ``batch mean <= 500ms``; compared with the upper end of the
+        90% interval if the prediction has one. Mean, p50, p95 and p99 can be checked. For a batch
+        job ``deadline <= 10m``.
 
     Raises
     ------
     AssertionError
         With the figures, if one is missed.
     InputError
-        If a target is none, or of something that the plan does not predict.
+        If a text is not a target, or is about something that the plan does not predict.
     """
     __tracebackhide__ = True
     from headway.domain import parse_promise

@@ -53,7 +53,7 @@ def cli_page() -> str:
     lines = [
         "# Command line",
         "",
-        "Made of `--help` by `scripts/refresh_docs.py`. Results go to stdout, progress and",
+        "Generated from `--help` by `scripts/refresh_docs.py`. Results go to stdout, progress and",
         "messages to stderr.",
         "",
         f"```text\n{_help()}\n```",
@@ -71,12 +71,13 @@ def assumptions_page() -> str:
     lines = [
         "# Assumptions",
         "",
-        "Made of `headway/assumptions/` by `scripts/refresh_docs.py`.",
+        "Generated from `headway/assumptions/` by `scripts/refresh_docs.py`.",
         "",
         about.replace("\n\n", " "),
         "",
-        "`headway explain` names those that a plan rests on. Numbers in brackets are those of",
-        "[theory.md](theory.md). What platforms keep of a node is in the catalog, with its source.",
+        "`headway explain` names those that a plan depends on. Numbers in brackets refer to",
+        "[theory.md](theory.md). The part of a node that a platform reserves is in the catalogue",
+        "of node types, with its source.",
     ]
     for subject in assumptions.subjects():
         title = (subject.__doc__ or "").strip()

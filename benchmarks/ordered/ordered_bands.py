@@ -1,4 +1,4 @@
-"""How far formulas may lie from simulations, set beforehand: met, or missed and why."""
+"""How far formulas may differ from simulations, set beforehand: met, or missed and why."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COSTS_US = ((10.0, 0.5), (10.0, 1.0), (100.0, 25.0))
 
 
 class Band(NamedTuple):
-    """A claim, how near it had to be, and what was found."""
+    """A claim, the band that was set for it, and what was found."""
 
     claim: str
     expected: str
@@ -41,47 +41,48 @@ class Band(NamedTuple):
     why: str = ""
 
     def row(self) -> str:
-        """A line of the table; the reason stands there where it is missed."""
+        """A line of the table, with the reason if the band is missed."""
         verdict = "met" if self.is_met else f"missed: {self.why}"
         return f"| {self.claim} | {self.expected} | {self.found} | {verdict} |"
 
 
 def bands(num: int) -> Iterator[str]:
-    """The part of the page; ``num`` tuples in all seeds of a point together, of outputs a fifth."""
+    """This part of the page; ``num`` tuples over all seeds of a point, a fifth for outputs."""
     yield "## Bands set beforehand\n"
     yield (
-        "Formula over simulation: 1 to 32 workers, coefficients of variation 0 to 1, utilizations "
-        "0.3 to 0.9, five seeds each. Where a band is missed, why.\n"
+        "Errors of formulas relative to simulations: 1 to 32 workers, coefficients of variation 0 "
+        "to 1, utilisations 0.3 to 0.9, five random seeds each. The bands were set before the "
+        "comparison; a missed band is explained.\n"
     )
     yield from headed("| claim | expected | found | |")
     for one in (*formulas(num), *of_figures(num)):
         yield one.row()
     yield (
-        "| rows of `headway.ordered` on Spark are a serial program's | every row | "
+        "| rows of `headway.ordered` on Spark equal those of a serial program | every row | "
         "[rows in order](ordered-streams.md#how-it-is-checked) | met |"
     )
     yield (
-        "| buckets pay, placed keys, p99 of plans: real runs | | [speed](ordered-speed.md), "
-        "[plans of jobs with heavy keys](skewed-plans.md) | there |"
+        "| real runs: gain from buckets and placed keys, p99 of plans | | "
+        "[speed](ordered-speed.md), [plans of jobs with heavy keys](skewed-plans.md) | see there |"
     )
     yield ""
 
 
 def formulas(num: int) -> Iterator[Band]:
-    """(O3) to (O7) over a grid; (O1) and (O8) are among the figures."""
+    """(O3) to (O7) over a grid; (O1) and (O8) are compared in the figures."""
     each = max(num // len(SEEDS) // 5, 2_000)
     free, locked = (reordering_errors(scheme, each) for scheme in _SCHEMES)
     yield Band(
         "throughput without blocking (O3)", "0.5%", _range(free.values()),
         _most(free.values()) <= 0.005,
-        "near the knee. The formula has the lesser of two bounds, and near their crossing a worker "
-        f"waits now and then for the sender; away from it {_range(_away(free))}",
+        "near the knee. The formula is the lower of two bounds; near the point where they cross, a "
+        f"worker sometimes waits for the sender. Away from it {_range(_away(free))}",
     )  # fmt: skip
     yield Band(
         "throughput with the lock (O3)", "5%", _range(locked.values()),
         _most(locked.values()) <= 0.05,
-        "an output that is late sends all that wait for it, so visits to the lock are of very "
-        "different length, and mean value analysis takes them for alike; up to cv 0.3 "
+        "a late output sends all outputs that wait for it, so the lock is held for very different "
+        "times, but mean value analysis takes these as equal. Up to cv 0.3 "
         f"{_range(error for (_, _, cv), error in locked.items() if cv <= 0.3)}",
     )  # fmt: skip
     full = list(buffer_errors(each))
@@ -93,22 +94,23 @@ def formulas(num: int) -> Iterator[Band]:
     yield Band(
         "partitioned queues (O6), mean", "3%", _range(apart.values()),
         _most(apart.values()) <= 0.03,
-        "a simulated queue that is 90% busy is not known better from so few tuples: the formula is "
-        f"exact; up to 60% busy {_range(worst.values())}",
+        "the formula is exact, but there are too few simulated tuples for a queue that is 90% "
+        f"busy. Up to 60% busy {_range(worst.values())}",
     )  # fmt: skip
     errors = np.array([*hybrid.values()])
     yield Band(
         "hybrid queues (O7), mean", "-5% to 6%", _range(errors.tolist()),
         bool(errors.min() >= -0.05 and errors.max() <= 0.06),
-        "tuples left to a busy partition wait for those left before them, too, which the formula "
-        f"leaves out: at cv 1 only; below {_range(e for (cv, _), e in hybrid.items() if cv < 1.0)}",
+        "tuples left to a busy partition also wait for those left before them, which the formula "
+        "neglects. This matters at cv 1 only; below "
+        f"{_range(e for (cv, _), e in hybrid.items() if cv < 1.0)}",
     )  # fmt: skip
 
 
 def reordering_errors(
     scheme: ReorderScheme, each: int
 ) -> dict[tuple[int, tuple[float, float], float], float]:
-    """(O3) over its simulation, less one, by workers, costs and cv."""
+    """(O3) over its simulation, minus one, by workers, costs and cv."""
     found = {}
     for number in WORKERS:
         for cost_us, send_us in COSTS_US:
@@ -129,7 +131,7 @@ def reordering_errors(
 
 
 def _away(errors: dict[tuple[int, tuple[float, float], float], float]) -> list[float]:
-    """Those of fewer than half and more than twice as many workers as at the knee."""
+    """Errors with less than half or more than twice the number of workers at the knee."""
     return [
         error for (number, (cost_us, send_us), _), error in errors.items()
         if not 0.5 < number / ((cost_us + 0.1 + send_us) / send_us) < 2.0
@@ -137,7 +139,7 @@ def _away(errors: dict[tuple[int, tuple[float, float], float], float]) -> list[f
 
 
 def buffer_errors(each: int) -> Iterator[float]:
-    """(O4) over its simulation, less one, far beyond the knee."""
+    """(O4) over its simulation, minus one, far beyond the knee."""
     for number, cost_us, send_us, size in (
         (16, 10.0, 1.0, 16), (16, 10.0, 1.0, 64), (16, 10.0, 1.0, 1024), (8, 100.0, 25.0, 64),
     ):  # fmt: skip
@@ -153,7 +155,7 @@ def buffer_errors(each: int) -> Iterator[float]:
 
 
 def exit_errors(each: int) -> Iterator[float]:
-    """(O5) over workers that put in order for nothing."""
+    """(O5) over the simulation of workers that put outputs in order at no cost, minus one."""
     for number in WORKERS[2:]:
         for cv in SPREADS[1:]:
             given = Reordering(num_buffered=each, store_s=0.0, lock_s=0.0, send_s=0.0)
@@ -168,7 +170,7 @@ def exit_errors(each: int) -> Iterator[float]:
 def queue_errors(
     each: int,
 ) -> tuple[dict[tuple[float, float], float], dict[tuple[float, float], float]]:
-    """(O7) from start, and (O6) from arrival, over their simulations, less one: by cv and load."""
+    """(O7) from start and (O6) from arrival over their simulations, minus one, by cv and load."""
     hybrid, apart = {}, {}
     for cv in SPREADS:
         for ratio in UTILIZATIONS:
@@ -199,7 +201,7 @@ def queue_errors(
 
 
 def of_figures(num: int) -> Iterator[Band]:
-    """What was expected of the paper's figures."""
+    """The bands of the paper's figures."""
     share = {}
     for name in figures.CHAINS:
         peak = figures.peak_workers(name)
@@ -208,22 +210,24 @@ def of_figures(num: int) -> Iterator[Band]:
         share[name] = {one: run.throughput_per_s / best for one, run in runs.items()}
     keep = {name: of[Scheduler.CT_KEEP] - 1.0 for name, of in share.items()}
     yield Band(
-        "figure 8: CT keep carries (O1)", "2%", _range(keep.values()),
+        "figure 8: CT keep reaches (O1)", "2%", _range(keep.values()),
         _most(keep.values()) <= 0.02,
-        "on Q3, where one key lets 3.5 workers work: three or four do, and four of them share what "
-        f"3.5 can; elsewhere {_range(error for name, error in keep.items() if name != 'Q3')}",
+        "on Q3, where one key allows 3.5 workers: three or four work, and four share the capacity "
+        f"of 3.5. Elsewhere {_range(error for name, error in keep.items() if name != 'Q3')}",
     )  # fmt: skip
     last = [share[name][Scheduler.LP] / share[name][Scheduler.CT] for name in ("Q1", "Q15")]
     yield Band(
         "figure 8: LP within 10% of CT on Q1 and Q15", "0.90", f"{min(last):.2f}", min(last) >= 0.9
     )
     worst = max(of[Scheduler.ET] for of in share.values())
-    yield Band("figure 8: ET carries least when saturated", "least", f"{worst:.0%}", worst < 0.5)
+    yield Band(
+        "figure 8: ET has the lowest throughput if saturated", "lowest", f"{worst:.0%}", worst < 0.5
+    )
     skews = figures.skews(num)
     off = [one.partitioned / one.partitioned_simulated - 1.0 for one in skews] + [
         one.hybrid / one.hybrid_simulated - 1.0 for one in skews
     ]
-    yield Band("figure 9: busy workers as (O8)", "4%", _range(off), _most(off) <= 0.04)
+    yield Band("figure 9: busy workers by (O8)", "4%", _range(off), _most(off) <= 0.04)
     steady = [one.hybrid_simulated for one in skews if one.sigma >= 0.2]
     flat = min(steady) / skews[0].hybrid_simulated
     yield Band("figure 9: hybrid flat down to sigma 0.2", "5%", f"{flat - 1.0:+.1%}", flat >= 0.95)
@@ -243,12 +247,12 @@ def of_figures(num: int) -> Iterator[Band]:
     yield Band(
         "figures 12, 13: more than the lock at the knee", "1.1 to 1.3", f"{max(gains):.2f}",
         1.1 <= max(gains) <= 1.3,
-        "outputs that wait are few where the buffer is four per worker",
+        "few outputs wait if the buffer has four places per worker",
     )  # fmt: skip
 
 
 def lock_gains(found: Sequence[figures.Reordered]) -> list[float]:
-    """Speedup without blocking over that with the lock, by the simulation."""
+    """Simulated speedup without blocking over that with the lock."""
     by = {(one.num_workers, one.scheme): one.speedup_simulated for one in found}
     numbers = sorted({number for number, _ in by})
     return [

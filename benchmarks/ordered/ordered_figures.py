@@ -1,4 +1,4 @@
-"""What figures 8 to 14 of the paper show, by formula and by simulation."""
+"""The values of the paper's figures 8 to 14, by formula and by simulation."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ SIGMAS = (float("inf"), 1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
 COSTS_US = (10.0, 100.0, 1000.0, 10_000.0)
 SCHEDULERS = (Scheduler.CT_KEEP, Scheduler.CT, Scheduler.LP, Scheduler.QST, Scheduler.ET)
 _SL, _PS, _SF = OperatorType.STATELESS, OperatorType.PARTITIONED, OperatorType.STATEFUL
-#: About a hundred tuples, as a slice of 1 ms is where they take 10 us.
+#: About a hundred tuples, as many as a slice of 1 ms has if a tuple takes 10 us.
 SLICE_S = 1e-4
 #: Work and time to send of a tuple [us], and outputs per tuple, in figures 12 and 13.
 REORDERED = ((20.0, 1.0, 1.0), (100.0, 0.5, 50.0))
 FREE = Reordering(send_s=0.0, store_s=0.0, lock_s=0.0)
-#: Costs of putting in order that are ours: the paper prints none.
+#: Our costs of putting outputs in order: the paper prints none.
 LIGHT = Reordering(send_s=2e-7, store_s=2e-8, lock_s=2e-8)
 
 
@@ -53,9 +53,9 @@ def _operator(
     return replace(found, **more)  # type: ignore[arg-type]
 
 
-#: Chains like those of Table 1. Operators are the paper's, costs, selectivities and keys ours: the
-#: last operator of Q2 and Q4, the hot items of Q3 and the ten categories of Q15 are made so that
-#: they limit where the paper's throughput peaks.
+#: Chains like those of Table 1, with the paper's operators and our costs, selectivities and keys.
+#: The last operator of Q2 and Q4, the hot items of Q3 and the ten categories of Q15 are chosen such
+#: that they are the bottleneck at the number of cores at which the paper's throughput peaks.
 CHAINS = {
     "Q1": (
         _operator("filter", _SL, 0.8), _operator("baskets", _PS, 3.2),
@@ -82,14 +82,14 @@ CHAINS = {
 
 
 def chain(name: str, num_workers: int, reordering: Reordering = FREE) -> OrderedPipeline:
-    """A chain on some workers."""
+    """A chain on ``num_workers`` workers."""
     return OrderedPipeline(
         num_workers=num_workers, operators=CHAINS[name], reordering=reordering, slice_s=SLICE_S
     )
 
 
 def peak_workers(name: str) -> int:
-    """The fewest workers that carry all that the chain can carry."""
+    """The fewest workers that reach the maximum throughput of the chain, within 5%."""
     rates = {n: pipeline_allocation(chain(name, n)).throughput_per_s for n in WORKERS}
     return next(n for n in WORKERS if rates[n] > 0.95 * max(rates.values()))
 
@@ -98,7 +98,7 @@ def peak_workers(name: str) -> int:
 def scheduled(
     name: str, num_workers: int, scheduler: Scheduler, *, load: float | None = None, num: int
 ) -> SchedulerRun:
-    """A chain under a scheduler: with endless input, or fed a share of what it can carry."""
+    """A chain under a scheduler, with unlimited input or at a share of its maximum."""
     pipeline = chain(name, num_workers)
     most = [most_workers(one, num_workers) for one in pipeline.operators]
     if load is not None:
@@ -108,7 +108,7 @@ def scheduled(
 
 
 class Skew(NamedTuple):
-    """Busy workers of 16 under skew, by formula and simulated."""
+    """Busy workers out of 16 under skew, by formula and simulated."""
 
     sigma: float
     partitioned: float
@@ -136,7 +136,7 @@ def _skews(num: int) -> Iterator[Skew]:
 
 
 class Latency(NamedTuple):
-    """Mean latency [s] of both queues at a cost, by formula, and simulated from start to exit."""
+    """Mean latency [s] of both queues at a cost, by formula and simulated."""
 
     cost_us: float
     utilization_ratio: float
@@ -181,7 +181,7 @@ def _latencies(num: int) -> Iterator[Latency]:
 
 
 class Schemes(NamedTuple):
-    """Throughput [1/s] and latency [s] of a chain with either scheme."""
+    """Throughput [1/s] and latency [s] of a chain with each of two schemes."""
 
     name: str
     num_workers: int
@@ -192,7 +192,7 @@ class Schemes(NamedTuple):
 
 
 def queue_schemes(keys: KeyLaw | None) -> Iterator[Schemes]:
-    """Figure 11: hybrid first, partitioned second; latency at 0.8 of what both carry."""
+    """Figure 11: hybrid, then partitioned; latency at 0.8 of the rate that both carry."""
     for name, operators in CHAINS.items():
         for number in WORKERS:
             rates, sums = [], []
@@ -221,7 +221,7 @@ def queue_schemes(keys: KeyLaw | None) -> Iterator[Schemes]:
 
 
 class Reordered(NamedTuple):
-    """Speedup [-] and cost per tuple [s] with either scheme, by formula and simulated."""
+    """Speedup [-] and cost per tuple [s] with one scheme, by formula and simulated."""
 
     num_workers: int
     scheme: ReorderScheme
@@ -264,7 +264,7 @@ def _reordered(cost_us: float, send_us: float, num: int, selectivity: float) -> 
 
 
 def reorder_schemes() -> Iterator[Schemes]:
-    """Figure 14: without blocking, then by lock; latency at 0.8 of what the lock carries."""
+    """Figure 14: non-blocking, then lock; latency at 0.8 of the rate that both carry."""
     for name, operators in CHAINS.items():
         pipelines = [
             OrderedPipeline(

@@ -1,4 +1,4 @@
-"""Figures 8 to 14 of the paper on ordered streams, by formula and simulation -> docs/ordered.md.
+"""Figures 8 to 14 of the paper on ordered streams, by formula and simulation: docs/ordered.md.
 
 python benchmarks/run.py ordered_pipelines --output docs/ordered.md
 """
@@ -28,19 +28,20 @@ HEAD = """\
 
 Made by `make ordered`. Prasaad, Ramalingam and Rajan (2018, "Scaling Ordered Stream Processing on
 Shared-Memory Multicores") run chains of operators on the cores of one machine and keep the order of
-the input. Spark has no such runtime, so it is simulated here, (S10)-(S12), beside the closed forms
-(O1)-(O10) of [theory.md](theory.md). Each statement of the paper about a figure stands beside our
-result, with the reason where they differ. The paper prints curves without numbers, and neither
-costs nor selectivities: the chains here have the paper's operators, and costs that we chose.
+the input. Spark has no such runtime, so this page simulates it, (S10)-(S12), and compares the
+simulations with the closed forms (O1)-(O10) of [theory.md](theory.md). Each statement of the paper
+about a figure is compared with our result, with the reason if they differ. The paper prints curves
+without numbers, and neither costs nor selectivities: the chains here have the paper's operators,
+with costs that we chose.
 
-What a Spark job can use of it: `headway ordered PROFILE --keys FILE` chooses shuffle partitions
-under skew and places heavy keys ([skewed keys](how-to/skewed-keys.md)). How much that saves is near
-the end of this page.
+A Spark job can use one part of this: `headway ordered PROFILE --keys FILE` chooses shuffle
+partitions under skew and places heavy keys ([skewed keys](how-to/skewed-keys.md)). A table near the
+end of this page shows how much that saves.
 """
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """What may be asked."""
+    """The options."""
     parser.add_argument(
         "--tuples", type=int, default=1_000_000, help="tuples of each simulation and of the threads"
     )
@@ -66,16 +67,17 @@ def text(given: argparse.Namespace) -> str:
 
 
 def verdict(says: str, comes_out: bool, found: str) -> str:
-    """A statement of the paper, whether it comes out, and what was found."""
+    """A statement of the paper, whether it is confirmed, and what was found."""
     return f"| {says} | {'yes' if comes_out else 'no'} | {found} |"
 
 
 def schedulers(num: int, pictures: Path) -> Iterator[str]:
     yield "## Schedulers (figure 8)\n"
     yield (
-        "Unlimited input. Throughput in tuples of the source per second, and its share of the "
-        "maximum (O1); mean latency from the start of a tuple to its exit. CT keep is CT whose "
-        "workers stay on an operator that only few may work on (below).\n"
+        "Unlimited input. Each cell contains the throughput in source tuples per second, its share "
+        "of the maximum (O1), and the mean latency from the start of a tuple to its exit. (S10) "
+        "describes the schedulers. CT keep is CT whose workers stay on an operator that only few "
+        "workers may process (see the last section).\n"
     )
     peaks = {name: figures.peak_workers(name) for name in figures.CHAINS}
     runs = {
@@ -84,7 +86,7 @@ def schedulers(num: int, pictures: Path) -> Iterator[str]:
         for one in figures.SCHEDULERS
     }
     yield from headed(
-        f"| chain | cores to the peak | possible | {' | '.join(map(str, figures.SCHEDULERS))} |"
+        f"| chain | cores at the peak | maximum | {' | '.join(map(str, figures.SCHEDULERS))} |"
     )
     possible = {
         name: pipeline_allocation(figures.chain(name, peaks[name])).throughput_per_s
@@ -99,9 +101,9 @@ def schedulers(num: int, pictures: Path) -> Iterator[str]:
         ]
         yield f"| {name} | {peaks[name]} | {format_rate(possible[name])} | {' | '.join(cells)} |"
     yield (
-        "\nFed at 0.9 of what is possible, mean and p99 of the latency. All carry it; slices are "
-        "of a few tuples then, and latencies, which are read off curves of starts and exits, are "
-        "of the order of the costs:\n"
+        "\nMean and p99 of the latency with input at 0.9 of the maximum. All schedulers keep up "
+        "with it. Slices then consist of a few tuples, and latencies, which are read from the "
+        "curves of starts and exits, are of the order of the costs:\n"
     )
     yield from headed(f"| chain | {' | '.join(map(str, figures.SCHEDULERS))} |")
     fed = {
@@ -123,26 +125,26 @@ def schedulers(num: int, pictures: Path) -> Iterator[str]:
     plain = [share[name, Scheduler.CT] for name in figures.CHAINS]
     yield verdict(
         "CT reaches the best possible throughput", min(plain) > 0.98,
-        f"{min(plain):.0%} to {max(plain):.0%} of it; with keep {min(keep):.0%} to "
-        f"{max(keep):.0%}. On Q3 one key lets 3.5 workers work, which three or four do",
+        f"{min(plain):.0%} to {max(plain):.0%} of it; CT keep {min(keep):.0%} to "
+        f"{max(keep):.0%}. On Q3, one key allows 3.5 workers, so three or four work",
     )  # fmt: skip
     both = [share[name, Scheduler.LP] / share[name, Scheduler.CT] for name in ("Q1", "Q15")]
     others = [share[name, Scheduler.LP] / share[name, Scheduler.CT] for name in ("Q2", "Q3", "Q4")]
     yield verdict(
-        "LP as good as CT on Q1 and Q15", min(both) > 0.9, f"{min(both):.2f} of CT at least"
+        "LP as good as CT on Q1 and Q15", min(both) > 0.9, f"at least {min(both):.2f} of CT"
     )
     yield verdict(
         "LP below CT on Q2, Q3 and Q4", max(others) < 0.99,
-        f"{min(others):.2f} to {max(others):.2f} of CT. Here a worker costs nothing where another "
-        "works already; the paper blames such overheads for the difference",
+        f"{min(others):.2f} to {max(others):.2f} of CT. In our simulation, a further worker on an "
+        "operator causes no overhead; the paper attributes the difference to such overheads",
     )  # fmt: skip
     worst = [max(share[name, one] for one in (Scheduler.ET,)) for name in figures.CHAINS]
     qst = [share[name, Scheduler.QST] / share[name, Scheduler.CT] for name in figures.CHAINS]
-    yield verdict("ET below CT and LP", max(worst) < 0.9, f"{max(worst):.0%} of what is possible")
+    yield verdict("ET below CT and LP", max(worst) < 0.9, f"{max(worst):.0%} of the maximum")
     yield verdict(
         "QST below CT and LP", max(qst) < 0.99,
-        f"{min(qst):.2f} to {max(qst):.2f} of CT, below on {sum(one < 0.99 for one in qst)} of 5 "
-        "chains: where queues at their limit leave workers nothing to do",
+        f"{min(qst):.2f} to {max(qst):.2f} of CT; below it on {sum(one < 0.99 for one in qst)} of "
+        "5 chains, where queues at their limit leave workers idle",
     )  # fmt: skip
     ordered = [
         all(
@@ -160,8 +162,8 @@ def schedulers(num: int, pictures: Path) -> Iterator[str]:
     )
     yield verdict(
         "latency CT < QST", all(slower),
-        f"on {sum(slower)} of 5 chains. CT holds nothing back: where one operator limits, its "
-        "queue grows as long as the input is endless, and QST's does not",
+        f"on {sum(slower)} of 5 chains. CT has no backpressure: if one operator is the bottleneck, "
+        "its queue grows as long as the input is unlimited; with QST it does not",
     )  # fmt: skip
     yield ""
 
@@ -169,8 +171,9 @@ def schedulers(num: int, pictures: Path) -> Iterator[str]:
 def skew(num: int, pictures: Path) -> Iterator[str]:
     yield "## Skew (figure 9)\n"
     yield (
-        "Busy workers of 16 when the input is endless: normal keys cut to -1..1, ranges of equal "
-        "width, p = 16 for partitioned and 100 for hybrid queues; (O8) and simulated.\n"
+        "Busy workers out of 16 with unlimited input, by (O8) and simulated. Keys are normal, "
+        "truncated to -1..1, and partitioned into ranges of equal width: p = 16 for partitioned "
+        "and 100 for hybrid queues.\n"
     )
     found = list(figures.skews(num))
     yield from headed("| sigma | partitioned | simulated | hybrid | simulated |")
@@ -195,15 +198,15 @@ def skew(num: int, pictures: Path) -> Iterator[str]:
     alike = found[0]
     yield from headed("| statement of the paper | confirmed | found |")
     yield verdict(
-        "both alike if keys are even",
+        "both equal if keys are even",
         abs(alike.partitioned_simulated / alike.hybrid_simulated - 1.0) < 0.05,
         f"{alike.partitioned_simulated:.1f} and {alike.hybrid_simulated:.1f}",
     )
     yield verdict(
         "hybrid steady, partitioned falls", min(steady) > 0.95 * alike.hybrid_simulated,
         f"hybrid at least {min(steady):.1f} down to sigma 0.2, partitioned "
-        f"{found[-3].partitioned_simulated:.1f}; below, one of a hundred partitions is too much "
-        "for one worker as well",
+        f"{found[-3].partitioned_simulated:.1f}; for lower sigma, even one of a hundred partitions "
+        "is too much for one worker",
     )  # fmt: skip
     yield ""
 
@@ -211,8 +214,9 @@ def skew(num: int, pictures: Path) -> Iterator[str]:
 def latency(num: int) -> Iterator[str]:
     yield "## Latency of queues (figure 10)\n"
     yield (
-        "Even keys, 16 workers, Poisson arrivals, costs of cv 0.3. Formulas are (O7) and (O6), the "
-        "latter from arrival; the paper measures from start to exit, the last column.\n"
+        "Even keys, 16 workers, Poisson arrivals, costs with cv 0.3. The formulas are (O7), from "
+        "start to exit, and (O6), from arrival to exit. The last column is from start to exit, as "
+        "the paper measures.\n"
     )
     found = list(figures.latencies(num))
     yield from headed(
@@ -230,16 +234,16 @@ def latency(num: int) -> Iterator[str]:
     yield ""
     yield from headed("| statement of the paper | confirmed | found |")
     yield verdict("hybrid near the cost", near <= 1.6, f"{near:.2f} times the cost at 90%")
-    yield verdict("partitioned far above", far >= 5.0, f"{far:.1f} times hybrid at least, at 90%")
+    yield verdict("partitioned far above", far >= 5.0, f"at least {far:.1f} times hybrid, at 90%")
     yield ""
 
 
 def queues() -> Iterator[str]:
     yield "## Queues in chains (figure 11)\n"
     yield (
-        "Throughput possible with either scheme (O8), (O10), and the sum of the operators' mean "
-        "latencies at 0.8 of what both carry (O5)-(O7), not simulated. Keys even, and Zipf 0.8 "
-        "over 10,000 keys.\n"
+        "Maximum throughput with each scheme (O8), (O10), and the sum of the operators' mean "
+        "latencies (O5)-(O7) at 0.8 of the rate that both schemes carry. These are formulas, not "
+        "simulations. Keys are even, or Zipf 0.8 over 10,000 keys.\n"
     )
     yield from headed(
         "| chain | cores | hybrid / partitioned, even | Zipf | latency hybrid, even | partitioned |"
@@ -261,11 +265,11 @@ def queues() -> Iterator[str]:
         for name in figures.CHAINS
     }
     yield verdict(
-        "hybrid more throughput on all but Q15",
+        "hybrid has more throughput on all except Q15",
         all(more[name] > 1.02 for name in more if name != "Q15"),
         ", ".join(f"{name} {ratio:.2f}" for name, ratio in more.items())
-        + ". Which worker serves which partition while there are fewer workers than partitions is "
-        "not printed; with a worker for each, even partitions cost no throughput",
+        + ". The paper does not print which worker serves which partition if there are fewer "
+        "workers than partitions; with a worker for each, even partitions cost no throughput",
     )
     lower = [
         one.name for one in even
@@ -273,7 +277,7 @@ def queues() -> Iterator[str]:
     ]  # fmt: skip
     yield verdict(
         "latency lower on the chains with more partitioned operators", len(lower) >= 3,
-        f"lower by a fifth and more on {', '.join(lower)}",
+        f"lower by at least a fifth on {', '.join(lower)}",
     )  # fmt: skip
     yield ""
 
@@ -281,10 +285,11 @@ def queues() -> Iterator[str]:
 def reordering(num: int) -> Iterator[str]:
     yield "## Putting outputs in order (figures 12 to 14)\n"
     for figure, (cost_us, send_us, selectivity) in zip((12, 13), figures.REORDERED, strict=True):
+        outputs = f"{selectivity:g} output{'' if selectivity == 1.0 else 's'}"
         yield (
-            f"Figure {figure}: {cost_us:.0f} us per tuple, {selectivity:g} outputs of {send_us:g} "
-            "us, 0.1 us to store and to lock, a buffer of four per worker. Speedup by (O3) and "
-            "simulated, time of a worker per tuple.\n"
+            f"Figure {figure}: {cost_us:.0f} us of work and {outputs} of {send_us:g} us per tuple, "
+            "0.1 us to store and to lock, and a buffer of four outputs per worker. The table shows "
+            "the speedup by (O3), the simulated speedup, and the simulated worker time per tuple.\n"
         )
         found = list(figures.reordered(cost_us, send_us, num, selectivity))
         yield from headed(
@@ -312,13 +317,13 @@ def reordering(num: int) -> Iterator[str]:
         said = "non-blocking scales further" if figure == 12 else "the same for heavy operators"
         yield verdict(
             said, least > 0.99 and most > 1.05,
-            f"{least:.2f} to {most:.2f} times the lock's throughput; beyond the knee both send "
-            "one after another and are alike",
+            f"{least:.2f} to {most:.2f} times the lock's throughput; beyond the knee, both send "
+            "one output after another and are equally fast",
         )  # fmt: skip
         yield ""
     yield (
-        "Figure 14: 16 workers, 0.2 us to send and 0.02 us to store and to lock (O10). Workers of "
-        "ours never migrate and have no caches, so the difference is that of waiting alone.\n"
+        "Figure 14: 16 workers, 0.2 us to send and 0.02 us to store and to lock (O10). Our workers "
+        "never migrate and have no caches, so waiting is the only difference.\n"
     )
     chains = list(figures.reorder_schemes())
     yield from headed("| chain | non-blocking | lock | ratio | latency | with the lock |")
@@ -332,8 +337,8 @@ def reordering(num: int) -> Iterator[str]:
     yield from headed("| statement of the paper | confirmed | found |")
     yield verdict(
         "non-blocking best on all", min(found_ratios) > 1.0,
-        f"{min(found_ratios):.2f} to {max(found_ratios):.2f} times; 1.00 where something else "
-        "limits",
+        f"{min(found_ratios):.2f} to {max(found_ratios):.2f} times the lock's throughput; 1.00 if "
+        "something else is the bottleneck",
     )  # fmt: skip
     yield ""
 
@@ -341,10 +346,10 @@ def reordering(num: int) -> Iterator[str]:
 def threads(num: int) -> Iterator[str]:
     yield "## As real threads\n"
     yield (
-        "Hybrid queues and the reordering buffer in Python threads, state by key, output compared "
-        "tuple by tuple with that of one worker alone.\n"
+        "Hybrid queues and the reordering buffer, run with Python threads and state by key. The "
+        "output is compared tuple by tuple with that of a single worker.\n"
     )
-    yield from headed("| tuples | threads | buffer | lost | doubled | out of order | wrong |")
+    yield from headed("| tuples | threads | buffer | lost | duplicated | out of order | wrong |")
     for num_threads, size in ((2, 8), (8, 32), (16, 64)):
         random = np.random.default_rng(num_threads)
         run = run_threads(
@@ -360,12 +365,14 @@ def threads(num: int) -> Iterator[str]:
 def placement() -> Iterator[str]:
     yield "## On Spark: partitions and placed keys\n"
     yield (
-        "A stage of 200,000 rows at 20 us and 30 ms per task on 16 slots; mean and p99 over 1,000 "
-        "placements of the keys by hash (K3), (K10), and with the 1,000 heaviest placed (K8).\n"
+        "A stage of 200,000 rows on 16 slots, with 20 us per row and 30 ms per task. The table "
+        "shows its mean and p99 duration over 1,000 placements of the keys by hash (K3), (K10), "
+        "and with the 1,000 heaviest keys placed (K8).\n"
     )
     numbers = (16, 48, 96, 200, 400)
     yield from headed(
-        f"| keys | {' | '.join(f'{n} partitions' for n in numbers)} | placed, 16 | p99 saved |"
+        f"| keys | {' | '.join(f'{n} partitions' for n in numbers)} | placed, 16 | "
+        "best p99 by hash over placed |"
     )
     for exponent, num_keys in ((0.8, 1_000), (1.0, 100_000), (1.2, 100_000)):
         keys = zipf_key_shares(num_keys, exponent)
@@ -381,7 +388,7 @@ def placement() -> Iterator[str]:
         p99 = float(np.quantile(times, 0.99))
         yield (
             f"| Zipf {exponent:g}, {num_keys:,} | {' | '.join(cells)} | {times.mean():.2f} / "
-            f"{p99:.2f} s | {best / p99:.2f} times below the best |"
+            f"{p99:.2f} s | {best / p99:.2f} |"
         )
     yield ""
 
@@ -391,26 +398,27 @@ def corrections(num: int) -> Iterator[str]:
     printed = figures.scheduled("Q2", 8, Scheduler.CT_PRINTED, num=num)
     right = figures.scheduled("Q2", 8, Scheduler.CT_KEEP, num=num)
     yield (
-        "* Equation (3) divides by the selectivity of the operator itself; right is that of those "
-        f"before it. On Q2 as printed {format_rate(printed.throughput_per_s)} instead of "
-        f"{format_rate(right.throughput_per_s)}."
+        "* Equation (3) also divides by the selectivity of the operator itself; only those of the "
+        "operators before it are correct. As printed, it gives Q2 "
+        f"{format_rate(printed.throughput_per_s)} instead of {format_rate(right.throughput_per_s)}."
     )
     yield (
-        "* CT leaves an operator that only one may work on: the worker that ends its slice takes "
-        "another, and the operator idles until the next worker asks. `CT keep` stays."
+        "* CT leaves an operator that only one worker may process: the worker that finishes its "
+        "slice takes another operator, and the first one idles until the next worker asks for "
+        "work. With `CT keep`, the worker stays."
     )
     yield (
-        "* CT and LP hold nothing back: with endless input and one busy operator its queue grows "
-        "for ever. Feed below what is possible."
+        "* CT and LP have no backpressure: with unlimited input, the queue of the bottleneck grows "
+        "without limit. Keep the input rate below the maximum."
     )
     yield (
-        "* `No worker gets blocked` holds until the buffer is full; then workers spin, and latency "
-        "is that of the buffer (O4): four outputs per worker are enough."
+        "* `No worker gets blocked` is true until the buffer is full. Then workers spin, and the "
+        "latency is that of the buffer (O4), so four outputs per worker are enough."
     )
 
 
 def scheduler_picture(num: int, path: Path) -> None:
-    """Throughput by cores of each chain under CT keep, and what is possible."""
+    """Throughput of each chain by number of workers under CT keep, and the maximum."""
     pyplot = _pyplot()
     picture, panel = pyplot.subplots(figsize=(5.4, 3.8), layout="constrained")
     for at, name in enumerate(figures.CHAINS):

@@ -1,9 +1,9 @@
-"""Real runs of steps in order: keys in buckets against groups by key, and placed keys.
+"""Real runs of ordered steps: keys in buckets, groups by key, and placed keys.
 
-    python benchmarks/run.py ordered_speed --measure          # goes on where it was cut
+    python benchmarks/run.py ordered_speed --measure          # resumes if it was interrupted
     python benchmarks/run.py ordered_speed --output docs/ordered-speed.md
 
-Each finished run is a line of the results, by which it is known when the measurement goes on.
+Each finished run is a line of the results and is not run again when the measurement resumes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ OUTPUT = "k long, n long, since double"
 
 @dataclass(frozen=True)
 class Amount:
-    """How much is run: all of it, or the least that shows that it runs."""
+    """How much is run: everything, or the minimum that shows that it works."""
 
     keys: Sequence[int] = (100, 1_000, 10_000, 100_000)
     rows: Sequence[int] = (20_000, 100_000)
@@ -64,7 +64,7 @@ SHORT = Amount(keys=(100,), rows=(2_000,), warm=1, batches=2, repeats=1, exponen
 
 
 def measure(results: Path, amount: Amount) -> None:
-    """All runs that the results do not have yet, the short ones first."""
+    """Run what is missing from the results, short runs first."""
     results.parent.mkdir(parents=True, exist_ok=True)
     done = {line["run"] for line in lines_of(results)}
     with tempfile.TemporaryDirectory() as name:
@@ -88,7 +88,7 @@ WAYS = ("buckets", "pandas by key", "rows by key")
 def _run_ways(
     results: Path, done: set[str], amount: Amount, keys: int, rows: int, repeat: int, work: Path
 ) -> None:
-    # Another one first in each repeat.
+    # A different way is first in each repeat.
     for way in (*WAYS[repeat % 3 :], *WAYS[: repeat % 3]):
         run = f"{way}, {keys} keys, {rows} rows, {repeat}"
         if run in done:
@@ -117,9 +117,9 @@ def _session(conf: Mapping[str, str], events: Path | None = None) -> Any:
 def _batches_s(
     spark: SparkSession, way: str, keys: int, rows: int, amount: Amount, work: Path
 ) -> list[float]:
-    """Durations of the batches after the warm-up, one behind the other.
+    """Durations of the batches after the warm-up, in order.
 
-    Of long batches fewer are run: what the amount says, or three after the most time.
+    Runs the number of batches in ``amount``, or as many as its time allows, but at least three.
     """
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "100000")
     place = Path(tempfile.mkdtemp(dir=work))
@@ -149,7 +149,7 @@ def _batches_s(
 
 
 def _awaited(query: Any, most: int, most_s: float, *, least: int, after: int = 0) -> int:
-    """Batches finished after so many: the most, or no fewer than the least once time is up."""
+    """Batches finished beyond ``after``: ``most``, or at least ``least`` once time is up."""
     until_s = time.monotonic() + most_s
     while not query.awaitTermination(1):
         finished = len(query.recentProgress) - after
@@ -168,7 +168,7 @@ def _buckets(source: DataFrame, checkpoint: str) -> DataFrame:
 
 
 def _pandas_by_key(source: DataFrame, checkpoint: str) -> DataFrame:  # noqa: ARG001
-    """The same step by Spark's own operator, as its documentation shows it."""
+    """The same step with Spark's own operator, as in its documentation."""
     import pandas as pd  # type: ignore[import-untyped]
 
     def of_key(key: Any, frames: Iterable[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
@@ -185,7 +185,7 @@ def _pandas_by_key(source: DataFrame, checkpoint: str) -> DataFrame:  # noqa: AR
 
 
 def _rows_by_key(source: DataFrame, checkpoint: str) -> DataFrame:  # noqa: ARG001
-    """The same step by Spark's newer operator, rows instead of pandas."""
+    """The same step with Spark's newer operator, with rows instead of pandas."""
     from pyspark.sql import Row
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
@@ -218,7 +218,7 @@ _WAYS = {"buckets": _buckets, "pandas by key": _pandas_by_key, "rows by key": _r
 
 @dataclass(frozen=True)
 class TableRun:
-    """A table whose rows go through ordered once, with keys placed or by their hash."""
+    """A table that ``headway.ordered`` processes once, with keys placed or by hash."""
 
     exponent: float
     rows: int
@@ -231,12 +231,12 @@ class TableRun:
         return {str(k): w for k, w in enumerate((weights / weights.sum()).tolist())}
 
     def numbers(self) -> Any:
-        """The key of each row, the same at every run."""
+        """The key of each row, the same in every run."""
         seeded = np.random.default_rng(17)
         return seeded.choice(self.keys, self.rows, p=[*self.shares().values()])
 
     def rows_of_tasks(self) -> list[int]:
-        """By the placement and Spark's hashes alone."""
+        """Predicted rows of each task, from the placement and Spark's hashes only."""
         if not self.placed:
             hashed = spark_xxhash64(self.numbers(), "long")
             found = np.bincount(np.mod(hashed, self.partitions), minlength=self.partitions)
@@ -250,7 +250,7 @@ class TableRun:
 def _run_tables(
     results: Path, done: set[str], amount: Amount, exponent: float, repeat: int, work: Path
 ) -> None:
-    """Rows and time of each task; of even keys two sizes, to fit the cost of a row to."""
+    """Rows and duration of each task; two sizes with even keys, to fit the cost of a row."""
     sizes = (amount.table_rows // 2, amount.table_rows) if exponent == 0.0 else (amount.table_rows,)
     runs = [
         TableRun(exponent, rows, amount.table_keys, partitions, placed)
@@ -272,7 +272,7 @@ def _run_tables(
 
 
 def _through_table(spark: SparkSession, name: str, one: TableRun, work: Path) -> dict[str, Any]:
-    """Rows of each task, counted, and then a run that is timed."""
+    """Count the rows of each task, then run it with timing."""
     import pandas as pd
 
     spark.sparkContext.setJobDescription("prepares")
@@ -300,7 +300,7 @@ def _through_table(spark: SparkSession, name: str, one: TableRun, work: Path) ->
     asked: dict[str, Any] = {"key": "k", "by": "offset", "state": "n long", "output": "task int",
                              "place": place / "keys.csv" if one.placed else None}  # fmt: skip
     counted = headway.ordered(rows, step=where, **asked).groupBy("task").count().collect()
-    # The first time warms up.
+    # The first run is the warm-up.
     for description in ("warm-up", name):
         spark.sparkContext.setJobDescription(description)
         burned = headway.ordered(rows, step=burn, **asked)
@@ -310,7 +310,7 @@ def _through_table(spark: SparkSession, name: str, one: TableRun, work: Path) ->
 
 
 def _tasks_of(events: Path) -> dict[str, dict[str, Any]]:
-    """Of the last stage of each described job its duration and those of its tasks."""
+    """Durations of the last stage of each described job, and of its tasks."""
     stages: dict[int, str] = {}
     found: dict[str, dict[str, Any]] = {}
     for path in sorted(events.rglob("events_*")):
@@ -334,7 +334,7 @@ def _tasks_of(events: Path) -> dict[str, dict[str, Any]]:
 
 
 def makespan_s(tasks_s: Sequence[float], slots: int) -> float:
-    """Tasks in their order, each to the slot that is free first.
+    """Makespan of tasks in order, each on the slot that is free first.
 
     >>> makespan_s([3.0, 1.0, 1.0, 1.0], 2)
     3.0

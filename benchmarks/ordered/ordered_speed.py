@@ -1,4 +1,4 @@
-"""Steps in order on Spark: buckets against groups by key, placed keys; measured, as a page.
+"""Page of measurements of ordered steps on Spark: buckets, groups by key, placed keys.
 
 python benchmarks/run.py ordered_speed --measure
 python benchmarks/run.py ordered_speed --output docs/ordered-speed.md
@@ -27,10 +27,10 @@ _TABLE_NAMES = tuple(field.name for field in fields(TableRun))
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Where results are, and whether to measure them first."""
+    """The results file, and whether to measure."""
     parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--measure", action="store_true", help="on a quiet machine, hours")
-    parser.add_argument("--short", action="store_true", help="the smallest setting, to try it")
+    parser.add_argument("--measure", action="store_true", help="takes hours on a quiet machine")
+    parser.add_argument("--short", action="store_true", help="the smallest setting, as a trial")
 
 
 def text(given: argparse.Namespace) -> str | None:
@@ -56,7 +56,7 @@ def _page(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield ""
     ways = _ways_of([line for line in lines if "way" in line])
     tables = _Tables.of([line for line in lines if "stage_s" in line])
-    yield from headed("| expected | figure | one repeat against the others | |")
+    yield from headed("| expected | result | one repeat compared with the others | |")
     yield from _ways_verdict(ways)
     if tables is not None:
         yield from tables.verdicts()
@@ -70,7 +70,7 @@ _Cells = dict[tuple[int, int], dict[str, list[float]]]
 
 
 def _ways_of(lines: Sequence[dict[str, Any]]) -> _Cells:
-    """Mean durations of a batch, one for each repeat, by keys and rows and then by way."""
+    """Mean batch durations, one for each repeat, by keys and rows and then by way."""
     cells: _Cells = defaultdict(lambda: defaultdict(list))
     for line in lines:
         cells[line["keys"], line["rows"]][line["way"]].append(fmean(line["batches_s"]))
@@ -78,7 +78,7 @@ def _ways_of(lines: Sequence[dict[str, Any]]) -> _Cells:
 
 
 def _gain(ways: Mapping[str, Sequence[float]]) -> float | None:
-    """The best of Spark's own ways over buckets."""
+    """Duration with the best of Spark's own ways over that with buckets."""
     others = [median(ways[way]) for way in WAYS[1:] if way in ways]
     return min(others) / median(ways[WAYS[0]]) if others and WAYS[0] in ways else None
 
@@ -100,15 +100,14 @@ def _ways(cells: _Cells) -> Iterator[str]:
     yield "## Buckets against groups by key"
     yield ""
     yield (
-        f"Mean duration of a batch as fast as possible, {CORES} shuffle partitions; the step keeps "
-        "the last value and a count for each key. `pandas by key` is `applyInPandasWithState`, "
-        "`rows by key` is `transformWithState` on RocksDB, both sorting inside the group. Sixty "
-        "batches count, or what a minute and a half hold, at least three."
+        f"Mean batch duration, as fast as possible, with {CORES} shuffle partitions. The step "
+        "keeps the last value and a count for each key. `pandas by key` is "
+        "`applyInPandasWithState`, `rows by key` is `transformWithState` on RocksDB; both sort "
+        "inside the group. The mean is over sixty batches, or over those of a minute and a half, "
+        "but at least three."
     )
     yield ""
-    yield from headed(
-        f"| keys | rows a batch | {' | '.join(WAYS)} | best of Spark's over buckets |"
-    )
+    yield from headed(f"| keys | rows per batch | {' | '.join(WAYS)} | Spark's best over buckets |")
     for (keys, rows), ways in sorted(cells.items()):
         shown = " | ".join(format_duration(median(ways[w])) if w in ways else "" for w in WAYS)
         gain = _gain(ways)
@@ -118,7 +117,7 @@ def _ways(cells: _Cells) -> Iterator[str]:
 
 
 def _why(cells: _Cells) -> Iterator[str]:
-    """What the ways pay for: groups, or what does not depend on them."""
+    """The cost of a group, and the batch duration without groups."""
     for rows in sorted({rows for _, rows in cells}):
         seen = {keys: ways for (keys, of), ways in sorted(cells.items()) if of == rows}
         of_way = {
@@ -126,7 +125,7 @@ def _why(cells: _Cells) -> Iterator[str]:
             for way in WAYS[:2]
         }
         buckets, groups = of_way[WAYS[0]], of_way[WAYS[1]]
-        # With few rows for each key not every key has a group in a batch.
+        # With few rows per key, not every key has a group in every batch.
         whole = [keys for keys in groups if keys <= rows / 10]
         if len(whole) < 2 or not buckets:
             continue
@@ -134,30 +133,31 @@ def _why(cells: _Cells) -> Iterator[str]:
         per_group_s = (groups[many] - groups[few]) / (many - few)
         even = few + (min(buckets.values()) - groups[few]) / per_group_s
         yield (
-            f"At {rows:,} rows `{WAYS[1]}` pays {format_duration(per_group_s)} for each group of a "
-            f"batch. Buckets have no groups: {format_duration(min(buckets.values()))} to "
-            f"{format_duration(max(buckets.values()))} from {min(buckets):,} to {max(buckets):,} "
-            f"keys, and win from about {even:,.0f} keys on."
+            f"With {rows:,} rows, `{WAYS[1]}` takes {format_duration(per_group_s)} for each group "
+            "of a batch. Buckets have no group per key: they take "
+            f"{format_duration(min(buckets.values()))} to {format_duration(max(buckets.values()))} "
+            f"with {min(buckets):,} to {max(buckets):,} keys, and are faster from about "
+            f"{even:,.0f} keys on."
             f"{_bound(seen.get(GOAL_KEYS, {}), groups[few] - few * per_group_s)}"
         )
         yield ""
 
 
 def _bound(ways: Mapping[str, Sequence[float]], without_groups_s: float) -> str:
-    """What is left of the gain if neither groups nor buckets cost anything."""
+    """The possible gain if neither groups nor buckets cost anything."""
     others = [median(ways[way]) for way in WAYS[1:] if way in ways]
     if not others:
         return ""
     return (
-        f" A batch of `{WAYS[1]}` without groups would take {format_duration(without_groups_s)}, "
-        f"which is what Spark and one pass through Python cost: at {GOAL_KEYS:,} keys such a pass "
-        f"is at most {min(others) / without_groups_s:.1f} times as fast as the best of Spark's own."
+        f" Without groups, a batch of `{WAYS[1]}` would take {format_duration(without_groups_s)}, "
+        f"the cost of Spark and one pass through Python. With {GOAL_KEYS:,} keys, such a pass is "
+        f"therefore at most {min(others) / without_groups_s:.1f} times as fast as Spark's best."
     )
 
 
 @dataclass(frozen=True)
 class _Cell:
-    """A skewed table at a number of partitions: what is predicted, and of each repeat measured."""
+    """A skewed table at a number of partitions: the prediction, and each measured repeat."""
 
     exponent: float
     partitions: int
@@ -181,7 +181,7 @@ class _Cell:
 
 @dataclass(frozen=True)
 class _Tables:
-    """The cost of a task and of a row, by tables of even keys, and the skewed cells."""
+    """Costs of a task and of a row, fitted to tables of even keys, and the skewed cells."""
 
     fixed_s: float
     per_row_s: float
@@ -189,7 +189,7 @@ class _Tables:
 
     @classmethod
     def of(cls, lines: Sequence[dict[str, Any]]) -> _Tables | None:
-        """None as long as no table of even keys is measured."""
+        """The costs and cells, or None if no table of even keys has been measured."""
         pairs = [
             (line["rows_of_tasks"].get(task, 0), task_s)
             for line in lines if line["exponent"] == 0.0
@@ -223,20 +223,20 @@ class _Tables:
         return cls(fixed_s, per_row_s, cells)
 
     def verdicts(self) -> Iterator[str]:
-        """Of the rows of the tasks, and of the time of the stage."""
+        """Verdicts on the rows of the tasks and on the duration of the stage."""
         if not self.cells:
             return
         runs = [(list(one.predicted_rows), list(rows)) for one in self.cells for rows in one.rows]
         exact = sum(predicted == rows for predicted, rows in runs)
         yield _verdict(
-            "rows of every task exact, the largest among them", f"{exact} of {len(runs)} runs", "",
+            "rows of every task exact, including the largest", f"{exact} of {len(runs)} runs", "",
             exact == len(runs),
         )  # fmt: skip
         errors = [abs(one.error_ratio) for one in self.cells]
         floor = [abs(error) for one in self.cells for error in one.repeat_errors]
         near = sum(error <= GOAL_ERROR_RATIO for error in errors)
         yield _verdict(
-            f"time of the stage within {GOAL_ERROR_RATIO:.0%}",
+            f"duration of the stage within {GOAL_ERROR_RATIO:.0%}",
             f"{near} of {len(errors)} cells, median error {median(errors):.1%}",
             f"{sum(error <= GOAL_ERROR_RATIO for error in floor)} of {len(floor)}, median "
             f"{median(floor):.1%}" if floor else "",
@@ -251,16 +251,16 @@ def _placement(tables: _Tables | None) -> Iterator[str]:
         yield "The tables of even keys are not measured yet."
         return
     yield (
-        "A table of 200,000 rows with 1,000 keys by Zipf's law, and a step of 20 us a row. Rows of "
-        "a task are predicted from the placement and Spark's hashes, (K7), (K8) and (K12), and the "
-        "time of the stage from these rows, with costs fitted to tables of even keys: "
-        f"{format_duration(max(tables.fixed_s, 0.0))} a task and "
-        f"{format_duration(tables.per_row_s)} a row, tasks in their order on two slots (K9)."
+        "A table of 200,000 rows with 1,000 keys by Zipf's law, and a step of 20 us per row. The "
+        "rows of a task are predicted from the placement and Spark's hashes, (K7), (K8) and (K12). "
+        "The duration of the stage is predicted from these rows, with costs fitted to tables of "
+        f"even keys ({format_duration(max(tables.fixed_s, 0.0))} per task and "
+        f"{format_duration(tables.per_row_s)} per row) and tasks in order on two slots (K9)."
     )
     yield ""
     yield from headed(
         "| exponent | partitions | keys | largest task, rows | measured | stage | measured | "
-        "error | repeats |"
+        "error | repeats differ by |"
     )
     for one in tables.cells:
         measured = sorted({max(rows) for rows in one.rows})
@@ -269,17 +269,20 @@ def _placement(tables: _Tables | None) -> Iterator[str]:
             f"| {one.exponent:g} | {one.partitions} | {'placed' if one.placed else 'by hash'} | "
             f"{max(one.predicted_rows):,} | {' and '.join(f'{rows:,}' for rows in measured)} | "
             f"{format_duration(one.predicted_s)} | {format_duration(median(one.stages_s))} | "
-            f"{one.error_ratio:+.1%} | {apart:.0%} apart |"
+            f"{one.error_ratio:+.1%} | {apart:.0%} |"
         )
     yield ""
     by_cell = {(one.exponent, one.partitions, one.placed): one for one in tables.cells}
     saved = [
-        f"{exponent:g} on {partitions} {median(one.stages_s) / median(placed.stages_s):.2f}"
+        f"{exponent:g} on {partitions}: {median(one.stages_s) / median(placed.stages_s):.2f}"
         for (exponent, partitions, is_placed), one in by_cell.items()
         if not is_placed and (placed := by_cell.get((exponent, partitions, True))) is not None
     ]
     if saved:
-        yield f"Time of the stage by hash over that with placed keys: {', '.join(saved)}."
+        yield (
+            "Duration of the stage by hash over that with placed keys, by exponent and partitions: "
+            f"{', '.join(saved)}."
+        )
         yield ""
 
 
@@ -294,10 +297,11 @@ def _left_out(cells: _Cells) -> Iterator[str]:
         if len(ways.get(way, ())) < Amount().repeats
     ]
     yield (
-        f"One machine with {CORES} cores: on {CORES} slots placing saves little, for the fullest "
-        "of many tasks seldom decides; [ordered pipelines](ordered.md) has 16 slots, simulated. "
-        "Placed keys are those of a table: a table is one batch of `headway.ordered`, and its "
-        "stage is that of a batch. Rows that wait for the watermark are not timed."
+        f"All runs used one machine with {CORES} cores. On {CORES} slots, placed keys save little, "
+        "because the largest of many tasks seldom determines the duration of the stage; [ordered "
+        "pipelines](ordered.md) simulates 16 slots. Keys were placed in tables only: "
+        "`headway.ordered` processes a table as one batch, with the stage of a batch. Rows that "
+        "wait for the watermark are not timed."
     )
     if missing:
         yield ""

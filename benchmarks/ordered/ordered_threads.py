@@ -1,8 +1,8 @@
 """The paper's two structures as real threads: the reordering buffer and hybrid queues.
 
-Python has no atomic counters and no test-and-set; a lock that is only tried stands for the flag,
-one that is held for an addition stands for a counter. Both are proved by use: a run must put out
-what one worker alone would.
+Python has no atomic counters and no test-and-set. A lock that is only tried replaces the flag, and
+one that is held for an addition replaces a counter. Both are tested by use: the output of a run
+must equal that of a single worker.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SWITCH_S = 1e-5  # between threads, so that they meet inside the structures
 
 
 class ReorderBuffer(Generic[Item]):
-    """Outputs stored by any thread, sent in the order of their serial numbers: figure 4."""
+    """Outputs stored by any thread and sent in the order of their serial numbers: figure 4."""
 
     def __init__(self, size: int, send: Callable[[Item], None]) -> None:
         self._slots: list[object] = [_EMPTY] * size
@@ -31,7 +31,7 @@ class ReorderBuffer(Generic[Item]):
         self.upcoming = 0
 
     def offer(self, serial: int, output: Item) -> bool:
-        """Store an output if it has a place, and send what is ready; False to try again."""
+        """Store an output if it has a place, and send what is ready; False if it has none yet."""
         is_stored = self.upcoming <= serial < self.upcoming + len(self._slots)
         if is_stored:
             self._slots[serial % len(self._slots)] = output
@@ -39,8 +39,8 @@ class ReorderBuffer(Generic[Item]):
         return is_stored
 
     def _send_ready(self) -> None:
-        # After the flag is cleared the next place is looked at again: who stored there meanwhile
-        # found the flag set and went away.
+        # After the flag is cleared, the next place is checked again: a thread that has stored there
+        # meanwhile found the flag set and went away.
         while self._flag.acquire(blocking=False):
             at = self.upcoming % len(self._slots)
             while (output := self._slots[at]) is not _EMPTY:
@@ -54,7 +54,7 @@ class ReorderBuffer(Generic[Item]):
 
 
 class HybridQueue(Generic[Item]):
-    """A queue for each partition and one that says which is next: figure 7."""
+    """A queue for each partition, and one for the order of the partitions: figure 7."""
 
     def __init__(self, num_buckets: int) -> None:
         self._queues: list[deque[Item]] = [deque() for _ in range(num_buckets)]
@@ -62,12 +62,12 @@ class HybridQueue(Generic[Item]):
         self._inside = [_Counter() for _ in range(num_buckets)]
 
     def add(self, partition: int, item: Item) -> None:
-        """By one thread: the item first, then the number of its partition."""
+        """Add an item, then the number of its partition; called by one thread only."""
         self._queues[partition].append(item)
         self._next.append(partition)
 
     def work(self, operate: Callable[[Item], None]) -> None:
-        """By any thread, until nothing is left; tuples of a busy partition go to who is in it."""
+        """Work until nothing is left; tuples of a busy partition are left to the thread in it."""
         while True:
             try:
                 partition = self._next.popleft()
@@ -83,14 +83,14 @@ class HybridQueue(Generic[Item]):
 
 
 class _Counter:
-    """A number that threads add to."""
+    """A number to which threads add."""
 
     def __init__(self) -> None:
         self._value = 0
         self._lock = threading.Lock()
 
     def add(self, change: int) -> int:
-        """Add; what it was before."""
+        """Add, and return the value before."""
         with self._lock:
             before = self._value
             self._value = before + change
@@ -99,7 +99,7 @@ class _Counter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadRun:
-    """What threads put out, against one worker alone."""
+    """The output of threads, compared with that of a single worker."""
 
     num_tuples: int
     num_lost: int
@@ -109,12 +109,12 @@ class ThreadRun:
 
     @property
     def is_serial(self) -> bool:
-        """Whether it is what one worker would put out."""
+        """Whether the output is that of a single worker."""
         return not (self.num_lost or self.num_doubled or self.num_out_of_order or self.num_wrong)
 
 
 def run_threads(keys: Sequence[int], *, num_threads: int, size: int) -> ThreadRun:
-    """A partitioned operator with state by key, in threads, its output reordered.
+    """A partitioned operator with state by key, run in threads, with its output reordered.
 
     The operator folds the serial numbers of a key into a number that depends on their order, so
     that one tuple taken too early changes all later outputs of its key.
@@ -134,7 +134,7 @@ def run_threads(keys: Sequence[int], *, num_threads: int, size: int) -> ThreadRu
         states[key] = _folded(states[key], serial)
         output = (serial, states[key])
         while not buffer.offer(serial, output):
-            time.sleep(0.0)  # the others bring what is before it
+            time.sleep(0.0)  # other threads have the outputs before it
 
     added = threading.Event()
 

@@ -41,19 +41,20 @@ HEAD = f"""\
 # Real queries that take turns
 
 Made by `make scheduling-real-page` from `benchmarks/scheduling/results`, which
-`make scheduling-real` fills: events of ads, views of each campaign in windows of 5 s, on Spark with
-2 cores. The load is the input rate over what the queries of a cell take together of a backlog, in
-batches of some seconds of rows. Window latency is measured from the end of the window until the
-sink has it, less the watermark delay; a window that is still open at the end of a run, more than
-{TARGET_S:g} s after it was due, counts with its latency so far. One session runs all ways of a cell
-in random order. *Busy by profile* is what the batches and rows of a run cost by the profiles of
-each kind of query alone, the driver's work among it, over the time of the cores; *measured* is the
-share of them that was busy. Pools that run no task tie under FAIR, and Spark then goes by their
-names: the last ones starve while the first run as fast as possible. Simulations:
+`make scheduling-real` writes. Queries count the views of each advertising campaign in windows of
+5 s, as in the Yahoo benchmark, on Spark with 2 cores. The load of a cell is its input rate over the
+rate at which its queries together process a backlog, in batches with some seconds of rows. Window
+latency is measured from the end of the window until its result is in the sink, minus the watermark
+delay. A window that is still open at the end of a run, more than {TARGET_S:g} s after it was due,
+counts with its latency so far. One session runs all ways of a cell in random order. *Busy by
+profile* is the work of the batches and rows of a run, including that of the driver, according to
+the profile of each kind of query alone, over the available core time; *measured* is the measured
+share of busy cores. Under FAIR, pools without a running task tie, and Spark then orders them by
+name: the last ones starve if the first ones run as fast as possible. Simulations are in
 [scheduling.md](scheduling.md).
 """
 NOTHING_YET = (
-    "Nothing has been measured yet: measurements need a machine of their own for some hours.\n"
+    "Nothing has been measured yet: it takes some hours on a machine without other load.\n"
 )
 
 
@@ -152,10 +153,10 @@ def _lengths(lines: Sequence[Mapping[str, Any]]) -> str:
     num_machines = len({machine_of(one) for one in lines})
     on = "" if num_machines == 1 else f" on {counted(num_machines, 'machine')}"
     return (
-        f"Measured on {' and '.join(days)}{on}: at most {runs} of each way and cell; "
+        f"Measured on {' and '.join(days)}{on}, with at most {runs} of each way and cell; "
         f"{counted_s[0]:.0f} to {counted_s[-1]:.0f} s of a run count. The load average of the "
-        f"machine was at most {load:.1f}. A single run has no interval: it shows what is worth "
-        "repeating.\n"
+        f"machine was at most {load:.1f}. A single run has no interval; it shows which cells are "
+        "worth repeating.\n"
     )
 
 
@@ -164,9 +165,10 @@ def _earlier(cells: Sequence[str]) -> str:
     if not cells:
         return ""
     return (
-        f"Of {', '.join(cells)} there are earlier runs only, whose loads are shares of what each "
-        "kind of query takes alone. Together they take less (see *busy*): some of these runs were "
-        "near capacity or beyond it, where latencies grow with the length of a run.\n"
+        f"For {', '.join(cells)} there are only earlier runs, whose load is relative to what each "
+        "kind of query processes alone. Together, queries process less (see *busy*), so some of "
+        "these runs were close to capacity or above it, where latency grows with the length of the "
+        "run.\n"
     )
 
 
@@ -176,10 +178,11 @@ def _goal(
     """What was to be shown: spread ends at a load of 0.7 and more."""
     yield "## The goal\n"
     yield (
-        "With spread ends and a load of 0.7 or more: mean window latency under `promise` at least "
-        "40% below the best of Spark's own ways. Less than 25% falsifies the claim. Intervals of "
-        "95% by bootstrap over paired runs and their windows. The p99 is not to be worse, and no "
-        "fewer rows are to be read: shares of the rows that were offered.\n"
+        "With spread window ends and a load of 0.7 or more, the mean window latency under "
+        "`promise` is to be at least 40% below that of the best of Spark's own ways; less than 25% "
+        "falsifies the claim. Intervals are 95% intervals by bootstrap over paired runs and their "
+        "windows. The p99 must not be higher, and the share of offered rows that are read must not "
+        "be lower.\n"
     )
     yield from headed(
         "| cell | best of Spark's own | mean | promise | mean | difference | interval | verdict | "
@@ -224,7 +227,7 @@ def _pictures(
     distributions_picture(cells, folder / "scheduling-distributions.svg")
     yield "Means of runs (dots) and p99 (end of the line) of each way:\n"
     yield "![Window latency of each way](img/scheduling-ways.svg)\n"
-    yield "Share of windows up to a latency, Spark's own ways dashed:\n"
+    yield "Share of windows up to a given latency (Spark's own ways dashed):\n"
     yield "![Distribution of window latency](img/scheduling-distributions.svg)\n"
     if judged:
         gains_picture(
@@ -305,12 +308,12 @@ def _interval(found: Difference) -> str:
 def _verdict_table(judged: Sequence[Judged]) -> Iterator[str]:
     yield "## The verdict before the run\n"
     yield (
-        "Written down before the first run of a cell on a machine, from profiles that were made on "
-        "it of each kind of query alone. Right where the best policy gains more than 10% and the "
-        "verdict says that it pays, or neither. Gains are over the best of Spark's own ways, "
-        "predicted and measured. A verdict stays as it was written down, even if the models are "
-        "corrected later: those of before 2026-11-24 knew nothing of the driver's work on the "
-        "cores.\n"
+        "The verdict is recorded before the first run of a cell on a machine, from profiles of "
+        "each kind of query alone that were made on the same machine. It is right if the best "
+        "policy gains more than 10% and the verdict says that taking turns pays, or if neither is "
+        "so. Gains, predicted and measured, are over the best of Spark's own ways. Recorded "
+        "verdicts are not changed when the models are corrected: those from before 2026-11-24 do "
+        "not include the work of the driver on the cores.\n"
     )
     yield from headed(
         "| cell | verdict | best policy measured | right | policy | predicted gain | "
@@ -330,8 +333,8 @@ def _verdict_table(judged: Sequence[Judged]) -> Iterator[str]:
             f"| {_yes(near)} |"
         )
     yield (
-        f"\nRight in {num_right} of {len(judged)} cells, the gain within 15 points in {num_near}. "
-        "Goal: 6 of 7, and all.\n"
+        f"\nRight in {num_right} of {len(judged)} cells (goal: 6 of 7); gain within 15 points in "
+        f"{num_near} (goal: all).\n"
     )
 
 
@@ -373,11 +376,12 @@ def _shedding(lines: Sequence[Mapping[str, Any]], pictures: Path) -> Iterator[st
         return
     from real.pictures import shedding_picture
 
-    yield "\n## Rows given up beyond capacity\n"
+    yield "\n## Rows shed above capacity\n"
     yield (
-        "A windowed count; one row in five is dear; rows are in time up to 2 s after they arrived. "
-        "Nothing is shed, or rows by age alone, or dear rows first. Goal: within 5 points of the "
-        "prediction, by cost above by age above none, and no row lost or counted twice.\n"
+        "A windowed count in which one row in five is expensive. A row is in time up to 2 s after "
+        "its arrival. `none` sheds no rows, `blind` sheds by age alone, `by-cost` sheds expensive "
+        "rows first. Goals: the share in time is within 5 points of the prediction, `by-cost` is "
+        "above `blind` and `blind` above `none`, and no row is lost or counted twice.\n"
     )
     yield from headed(
         "| load | way | runs | in time | predicted | within 5 points | shed | rows that differ |"
@@ -400,7 +404,7 @@ def _shedding(lines: Sequence[Mapping[str, Any]], pictures: Path) -> Iterator[st
             )
     pictures.mkdir(parents=True, exist_ok=True)
     shedding_picture(means, pictures / "shedding.svg")
-    yield "\n![Rows in time beyond capacity](img/shedding.svg)\n"
+    yield "\n![Rows in time above capacity](img/shedding.svg)\n"
 
 
 def _yes(is_so: bool) -> str:

@@ -24,12 +24,12 @@ HEAD = """\
 # Scheduling
 
 Made by `make scheduling`. The formulas are (G1) to (G8) of [theory.md](theory.md), the simulations
-(S7) to (S9). `headway schedule` says before the run whether it pays that queries take turns;
-`headway.schedule` lets them, and `headway.shed` gives up rows beyond capacity.
+(S7) to (S9). `headway schedule` predicts whether it pays to let queries take turns;
+`headway.schedule` makes them take turns, and `headway.shed` gives up rows beyond capacity.
 
-Two papers, read again for Spark: "Supporting Scalable Analytics with Latency Constraints" (VLDB'15,
+Two papers, applied to Spark: "Supporting Scalable Analytics with Latency Constraints" (VLDB'15,
 section 4: which rows to process) and Klink (SIGMOD 2021: which query runs next). All figures here
-are simulated. What real queries do under the gate is measured by `make scheduling-real`:
+are simulated. `make scheduling-real` measures real queries behind the gate:
 [scheduling-real.md](scheduling-real.md).
 """
 
@@ -67,8 +67,8 @@ def tuples() -> Iterator[str]:
     yield "## Tuples under overload (VLDB'15, Figure 7)\n"
     yield (
         "Figure 7(d): 400,000 tuples/s, a limit of 0.5 s, 80% of the keys in memory (2 us), the "
-        "others on disk. The paper shows curves without numbers: Algorithm 1 well above D-over for "
-        "disk tuples of 10 to 100 us. Share of tuples in time:\n"
+        "others on disk. The paper shows curves without numbers, with Algorithm 1 well above "
+        "D-over for disk tuples of 10 to 100 us. Share of tuples in time:\n"
     )
     rows = []
     for disk_s in (10e-6, 20e-6, 50e-6, 100e-6):
@@ -79,7 +79,7 @@ def tuples() -> Iterator[str]:
             ).in_time_ratio
             for order in TupleOrder
         }  # fmt: skip
-        # Costs times 20 and rates over 20: as many tuples a stamp, in a twentieth of the time.
+        # Costs times 20 and rates over 20: as many tuples per stamp, in a twentieth of the time.
         stamps = [
             simulate_d_over(
                 rate_per_s=2e4, shares=[0.8, 0.2], costs_s=[4e-5, 20.0 * disk_s], limit_s=0.5,
@@ -102,9 +102,10 @@ def tuples() -> Iterator[str]:
     yield from table(head, rows)
     yield (
         "The distance between Algorithm 1 and D-over depends on the resolution of the time stamps, "
-        "which the paper does not give. Figure 7(c), word count in memory with a capacity of 1.2 M "
-        "tuples/s and a limit of 1 s, over 60 s; by arithmetic 0.80 and 0.60 with scheduling, and "
-        "all late after 4.0 and 1.5 s without:\n"
+        "which the paper does not give. Figure 7(c) is a word count in memory with a capacity of "
+        "1.2 M tuples/s and a limit of 1 s, over 60 s. By arithmetic, the shares at 1.5 and 2.0 "
+        "M/s are 0.80 and 0.60 with scheduling; without it, all tuples are late after 4.0 and 1.5 "
+        "s:\n"
     )
     rows = []
     for rate in (1.1e6, 1.5e6, 2.0e6):
@@ -118,9 +119,9 @@ def tuples() -> Iterator[str]:
         rows.append((f"{rate / 1e6:.1f} M/s", *(f"{share:.3f}" for share in found)))
     yield from table(("rate", "no scheduling", "batch", "tuple"), rows)
     yield (
-        "Figure 7(a) and (b), memory below the 200 MB that the keys need, 1.1 M tuples/s: here "
-        "a key on disk costs eight times one in memory, an assumed ratio, since the paper prints "
-        "none. The order of the three curves is the paper's:\n"
+        "Figures 7(a) and (b): less memory than the 200 MB that the keys need, 1.1 M tuples/s. "
+        "Here a key on disk costs eight times as much as one in memory, an assumed ratio, since "
+        "the paper prints none. The three curves have the same order as in the paper:\n"
     )
     rows = []
     for in_memory in (1.0, 0.95, 0.9, 0.8, 0.7):
@@ -150,11 +151,10 @@ PRINTED = {
 def operators() -> Iterator[str]:
     yield "## Operators on one node (Klink, Figure 6a)\n"
     yield (
-        "24 threads, Yahoo benchmark, 10,000 rows/s a query, windows of 3 s, 20 minutes. A row "
-        "takes "
-        "57.6 us of a core, from the knee at 41.7 queries that the paper shows; buffers hold "
-        "78,000 "
-        "rows a query, from the 15 s of its default at 80 queries. Mean window latency in s:\n"
+        "24 threads, Yahoo benchmark, 10,000 rows/s per query, windows of 3 s, 20 minutes. A row "
+        "takes 57.6 us of a core, which follows from the knee at 41.7 queries in the paper; "
+        "buffers hold 78,000 rows per query, which follows from the 15 s of its default policy at "
+        "80 queries. Mean window latency in s:\n"
     )
     rows = []
     for policy in OperatorPolicy:
@@ -187,12 +187,12 @@ _SLOWDOWN = 2.5 / 3.25
 
 
 def memory_pressure() -> Iterator[str]:
-    yield "### With a law of memory pressure (Figures 6a and 6d)\n"
+    yield "### With a model of memory pressure (Figures 6a and 6d)\n"
     yield (
-        "The paper prints no law of what memory pressure costs. One parameter is fitted here, to "
-        "its throughputs (Figure 6d): full buffers run at 2.5 / 3.25 of the speed of buffers up to "
-        "60% full, `slowdown`; a row then costs 44.3 us where there is no pressure. Millions of "
-        "operator rows a second, and mean window latency, at 80 queries:\n"
+        "The paper gives no law for the cost of memory pressure. One parameter, `slowdown`, is "
+        "fitted here to its throughputs (Figure 6d): with full buffers, queries run at 2.5 / 3.25 "
+        "of the speed that they have with buffers up to 60% full. A row then costs 44.3 us without "
+        "pressure. Millions of operator rows per second, and mean window latency, at 80 queries:\n"
     )
     load = NodeLoad(num_queries=80, row_core_s=57.6e-6 * _SLOWDOWN, slowdown=_SLOWDOWN)
     rows = []
@@ -217,11 +217,11 @@ def memory_pressure() -> Iterator[str]:
 def operator_nodes() -> Iterator[str]:
     yield "### Several nodes (Figure 6e)\n"
     yield (
-        "Each query's operators lie on two neighbouring nodes. Nodes forward what they know: "
-        "delays downstream and costs upstream, or each decides by its own queues. The paper, 80 "
-        "queries on 1 to 8 nodes: Klink 40% below the default throughout. Here, mean window "
-        "latency in s; 80 queries are beyond one node and light work for two, so 80 a node stand "
-        "beside them:\n"
+        "The operators of each query are on two neighbouring nodes. Either nodes forward what they "
+        "know (delays downstream and costs upstream), or each decides by its own queues. In the "
+        "paper, 80 queries run on 1 to 8 nodes, with Klink 40% below the default throughout. The "
+        "table shows the mean window latency in s. 80 queries are too many for one node and light "
+        "work for two, so 80 queries per node are simulated, too:\n"
     )
     rows = []
     for nodes, num_queries in ((1, 80), (2, 80), (4, 80), (8, 80), (2, 160), (4, 320), (8, 640)):
@@ -243,8 +243,8 @@ def operator_nodes() -> Iterator[str]:
                 f"{forwarded / default - 1.0:+.0%}",
             )
         )
-    head = ("nodes", "queries", "default", "fcfs", "klink, forwarding", "klink, each by itself",
-            "klink against default")  # fmt: skip
+    head = ("nodes", "queries", "default", "fcfs", "klink, forwarding", "klink, own queues",
+            "klink compared with default")  # fmt: skip
     yield from table(head, rows)
 
 
@@ -262,8 +262,8 @@ OTHER_LOADS = {
 def operator_tails() -> Iterator[str]:
     yield "### Tails, memory, other workloads (Figures 6b, 7, 8 and 9)\n"
     yield (
-        "60 queries. The paper: default p90 9 s, p99 26 s, Klink's p99 55% below it, with its "
-        "memory policy another 20%; memory 25 to 60% less. Here:\n"
+        "60 queries. In the paper, the default has a p90 of 9 s and a p99 of 26 s; Klink's p99 is "
+        "55% lower, and another 20% lower with its memory policy; memory is 25 to 60% less. Here:\n"
     )
     rows = []
     for policy in OperatorPolicy:
@@ -279,8 +279,8 @@ def operator_tails() -> Iterator[str]:
     yield from table(("policy", "mean", "p90", "p99", "buffers full", "queries starved"), rows)
     yield (
         "Other workloads at 80 queries, mean and p99. The paper prints neither costs of rows nor "
-        "buffers; both are scaled to the load of the first workload. The paper: mean 45% lower or "
-        "more, tail 50 to 60% lower. Here:\n"
+        "sizes of buffers; both are scaled to the load of the first workload. In the paper, the "
+        "mean is 45% lower or more, and the tail 50 to 60% lower. Here:\n"
     )
     rows = []
     for name, load in OTHER_LOADS.items():
@@ -307,10 +307,10 @@ _HISTORY, _NUM_WATERMARKS = 400, 20_000
 
 
 def estimator() -> Iterator[str]:
-    yield "### When the next watermark comes (Figure 9c)\n"
+    yield "### Prediction of the next watermark (Figure 9c)\n"
     yield (
-        "Share of watermarks inside the interval at the confidence f, from the delays of the last "
-        "400 epochs, uniform or by a Zipf law over 1 to 1,000 ms:\n"
+        "Share of watermarks inside the interval at the confidence f, computed from the delays of "
+        "the last 400 epochs, which are uniform or Zipf-distributed over 1 to 1,000 ms:\n"
     )
     generator = np.random.default_rng(1)
     values = np.arange(1, 1001) / 1000.0
@@ -329,7 +329,7 @@ def estimator() -> Iterator[str]:
             mean_s, sd_s = watermark_law(0.0, 3.0, delays_s[at - _HISTORY : at], 1)
             inside += abs(3.0 + delays_s[at] - mean_s) <= score * sd_s
         share = inside / len(range(_HISTORY, count, 10))
-        rows.append((law, f"{confidence}", f"{share:.0%}".replace("%", " %"), printed))
+        rows.append((law, f"{confidence}", f"{share:.0%}", printed))
     yield from table(("delays", "f", "inside", "the paper"), rows)
 
 
@@ -356,11 +356,9 @@ def windowed(
 def gates() -> Iterator[str]:
     yield "## Micro-batches behind the gate\n"
     yield (
-        "16 queries of 10,000 rows/s with windows of 10 s on 2 cores; a batch takes 50 ms, 0.1 "
-        "core-s "
-        "and 5 us a row, 30 ms, with a variation of 15%. Window latency above the watermark "
-        "delay, "
-        "mean / p99 in s, and the share of core time used:\n"
+        "16 queries of 10,000 rows/s with windows of 10 s on 2 cores. A batch takes 50 ms, then "
+        "0.1 core-s plus 5 us per row, then 30 ms, with a variation of 15%. Window latency above "
+        "the watermark delay, mean / p99 in s, and the share of core time used:\n"
     )
     spread = np.random.default_rng(1).uniform(0.0, 10.0, 16).tolist()
     rows = []
@@ -386,8 +384,8 @@ def gates() -> Iterator[str]:
                 f"{run.busy_ratio:.2f}",
             ]
         rows.append((name, *cells))
-    yield from table(("", "ends spread", "busy", "ends aligned", "busy"), rows)
-    yield "Triggers of 1 s, all on the epoch grid as Spark has them, and staggered:\n"
+    yield from table(("", "window ends spread", "busy", "window ends aligned", "busy"), rows)
+    yield "Triggers of 1 s, all on the epoch grid as in Spark, and staggered; mean latency in s:\n"
     rows = []
     for num in (4, 8):
         works = windowed([0.0] * num, trigger_s=1.0)
@@ -414,8 +412,9 @@ def gates() -> Iterator[str]:
 
 def mix() -> Iterator[str]:
     yield (
-        "8 queries that promise 2 s for their rows (2,000 rows/s) beside 10 that promise 2 s for "
-        "their windows, 2 at once: windows late / mean, and rows late:\n"
+        "8 queries with a target of 2 s for their rows (2,000 rows/s) beside 10 with a target of 2 "
+        "s for their windows, 2 at once. Share of late windows / mean window latency, and share of "
+        "late rows:\n"
     )
     rows = []
     asked: list[tuple[str, Policy | None]] = [
@@ -436,28 +435,29 @@ def mix() -> Iterator[str]:
             late = np.mean([one.rows_later_than(2.0) for one in run.queries[10:]])
             cells += [f"{np.mean(latency > 2.0):.0%} / {latency.mean():.2f} s", f"{late:.1%}"]
         rows.append((name, *cells))
-    yield from table(("", "ends spread", "rows late", "ends aligned", "rows late"), rows)
+    head = ("", "window ends spread", "rows late", "window ends aligned", "rows late")
+    yield from table(head, rows)
 
 
 def differences() -> Iterator[str]:
-    yield "## What does not come out, and why\n"
+    yield "## Differences from the papers, and why\n"
     yield (
-        "- Klink's 7.3 s at 80 queries. 80 queries are 1.9 times the capacity of the node; behind "
-        "full buffers the order of queries alone cannot halve the latency (Little's law): least "
-        "slack as printed gains a fifth. The paper's memory policy comes to 7.3 s here only "
-        "because "
-        "four queries of ten emit next to nothing: windows emitted are counted, not windows due. "
-        "The paper gives no law of what memory pressure costs; with the one parameter that is "
-        "fitted, `slowdown`, Klink comes to 12 s, and its memory policy no longer empties the "
-        "buffers: order or one slowdown does not explain the figure.\n"
-        "- Klink's 40% on 1 to 8 nodes: 80 queries are light work for two nodes of the capacity "
-        "that Figure 6a shows, and then all policies are alike; with 80 a node least slack gains a "
-        "fifth, whether nodes forward what they know or not, for queries that are all alike.\n"
-        "- Klink's order of HR, RR and SBox: for queries that are all alike HR is RR.\n"
-        "- The curves of VLDB'15 have no numbers; (a), (b) and (d) can be compared in shape only.\n"
-        "- Klink decides every 120 ms and can stop a query; a micro-batch runs to its end, a "
-        "window "
-        "takes two of them, and a fixed cost comes with each.\n"
-        "- Windows that end together leave little to order: every policy has to serve the last of "
+        "- Klink's 7.3 s at 80 queries. 80 queries are 1.9 times the capacity of the node. With "
+        "full buffers, the order of queries alone cannot halve the latency (Little's law): least "
+        "slack as printed gains a fifth. The paper's memory policy gets below 7.3 s here only "
+        "because almost half of the queries emit next to nothing: emitted windows are counted, not "
+        "due ones. The paper gives no law for the cost of memory pressure. With the one fitted "
+        "parameter, `slowdown`, Klink reaches 12 s, and its memory policy no longer empties the "
+        "buffers: neither order nor one slowdown explains the figure.\n"
+        "- Klink's 40% on 1 to 8 nodes. 80 queries are light work for two nodes of the capacity "
+        "that Figure 6a shows, and then all policies are equal. With 80 queries per node, least "
+        "slack gains a fifth, whether nodes forward what they know or not, if all queries are "
+        "equal.\n"
+        "- Klink's order of HR, RR and SBox. If all queries are equal, HR is RR.\n"
+        "- The curves of VLDB'15 have no numbers: only the shapes of (a), (b) and (d) can be "
+        "compared.\n"
+        "- Klink decides every 120 ms and can stop a query. A micro-batch runs to its end, a "
+        "window takes two of them, and each has a fixed cost.\n"
+        "- If windows end together, their order matters little: every policy has to serve one of "
         "them last. Spark puts windows and triggers on the epoch grid; spread their `startTime`."
     )

@@ -28,9 +28,9 @@ from headway.models.sharing.rebalancing import (
 NODES = 6
 ROWS = 1.8e7
 ROW_S = 1.5e-4
-"""Six nodes then take the 40,000 rows/s of the paper: 6 / 40,000 s a row."""
+"""With 6 / 40,000 s per row, six nodes process the 40,000 rows/s of the paper."""
 COPY_S, MERGE_S = 5e-5, 5e-6
-"""Of the state of a key, sent or merged: chosen, the paper names none."""
+"""Time to send or to merge the state of a key: our choice, the paper names none."""
 KEYS = (10_000, 20_000, 50_000, 100_000, 200_000)
 
 
@@ -62,7 +62,7 @@ def work_of(keys: int, sizes: Sequence[int]) -> WindowWork:
 
 
 def throughput() -> Iterator[Throughput]:
-    """7.1: rows per second by keys, of two and six windows, in one component and in two."""
+    """7.1: rows per second by keys, for two and six windows, in one component and in two."""
     for sizes in ((5, 10), (5, 10, 15, 20, 25, 30)):
         for keys in KEYS:
             work = work_of(keys, sizes)
@@ -74,7 +74,7 @@ def throughput() -> Iterator[Throughput]:
 
 
 def pauses() -> Iterator[tuple[int, float, float, float]]:
-    """7.2, 7.3: keys of the group that moves; pause if instant, disruptive; time if smooth."""
+    """7.2, 7.3: keys of the moving group; pause if instant, if disruptive; time if smooth."""
     for keys in (1_000, 10_000, 50_000, 100_000):
         costs = migration_costs(
             state_copies=keys, copy_s=COPY_S, longest_window_s=600.0, rows_work_s=0.0
@@ -88,7 +88,7 @@ def pauses() -> Iterator[tuple[int, float, float, float]]:
 
 
 def moved_work() -> Iterator[tuple[float, float, float]]:
-    """7.4: share of the groups that move; work over that without moves, instant and disruptive."""
+    """7.4: share of the groups that move; work relative to no moves, instant and disruptive."""
     work = work_of(10_000, (5,))
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         rest_s = mode_work_s(SharingMode.SPLIT, work)
@@ -106,10 +106,10 @@ def moved_work() -> Iterator[tuple[float, float, float]]:
 
 
 def overload_latency_s(period_s: int, pause_s: float, seed: int = 1) -> float:
-    """7.5: mean wait of rows while one node after the other gets half as much again.
+    """7.5: mean wait of rows while the load of one node after another rises by half.
 
-    A fluid queue per node, second by second, over half an hour; every ``period_s`` Flux moves
-    groups by the load of the last second, and the rows of both nodes wait ``pause_s``.
+    A fluid queue per node, second by second, over half an hour. Every ``period_s``, Flux moves
+    groups according to the load of the last second, and the rows of both nodes wait ``pause_s``.
     """
     seeded = random.Random(seed)
     groups = 20
@@ -143,10 +143,10 @@ def overload_latency_s(period_s: int, pause_s: float, seed: int = 1) -> float:
 
 @dataclass(frozen=True)
 class Reading:
-    """How sentences of the paper on random jobs are read where they leave a choice.
+    """One reading of the paper's description of random jobs, which leaves choices open.
 
     An operator has ``least`` to ``most`` attributes, up to ``step`` more or fewer than the one
-    before; levels are ``even`` or random in size; the baseline ``joins`` components that are there.
+    before; levels are ``even`` or random in size; the baseline ``joins`` existing components.
     """
 
     words: str
@@ -160,11 +160,11 @@ class Reading:
 TAKEN = Reading("as above")
 READINGS = (
     TAKEN,
-    Reading("operators without any attribute, too", least=0),
-    Reading("attributes change by at most 3", step=3),
-    Reading("never more attributes than at first, 15", most=15),
+    Reading("operators may have no attributes", least=0),
+    Reading("the number of attributes changes by at most 3", step=3),
+    Reading("at most 15 attributes, the initial number", most=15),
     Reading("levels of equal size", even=True),
-    Reading("the baseline joins components", joins=True),
+    Reading("the baseline may join components", joins=True),
 )
 
 
@@ -197,7 +197,7 @@ def random_job(
 def baseline(
     graph: OperatorGraph, seeded: random.Random, reading: Reading = TAKEN
 ) -> tuple[float, float]:
-    """The paper's: from one operator on, the neighbour with most attributes in common."""
+    """The paper's baseline: from one operator on, add the neighbour with most common attributes."""
     home = list(range(len(graph.attributes)))
     free, attributes = set(home), list(graph.attributes)
     current = 0
@@ -228,7 +228,7 @@ def baseline(
 def fusion(
     num_operators: int, num_jobs: int, reading: Reading = TAKEN
 ) -> dict[str, tuple[float, float]]:
-    """7.6: components and the share of rows between them, mean over random jobs."""
+    """7.6: components and the share of rows that cross between them, means over random jobs."""
     found: dict[str, list[tuple[float, float]]] = {"COMM": [], "PA": [], "baseline": []}
     for seed in range(num_jobs):
         seeded = random.Random(seed)
@@ -246,7 +246,7 @@ def fusion(
 
 
 def narrow_share(num_operators: int, num_jobs: int, reading: Reading = TAKEN) -> float:
-    """7.6: share of the operators that have at most three attributes, over the same jobs."""
+    """7.6: share of the operators with at most three attributes, over the same jobs."""
     jobs = (random_job(num_operators, random.Random(seed), reading) for seed in range(num_jobs))
     return fmean(len(found) <= 3 for job in jobs for found in job.attributes)
 

@@ -1,4 +1,4 @@
-"""What the page on shared windows says of the runs on a Kafka broker."""
+"""The section about runs on a Kafka broker on the page on shared windows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headway.units import format_rate
 
 
 def section(results: Path) -> Iterator[str]:
-    """One run of the direct query and one of the best way, each beside what was predicted."""
+    """One run of the direct query and one of the best way, each with its prediction."""
     yield "## On a Kafka topic"
     yield ""
     lines = lines_of(results)
@@ -24,21 +24,23 @@ def section(results: Path) -> Iterator[str]:
         return
     first = lines[0]
     profiled = " and ".join(
-        f"{format_rate(rate)} on a trigger of {trigger:g} s" for rate, trigger in first["profiled"]
+        f"{format_rate(rate)} with a trigger interval of {trigger:g} s"
+        for rate, trigger in first["profiled"]
     )
     yield (
-        f"One run each on a real broker ({first['made']}), windows of {first['window']}, "
-        f"{format_rate(first['rate_per_s'])} of 8,192 keys, trigger {first['trigger_s']:g} s, "
-        f"Parquet files as sink. Predicted from the direct query at {profiled}. The best way is "
-        "the one that was predicted to be. Latency of a window counts from its end to the commit "
-        "of the batch that wrote it; a run has few windows, so their 99% quantile is the longest. "
-        "What a run wrote is held against Spark's own windows over the whole topic, read "
+        f"One run of each way on a real broker ({first['made']}), with windows of "
+        f"{first['window']}, {format_rate(first['rate_per_s'])} with 8,192 keys, a trigger "
+        f"interval of {first['trigger_s']:g} s, and Parquet files as the sink. The predictions are "
+        f"from profiles of the direct query at {profiled}. The way besides `direct` is the one "
+        "that was predicted to be best. Window latency is the time from the end of a window to the "
+        "commit of the batch that wrote it; a run has few windows, so their p99 is the longest. "
+        "The output of a run is compared with Spark's own windows over the whole topic, read "
         "afterwards."
     )
     yield ""
     yield from headed(
         "| way | batch: predicted | measured | error | window p99: predicted | measured | error | "
-        "windows | rows written | missing | beyond |"
+        "windows | rows written | missing | extra |"
     )
     for line in lines:
         yield _row(line)

@@ -1,4 +1,4 @@
-"""Runs of windows shared and not, each beside what the profile of the direct query predicts."""
+"""Runs of shared and unshared windows, each with its prediction from the direct query."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BY_HAND = "by hand"
 WAYS = (*(how.value for how in WindowsHow), BY_HAND)
 _PROFILED_COPIES = 12.0
 TELLING_RATIO = 0.1
-"""Gains that are smaller have no sign to be right about."""
+"""The sign of a smaller gain is not judged."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Cell:
-    """One way at one setting: mean batch time of each repeat, and as predicted."""
+    """One way at one setting: mean batch duration of each repeat, and its prediction."""
 
     keys: int
     rows: int
@@ -57,7 +57,7 @@ class Cell:
 
     @property
     def beside(self) -> str:
-        """What differs from the checkpoints and the state store of the profiled runs."""
+        """How checkpoints and state store differ from those of the profiled runs."""
         return f", {self.store}" if self.store else ""
 
     @property
@@ -74,7 +74,7 @@ class Cell:
 
 
 def cells_of(results: Path, *, from_repeat: int = 0) -> list[Cell]:
-    """All cells with a run, in the order of their first runs; a line that a kill cut counts not."""
+    """All cells with a run, in the order of their first runs; incomplete lines are ignored."""
     lines = [line for line in lines_of(results) if line["repeat"] >= from_repeat]
     if not lines:
         return []
@@ -106,7 +106,7 @@ def cells_of(results: Path, *, from_repeat: int = 0) -> list[Cell]:
 def predicted(
     profile: JobProfile, keys: int, rows: int, texts: Sequence[str]
 ) -> Mapping[WindowsHow, Interval]:
-    """Batch time by each way: ``rows`` rows a batch, which span a second of event time."""
+    """Batch duration of each way, for ``rows`` rows per batch over a second of event time."""
     windows = WindowSet.parse(texts)
     configuration = replace(profile.baseline, trigger_s=1.0, max_offsets_per_trigger=rows)
     here = setting_of(profile, configuration, windows, float(rows), 1.0, float(keys))
@@ -141,7 +141,7 @@ def direct_of(cell: Cell, cells: Sequence[Cell]) -> Cell | None:
 
 
 def gains(cell: Cell, cells: Sequence[Cell]) -> tuple[float, float] | None:
-    """Predicted and measured gain over the direct query; None of the direct query itself."""
+    """Predicted and measured gain over the direct query; None for the direct query itself."""
     direct = direct_of(cell, cells)
     if direct is None or cell.how == WindowsHow.DIRECT:
         return None
@@ -152,21 +152,21 @@ def gains(cell: Cell, cells: Sequence[Cell]) -> tuple[float, float] | None:
 
 
 def has_wrong_sign(found: tuple[float, float]) -> bool:
-    """Whether a gain that matters was predicted as a loss, or the other way round."""
+    """Whether a gain that is large enough was predicted as a loss, or the other way round."""
     predicted_ratio, measured_ratio = found
     return abs(measured_ratio) > TELLING_RATIO and predicted_ratio * measured_ratio < 0.0
 
 
 @dataclass(frozen=True)
 class OtherProfile:
-    """What two of the judged direct runs tell in place of the profiled ones, and how well."""
+    """Costs fitted to two judged direct runs instead of the profiled ones, and their error."""
 
     costs: KeyedCosts
     median_error_ratio: float
 
 
 def other_profiles(profile: JobProfile, cells: Sequence[Cell]) -> Iterator[OtherProfile]:
-    """Each pair of the direct runs of the profiled kind, judged by all that is not of the pair."""
+    """Each pair of direct runs of the profiled kind, judged by all cells outside the pair."""
     like = [
         cell
         for cell in cells

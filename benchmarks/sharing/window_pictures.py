@@ -1,4 +1,4 @@
-"""Batch times and gains of shared windows, predicted beside measured, as pictures."""
+"""Pictures of batch durations and gains of shared windows, predicted and measured."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _pyplot() -> Any:
     import matplotlib as mpl
 
     mpl.use("svg")
-    # The same results make the same file.
+    # The same results give the same file.
     mpl.rcParams["svg.hashsalt"] = "headway"
     from matplotlib import pyplot
 
@@ -32,7 +32,7 @@ def _pyplot() -> Any:
 
 
 def _times(pyplot: Any, cells: Sequence[Cell], path: Path) -> None:
-    """Of each setting: repeats as dots, predictions as bars with what their costs may be."""
+    """For each setting, repeats as dots, and predictions as bars with the range of their costs."""
     settings = list(dict.fromkeys(cell.setting for cell in cells))
     rows = -(-len(settings) // _COLUMNS)
     columns = min(len(settings), _COLUMNS)

@@ -1,8 +1,8 @@
 """Real runs of windows counted directly, from panes, by hand, fused, and from a log.
 
-Rows come from Spark's ``rate-micro-batch`` source: as many in every batch, a second of event time
-each. Two settings of the direct query are profiled; eight others are run, and are predicted from
-that profile when the page is made. All run as fast as possible.
+Rows come from Spark's ``rate-micro-batch`` source: the same number in every batch, with a second of
+event time. Two settings of the direct query are profiled; eight others are run, and are predicted
+from that profile when the page is made. All run as fast as possible.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Setting:
         return f"{self.keys}-{self.rows}-{copies:g}-{self.manager}-{self.store}"
 
 
-# Many rows of few keys and few rows of many: two costs that can be separated.
+# Many rows of few keys, and few rows of many keys, so that the two costs can be separated.
 PROFILED = (Setting(1_000, 300_000, MINUTE), Setting(10_000, 30_000, MINUTE))
 JUDGED = (
     Setting(100, 400_000, MINUTE),
@@ -71,7 +71,7 @@ WAYS = (*(how.value for how in WindowsHow), BY_HAND)
 
 @dataclass(frozen=True)
 class Amount:
-    """How much is run: all of it, or the least that shows that it runs."""
+    """How much is run: everything, or the minimum that shows that it works."""
 
     profiled: Sequence[Setting] = PROFILED
     judged: Sequence[Setting] = JUDGED
@@ -81,7 +81,7 @@ class Amount:
     profiled_batches: int = 300
 
     def warm_batches(self, setting: Setting) -> int:
-        """Batches before the first that counts: at least until a first window is closed."""
+        """Batches of the warm-up: at least until the first window is closed."""
         slide_s = max(spec.slide_ms for spec in WindowSet.parse(setting.windows).windows) // 1000
         return max(self.warm, slide_s + 5)
 
@@ -98,7 +98,7 @@ SHORT = Amount(
 
 
 def measure(results: Path, *, short: bool) -> None:
-    """Profile two direct runs, then a line for each judged run that the results lack."""
+    """Profile two direct runs, then add a line for each judged run that is missing."""
     amount = SHORT if short else ALL
     done = {(line["setting"], line["how"], line["repeat"]) for line in lines_of(results)}
     with tempfile.TemporaryDirectory() as name:
@@ -110,14 +110,14 @@ def measure(results: Path, *, short: bool) -> None:
             headway.profile(str(logs)).save(profile)
         for repeat in range(amount.repeats):
             for setting in amount.judged:
-                # Another one first in each repeat, for the first one warms the JVM for the others.
+                # A different way is first in each repeat: the first one warms up the JVM.
                 ways = [*WAYS[repeat:], *WAYS[:repeat]]
                 ways = [how for how in ways if (setting.name, how, repeat) not in done]
                 if not ways:
                     continue
                 with _session(setting, None) as spark:
                     if len(ways) < len(WAYS):
-                        # As those that are done would have warmed the JVM.
+                        # The ways that are done would have warmed up the JVM.
                         _batches_s(spark, setting, "direct", folder, amount, amount.batches)
                     for how in ways:
                         seconds = _batches_s(spark, setting, how, folder, amount, amount.batches)
@@ -208,7 +208,7 @@ def _into_nothing(batch: DataFrame, number: int) -> None:  # noqa: ARG001
 
 
 def _by_hand(df: DataFrame, windows: Sequence[str]) -> DataFrame:
-    """Two chained windows, as people write them for one size."""
+    """Two chained windows, as a user would write them for one size."""
     from pyspark.sql import functions as F  # noqa: N812
 
     size, slide = windows[0].split(" every ")

@@ -1,4 +1,4 @@
-"""What the page on shared windows says of the real runs."""
+"""The section about real runs on the page on shared windows."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ REPEATS, NUM_SETTINGS = 3, 8
 BEST_GOAL, PANES_GOAL = 2.0, 1.5
 
 HOW_MEASURED = """\
-Spark on `local[2]`, two cores with nothing beside it, two shuffle partitions, all as fast as
-possible. The source `rate-micro-batch` gives each batch as many rows, a second of event time;
-counts and sums of equally frequent keys go to a sink that does nothing. Two settings of the direct
-query were profiled (300,000 rows of 1,000 keys and 30,000 of 10,000, 12 windows a row, 300 batches
-each: rows and keys far apart, so that their costs can be separated). Eight others were run {times}
-times each for 60 batches after at least 30, all ways of a setting in one JVM, another way first in
-each repeat. Predicted is from those two profiled runs, given the rows and the keys (`--num-keys` of
-`headway windows`), and nothing else: checkpoints and state store are taken for those that were
-profiled. "By hand" are two windowed aggregations in a row, as people write them; they are held
-against what is predicted for panes, and count in no error. Measured is the median of the
-repeats."""
+Spark ran on `local[2]`, on two cores without other load, with two shuffle partitions and as fast as
+possible. The source `rate-micro-batch` gives every batch the same number of rows and one second of
+event time. Counts and sums of equally frequent keys go to a sink that does nothing. The direct
+query was profiled at two settings (300,000 rows of 1,000 keys and 30,000 rows of 10,000 keys, with
+12 windows per row and 300 batches each). Their rows and keys differ widely, so that the costs of
+both can be separated. Eight other settings were run {times} times each, for 60 batches after a
+warm-up of at least 30. All ways of a setting ran in one JVM, with a different way first in each
+repeat. The predictions use the two profiled runs and the numbers of rows and keys (`--num-keys` of
+`headway windows`), and nothing else: checkpoints and state store are assumed to be the profiled
+ones. "By hand" means two chained windowed aggregations without Headway; they are compared with the
+prediction for panes and are not part of any error. Measured values are medians of the repeats."""
 
 NOT_BLIND = """\
-What is blind: **the third repeat**. The law by rows and state rows, (H10), is that of the design,
-from before all runs. The time of rows that are held and of those that closing panes write, (H11),
-of a second state in a stage, and the assumed costs of a shuffled row and of a log's files were
-formed on the first two repeats; the third repeat and the profile were run after that. The log's
-first two repeats were run anew in the JVMs of the third one, between its other ways: until then it
-made roll-ups of its own choice, and looked up the schema of its files in jobs of their own, a fifth
-of a second of each batch that closed a pane."""
+Only **the third repeat** is a blind test. The formula by rows and state rows, (H10), is from the
+design, before all runs. The first two repeats were used to derive the time of rows that are held in
+state and of rows that closing panes write, (H11), the time of a second state in a stage, and the
+assumed costs of a shuffled row and of a log's files. The third repeat and the profile were run
+after that. The first two repeats of the log were run again in the JVMs of the third one, between
+its other ways. Until then, the log chose its own roll-ups, and looked up the schema of its files in
+separate jobs, which took a fifth of a second of each batch that closed a pane."""
 
 
 def section(
     cells: Sequence[Cell], profile: JobProfile | None = None, blind: Sequence[Cell] = ()
 ) -> Iterator[str]:
-    """Goals first, then pictures, errors, the whole table."""
+    """Goals first, then pictures, errors and the whole table."""
     yield "## Predicted and measured on Spark"
     yield ""
     if not cells:
@@ -63,7 +63,7 @@ def section(
     yield NOT_BLIND
     yield ""
     yield from _speed(cells)
-    yield "Batch time by setting and way; bars are predicted, dots measured:"
+    yield "Batch duration by setting and way; bars are predicted, dots measured:"
     yield ""
     yield f"![Batch times](img/{TIMES})"
     yield ""
@@ -79,7 +79,7 @@ def section(
 
 
 def _speed(cells: Sequence[Cell]) -> Iterator[str]:
-    """How many times as fast, where the issue is most worth it."""
+    """Speed relative to the direct query, at the settings that the goals name."""
     mine = [cell for cell in cells if cell.keys == 10_000 and cell.copies == 12.0]
     for setting in dict.fromkeys(cell.setting for cell in mine):
         ways = {cell.how: cell for cell in mine if cell.setting == setting}
@@ -107,21 +107,23 @@ def _errors(cells: Sequence[Cell]) -> Iterator[str]:
     judged, pairs, telling, wrong = _judged(cells)
     typical = median(abs(cell.error_ratio) for cell in judged)
     yield (
-        f"**Errors** of the batch time over {len(judged)} ways at settings: median {typical:.1%} "
-        f"(goal {GOAL_RATIO:.0%}: {_met(typical <= GOAL_RATIO)}; a repeat is off the median of the "
-        f"others of its cell by {_floor(judged):.1%} in the median), {_like(judged):.1%} over "
-        "those with the checkpoints and the store that were profiled. "
-        f"Wrong signs: {len(wrong)} of "
+        f"**Errors** of the batch duration over {len(judged)} combinations of way and setting: "
+        f"median {typical:.1%} (goal {GOAL_RATIO:.0%}: {_met(typical <= GOAL_RATIO)}; a repeat "
+        f"differs from the median of the others of its cell by {_floor(judged):.1%} in the "
+        f"median), and {_like(judged):.1%} over those with the profiled checkpoints and state "
+        f"store. Wrong signs: {len(wrong)} of "
         f"{len(telling)} gains or losses above {TELLING_RATIO:.0%} (goal 0: {_met(not wrong)}); "
-        f"the other {len(pairs) - len(telling)} are smaller. The gain itself is off by "
-        f"{100 * median(abs(p - m) for _, (p, m) in pairs):.0f} points in the median."
+        f"the other {len(pairs) - len(telling)} are smaller. The median error of the gain is "
+        f"{100 * median(abs(p - m) for _, (p, m) in pairs):.0f} percentage points."
     )
     yield ""
     for cell, (expected, won) in wrong:
         yield f"* wrong sign: {cell.how} at {cell.words}: {expected:+.0%}, measured {won:+.0%}"
     if wrong:
         yield ""
-    yield from headed("| way | settings | median error | mean error | within 10% | gain off by |")
+    yield from headed(
+        "| way | settings | median error | mean error | within 10% | error of the gain |"
+    )
     for how in WindowsHow:
         mine = [cell for cell in judged if cell.how == how]
         if not mine:
@@ -139,7 +141,7 @@ def _errors(cells: Sequence[Cell]) -> Iterator[str]:
 
 
 def _judged(cells: Sequence[Cell]) -> tuple[list[Cell], _Gains, _Gains, _Gains]:
-    """Cells that count, those with a gain, those with one that tells, and those of a wrong sign."""
+    """Cells that count, those with a gain, with a gain that is large enough, with a wrong sign."""
     judged = [cell for cell in cells if cell.how != BY_HAND]
     pairs = [(cell, found) for cell in judged if (found := gains(cell, cells)) is not None]
     telling = [(cell, found) for cell, found in pairs if abs(found[1]) > TELLING_RATIO]
@@ -147,15 +149,15 @@ def _judged(cells: Sequence[Cell]) -> tuple[list[Cell], _Gains, _Gains, _Gains]:
 
 
 def _blind(cells: Sequence[Cell]) -> Iterator[str]:
-    """The same errors, of the repeat that nothing was formed on."""
+    """The same errors for the repeat from which nothing was derived."""
     if not cells:
         return
     judged, _, telling, wrong = _judged(cells)
     errors = [cell.error_ratio for cell in judged]
     yield (
-        f"**The third repeat alone**, on which nothing was formed: median error "
-        f"{median(map(abs, errors)):.1%} over {len(errors)} ways at settings, "
-        f"{_like(judged):.1%} over those with the checkpoints and the store that were profiled; "
+        f"**The third repeat alone**, from which nothing was derived: median error "
+        f"{median(map(abs, errors)):.1%} over {len(errors)} combinations of way and setting, "
+        f"{_like(judged):.1%} over those with the profiled checkpoints and state store; "
         f"wrong signs {len(wrong)} of {len(telling)}."
     )
     yield ""
@@ -167,7 +169,7 @@ def _like(cells: Sequence[Cell]) -> float:
 
 
 def _floor(cells: Sequence[Cell]) -> float:
-    """Error of one repeat as a prediction of the median of the others, in the median."""
+    """Median error of one repeat as a prediction of the median of the others."""
     errors = [
         abs(one / median(others) - 1.0)
         for cell in cells
@@ -178,7 +180,7 @@ def _floor(cells: Sequence[Cell]) -> float:
 
 
 def _mechanism(cells: Sequence[Cell], profile: JobProfile) -> Iterator[str]:
-    """Whether the form is wrong or what it was fitted on."""
+    """Whether the error is due to the form of the model or to the runs it was fitted to."""
     costs, others = keyed_costs(profile), list(other_profiles(profile, cells))
     if costs is None or not others:
         return
@@ -186,35 +188,36 @@ def _mechanism(cells: Sequence[Cell], profile: JobProfile) -> Iterator[str]:
     states_us = [1e6 * other.costs.state_row_s for other in others]
     errors = [other.median_error_ratio for other in others]
     yield (
-        f"**Mechanism.** By the two profiled runs a row takes {1e6 * costs.row_s:.2f} us of the "
-        f"batch, a state row {1e6 * costs.state_row_s:.1f} us. By the {len(others)} pairs of the "
-        f"judged direct runs of the same kind it takes {min(rows_us):.2f} to {max(rows_us):.2f} "
-        f"us, a state row {min(states_us):.1f} to {max(states_us):.1f} us, and the same model, "
-        f"fitted to one of these pairs, misses the other ways and settings by {min(errors):.0%} to "
-        f"{max(errors):.0%} in the median: what two runs tell of a machine whose speed differs "
-        "from run to run. The rest is that of the model, and of settings whose checkpoints or "
-        "store were not profiled."
+        f"**Mechanism.** According to the two profiled runs, a row takes {1e6 * costs.row_s:.2f} "
+        f"us of a batch and a state row {1e6 * costs.state_row_s:.1f} us. According to the "
+        f"{len(others)} pairs of judged direct runs of the same kind, a row takes "
+        f"{min(rows_us):.2f} to {max(rows_us):.2f} us and a state row {min(states_us):.1f} to "
+        f"{max(states_us):.1f} us. Fitted to one of these pairs, the same model has a median error "
+        f"of {min(errors):.0%} to {max(errors):.0%} over the other ways and settings. That much is "
+        "due to fitting two runs on a machine whose speed differs from run to run. The rest is due "
+        "to the model, and to settings whose checkpoints or state store were not profiled."
     )
     yield ""
 
 
 def _left_out(cells: Sequence[Cell]) -> str:
-    """What the errors do not rest on."""
+    """Settings and repeats that are missing."""
     settings = len({cell.setting for cell in cells})
     short = sum(len(cell.repeats_s) < REPEATS for cell in cells)
     spread = median(
         max(cell.repeats_s) / min(cell.repeats_s) - 1.0 for cell in cells if len(cell.repeats_s) > 1
     ) if any(len(cell.repeats_s) > 1 for cell in cells) else 0.0  # fmt: skip
     return (
-        f"Left out: {counted(NUM_SETTINGS - settings, 'setting')} of {NUM_SETTINGS} not run; "
-        f"{counted(short, 'cell')} of {len(cells)} with fewer than {REPEATS} repeats, counted all "
-        f"the same. Repeats of a cell lie {spread:.0%} apart in the median (longest over shortest)."
+        f"Missing: {counted(NUM_SETTINGS - settings, 'setting')} of {NUM_SETTINGS} not run; "
+        f"{counted(short, 'cell')} of {len(cells)} with fewer than {REPEATS} repeats, which are "
+        f"counted nevertheless. Repeats of a cell differ by {spread:.0%} in the median (longest "
+        "over shortest)."
     )
 
 
 def _table(cells: Sequence[Cell]) -> Iterator[str]:
     yield from headed(
-        "| keys | rows a batch | windows | way | predicted | measured (repeats) | error | gain "
+        "| keys | rows per batch | windows | way | predicted | measured (repeats) | error | gain "
         "predicted | measured |"
     )
     for cell in cells:

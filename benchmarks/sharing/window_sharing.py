@@ -1,4 +1,4 @@
-"""Shared windows: the paper's figures by the models, and gains predicted and measured on Spark.
+"""Shared windows: the paper's figures from the models, gains predicted and measured on Spark.
 
 python benchmarks/run.py window_sharing --measure --results benchmarks/sharing/results/runs.jsonl
 python benchmarks/run.py window_sharing --output docs/window-sharing.md
@@ -24,15 +24,15 @@ _USE = Path(__file__).with_name("use.md")
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Where results are, and whether to measure them first."""
+    """The results file, and whether to measure."""
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--pictures", type=Path, default=PICTURES, help="folder of pictures")
-    parser.add_argument("--measure", action="store_true", help="on a quiet machine, three hours")
-    parser.add_argument("--short", action="store_true", help="one small setting, to try it")
+    parser.add_argument("--measure", action="store_true", help="three hours on a quiet machine")
+    parser.add_argument("--short", action="store_true", help="one small setting, as a trial")
 
 
 def text(given: argparse.Namespace) -> str | None:
-    """The page; without a folder of pictures they are named and not drawn."""
+    """The page; without a folder, pictures are linked but not drawn."""
     if given.measure:
         given.results.parent.mkdir(parents=True, exist_ok=True)
         measure(given.results, short=given.short)

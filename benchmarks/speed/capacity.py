@@ -41,7 +41,7 @@ def a_fleet(
     fixed: bool = False,
     failures: int = 0,
 ) -> Fleet:
-    """A fleet of the size that is promised, with the same jobs for the same seed."""
+    """A fleet of the promised size, with the same jobs for the same seed."""
     rng = np.random.default_rng(seed)
     cores = rng.choice([4, 8, 16, 32], size=NUM_TYPES)
     price = cores * 0.048 * rng.uniform(0.8, 1.25, NUM_TYPES)
@@ -155,7 +155,7 @@ PROCESSES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
-    """What one plan took, how close to the best it is proved to be, and its most nodes."""
+    """What one plan took, its proved distance from the best, and its peak nodes."""
 
     wall_s: float
     processor_s: float
@@ -165,10 +165,10 @@ class Timed:
 
 
 def page(num_seeds: int, num_processes: int) -> str:
-    """Plan every case and tell how long it took, and how close to the best it is proved to be."""
+    """Plan every case and report its time, and its proved distance from the best."""
     made = (
-        f"{NUM_JOBS:,} jobs x {NUM_TYPES} node types x {NUM_HOURS} hours, proved within "
-        f"{GAP_RATIO:.0%} of the least cost, with one thread. "
+        f"{NUM_JOBS:,} jobs x {NUM_TYPES} node types x {NUM_HOURS} hours, proved to be within "
+        f"{GAP_RATIO:.0%} of the minimum cost, with one thread. "
         f"{made_by('make speed-capacity', 'cvxpy', 'highspy')}"
     )
     lines = [
@@ -179,14 +179,14 @@ def page(num_seeds: int, num_processes: int) -> str:
         "## Whole processes",
         "",
         (
-            f"`headway capacity FLEET.yaml --json`, from start to exit: {STREAMING_SHARE:.0%} of the "  # noqa: E501
-            f"jobs are streaming queries of {NUM_PROFILES} profiles, each at a daily curve of its "
-            "own, the others declared nightly batch jobs that all differ. Goal: under "
-            f"{PROCESS_GOAL_S:.0f} s. Of {num_processes} random fleets of each kind the slowest, the "  # noqa: E501
-            "largest gap and the most memory."
+            "`headway capacity FLEET.yaml --json`, from start to exit. "
+            f"{STREAMING_SHARE:.0%} of the jobs are streaming queries of {NUM_PROFILES} profiles, "
+            "each with its own daily curve; the others are declared nightly batch jobs that all "
+            f"differ. Goal: under {PROCESS_GOAL_S:.0f} s. Maximum time, gap and memory of "
+            f"{num_processes} random fleets of each kind."
         ),
         "",
-        *headed("| fleet | time | processor time | gap | nodes at most | memory |"),
+        *headed("| fleet | time | processor time | gap | peak nodes | memory |"),
     ]
     for name, pools in PROCESSES.items():
         every = [process(seed, pools) for seed in range(1, num_processes + 1)]
@@ -198,12 +198,11 @@ def page(num_seeds: int, num_processes: int) -> str:
         "## The optimisation alone",
         "",
         (
-            f"In a process that has the needs of all jobs and has loaded cvxpy. Goal: under "
-            f"{GOAL_S:.0f} s. Of {num_seeds} random fleets of each kind the slowest and the largest "  # noqa: E501
-            "gap."
+            "In a process that knows the needs of all jobs and has loaded cvxpy. Goal: under "
+            f"{GOAL_S:.0f} s. Maximum time and gap of {num_seeds} random fleets of each kind."
         ),
         "",
-        *headed("| fleet | time | processor time | gap | nodes at most |"),
+        *headed("| fleet | time | processor time | gap | peak nodes |"),
     ]
     plan_fleet(a_fleet(seed=0, **CASES["shared pools"]), gap_ratio=GAP_RATIO)  # type: ignore[arg-type]
     for name, options in CASES.items():
@@ -279,7 +278,7 @@ def process(seed: int, pools: str) -> Timed:
 def options(parser: argparse.ArgumentParser) -> None:
     """What may be given."""
     parser.add_argument("--fleets", type=int, default=10, help="random fleets of each kind")
-    parser.add_argument("--processes", type=int, default=3, help="of which planned from files")
+    parser.add_argument("--processes", type=int, default=3, help="random fleets planned from files")
 
 
 def text(given: argparse.Namespace) -> str:

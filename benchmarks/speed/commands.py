@@ -40,7 +40,7 @@ COMMANDS = {
         sys.executable, "-m", "headway", "plan", str(PROFILE),
         "--rate", "24k/s", "--target", "p99 <= 2s",
     ],
-    "headway plan, not feasible (floor sought)": [
+    "headway plan, infeasible (searches the lowest possible)": [
         sys.executable, "-m", "headway", "plan", str(PROFILE),
         "--rate", "24k/s", "--target", "p99 <= 100ms",
     ],
@@ -77,10 +77,10 @@ def took(command: Sequence[str], environment: dict[str, str]) -> Took:
 
 
 def page(rounds: int) -> str:
-    """Run all commands and tell their times."""
+    """Run all commands and report their times."""
     times: dict[str, list[Took]] = {name: [] for name in COMMANDS}
     with tempfile.TemporaryDirectory() as folder:
-        # As installed: what was compiled once is there, whatever this shell says of it.
+        # As installed: compiled bytecode is kept, whatever this shell asks for.
         environment = {**os.environ, "PYTHONPYCACHEPREFIX": folder}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         for command in COMMANDS.values():
@@ -90,15 +90,15 @@ def page(rounds: int) -> str:
             for name, command in COMMANDS.items():
                 times[name].append(took(command, environment))
     made = (
-        f"Whole processes, start to exit, {rounds} rounds in turn after one that is not "
-        f"counted. {made_by('make speed')}"
+        f"Whole processes, from start to exit: all commands in turn, {rounds} rounds after one "
+        f"that is not counted. {made_by('make speed')}"
     )
     lines = [
         "# How fast the commands answer",
         "",
         made,
         "",
-        *headed("| command | goal | least | median | most | processor time, median |"),
+        *headed("| command | goal | minimum | median | maximum | processor time, median |"),
     ]
     lines += [_row(name, values) for name, values in times.items()]
     return "\n".join([*lines, ""])

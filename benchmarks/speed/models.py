@@ -1,7 +1,7 @@
-"""How fast the models answer: settings a second, and simulated jobs a second beside SimPy and Ciw.
+"""Speed of the models: settings per second, and simulated jobs per second of Headway, SimPy, Ciw.
 
-All of it on one core, in one process, in turn, round after round; medians are quoted. The
-simulators must agree with each other and with the exact wait before their times count.
+Everything runs on one core in one process, in turn, for several rounds; the page has the medians.
+The speed of a simulator counts only if its mean wait agrees with the exact one.
 
     python benchmarks/run.py models --output docs/models-speed.md
 """
@@ -36,19 +36,19 @@ MEAN_SERVICE_S, SERVICE_CV, INTERARRIVAL_S = 0.8, 0.5, 1.0
 NUM_JOBS = {"Headway": 4_000_000, "SimPy": 100_000, "Ciw": 50_000}
 _SETTLING_JOBS = 1_000
 _MOST_ERROR_RATIO = 0.15
-"""Of a mean wait against the exact one; 50,000 jobs at 80% load leave some 5% to chance."""
+"""Allowed error of a mean wait; with 50,000 jobs at 80% load, chance alone is about 5%."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedQueue:
-    """What a simulator found, and how soon."""
+    """The mean wait that a simulator found, and its speed."""
 
     mean_wait_s: float
     jobs_per_s: float
 
 
 def settings(seed: int) -> tuple[AffineDuration, Array, Array]:
-    """Random settings: a fifth free running, the others from light load to overrun triggers."""
+    """Random settings: a fifth free running, the others from light load to overruns."""
     random = np.random.default_rng(seed)
     fixed_s = random.uniform(0.2, 3.0, NUM_SETTINGS)
     offered_load = random.uniform(0.05, 0.9, NUM_SETTINGS)
@@ -62,14 +62,14 @@ def settings(seed: int) -> tuple[AffineDuration, Array, Array]:
 
 
 def per_second(work: Callable[[], object], num_items: int) -> float:
-    """Items a second of one call."""
+    """Items per second of one call."""
     started_s = time.perf_counter()
     work()
     return num_items / (time.perf_counter() - started_s)
 
 
 def headway_queue(is_clocked: bool, seed: int) -> SimulatedQueue:
-    """Ours: random numbers included."""
+    """Headway, including the generation of random numbers."""
     num_jobs = NUM_JOBS["Headway"]
     started_s = time.perf_counter()
     random = np.random.default_rng(seed)
@@ -153,7 +153,7 @@ SIMULATORS: Mapping[str, Callable[[bool, int], SimulatedQueue]] = {
 
 
 def exact_wait_s(is_clocked: bool) -> float:
-    """Pollaczek-Khinchine, or the lattice for a clock."""
+    """By Pollaczek-Khinchine, or on the lattice for constant intervals."""
     service = lognormal_time(MEAN_SERVICE_S, SERVICE_CV)
     if is_clocked:
         return float(queue_wait(constant_time(INTERARRIVAL_S), service).mean_s)
@@ -173,7 +173,7 @@ def _settings_lines(rounds: int) -> Iterator[str]:
         "steady state and p99 of the latency": lambda: tuple_latency_quantile(
             steady_state(duration, RATE_PER_S, trigger_s), 0.99
         ),
-        "steady state and whether a limit on p99 holds": lambda: tuple_latency_cdf(
+        "steady state and whether a limit on p99 is met": lambda: tuple_latency_cdf(
             steady_state(duration, RATE_PER_S, trigger_s), limit_s
         ),
     }
@@ -189,7 +189,7 @@ def _settings_lines(rounds: int) -> Iterator[str]:
         "batches overrun."
     )
     yield ""
-    yield from headed("| computed | settings per second: least | median | most |")
+    yield from headed("| computed | settings per second: minimum | median | maximum |")
     for name, rates in found.items():
         yield (
             f"| {name} | {min(rates):,.0f} | {statistics.median(rates):,.0f} | {max(rates):,.0f} |"
@@ -214,7 +214,7 @@ def _simulation_lines(rounds: int) -> Iterator[str]:
         for name, simulated in found.items():
             mean_s = statistics.fmean(one.mean_wait_s for one in simulated)
             if abs(mean_s / exact - 1.0) > _MOST_ERROR_RATIO:
-                raise SystemExit(f"{name} waits {mean_s:.3f} s, exact are {exact:.3f} s")
+                raise SystemExit(f"{name} waits {mean_s:.3f} s, exactly {exact:.3f} s")
             times = rate["Headway"] / rate[name]
             yield (
                 f"| {'D/G/1' if is_clocked else 'M/G/1'} | {name} | {NUM_JOBS[name]:,} "
@@ -231,18 +231,19 @@ def _microbatch_line() -> str:
         ),
         num_batches,
     )
-    return f"The micro-batch simulation computes {rate:,.0f} batches a second."
+    return f"The micro-batch simulation computes {rate:,.0f} batches per second."
 
 
 def page(rounds: int) -> str:
-    """Measure everything and tell."""
+    """Measure everything and return the page."""
     made = (
         f"One core, one process, {rounds} rounds in turn. "
         f"{made_by('make speed-models', 'NumPy', 'SimPy', 'Ciw')}"
     )
     queues = (
-        f"One server, lognormal service of {MEAN_SERVICE_S} s and cv {SERVICE_CV}, a job every "
-        f"{INTERARRIVAL_S:g} s (M: at random, D: by the clock). Random numbers included."
+        f"One server, lognormal service times with a mean of {MEAN_SERVICE_S} s and cv "
+        f"{SERVICE_CV}, one job every {INTERARRIVAL_S:g} s (M: Poisson arrivals, D: constant "
+        "intervals). The times include the generation of random numbers."
     )
     lines = ["# How fast the models answer", "", made, "", "## Micro-batch settings", ""]
     lines += [*_settings_lines(rounds), "", "## Simulation", "", queues, ""]
@@ -251,7 +252,7 @@ def page(rounds: int) -> str:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """What may be given."""
+    """The options."""
     parser.add_argument("--rounds", type=int, default=ROUNDS)
 
 

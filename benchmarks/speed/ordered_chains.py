@@ -1,4 +1,4 @@
-"""How fast ordered pipelines are computed and simulated.
+"""Speed of the formulas and the simulation of ordered pipelines.
 
     python benchmarks/run.py ordered_chains --output docs/ordered-chains-speed.md
 
@@ -38,7 +38,7 @@ _COSTS_S = (1e-5, 2e-5, 1.5e-5, 1e-5, 2e-6)
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """What may be asked."""
+    """The options."""
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tuples", type=int, default=1_000_000)
 
@@ -64,7 +64,10 @@ def _lines(rounds: int, num: int) -> Iterator[str]:
     most = [most_workers(one, 16) for one in chain().operators]
     best = pipeline_allocation(chain(), reordered=False).throughput_per_s
     for scheduler in (Scheduler.CT_KEEP, Scheduler.LP, Scheduler.QST, Scheduler.ET):
-        for said, rate_per_s in (("endless input", None), ("fed at 0.9", 0.9 * best)):
+        for said, rate_per_s in (
+            ("unlimited input", None),
+            ("input at 0.9 of the maximum", 0.9 * best),
+        ):
             took_s = _median_s(
                 lambda s=scheduler, r=rate_per_s: simulate_scheduler(  # type: ignore[misc]
                     chain(r), s, most, num_tuples=num

@@ -54,7 +54,7 @@ def wide(profile: JobProfile) -> JobProfile:
 
 
 def planned(rate_per_s: float, max_nodes: int, **options: object) -> Callable[[], StreamAnswer]:
-    """A question to time: all knobs free."""
+    """A question to time: all settings free."""
     profile = wide(load_profile(PROFILE))
     space = SearchSpace(max_nodes=max_nodes, cores_per_executor=2)
     return lambda: plan(
@@ -69,22 +69,22 @@ def planned(rate_per_s: float, max_nodes: int, **options: object) -> Callable[[]
 def described(found: StreamAnswer) -> str:
     """Nodes and proof in words."""
     if not found.feasible:
-        return "not feasible"
+        return "infeasible"
     assert found.optimality is not None
     if found.optimality.proved:
         return f"{found.nodes} nodes, proved"
     gap = found.optimality.gap_ratio(found.nodes)
-    return f"{found.nodes} nodes, at most {gap:.0%} above the fewest"
+    return f"{found.nodes} nodes, at most {gap:.0%} above the minimum"
 
 
 def median_s(call: Callable[[], object], rounds: int) -> float:
-    """Median processor time of several calls after one that loads what is imported late."""
+    """Median processor time of several calls, after one call that loads late imports."""
     from headway.models.stages.makespan import _cached_moments
 
     call()
     times_s = []
     for _ in range(rounds):
-        # Each round as a new process would meet it: nothing remembered of stages.
+        # Each round as in a new process: no stages are cached.
         _cached_moments.cache_clear()
         started_s = time.process_time()
         call()
@@ -93,7 +93,7 @@ def median_s(call: Callable[[], object], rounds: int) -> float:
 
 
 def whole_process_s(rate: str, target: str, rounds: int) -> float:
-    """Least processor time of the command, start and imports included."""
+    """Minimum processor time of the command, with start and imports."""
     command = [sys.executable, "-m", "headway", "plan", str(PROFILE)]
     command += ["--rate", rate, "--target", target]
     times_s = []
@@ -106,23 +106,23 @@ def whole_process_s(rate: str, target: str, rounds: int) -> float:
 
 
 def page(rounds: int) -> str:
-    """Time everything and tell it."""
+    """Time everything and report it."""
     questions = {
         "1-50 nodes, few needed": planned(5e3, 50),
         "1-50 nodes, most needed": planned(1.5e5, 50),
-        "1-50 nodes, not feasible": planned(1e7, 50),
+        "1-50 nodes, infeasible": planned(1e7, 50),
         "1-1,000 nodes, few needed": planned(5e3, 1000),
         "1-1,000 nodes at 1M/s": planned(1e6, 1000),
         "1-1,000 nodes at 3M/s": planned(3e6, 1000),
-        "1-1,000 nodes, not feasible": planned(1e8, 1000),
+        "1-1,000 nodes, infeasible": planned(1e8, 1000),
         "1-200 nodes of four types, lowest cost": planned(
             3e5, 200, node_types=TYPES, objective=Objective.COST
         ),
     }
     made = (
-        f"Processor time, which a load of {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores "
-        "lengthened by sharing caches and cores. In process after "
-        f"imports, all knobs free, {rounds} rounds, nothing remembered between them. "
+        f"Processor times; a load of {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores lengthened "
+        "them, since it shared caches and cores. In process after imports, all settings free, "
+        f"{rounds} rounds, nothing cached between them. "
         f"{made_by('make speed-planning')}"
     )
     lines = [

@@ -1,8 +1,8 @@
 """Log to profile against plain decompress-and-JSON-decode of the same log, as a Markdown page.
 
-The recorded log is cut to the smaller sizes and repeated, as other applications, to the larger
-ones. All ways are whole processes, run in turn, round after round: in process, plain decode, and at
-the larger sizes Spark, on this machine and on one and two executors beside each other.
+The recorded log is shortened to the smaller sizes and repeated, as other applications, to the
+larger ones. All ways are whole processes, run in turn, round after round: in process, plain decode,
+and at the larger sizes Spark, on this machine and on one and on two executors.
 
     python benchmarks/run.py profiling EVENTLOG --output docs/profiling-speed.md
 """
@@ -77,7 +77,7 @@ class Measured:
 
 
 def cost_of(*command: str) -> Cost:
-    """Run a command in a process of its own and tell what it took."""
+    """Run a command in a process of its own and return what it took."""
     done = subprocess.run(
         [sys.executable, "-c", _MEASURED, *command], capture_output=True, text=True, check=False
     )
@@ -136,7 +136,7 @@ def measured(lines: list[bytes], size_bytes: int, rounds: int) -> Measured:
             ways[SPARK] = _profile(logs, "--engine", "spark")
             ways[ONE_EXECUTOR] = _profile(logs, "--master", ONE_EXECUTOR)
             ways[TWO_EXECUTORS] = _profile(logs, "--master", TWO_EXECUTORS)
-        # The files are in memory, and what Python compiles is compiled.
+        # Now the files are in memory, and Python's bytecode is compiled.
         cost_of(*ways[IN_PROCESS])
         costs: dict[str, list[Cost]] = {way: [] for way in ways}
         for number in range(rounds):
@@ -152,10 +152,10 @@ def _profile(logs: Path, *options: str) -> tuple[str, ...]:
 
 
 def page(log: Path, rounds: int) -> str:
-    """Measure all sizes and tell."""
+    """Measure all sizes and report them."""
     lines = lines_of(log)
     with tempfile.TemporaryDirectory() as folder:
-        # As installed: Python keeps what it has compiled, whatever this shell asks for.
+        # As installed: compiled bytecode is kept, whatever this shell asks for.
         os.environ["PYTHONPYCACHEPREFIX"] = folder
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         found = [measured(lines, size_bytes, rounds) for size_bytes in SIZES_BYTES]
@@ -166,14 +166,14 @@ def _page(found: Sequence[Measured], rounds: int) -> Iterator[str]:
     yield "# How fast logs become profiles"
     yield ""
     yield (
-        f"Whole processes, {rounds} rounds in turn, medians, on logs of a streaming query of Spark "
-        f"4.3, zstd. {made_by('make speed-profiling')}"
+        f"Medians of whole processes, {rounds} rounds in turn, on zstd logs of a streaming query "
+        f"of Spark 4.3. {made_by('make speed-profiling')}"
     )
     yield ""
     yield (
-        "In process is `headway profile LOG`, without Java. Plain decode is Python's: decompress, "
-        "`json.loads` of every line, on one core; nothing is made of what was decoded. The "
-        "allowance is what a profile may take: one and a half times the plain decode, and half a "
+        "In process is `headway profile LOG`, without Java. Plain decode is Python that only "
+        "decompresses the log and calls `json.loads` for every line, on one core. The allowance is "
+        "the time that a profile may take: one and a half times the plain decode plus half a "
         "second."
     )
     yield ""
@@ -194,8 +194,8 @@ def _page(found: Sequence[Measured], rounds: int) -> Iterator[str]:
     yield ""
     yield (
         "The same logs with `--engine spark` on this machine, and on a cluster of one and of two "
-        "executors with a core each, on this machine too: the start of Spark and of its Python "
-        "workers is in all of them."
+        "executors with one core each, on the same machine. All times include the start of Spark "
+        "and of its Python workers."
     )
     yield ""
     yield "| raw log | all cores | peak memory of a process | one executor | two executors |"
@@ -211,7 +211,7 @@ def _page(found: Sequence[Measured], rounds: int) -> Iterator[str]:
     first, last = large[0], large[-1]
     added_s = [last.median_s(way) - first.median_s(way) for way in (ONE_EXECUTOR, TWO_EXECUTORS)]
     yield (
-        f"The {(last.raw_bytes - first.raw_bytes) / 1e6:.0f} MB between the sizes add "
+        f"The {(last.raw_bytes - first.raw_bytes) / 1e6:.0f} MB between the two sizes add "
         f"{added_s[0]:.1f} s on one executor and {added_s[1]:.1f} s on two."
     )
 

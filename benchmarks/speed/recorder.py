@@ -1,9 +1,9 @@
 """What the recorder costs a query: batch durations with and without it, in one JVM.
 
 One query runs all the time while the recorder is switched on and off, block after block, each pair
-of blocks in the other order than the pair before, so that what drifts hits both. Every pair gives
-one difference of median batch durations, which a pause of the machine does not move; the interval
-is Student's over the pairs.
+of blocks in the opposite order of the pair before, so that drift affects both. Every pair gives one
+difference of median batch durations, which a pause of the machine does not change; the interval is
+Student's over the pairs.
 
     python benchmarks/run.py recorder --output docs/recorder.md
 """
@@ -40,7 +40,7 @@ BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 CORES = 2
 CONFIDENCE = 0.95
 SETTLE_S = 1.0
-"""Left out of each block: switching is not what is measured."""
+"""Left out of each block, since switching is not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What one case showed."""
+    """The measurements of one case."""
 
     num_pairs: int
     num_batches: int
@@ -130,10 +130,10 @@ def processor_s(spark: SparkSession) -> float:
 
 
 def recorder_threads_s(spark: SparkSession) -> float:
-    """Processor time of this process, and of the JVM's threads that serve it and tell listeners.
+    """Processor time of this process, and of the JVM's threads that serve it and notify listeners.
 
-    Whatever else happens on the machine is not in it. While the query runs, only the recorder asks
-    the JVM for anything.
+    Anything else on the machine is not included. While the query runs, only the recorder asks the
+    JVM for anything.
     """
     assert spark._jvm is not None
     threads = spark._jvm.java.lang.management.ManagementFactory.getThreadMXBean()
@@ -145,7 +145,7 @@ def recorder_threads_s(spark: SparkSession) -> float:
 
 
 def durations_s(progress: Sequence[Mapping[str, Any]], block: Block) -> list[float]:
-    """Durations of the batches that lie in a block."""
+    """Durations of the batches within a block."""
     found = []
     for event in progress:
         started_s = begun_epoch_s(event)
@@ -193,7 +193,7 @@ def cost(
     """Medians of the blocks, and the differences of their pairs."""
     of_block = [durations_s(progress, block) for block in blocks]
     if not all(of_block):
-        sys.exit("a block without a whole batch; give longer blocks")
+        sys.exit("a block has no whole batch; give longer blocks")
     wall_s = [statistics.median(durations) for durations in of_block]
     work_s = [
         block.processor_s / len(durations)
@@ -248,11 +248,11 @@ def section(costs: Mapping[str, Cost], block_s: float) -> str:
     """The measurement as Markdown."""
     made = (
         f"Word count on `local[{CORES}]`, {CORES} source and {CORES} shuffle partitions, recorder "
-        f"on and off in turn, {block_s:.0f} s each, in one JVM. Figures are means over the blocks "
-        "of the median batch, and of the processor time per batch; the difference is recorded "
-        "minus not recorded; the recorder's own threads are those of its process and those of the "
-        "JVM that serve it or tell listeners, likewise as a difference; each difference with its "
-        f"{CONFIDENCE:.0%} interval. "
+        f"on and off in turn, {block_s:.0f} s each, in one JVM. Figures are means over the blocks: "
+        "of the median batch duration, and of the processor time per batch. Each difference is "
+        f"recorded minus not recorded, with its {CONFIDENCE:.0%} interval. The recorder's own "
+        "threads are those of its process, and those of the JVM that serve it or notify "
+        "listeners; their time is also a difference. "
         f"{made_by('python benchmarks/run.py recorder', 'PySpark')}"
     )
     columns = (

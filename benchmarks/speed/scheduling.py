@@ -3,8 +3,8 @@
     python benchmarks/run.py scheduling --output docs/scheduling-speed.md
 
 Medians of several rounds on one core; the decisions of a real gate are those of 80 small queries on
-Spark, each from the moment that a query is idle until the grants are given, in the JVM. What a gate
-costs in rows is shown by queries without a pause, with and without it in turn.
+Spark, each from the moment that a query is idle until the grants are given, in the JVM. The cost of
+a gate in rows is measured with queries that never pause, with and without the gate in turn.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NUM_DECISIONS = 2000
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """What may be asked."""
+    """What may be given."""
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--spark-seconds", type=float, default=120.0, help="0 leaves Spark out")
     parser.add_argument("--phases", type=int, default=8, help="of 20 s, with and without a gate")
@@ -91,7 +91,7 @@ def _lines(given: argparse.Namespace) -> Iterator[str]:
 
 
 def _rounds(work: Callable[[], float], rounds: int) -> tuple[float, float]:
-    """What a round found, and the median of its time [s]."""
+    """What a round found, and the median of the times [s]."""
     times_s, found = [], 0.0
     for _ in range(rounds):
         began_s = time.perf_counter()
@@ -208,7 +208,7 @@ _ROWS_A_BATCH, _PHASE_S, _SETTLED_S = 400_000, 20.0, 10.0
 
 
 def _throughputs(num_phases: int) -> tuple[list[float], list[float]]:
-    """Rows per second of queries that always have rows, ungated and all let go at once [rows/s]."""
+    """Rows per second of queries that always have rows, without a gate, and all in one [rows/s]."""
     import headway
     from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 
@@ -251,7 +251,7 @@ def _throughputs(num_phases: int) -> tuple[list[float], list[float]]:
 
 
 def _rows_per_s(queries: Sequence[StreamingQuery]) -> float:
-    """By the batches that have ended, over a while once all is settled."""
+    """From the batches that have ended, over a while after settling."""
     time.sleep(_SETTLED_S)
     began_s, before = time.monotonic(), _num_ended(queries)
     time.sleep(_PHASE_S)

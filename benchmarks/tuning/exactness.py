@@ -3,7 +3,7 @@
     make exactness
 
 Each cell of the matrix runs in a folder of its own and ends in a line of the results; a cell that
-has its line is not run again, so that the matrix may be interrupted at any time.
+has a line is not run again, so the matrix may be interrupted at any time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TIMES_OF = {"offsets logged": 4, "rows written": 4, "begun in file sink": 40}
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of the driver after another, killed at a point each time but the last."""
+    """Runs of the driver, one after the other, each killed at a point except the last."""
 
     point: str | None
     seed: int
@@ -52,7 +52,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What the results call it."""
+        """Its name in the results."""
         kinds, sinks = "+".join(self.kinds), "+".join(self.sinks)
         return f"{self.point or 'no kill'}/{kinds}/{sinks}/{self.master}/{self.changes}/{self.seed}"
 
@@ -69,7 +69,7 @@ def cells() -> Iterator[Cell]:
 
 
 def run_cell(cell: Cell, folder: Path) -> dict[str, object]:
-    """Run one cell in a folder; what it found."""
+    """Run one cell in a folder; return what it found."""
     num_killed = 0
     for turn in range(cell.kills + 1):
         is_last = turn == cell.kills or cell.point is None
@@ -89,7 +89,7 @@ def run_cell(cell: Cell, folder: Path) -> dict[str, object]:
 
 
 def _drive(cell: Cell, folder: Path, turn: int, *, is_last: bool) -> bool:
-    """One run of the driver; whether it was killed. The last one makes what is left of changes."""
+    """Run the driver; return whether it was killed. The last run makes the remaining changes."""
     share = max(cell.changes // (cell.kills + 1), 1)
     if is_last:
         share = max(cell.changes - len(_lines(folder / "changes.jsonl")), 1)
@@ -97,7 +97,7 @@ def _drive(cell: Cell, folder: Path, turn: int, *, is_last: bool) -> bool:
     command += ["--kinds", ",".join(cell.kinds), "--changes", str(share)]
     command += ["--seed", str(100 * cell.seed + turn), "--master", cell.master]
     if not is_last and cell.point is not None:
-        # Batches come more often than changes, and looks at a checkpoint more often than batches.
+        # Batches are more frequent than changes, and looks at a checkpoint than batches.
         after = _TIMES_OF.get(cell.point, 1) * share - 1
         command += ["--kill", cell.point, "--after", str(after)]
     with (folder / f"driver-{turn}.log").open("wb") as output:
@@ -118,7 +118,7 @@ def _drive(cell: Cell, folder: Path, turn: int, *, is_last: bool) -> bool:
 
 
 def counted_rows(folder: Path, sink: str) -> dict[str, int]:
-    """Rows of a sink: how many numbers are missing below the highest, how many stand twice."""
+    """Rows of a sink: how many numbers are missing below the highest, how many occur twice."""
     if sink == "stateful":
         return _counted_state(folder)
     numbers: Counter[int] = Counter(
@@ -190,8 +190,8 @@ def faults_of(found: dict[str, object]) -> list[str]:
 def options(parser: argparse.ArgumentParser) -> None:
     """Where results are kept, and how many cells are run."""
     parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--most", type=int, help="Run so many cells at most.")
-    parser.add_argument("--changes", type=int, help="Changes of each cell, to try it out.")
+    parser.add_argument("--most", type=int, help="Maximum number of cells to run.")
+    parser.add_argument("--changes", type=int, help="Changes of each cell, for a trial.")
 
 
 def run(given: argparse.Namespace) -> None:
@@ -207,7 +207,7 @@ def run(given: argparse.Namespace) -> None:
             with tempfile.TemporaryDirectory(prefix="headway-rows-") as folder:
                 found = run_cell(cell, Path(folder))
         except (RuntimeError, subprocess.TimeoutExpired) as error:
-            # It is run again the next time; the others go on.
+            # It is run again next time; the others continue.
             faults.append(str(error))
             print(f"  not finished: {error}", flush=True)
             continue

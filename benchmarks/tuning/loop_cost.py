@@ -1,9 +1,9 @@
-"""What the loop of the tuner itself costs: a decision, a table, its thread beside a real query.
+"""Cost of the tuning loop: a decision, the lookup table, and the tuner's thread in a real query.
 
     python benchmarks/run.py loop_cost --run 60 --repeats 3
 
-On a quiet machine: the query alone and with a tuner in turn, processor time of driver and Python.
-Each run ends in a line of the results; one that has its line is not run again.
+On a quiet machine, the query runs with and without a tuner in turn, and the CPU time of driver and
+Python is measured. Each finished run is a line of the results and is not run again.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """How long each run takes, and how often."""
-    parser.add_argument("--run", type=float, default=60.0, help="Seconds of each run.")
+    """Duration and number of runs."""
+    parser.add_argument("--run", type=float, default=60.0, help="Duration of each run in seconds.")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--results", type=Path, default=RESULTS)
 
@@ -62,23 +62,24 @@ def text(given: argparse.Namespace) -> str:
     lines = [
         "# What the loop costs",
         "",
-        f"{len(decision_s)} decisions of {NUM_EXECUTORS} sizes. Each run took {given.run:.0f} s,",
-        f"tuned and alone in turn, {len(tuned)} and {len(alone)} of them, on local[{NUM_CORES}].",
+        f"{len(decision_s)} decisions, each among 1 to {NUM_EXECUTORS} executors.",
+        f"Each run took {given.run:.0f} s on local[{NUM_CORES}]: {len(tuned)} with the tuner and",
+        f"{len(alone)} without it, in turn.",
         "",
         "| what | measured | goal |",
         "|---|---|---|",
         f"| a decision, median | {1e3 * statistics.median(decision_s):.2f} ms | |",
         f"| a decision, 99% | {1e3 * sorted(decision_s)[int(0.99 * len(decision_s))]:.2f} ms | |",
         f"| a decision, longest | {1e3 * max(decision_s):.2f} ms | 20 ms |",
-        f"| the table, made when profile or bounds change | {table_s:.2f} s | |",
+        f"| the lookup table, computed when the profile or the bounds change | {table_s:.2f} s | |",
         f"| thread of the tuner, share of the cores | {statistics.median(thread):.3%} | 1% |",
-        f"| processor time of all, with the tuner | {_shown(tuned)} cores | |",
-        f"| processor time of all, query alone | {_shown(alone)} cores | |",
-        f"| what the tuner adds, share of the cores | {_shown(added, '.1%')} | 1% |",
+        f"| CPU time of Python and JVM, with the tuner | {_shown(tuned)} cores | |",
+        f"| CPU time of Python and JVM, query alone | {_shown(alone)} cores | |",
+        f"| added by the tuner, share of the cores | {_shown(added, '.1%')} | 1% |",
         "",
-        "The last three rows hold every run, in their order: each costs less than the one before,",
-        "for the JVM still compiles. So what the tuner adds, by a run and the one behind it, is",
-        "overstated, and least so in the last pair.",
+        "The last three rows contain every run, in order. Each run costs less than the one before,",
+        "because the JVM is still compiling. What the tuner adds is the difference between a run",
+        "and the following one without the tuner, so it is overstated, least in the last pair.",
     ]
     return "\n".join(lines) + "\n"
 
@@ -88,9 +89,9 @@ def _shown(values: list[float], form: str = ".3f") -> str:
 
 
 def decisions(profile: JobProfile) -> tuple[list[float], float]:
-    """Times of decisions, and of the table that they look things up in [s].
+    """Durations of the decisions, and of computing the lookup table [s].
 
-    A look decides once a bin of 15 s; the others only count rows.
+    The tuner decides once per bin of 15 s; in between it only counts rows.
     """
     space = SearchSpace(
         max_nodes=NUM_EXECUTORS,
@@ -124,7 +125,7 @@ def decisions(profile: JobProfile) -> tuple[list[float], float]:
 
 
 def beside_a_query(profile: JobProfile, folder: Path, given: argparse.Namespace) -> None:
-    """Cores that Python and the JVM keep busy, the query alone and tuned in turn, a line each."""
+    """Run the query with and without a tuner in turn; a line each, with the busy cores."""
     done = {one["number"] for one in lines_of(given.results) if one["run_s"] == given.run}
     todo = [one for one in range(1, 2 * given.repeats + 1) if one not in done]
     if not todo:
@@ -135,7 +136,7 @@ def beside_a_query(profile: JobProfile, folder: Path, given: argparse.Namespace)
         app_name="loop cost", master=f"local[{NUM_CORES}]", driver_memory="1g", extra_conf=conf
     ) as spark:
         jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
-        # The first of all warms the JVM up.
+        # Run 0 warms up the JVM.
         for number in (0, *todo):
             print(f"run {number} of {2 * given.repeats}", file=sys.stderr, flush=True)
             build = _build_into(folder / str(number))
@@ -156,7 +157,7 @@ def beside_a_query(profile: JobProfile, folder: Path, given: argparse.Namespace)
                     query: Any = tuner.query
                 else:
                     query = build(spark, QuerySetting(configuration=profile.baseline))
-                time.sleep(given.run / 4)  # what starts costs more
+                time.sleep(given.run / 4)  # starting costs more
                 before_s, began_s = _busy_s(jvm), time.perf_counter()
                 thread_s = tuner.status.busy_s if is_tuned else 0.0
                 time.sleep(given.run)
@@ -185,7 +186,7 @@ def _build_into(folder: Path) -> Any:
 
 
 def _busy_s(jvm: int) -> float:
-    """Processor time of this process and of the JVM with its launcher [s]."""
+    """CPU time of this process and of the JVM with its launcher [s]."""
     return sum(map(_own_s, {os.getpid(), *_group(jvm)}))
 
 

@@ -3,9 +3,9 @@
     python benchmarks/tuning/rows_driver.py FOLDER --sinks file,idempotent --changes 10 --seed 1 \\
         --kill "stopped" --after 3
 
-Rows are numbered 0, 1, 2, ...; how they arrive at each sink says whether one was lost or doubled.
-Every change goes through the tuner's own state machine, so that it is written down first, and a
-driver that is killed goes on with it at its next start.
+Rows are numbered 0, 1, 2, ..., so the rows at each sink show whether one was lost or doubled.
+Every change goes through the tuner's own state machine, which writes it down first, so a killed
+driver continues it at its next start.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def build_of(sink: str, folder: Path, killer: Killer) -> Callable[[Any, QuerySet
 
 
 def machine_of(spark: Any, sink: str, folder: Path, killer: Killer) -> TunerMachine:
-    """The tuner's state machine over one query, at rest or as a kill has left it."""
+    """The tuner's state machine over one query, at rest or as a kill left it."""
     profile = load_profile(ROOT / "examples" / "word-count.profile.yaml")
     if sink != "stateful":
         profile = replace(profile, shape=replace(profile.shape, stateful_operators=()))
@@ -140,7 +140,7 @@ def machine_of(spark: Any, sink: str, folder: Path, killer: Killer) -> TunerMach
 def another(
     running: Configuration, sink: str, kinds: list[str], choice: random.Random
 ) -> Configuration:
-    """A setting that differs from the one that runs in one thing."""
+    """A setting that differs from the running one in one property."""
     kind = choice.choice([one for one in kinds if one != "partitions" or sink != "stateful"])
     if kind == "trigger":
         others = [one for one in _TRIGGERS_S if one != running.trigger_s]
@@ -157,7 +157,7 @@ def another(
 def change_again_and_again(
     machines: dict[str, TunerMachine], given: argparse.Namespace, log: Path
 ) -> None:
-    """So many changes, each of the next query in turn, each after a batch more."""
+    """Make the changes, each of the next query in turn, each after one more batch."""
     choice = random.Random(given.seed)
     for number in range(given.changes):
         sink = given.sinks[number % len(given.sinks)]
@@ -181,7 +181,7 @@ def _wait_for_a_batch(machine: TunerMachine) -> None:
 
 
 def kill_within_a_batch_of_the_file_sink(machine: TunerMachine, killer: Killer) -> None:
-    """Watch a checkpoint for a batch that is begun and not done: the point before its commit."""
+    """Watch a checkpoint for a batch that has begun and is not committed yet."""
 
     def watch() -> None:
         while True:
@@ -195,7 +195,7 @@ def kill_within_a_batch_of_the_file_sink(machine: TunerMachine, killer: Killer) 
 
 
 def end_in_a_gap(machine: TunerMachine) -> None:
-    """End its query in a gap, however long a busy machine takes to leave one: no batch is cut."""
+    """End its query between two batches, however long that takes: no batch is interrupted."""
     ends_s = time.monotonic() + _GAP_WITHIN_S
     while True:
         try:

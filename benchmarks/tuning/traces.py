@@ -1,4 +1,4 @@
-"""Rate traces that tuning is simulated on: nine that were fixed before, nine of a seed."""
+"""Rate traces that tuning is simulated on: nine fixed beforehand, nine drawn from a seed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CALM_KINDS = ("step", "ramp", "costs", "outage", "day")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedTrace:
-    """A trace with what it is called, its kind, and how often its load steps (None: never)."""
+    """A trace with its name, its kind, and its number of load steps (None: it has none)."""
 
     name: str
     kind: str
@@ -44,7 +44,7 @@ def _levels(levels: list[float], each_s: float) -> Callable[[Array], Array]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What a trace is made of; each kind takes what it needs of it."""
+    """Parameters of a trace; each kind uses those that it needs."""
 
     low: float
     high: float
@@ -163,7 +163,7 @@ def fixed_traces() -> list[NamedTrace]:
 
 
 def drawn_traces(seed: int) -> list[NamedTrace]:
-    """Nine others, one of each kind, of which the seed decides everything else."""
+    """Nine others, one of each kind; the seed decides everything else."""
     random = np.random.default_rng(seed)
     found = []
     for kind in _RATES:

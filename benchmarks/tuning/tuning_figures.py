@@ -1,4 +1,4 @@
-"""Of a run under steps of load: each figure that was predicted beside what was measured."""
+"""Predicted and measured figures of a run under load steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headway.domain import Target
 class Figure(NamedTuple):
     """What was predicted and what was measured [s]; None where there was no change or prediction.
 
-    ``is_bound`` says that it was predicted to be no longer, not to be as long.
+    ``is_bound`` means that the prediction is an upper bound.
     """
 
     name: str
@@ -23,7 +23,7 @@ class Figure(NamedTuple):
     is_bound: bool = False
 
     def is_met(self, within_ratio: float) -> bool:
-        """Whether it was as predicted; no change where none was predicted is as predicted."""
+        """Whether it was as predicted; no change is as predicted if none was predicted."""
         if self.predicted is None or self.measured is None:
             return self.predicted is self.measured
         if self.is_bound:
@@ -32,7 +32,7 @@ class Figure(NamedTuple):
 
     @property
     def off_ratio(self) -> float | None:
-        """How far the measurement was from its prediction; None where one is missing or 0."""
+        """How far the measurement was from its prediction; None if one is missing or 0."""
         if not self.predicted or self.measured is None:
             return None
         return self.measured / self.predicted - 1.0
@@ -46,7 +46,7 @@ def off_ratio_of(figures: Sequence[Figure]) -> float | None:
 
 
 def floor_ratio_of(figures: Sequence[Figure]) -> float | None:
-    """The same of the same figures, each predicted by the mean of the others; from three on."""
+    """The same with each figure predicted by the mean of the others; it needs three figures."""
     found = [one for one in figures if one.off_ratio is not None]
     if len(found) < 3:
         return None
@@ -62,7 +62,7 @@ def floor_ratio_of(figures: Sequence[Figure]) -> float | None:
 
 
 class Rows(NamedTuple):
-    """Rows of a batch: the first, the one behind the last, and when they were done [s]."""
+    """Rows of a batch: the first, the one after the last, and when they started and ended [s]."""
 
     first: float
     end: float
@@ -71,12 +71,12 @@ class Rows(NamedTuple):
 
 
 def schedule_of(run: Line) -> Schedule:
-    """The load that it was under."""
+    """The load of a run."""
     return Schedule(tuple(run["rates_per_s"]), tuple(run["from_s"]), run["ends_s"])
 
 
 def rows_of(run: Line) -> list[Rows]:
-    """Its batches: rows are numbered as they arrive, and none is left out."""
+    """The batches of a run: rows are numbered as they arrive, and none is left out."""
     found, first = [], 0.0
     for started_s, took_s, rows in run["batches"]:
         found.append(Rows(first, first + rows, started_s, started_s + took_s))
@@ -129,10 +129,10 @@ def _until_next_step_s(run: Line, began_s: float) -> float:
 
 
 def _pause_s(run: Line, change: dict[str, Any], began_s: float) -> float | None:
-    """How long the query stood still, and the excess of its first batch over those that follow.
+    """How long the query was stopped, plus the excess of its first batch over the following ones.
 
-    As the tuner's prior was measured. Executors that are added stop nothing: the excess of the
-    first two batches that began since they are there.
+    The tuner's prior was measured in the same way. Executors that are added stop nothing: then it
+    is the excess of the first two batches that began after they arrived.
     """
     there_s = next(
         one["at_s"] - run["started_s"]

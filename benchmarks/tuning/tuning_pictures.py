@@ -1,4 +1,4 @@
-"""Of runs under steps of load: each figure that was measured over what was predicted of it."""
+"""Runs under load steps: each measured figure over its prediction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tuning_figures import Figure
 
 
 def draw(figures: Mapping[str, Sequence[Figure]], path: Path, within_ratio: float) -> None:
-    """A panel for each part, a dot for each run; what has no measurement is no dot."""
+    """A panel for each part, a dot for each run; figures without a measurement have no dot."""
     import matplotlib as mpl
 
     mpl.use("svg")

@@ -1,11 +1,11 @@
-"""Steps of 20-60-20% of capacity for real: what the tuner predicted beside what was measured.
+"""Real load steps of 20-60-20% of capacity: what the tuner predicted, and what was measured.
 
     python benchmarks/run.py tuning_real --measure --part trigger --minutes 110
     python benchmarks/run.py tuning_real --list
     python benchmarks/run.py tuning_real --output docs/tuning-real.md
 
-Profile, capacity and target of a part are its first line of a machine, fixed before the first
-judged run there; each finished run is a line, by which it is known when it goes on.
+The first line of a part on a machine has its profile, capacity and target, fixed before the first
+judged run there. Each finished run is a line, so an interrupted measurement continues after it.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ def options(parser: argparse.ArgumentParser) -> None:
     """Where results are, and what to measure."""
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--measure", action="store_true", help="On a quiet machine.")
-    parser.add_argument("--list", action="store_true", help="Runs that are missing, and stop.")
+    parser.add_argument("--list", action="store_true", help="List the missing runs and stop.")
     parser.add_argument("--part", choices=[*PARTS], help="Both by default.")
-    parser.add_argument("--minutes", type=float, default=110.0, help="Begin no run that is longer.")
-    parser.add_argument("--short", action="store_true", help="One run in act, to try it.")
+    parser.add_argument("--minutes", type=float, default=110.0, help="Start no longer run.")
+    parser.add_argument("--short", action="store_true", help="One run in act, as a trial.")
 
 
 def text(given: argparse.Namespace) -> str | None:
-    """The page, where nothing is to be measured."""
+    """The page, if nothing is to be measured."""
     parts = [PARTS[given.part]] if given.part else [*PARTS.values()]
     stretches_s = _SHORT_STRETCHES_S if given.short else _STRETCHES_S
     if given.list:
@@ -113,7 +113,7 @@ def _missing(part: Part, given: argparse.Namespace) -> list[tuple[int, str]]:
 def _measure(
     part: Part, given: argparse.Namespace, stretches_s: Sequence[float], ends_s: float
 ) -> None:
-    """What is missing of a part, in one warm session, as far as there is time."""
+    """Measure the missing runs of a part, in one warm session, as far as there is time."""
     missing = _missing(part, given)
     longest_s = 1.1 * sum(stretches_s) + 10.0
     if not missing or time.monotonic() + longest_s > ends_s:
@@ -137,7 +137,7 @@ def _measure(
             _run_for(spark, part, folder / "warm-up", 0.4 * question["capacity_per_s"], 30.0)
             for repeat, mode in missing:
                 if time.monotonic() + longest_s > ends_s:
-                    print("no time for more; the rest is left", file=sys.stderr)
+                    print("no time for more; the rest is still missing", file=sys.stderr)
                     return
                 schedule = Schedule.of(question["capacity_per_s"], stretches_s, seed=repeat)
                 target = question["target"]
@@ -156,7 +156,7 @@ def _measure(
 
 
 def _fixed(part: Part, folder: Path, fitted_s: float) -> Line:
-    """Profile, capacity and target, of runs of their own in a session of their own."""
+    """Profile, capacity and target, from separate runs in a separate session."""
     with _session(part, folder, event_log=folder / "log") as spark:
         rough_per_s = _rough_capacity_per_s(spark, part, folder)
         names = []
@@ -189,7 +189,7 @@ def _run_for(
     spark: Any, part: Part, checkpoint: Path, rate_per_s: float, run_s: float,
     *, trigger_s: float = TRIGGER_S, max_rows: int | None = None,
 ) -> list[tuple[float, float, int]]:  # fmt: skip
-    """Batches of a query at one rate; with ``max_rows`` of a backlog that does not end."""
+    """Batches of a query at one rate; with ``max_rows``, from a backlog that does not end."""
     lines = clock_lines(
         spark, rate_per_s=rate_per_s, num_source_partitions=part.source_partitions,
         start_epoch_s=None if max_rows is None else time.time() - 3600.0,
@@ -212,7 +212,7 @@ def _run_for(
 
 
 def _rough_capacity_per_s(spark: Any, part: Part, folder: Path) -> float:
-    """By the time that more rows add to a batch of a backlog; what is profiled judges it."""
+    """From the time that more rows add to a batch of a backlog; the profile gives the real one."""
     took_s = []
     for rows in reversed(part.probed_rows):
         batches = _run_for(
@@ -231,14 +231,15 @@ def _page(lines: Sequence[Line], figures: Mapping[str, Sequence[Figure]]) -> Ite
     )
     runs = [one for one in lines if "mode" in one]
     if not runs:
-        yield "Not measured yet: `make tuning-real` on a quiet machine, twice 95 minutes."
+        yield "Not measured yet: run `make tuning-real` on a quiet machine, twice for 95 minutes."
         return
     yield (
-        "The load of one query steps from 20 to 60 and back to 20% of the capacity by its profile,"
-        " which was made, with the target, before the first of these runs. Its rows arrive whether "
-        "or not it reads them. Part `trigger`: a word count on `local[2]`, trigger interval and "
-        "rate limit are changed by a restart. Part `executors`: tasks that wait, on a local "
-        "cluster, executors are added while it runs. Of each part three modes in random order.\n"
+        "The load of one query steps from 20 to 60 and back to 20% of its capacity. Capacity and "
+        "target come from a profile that was made before the first of these runs. Rows arrive "
+        "whether or not the query reads them. Part `trigger`: a word count on `local[2]`; trigger "
+        "interval and rate limit are changed by a restart. Part `executors`: tasks that wait, on a "
+        "local cluster; executors are added while it runs. Each part has three modes, in random "
+        "order.\n"
     )
     if any(one.off_ratio is not None for one in _all(figures)):
         yield f"![Each figure, measured over predicted, of every run in act]({_PICTURE})\n"
@@ -252,7 +253,7 @@ def _page(lines: Sequence[Line], figures: Mapping[str, Sequence[Figure]]) -> Ite
 
 
 def _runs_of(part: Part, lines: Sequence[Line]) -> Iterator[Line]:
-    """Its finished runs; the first line of a part is none."""
+    """Its finished runs; the first line of a part is not a run."""
     return (one for one in lines if one["part"] == part.name and "mode" in one)
 
 
@@ -269,7 +270,7 @@ def _of_part(part: Part, runs: Sequence[Line]) -> Iterator[str]:
     targets = list(dict.fromkeys(one["target"] for one in runs))
     yield f"## Part {part.name}: {' or '.join(targets)}\n"
     if len(targets) > 1:
-        yield "Each machine has a profile, and with it a capacity and a target, of its own.\n"
+        yield "Each machine has its own profile, and with it its own capacity and target.\n"
     planned = len(MODES) * _REPEATS
     if len(runs) < planned:
         rest = planned - len(runs)
@@ -277,12 +278,12 @@ def _of_part(part: Part, runs: Sequence[Line]) -> Iterator[str]:
     if acted:
         yield from _acted(acted)
     else:
-        yield "No run in act is measured yet, so there is nothing to hold predictions against.\n"
+        yield "No run in act is measured yet, so predictions cannot be compared with anything.\n"
     yield from _modes(runs)
 
 
 def _acted(acted: Sequence[Line]) -> Iterator[str]:
-    """What was predicted of each run in act beside what was measured, and both over the runs."""
+    """Predicted and measured figures of each run in act, and both over the runs."""
     found = _figures_of(acted)
     yield from headed("| repeat | change | figure | predicted | measured | off by |")
     for run in acted:
@@ -295,9 +296,9 @@ def _acted(acted: Sequence[Line]) -> Iterator[str]:
             yield f"| {run['repeat']} | {said} | {one.name} | {_shown(one)} |"
     yield ""
     yield (
-        "Off by, over the runs: the median of how far the measurement was from its prediction, as a"
-        " share of the prediction. The floor is the same median with the mean of the other runs as"
-        " the prediction: what runs of one setting differ by among themselves. It takes three "
+        "Off by, over the runs: the median distance of measurements from their predictions, as a "
+        "share of the prediction. The floor is the same median with the mean of the other runs as "
+        "the prediction: how much runs of one setting differ from each other. It needs three "
         "runs.\n"
     )
     yield from headed("| figure | runs | not measured | as predicted | off by | floor | expected |")
@@ -309,8 +310,8 @@ def _acted(acted: Sequence[Line]) -> Iterator[str]:
         off, floor = _ratio(off_ratio_of(of)), _ratio(floor_ratio_of(of))
         yield f"| {name} | {len(of)} | {none} | {len(kept)} | {off} | {floor} | {verdict} |"
     yield (
-        "\nAs predicted is within 30%; of `kept again` it is no later than predicted, since that "
-        "is a bound.\n"
+        "\nAs predicted means within 30%; for `kept again` it means no later than predicted, since "
+        "that is a bound.\n"
     )
 
 
@@ -352,15 +353,14 @@ def _left_out(lines: Sequence[Line]) -> Iterator[str]:
         yield (
             f"- Part `{part.name}`: {len(MODES) * _REPEATS - len(runs)} of "
             f"{len(MODES) * _REPEATS} runs are not measured; of {len(acted)} in act, {unchanged} "
-            "made no change, so that only the decision is judged."
+            "made no change, so only the decision is judged."
         )
     yield (
         "\n**The step down to fewer executors is not measured.** After any change the rule keeps "
-        "the number of executors for half an hour at least, and a run takes less than six minutes: "
-        "when the load falls back to 20%, the tuner does nothing. What it would have done later "
-        "is simulated only, on [another page](tuning-simulated.md). The executors that a run added "
-        "are removed at its end, as `stop(restore=True)` does; that is no decision of the rule. "
-        "Tasks that wait "
-        "show what more executors carry, not what work on two cores gains; pauses and delays are "
-        "those of one machine."
+        "the number of executors for at least half an hour, and a run takes less than six minutes: "
+        "when the load falls back to 20%, the tuner does nothing. What it would do later is only "
+        "simulated, on [another page](tuning-simulated.md). The executors that a run added are "
+        "removed at its end by `stop(restore=True)`; that is not a decision of the rule. Tasks "
+        "that wait show what more executors can carry, not what work on two cores gains. Pauses "
+        "and delays are those of one machine."
     )

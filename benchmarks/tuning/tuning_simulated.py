@@ -48,23 +48,23 @@ CONSTANTS: dict[str, tuple[float, ...]] = {
 SEEDS = (1, 2)
 THE_RULE_BEFORE = (
     "This is the second rule. The first, frozen in commit {seen}, missed four of the goals below "
-    "on its eighteen traces: 2.25 changes per load step, half a reversal, 10 of 18 traces kept no "
-    "less than any other (11 against static sizes), 1.36 times the node-hours of the optimum. What "
-    "it lacked: it took noise that lasts a minute for trends, and multiplied noise for jumps; it "
-    "reserved for costs that it had measured by then; it asked for executors again while the "
-    "backlog grew that the first were still to work off; and it held idle nodes as if any smaller "
-    "size would be surprised as badly as the smallest. Its nine drawn traces were seen when this "
-    "rule was made and are no judges of it: on them and the nine fixed ones it was tried, and a "
-    "margin for the late rows to expect of the noise, which cost more nodes than it kept windows, "
-    "was given up."
+    "on its eighteen traces: 2.25 changes per load step, half a reversal, at least as many windows "
+    "kept as any other on 10 of 18 traces (11 against static sizes), 1.36 times the node-hours of "
+    "the optimum. Its faults: it mistook noise that lasts a minute for trends, and multiplicative "
+    "noise for jumps; it kept a reserve for costs that it had measured by then; it requested "
+    "executors again while the backlog grew that the first ones were still to work off; and it "
+    "kept idle nodes as if a surprise would hit any smaller size as badly as the smallest. Its "
+    "nine drawn traces had been seen when this rule was made, so they cannot judge it. This rule "
+    "was tried on them and on the nine fixed ones; a margin for the late rows to expect from noise "
+    "was given up, since it cost more nodes than it kept windows."
 )
 THE_FIRST_ON_NEW_TRACES = (
-    "On the nine traces drawn for the second rule the first, simulated beside it, took 330 "
-    "node-hours and kept 95.8% of the windows with 40 changes; the second took 320, kept "
-    "95.1% and made 42. With the fixed nine that is 1.353 and 1.318 times the optimum, 96.4% "
-    "and 95.6% kept. So the second rule takes 3% fewer node-hours and keeps 0.8 points fewer "
-    "windows: it spends less, and is no closer to the goal against static sizes. Spikes lose "
-    "most by it: 88.7% kept, 95.2% by the first."
+    "On the nine traces drawn for the second rule, the first rule, simulated for comparison, took "
+    "330 node-hours and kept 95.8% of the windows with 40 changes; the second took 320, kept 95.1% "
+    "and made 42. Together with the nine fixed traces, this is 1.353 and 1.318 times the optimum, "
+    "and 96.4% and 95.6% kept. So the second rule takes 3% fewer node-hours and keeps 0.8 points "
+    "fewer windows: it costs less, but is no closer to the goal against static sizes. Its loss is "
+    "largest on spikes: 88.7% kept, 95.2% by the first."
 )
 SAME_NODE_HOURS = 1.02
 GOAL_OF_OPTIMUM, GOAL_OF_TRACES, GOAL_OF_CHANGES = 1.35, 14, 2.0
@@ -72,7 +72,7 @@ GOAL_OF_OPTIMUM, GOAL_OF_TRACES, GOAL_OF_CHANGES = 1.35, 14, 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceResult:
-    """What came of all policies on one trace."""
+    """The outcomes of all policies on one trace."""
 
     trace: str
     kind: str
@@ -82,7 +82,7 @@ class TraceResult:
     optimum: PolicyOutcome
 
     def best(self, policy: str) -> PolicyOutcome | None:
-        """The constant that keeps most windows at no more node-hours than Headway takes."""
+        """The constant that keeps the most windows at no more node-hours than Headway takes."""
         most = SAME_NODE_HOURS * self.headway.executor_s
         within = [one for one in self.others if one.policy == policy and one.executor_s <= most]
         return max(within, key=lambda one: (one.kept_share, -one.executor_s), default=None)
@@ -101,7 +101,7 @@ class TraceResult:
 
     @property
     def is_won(self) -> bool:
-        """No other policy keeps more, whatever its constant."""
+        """Whether no other policy keeps more, whatever its constant."""
         return self.lost_by <= 1e-9
 
 
@@ -213,15 +213,15 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--frozen",
         help="git tree of headway/planner/live; its first 8 digits seed nine more traces",
     )
-    parser.add_argument("--seen", help="commit of the rule before, whose nine are seen by now")
-    parser.add_argument("--only", help="names of traces, with commas between them")
+    parser.add_argument("--seen", help="commit of the previous rule, whose nine have been seen")
+    parser.add_argument("--only", help="names of traces, separated by commas")
     parser.add_argument("--runs", type=int, default=len(SEEDS), help="random seeds of each policy")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
 
 
 def text(given: argparse.Namespace) -> str:
     """The page."""
-    parts = {"fixed before": fixed_traces()}
+    parts = {"fixed beforehand": fixed_traces()}
     if given.frozen:
         parts["drawn afterwards"] = drawn_traces(int(given.frozen[:8], 16))
     if given.only:
@@ -243,21 +243,23 @@ def _page(parts: dict[str, list[TraceResult]], given: argparse.Namespace) -> Ite
     yield made_by("make tuning-simulated")
     yield ""
     yield (
-        "One query under load that changes, its executors changed by Headway's rule (theory.md, "
-        "Live tuning) and by those of others: 48 source tasks and 48 tasks with state, 12 and "
-        "30 ms each, 50 us per row, 1 to 12 executors of 4 cores, driver 0.12 s, noise of 8% from "
-        f"batch to batch and 5% that lasts, trigger interval {TRIGGER_S:g} s, target {TARGET}. "
-        "Executors come after 20 to 60 s, the first two batches with them take twice as long, "
-        "and a removal makes one batch 5.9 s longer; they are paid for from the request on. All "
-        "rules change executors of the running query, which is kind to those that restart it. "
-        f"{given.runs} random seeds; all policies meet the same rows, noise and provisioning times."
+        "One query under a changing load. Its executors are changed by Headway's rule (theory.md, "
+        "Live tuning) and by those of others. It has 48 source tasks and 48 tasks with state, 12 "
+        "and 30 ms each, 50 us per row, 1 to 12 executors of 4 cores, a driver time of 0.12 s, "
+        "noise of 8% from batch to batch and 5% that lasts, a trigger interval of "
+        f"{TRIGGER_S:g} s and the target {TARGET}. Executors arrive 20 to 60 s after they are "
+        "requested, and are paid for from the request on. The first two batches with them take "
+        "twice as long, and a removal makes one batch 5.9 s longer. All rules change executors of "
+        "the running query, which favours those that would restart it. "
+        f"{given.runs} random seeds; rows, noise and provisioning times are the same for all "
+        "policies."
     )
     yield ""
     if given.frozen:
         yield (
             f"The rule was frozen as git tree {given.frozen} of headway/planner/live. The other "
-            "nine traces were drawn then: one of each kind, the first eight digits of that tree as "
-            "random seed. Nothing of the rule was changed afterwards."
+            "nine traces were drawn after that: one of each kind, with the first eight digits of "
+            "that tree as random seed. The rule was not changed afterwards."
         )
         yield ""
     if given.seen:
@@ -274,7 +276,7 @@ def _page(parts: dict[str, list[TraceResult]], given: argparse.Namespace) -> Ite
     yield ""
     yield from _goals(every)
     yield ""
-    yield "## Lost"
+    yield "## Traces lost"
     yield ""
     yield from _lost(every)
     yield ""
@@ -284,10 +286,10 @@ def _page(parts: dict[str, list[TraceResult]], given: argparse.Namespace) -> Ite
     yield ""
     yield (
         "Executors of 4 cores are nodes here. Kept: five-minute windows with at most 1% of the "
-        "rows late. The constant of each other rule is the one that keeps most windows on that "
-        "very trace, at no more than 2% more node-hours than Headway: a static size too is chosen "
-        "with the whole trace known. Optimum: dynamic programming over the known trace (A12), "
-        "simulated like the others, 1% of all rows late."
+        "rows late. The constant of each other rule is the one that keeps the most windows on that "
+        "very trace, with at most 2% more node-hours than Headway. So even a static size is chosen "
+        "with knowledge of the whole trace. Optimum: dynamic programming over the known trace "
+        "(A12), simulated like the others, with 1% of all rows late."
     )
     yield ""
 
@@ -300,7 +302,7 @@ def _table(results: Sequence[TraceResult]) -> Iterator[str]:
     for one in results:
         best = one.best_of_all
         other = (
-            "none takes so few | | | "
+            "none with so few node-hours | | | "
             if best is None
             else f"{best.policy}, {best.constant} | {_quality(best)} | {_hours(best)} "
             f"| {best.changes_per_run:.0f}"
@@ -320,7 +322,7 @@ def _hours(one: PolicyOutcome) -> str:
 
 
 def _goals(results: Sequence[TraceResult]) -> Iterator[str]:
-    yield from headed("| goal | found | met |")
+    yield from headed("| goal | result | met |")
     stepped = [
         one.headway.changes_per_run / one.num_steps for one in results if one.num_steps is not None
     ]
@@ -337,13 +339,13 @@ def _goals(results: Sequence[TraceResult]) -> Iterator[str]:
     for policy in CONSTANTS:
         won = sum(_is_won_against(one, policy) for one in results)
         yield _goal(
-            f"kept no less than {policy} at the same node-hours in {GOAL_OF_TRACES} of 18",
+            f"keeps at least as much as {policy} at the same node-hours in {GOAL_OF_TRACES} of 18",
             f"{won} of {len(results)} traces",
             won * 18 >= GOAL_OF_TRACES * len(results),
         )
     won = sum(one.is_won for one in results)
     yield _goal(
-        f"kept no less than any of them in {GOAL_OF_TRACES} of 18",
+        f"keeps at least as much as any of them in {GOAL_OF_TRACES} of 18",
         f"{won} of {len(results)} traces",
         won * 18 >= GOAL_OF_TRACES * len(results),
     )
@@ -351,7 +353,7 @@ def _goals(results: Sequence[TraceResult]) -> Iterator[str]:
         one.optimum.executor_s for one in results
     )
     yield _goal(
-        f"node-hours at most {GOAL_OF_OPTIMUM} times the optimum in sum",
+        f"node-hours at most {GOAL_OF_OPTIMUM} times the optimum in total",
         f"{ratio:.2f}",
         ratio <= GOAL_OF_OPTIMUM,
     )
@@ -369,9 +371,11 @@ def _goal(goal: str, found: str, is_met: bool) -> str:
 def _lost(results: Sequence[TraceResult]) -> Iterator[str]:
     lost = [one for one in results if not one.is_won]
     if not lost:
-        yield "Nowhere."
+        yield "None."
         return
-    yield from headed("| trace | to | windows kept less | node-hours of it, of Headway |")
+    yield from headed(
+        "| trace | lost to | fewer windows kept | node-hours of the other, of Headway |"
+    )
     for one in lost:
         best = one.best_of_all
         assert best is not None
@@ -382,7 +386,7 @@ def _lost(results: Sequence[TraceResult]) -> Iterator[str]:
 
 
 def _sums(results: Sequence[TraceResult]) -> Iterator[str]:
-    yield from headed("| policy | node-h in sum | kept, mean | late, mean | changes |")
+    yield from headed("| policy | node-h in total | kept, mean | late, mean | changes |")
     rows = {("headway", ""): [one.headway for one in results]}
     for result in results:
         for other in result.others:

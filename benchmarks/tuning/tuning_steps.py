@@ -107,7 +107,7 @@ class Schedule:
 
 
 def table_of(part: Part, profile: JobProfile, target: str) -> CapacityTable:
-    """What the tuner looks settings up in, as `headway.tune` makes it."""
+    """The table in which the tuner looks up settings, as `headway.tune` makes it."""
     baseline = profile.baseline
     space = SearchSpace(
         max_nodes=part.executors[1],
@@ -122,10 +122,10 @@ def table_of(part: Part, profile: JobProfile, target: str) -> CapacityTable:
 
 
 def fixed_question(part: Part, profile: JobProfile) -> tuple[float, str]:
-    """Capacity of the largest size, and the target: both before anything is judged [rows/s].
+    """Capacity of the largest size [rows/s], and the target: both before anything is judged.
 
-    The trigger interval is to be too long at 60% and short enough at 20%: the limit lies midway.
-    Executors are to be too few: the limit leaves batches as long as the trigger interval.
+    The trigger interval must be too long at 60% and short enough at 20%: the limit is midway.
+    Executors must be too few: the limit allows batches as long as the trigger interval.
     """
     table = table_of(part, profile, f"p99 <= {3 * TRIGGER_S:g}s")
     capacity_per_s = table.drained_per_s(part.executors[1], TRIGGER_S)
@@ -141,7 +141,7 @@ def fixed_question(part: Part, profile: JobProfile) -> tuple[float, str]:
 def predicted_decision_s(
     part: Part, profile: JobProfile, target: str, schedule: Schedule
 ) -> float | None:
-    """From the step up to the change, by the rule simulated on even batches; None if none."""
+    """Time from the step up to the change, by the rule simulated on even batches; None if none."""
     table = table_of(part, profile, target)
     executors, limit_s = part.executors[0], table.limit_s
     bounds = Bounds(min_executors=executors, max_executors=part.executors[1])
@@ -187,7 +187,7 @@ def build_of(
 
 
 def worked(lines: Any, part: Part) -> Any:
-    """What the query does with its lines: words counted, or each row waited for."""
+    """What the query does with its lines: it counts words, or waits for each row."""
     if not part.waits_ms:
         return count_words(lines, hash_rounds=20)
     return lines.selectExpr(
@@ -216,7 +216,7 @@ def stepped(
             half_done="allow",  # the sink writes nothing
         ) as tuner:  # fmt: skip
             tuner.await_termination(started_s + schedule.ends_s - time.time())
-            # Executors leave again between two batches.
+            # Executors are removed again between two batches.
             tuner.stop(restore=True)
     batches = batches_of(
         [json.loads(one.json) for query in queries for one in query.recentProgress]
@@ -236,7 +236,7 @@ def _began(profile: JobProfile) -> Configuration:
 
 
 def to_fewest_executors(spark: Any, part: Part) -> None:
-    """As each run begins: the fewest executors that the tuner may go to."""
+    """How each run begins: with the minimum of executors that the tuner may use."""
     remove_executors(spark, part.executors[0])
     ends_s = time.monotonic() + _EXECUTORS_LEAVE_WITHIN_S
     while len(alive_executors(spark)) > part.executors[0] and time.monotonic() < ends_s:

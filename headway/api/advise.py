@@ -1,4 +1,4 @@
-"""What to run next, so that an answer becomes more certain."""
+"""Which runs to make next so that an answer becomes more certain."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ def advise(
     rate: float | str | None = None,
     target: Target | str | Sequence[Promise | str] | None = None,
 ) -> tuple[AdvisedRun, ...]:
-    """Which runs would teach most, the most informative one first; empty if none would.
+    """The most informative runs to make next, the best one first; empty if none would help.
 
     Parameters
     ----------
     profile : JobProfile
-        The job, from whatever runs there were.
+        The job, profiled from any runs.
     rate : float or str, optional
-        Arrivals that the answer is for, records per second or e.g. ``"50k/s"``.
+        Input rate that the answer is for, records per second or e.g. ``"50k/s"``.
     target : Target or str, or a sequence of them, optional
-        The promise that the answer is about. The setting is then the one that a plan finds, or
-        the nearest; without a target it is the profiled one, at the rate given. With neither the
-        runs make the profile better for all settings.
+        The target that the answer is about. The setting is then that of the plan, or of the nearest
+        one; without a target it is the profiled setting, at the given rate. With neither, the runs
+        improve the profile for all settings.
 
     Raises
     ------
     InputError
-        If a value is not what it should be, or a target is given without a rate.
+        If a value is invalid, or a target is given without a rate.
     """
     from headway.models.job.advice import AskedSetting, advised_runs
 

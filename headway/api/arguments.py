@@ -1,4 +1,4 @@
-"""What callers hand in, read and checked: jobs, rates, promises, node types, numbers."""
+"""Arguments of the calls, read and checked: jobs, rates, targets, node types, numbers."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def require_room_for_tasks(cores: int, task_cpus: int) -> None:
 def job_from(
     profile: JobProfile | ApplicationProfile | str | Path, promise: Promise | None = None
 ) -> JobProfile:
-    """The profile of a query, read where it is a file.
+    """The profile of a query, read if it is a file.
 
     Raises
     ------
     InputError
-        If the file is no such profile, or what was given cannot keep such a promise.
+        If the file is no such profile, or the job cannot have such a target.
     """
     if isinstance(profile, str | Path):
         return load_profile(profile)
@@ -66,7 +66,7 @@ def job_from(
 
 
 def deadline_in(target: object) -> Deadline | None:
-    """The deadline of a batch job, where what is asked for is one."""
+    """The deadline of a batch job, if the target is one."""
     given = target if isinstance(target, list | tuple) else [target]
     every = [parse_promise(one) if isinstance(one, str) else one for one in given]
     found = next((one for one in every if isinstance(one, Deadline)), None)
@@ -76,7 +76,7 @@ def deadline_in(target: object) -> Deadline | None:
 
 
 def arrivals_from(job: JobProfile, rate: float | str | None) -> Arrivals:
-    """The arrivals of a job at a rate; as profiled where none is given."""
+    """The arrivals of a job at a rate; as profiled if none is given."""
     if rate is None:
         return job.arrivals
     rate_per_s = parse_rate_per_s(rate) if isinstance(rate, str) else rate
@@ -86,12 +86,12 @@ def arrivals_from(job: JobProfile, rate: float | str | None) -> Arrivals:
 
 
 def executors_by_cores(node_cores: int, cores: int) -> int:
-    """Executors that a node holds by its cores alone.
+    """Executors that fit on a node by its cores alone.
 
     Raises
     ------
     InputError
-        If it holds none.
+        If none fits.
     """
     if node_cores < cores:
         raise InputError(
@@ -104,7 +104,7 @@ def executors_by_cores(node_cores: int, cores: int) -> int:
 def promises_from(
     target: Target | Deadline | str | Sequence[Promise | str],
 ) -> tuple[Target, list[Promise]]:
-    """The latency that is planned by, and the other promises."""
+    """The first latency target, which a plan is made for, and the other targets."""
     given = [target] if isinstance(target, Target | Deadline | str) else target
     if not isinstance(given, Sequence) or not given:
         raise InputError(f"target is {target!r}; expected a text such as 'p99 <= 3s'")
@@ -117,9 +117,9 @@ def promises_from(
 
 
 def during_bursts(bursts: Sequence[Burst | str], asked: Sequence[Promise]) -> list[Promise]:
-    """The latencies that are promised at all times, promised for each burst."""
+    """The latency targets that hold at all times, as targets for each burst."""
     if isinstance(bursts, str):
-        raise InputError(f"bursts is {bursts!r}; expected a list of such texts")
+        raise InputError(f"bursts is {bursts!r}; expected a list of texts such as '150k/s:2m'")
     read = [one if isinstance(one, Burst) else Burst.parse_short(one) for one in bursts]
     targets = [one for one in asked if isinstance(one, Target)]
     return [DuringBurst(target=target, burst=burst) for burst in read for target in targets]
@@ -143,10 +143,10 @@ def node_types_from(
     catalog: str | Path | None = None,
     platform: str = DEFAULT_PLATFORM,
 ) -> list[NodeType]:
-    """Node types, read where they are texts; none may be named twice.
+    """Node types, read if they are texts; none may be named twice.
 
-    A text without figures is a name in the catalogue, or in the one that comes with Headway; of
-    such a node what the platform keeps is taken off. Figures are what Spark may take.
+    A text without figures is a name in the catalogue, by default the one that comes with Headway;
+    what the platform reserves is subtracted from such a node. Figures are what Spark can use.
     """
     if platform not in PLATFORMS:
         raise InputError(f"platform is {platform!r}; expected one of {', '.join(PLATFORMS)}")
@@ -229,12 +229,12 @@ def positive_seconds(value: float | str, name: str) -> float:
 def key_counts(
     keys: KeyCounts | str | Path | None, *, key_type: str | None, total_rows: float | None
 ) -> KeyCounts | None:
-    """How often each key occurs, from its file where that is given; None if nothing is.
+    """How often each key occurs, read if it is a file; None if nothing is given.
 
     Raises
     ------
     InputError
-        If the file or a value is not what it should be.
+        If the file or a value is invalid.
     """
     if total_rows is not None and not total_rows > 0:
         raise InputError(f"total_rows is {total_rows!r}; expected a number above 0")
@@ -257,5 +257,5 @@ def count(value: int, name: str, most: int) -> int:
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a number, and no truth value."""
+    """Whether it is a number, and not a bool."""
     return isinstance(value, int | float) and not isinstance(value, bool)

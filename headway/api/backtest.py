@@ -1,4 +1,4 @@
-"""Errors of predictions about a job, by its own logs."""
+"""Errors of predictions for a job, measured with its own logs."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def backtest(
     session: SparkSession | None = None,
     progress: Tell | None = None,
 ) -> Backtest:
-    """Errors of predictions about a job: fitted on part of its logs, judged on the rest.
+    """Errors of predictions for a job: fitted to one part of its logs, compared with the rest.
 
-    Parameters are those of :func:`headway.profile`. Where the logs hold runs at several settings,
-    each setting is predicted from the runs at the others, else the later half of each run from
-    the earlier half.
+    Parameters are those of :func:`headway.profile`. If the logs contain runs at several settings,
+    each setting is predicted from the runs at the others; otherwise the second half of each run is
+    predicted from the first half.
 
     Raises
     ------
     EventLogError
-        If no log can be read, or holds too little to leave a part of it out.
+        If no log can be read, or the logs contain too little to leave a part out.
     InputError
-        If the logs hold several different jobs.
+        If the logs contain several different jobs.
     SparkUnavailableError
         If Spark is to read them and there is no Java to run it with.
     """

@@ -37,7 +37,7 @@ def capacity(
     by: str | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Capacity:
-    """What to buy for a fleet.
+    """The cheapest capacity for a fleet.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def capacity(
     Raises
     ------
     InputError
-        If the file, or one that it names, is not what it should be. A fleet that cannot be served
-        is no error: the plan then is an ``Infeasible``, with reasons.
+        If the file, or one that it names, is invalid. A fleet that cannot be served is no error:
+        the plan then is an ``Infeasible``, with reasons.
     SolverError
         If the solver ends without an answer.
     MissingPackagesError
@@ -90,7 +90,7 @@ def capacity(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Planned:
-    """A plan, the fleet of needs that it is for, and how ranges were taken in words."""
+    """A plan, the fleet of needs that it is for, and in words how ranges were used."""
 
     plan: FleetPlan | Infeasible
     fleet: Fleet
@@ -99,7 +99,7 @@ class _Planned:
 
 
 class _Maker:
-    """Makes fleets of one file at several growths and draws; each job's frontier is made once."""
+    """Makes fleets of one file for several growths and draws; each job's frontier is made once."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class _Maker:
         growth: float,
         ratios: Sequence[float] | None,
     ) -> _Planned:
-        """The plan with the reasons of jobs that can run nowhere, and what would do for each."""
+        """The plan, with the reasons why jobs can run nowhere, and what would suffice for each."""
         from headway.fleet.infeasible import reasoned
         from headway.fleet.nouns import Relaxation
 
@@ -226,7 +226,7 @@ class _Maker:
         return shadow_prices(found.fleet, found.plan, gap_ratio=self.spec.gap_ratio)
 
     def target_prices(self, found: _Planned, growth: float) -> Iterator[TargetPrice]:
-        """What the promises of the dearest jobs cost: the plan against that of looser ones."""
+        """Cost of the targets of the most expensive jobs: this plan against looser ones."""
         from headway.fleet.nouns import TargetPrice
         from headway.fleet.prices import saving_of_job
 
@@ -261,7 +261,7 @@ class _Maker:
         yield from sorted(prices, key=lambda price: -price.saves_per_day)
 
     def kept(self, found: _Planned, growth: float) -> Iterator[tuple[str, Kept]]:
-        """How likely the dearest jobs meet their targets, where one fleet is planned for."""
+        """Probability that the most expensive jobs meet their targets, if there is one fleet."""
         plan, fleet = found.plan, found.fleet
         if not plan.feasible or self.spec.scenarios.rule not in _ONE_FLEET:
             return

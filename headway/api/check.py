@@ -1,4 +1,4 @@
-"""Jobs planned anew and held against their lock."""
+"""Jobs planned again and compared with their lock."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def check(
     baseline: str | Path | Lock | None = None,
     limits: Limits = _DEFAULT_LIMITS,
 ) -> Report:
-    """Plan jobs and tell whether targets are met, and what is worse than it was.
+    """Plan jobs and check whether targets are met, and what is worse than locked.
 
     Parameters
     ----------
     specs : sequence of paths
         Files of the kinds StreamingJob and BatchJob.
     baseline : path or Lock, optional
-        What was locked; without it only the targets are checked.
+        The lock to compare with; without it only the targets are checked.
     limits : Limits
-        How much worse than locked is a regression.
+        How much worse than the lock counts as a regression.
 
     Raises
     ------
     InputError
-        If a file or the lock is not what it should be.
+        If a file or the lock is invalid.
     """
     locked = load_lock(baseline) if isinstance(baseline, str | Path) else baseline
     jobs = tuple(_held(plan_spec(path), locked, limits) for path in specs)
@@ -82,7 +82,7 @@ def _held(planned: Planned, lock: Lock | None, limits: Limits) -> Held:
 def _findings(
     planned: Planned, now: AnyLocked, then: AnyLocked | None, limits: Limits, *, has_lock: bool
 ) -> Iterator[Finding]:
-    """What the plan of today says by itself, then against the lock."""
+    """Findings about the current plan alone, then against the lock."""
     plan, key = planned.plan, planned.promise_key
     if not plan.feasible:
         promise = " and ".join(now.targets)
@@ -116,7 +116,7 @@ def _findings(
 
 
 def _why_not_calibrated(planned: Planned) -> str:
-    """What the profile does not speak for, or why no profile could."""
+    """What is outside the profiled range, or why no profile could cover it."""
     prediction = planned.plan.prediction
     found = planned.plan.findings if prediction is None else prediction.findings
     why = next(one for one in found if one.code.is_against_calibration)
@@ -125,7 +125,7 @@ def _why_not_calibrated(planned: Planned) -> str:
 
 
 def _predicted_as_locked(planned: PlannedJob, then: Locked) -> Prediction | None:
-    """What the profile of today says of the locked setting, where the lock says what it was."""
+    """Prediction of the current profile for the locked setting, if the lock contains it."""
     if not then.batch_duration_s:
         return None
     from headway.planner.after_start import for_fresh_jvm
@@ -149,7 +149,7 @@ def _predicted_as_locked(planned: PlannedJob, then: Locked) -> Prediction | None
 def _more_expensive(
     planned: Planned, now: AnyLocked, then: AnyLocked, limits: Limits, as_locked: Prediction | None
 ) -> Iterator[Finding]:
-    """The change of the cost, or of the nodes where none has a price, with its largest cause."""
+    """The change of the cost, or of the nodes if they have no price, with its largest cause."""
     today, locked = now.figures, then.figures
     priced = today.cost is not None and locked.cost is not None
     after, before = (today.cost, locked.cost) if priced else (now.nodes, then.nodes)
@@ -182,7 +182,7 @@ def _more_expensive(
 
 
 def _sized(locked: AnyLocked, now: AnyLocked) -> Sized:
-    """What was asked for and how much it took; promises that only read differently are the same."""
+    """The targets and what they took; targets that only read differently are the same."""
     source = now if _same_promises(now, locked) else locked
     promises: tuple[AnyPromise, ...] = tuple(kept.promise() for kept in source.promises)
     return Sized(
@@ -194,7 +194,7 @@ def _sized(locked: AnyLocked, now: AnyLocked) -> Sized:
 
 
 def _main(found: Sequence[Cause]) -> Why | None:
-    """What changed the cost most, or the nodes where none has a price."""
+    """What changed the cost most, or the nodes if they have no price."""
     sizes = {
         one: abs(one.cost_per_month or (one.nodes[1] - one.nodes[0] if one.nodes else 0))
         for one in found
@@ -203,14 +203,14 @@ def _main(found: Sequence[Cause]) -> Why | None:
 
 
 def _key_of(found: Sequence[Cause], planned: Planned) -> str:
-    """Where the file says what the main cause is about."""
+    """The key in the file that the main cause is about."""
     keys = {Why.RATE: "rate", Why.COSTS: "profile", Why.NODE_PRICE: "cluster"}
     main = _main(found)
     return planned.promise_key if main is None else keys.get(main, planned.promise_key)
 
 
 def _place_of(found: Sequence[Cause], planned: Planned) -> Where | None:
-    """The line of ``node:`` where that made it more expensive, in the cluster's own file too."""
+    """The line of ``node:`` if that made it more expensive, also in the cluster's own file."""
     if _main(found) is not Why.NODE_PRICE:
         return None
     cluster = planned.file.spec.cluster
@@ -220,7 +220,7 @@ def _place_of(found: Sequence[Cause], planned: Planned) -> Where | None:
 
 
 def _same_promises(now: AnyLocked, then: AnyLocked) -> bool:
-    """Whether both promise the same; locks of earlier versions hold three digits in words."""
+    """Whether both have the same target; locks of earlier versions have it in three digits."""
     ours = [kept.promise() for kept in now.promises]
     if then.promises:
         return ours == [kept.promise() for kept in then.promises]

@@ -1,7 +1,7 @@
-"""The choice of a running gate, made in a process of its own.
+"""The policy choice of a running gate, made in a separate process.
 
-Simulating takes seconds of Python, and a thread that does so holds the arbiter of a running gate up
-for five milliseconds each time that it wants to go on.
+Simulating takes seconds of Python, and a thread that does so delays the arbiter of a running gate
+by five milliseconds each time that the arbiter wants to run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ANSWER = "from headway.api.choosing import answer; answer()"
 
 
 def choose_beside(works: Sequence[QueryWork], cores: float) -> tuple[Policy, int]:
-    """The policy that simulation prefers, and how many at once; here where no process starts."""
+    """The policy that simulation prefers, and how many at once; in this process if none starts."""
     try:
         found = subprocess.run(
             [sys.executable, "-c", _ANSWER],

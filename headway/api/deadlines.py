@@ -1,4 +1,4 @@
-"""Calls about batch jobs: the nodes that a deadline takes."""
+"""Calls for batch jobs: the nodes that a deadline needs."""
 
 from __future__ import annotations
 
@@ -45,28 +45,29 @@ def plan_deadline(
     platform: str = DEFAULT_PLATFORM,
     task_cpus: int | None = None,
 ) -> BatchAnswer:
-    """The fewest nodes, or the lowest cost of a run, with which a batch job is done in time.
+    """The fewest nodes, or the lowest cost of a run, with which a batch job meets its deadline.
 
     Parameters
     ----------
     profile : ApplicationProfile or path
         The job, as ``headway profile`` makes it of a log without a streaming query.
     target : Deadline or str
-        The promise, e.g. ``"deadline <= 10m"``.
+        The deadline, e.g. ``"deadline <= 10m"``.
     max_nodes, node_cores, cores, node_types, catalog, objective, confidence, platform
-        As of :func:`headway.api.plan`.
+        As for :func:`headway.api.plan`.
     executor_memory_bytes : int, optional
-        Heap of an executor. By default that of the profiled run, by the core where a planned
-        executor has more cores. [bytes]
+        Heap of an executor. By default that of the profiled run, in proportion to the cores if a
+        planned executor has more of them. [bytes]
     lower_memory : bool
-        Take it by the core too where an executor has fewer; without, none gets less than it had.
+        Scale the heap by the cores also if an executor has fewer of them; otherwise none gets less
+        than in the profiled run.
     task_cpus : int, optional
         Cores that a task takes (``spark.task.cpus``); as profiled by default.
 
     Raises
     ------
     InputError
-        If a value is not what it should be, or the profile is not that of a batch job.
+        If a value is invalid, or the profile is not that of a batch job.
     """
     from headway.formats.profile_file import load_application_profile
     from headway.planner.deadline import DeadlineSpace, plan_for_deadline
@@ -122,9 +123,9 @@ def plan_deadline(
 
 
 def profiled_heap_bytes(job: ApplicationProfile, cores: int, *, lower_memory: bool) -> int | None:
-    """The heap that an executor of so many cores gets, in whole MiB; None leaves it to Spark.
+    """The heap of an executor with this number of cores, in whole MiB; None leaves it to Spark.
 
-    By the core it grows with the cores, and falls below what ran only where that is allowed.
+    It grows with the cores, and is less than in the profiled run only if that is allowed.
     """
     from headway.planner.profiled_memory import profiled_memory
 
@@ -145,7 +146,7 @@ def executors_that_fit(
     cores: int,
     heap_bytes: int | None,
 ) -> int:
-    """Executors that a node holds: by its cores, and by its memory where both are known."""
+    """Executors that fit on a node: by its cores, and by its memory if both are known."""
     from headway.planner.memory import beside_heap_bytes
 
     room = executors_by_cores(node_cores, cores)
@@ -166,7 +167,7 @@ def executors_that_fit(
 
 
 def executor_cores_on(node_type: NodeType, today: int, task_cpus: int) -> int:
-    """Cores of executors that fill a node, are like the profiled ones, and make whole tasks."""
+    """Cores of executors that fill a node, are like the profiled ones, and fit whole tasks."""
     if node_type.executors_per_node is not None:
         return node_type.cores // node_type.executors_per_node
     full = [cores for cores in range(1, node_type.cores + 1) if node_type.cores % cores == 0]

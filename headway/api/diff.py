@@ -1,4 +1,4 @@
-"""Two results of a job side by side."""
+"""Two results of a job compared."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ def diff(
     *,
     progress: Tell | None = None,
 ) -> Difference:
-    """What changed from one plan, profile or log to another, what that costs, and why.
+    """What changed between two plans, profiles or logs, what that costs, and why.
 
     Parameters
     ----------
     before, after : Plan, JobProfile, ApplicationProfile or path
-        Two plans (JSON), two spec files, which are planned, or two profiles (YAML) or event logs;
-        a plan may stand beside a spec file, a profile beside a log. Both of streaming queries, or
-        both of batch jobs.
+        Two plans (JSON), two spec files, which are planned, or two profiles (YAML) or event logs; a
+        plan can be compared with a spec file, a profile with a log. Both must be of streaming
+        queries, or both of batch jobs.
     progress : callable, optional
-        Called with what is being done, where a log is read.
+        Called with what is being done, if a log is read.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def diff(
 
 
 def replanned(planned: Planned) -> Needs:
-    """The nodes that a planned job takes for other questions: it is planned again for each."""
+    """The nodes that a planned job needs for other questions: it is planned again for each."""
     from headway.api.specs import plan_batch_job, plan_job
 
     job, plan = planned.file.spec, planned.plan
@@ -109,7 +109,7 @@ def replanned(planned: Planned) -> Needs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Side:
-    """One side of the comparison; ``planned`` where it is the plan of a spec file."""
+    """One side of the comparison; ``planned`` if it is the plan of a spec file."""
 
     name: str
     found: Compared
@@ -127,7 +127,7 @@ def _read(given: Compared | str | Path, name: str, progress: Tell | None) -> _Si
         return _Side(name=name, found=load_any_plan(path))
     if re.search(r"(?m)^schema:\s*['\"]?headway\.lock", head):
         raise InputError(
-            f"{name}: a lock file; to hold jobs against it: headway check SPEC --baseline {name}"
+            f"{name}: a lock file; to compare jobs with it: headway check SPEC --baseline {name}"
         )
     if re.search(r"(?m)^schema:\s*['\"]?headway\.", head):
         from headway.formats.profile_file import load_any_profile
@@ -149,7 +149,7 @@ def _read(given: Compared | str | Path, name: str, progress: Tell | None) -> _Si
 
 
 def _head(path: Path) -> str:
-    """How a file begins; nothing of what is no local file, which may be a log all the same."""
+    """The beginning of a file; empty if it is not a local file, which may still be a log."""
     try:
         with path.open("rb") as file:
             return file.read(_HEAD_BYTES).decode("utf-8", errors="replace")

@@ -37,25 +37,25 @@ def predict_dstreams(
     concurrent_jobs: int | None = None,
     task_cpus: int | None = None,
 ) -> DStreamsPrediction:
-    """Latency of a DStreams application at a setting; what is not given is as profiled.
+    """Latency of a DStreams application at a setting; by default everything is as profiled.
 
     Parameters
     ----------
     profile : ApplicationProfile or path
         The application, as ``headway profile`` makes it of its log.
     rate : float or str
-        Arrivals, records per second or e.g. ``"50k/s"``.
+        Input rate, records per second or e.g. ``"50k/s"``.
     batch_interval : float or str
         That of the ``StreamingContext``, seconds or e.g. ``"2s"``.
     executors, cores, task_cpus : int
-        Executors, cores of each, cores that a task takes.
+        Executors, cores per executor, cores per task.
     concurrent_jobs : int
         Jobs that run at the same time, ``spark.streaming.concurrentJobs``.
 
     Raises
     ------
     InputError
-        If a value is not what it should be, or the profile does not hold what this needs.
+        If a value is invalid, or the profile does not contain what this needs.
     """
     from headway.planner.dstreams_batches import DStreamsBatches
     from headway.planner.dstreams_prediction import predicted
@@ -96,25 +96,25 @@ def plan_dstreams(
     lower_memory: bool = False,
     platform: str = DEFAULT_PLATFORM,
 ) -> DStreamsAnswer:
-    """The fewest nodes with which a DStreams application keeps a latency of its rows.
+    """The fewest nodes with which a DStreams application meets a target for its rows.
 
     Parameters
     ----------
     profile, rate, batch_interval, concurrent_jobs
-        As of :func:`predict_dstreams`; without an interval others than the profiled one are
-        looked at, too.
+        As for :func:`predict_dstreams`; without an interval, others than the profiled one are
+        tried, too.
     target : promise or str
-        A `Target` about the latency of rows, e.g. ``"p99 <= 5s"``.
+        A `Target` for the latency of rows, e.g. ``"p99 <= 5s"``.
     max_nodes, node_cores, cores, confidence, node_types, catalog, task_cpus, platform
-        As of :func:`headway.api.plan`; one node type at most.
+        As for :func:`headway.api.plan`; one node type at most.
     lower_memory : bool
-        As of :func:`headway.api.plan`.
+        As for :func:`headway.api.plan`.
 
     Raises
     ------
     InputError
-        If a value is not what it should be, or cannot be promised of DStreams. A target that
-        cannot be met is no error: the answer then says ``feasible=False``, and what comes nearest.
+        If a value is invalid, or the target is not for DStreams. A target that cannot be met is no
+        error: the answer then has ``feasible=False``, and the nearest setting.
     """
     from headway.planner.dstreams import DStreamsSpace
     from headway.planner.dstreams import plan_dstreams as search

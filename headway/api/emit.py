@@ -1,4 +1,4 @@
-"""A plan in the form that runs the job, alone or put into a file that is there."""
+"""A plan as configuration for the job's platform, alone or put into an existing file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headway.version import __version__
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emitted:
-    """The text of a file, and lines that belong to it where it can hold no comments."""
+    """The text of a file, and its explanations if the format has no comments."""
 
     text: str
     beside: tuple[str, ...] = ()
@@ -40,14 +40,14 @@ def emit(
     output_format : str
         One of ``headway.emitters.ALL_FORMATS``.
     submission : mapping, optional
-        What is submitted beside the plan, by the fields of ``Submission``, e.g. ``name``.
+        What is submitted besides the plan, by the fields of ``Submission``, e.g. ``name``.
     diff_from : path, optional
-        Leave out what this properties file, or plan, already says.
+        Leave out what this properties file, or plan, already sets.
 
     Raises
     ------
     InputError
-        If a file or a name is not what it should be, or there is no such format.
+        If a file or a name is invalid, or there is no such format.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def emit(
 def emitted(
     plan: Answer, output_format: str, submission: Submission, current: Mapping[str, str] | None
 ) -> Emitted:
-    """As `emit`, of what has been read."""
+    """As `emit`, for a plan that has been read."""
     from headway.emitters.difference import only_what_differs
     from headway.emitters.wording import header_lines, query_option_lines, reasons
 
@@ -102,7 +102,7 @@ def patched(
 def plan_and_submission(
     source: Answer | str | Path, names: Mapping[str, str] | None = None
 ) -> tuple[Answer, Submission]:
-    """A plan, read or made, and what is submitted with it: what the spec says, and ``names``."""
+    """A plan, read or made, and what is submitted with it: from the spec, and ``names``."""
     known: dict[str, Any] = {}
     found: Answer
     if not isinstance(source, str | Path):
@@ -123,7 +123,7 @@ def plan_and_submission(
 
 
 def current_conf(path: str | Path) -> dict[str, str]:
-    """Spark configuration of today: a properties file, or the plan of yesterday."""
+    """Current Spark configuration: a properties file, or an earlier plan."""
     from headway.sparkconf import parse_properties
 
     text = read_text(Path(path), expected="a spark-defaults.conf, or a plan's JSON")

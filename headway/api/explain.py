@@ -11,7 +11,7 @@ from headway.report.explanation import explanation_text
 
 
 def explain(plan: AnyAnswer | str | Path) -> str:
-    """The binding constraint, what each thing would change, every number with its source.
+    """The binding constraint, the effect of each change, and every number with its source.
 
     Parameters
     ----------

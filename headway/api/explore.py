@@ -1,4 +1,4 @@
-"""Active profiling: run the settings that teach most about a question on the user's own query."""
+"""Active profiling: run the most informative settings for a question, on the user's query."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def explore(
 
     The first runs are slow ones; from then on the settings that `headway profile --advise` names
     are run, each twice, in blocks of random order, until the answer is narrow enough or the budget
-    is spent. Killed, it goes on where it was when it is called again with the same folder.
+    is spent. If it was killed, a call with the same folder continues where it stopped.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def explore(
     budget : float or str
         How long all runs may take, seconds or e.g. ``"10m"``.
     folder : path
-        For recordings, state and profile; made if it is missing.
+        For recordings, state and profile; created if it is missing.
     run : float or str, optional
         How long a run takes, seconds or e.g. ``"1m"``; an eighth of the budget by default, 20 s to
         2 min.
@@ -92,9 +92,9 @@ def explore(
     Raises
     ------
     InputError
-        If a value is not what it should be, the budget is too short for one run, the function
-        ignores its setting, the session is one of Spark Connect, or the folder holds the state of
-        another question.
+        If a value is invalid, the budget is too short for one run, the function ignores its
+        setting, the session is one of Spark Connect, or the folder contains the state of another
+        question.
     HeadwayError
         If the query fails.
     """
@@ -141,21 +141,21 @@ def explore_spec(
     budget: float | str | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Explored:
-    """The same for a spec file of the kind Exploration, on an embedded Spark.
+    """As :func:`explore`, for a spec file of the kind Exploration and on an embedded Spark.
 
     Parameters
     ----------
     path : path
         The file.
     folder, progress
-        As of :func:`explore`.
+        As for :func:`explore`.
     budget : float or str, optional
-        As of :func:`explore`; what the file says by default.
+        As for :func:`explore`; by default that of the file.
 
     Raises
     ------
     InputError
-        As of :func:`explore`, or if the file, or the code that it names, is not what it should be.
+        As :func:`explore`, or if the file, or the code that it names, is invalid.
     SparkUnavailableError
         If there is no Java to run Spark with.
     """
@@ -178,7 +178,7 @@ def explore_spec(
 
 
 def function_of(code: Path, name: str) -> Build:
-    """A function of a Python file that is run for it."""
+    """A function of a Python file, which is run to get it."""
     try:
         found = run_path(str(code)).get(name)
     except Exception as error:
@@ -194,7 +194,7 @@ def parse_question(question: str) -> tuple[float, str]:
     Raises
     ------
     InputError
-        If one of them is missing or not what it should be.
+        If one of them is missing or invalid.
 
     Examples
     --------
@@ -228,9 +228,9 @@ class _Exploring:
     tell: Callable[[str], None]
 
     def next_block(self, state: ExplorationState) -> tuple[QuerySetting, ...]:
-        """Settings to run, each as often as in other blocks but never twice in a row by design.
+        """The settings to run next, in blocks.
 
-        A block holds each setting once, in random order, so that what drifts with time (a JVM that
+        A block contains each setting once, in random order, so that a drift over time (a JVM that
         compiles, a machine that slows down) is not taken for an effect of the settings.
         """
         settings = self._pilot(state) if not state.runs else self._advised(state)
@@ -255,7 +255,7 @@ class _Exploring:
             seen = profile(path, queries=[query_id], engine="in-process").settings[0]
         except EventLogError as error:
             raise InputError(
-                f"run of {format_duration(self.run_s)} too short, or no rows came: {error}"
+                f"run of {format_duration(self.run_s)} too short, or no rows arrived: {error}"
             ) from None
         require_followed(setting, seen)
         done = ExploredRun(
@@ -269,7 +269,7 @@ class _Exploring:
         return after
 
     def profile(self, state: ExplorationState) -> JobProfile:
-        """The profile of all runs; it is written, too."""
+        """The profile of all runs, which is also written to a file."""
         found = profile(
             [self.folder / run.recording for run in state.runs],
             queries=[run.query_id for run in state.runs],
@@ -279,7 +279,7 @@ class _Exploring:
         return found
 
     def outcome(self, state: ExplorationState) -> Explored:
-        """What is known by now."""
+        """What is known so far."""
         found = self.profile(state)
         answer = plan(found, rate=state.rate_per_s, target=state.target)
         return Explored(
@@ -292,7 +292,7 @@ class _Exploring:
         )
 
     def _pilot(self, state: ExplorationState) -> list[QuerySetting]:
-        """Two slow settings, of small and of larger batches, before anything is known."""
+        """Two slow settings, with small and with larger batches, before anything is known."""
         low, high = (share * state.rate_per_s for share in PILOT_SHARES.value)
         trigger_s = PILOT_TRIGGER_S.value
         return [
@@ -302,7 +302,7 @@ class _Exploring:
         ]
 
     def _advised(self, state: ExplorationState) -> list[QuerySetting]:
-        """What the advice names on the slots that there are; all settings without a question."""
+        """The advised settings for the session's slots; if none helps the question, in general."""
         from headway.models.job.advice import AskedSetting, advised_runs
 
         found = self.profile(state)

@@ -1,4 +1,4 @@
-"""A batch job of a fleet: the fewest executors that keep its deadline, in the hours it may run."""
+"""A batch job of a fleet: the fewest executors that meet its deadline, in the hours it may run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class BatchNeeds:
 
     @property
     def range_ratios(self) -> tuple[float, float]:
-        """Of the work that is declared."""
+        """Range of the declared work."""
         if self.job.declared is None:
             return 1.0, 1.0
         work = self.job.declared.work_s
@@ -49,7 +49,7 @@ class BatchNeeds:
         return replace(self, job=replace(self.job, deadline_s=self.job.deadline_s * ratio))
 
     def executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
-        """Executors in each hour from its start to its deadline, none in the others.
+        """Executors in each hour from its start to its deadline, none in other hours.
 
         With a deadline of more than a day the run of the day before may still be going on.
         """
@@ -62,7 +62,7 @@ class BatchNeeds:
         return tuple(found)
 
     def _needed(self, speed: float, scale: float, end: str) -> int | None:
-        """Executors of a run; None where no number keeps the deadline."""
+        """Executors of a run; None if no number meets the deadline."""
         job = self.job
         key = (
             job.profile,
@@ -79,7 +79,7 @@ class BatchNeeds:
         return self.known.in_time[key]
 
     def kept(self, speed: float, scale: float, end: str) -> Kept | None:
-        """How likely its executors keep the deadline; what is declared, along its whole ranges."""
+        """Probability that its executors meet the deadline; over the whole ranges if declared."""
         from headway.domain import Verdict
         from headway.fleet.nouns import Kept
         from headway.planner.batch_run_time import BatchRunTime, seen_slots_of
@@ -121,8 +121,8 @@ class BatchNeeds:
         )
 
     def _enough_min(self, shortest_s: float, speed: float, scale: float, end: str) -> int:
-        """A deadline in whole minutes that some executors keep: what the run takes, and little
-        more. What is declared is planned anew for each, since it is thought to fit its deadline."""
+        """A deadline in whole minutes that some executors meet: the run time, and little more. A
+        declared job is planned again for each, since its profile depends on its deadline."""
         minutes = math.ceil(shortest_s / 60.0)
         while True:
             job = replace(self.job, deadline_s=60.0 * minutes)
@@ -170,7 +170,7 @@ class BatchNeeds:
 def batch_needs(
     entry: FleetEntry, job: BatchJob, pool_cores: int | None, known: KnownNeeds
 ) -> BatchNeeds:
-    """What a fleet asks of a batch job; executors are as profiled where nothing says more."""
+    """A batch job as a fleet needs it; executors are as profiled unless stated otherwise."""
     from headway.units import spark_memory_bytes
 
     cores, memory_bytes = executor_size(job, pool_cores)

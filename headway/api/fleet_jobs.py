@@ -1,4 +1,4 @@
-"""The jobs of a fleet: each kind of job file has its door here."""
+"""The jobs of a fleet: one function for each kind of job file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NEEDS_OF: dict[type, Callable[[Any, Any, int | None, KnownNeeds], FleetJob]] = 
 
 
 def job_of(member: FleetMember, spec: CapacityPlan, known: KnownNeeds) -> FleetJob:
-    """A job of a fleet, with executors of the size that its pools have.
+    """A job of a fleet, with executors of the size of its pools.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a fleet asks of its jobs, of whatever kind, and what is known of jobs that are alike."""
+"""The interface of all jobs of a fleet, and what is known of similar jobs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class FleetJob(Protocol):
-    """What a fleet asks of a job, of whatever kind."""
+    """The interface of a job of a fleet, of any kind."""
 
     @property
     def entry(self) -> FleetEntry:
@@ -29,35 +29,35 @@ class FleetJob(Protocol):
 
     @property
     def memory_bytes(self) -> int | None:
-        """Heap of an executor, where it is known."""
+        """Heap of an executor, if known."""
 
     @property
     def promise(self) -> str:
-        """What it promises, in words."""
+        """Its targets, in words."""
 
     @property
     def range_ratios(self) -> tuple[float, float]:
-        """Low and high end of its range over the middle."""
+        """Low and high end of its range, relative to the middle."""
 
     def looser(self, ratio: float) -> FleetJob:
-        """The job with a promise that is looser by a ratio."""
+        """The job with targets that are looser by a ratio."""
 
     def executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
-        """Executors in each hour, at a speed of cores and a scale of what is to do.
+        """Executors in each hour, at a core speed and a scale of the work.
 
-        ``end`` is the end of its range that is taken: ``mid`` or ``high``. None where no number
-        of executors keeps the promise.
+        ``end`` is the end of its range that is used: ``mid`` or ``high``. None if no number of
+        executors meets the targets.
         """
 
     def kept(self, speed: float, scale: float, end: str) -> Kept | None:
-        """How likely the executors of the busiest hour keep the promise; None of other kinds."""
+        """Probability that the busiest hour's executors meet the targets; None if not computed."""
 
     def why_none(self, speed: float, scale: float, end: str) -> Refusal:
-        """Why no number of executors keeps the promise, and which promise some would keep."""
+        """Why no number of executors meets the targets, and which targets some would meet."""
 
 
 class KnownNeeds:
-    """What was found of one job, for all that are like it in everything but name and rates."""
+    """What was found for one job, for all jobs that differ from it in name and rates only."""
 
     def __init__(self) -> None:
         self._profiles: dict[Path, JobProfile] = {}
@@ -87,7 +87,7 @@ class KnownNeeds:
         return self._applications[job.profile]
 
     def kind_of(self, profile: JobProfile) -> int:
-        """A number that jobs have in common whose plans differ by nothing but the rate."""
+        """A number shared by jobs whose plans differ by the rate only."""
         apart = ("applications", "arrivals")
         parts = [getattr(profile, each.name) for each in fields(profile) if each.name not in apart]
         version = profile.applications[-1].spark_version
@@ -96,7 +96,7 @@ class KnownNeeds:
 
 
 def executor_node(cores: int, speed: float) -> NodeType:
-    """A node that is one executor: how many of them fit on what is bought comes later."""
+    """A node that is one executor: how many of them fit on a bought node is decided later."""
     from headway.domain import NodeType
 
     return NodeType(name="executor", cores=cores, core_speed_ratio=speed, executors_per_node=1)
@@ -105,7 +105,7 @@ def executor_node(cores: int, speed: float) -> NodeType:
 def executor_size(
     job: StreamingJob | BatchJob, pool_cores: int | None
 ) -> tuple[int | None, int | None]:
-    """Cores and heap of an executor: those of the job's pools, or of its own cluster."""
+    """Cores and heap of an executor: from the job's pools, or from its own cluster."""
     from headway.spec.parts import cluster_of
 
     cluster = cluster_of(job)

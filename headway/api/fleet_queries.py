@@ -38,7 +38,7 @@ class QueriesNeeds:
 
     @property
     def range_ratios(self) -> tuple[float, float]:
-        """Of the rates of all queries together."""
+        """Range of the rates of all queries together."""
         rates = [query.rate for query in self.job.queries]
         mid = sum(rate.mid for rate in rates)
         return sum(rate.low for rate in rates) / mid, sum(rate.high for rate in rates) / mid
@@ -54,7 +54,7 @@ class QueriesNeeds:
         return replace(self, job=replace(self.job, queries=queries))
 
     def executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
-        """Executors in each hour; rates of a QuerySchedule are those of every hour."""
+        """Executors in each hour; the rates of a QuerySchedule apply to every hour."""
         key = (self.entry.file, self.promise, self.entry.turns, self.cores, speed, scale, end)
         if key not in self.known.in_time:
             self.known.in_time[key] = self._fewest(speed, scale, end)
@@ -62,10 +62,10 @@ class QueriesNeeds:
         return None if needed is None else (needed,) * HOURS_PER_DAY
 
     def kept(self, speed: float, scale: float, end: str) -> None:
-        """Of streaming jobs only."""
+        """Not computed for queries of one application."""
 
     def why_none(self, speed: float, scale: float, end: str) -> Refusal:
-        """How many queries are in question, and what some executors would do for."""
+        """The number of queries, and what would be feasible instead."""
         from headway.fleet.nouns import Refusal
 
         queries = counted(len(self.profiles), "query", "queries")
@@ -129,7 +129,7 @@ class QueriesNeeds:
 def queries_needs(
     entry: FleetEntry, job: QuerySchedule, pool_cores: int | None, known: KnownNeeds
 ) -> QueriesNeeds:
-    """What a fleet asks of the queries of an application; executors are as profiled."""
+    """The queries of an application as a fleet needs them; executors are as profiled."""
     from headway.units import spark_memory_bytes
 
     profiles = tuple(known.profile_of(query.name, query) for query in job.queries)

@@ -1,4 +1,4 @@
-"""A streaming job of a fleet: of every hour the fewest executors that keep the promise."""
+"""A streaming job of a fleet: the fewest executors that meet the targets in each hour."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamingNeeds:
-    """A streaming job: of every hour the fewest executors that keep the promise at its rate."""
+    """A streaming job: the fewest executors that meet the targets at the rate of each hour."""
 
     entry: FleetEntry
     job: StreamingJob
@@ -38,7 +38,7 @@ class StreamingNeeds:
 
     @property
     def range_ratios(self) -> tuple[float, float]:
-        """Of the rate of the busiest hour."""
+        """Range of the rate of the busiest hour."""
         from headway.spec.kinds.rates import peak_rate
 
         rate = peak_rate(self.job.rate)
@@ -50,12 +50,12 @@ class StreamingNeeds:
         return replace(self, job=replace(self.job, targets=targets))
 
     def executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
-        """Executors in each hour; a job that runs has one at least."""
+        """Executors in each hour; at least one if the job runs."""
         rates_per_s = self._rates_per_s(scale, end)
         return self._staircase(speed, max(rates_per_s)).fewest_nodes(rates_per_s)
 
     def kept(self, speed: float, scale: float, end: str) -> Kept | None:
-        """How likely the executors of the busiest hour keep the promise."""
+        """Probability that the executors of the busiest hour meet the targets."""
         from headway.domain import Verdict
         from headway.fleet.nouns import Kept
         from headway.planner.search import chosen_at
@@ -102,7 +102,7 @@ class StreamingNeeds:
         return [getattr(rate, end) * scale for rate in hourly_rates(self.job.rate)]
 
     def _staircase(self, speed: float, peak_per_s: float) -> Staircase:
-        """That of all jobs of the kind with the same promise; the highest rate is checked anew."""
+        """That of all such jobs with the same targets; the highest rate is checked again."""
         from headway.planner.staircase import Staircase
 
         job = self.job
@@ -114,7 +114,7 @@ class StreamingNeeds:
         return self.known.staircases[key]
 
     def _question(self, speed: float, rate_per_s: float) -> Question:
-        """What a plan for a rate answers, on cores of a speed."""
+        """The plan for a rate, on cores of a speed."""
         from headway.api.arguments import require_room_for_tasks
         from headway.domain import Target
         from headway.planner.after_start import for_fresh_jvm
@@ -155,7 +155,7 @@ class StreamingNeeds:
 def streaming_needs(
     entry: FleetEntry, job: StreamingJob, pool_cores: int | None, known: KnownNeeds
 ) -> StreamingNeeds:
-    """What a fleet asks of a streaming job; executors are as profiled where nothing says more."""
+    """A streaming job as a fleet needs it; executors are as profiled unless stated otherwise."""
     from headway.units import spark_memory_bytes
 
     cores, memory_bytes = executor_size(job, pool_cores)
@@ -175,7 +175,7 @@ def streaming_needs(
 
 
 def _of_executors(text: str) -> str:
-    """What is said of nodes, where a node stands for an executor."""
+    """A text about nodes, if a node stands for an executor."""
     return text.replace("node", "executor")
 
 

@@ -1,4 +1,4 @@
-"""What runs, held against what was asked for."""
+"""The running setting compared with the requested one."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from headway.units import counted, format_duration
 
 
 def require_followed_live(asked: Configuration, batches: Sequence[LiveBatch]) -> Configuration:
-    """The setting as it runs: that which was asked for, at the partitions of its checkpoint.
+    """The setting as it runs: the requested one, with the partitions of its checkpoint.
 
     Raises
     ------
     InputError
-        If the function that started the query ignores its setting; says which part.
+        If the function that started the query ignores its setting; names the part.
     """
     if not batches:
         return asked

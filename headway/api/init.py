@@ -1,4 +1,4 @@
-"""Spec files to begin with."""
+"""New spec files to start from."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headway.spec.spec_file import parse_spec
 
 
 def init(kind: str = "StreamingJob", *, name: str = "job", file: str | Path = "FILE") -> str:
-    """The text of a spec file to begin with: valid as it stands, to be filled in.
+    """The text of a new spec file: valid as it is, with values to replace.
 
     Parameters
     ----------
@@ -18,14 +18,14 @@ def init(kind: str = "StreamingJob", *, name: str = "job", file: str | Path = "F
         ``QuerySchedule``, ``Exploration``, ``Tuning``,
         ``MicroBatchPipeline``, ``OrderedPipeline`` or ``SharedWindows``.
     name : str
-        What it is called.
+        Its name.
     file : str or Path
-        Where it will stand, for the commands in its comments.
+        Where it will be, for the commands in its comments.
 
     Raises
     ------
     InputError
-        If the name is none that a spec may have.
+        If the name is not valid for a spec.
     """
     text = scaffold(kind, name=name, file=str(file))
     # What is to be filled in is not there yet.

@@ -1,4 +1,4 @@
-"""A running query, batch by batch: its setting, its rate, what its rows waited for."""
+"""A running query, batch by batch: its setting, its rate, the latency of its rows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _AGES_PER_DOUBLING = 8  # of a JVM: between two of them its driver is at most 1%
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """A batch with what its rows waited for, and what the source had when it was planned."""
+    """A batch with the latency of its rows, and what the source had when it was planned."""
 
     batch: LiveBatch
     waits: RowWaits
@@ -66,9 +66,9 @@ class LiveQuery:
     feed : Feed
         Where they come from.
     profile : JobProfile
-        What is predicted of it.
+        The profile for its predictions.
     target : Target
-        What it is to meet.
+        Its target.
     trigger_s : float or None
         Its trigger interval; None reads it off the starts of its batches. [s]
     max_offsets : int or None
@@ -97,8 +97,8 @@ class LiveQuery:
     def __post_init__(self) -> None:
         if self.target.metric is Metric.WINDOW:
             raise InputError(
-                f"target '{self.target}': batches tell what rows wait for, not windows; watch "
-                "rows, e.g. 'p99 <= 3s', or batches, e.g. 'batch p99 <= 2s'"
+                f"target '{self.target}': the latency of windows is not measured while a query "
+                "runs; watch rows, e.g. 'p99 <= 3s', or batches, e.g. 'batch p99 <= 2s'"
             )
 
     def read(self) -> list[Observed]:
@@ -108,13 +108,13 @@ class LiveQuery:
         return found
 
     def settle(self, from_s: float) -> None:
-        """Batches soon after a change or a start tell no costs: an instant since 1970."""
+        """Batches soon after a change or a start are not used for costs: an instant since 1970."""
         self.settled_from_s = from_s + SETTLING_S.value
         self.settle_batches = SETTLING_BATCHES.value
 
     @property
     def label(self) -> str:
-        """What messages call the query."""
+        """The name of the query in messages."""
         if not self.observed:
             return "query"
         last = self.observed[-1].batch
@@ -127,14 +127,14 @@ class LiveQuery:
 
     @property
     def jvm_age_s(self) -> float | None:
-        """Age of the oldest executor when the newest batch began; None where nothing tells."""
+        """Age of the oldest executor when the newest batch began; None if unknown."""
         last = self.last
         if last is None or last.jvm_started_s is None:
             return None
         return max(last.started_s - last.jvm_started_s, 1.0)
 
     def configuration(self) -> Configuration:
-        """The setting that it runs at; what nothing tells is as profiled."""
+        """The setting at which it runs; what is unknown is as profiled."""
         found = self.profile.baseline
         cores = [one for one in self.feed.executor_cores if one > 0]
         if cores:
@@ -165,7 +165,7 @@ class LiveQuery:
         ]
 
     def latency(self, recent: Sequence[Observed]) -> LatencyDistribution | None:
-        """What the rows of some batches waited for: theory.md (A13)."""
+        """The latency of the rows of some batches: theory.md (A13)."""
         low, high, rows = (
             np.concatenate([getattr(one.waits, name) for one in recent] or [np.zeros(0)])
             for name in ("low_s", "high_s", "num_rows")
@@ -193,7 +193,7 @@ class LiveQuery:
         return min(busy_s / span_s, 1.0) if span_s > 0 else None
 
     def rate_per_s(self, recent: Sequence[Observed]) -> float | None:
-        """What arrived per second, by the offsets of the source where they tell [rows/s]."""
+        """What arrived per second, by the offsets of the source if they count rows [rows/s]."""
         if len(recent) < 2:
             return None
         first, last = recent[0], recent[-1]
@@ -202,12 +202,13 @@ class LiveQuery:
         return arrived / span_s if span_s > 0 and arrived > 0 else None
 
     def drift(self, configuration: Configuration) -> SeenDrift | None:
-        """Durations over the predicted ones, and whether that is more than chance; None if unknown.
+        """Ratio of durations to predicted ones, and whether it exceeds chance; None if unknown.
 
         Notes
         -----
         theory.md (A4), (A5): of the last run, since its cores changed, without its warm-up (E1), at
-        the age of its JVM (E6), (E35). Chance is what batches and runs differ by, (P2).
+        the age of its JVM (E6), (E35). Chance is the usual difference between batches and runs,
+        (P2).
         """
         telling = self._telling()
         if len(telling) < LEARNING_BATCHES.value:
@@ -254,7 +255,7 @@ class LiveQuery:
         )
 
     def _telling(self) -> list[Observed]:
-        """The batches of the last run that tell of costs, at the cores that there are now."""
+        """The batches of the last run that can be used for costs, with the current cores."""
         found: list[Observed] = []
         last = self.last
         for one in reversed(self.observed):
@@ -269,7 +270,7 @@ class LiveQuery:
     def _expected_s(
         self, configuration: Configuration, telling: Sequence[Observed], rows: Array
     ) -> Array:
-        """How long batches take by the profile, at the age that the JVM had."""
+        """Predicted batch durations, at the age that the JVM had."""
         model, profile = self.model(configuration), self.profile
         expected_s = np.asarray(model.mean_s(rows), dtype=np.float64)
         start_s = telling[-1].batch.jvm_started_s
@@ -286,9 +287,9 @@ class LiveQuery:
         return expected_s
 
     def _noise(self, configuration: Configuration, usual_rows: float) -> DurationNoise:
-        """What batches and runs differ by, the fit and the distance to the profiled setting too.
+        """Spread of batches and runs, including the fit and the distance to the profiled setting.
 
-        Of a profile of few batches the noise may be larger than they show.
+        With few profiled batches the noise may be larger than they show.
         """
         noise = self.profile.noise
         batch_ratio = max(noise.batch_ratio, LEAST_NOISE_RATIO.value)
@@ -338,7 +339,7 @@ class LiveQuery:
         )
 
     def _counted(self, batch: LiveBatch) -> tuple[float, float]:
-        """Where it stands and what was available; what it took where offsets count no rows."""
+        """Its position and what was available; what it took if offsets count no rows."""
         if batch.position_rows is None or batch.available_rows is None:
             # The count goes on as if it had been counted all along.
             self._counts_positions = False
@@ -351,7 +352,7 @@ class LiveQuery:
         return position, max(batch.available_rows - self._base_rows, position)
 
     def _tells_costs(self, batch: LiveBatch) -> bool:
-        """Not the first batch of a run, nor those soon after a change, by whomever it was made."""
+        """Not the first batch of a run, nor those soon after a change, whoever made it."""
         before, self._before = self._before, batch
         is_first = before is None or before.run_id != batch.run_id
         if before is not None and not is_first and before.num_cores != batch.num_cores:
@@ -372,7 +373,7 @@ class LiveQuery:
 
 
 def _warm_up_length(telling: Sequence[Observed], ratios: Array) -> int:
-    """Batches at the begin that are a warm-up: of those soon after it, and only if slower."""
+    """Batches at the beginning that are a warm-up: of those soon after it, and only if slower."""
     until_s = telling[0].batch.started_s + SETTLING_S.value
     num_young = sum(one.batch.started_s < until_s for one in telling)
     num_cut = warm_up_length(np.log(ratios[:num_young]))

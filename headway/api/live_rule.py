@@ -1,4 +1,4 @@
-"""The rule at work on a running query: what it sees, what it would change, what that is to show."""
+"""The rule applied to a running query: its input, its proposed changes, and their expectations."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _MOST_SIZES = 200
 
 @dataclass(kw_only=True)
 class LiveRule:
-    """The rule with what it remembers and the table that it looks things up in.
+    """The rule with its memory and its table.
 
     Parameters
     ----------
     live : LiveQuery
         The query.
     bounds : Bounds
-        What may be chosen.
+        The allowed settings.
     triggers_s : sequence of float
-        Trigger intervals that may be chosen beside the one that runs. [s]
+        Trigger intervals that may be chosen besides the current one. [s]
     now : callable
         The clock, in seconds since 1970.
     pauses_s : dict
@@ -56,7 +56,7 @@ class LiveRule:
     _table: CapacityTable | None = None
 
     def table(self, running: Configuration) -> CapacityTable:
-        """What each setting within bounds sustains, made anew when what is fixed has changed."""
+        """Rates that settings within bounds sustain, computed again when fixed values change."""
         fixed = replace(running, executors=1, trigger_s=0.0, max_offsets_per_trigger=None)
         known = self._table
         if (
@@ -69,7 +69,7 @@ class LiveRule:
         return known
 
     def see(self, observed: Observed, running: Configuration, *, num_pending: int = 0) -> Decision:
-        """What comes of a batch that has ended."""
+        """The decision after a batch that has ended."""
         batch = observed.batch
         return self._decided(
             Signal(
@@ -88,7 +88,7 @@ class LiveRule:
     def tick(
         self, running: Configuration, *, silent_s: float, num_pending: int = 0
     ) -> Decision | None:
-        """What comes of a moment without a batch; None before anything was decided."""
+        """The decision at a moment without a batch; None before the first decision."""
         if self.decision is None:
             return None
         last = self.live.observed[-1] if self.live.observed else None
@@ -106,7 +106,7 @@ class LiveRule:
         )
 
     def is_feasible(self, running: Configuration) -> bool:
-        """Whether something within bounds meets the target at the rate that is prepared for."""
+        """Whether a setting within bounds meets the target at the rate that is prepared for."""
         estimate = None if self.decision is None else self.decision.estimate
         if estimate is None:
             return True
@@ -118,7 +118,7 @@ class LiveRule:
         return highest >= estimate.rate_per_s
 
     def then(self, running: Configuration, proposal: Proposal) -> Configuration:
-        """The setting that a proposal is for; the rate limit goes with the trigger interval."""
+        """The setting of a proposal; the rate limit depends on the trigger interval."""
         return replace(
             running,
             executors=proposal.after_executors,
@@ -127,12 +127,12 @@ class LiveRule:
         )
 
     def with_limit(self, running: Configuration) -> Configuration:
-        """The setting with a rate limit that none of the settings within bounds needs more of."""
+        """The setting with a rate limit that suffices for all settings within bounds."""
         rows = self.table(running).limit_rows(max(running.trigger_s, 1.0))
         return replace(running, max_offsets_per_trigger=max(math.ceil(rows), 1))
 
     def expectation(self, running: Configuration, proposal: Proposal) -> Expectation:
-        """What the new setting is to show: computed after rounding and bounds."""
+        """The expectation for the new setting: computed after rounding and bounds."""
         last = self.live.observed[-1] if self.live.observed else None
         return expectation_of(
             self.table(running),
@@ -163,7 +163,7 @@ class LiveRule:
         return replace(running, shuffle_partitions=best)
 
     def expectation_at(self, then: Configuration, kind: ChangeKind) -> Expectation:
-        """What a setting with other partitions is to show."""
+        """The expectation for a setting with other partitions."""
         rows = self._rate_per_s * then.trigger_s
         table = self.table(then)
         usual_s = table.duration_s(then.executors, then.trigger_s, rows)
@@ -183,7 +183,7 @@ class LiveRule:
         return max(1e-9 if estimate is None else estimate.rate_per_s, 1e-9)
 
     def as_change(self, running: Configuration, proposal: Proposal) -> WatchedChange:
-        """A proposal for people: from what to what, what it gains, what it costs."""
+        """A proposal for people: its change, its gain and its cost."""
         expected = self.expectation(running, proposal)
         then = self.then(running, proposal)
         return WatchedChange(

@@ -1,4 +1,4 @@
-"""Plans written down, so that a later build can be held against them."""
+"""Plans written to a file, so that a later build can be compared with them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def lock(specs: Sequence[str | Path]) -> Lock:
-    """Plan jobs and lock what comes out.
+    """Plan jobs and lock the plans.
 
     Parameters
     ----------
@@ -28,9 +28,9 @@ def lock(specs: Sequence[str | Path]) -> Lock:
     Raises
     ------
     InputError
-        If a file is not what it should be, or two jobs have one name.
+        If a file is invalid, or two jobs have the same name.
     InfeasibleError
-        If a target cannot be met: what is infeasible is no baseline.
+        If a target cannot be met: an infeasible plan is no baseline.
     """
     jobs: list[AnyLocked] = []
     missed: list[str] = []
@@ -39,11 +39,11 @@ def lock(specs: Sequence[str | Path]) -> Lock:
         if not planned.plan.feasible:
             missed.append(
                 f"{planned.file.place(planned.promise_key)}: {planned.name}: infeasible, "
-                f"{'; '.join(planned.plan.binding)}; a lock holds only plans that meet their "
-                "targets"
+                f"{'; '.join(planned.plan.binding)}; a lock file contains only plans that meet "
+                "their targets"
             )
         if any(job.name == planned.name for job in jobs):
-            raise InputError(f"{path}: the job {planned.name!r} is there twice; expected one file")
+            raise InputError(f"{path}: the job {planned.name!r} is in two files; expected one")
         jobs.append(locked_of(planned))
     if missed:
         raise InfeasibleError("\n".join(missed))
@@ -55,7 +55,7 @@ def lock(specs: Sequence[str | Path]) -> Lock:
 
 
 def locked_of(planned: Planned) -> AnyLocked:
-    """What a lock keeps of a plan."""
+    """The part of a plan that a lock contains."""
     return _locked_batch(planned) if planned.plan.ends else _locked_stream(planned)
 
 

@@ -29,22 +29,22 @@ def ordered_plan(
     Parameters
     ----------
     profile : JobProfile or path
-        The job, profiled with the work that is done by key.
+        The job, profiled with its work per key.
     keys : KeyCounts or path
         How often each key occurs: a CSV file with the columns ``key`` and ``count``, or JSON lines.
     rate, trigger, executors, cores, partitions
         As in :func:`headway.predict`; as profiled by default.
     stage : str
-        The stage behind the exchange; the one that works most by default.
+        The stage behind the exchange; by default the one with the most work.
     key_type : {"string", "int", "long"}
-        Spark's type of the key column; by default long where JSON has numbers, else string.
+        Spark's type of the key column; by default long for numbers in JSON, else string.
     total_rows : float
-        Rows of all keys, where the file has only the most frequent; the others count as even.
+        Rows of all keys, if the file has only the most frequent ones; the others are taken as even.
 
     Raises
     ------
     InputError
-        If a file or a value is not what it should be.
+        If a file or a value is invalid.
     """
     from headway.planner.ordered import plan_ordered
 

@@ -1,4 +1,4 @@
-"""Whatever a command made, as one page to share."""
+"""The result of any command, as one page to share."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def page(
     Parameters
     ----------
     shown : Plan, JobProfile, Backtest, Playback or path
-        What the page is about, or the file that a command wrote or printed with ``--json``.
+        The result to show, or the file that a command wrote or printed with ``--json``.
     profile : JobProfile or path
         The profile behind a plan: adds the what-if, the latency distribution and the maps.
     runs : sequence of SeenRun
@@ -88,7 +88,7 @@ def page(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Beside:
-    """What a page is made with beside the result that it shows."""
+    """What a page is made with besides the result that it shows."""
 
     files: Sequence[str]
     job: JobProfile | None

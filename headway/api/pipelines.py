@@ -40,7 +40,7 @@ def is_pipeline(source: object) -> bool:
 
 
 def declared_kind(path: str | Path) -> str | None:
-    """The kind of pipeline that a file says it describes; None of any other file."""
+    """The kind of pipeline that a file declares; None for any other file."""
     try:
         found = _KIND.search(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -49,12 +49,12 @@ def declared_kind(path: str | Path) -> str | None:
 
 
 def refuse_for_pipelines(**given: object) -> None:
-    """Refuse what says nothing of a pipeline.
+    """Refuse arguments that do not apply to pipelines.
 
     Raises
     ------
     InputError
-        Names what was given.
+        Names the given arguments.
     """
     names = [name for name, value in given.items() if value not in (None, False, ())]
     if names:
@@ -64,20 +64,20 @@ def refuse_for_pipelines(**given: object) -> None:
 def predict_pipeline(
     pipeline: AnyPipeline | str | Path, *, rate: float | str | None = None
 ) -> AnyPipelinePrediction:
-    """What the models say of a pipeline: its latency phase by phase, or what it carries.
+    """Predict a pipeline: its latency phase by phase, or the rate that it carries.
 
     Parameters
     ----------
     pipeline : MicroBatchPipeline, OrderedPipeline or path
         A pipeline, or the spec file of one.
     rate : float or str, optional
-        Input rate, rows per second or e.g. ``"50k/s"``; as the pipeline says by default.
+        Input rate, rows per second or e.g. ``"50k/s"``; by default that of the pipeline.
 
     Raises
     ------
     InputError
-        If a value is not what it should be. A pipeline that cannot keep up is no error: the
-        prediction then is saturated.
+        If a value is invalid. A pipeline that cannot keep up is no error: the prediction then is
+        saturated.
     """
     from headway.spec.kinds import MicroBatchPipeline
 
@@ -100,7 +100,7 @@ def simulate_pipeline(
     seed: int = 1,
     length: float | str | None = None,
 ) -> AnyPipelineRuns:
-    """Simulate a pipeline event by event, and put the prediction beside it.
+    """Simulate a pipeline event by event, and compare it with the prediction.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def simulate_pipeline(
     rate : float or str, optional
         Input rate; as the pipeline says by default.
     runs : int
-        Runs, which differ in the phases of all clocks.
+        Number of runs, which differ in the phases of all clocks.
     seed : int
         Random seed of the first run.
     length : float or str, optional
@@ -118,7 +118,7 @@ def simulate_pipeline(
     Raises
     ------
     InputError
-        If a value is not what it should be, or so many events would take more than minutes.
+        If a value is invalid, or the simulation would take longer than some minutes.
     """
     from headway.spec.kinds import MicroBatchPipeline
 
@@ -137,7 +137,7 @@ def simulate_pipeline(
     from headway.planner.operators import simulate_operators
 
     if length_s is not None:
-        raise InputError("length: a pipeline of ordered operators is simulated by tuples")
+        raise InputError("length: ordered operators are simulated by tuples, not by time")
     return simulate_operators(declared.operators())
 
 
@@ -155,7 +155,7 @@ def plan_pipeline(
     pipeline : MicroBatchPipeline, OrderedPipeline or path
         A pipeline, or the spec file of one.
     target : Target or str, optional
-        What is to be met, e.g. ``"p99 <= 3s"``; as the pipeline says by default.
+        Target, e.g. ``"p99 <= 3s"``; by default that of the pipeline.
     rate : float or str, optional
         Input rate; as the pipeline says by default.
     max_nodes : int, optional
@@ -164,8 +164,8 @@ def plan_pipeline(
     Raises
     ------
     InputError
-        If a value is not what it should be. A target that cannot be met is no error: the plan
-        then says ``feasible=False``.
+        If a value is invalid. A target that cannot be met is no error: the plan then has
+        ``feasible=False``.
     """
     from headway.spec.kinds import MicroBatchPipeline
 
@@ -197,7 +197,7 @@ def plan_pipeline(
 
 
 class _Declared:
-    """A pipeline with the file that it stands in, if any."""
+    """A pipeline with the file that contains it, if any."""
 
     def __init__(self, spec: Any, file: SpecFile | None) -> None:
         self.spec, self.file = spec, file
@@ -231,14 +231,14 @@ class _Declared:
         return cast("Operators", found)
 
     def fault(self, key: str, message: str) -> InputError:
-        """An error about a key, with its place where there is one."""
+        """An error about a key, with its position if there is one."""
         message = message.removeprefix(f"{key}: ")
         if self.file is None:
             return InputError(f"{key}: {message}")
         return SpecError(f"{self.file.place(key)}: spec.{key}: {message}")
 
     def target(self, given: Target | str | Sequence[Target | str] | None) -> Target:
-        """The target that is asked for, else that of the file."""
+        """The given target, else that of the file."""
         from headway.spec.kinds.pipelines import require_modelled
 
         every = [given] if isinstance(given, Target | str) else list(given or ())

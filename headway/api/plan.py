@@ -1,4 +1,4 @@
-"""The fewest nodes for a promise, and the Spark configuration that keeps it."""
+"""The fewest nodes for a target, and the Spark configuration that meets it."""
 
 from __future__ import annotations
 
@@ -135,76 +135,75 @@ def plan(
     key_type: str | None = None,
     total_rows: float | None = None,
 ) -> AnyAnswer | AnyPipelinePlan:
-    """The fewest nodes that keep a target, and the Spark configuration that does.
+    """Find the fewest nodes that meet a target, and their Spark configuration.
 
     Parameters
     ----------
     profile : JobProfile, ApplicationProfile, MicroBatchPipeline, OrderedPipeline or path
-        The job: a streaming query, or with a deadline a batch job. A pipeline takes ``rate``,
-        ``target`` and ``max_nodes`` alone, and its file may say them; the path of one's spec file
-        gives what `headway.api.pipelines.plan_pipeline` does.
+        The job: a streaming query, or with a deadline a batch job. A pipeline takes only ``rate``,
+        ``target`` and ``max_nodes``, which its file may contain; for the path of its spec file the
+        result is that of `headway.api.pipelines.plan_pipeline`.
     rate : float or str
-        Arrivals to plan a query for, records per second or e.g. ``"50k/s"``.
+        Input rate to plan a query for, records per second or e.g. ``"50k/s"``.
     target : Target, Deadline or str, or several
-        The promise, e.g. ``"p99 <= 3s"``, ``"window p95 <= 20s"``, of a batch job
-        ``"deadline <= 10m"``. Of several all must hold, for instance ``"catch_up <= 15m after
-        30m"``; the first latency is the one that is planned by.
+        The target, e.g. ``"p99 <= 3s"``, ``"window p95 <= 20s"``, for a batch job ``"deadline <=
+        10m"``. If there are several, for instance also ``"catch_up <= 15m after 30m"``, all must be
+        met; the plan refers to the first latency target.
     max_nodes : int
-        Most nodes that may be bought.
+        Maximum number of nodes.
     node_cores, cores : int
-        Cores of a node and of an executor; as profiled by default, one executor per node.
+        Cores per node and per executor; by default as profiled, with one executor per node.
     partitions : int
-        Shuffle partitions, if they are fixed (by an existing checkpoint).
+        Shuffle partitions, if fixed (by an existing checkpoint).
     trigger : float or str
         Trigger interval, if it is fixed.
     confidence : float
-        Plan for durations that are exceeded with at most the remaining probability.
+        Confidence level: durations exceed the planned ones with at most the remaining probability.
     objective : str
         ``"nodes"``, ``"cost"`` or ``"latency"``: the quantity to minimise.
     node_types : sequence of NodeType or str
-        What is on offer, e.g. ``"m6i.xlarge:cores=4,memory=14g,price=0.192"``, or the name of a
-        node in the catalogue.
+        Node types to choose from, e.g. ``"m6i.xlarge:cores=4,memory=14g,price=0.192"``, or the name
+        of a node in the catalogue.
     catalog : path
         A spec file of the kind NodeCatalog; by default the one that comes with Headway.
     budget : float
-        Most that all nodes may cost per hour.
+        Maximum price of all nodes per hour.
     checkpoint : str
         ``"existing"`` starts from the checkpoint, which fixes the shuffle partitions; ``"new"``
-        does not; by default today's number is preferred, and a change is marked as needing a new
-        checkpoint.
+        does not; by default the current number is preferred, and a change is marked as needing a
+        new checkpoint.
     source_partitions : int
-        Partitions of the source, or input splits, to plan for; as profiled by default.
+        Number of source partitions, or input splits, to plan for; as profiled by default.
     task_cpus : int
-        Cores that a task takes (``spark.task.cpus``); as profiled by default.
+        Cores per task (``spark.task.cpus``); as profiled by default.
     bursts : sequence of Burst or str
-        Bursts through which every latency promise must hold, e.g. ``"150k/s:2m"`` or, once an
-        hour, ``"150k/s:2m:1h"``; ``rate`` is what arrives otherwise.
+        Bursts during which every latency target must be met, e.g. ``"150k/s:2m"`` or, once an hour,
+        ``"150k/s:2m:1h"``; ``rate`` is the input rate at all other times.
     relaxation : bool
-        State the bound of the convex relaxation too, which loads cvxpy.
+        Also compute the bound of the convex relaxation, which loads cvxpy.
     lower_memory : bool
-        Let executors have less heap than the profiled ones, down to what was measured with
-        headroom; without, none gets less than it ran with. Peaks of local runs lower nothing.
+        Allow less heap than in the profiled run, down to the measured peak plus headroom; without
+        this, no executor gets less than in the profiled run. Peaks of local runs do not lower it.
     executor_memory_bytes : int
-        Heap of an executor, if it is fixed; not looked for then. [bytes]
+        Heap of an executor, if it is fixed. [bytes]
     platform : str
-        What runs Spark on nodes of the catalogue: it keeps some of each for itself. By default
-        Kubernetes.
+        Platform that runs Spark, which reserves part of each catalogue node. By default Kubernetes.
     from_start : bool
-        Plan for batches that stay as long as those of a fresh JVM, as they are after a restart.
+        Plan for batches that always take as long as in a fresh JVM, as after a restart.
     keys : KeyCounts or path
-        How often each key of the stage that works most behind an exchange occurs: the rows of a
-        key are not divided among tasks, and ``skew`` of the plan says what that makes of it.
+        How often each key occurs, for the stage with the most work behind an exchange: all rows of
+        a key go to one task, and ``skew`` of the plan shows the effect.
     key_type, total_rows
         As in :func:`headway.ordered_plan`.
 
     ``rate``, ``partitions``, ``trigger``, ``budget``, ``checkpoint``, ``source_partitions``,
-    ``bursts``, ``relaxation``, ``from_start`` and ``keys`` are about queries alone.
+    ``bursts``, ``relaxation``, ``from_start`` and ``keys`` are for queries only.
 
     Raises
     ------
     InputError
-        If a value is not what it should be, or is not for jobs of the kind. A target that cannot
-        be met is no error: the plan then says ``feasible=False``, and why.
+        If a value is invalid, or not for jobs of this kind. A target that cannot be met is no
+        error: the plan then has ``feasible=False``, and says why.
     """
     if is_pipeline(profile):
         refuse_for_pipelines(
@@ -324,7 +323,7 @@ def plan(
 
 
 def _skew(found: StreamAnswer, job: JobProfile, counts: KeyCounts | None) -> PlannedSkew | None:
-    """What the heaviest key makes of its stage, on the cores that were planned."""
+    """Effect of the heaviest key on its stage, on the planned cores."""
     if counts is None and not any(stage.hot_share_ratio for stage in job.stages):
         return None
     from headway.planner.ordered import plan_skew

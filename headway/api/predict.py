@@ -1,4 +1,4 @@
-"""What the latency of a job is at a setting."""
+"""The latency of a job at a setting."""
 
 from __future__ import annotations
 
@@ -54,28 +54,28 @@ def predict(
     task_cpus: int | None = None,
     jvm_age: float | str | None = None,
 ) -> Prediction | AnyPipelinePrediction:
-    """Latency of a job at a setting; what is not given is as profiled.
+    """Predict the latency of a job at a setting; by default everything is as profiled.
 
     Parameters
     ----------
     profile : JobProfile, MicroBatchPipeline, OrderedPipeline or path
-        The job, or a pipeline, which takes ``rate`` alone; the path of one's spec file gives what
-        `headway.api.pipelines.predict_pipeline` does.
+        The job, or a pipeline, which takes only ``rate``; for the path of its spec file the result
+        is that of `headway.api.pipelines.predict_pipeline`.
     rate : float or str
-        Arrivals, records per second or e.g. ``"50k/s"``.
+        Input rate, records per second or e.g. ``"50k/s"``.
     trigger : float or str
         Trigger interval, seconds or e.g. ``"2s"``; 0 is as fast as possible.
     executors, cores, partitions, max_offsets : int
         Executors, cores per executor, shuffle partitions, rate limit per batch.
     task_cpus : int
-        Cores that a task takes (``spark.task.cpus``).
+        Cores per task (``spark.task.cpus``).
     jvm_age : float or str
         Time since the executors started, seconds or e.g. ``"5min"``; a young JVM is slower.
 
     Raises
     ------
     InputError
-        If a value is not what it should be.
+        If a value is invalid.
     """
     if is_pipeline(profile):
         refuse_for_pipelines(
@@ -106,9 +106,9 @@ def predict(
 def with_next_run(
     prediction: Prediction, job: JobProfile, target: Target | None = None
 ) -> Prediction:
-    """The prediction with the run that would narrow it most, sought when it is asked for.
+    """The prediction with the run that would narrow it most, which is computed when first read.
 
-    With a target, what it is about is to be narrowed.
+    With a target, the run narrows the statistic of that target.
     """
 
     def next_run() -> AdvisedRun | None:
@@ -129,7 +129,7 @@ def configuration_from(
     max_offsets: int | None = None,
     task_cpus: int | None = None,
 ) -> Configuration:
-    """The baseline with what is given replaced."""
+    """The baseline with the given values replaced."""
     changes: dict[str, float] = {}
     for field, value, name, most in (
         ("executors", executors, "executors", MOST_EXECUTORS),

@@ -1,4 +1,4 @@
-"""Event logs -> profiles, one of all or one of each, and tables."""
+"""Event logs -> profiles, one for all or one for each, and tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_CONF: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What several logs hold, the sources that could not be read, and the tables written."""
+    """Contents of several logs, the sources that could not be read, and the written tables."""
 
     logs: tuple[LogSurvey, ...]
     failures: tuple[LogFailure, ...]
@@ -50,19 +50,19 @@ def profile(
     Parameters
     ----------
     sources : path or sequence of paths
-        Event logs: files, rolling folders, folders that hold such, zips, patterns, addresses of
-        a History Server or of a file system that Hadoop reads, files of a recorder.
+        Event logs: files, rolling log folders, folders of logs, zips, glob patterns, addresses of a
+        History Server or of a file system that Hadoop reads, files of a recorder.
     queries : sequence of str
         Names or ids of the queries to use; all of them by default. Several runs of one job at
-        different settings make one profile, and a better one.
+        different settings make one better profile.
     trigger : str or float, optional
         The trigger interval of the queries, ``"5 s"`` or 5.0; 0 is as fast as possible. By default
-        it is read off the times at which batches start; what the log says against a stated one is
-        in the notes.
+        it is estimated from the start times of batches; if the log contradicts a stated one, the
+        notes say so.
     engine : str
-        ``in-process`` reads with this machine's processes and needs no Java, ``spark`` with Spark;
-        ``auto`` takes Spark where a session, a master or a property of it is given, for addresses
-        that only Hadoop reads, and beyond 8 GB of events.
+        ``in-process`` reads with processes on this machine and needs no Java, ``spark`` reads with
+        Spark; ``auto`` uses Spark if a session, a master or a property is given, for addresses that
+        only Hadoop reads, and above 8 GB of events.
     master : str
         Spark master to read the logs with, when no session is given.
     conf : mapping of str to str
@@ -76,9 +76,9 @@ def profile(
     Raises
     ------
     EventLogError
-        If no log can be read, or none holds a streaming query that can be profiled.
+        If no log can be read, or none contains a streaming query that can be profiled.
     InputError
-        If ``queries`` names none, what was found are different jobs, or ``trigger`` is no duration.
+        If ``queries`` matches none, the queries are different jobs, or ``trigger`` is no duration.
     SparkUnavailableError
         If Spark is to read them and there is no Java to run it with.
     """
@@ -113,24 +113,24 @@ def profile_and_tables(
     session: SparkSession | None = None,
     progress: Tell | None = None,
 ) -> tuple[JobProfile | ApplicationProfile, tuple[Path, ...]]:
-    """The profile of whatever the logs hold, and where the tables of them were written.
+    """The profile of any kind of job in the logs, and where the tables were written.
 
     A profile of a streaming job, or of one batch or DStreams application. The logs are read once
-    for both.
+    for profile and tables.
 
     Parameters
     ----------
     tables : Path or None
         A folder to write all tables to, as Parquet; None writes none.
     sources, queries, trigger, engine, master, conf, session, progress
-        As of :func:`profile`.
+        As for :func:`profile`.
 
     Raises
     ------
     EventLogError, SparkUnavailableError
-        As of :func:`profile`.
+        As for :func:`profile`.
     InputError
-        Also if the logs hold several applications without a streaming query.
+        As :func:`profile`, or if the logs contain several applications without a streaming query.
     """
     from headway.profiler.survey import profile_together
 
@@ -154,12 +154,12 @@ def survey(
     progress: Tell | None = None,
     tables: Path | None = None,
 ) -> Survey:
-    """Look at each log on its own: what it holds and lacks, and the profile it gives.
+    """Look at each log on its own: what it contains, what is missing, and its profile.
 
     Parameters
     ----------
     sources, engine, master, conf, session, progress
-        As of :func:`profile`.
+        As for :func:`profile`.
     tables : Path, optional
         A folder to write the tables of all logs to, as Parquet.
 
@@ -180,7 +180,7 @@ def survey(
 
 
 def trigger_seconds(trigger: str | float | None) -> float | None:
-    """The trigger interval that was stated; 0 needs no unit."""
+    """The given trigger interval; 0 needs no unit."""
     if isinstance(trigger, str):
         return 0.0 if trigger.strip() == "0" else parse_duration_s(trigger)
     if trigger is not None and not 0.0 <= trigger < float("inf"):
@@ -210,7 +210,7 @@ def reading(
     session: SparkSession | None,
     progress: Tell | None,
 ) -> AbstractContextManager[LogsRead]:
-    """Logs, laid out and read, until the context ends."""
+    """Logs, located and read, until the context ends."""
     from headway.profiler.logs.limits import UnpackLimits
     from headway.profiler.reading import read_logs
 

@@ -1,4 +1,4 @@
-"""Calls about Real-Time Mode: predict a setting, plan for the fewest nodes."""
+"""Calls for Real-Time Mode: predict a setting, plan for the fewest nodes."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ def predict_real_time(
     profile : JobProfile or path
         The query.
     rate : float or str
-        Arrivals, records per second or e.g. ``"4k/s"``; as profiled by default.
+        Input rate, records per second or e.g. ``"4k/s"``; as profiled by default.
     trigger : float or str
         Batch length, the argument of the real-time trigger; five minutes by default.
     executors : int
-        As many as all tasks of all stages need by default.
+        By default as many as all tasks of all stages need.
     cores, partitions, source_partitions, task_cpus : int
-        Cores of an executor, shuffle partitions, source partitions, cores that a task takes; as
-        profiled by default.
+        Cores per executor, shuffle partitions, source partitions, cores per task; as profiled by
+        default.
     path : float or str
         Constant time of a row from the source and to the sink.
 
     Raises
     ------
     InputError
-        If a value is not what it should be, Spark does not run the query in Real-Time Mode, or
-        has too few slots to.
+        If a value is invalid, or Spark cannot run the query in Real-Time Mode or has too few slots
+        for it.
     """
     from headway.domain.real_time import RealTimeSetting
     from headway.models.real_time.stages import required_slots
@@ -112,17 +112,16 @@ def plan_real_time(
     confidence: float = CONFIDENCE.value,
     path: float | str = PATH_S.value,
 ) -> RealTimePlan:
-    """The fewest nodes that keep a latency in Real-Time Mode.
+    """The fewest nodes that meet a target in Real-Time Mode.
 
     Parameters
     ----------
     profile, rate, cores, source_partitions, task_cpus, path
-        As of :func:`predict_real_time`.
+        As for :func:`predict_real_time`.
     target : Target or str, or several
-        A latency of rows, e.g. ``"p99 <= 300ms"``, and beside it
-        ``"catch_up <= 5m after 1m"``.
+        A latency of rows, e.g. ``"p99 <= 300ms"``, and with it ``"catch_up <= 5m after 1m"``.
     max_nodes, node_cores, confidence
-        As of :func:`headway.plan`.
+        As for :func:`headway.plan`.
     partitions : int
         Shuffle partitions, if they are fixed.
     trigger : float or str
@@ -131,8 +130,8 @@ def plan_real_time(
     Raises
     ------
     InputError
-        If a value is not what it should be, or Spark does not run the query in Real-Time Mode. A
-        target that cannot be met is no error: the plan then says ``feasible=False``, and why.
+        If a value is invalid, or Spark cannot run the query in Real-Time Mode. A target that cannot
+        be met is no error: the plan then has ``feasible=False``, and says why.
     """
     from headway.planner.real_time_limits import (
         require_batch_length,

@@ -1,4 +1,4 @@
-"""Results as a line, a screen of a notebook, data, a table and a file: behind their methods."""
+"""Results as a line, a notebook view, data, a table and a file: behind their methods."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_ROWS = 20
 
 
 def _function(place: str) -> Callable[[Any], Any]:
-    """A function of another room, ``module:name``, loaded when it is called."""
+    """A function of another package, ``module:name``, loaded when it is called."""
     module, name = place.split(":")
 
     def call(result: Any) -> Any:
@@ -89,10 +89,10 @@ def _statistics(prediction: Any) -> Iterable[Row]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Doors:
-    """How results of one kind are shown: in a sentence, as data, and by the main list in it.
+    """How results of one kind are shown: as a sentence, as data, and as their main list.
 
-    ``main`` is a path of keys, empty where there is no list: then each figure is a row. ``rows``
-    and ``table`` are there where the list in the data is not what people look at.
+    ``main`` is a path of keys, empty if there is no list: then each figure is a row. ``rows`` and
+    ``table`` are given if people need another table than the list in the data.
     """
 
     sentence: Callable[[Any], str]
@@ -106,7 +106,7 @@ class _Doors:
 
 
 def _worded(text: str, data: str, main: str = "") -> _Doors:
-    """Of a result whose text begins with the answer, and whose page is made of its data."""
+    """For a result whose text begins with the answer, and whose page is made from its data."""
     return _Doors(
         sentence=lambda result: _first_line(text, result),
         data=_function(data),
@@ -236,7 +236,7 @@ def in_short(result: Result) -> str:
 
 
 def as_data(result: Result) -> dict[str, Any]:
-    """A result as its command prints it with ``--json``; a profile as its file has it."""
+    """A result as its command prints it with ``--json``; a profile as in its file."""
     return dict(_doors(result).data(result))
 
 
@@ -280,7 +280,7 @@ def _flat(row: Mapping[str, object], before: str = "") -> dict[str, object]:
 
 
 def first_screen(result: Result) -> str:
-    """The answer, the facts beside it and its main table, as HTML without a style of its own."""
+    """The answer, its facts and its main table, as HTML without a style of its own."""
     from markupsafe import escape
 
     doors = _doors(result)
@@ -324,7 +324,7 @@ def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def save(result: Result, path: str | Path) -> Path:
-    """Write a result to a file, in the form that the ending of its name says."""
+    """Write a result to a file, in the format given by the extension of its name."""
     from headway.formats.text_file import write_text
 
     file, ending, doors = Path(path), Path(path).suffix.lower(), _doors(result)

@@ -1,4 +1,4 @@
-"""Calls about queries that take turns: the gate on a running session, and the verdict before."""
+"""Calls for queries that take turns: the gate on a running session, and the verdict before."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _AT_ONCE_S = 0.001
 
 
 class ScheduleGate:
-    """Queries of one session under a policy; what `headway.schedule` gives.
+    """Queries of one session under a policy; returned by `headway.schedule`.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class ScheduleGate:
         window_offset: float | str = 0.0,
         watermark_delay: float | str = 0.0,
     ) -> None:
-        """Take a running query in; it waits for its turn from its next trigger on.
+        """Add a running query; it waits for its turn from its next trigger on.
 
         Parameters
         ----------
@@ -95,19 +95,20 @@ class ScheduleGate:
         target : str or Target, or several
             ``"p99 <= 2s"`` of its rows, ``"window p99 <= 3s"`` of its windows.
         profile : JobProfile or path, optional
-            What its batches cost; without, it is learned as the query runs.
+            Profile of its costs; without it, the costs are learned while the query runs.
         name : str, optional
-            What the report calls it; by default the name of the query.
+            Its name in the report; by default the name of the query.
         in_turn : Turn, optional
-            What it was started with, where its batches wait and not its trigger: see `in_turn`.
+            The turn that it was started with, if its batches wait instead of its trigger: see
+            `in_turn`.
         window_slide, window_offset, watermark_delay : float or str
-            Distance of its window ends, one of them, and the delay of its watermark. By default
-            read off its plan.
+            Time between its window ends, one of these ends, and the delay of its watermark. By
+            default taken from its plan.
 
         Raises
         ------
         InputError
-            If the query cannot be gated; it goes on by its own trigger.
+            If the query cannot be gated; it continues with its own trigger.
         """
         from headway.runtime.gate.clock import require_classic, trigger_of
         from headway.runtime.gate.turn import require_turn_of
@@ -125,8 +126,8 @@ class ScheduleGate:
         grid = grid or windows_of_query(query)
         if windows_target is not None and grid is None:
             raise InputError(
-                f"{label}: a target for windows, but no window in event time in the query's plan; "
-                "give window_slide and watermark_delay"
+                f"{label}: the target is for windows, but the query's plan has no window in event "
+                "time; give window_slide and watermark_delay"
             )
         declared = ScheduledQuery(
             name=label,
@@ -139,10 +140,11 @@ class ScheduleGate:
         self.gate.add(query, declared, predicted_s=predicted_s, in_turn=in_turn)
 
     def in_turn(self, each: Callable[[DataFrame, int], None]) -> Turn:
-        """A function for ``foreachBatch`` that waits for its turn, where a trigger cannot.
+        """A function for ``foreachBatch`` that waits for its turn, if a trigger cannot.
 
-        For a version of Spark that does not let a trigger's clock be replaced; `add` says so. The
-        rows of a batch are chosen before it waits, and the wait counts: profile no such run::
+        For versions of Spark in which the clock of a trigger cannot be replaced; `add` says so. The
+        rows of a batch are chosen before it waits, and its duration includes the wait: do not
+        profile such a run::
 
             turn = gate.in_turn(write_orders)
             orders = frame.writeStream.foreachBatch(turn).start()
@@ -158,15 +160,15 @@ class ScheduleGate:
         return Turn(each)
 
     def remove(self, name: str) -> None:
-        """Let a query go by its own trigger again."""
+        """Let a query use its own trigger again."""
         self.gate.remove(name)
 
     def report(self) -> ScheduleReport:
-        """Waits, windows missed, predicted beside observed durations."""
+        """Waits, missed windows, predicted and observed durations."""
         return self.gate.report()
 
     def close(self) -> None:
-        """Every query goes by its own trigger from now on."""
+        """Every query uses its own trigger from now on."""
         self.gate.close()
 
     def __enter__(self) -> ScheduleGate:
@@ -197,14 +199,14 @@ def schedule(
         A classic session of PySpark.
     policy : str or Policy
         ``fcfs``, ``rr``, ``sbox``, ``hr``, ``least-slack``, ``promise``, ``economy``, ``stagger``,
-        or ``auto``: what simulation prefers once it is known what batches cost.
+        or ``auto``: the policy that simulation prefers once the costs of batches are known.
     at_once : int, optional
         Batches that may run at the same time.
     decisions : path, optional
         File to which each decision is appended; ``headway schedule --decisions`` replays it.
     memory_limit : str or float, optional
-        State of all queries on the heap, e.g. ``"2g"``, from which on the query goes first that
-        frees the most, until half is free or 3 s have passed. State in RocksDB does not count.
+        Limit of the state of all queries on the heap, e.g. ``"2g"``. Above it, the query that frees
+        the most goes first, until half is free or 3 s have passed. State in RocksDB does not count.
 
     Raises
     ------
@@ -251,19 +253,19 @@ def _duration_of(profile: JobProfile | None, num_slots: int) -> Callable[[float]
 
 
 def schedule_verdict(path: str | Path, *, policies: str | Sequence[str | Policy] = ()) -> Verdict:
-    """Whether it pays that the queries of a file take turns, predicted before the run.
+    """Whether taking turns pays off for the queries of a file, predicted before the run.
 
     Parameters
     ----------
     path : str or Path
         A spec file of the kind QuerySchedule.
     policies : sequence of str, or "all"
-        What is compared with Spark as it is; stagger, fcfs, promise and economy by default.
+        Policies to compare with plain Spark; stagger, fcfs, promise and economy by default.
 
     Raises
     ------
     InputError
-        If the file is no such spec; one line per fault.
+        If the file is not a valid spec; one line per fault.
     """
     from headway.planner.query_work import query_work
     from headway.planner.scheduling import ALL_POLICIES, ASKED, verdict
@@ -287,12 +289,12 @@ def schedule_verdict(path: str | Path, *, policies: str | Sequence[str | Policy]
 
 
 def replay_decisions(path: str | Path) -> Replay:
-    """Decide again what a gate has decided, from the log that it wrote.
+    """Repeat the decisions of a gate from the log that it wrote.
 
     Raises
     ------
     InputError
-        If the file is no decision log, or holds no decision.
+        If the file is no decision log, or contains no decision.
     """
     from headway.domain.scheduling import Decision, Replay
     from headway.models.scheduling.order import grant_order
@@ -321,12 +323,12 @@ def replay_decisions(path: str | Path) -> Replay:
 
 
 def scheduled_query(job: ScheduledJob, profile: JobProfile) -> ScheduledQuery:
-    """A query of a spec with what its file says of it, else its profile.
+    """A query of a spec, with values from its file, else from its profile.
 
     Raises
     ------
     InputError
-        If it promises windows and has none.
+        If its target is for windows and it has none.
     """
     shape = profile.shape
     slides_s = [one.slide_s for one in shape.windows if one.slide_s is not None]
@@ -336,7 +338,7 @@ def scheduled_query(job: ScheduledJob, profile: JobProfile) -> ScheduledQuery:
     rows, windows_target = row_and_window_target(targets)
     if windows_target is not None and slide_s is None:
         raise InputError(
-            f"{job.name}: a target for windows, but the profile has none; expected window_slide"
+            f"{job.name}: the target is for windows, but the profile has none; give window_slide"
         )
     windows = None
     if slide_s is not None:

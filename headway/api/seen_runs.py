@@ -10,12 +10,12 @@ from headway.report.profile_page import SeenBatch, SeenRun
 
 
 def seen_runs(logs: Sequence[str | Path]) -> tuple[SeenRun, ...]:
-    """The batches of the runs in some logs, those that a profile leaves out among them.
+    """The batches of the runs in some logs, including those that a profile leaves out.
 
     Raises
     ------
     EventLogError
-        If no log can be read, or none holds a streaming query.
+        If no log can be read, or none contains a streaming query.
     """
     from headway.profiler.streaming.batch_samples import is_timed, known_rows
     from headway.profiler.streaming.job_runs import runs_of_job

@@ -1,4 +1,4 @@
-"""Rows beyond capacity are given up by a rule in the plan, counted, and can be brought back."""
+"""Rows beyond capacity are shed by a rule in the plan, counted, and can be recovered."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def shed(
     older_than: Mapping[str, float | str] | float | str,
     cost: str | None = None,
 ) -> DataFrame:
-    """Mark the rows of a stream that are too old to be worth their work, before it costs any.
+    """Mark the rows of a stream that are too old to be processed, before they cost any work.
 
-    The result has a column ``shed``. Guard dear work by ``when(~shed, ...)``, and group by ``shed``
-    with a key that is null for shed rows: they are counted once, in the same state as the rest, in
-    one row of state a window. A replay sheds the same rows, for the rule goes by the timestamp that
-    Spark keeps in the offset log.
+    The result has a column ``shed``. Guard expensive work by ``when(~shed, ...)``, and group by
+    ``shed`` with a key that is null for shed rows: they are counted once, in the same state as the
+    rest, in one row of state per window. A replay sheds the same rows, because the rule uses the
+    timestamp that Spark keeps in the offset log.
 
     Parameters
     ----------
@@ -35,14 +35,14 @@ def shed(
         The column with the time at which a row arrived, e.g. Kafka's ``timestamp``.
     older_than : float or str, or a mapping of them by cost class
         Age from which a row is shed, e.g. ``{"cheap": "2s", "dear": "500ms"}``: the latency target
-        less the duration of a batch. Fixed as long as the query runs.
+        minus the duration of a batch. Fixed while the query runs.
     cost : str, optional
         The column with the cost class.
 
     Raises
     ------
     InputError
-        If a column is missing, or a limit is none.
+        If a column is missing, or a limit is no duration.
     """
     from headway.runtime.shedding import mark_shed
 
@@ -57,7 +57,7 @@ def bring_back(
     older_than: Mapping[str, float | str] | float | str,
     cost: str | None = None,
 ) -> DataFrame:
-    """The rows that a query has shed, of its source read as a batch.
+    """The rows that a query has shed, from its source read as a batch.
 
     Parameters
     ----------
@@ -65,8 +65,9 @@ def bring_back(
         The query's checkpoint. Its offset log keeps the last 100 batches
         (``spark.sql.streaming.minBatchesToRetain``); rows of earlier ones are not found.
     rows : DataFrame
-        What the query read: of Kafka ``topic``, ``partition`` and ``offset`` and the columns of
-        the rule; of other sources a column ``batch`` with the number of each row's batch.
+        The rows that the query read: for Kafka with ``topic``, ``partition`` and ``offset`` and the
+        columns of the rule; for other sources with a column ``batch``, the number of each row's
+        batch.
     arrived, older_than, cost
         The rule, as given to `shed`.
 
@@ -78,7 +79,8 @@ def bring_back(
     Raises
     ------
     InputError
-        If the checkpoint has no offset log, the batch of a row is unknown, or a limit is none.
+        If the checkpoint has no offset log, the batch of a row is unknown, or a limit is no
+        duration.
     """
     from headway.runtime.shedding import brought_back
 
@@ -98,30 +100,30 @@ def shedding_batches(
     fixed: float | str,
     give_up_cost: float | str | None = None,
 ) -> Callable[[DataFrame, int], None]:
-    """A function for ``foreachBatch`` of a stateless query: keeps what can be in time.
+    """A function for ``foreachBatch`` of a stateless query: keeps the rows that can be in time.
 
     Parameters
     ----------
     keep, give_up : callable
-        Take the rows and the number of the batch; both must write by that number, so that a batch
-        that is run again replaces what it wrote.
+        Called with the rows and the number of the batch; both must write under that number, so that
+        a repeated batch replaces what it wrote.
     checkpoint : str or Path
         The query's checkpoint; decisions are kept beside it.
     arrived, cost : str
         Columns with the arrival and the cost class of a row.
     limit : float or str
-        A row is in time so long after its arrival.
+        How long after its arrival a row is in time.
     costs : mapping of str to float or str
         Time that a row of each class adds.
     fixed : float or str
         Time of a batch without rows.
     give_up_cost : float or str, optional
-        Time that a row adds which is given up, below that of any class; none by default.
+        Time that a row adds if it is given up, less than that of any class; none by default.
 
     Raises
     ------
     InputError
-        If a time is none, or giving up takes as long as keeping.
+        If a time is no duration, or giving up takes as long as keeping.
     """
     import time
 

@@ -60,35 +60,35 @@ def simulate(
     seed: int = 1,
     length: float | str | None = None,
 ) -> Playback | AnyPipelineRuns:
-    """Simulate a plan under a rate trace: latency over time, what comes late, backlog, recovery.
+    """Simulate a plan under a rate trace: latency over time, late rows, backlog, recovery.
 
-    Or simulate a pipeline event by event, beside what the models say of it.
+    Or simulate a pipeline event by event, compared with its prediction.
 
     Parameters
     ----------
     plan : Plan, MicroBatchPipeline, OrderedPipeline or path
         A plan, or the file that ``headway plan --json`` printed; or a pipeline, or its spec file,
-        which gives what `headway.api.pipelines.simulate_pipeline` does.
+        for which the result is that of `headway.api.pipelines.simulate_pipeline`.
     rate_trace : RateTrace or path
-        Arrivals over time; a CSV file with the columns ``time`` and ``rate``, the JSON that
-        Prometheus answers, or the progress of a query as JSON. Required for a plan.
+        Input rate over time: a CSV file with the columns ``time`` and ``rate``, the JSON answer of
+        Prometheus, or the progress of a query as JSON. Required for a plan.
     rate : float or str
-        Input rate of a pipeline; as its file says by default.
+        Input rate of a pipeline; by default that of its file.
     outages : sequence of Outage or str
-        Outages, during which the query stands still, e.g. ``"5m at 1h"``.
+        Outages, during which the query does not run, e.g. ``"5m at 1h"``.
     runs : int
         Number of simulated runs, which differ in their random draws; 16 by default, 2 of a
         pipeline.
     seed : int
-        Seed of the generator.
+        Random seed.
     length : float or str
-        Simulated time, seconds or e.g. ``"30m"``: shorter cuts the trace, longer holds its last
-        rate. By default the simulation ends with the last line.
+        Simulated time, seconds or e.g. ``"30m"``: a shorter one ends the trace early, a longer one
+        continues its last rate. By default the simulation ends with the last line.
 
     Raises
     ------
     InputError
-        If a file or a value is not what it should be.
+        If a file or a value is invalid.
     """
     if is_pipeline(plan):
         if rate_trace is not None or outages:
@@ -147,25 +147,25 @@ def simulate_policies(
     rate_trace : RateTrace or path
         A trace, or a CSV file as :func:`load_rate_trace` reads it.
     profile : JobProfile or path
-        That the plan was made of: it tells how long batches take with other executors.
+        The profile that the plan was made from, for batch durations with other executors.
     policies : sequence of str
-        Names, each with its constant behind a colon where it is not the usual one: ``"hpa:50%"``,
+        Names, with a constant behind a colon unless it is the default: ``"hpa:50%"``,
         ``"flink:0.7"``, ``"ds2:1.2"``, ``"static:8"``.
     executors : (int, int), optional
-        Fewest and most; by default from 1 to half more than the highest rate needs.
+        Minimum and maximum; by default 1 to 1.5 times what the highest rate needs.
     triggers : sequence of float or str
-        Trigger intervals that Headway's rule may change to beside the plan's, e.g. ``["1s"]``.
+        Trigger intervals that Headway's rule may use besides the plan's, e.g. ``["1s"]``.
     outages : sequence of Outage or str
-        When the query stands still, e.g. ``"5m at 1h"``.
+        When the query does not run, e.g. ``"5m at 1h"``.
     runs, seed : int
         Runs of each policy, and the random seed.
     length : float or str
-        How long the trace lasts; until its last line by default.
+        Length of the trace; until its last line by default.
 
     Raises
     ------
     InputError
-        If anything is not as expected.
+        If an argument is invalid.
     """
     from headway.planner.live.loop import compare_policies
 
@@ -219,12 +219,12 @@ def parse_policy(text: str) -> tuple[str, float | None]:
 
 
 def parse_executors(text: str) -> tuple[int, int]:
-    """Read the fewest and most executors as they are written on the command line.
+    """Read the minimum and maximum of executors as written on the command line.
 
     Raises
     ------
     InputError
-        If the text is no such range.
+        If the text is not a range.
 
     Examples
     --------
@@ -238,10 +238,10 @@ def parse_executors(text: str) -> tuple[int, int]:
 
 
 def load_rate_trace(path: str | Path, *, length: float | str | None = None) -> RateTrace:
-    """Read a rate trace from a file, the same that specs name.
+    """Read a rate trace from a file, in the same form as for specs.
 
-    JSON of Prometheus or of a query's progress; or CSV, of which each line says when a rate
-    begins: a number of seconds, a duration such as ``10m``, or a timestamp such as
+    JSON of Prometheus or of a query's progress; or CSV, in which each line contains the start of a
+    rate: a number of seconds, a duration such as ``10m``, or a timestamp such as
     ``2026-11-21T08:00``. The trace ends with its last line.
 
     Parameters
@@ -249,7 +249,7 @@ def load_rate_trace(path: str | Path, *, length: float | str | None = None) -> R
     path : path
         The file.
     length : float or str
-        How long the trace lasts instead, seconds or e.g. ``"30m"``; its last rate holds.
+        Another length of the trace, seconds or e.g. ``"30m"``; its last rate continues.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Jobs planned as their spec files say."""
+"""Plans of jobs from their spec files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def is_spec(path: str | Path) -> bool:
-    """Whether a file looks like a spec, right or not: it says of what kind it is.
+    """Whether a file looks like a spec, valid or not: it names its kind.
 
     Raises
     ------
@@ -40,21 +40,20 @@ def is_spec(path: str | Path) -> bool:
 
 
 def plan_spec(path: str | Path, **changes: Any) -> Planned:
-    """Plan a job as its spec file says, but for what is changed: a what-if.
+    """Plan a job from its spec file, with optional changes: a what-if.
 
     Parameters
     ----------
     path : str or Path
         A file of the kind StreamingJob or BatchJob.
     changes
-        Arguments of :func:`headway.plan` that count instead of what the file says, e.g.
-        ``rate="30k/s"``.
+        Arguments of :func:`headway.plan` that replace values of the file, e.g. ``rate="30k/s"``.
 
     Raises
     ------
     InputError
-        If the file, or one that it names, is not what it should be. A target that cannot be met
-        is no error: the plan then says ``feasible=False``, and why.
+        If the file, or one that it names, is invalid. A target that cannot be met is no error: the
+        plan then has ``feasible=False``, and says why.
     """
     from headway.spec.spec_file import load_spec
 
@@ -76,7 +75,7 @@ def plan_file(file: SpecFile, **changes: Any) -> Planned:
 
 
 def plan_batch_job(profile: ApplicationProfile, job: BatchJob, **changes: Any) -> BatchAnswer:
-    """Plan a batch job for its deadline; ``changes`` count instead of what the job says."""
+    """Plan a batch job for its deadline; ``changes`` replace values of the job."""
     from headway.api.deadlines import plan_deadline
     from headway.domain import Deadline
 
@@ -85,7 +84,7 @@ def plan_batch_job(profile: ApplicationProfile, job: BatchJob, **changes: Any) -
 
 
 def _cluster_said(job: StreamingJob | BatchJob) -> dict[str, Any]:
-    """Arguments of a plan that the cluster of a job says."""
+    """Arguments of a plan from the cluster of a job."""
     from headway.spec.parts import cluster_of, node_type_of
 
     cluster = cluster_of(job)
@@ -103,9 +102,9 @@ def _cluster_said(job: StreamingJob | BatchJob) -> dict[str, Any]:
 def plan_job(
     profile: JobProfile, job: StreamingJob, *, rate_per_s: float | None = None, **changes: Any
 ) -> StreamAnswer:
-    """Plan a streaming job at its highest rate, or at the rate given.
+    """Plan a streaming job at its highest rate, or at the given rate.
 
-    ``changes`` count instead of what the job says.
+    ``changes`` replace values of the job.
     """
     from headway.api.plan import plan
     from headway.spec.kinds.rates import peak_rate
@@ -131,7 +130,7 @@ _PLANNERS: Mapping[str, Callable[..., AnyAnswer]] = {
 
 
 def submission_fields(planned: Planned) -> dict[str, Any]:
-    """What a planned job's files say of its submission, by the fields of ``Submission``."""
+    """Submission of a planned job from its files, by the fields of ``Submission``."""
     from headway.spec.parts import cluster_of, node_of
 
     job = planned.file.spec
@@ -152,7 +151,7 @@ def submission_fields(planned: Planned) -> dict[str, Any]:
 
 
 def placed(file: SpecFile, route: tuple[str | int, ...], message: str) -> list[str]:
-    """Lines that have a place of their own keep it; others get that of ``route``."""
+    """Lines that have a position keep it; others get that of ``route``."""
     import re
 
     from headway.formats.yaml_document import route_text

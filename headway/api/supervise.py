@@ -1,4 +1,4 @@
-"""A tuner beside an application of its own, which it starts, stops and starts anew."""
+"""A tuner of a separate application, which it starts, stops and restarts."""
 
 from __future__ import annotations
 
@@ -27,26 +27,25 @@ def supervise_spec(
     say: Callable[[Tuner, WatchedChange | None], None] = lambda _tuner, _change: None,
     run_s: float | None = None,
 ) -> None:
-    """Start an application and hold its query to the target of a spec file.
+    """Start an application and keep its query within the target of a spec file.
 
-    The application takes its setting by :func:`headway.setting`, records itself, and ends by
-    :func:`headway.stop_when_asked`. Trigger interval, rate limit and, of a stateless query,
-    partitions are changed by starting it anew; executors are the command's.
+    The application gets its setting from :func:`headway.setting`, records itself, and ends through
+    :func:`headway.stop_when_asked`. Trigger interval, rate limit and, for a stateless query,
+    partitions are changed by a restart; the command determines the executors.
 
     Parameters
     ----------
     path : path
         A spec file of the kind Tuning.
     command : sequence of str
-        What starts the application: ``["spark-submit", "orders.py"]``.
+        Command that starts the application: ``["spark-submit", "orders.py"]``.
     act, say, run_s
-        As of :func:`headway.api.tune_spec.tune_spec`.
+        As for :func:`headway.api.tune_spec.tune_spec`.
 
     Raises
     ------
     InputError
-        If the file is not what it should be, has bounds of executors, or another tuner holds its
-        state.
+        If the file is invalid, has bounds of executors, or another tuner holds its state.
     HeadwayError
         If the application ends by itself.
     """
@@ -59,8 +58,8 @@ def supervise_spec(
     asked, state_path = tuning_of(path), state_of(path, tuning_of(path))
     if asked.executors is not None:
         raise InputError(
-            f"{path}: executors: nothing changes them under --supervise, where the command says "
-            "how many there are; remove executors from the file, or give code and no --supervise"
+            f"{path}: executors: --supervise cannot change them, since the command determines how "
+            "many there are; remove executors from the file, or give code and no --supervise"
         )
     target, _ = promises_from(str(asked.target))
     job = job_from(asked.profile, target)

@@ -1,4 +1,4 @@
-"""What an application does that a supervisor has started: takes its setting, stops when asked."""
+"""Calls for an application that a supervisor has started: get its setting, stop when asked."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ASKED_EVERY_S = 0.25
 
 
 def setting(spark: SparkSession) -> QuerySetting:
-    """The setting that ``headway tune SPEC --supervise -- COMMAND`` has started this one at.
+    """The setting at which ``headway tune SPEC --supervise -- COMMAND`` has started this one.
 
     Its shuffle partitions are set on the session, and the session records itself for the
     supervisor from here on.
@@ -60,15 +60,15 @@ def setting(spark: SparkSession) -> QuerySetting:
 def remember_start(path: Path, number: int) -> None:
     """Keep a setting file and the number of its start for :func:`stop_when_asked`.
 
-    It knows no session, so they are in the environment. A number that is there already is that of
-    the start, and older than what was asked since; that of another file says nothing.
+    It knows no session, so they are in the environment. A number that is already there is that of
+    the start, and older than later requests; the number of another file does not count.
 
     Parameters
     ----------
     path : path
         The setting file.
     number : int
-        The number that the file has now. [-]
+        The current number of the file. [-]
     """
     if os.environ.get(SETTING_VARIABLE) != str(path):
         os.environ.pop(NUMBER_VARIABLE, None)
@@ -121,7 +121,7 @@ def stop_when_asked(query: StreamingQuery) -> None:
 
 
 def _still_wanted(path: Path, number: int) -> Callable[[], bool]:
-    """Whether a request still holds, with a sign of life at each look, four times a second."""
+    """Whether a request is still in force; each check, four times a second, is a sign of life."""
     looked_s = -math.inf
     is_wanted = True
 

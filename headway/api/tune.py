@@ -1,4 +1,4 @@
-"""A running query held to its target: recommended to, or changed within bounds."""
+"""A running query kept within its target: changes are recommended, or made within bounds."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def tune(
     quiet: Sequence[str] = (),
     at: At | None = None,
 ) -> Tuner:
-    """Hold a streaming query to its target while it runs: by default only recommended to.
+    """Keep a streaming query within its target while it runs; by default only recommend changes.
 
     The function is called to start the query, and in mode ``act`` again for each change of the
     trigger interval or the rate limit, after a clean stop, on the same checkpoint. Executors are
-    added and removed while the query runs. What is done is written down first, in ``state`` and
-    in a log beside it, so that a tuner that was killed goes on where it was.
+    added and removed while the query runs. Each step is first written to ``state`` and to a log
+    beside it, so that a tuner that was killed continues where it stopped.
 
     Parameters
     ----------
@@ -67,16 +67,16 @@ def tune(
         ``build(spark, setting)`` starts the query at a :class:`headway.QuerySetting`, on the same
         checkpoint each time, and returns it.
     profile : JobProfile or path
-        What batches of it cost.
+        Profile of the query.
     target : Target or str
         A quantile of rows or batches, e.g. ``"p99 <= 3s"``.
     state : path
-        The state file; one tuner at a time. Beside it lie the log (``.jsonl``), the lock
+        The state file; one tuner at a time. Beside it are the log (``.jsonl``), the lock
         (``.lock``), and the switch: as long as there is a file ``.off``, nothing is changed.
     mode : str
         ``"recommend"`` or ``"act"``.
     executors : (int, int), optional
-        Fewest and most; those that there are by default.
+        Minimum and maximum; by default the current number.
     triggers : sequence of float or str, optional
         Trigger intervals to choose from, seconds or e.g. ``"2s"``; half and twice the profiled one
         by default.
@@ -84,29 +84,29 @@ def tune(
         Whether the setting has a rate limit: 1.5 times the rows that the largest size is expected
         to process in a trigger interval.
     allow : collection of str
-        ``"repartition"`` lets the partitions of state be changed, offline.
+        ``"repartition"`` allows the partitions of the state to be changed, offline.
     half_done : str
-        ``"wait"`` leaves a query without a gap between batches as it is until it has one;
-        ``"allow"`` stops it within a batch, which needs an idempotent sink: the file sink is one.
+        If the query has no gap between batches, ``"wait"`` waits for one; ``"allow"`` stops it
+        within a batch, which needs an idempotent sink such as the file sink.
     catch_up : float or str
-        A backlog is to be worked off in this time.
+        Time within which a backlog must be processed.
     budget : float, optional
-        Most executor-hours a day.
+        Maximum executor-hours per day.
     quiet : sequence of str
         Times of the day at which nothing is changed, e.g. ``"22:00-06:00"``, of the local clock.
     at : callable, optional
-        Called with the name of each step of a change, for tests that break it there.
+        Called with the name of each step of a change, for tests that interrupt it there.
 
     Returns
     -------
     Tuner
-        It runs; ``with`` ends it, and leaves the query running.
+        A running tuner; leaving ``with`` ends it, and the query continues.
 
     Raises
     ------
     InputError
-        If a value is not what it should be; the session is one of Spark Connect; in mode ``act``
-        dynamic allocation is on; or the query starts from another checkpoint than before.
+        If a value is invalid; the session is one of Spark Connect; in mode ``act`` dynamic
+        allocation is on; or the query starts from another checkpoint than before.
     TunerLockedError
         If another tuner holds the state file.
     InfeasibleError
@@ -188,7 +188,7 @@ def rule_and_state(
     triggers: Sequence[float | str] | None,
     rate_limit: bool,
 ) -> tuple[LiveRule, TunerState]:
-    """The rule with what was learned before, and the state to begin with.
+    """The rule with what was learned before, and the initial state.
 
     Raises
     ------
@@ -208,7 +208,7 @@ def rule_and_state(
 
 
 def quiet_times(texts: Sequence[str]) -> Callable[[float], bool]:
-    """Whether an instant lies in one of some times of the day, by the local clock.
+    """Whether an instant is within one of some times of the day, by the local clock.
 
     Raises
     ------
@@ -269,7 +269,7 @@ def _triggers(
 def _fresh(
     known: TunerState | None, job: JobProfile, target: Target, baseline: Configuration
 ) -> TunerState:
-    """The state to begin with: as it was left, unless profile or target are others."""
+    """The initial state: as it was left, unless the profile or the target has changed."""
     of_profile = profile_hash(job)
     if known is None:
         return TunerState(
@@ -286,7 +286,7 @@ def _fresh(
 
 
 def _on_the_slots_of(state: TunerState, baseline: Configuration) -> TunerState:
-    """The state with the executors that there are, where they are not the tuner's to change."""
+    """The state with the current executors, if the tuner cannot change them."""
     slots = {
         "executors": baseline.executors,
         "cores_per_executor": baseline.cores_per_executor,

@@ -1,4 +1,4 @@
-"""The same for a spec file of the kind Tuning: its query on an embedded Spark, and its switch."""
+"""Tuning from a spec file of the kind Tuning: its query on an embedded Spark, and its switch."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def tune_spec(
     say: Callable[[Tuner, WatchedChange | None], None] = lambda _tuner, _change: None,
     run_s: float | None = None,
 ) -> None:
-    """Run the query of a spec file on an embedded Spark and hold it to its target.
+    """Run the query of a spec file on an embedded Spark and keep it within its target.
 
-    Until it is interrupted; the query is then stopped between two batches.
+    It runs until it is interrupted; the query is then stopped between two batches.
 
     Parameters
     ----------
@@ -46,17 +46,16 @@ def tune_spec(
     act : bool
         Whether changes are made, or only recommended.
     allow : collection of str
-        As of :func:`headway.tune`.
+        As for :func:`headway.tune`.
     say : callable
         Called each second with the tuner and what it recommends.
     run_s : float, optional
-        Ends after so long. [s]
+        Time after which it ends. [s]
 
     Raises
     ------
     InputError
-        As of :func:`headway.tune`, or if the file, or the code that it names, is not what it
-        should be.
+        As :func:`headway.tune`, or if the file, or the code that it names, is invalid.
     HeadwayError
         If the query or the tuner ends before its time.
     """
@@ -98,24 +97,24 @@ def tune_spec(
 
 
 def switch_spec(path: str | Path, *, off: bool, restore: bool = False) -> str:
-    """Switch the tuner of a spec file off or on, wherever it runs; what that does, in words.
+    """Switch the tuner of a spec file off or on, wherever it runs; returns the effect in words.
 
-    With ``restore`` it goes back to the setting before its first change.
+    With ``restore`` it returns to the setting before its first change.
 
     Raises
     ------
     InputError
-        If the file is not what it should be.
+        If the file is invalid.
     """
     state = state_of(path, tuning_of(path))
     switch = switch_file(state)
     if not off:
         switch.unlink(missing_ok=True)
-        return f"{switch}: removed; a tuner that runs learns anew, and goes on"
+        return f"{switch}: removed; a running tuner learns anew and continues"
     write_text(switch, f"{RESTORE_WORD}\n" if restore else "off\n", what="the switch")
     if is_locked(state):
         also = ", after it has gone back to the first setting" if restore else ""
-        return f"{switch}: written; the tuner changes nothing more{also}"
+        return f"{switch}: written; the tuner makes no more changes{also}"
     known = load_tuner(state)
     if restore and known is not None:
         save_tuner(replace(known, last_good=known.original, change=None, phase=Phase.OFF), state)
@@ -124,12 +123,12 @@ def switch_spec(path: str | Path, *, off: bool, restore: bool = False) -> str:
 
 
 def tuning_of(path: str | Path) -> Tuning:
-    """What a spec file of the kind Tuning says.
+    """The content of a spec file of the kind Tuning.
 
     Raises
     ------
     InputError
-        If it is none.
+        If it is not one.
     """
     from headway.spec.spec_file import load_spec_of
 

@@ -1,4 +1,4 @@
-"""The tuner of a running query: a thread that looks at it, and the door to it."""
+"""The tuner of a running query: a thread that watches it, and the calls to control it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _BEAT_EVERY_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunerStatus:
-    """How a tuner stands: what it is doing and why, what runs, what is to be known.
+    """Status of a tuner: what it is doing and why, what runs, and warnings.
 
-    ``busy_s`` is the processor time that its thread has taken. [s]
+    ``busy_s`` is the processor time that its thread has used. [s]
     """
 
     phase: Phase
@@ -37,9 +37,9 @@ class TunerStatus:
 
 
 class Tuner:
-    """A query that is held to its target while it runs; made by :func:`headway.tune`.
+    """A query that is kept within its target while it runs; made by :func:`headway.tune`.
 
-    It is looked at in a thread of its own until :meth:`stop`.
+    A separate thread watches it until :meth:`stop`.
     """
 
     def __init__(self, machine: TunerMachine, path: Path, lock: TunerLock) -> None:
@@ -52,7 +52,7 @@ class Tuner:
 
     @property
     def status(self) -> TunerStatus:
-        """How it stands."""
+        """Its status."""
         machine = self._machine
         return TunerStatus(
             phase=machine.state.phase,
@@ -65,7 +65,7 @@ class Tuner:
 
     @property
     def recommendation(self) -> WatchedChange | None:
-        """The change that would be made now, in either mode; None where the setting holds."""
+        """The change that would be made now, in either mode; None if the setting stays."""
         rule, running = self._machine.rule, self._machine.running
         proposal = rule.proposal
         if proposal is None or proposal.before_executors != running.executors:
@@ -74,7 +74,7 @@ class Tuner:
 
     @property
     def query(self) -> object:
-        """The query as it runs now; a restart makes another one."""
+        """The running query; a restart makes another one."""
         return self._machine.actuators.query
 
     def end_query(self) -> None:
@@ -83,17 +83,17 @@ class Tuner:
         Raises
         ------
         ActuatorError
-            If there is no gap between its batches: it is then stopped within one.
+            If there is no gap between its batches; it is then stopped within a batch.
         """
         self._machine.end_query()
 
     def begin(self) -> Self:
-        """Start the query, at what the state says, and look at it from now on.
+        """Start the query at the setting of the state, and watch it from now on.
 
         Raises
         ------
         InputError
-            If the function starts no query, or one of another checkpoint than before.
+            If the function starts no query, or one with another checkpoint than before.
         HeadwayError
             If it does not start.
         """
@@ -108,7 +108,7 @@ class Tuner:
         return self
 
     def stop(self, restore: bool = False) -> None:
-        """Stop tuning; the query runs on as it is, or with ``restore`` as it was at first."""
+        """Stop tuning; the query continues at its setting, or with ``restore`` at the first one."""
         if self._stopping.is_set():
             return
         self._stopping.set()
@@ -123,13 +123,13 @@ class Tuner:
             self._lock.release()
 
     def await_termination(self, timeout_s: float | None = None) -> bool:
-        """Wait until the tuner ends, at most so long; whether it has.
+        """Wait until the tuner ends, at most for this time; returns whether it has ended.
 
         Raises
         ------
         HeadwayError
-            If it ended since the query did, since the query ignores its setting, or since a change
-            could neither be made nor be taken back.
+            If it ended because the query ended, because the query ignores its setting, or because a
+            change could be neither made nor undone.
         """
         ends_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
         while self._loop.is_alive() and time.monotonic() < ends_s:

@@ -1,4 +1,4 @@
-"""What a tuner does to its query: written down first, made, taken back where it cannot be."""
+"""Changes of a query by a tuner: written to a file first, then made, or undone if they fail."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from headway.runtime.tuning.clean_stop import NoGapError
 
 
 class TunerChanges:
-    """A query that is started, changed and brought back, with its state in a file.
+    """A query that is started, changed and restored, with its state in a file.
 
     Parameters
     ----------
     actuators : ChangesQueries
-        What changes the query.
+        Makes the changes of the query.
     rule : LiveRule
-        What knows its batches.
+        Knows its batches.
     state : TunerState
-        As it was left, or new.
+        As it was left, or a new one.
     path : path
-        The state file; each state is in it before anything follows from it.
+        The state file; each state is written to it before it has an effect.
     mode : Mode
         Whether anything is changed.
     now : callable
         The clock, in seconds since 1970.
     at : callable
-        Called at each named point: tests break it there.
+        Called at each named point: tests interrupt it there.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class TunerChanges:
         self.is_ending = False
 
     def end(self, *, restore: bool) -> None:
-        """Do nothing more; with ``restore`` go back to the setting before the first change."""
+        """Make no more changes; with ``restore`` return to the setting before the first change."""
         if restore and self.running != self.state.original:
             self.change_to(
                 self.state.original, Reason.HOLD, Phase.RESTORING, why="asked to restore"
@@ -78,7 +78,7 @@ class TunerChanges:
             self._to(Phase.OFF, "stopped")
 
     def watch_meanwhile(self) -> bool:
-        """Read the batches that end while a change waits; whether it is to be left after all."""
+        """Read the batches that end while a change waits; returns whether it is to be dropped."""
         with contextlib.suppress(InputError):
             self._see()
         is_off = switch_word(self._path) is not None and self.state.phase is Phase.APPLYING
@@ -95,7 +95,7 @@ class TunerChanges:
             raise
 
     def _see(self, pending: int = 0) -> int:
-        """Show the rule the batches that have ended; how many."""
+        """Pass the ended batches to the rule; returns their number."""
         found = self._live.read()
         if found:
             self._require_same_query(found[-1].batch.query_id)
@@ -105,7 +105,7 @@ class TunerChanges:
         return len(found)
 
     def _require_same_query(self, query_id: str) -> None:
-        """Refuse what an application of its own started from another checkpoint than before."""
+        """Refuse a query that a separate application started with another checkpoint."""
         known = self.state.query_id
         if known not in (None, query_id):
             raise InputError(
@@ -130,7 +130,7 @@ class TunerChanges:
         why: str,
         expected: Expectation | None = None,
     ) -> None:
-        """Write a change down, make it, and say so; where it cannot be made go back."""
+        """Write a change to the state file, make it, and report it; undo it if it fails."""
         kind = kind_of(self.running, then, is_stateful=self._is_stateful())
         pause_s = 0.0 if expected is None else expected.pause_s
         predicted_s = pause_s + self.rule.memory.costs.lead_s()
@@ -175,7 +175,7 @@ class TunerChanges:
             self._to(Phase.SETTLING, "applied")
 
     def _follow(self) -> None:
-        """From now on the batches of the query as it runs are read, and settle first."""
+        """Read the batches of the running query from now on, and let it settle first."""
         feed, query = self._live.feed, self.actuators.query
         if isinstance(feed, QueryFeed) and query is not None:
             feed.follow(query)
@@ -185,7 +185,7 @@ class TunerChanges:
         self._since_start = 0
 
     def _failed(self, change: TunerChange, error: HeadwayError) -> None:
-        """A change could not be made: the query runs on as it was, or is brought back."""
+        """Handle a change that failed: the query runs on as it was, or is restored."""
         self.audit("failed", change=change, why=str(error))
         if self.state.phase is Phase.RESTORING:
             self._freeze(f"a change could not be taken back: {error}")
@@ -199,14 +199,14 @@ class TunerChanges:
         self._restore(change, str(error))
 
     def _block(self, change: TunerChange, for_s: float) -> None:
-        """A change is not made again for a while; what was blocked until now no longer counts."""
+        """Block a change for a while; what was blocked until now no longer counts."""
         at_s = self._now()
         still = tuple(one for one in self.state.blocked if one.until_s > at_s)
         new = BlockedChange(now=change.now, then=change.then, until_s=at_s + for_s)
         self.state = replace(self.state, blocked=(*still, new))
 
     def _restore(self, change: TunerChange, why: str) -> None:
-        """Back to the setting before, once; a tuner that dies on the way does not try it again."""
+        """Return to the previous setting, once; a tuner that dies meanwhile does not retry it."""
         self._block(change, BLOCKED_S.value)
         if self.actuators.is_active:
             self.running = change.then
@@ -224,10 +224,10 @@ class TunerChanges:
 
     def _freeze(self, why: str) -> None:
         self._to(Phase.FROZEN, why)
-        raise HeadwayError(f"{why}; the tuner does nothing more, and leaves the query alone")
+        raise HeadwayError(f"{why}; the tuner makes no more changes, and leaves the query alone")
 
     def begin(self) -> None:
-        """Start the query as the state says, whatever a crash has left half done."""
+        """Start the query as the state says, whatever a crash has left unfinished."""
         state, change = self.state, self.state.change
         start_at = state.last_good
         if state.phase.is_changing and change is not None:
@@ -268,7 +268,7 @@ class TunerChanges:
         return bool(self._live.profile.shape.stateful_operators)
 
     def _to(self, phase: Phase, why: str) -> None:
-        """Another phase: written down before anything follows from it."""
+        """Change the phase: it is written to the state file before it has an effect."""
         changed = phase is not self.state.phase
         self.state = with_memory(replace(self.state, phase=phase, why=why), self.rule.memory)
         save_tuner(self.state, self._path)

@@ -1,4 +1,4 @@
-"""What a tuner does at each look: learns, holds, proposes, settles, verifies."""
+"""What a tuner does at each step: learns, holds, proposes, settles, verifies."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _SAVE_EVERY_S = 60.0
 
 
 class TunerMachine(TunerChanges):
-    """The states of a tuner and what leads from one to the next; called by one thread at a time.
+    """The states of a tuner and their transitions; called by one thread at a time.
 
     Parameters
     ----------
     actuators, rule, state, path, mode, now, at
         As of :class:`TunerChanges`.
     allow : collection of ChangeKind
-        Kinds that are made only where they are allowed by name.
+        Kinds of changes that are made only if they are allowed by name.
     is_quiet : callable
-        Whether nothing may be changed at an instant.
+        Whether changes are forbidden at an instant.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class TunerMachine(TunerChanges):
         self._awaited: tuple[ChangeKind, Configuration, Expectation] | None = None
 
     def step(self) -> None:
-        """One look at the query, and what follows from it."""
+        """Look at the query once, and act on it."""
         ended = self.actuators.ended_with()
         if ended is not None:
             self._to(Phase.LOST, ended)
@@ -109,14 +109,14 @@ class TunerMachine(TunerChanges):
             self.rule.tick(self.running, silent_s=self._silent_s(), num_pending=pending)
 
     def _silent_s(self) -> float:
-        """How long a batch runs that has not reported; 0 between batches."""
+        """How long the current batch has been running without a report; 0 between batches."""
         last = self._live.last
         if last is None or not self.actuators.is_in_batch:
             return 0.0
         return max(self._now() - last.ended_s, 0.0)
 
     def _learned(self) -> None:
-        """The query has shown how it runs: as it was asked to, or not."""
+        """The query has shown whether it runs as requested."""
         seen = require_followed_live(self.running, [one.batch for one in self._live.recent()])
         if seen != self.running:
             self.running = seen
@@ -134,7 +134,7 @@ class TunerMachine(TunerChanges):
         longest_s = max(self._live.target.limit_s, self.running.trigger_s)
         is_blind = self._silent_s() > SILENT_RATIO.value * longest_s
         if is_blind is not (self.state.phase is Phase.BLIND):
-            self._to(*((Phase.BLIND, "a batch is silent") if is_blind else (Phase.HOLD, "heard")))
+            self._to(*((Phase.BLIND, "a batch is overdue") if is_blind else (Phase.HOLD, "heard")))
         if self.rule.proposal is not None:
             self._propose(self.rule.proposal)
         elif self.rule.decision is not None and self.rule.decision.reason is Reason.AT_MAXIMUM:
@@ -156,7 +156,7 @@ class TunerMachine(TunerChanges):
             self._verify(change, telling)
 
     def _verify(self, change: TunerChange, telling: Sequence[Observed]) -> None:
-        """Hold what the new setting shows against what was expected of it."""
+        """Compare the new setting with its expectation."""
         require_followed_live(change.then, [one.batch for one in telling])
         rows = sum(one.seen.batch_rows for one in telling)
         duration_s = sum(one.seen.duration_s for one in telling) / len(telling)
@@ -174,16 +174,16 @@ class TunerMachine(TunerChanges):
         )
         if not is_kept and is_missed and would_do:
             self.audit("missed", change=change, **outcome)
-            self._restore(change, "it missed what the setting before keeps")
+            self._restore(change, "it missed the target that the setting before would meet")
             return
         self.audit("verified", change=change, kept=is_kept, **outcome)
         self.state = replace(self.state, last_good=self.running, change=None)
         self._to(Phase.HOLD, "as expected" if is_kept else "slower than expected, target met")
 
     def _learn_pause(self, change: TunerChange, duration_s: float) -> None:
-        """Of a restart: how long it stood still, and the excess of its first batch, as the prior.
+        """For a restart: learn its pause and the excess of its first batch, as in the prior.
 
-        Executors stop nothing.
+        Changes of executors cause no pause.
         """
         if change.kind in (ChangeKind.ADD, ChangeKind.REMOVE) or change.pause_s is None:
             return
@@ -211,7 +211,7 @@ class TunerMachine(TunerChanges):
             self._make(proposal, then)
 
     def _other_partitions(self) -> None:
-        """Nothing within bounds is enough: other shuffle partitions may be, where allowed."""
+        """Nothing within bounds is enough: other shuffle partitions may be, if allowed."""
         if self._asked_about != self.running:
             self._asked_about, self._awaited = self.running, self._found_partitions()
         if self._awaited is None:
@@ -235,7 +235,7 @@ class TunerMachine(TunerChanges):
         return (kind, then, expected) if refused is None else None
 
     def _why_not(self, kind: ChangeKind, then: Configuration) -> str | None:
-        """Why a change is only recommended; None if it is to be made."""
+        """Why a change is only recommended; None if it is made."""
         at_s = self._now()
         if self._mode is Mode.RECOMMEND:
             return "mode is recommend"
@@ -251,9 +251,10 @@ class TunerMachine(TunerChanges):
         return None
 
     def _why_not_yet(self, kind: ChangeKind) -> str | None:
-        """Why a change is left for one of the next looks; nothing else waits meanwhile.
+        """Why a change is left for a later step; nothing else waits meanwhile.
 
-        Where a batch may be cut, and the last left no gap, a restart does not wait for one.
+        If a batch may be interrupted, and the last one left no gap, a restart does not wait for
+        one.
         """
         trigger_s, last = self.running.trigger_s, self._live.last
         if kind is ChangeKind.ADD or self.actuators.is_in_gap(trigger_s):
@@ -264,7 +265,7 @@ class TunerMachine(TunerChanges):
         return "waits for a gap between batches"
 
     def has_left_gap(self) -> bool:
-        """Whether the last batch left a gap, or none has ended for two triggers: an idle query."""
+        """Whether the last batch left a gap, or none has ended for two triggers (an idle query)."""
         trigger_s, last = self.running.trigger_s, self._live.last
         if last is None or self._now() - last.ended_s > 2.0 * trigger_s:
             return True

@@ -1,4 +1,4 @@
-"""What calls about turns and shedding are given: times, targets, profiles, each refused by name."""
+"""Arguments of the calls for turns and shedding: times, targets, profiles, each checked by name."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ def memory_limit_bytes(value: object) -> float | None:
 def row_and_window_target(
     targets: str | Target | Sequence[str | Target],
 ) -> tuple[Target | None, Target | None]:
-    """Of the rows and of the windows, at most one of each.
+    """The target for rows and the target for windows, at most one of each.
 
     Raises
     ------
     InputError
-        If there are more, or one is neither.
+        If there are more, or one is of another kind.
     """
     given = [targets] if isinstance(targets, str | Target) else targets
     if not isinstance(given, Sequence):
@@ -104,12 +104,12 @@ def row_and_window_target(
 
 
 def known_profile(profile: object) -> JobProfile | None:
-    """A profile, or that of a file; None for none.
+    """A profile, or the profile in a file; None for none.
 
     Raises
     ------
     InputError
-        If it is neither, or the file is no profile of a streaming query.
+        If it is neither, or the file is not the profile of a streaming query.
     """
     from headway.formats.profile_file import load_profile
 
@@ -124,12 +124,12 @@ def known_profile(profile: object) -> JobProfile | None:
 
 
 def given_windows(slide: object, offset: object, delay: object) -> WindowGrid | None:
-    """Windows as they were given; None where the query's plan is to tell.
+    """Windows as given; None if they are to be taken from the query's plan.
 
     Raises
     ------
     InputError
-        If a time makes no sense, or there is one without the distance of windows.
+        If a time makes no sense, or is given without the slide of the windows.
     """
     if slide is not None:
         return WindowGrid(
@@ -147,7 +147,7 @@ def given_windows(slide: object, offset: object, delay: object) -> WindowGrid | 
 
 
 def any_name(name: object) -> str | None:
-    """What a report is to call a query; None for the query's own name.
+    """Name of a query in a report; None for the query's own name.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def any_name(name: object) -> str | None:
 
 
 def limits_by_class_s(older_than: object) -> dict[str, float] | float:
-    """Ages from which rows are given up, by cost class or one for all. [s]
+    """Ages from which rows are shed, by cost class or one for all. [s]
 
     Raises
     ------
@@ -178,7 +178,7 @@ def times_by_class_s(times: object, what: str) -> dict[str, float]:
     Raises
     ------
     InputError
-        If it is no mapping, or one of them is none; names the class.
+        If it is no mapping, or a value is no such duration; names the class.
     """
     if not isinstance(times, Mapping):
         raise InputError(

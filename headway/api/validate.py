@@ -1,4 +1,4 @@
-"""Spec files held against what they may say, and all that they name."""
+"""Checks of spec files and of all files that they name."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def validate(path: str | Path) -> SpecFile:
 
 
 def _parts(file: SpecFile) -> Iterator[tuple[tuple[str | int, ...], Callable[[], Any]]]:
-    """What a file names, each with its place and what reads it."""
+    """Files named by a file, each with its position and its reader."""
     from headway.spec import parts
 
     # By the name of the kind: kinds that are not met are not loaded.

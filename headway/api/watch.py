@@ -1,4 +1,4 @@
-"""A running query beside what was predicted of it: looked at, never changed."""
+"""A running query compared with its prediction: observed, never changed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def watch(
     executors: tuple[int, int] | None = None,
     trigger: float | str | None = None,
 ) -> Watcher:
-    """Watch a running query: what was predicted of it beside what it does. It is never changed.
+    """Watch a running query: compare it with its prediction. It is never changed.
 
     Parameters
     ----------
@@ -42,26 +42,27 @@ def watch(
         A session or a query of this process; or a file that :func:`headway.record` writes, or an
         event log that is still being written, rolling or not.
     profile : JobProfile or path
-        What is predicted of it.
+        The profile for its predictions.
     target : Target or str
-        What it is to meet: a quantile of rows or of batches, e.g. ``"p99 <= 3s"``.
+        Its target: a quantile of rows or of batches, e.g. ``"p99 <= 3s"``.
     query : str, optional
-        Name of the query, or the beginning of its id, where there are several.
+        Name of the query, or the beginning of its id, if there are several.
     executors : (int, int), optional
-        Fewest and most executors that a change may choose; 1 to twice as many as there are.
+        Minimum and maximum number of executors for a change; by default 1 to twice the current
+        number.
     trigger : float or str, optional
-        Its trigger interval; read off the starts of its batches by default.
+        Its trigger interval; by default measured from the starts of its batches.
 
     Returns
     -------
     Watcher
-        ``look()`` reads what is new and says how the query stands.
+        ``look()`` reads new batches and reports the status of the query.
 
     Raises
     ------
     InputError
-        If a value is not what it should be, the session is one of Spark Connect or has not just
-        one such query, or the log is none.
+        If a value is invalid, the session is one of Spark Connect or does not have exactly one such
+        query, or the file is not a log.
     """
     first, others = promises_from(target)
     if others:
@@ -80,12 +81,12 @@ def watch(
 
 
 def bounds_of(executors: tuple[int, int]) -> Bounds:
-    """Bounds from the fewest and the most executors.
+    """Bounds from the minimum and the maximum of executors.
 
     Raises
     ------
     InputError
-        If they are no such pair.
+        If they are not such a pair.
     """
     if not isinstance(executors, tuple | list) or len(executors) != 2:
         raise InputError(f"executors is {executors!r}; expected fewest and most, e.g. (2, 12)")
@@ -96,7 +97,7 @@ def bounds_of(executors: tuple[int, int]) -> Bounds:
 
 
 class Watcher:
-    """A query that is looked at; made by :func:`watch`."""
+    """A query that is watched; made by :func:`watch`."""
 
     def __init__(
         self,
@@ -111,7 +112,7 @@ class Watcher:
         self._rule: LiveRule | None = None
 
     def look(self) -> Look:
-        """Read what is new, and say how the query stands.
+        """Read new batches, and report the status of the query.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What sharing the windows of a profiled query would win."""
+"""What sharing the windows of a profiled query would save."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def windows(
     cores: int | None = None,
     partitions: int | None = None,
 ) -> SharingGain:
-    """Batch time, window latency and state of a query that counts its windows in a shared way.
+    """Batch time, window latency and state of a query if its windows are counted in a shared way.
 
-    Predicted from the profile of the query as it is, before a line of it is rewritten.
+    They are predicted from the profile of the query as it is, before it is rewritten.
 
     Parameters
     ----------
@@ -44,23 +44,23 @@ def windows(
         E.g. ``["1h every 5m", "10m"]``; those of the profiled query by default.
     queries : path, optional
         A spec file of the kind SharedWindows: several queries that count windows of the same rows,
-        in place of ``windows``. Its rate and trigger hold where none is given here.
+        in place of ``windows``. Its rate and trigger are used if none is given here.
     num_keys : int, optional
-        Different keys of the stream; by default they grow with the rows as profiled.
+        Number of distinct keys in the stream; by default it grows with the rows as profiled.
     rate, trigger, executors, cores, partitions
         As in :func:`headway.predict`; as profiled by default.
 
     Raises
     ------
     InputError
-        If the profile has no windows of a fixed size, or a value is not what it should be.
+        If the profile has no windows of a fixed size, or a value is invalid.
     """
     from headway.models.sharing.job_gain import sharing_gain
     from headway.models.sharing.keyed import keyed_costs
     from headway.models.sharing.profiled_windows import windows_of
 
     if isinstance(windows, str):
-        raise InputError(f"windows is {windows!r}; expected a list of such texts")
+        raise InputError(f"windows is {windows!r}; expected a list of texts such as '10m'")
     several = None if queries is None else _queries_of(queries, windows)
     if several is not None:
         rate = several.rate_per_s if rate is None else rate
@@ -72,8 +72,8 @@ def windows(
     own = windows_of(job)
     if own is None:
         raise InputError(
-            "the profiled query counts no windows of a fixed size, so nothing tells what a window "
-            "costs; profile a run of the query that counts them with window(...)"
+            "the profiled query counts no windows of a fixed size, so the cost of a window is "
+            "unknown; profile a run of the query that counts them with window(...)"
         )
     if num_keys is not None and keyed_costs(job) is None:
         raise InputError(
@@ -87,8 +87,8 @@ def windows(
         return sharing_gain(job, configuration, asked, rate_per_s=rate_per_s, num_keys=known_keys)
     if configuration.trigger_s == 0.0:
         raise InputError(
-            "as fast as possible, each of several queries takes all the cores that it is given; "
-            "give a trigger to compare them at"
+            "without a trigger interval, each of several queries uses all cores that it is given; "
+            "give a trigger to compare them"
         )
     return sharing_gain(
         job,
@@ -110,7 +110,7 @@ def _queries_of(path: str | Path, windows: Sequence[str]) -> SharedWindows:
 
 
 def fusions_of(plan: str | Path) -> tuple[FusionAdvice, ...]:
-    """Exchanges of a physical plan that one exchange by common columns could serve.
+    """Exchanges of a physical plan that one exchange by common columns could replace.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def fusions_of(plan: str | Path) -> tuple[FusionAdvice, ...]:
     Raises
     ------
     InputError
-        If the file is not there, or holds no exchange by key.
+        If the file does not exist, or contains no exchange by key.
     """
     from headway.profiler.plan_exchanges import fusion_advice, plan_exchanges
 

@@ -1,4 +1,4 @@
-"""Predictions: their intervals, where they end, and what is taken for undeclared noise."""
+"""Predictions: their intervals, their limits, and the noise assumed if none is declared."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SPREAD_PER_DOUBLING_RATIO = Assumption(
     name="Growth of uncertainty per doubling outside the profiled range",
     value=0.13,
     unit="-",
-    source="fitted to half of 1,224 errors of recorded runs, judged on the other half; "
+    source="fitted to half of 1,224 errors of recorded runs, validated on the other half; "
     "docs/scaling-accuracy.md",
     influences="intervals and the margin of plans outside the profiled range (P2)",
 )
@@ -16,7 +16,7 @@ CALIBRATED_DOUBLINGS = Assumption(
     name="Maximum doublings outside the profiled range for a calibrated prediction",
     value=2.0,
     unit="doublings",
-    source="the runs behind docs/scaling-accuracy.md reach up to four times what was profiled",
+    source="the runs of docs/scaling-accuracy.md reach up to four times the profiled range",
     influences="whether a prediction is calibrated, and which settings a plan prefers (P2, P6)",
 )
 USUAL_RUN_TO_RUN_RATIO = Assumption(
@@ -27,35 +27,36 @@ USUAL_RUN_TO_RUN_RATIO = Assumption(
     influences="intervals and margins of profiles of few runs, and of batch jobs (E5, P2, P16)",
 )
 POOLED_SPREAD_RATIO = Assumption(
-    name="Run-to-run spread that fits of few runs show",
+    name="Usual run-to-run spread of fits of few runs",
     value=0.12,
     unit="-",
     source="root mean square of 14 workloads fitted on six runs each, 0.08 to 0.17; "
     "docs/accuracy.md",
-    influences="intervals and margins: the spread of a profile of few runs is drawn to it (E5)",
+    influences="intervals and margins: the spread of a profile of few runs is drawn towards it "
+    "(E5)",
 )
 POOLED_RUNS = Assumption(
-    name="Runs that the spread of other jobs counts as",
+    name="Number of runs as which the spread of other jobs counts",
     value=4,
     unit="runs",
-    source="log score of the errors of 14 workloads, each with the pool of the others: best half "
-    "way at six runs, which leave four for the spread",
+    source="log score of the errors of 14 workloads, each with the pool of the others: equal "
+    "weights are best at six runs, which leave four for the spread",
     influences="how fast the run-to-run spread of a profile follows its own runs (E5)",
 )
 PRIOR_RUNS = Assumption(
     name="Weight of the prior for the run-to-run spread",
     value=3,
     unit="runs",
-    source="judgement: two or three runs of a log must not outweigh what all logs showed",
+    source="judgement: two or three runs of a log must not outweigh the evidence of all logs",
     influences="how fast the run-to-run spread of a profile follows its own runs (E5)",
 )
 USUAL_PERSISTENCE_RATIO = Assumption(
-    name="Prior for how much lasting noise is left from one batch to the next",
+    name="Prior for the share of lasting noise that remains from one batch to the next",
     value=0.95,
     unit="-",
     source="127 identical batches of one run: correlations of .72, .63, .54, .50, .49 and .25 at "
     "1, 2, 3, 5, 8 and 12 batches apart",
-    influences="how far slow moments of the machine pile up where batches overrun (T4), and "
+    influences="how far slow moments of the machine accumulate if batches overrun (T4), and "
     "simulated runs of a rate trace (S6)",
 )
 NUM_LEARNED = Assumption(
@@ -63,20 +64,21 @@ NUM_LEARNED = Assumption(
     value=2,
     unit="parameters",
     source="the linear model has two: fixed time and time per row",
-    influences="the share of the fit in the uncertainty of a prediction (P2)",
+    influences="the contribution of the fit to the uncertainty of a prediction (P2)",
 )
 HIGHEST_QUOTED_UTILIZATION_RATIO = Assumption(
     name="Utilisation above which no latency is quoted",
     value=0.9,
     unit="-",
-    source="event simulation: from there on, with noise of 0.3, p99 comes out 40% low (B6)",
+    source="event simulation: above it, with noise of 0.3, the predicted p99 is 40% low (B6)",
     influences="the sustainable rate, and settings too close to saturation to plan (P3)",
 )
 FULLEST_PARTITION_RATIO = Assumption(
     name="Load of the fullest partition above which no latency is quoted",
     value=0.97,
     unit="-",
-    source="judgement: beyond, keys placed otherwise would move the latency by its own size",
+    source="judgement: above it, another placement of keys would change the latency by its own "
+    "size",
     influences="latencies of operators whose partitions are queues (O1)-(O10)",
 )
 HIGHEST_QUOTED_OVERRUN_RATIO = Assumption(
@@ -87,26 +89,26 @@ HIGHEST_QUOTED_OVERRUN_RATIO = Assumption(
     influences="whether a prediction is calibrated, and which settings a plan prefers (P2, P6)",
 )
 ALIKE_STAGES_RATIO = Assumption(
-    name="Maximum variance between stages whose tasks are pooled",
+    name="Maximum variance between pooled stages, over that of their tasks",
     value=0.1,
     unit="-",
-    source="it adds 5% to the coefficient of variation of a task",
-    influences="makespans of stages of a batch job that run side by side (J3)",
+    source="adds 5% to the coefficient of variation of a task",
+    influences="makespans of stages of a batch job that run in parallel (J3)",
 )
 LEAST_CERTIFIED_OVERRUN_RATIO = Assumption(
-    name="Share of overruns from which the chain of batches certifies a latency",
+    name="Share of overruns from which the chain of batches computes a latency",
     value=0.02,
     unit="-",
-    source="below, overruns pile nothing up: moments and chain agree to a part in a hundred",
-    influences="which of the printed latencies are those of (T4)",
+    source="below it, overruns do not accumulate: moments and chain agree to one part in a hundred",
+    influences="which of the printed latencies are computed by (T4)",
 )
 MOST_LOST_TAIL_RATIO = Assumption(
     name="Maximum share of a time's third moment that its lattice may lose",
     value=0.05,
     unit="-",
-    source="against exact waits behind Poisson arrivals: the deviation is then within 2%, the "
-    "mean within 1%; at a cv of 10 of lognormal services the deviation is 31% low",
-    influences="whether a wait by the lattice counts as in range (Q17)",
+    source="compared with exact waits for Poisson arrivals: the deviation is then within 2%, the "
+    "mean within 1%; for lognormal services with a cv of 10, the deviation is 31% low",
+    influences="whether a wait computed on a lattice counts as in range (Q17)",
 )
 POLLING_DELAY_S = Assumption(
     name="Pause between polls of a query without new rows",
@@ -116,24 +118,25 @@ POLLING_DELAY_S = Assumption(
     influences="simulated runs of queries without a trigger interval (S6)",
 )
 DECLARED_BATCH_NOISE_RATIO = Assumption(
-    name="Coefficient of variation of batches, declared query",
+    name="Coefficient of variation of batch durations, declared query",
     value=0.15,
     unit="-",
-    source="judgement: nobody declares it, and no noise would be too little",
+    source="judgement: nobody declares it, and zero would be too little",
     influences="latencies of queries that were declared, not profiled (P19)",
 )
 DECLARED_TASK_NOISE_RATIO = Assumption(
-    name="Coefficient of variation of tasks, declared query",
+    name="Coefficient of variation of task times, declared query",
     value=0.3,
     unit="-",
-    source="judgement: nobody declares it, and no noise would be too little",
+    source="judgement: nobody declares it, and zero would be too little",
     influences="makespans of queries that were declared, not profiled (P19)",
 )
 DECLARED_BATCH_JOB_TASK_CV = Assumption(
-    name="Coefficient of variation of tasks, declared batch job",
+    name="Coefficient of variation of task times, declared batch job",
     value=0.5,
     unit="-",
-    source="judgement: nobody declares it; splits of a batch job differ more than a stream's",
+    source="judgement: nobody declares it; splits of a batch job differ by more than those of a "
+    "stream",
     influences="run times of batch jobs that were declared, not profiled (P19)",
 )
 DECLARED_TRIGGER_S = Assumption(
@@ -147,6 +150,6 @@ DECLARED_RANGE_RATIO = Assumption(
     name="Range factor of a declared cost without a range",
     value=1.5,
     unit="-",
-    source="judgement: whoever guesses a cost is within half as much again nine times in ten",
-    influences="intervals and margins of what was declared without a range (P19)",
+    source="judgement: nine of ten guessed costs are right within a factor of 1.5",
+    influences="intervals and margins of figures declared without a range (P19)",
 )

@@ -1,4 +1,4 @@
-"""Real-Time Mode: what batches of it cost beside the work on rows."""
+"""Real-Time Mode: what its batches cost in addition to the processing of rows."""
 
 from __future__ import annotations
 
@@ -29,31 +29,32 @@ GAP_RATIOS = Assumption(
     name="Ends of the 90% interval of a gap, over the gap",
     value=(0.49, 2.2),
     unit="-",
-    source="lower end: four sessions on one machine, 0.56 to 1.02 in the mean as their p99 imply, "
-    "spread 0.31 in logarithms, 0.13 within a session, Student's t; upper end: judgement, other "
-    "disks and a larger state take longer; docs/kafka-accuracy.md",
+    source="lower end: four sessions on one machine, with means of 0.56 to 1.02 as their p99 "
+    "imply, a spread of logarithms of 0.31 between sessions and 0.13 within one, Student's t; "
+    "upper end: judgement, since other disks and a larger state take longer; "
+    "docs/kafka-accuracy.md",
     influences="intervals and margins of Real-Time Mode (N9, N10)",
 )
 ROW_CV = Assumption(
     name="Coefficient of variation of the time of a row in Real-Time Mode",
     value=1.0,
     unit="-",
-    source="judgement: tasks of batches tell the mean of many rows only",
+    source="judgement: tasks of batches only show the mean of many rows",
     influences="waits of rows in Real-Time Mode (N9)",
 )
 MOST_BUSY_RATIO = Assumption(
     name="Maximum busy share of a task in Real-Time Mode",
     value=0.7,
     unit="-",
-    source="simulation: beyond, the p99 behind a shuffle is up to 12% off (N8)",
+    source="simulation: above it, the p99 behind a shuffle is off by up to 12% (N8)",
     influences="shuffle partitions of plans of Real-Time Mode (N10)",
 )
 BATCH_LENGTH_S = Assumption(
     name="Default batch length of Real-Time Mode",
     value=300.0,
     unit="s",
-    source="Spark 4.3: what the real-time trigger takes where nothing is said",
-    influences="plans of Real-Time Mode, and what is done again after a failure (N10)",
+    source="Spark 4.3: default of the real-time trigger",
+    influences="plans of Real-Time Mode, and the work that is repeated after a failure (N10)",
 )
 SHORTEST_BATCH_S = Assumption(
     name="Minimum batch length of Real-Time Mode",

@@ -1,4 +1,4 @@
-"""Memory, driver and machines: Spark's own defaults, and what is kept free beside them."""
+"""Memory, driver and machines: Spark's own defaults, and what is kept in reserve."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SPARK_PARTITIONS = Assumption(
     value=200,
     unit="partitions",
     source="Spark: spark.sql.shuffle.partitions",
-    influences="rules of thumb beside a plan (P12), and queries that were declared",
+    influences="rules of thumb beside a plan (P12), and declared queries",
 )
 BACKLOG_TIMEOUT_S = Assumption(
     name="Backlog timeout of dynamic allocation",
@@ -31,7 +31,7 @@ LAUNCHES_PER_S = Assumption(
     value=4500.0,
     unit="tasks/s",
     source="Ousterhout et al. (2013) expected two to three times what they measured",
-    influences="settings of many short tasks, which are out (P18)",
+    influences="which settings with many short tasks are excluded (P18)",
 )
 DEFAULT_HEAP_BYTES = Assumption(
     name="Default heap of an executor",
@@ -51,7 +51,7 @@ LARGEST_USEFUL_HEAP_BYTES = Assumption(
     name="Maximum heap of an executor",
     value=parse_size_bytes("31g"),
     unit="bytes",
-    source="JVM: beyond 32 GiB pointers take twice the room",
+    source="JVM: beyond 32 GiB, pointers take twice the space",
     influences="how much of a node's memory becomes heap (P10)",
 )
 RESERVED_BYTES = Assumption(
@@ -72,7 +72,7 @@ HEAP_ROOM_RATIO = Assumption(
     name="Heap headroom, over the measured need",
     value=1.2,
     unit="-",
-    source="judgement: a heap that is nearly full is collected all the time",
+    source="judgement: a nearly full heap causes constant garbage collection",
     influences="memory of executors (P10)",
 )
 OVERHEAD_RATIO = Assumption(
@@ -128,7 +128,7 @@ FLEET_STREAM_EXECUTORS = Assumption(
     name="Maximum executors of a streaming job in a fleet",
     value=256,
     unit="executors",
-    source="judgement: larger ones are planned by themselves",
+    source="judgement: larger ones are planned on their own",
     influences="the needs of a job in a capacity plan",
 )
 FLEET_BATCH_EXECUTORS = Assumption(

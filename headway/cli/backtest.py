@@ -38,8 +38,8 @@ def command(
     headway backtest logs/
     headway backtest run1.zstd run2.zstd --query orders --max-error 15%
 
-    If the logs hold runs in several configurations, each configuration is predicted from the runs
-    of the others; otherwise the second half of each run is predicted from the first half.
+    If the logs contain runs in several configurations, each configuration is predicted from the
+    runs of the others; otherwise the second half of each run is predicted from the first half.
     """
     from headway.api.backtest import backtest
     from headway.report.backtest import backtest_json, backtest_text

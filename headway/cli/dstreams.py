@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from headway.domain.dstreams import DStreamsAnswer
 
 _WHY_NOT = {
-    "partitions": "of DStreams the application's own code says how many tasks a shuffle has",
-    "max_offsets": "DStreams limit rows by the second, in the Spark configuration that plan prints",
+    "partitions": "in DStreams the application's own code sets the number of shuffle tasks",
+    "max_offsets": "DStreams limit rows per second, in the Spark configuration that plan prints",
     "jvm_age": "the warm-up of DStreams batches is not modelled",
-    "objective": "of DStreams the fewest nodes are planned",
-    "budget": "of DStreams the fewest nodes are planned; use --max-nodes",
-    "checkpoint": "what checkpoints of DStreams pin is not modelled",
-    "source_partitions": "tasks that read DStreams are as profiled",
+    "objective": "DStreams are planned for the fewest nodes",
+    "budget": "DStreams are planned for the fewest nodes; use --max-nodes",
+    "checkpoint": "what checkpoints of DStreams fix is not modelled",
+    "source_partitions": "the tasks that read DStreams are as profiled",
     "bursts": "bursts of DStreams are not modelled; give the burst's rate as --rate",
     "relaxation": "there is no such bound for DStreams",
     "from_start": "the warm-up of DStreams batches is not modelled",
@@ -35,7 +35,7 @@ _WHY_NOT = {
 def predict_dstreams(
     profile: ApplicationProfile, *, strict: bool, as_json: bool, **asked: Any
 ) -> int:
-    """Print what is expected of a setting."""
+    """Print the prediction for a setting."""
     from headway.api.dstreams import predict_dstreams as predict
     from headway.formats.dstreams_json import dstreams_prediction_json
     from headway.report.dstreams import dstreams_prediction_text
@@ -88,6 +88,6 @@ def _rendered(plan: DStreamsAnswer, output_format: str) -> str:
 
         return render_properties(plan.spark_conf, header=dstreams_header(plan, __version__))
     raise click.UsageError(
-        f"--format {output_format}: for DStreams text, json or spark-defaults",
+        f"--format {output_format}: expected text, json or spark-defaults for DStreams",
         click.get_current_context(),
     )

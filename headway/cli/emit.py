@@ -113,7 +113,7 @@ def command(
 def _require_use(
     output_format: str | None, patch: str | None, files: Path | None, names: Sequence[str]
 ) -> None:
-    """Refuse what would do nothing in what is written."""
+    """Refuse options that would have no effect on the output."""
     if patch is None:
         refuse(given("write", "job"), "it works with --patch FILE only")
     elif files is None:

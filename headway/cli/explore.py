@@ -21,7 +21,7 @@ from headway.errors import ExitCode
     default="exploration",
     show_default=True,
     metavar="FOLDER",
-    help="Folder of recordings, state and profile; with a state in it the exploration goes on.",
+    help="Folder of recordings, state and profile; an exploration found in it continues.",
 )
 @click.option(
     "--budget", type=DURATION, help="How long all runs may take; as SPEC says by default."
@@ -37,8 +37,8 @@ def command(spec: str, folder: Path, budget: float | None, as_json: bool) -> int
     SPEC is a spec file of the kind Exploration ('headway init FILE --kind Exploration'): the
     question, and a Python file with a function build(spark, setting) that starts the query. Each
     setting is run twice, in random order, until the 90% interval of the answer is narrow enough or
-    the budget is spent. Stopped or killed, the same command goes on. Exits with 3 if no setting
-    meets the target.
+    the budget is spent. After a stop or a kill, the same command continues. Exits with 3 if no
+    setting meets the target.
     """
     from headway.api.explore import explore_spec
     from headway.report.advice import exploration_json, exploration_text

@@ -1,4 +1,4 @@
-"""The ``headway`` command: its sub-commands, loaded when asked for, and its one way to fail."""
+"""The ``headway`` command: its sub-commands, loaded on demand, and its error handling."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from headway.version import __version__
 _COMMANDS = {
     "demo": ("headway.cli.demo", "Profile, plan and run a real streaming query on this machine."),
     "profile": ("headway.cli.profile", "Turn Spark event logs into a job profile."),
-    "explore": ("headway.cli.explore", "Profile your query by the runs that teach most."),
+    "explore": ("headway.cli.explore", "Profile your query with the most informative runs."),
     "predict": ("headway.cli.predict", "Predict the latency of a job in another configuration."),
     "backtest": ("headway.cli.backtest", "Validate predictions against your own logs."),
     "plan": ("headway.cli.plan", "Find the fewest nodes that meet a latency target."),
@@ -48,7 +48,7 @@ _ALLOCATIONS_PER_COLLECTION = 100_000
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are run: start-up is part of the answer."""
+    """A group whose commands are imported when they are run, for a fast start."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Names in the order of use."""
@@ -57,7 +57,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command of the first word; of a misspelt one, what was probably meant."""
+        """The command of the first word; for a misspelt one, a suggestion."""
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches
 
@@ -67,7 +67,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def get_help(self, ctx: click.Context) -> str:
-        """The overview in the width there is."""
+        """The overview in the available width."""
         return fitted_help(super().get_help(ctx))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
@@ -113,7 +113,7 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit; every foreseen failure is one line on stderr."""
+    """Run the command line and exit; every expected failure is one line on stderr."""
     # No matrix of ours is worth a second thread; starting the threads takes longer.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # What imports make stays; looking through it for garbage again and again takes 10 ms.
@@ -168,7 +168,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _meant(error: click.ClickException) -> str:
-    """The choice of an option that was probably meant, where one was misspelt."""
+    """The probably intended choice of an option, if it was misspelt."""
     choice = error.param.type if isinstance(error, click.BadParameter) and error.param else None
     given = re.match(r"'(.*)' is not one of", getattr(error, "message", ""))
     if not isinstance(choice, click.Choice) or given is None:
@@ -180,13 +180,13 @@ def _meant(error: click.ClickException) -> str:
 
 
 def _say_no_more() -> int:
-    """The reader has seen enough; nothing is left to say, not even at exit."""
+    """The reader has closed the pipe; print nothing more, not even at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
 def _drop_what_cannot_be_written() -> None:
-    """Python would try once more at exit, and end with a code and a message of its own."""
+    """Python would try again at exit, and end with its own exit code and message."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -194,7 +194,7 @@ def _drop_what_cannot_be_written() -> None:
 
 
 def _said(error: Exception) -> str:
-    """What an error says; those of PySpark cannot speak once Spark has stopped."""
+    """The text of an error; those of PySpark have none once Spark has stopped."""
     try:
         return str(error)
     except Exception:

@@ -18,14 +18,14 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Generic since click 8.4, and not to be subscripted before.
 class Parsed(click.ParamType):  # type: ignore[type-arg]
-    """A parameter read by one of our own parsers, whose message becomes the usage error."""
+    """A parameter read by one of Headway's parsers, whose message becomes the usage error."""
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name = name
         self._parse = parse
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The parsed value; values that are no text have been parsed before."""
+        """The parsed value; values that are not text have been parsed before."""
         if not isinstance(value, str):
             return value
         try:
@@ -64,14 +64,14 @@ def _confidence(text: str) -> float:
 
 
 class Command(click.Command):
-    """A command whose options are given once: of two values one would be ignored."""
+    """A command whose options may be given only once, since one of two values would be ignored."""
 
     def get_help(self, ctx: click.Context) -> str:
-        """The help in the width there is."""
+        """The help in the available width."""
         return fitted_help(super().get_help(ctx))
 
     def make_parser(self, ctx: click.Context) -> Any:
-        """The parser of click, which takes the last of several values without a word."""
+        """The parser of click, which by default silently uses the last of several values."""
         parser = super().make_parser(ctx)
         parse = parser.parse_args
 
@@ -88,7 +88,7 @@ class Command(click.Command):
 
 
 def given(*names: str) -> list[str]:
-    """Those of some parameters that stand on the command line, as options are spelt there."""
+    """Those of some parameters that were given on the command line, as options are spelt there."""
     context = click.get_current_context()
     spelt = {each.name: _spelling(each) for each in context.command.params}
     return [
@@ -99,7 +99,7 @@ def given(*names: str) -> list[str]:
 
 
 def refuse(options: Iterable[str], why: str) -> None:
-    """Refuse the first of some options that were given, as one that would do nothing here.
+    """Refuse the first of some given options, as one that has no effect here.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def refuse(options: Iterable[str], why: str) -> None:
 
 
 def refuse_each(why_not: Mapping[str, str]) -> None:
-    """Refuse the first parameter that was given of those that would do nothing here.
+    """Refuse the first given parameter of those that have no effect here.
 
     Raises
     ------
@@ -125,14 +125,14 @@ def refuse_each(why_not: Mapping[str, str]) -> None:
 
 
 def exit_code(*, calibrated: bool, strict: bool, feasible: bool = True) -> ExitCode:
-    """What a prediction or a plan ends with."""
+    """The exit code of a prediction or a plan."""
     if not feasible:
         return ExitCode.INFEASIBLE
     return ExitCode.OUTSIDE if strict and not calibrated else ExitCode.OK
 
 
 def one_format(as_json: bool, output_format: str) -> str:
-    """The format to print in: as ``--format`` has it, or JSON by ``--json`` alone."""
+    """The output format: that of ``--format``, or JSON by ``--json`` alone."""
     if not as_json:
         return output_format
     if given("output_format") and output_format != "json":
@@ -171,7 +171,7 @@ strict_option = click.option(
 
 
 def key_options(command: Function) -> Function:
-    """What a file of key counts does not say itself."""
+    """Options for what a file of key counts does not contain."""
     for option in (
         click.option(
             "--total-rows",
@@ -190,7 +190,7 @@ def key_options(command: Function) -> Function:
 
 
 def setting_options(command: Function) -> Function:
-    """The knobs of a setting; what is not given is as profiled."""
+    """The options of a setting; by default as profiled."""
     for option in (
         click.option("--partitions", type=PARTITIONS, help="Shuffle partitions."),
         click.option(
@@ -208,7 +208,7 @@ MICRO_BATCH, REAL_TIME = "micro-batch", "real-time"
 
 
 def mode_options(command: Function) -> Function:
-    """How the query runs, and what is only asked of one way."""
+    """The execution mode of the query, and options for one mode only."""
     for option in (
         concurrent_jobs_option,
         click.option(
@@ -229,7 +229,7 @@ def mode_options(command: Function) -> Function:
 
 
 def runs_in_real_time(mode: str) -> bool:
-    """Whether the question is about Real-Time Mode; refuses what only that mode has."""
+    """Whether the mode is Real-Time Mode; refuses options for that mode otherwise."""
     if mode != REAL_TIME:
         refuse(given("path"), "only Real-Time Mode has one: --mode real-time")
     return mode == REAL_TIME

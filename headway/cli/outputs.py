@@ -1,4 +1,4 @@
-"""Where commands write: paths that are checked before the work, not after it."""
+"""Output paths of commands, which are checked before the work, not after it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import click
 
 
 class OutputFile(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
-    """A file to write: there or not, in a folder that is there and may be written to.
+    """A file to write, existing or not, in an existing and writable folder.
 
-    What ends in ``/`` is taken as a folder where a command can write several files.
+    A path that ends in ``/`` is a folder, if a command can write several files.
     """
 
     name = "file"
@@ -32,7 +32,7 @@ class OutputFile(click.ParamType):  # type: ignore[type-arg]  # generic since cl
 
 
 class OutputFolder(click.ParamType):  # type: ignore[type-arg]
-    """A folder to write to; one that is not there is made, its parents too."""
+    """A folder to write to; it is created if missing, with its parents."""
 
     name = "folder"
 
@@ -45,7 +45,7 @@ class OutputFolder(click.ParamType):  # type: ignore[type-arg]
 
 
 def file_complaint(file: Path) -> str | None:
-    """Why a file cannot be written, as far as known without writing it."""
+    """Why a file cannot be written, as far as this is known without writing it."""
     try:
         if not str(file).strip() or file.name == "":
             return "no file name"
@@ -67,7 +67,7 @@ def file_complaint(file: Path) -> str | None:
 
 
 def folder_complaint(folder: Path) -> str | None:
-    """Why a folder cannot be made or written to, as far as known."""
+    """Why a folder cannot be created or written to, as far as this is known."""
     try:
         there = folder.absolute()
         while not there.exists():

@@ -24,7 +24,7 @@ _SIMULATE = ("plan", "rate", "runs", "seed", "length", "as_json")
 
 
 def predict_of_pipeline(file: str, *, rate: float | None, as_json: bool) -> int:
-    """Print what is expected of a pipeline."""
+    """Print the prediction for a pipeline."""
     from headway.planner.pipelines import PipelinePrediction
     from headway.report.operators import operators_json, operators_text
     from headway.report.pipelines import pipeline_prediction_json, pipeline_prediction_text
@@ -55,7 +55,7 @@ def simulate_of_pipeline(
     length: float | None,
     as_json: bool,
 ) -> int:
-    """Print what a simulation of a pipeline shows."""
+    """Print the simulation of a pipeline."""
     from headway.planner.pipeline_runs import PipelineRuns
     from headway.report.operators import operators_runs_json, operators_runs_text
     from headway.report.pipelines import pipeline_runs_json, pipeline_runs_text

@@ -132,7 +132,7 @@ _WAYS_OUT = "plan for one of the targets above; --verbose shows the nearest plan
 @click.option(
     "--keys",
     type=click.Path(path_type=Path),
-    help="How often each key occurs, as for headway ordered: no task divides the rows of a key.",
+    help="How often each key occurs, as for headway ordered; all rows of a key go to one task.",
 )
 @key_options
 @mode_options

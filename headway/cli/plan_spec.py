@@ -1,4 +1,4 @@
-"""``headway plan`` of a spec file: what the file says, but for what options say otherwise."""
+"""``headway plan`` of a spec file: values of the file, unless options replace them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OF_OUTPUT = ("profile", "output_format", "output", "as_json", "strict", "verbos
 
 
 def plan_of_spec(file: str) -> Planned:
-    """Plan as a spec file says, but for what options say otherwise."""
+    """Plan as in a spec file, unless options replace its values."""
     from headway.api.specs import is_spec, plan_file
     from headway.spec.spec_file import load_spec
 

@@ -20,7 +20,7 @@ from headway.errors import EventLogError, InputError
 
 
 class _Runs(NamedTuple):
-    """Which queries make one profile, and what is known of how they ran."""
+    """The queries for one profile, and their trigger interval."""
 
     queries: tuple[str, ...]
     trigger: float | None
@@ -209,7 +209,7 @@ def _save_each(found: Survey, folder: Path) -> None:
 
 
 def _free_name(folder: Path, profile: JobProfile | ApplicationProfile, taken: set[Path]) -> Path:
-    """A file named after the application; another one of the same name gets a number."""
+    """A file named after the application; further ones of the same name get a number."""
     stem = "".join(
         char if char.isalnum() or char in "._-" else "_" for char in profile.application.id
     )

@@ -1,4 +1,4 @@
-"""Progress on stderr: on a terminal a bar once something takes long, a line per step elsewhere."""
+"""Progress on stderr: on a terminal a bar if something takes long, otherwise a line per step."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _SHOWN_AFTER_S = 0.5
 
 
 class Progress:
-    """Tells what is being done and how far it is.
+    """Shows the current step and its progress.
 
-    On a terminal it appears after half a second: what takes less shows nothing, and loads nothing
-    to show it. ``plain`` also tells it where there is no terminal, a line per step; commands that
-    take minutes want that, short ones stay silent there.
+    On a terminal it appears after half a second: shorter steps show nothing, and load nothing for
+    it. ``plain`` also prints a line per step without a terminal, for commands that take minutes;
+    short commands print nothing there.
     """
 
     def __init__(self, text: str = "", *, plain: bool = False) -> None:
@@ -61,7 +61,7 @@ class Progress:
             click.echo(f"[{time.monotonic() - self._started_s:5.0f} s] {text}", err=True)
 
     def tell(self, text: str, done: float | None = None) -> None:
-        """What is being done, and to which share where that is known."""
+        """The current step, and its completed share if known."""
         if text != self._text and (done is None or self._bar is None):
             self.step(text)
         self._text = text  # of the same step, said again
@@ -69,13 +69,13 @@ class Progress:
             self.share(done)
 
     def share(self, done: float) -> None:
-        """The step is done to a share, 0 to 1."""
+        """Set the completed share of the step, 0 to 1."""
         with self._lock:
             self._done = done
             self._update()
 
     def _appear(self) -> None:
-        """Show the bar, in the thread of the timer."""
+        """Show the bar, in the timer's thread."""
         bar = _rich_bar()
         with self._lock:
             if self._is_over:

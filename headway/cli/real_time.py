@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from headway.domain.real_time import RealTimePlan
 
 _WHY_NOT = {
-    "max_offsets": "Real-Time Mode reads what there is; Spark takes no rate limit there",
+    "max_offsets": "Real-Time Mode reads all available rows; Spark has no rate limit for it",
     "jvm_age": "the warm-up of Real-Time Mode is not modelled",
     "concurrent_jobs": "only DStreams run several jobs at a time",
     "node_types": "in Real-Time Mode nodes are described by --node-cores",
     "catalog": "in Real-Time Mode nodes are described by --node-cores",
     "platform": "in Real-Time Mode nodes are described by --node-cores",
-    "objective": "in Real-Time Mode the fewest nodes are planned",
-    "budget": "in Real-Time Mode the fewest nodes are planned; use --max-nodes",
-    "checkpoint": "in Real-Time Mode state is kept in format 2, of a new checkpoint",
+    "objective": "Real-Time Mode is planned for the fewest nodes",
+    "budget": "Real-Time Mode is planned for the fewest nodes; use --max-nodes",
+    "checkpoint": "in Real-Time Mode state is kept in format 2, which needs a new checkpoint",
     "bursts": "bursts of Real-Time Mode are not modelled; give the burst's rate as --rate",
     "relaxation": "there is no such bound for Real-Time Mode",
     "lower_memory": "in Real-Time Mode the heap is as profiled",
     "from_start": "the warm-up of Real-Time Mode is not modelled",
-    "keys": "in Real-Time Mode the share of the largest task on record counts",
-    "key_type": "in Real-Time Mode the share of the largest task on record counts",
-    "total_rows": "in Real-Time Mode the share of the largest task on record counts",
+    "keys": "in Real-Time Mode the recorded share of the largest task is used",
+    "key_type": "in Real-Time Mode the recorded share of the largest task is used",
+    "total_rows": "in Real-Time Mode the recorded share of the largest task is used",
     "output": "there is no such page for Real-Time Mode",
     "verbose": "in Real-Time Mode a plan has no further details",
     "quiet": "in Real-Time Mode a plan has one length",
@@ -41,7 +41,7 @@ _WHY_NOT = {
 
 
 def predict_in_real_time() -> int:
-    """Print what is expected of a setting, as the command line of ``predict`` says."""
+    """Print the prediction for a setting, from the command line of ``predict``."""
     from headway.api.real_time import predict_real_time
     from headway.formats.real_time_json import real_time_prediction_json
     from headway.report.real_time import real_time_prediction_text
@@ -65,7 +65,7 @@ def predict_in_real_time() -> int:
 
 
 def plan_in_real_time(output_format: str) -> int:
-    """Print the plan, as the command line of ``plan`` says."""
+    """Print the plan, from the command line of ``plan``."""
     from headway.api.real_time import plan_real_time
     from headway.api.specs import is_spec
 
@@ -105,7 +105,7 @@ def plan_in_real_time(output_format: str) -> int:
 
 
 def _asked() -> dict[str, Any]:
-    """The parameters of the command, without those that would do nothing."""
+    """The parameters of the command, without those that have no effect."""
     refuse_each(_WHY_NOT)
     return click.get_current_context().params
 
@@ -129,6 +129,7 @@ def _rendered(plan: RealTimePlan, output_format: str) -> str:
 
         return render_properties(plan.spark_conf, header=header)
     raise click.UsageError(
-        f"--format {output_format}: in Real-Time Mode text, json, spark-defaults or pyspark",
+        f"--format {output_format}: expected text, json, spark-defaults or pyspark in "
+        "Real-Time Mode",
         click.get_current_context(),
     )

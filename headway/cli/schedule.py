@@ -33,8 +33,8 @@ def command(jobs: str | None, policies: str | None, decisions: str | None, as_js
     headway schedule --decisions gate.jsonl
 
     JOBS is a spec file of the kind QuerySchedule ('headway init queries.yaml --kind
-    QuerySchedule'). Each policy is simulated beside Spark as it is; latencies of windows count
-    above the watermark delay. Exits with 3 if the targets cannot all be met, and with 4 if a log
+    QuerySchedule'). Each policy is simulated and compared with plain Spark; window latencies do not
+    include the watermark delay. Exits with 3 if the targets cannot all be met, and with 4 if a log
     does not replay.
     """
     from headway.api.schedule import replay_decisions, schedule_verdict
@@ -44,7 +44,7 @@ def command(jobs: str | None, policies: str | None, decisions: str | None, as_js
         raise InputError("expected either JOBS or --decisions FILE")
     if decisions is not None:
         if policies is not None:
-            refuse(["--policy"], "a log says which policy it was made by; leave it out")
+            refuse(["--policy"], "a log contains its policy; leave it out")
         replay = replay_decisions(decisions)
         answer(replay, replay_text, replay_json, as_json=as_json)
         return ExitCode.REGRESSION if replay.num_differing else ExitCode.OK

@@ -200,7 +200,7 @@ def _compared(
 
 
 def _say_if_long(plan: StreamAnswer, trace: RateTrace, name: str, runs: int) -> None:
-    """Before a long wait, what makes it long and what to type instead."""
+    """Before a long wait, its cause and what to type instead."""
     trigger_s = plan.configuration.trigger_s
     num_batches = runs * trace.length_s / trigger_s if trigger_s > 0 else 0.0
     if num_batches <= _MANY_BATCHES:

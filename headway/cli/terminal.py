@@ -1,4 +1,4 @@
-"""What people see: text as wide as there is room, on terminals with colour and the next step."""
+"""Output for people: text in the available width, on terminals with colour and the next step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_terminal() -> bool:
 
 
 def fit_width() -> None:
-    """Print as wide as the terminal is; in files and pipes as wide as usual."""
+    """Print in the width of the terminal; in files and pipes in the usual width."""
     columns = USUAL_WIDTH
     if is_terminal():
         import shutil  # it brings what unpacks archives, for nothing where nobody looks
@@ -36,7 +36,7 @@ def fit_width() -> None:
 
 
 def show(text: str, *, is_met: bool | None = None) -> None:
-    """Print an answer for people, no line wider than there is room for.
+    """Print an answer for people, with no line wider than the terminal.
 
     With ``is_met`` its first line is a verdict and has a sign and a colour on a terminal.
     """
@@ -58,7 +58,7 @@ def answer(
     as_json: bool,
     is_met: bool | None = None,
 ) -> None:
-    """Print what was found: as JSON, or for people."""
+    """Print a result: as JSON, or for people."""
     if as_json:
         from headway.formats.as_json import json_text
 
@@ -68,7 +68,7 @@ def answer(
 
 
 def event(text: str) -> None:
-    """Print something that happened: for people in the width there is, in a file one line."""
+    """Print an event: for people in the available width, in a file as one line."""
     if is_terminal():
         show(text)
     else:
@@ -76,7 +76,7 @@ def event(text: str) -> None:
 
 
 def remark(text: str) -> None:
-    """Say something beside the answer, on stderr: for people in the width there is, else a line."""
+    """Print a message besides the answer, on stderr: in the available width, or as one line."""
     click.echo(fitted(text) if sys.stderr.isatty() else text, err=True)
 
 
@@ -99,12 +99,12 @@ def _has_colour() -> bool:
 
 
 def fitted_help(text: str) -> str:
-    """A help text whose examples and choices are no wider than there is room for.
+    """A help text whose examples and choices are no wider than the terminal.
 
     Examples
     --------
-    The remark on a long example goes above it, and an example that is still too long continues as
-    a shell reads it.
+    The remark on a long example is put above it, and an example that is still too long continues
+    with a backslash.
 
     >>> set_width(60)
     >>> print(fitted_help("  headway diff a b      a plan and a spec file, which is planned first"))
@@ -131,7 +131,7 @@ def _help_lines(line: str) -> list[str]:
 
 
 def _broken_at(line: str, mark: str, start: str, end: str) -> list[str]:
-    """A line that continues before a mark, as often as it is too long."""
+    """A line that is broken before a mark, as often as needed."""
     place = line.rfind(mark, len(start) + 1, width() - len(end))
     if len(line) <= width() or place < 0:
         return [line]

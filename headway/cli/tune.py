@@ -52,14 +52,14 @@ def command(
     headway tune orders.tuning.yaml --act --supervise -- spark-submit orders.py
     headway tune orders.tuning.yaml --off --restore
 
-    SPEC is a spec file of the kind Tuning ('headway init FILE --kind Tuning'): a Python file with
-    a function build(spark, setting) that starts the query, its profile, a target, and bounds. The
+    SPEC is a spec file of the kind Tuning ('headway init FILE --kind Tuning'): a Python file with a
+    function build(spark, setting) that starts the query, its profile, a target, and bounds. The
     query runs until Ctrl-C, which stops it between two batches. State and a log of decisions are
     kept beside SPEC; after a kill, the same command continues. With --supervise, COMMAND runs the
     query: it gets its setting from headway.setting(spark), and ends when asked by
-    headway.stop_when_asked(query); Ctrl-C and TERM ask it to. Exits with 1 if the query ends by
-    itself, or if a change can be neither made nor undone, and with 3 if no setting within bounds
-    meets the target.
+    headway.stop_when_asked(query); Ctrl-C and SIGTERM ask it to stop. Exits with 1 if the query
+    ends by itself, or if a change can be neither made nor undone, and with 3 if no setting within
+    bounds meets the target.
     """
     from headway.api.supervise import supervise_spec
     from headway.api.tune_spec import switch_spec, tune_spec
@@ -77,7 +77,7 @@ def command(
     teller = _Teller()
     try:
         if supervise:
-            refuse(given("allow"), "a supervisor changes no partitions of state")
+            refuse(given("allow"), "a supervisor cannot change the partitions of the state")
             supervise_spec(spec, application, act=act, say=teller.say, run_s=run_s)
             return ExitCode.OK
         tune_spec(spec, act=act, allow=allow, say=teller.say, run_s=run_s)
@@ -89,14 +89,14 @@ def command(
 
 
 class _Teller:
-    """Says what has changed since it last said something, a line each."""
+    """Prints what has changed since it last printed something, a line each."""
 
     def __init__(self) -> None:
         self._said: set[str] = set()
         self._last: tuple[object, ...] = ()
 
     def say(self, tuner: Tuner, change: WatchedChange | None) -> None:
-        """Say what is new."""
+        """Print what is new."""
         from headway.report.watched import change_text
         from headway.report.wording import brief_setting_text
 

@@ -34,12 +34,12 @@ _OF_WATCHING = (
 
 
 def parse_executors(text: str) -> tuple[int, int]:
-    """Fewest and most executors, as an option has them.
+    """Minimum and maximum of executors, from an option.
 
     Raises
     ------
     InputError
-        If it is no such pair.
+        If it is not such a pair.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def parse_executors(text: str) -> tuple[int, int]:
 @click.argument("source", metavar="SOURCE")
 @click.option("--profile", "profile_path", metavar="PROFILE", help="Profile of the query.")
 @click.option("--target", type=TARGET, help="Target, e.g. 'p99 <= 3s'.")
-@click.option("--query", help="Name of the query or beginning of its id, where there are several.")
+@click.option("--query", help="Name of the query or beginning of its id, if there are several.")
 @click.option(
     "--executors", help="Minimum and maximum number of executors for a change, e.g. 2:12."
 )
@@ -135,7 +135,7 @@ def command(
 
 
 def _explained(log: str, number: int, as_json: bool) -> int:
-    """Print why a tuner made a change, and what came of it."""
+    """Print why a tuner made a change, and its outcome."""
     from headway.formats.as_json import json_text
     from headway.formats.tuner_files import explained_change
     from headway.report.tuned import explained_json, explained_text
@@ -157,7 +157,7 @@ def _follow(watcher: Watcher, every_s: float, as_json: bool, prometheus: bool) -
 
 
 def _show(watcher: Watcher, every_s: float) -> int:
-    """One text that is written anew in its place."""
+    """One text that is rewritten in place."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text

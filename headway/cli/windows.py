@@ -26,13 +26,14 @@ from headway.report.sharing import fusions_json, fusions_text, sharing_json, sha
     "--queries",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Spec file of the kind SharedWindows: several queries on one stream, each its windows.",
+    help="Spec file of the kind SharedWindows: several queries on one stream, each with its "
+    "windows.",
 )
 @click.option("--rate", type=RATE, help="Input rate, e.g. 50k/s.")
 @click.option(
     "--num-keys",
     type=ROWS,
-    help="Different keys of the stream. By default they grow with the rows as profiled.",
+    help="Number of distinct keys in the stream. By default it grows with the rows as profiled.",
 )
 @setting_options
 @click.option("--executors", type=EXECUTORS, help="Executors.")
@@ -40,7 +41,7 @@ from headway.report.sharing import fusions_json, fusions_text, sharing_json, sha
     "--explain",
     "plan",
     type=click.Path(path_type=Path),
-    help="What df.explain() printed: which of its exchanges one could serve.",
+    help="Output of df.explain(): shows which of its exchanges one exchange could replace.",
 )
 @json_option
 def command(
@@ -63,9 +64,9 @@ def command(
     headway windows job.profile.yaml --window '1h every 5m' --window 10m --json
     headway windows job.profile.yaml --queries clicks.windows.yaml
 
-    PROFILE is of the query as it is, with Spark's own windows; of one in update mode, the ways are
-    those that know it. With --queries, sharing is held against all of them, each by itself. Exits
-    with 3 where no way of sharing pays.
+    PROFILE is that of the query as it is now, with Spark's own windows; for a query in update mode,
+    only the ways that support it are compared. With --queries, sharing is compared with all of them
+    running separately. Exits with 3 if no way of sharing pays.
     """
     gain = windows(
         profile,

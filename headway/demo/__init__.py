@@ -1,1 +1,1 @@
-"""The demonstration: the whole line on a real Spark, from a running query to a kept promise."""
+"""The demonstration on a real Spark: from a running query to a plan that meets its target."""

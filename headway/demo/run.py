@@ -90,7 +90,7 @@ class Length:
 
     @property
     def on_busy_machine(self) -> Length:
-        """Twice as long where batches are counted: what others do evens out over time."""
+        """Measured runs take twice as long: the load of other processes evens out over time."""
         return replace(self, profiled_s=2 * self.profiled_s, planned_s=2 * self.planned_s)
 
 
@@ -100,7 +100,7 @@ QUICK = Length(warm_up_s=12.0, profiled_s=8.0, predicted_s=0.0, planned_s=10.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoOutcome:
-    """What the demonstration found; its files lie in ``folder``."""
+    """Results of the demonstration; its files are in ``folder``."""
 
     folder: Path
     profile: JobProfile
@@ -125,7 +125,7 @@ def run_demo(
     step: Callable[[str], None],
     share: Callable[[float], None],
 ) -> DemoOutcome:
-    """Run the demonstration on an embedded Spark; all files land in ``folder``.
+    """Run the demonstration on an embedded Spark; all files are written to ``folder``.
 
     Parameters
     ----------
@@ -134,8 +134,8 @@ def run_demo(
     length : Length
         How long the parts run.
     is_busy : bool
-        Whether others are at work on this machine: then runs take longer, and the plan keeps more
-        distance from what the machine sustains.
+        Whether other processes use this machine: then runs take longer, and the plan stays further
+        below the rate that the machine sustains.
     step, share : callable
         Called with each step, and how far it is.
 
@@ -214,18 +214,18 @@ def run_demo(
 
 
 def busy_note() -> str | None:
-    """What to know before the runs, where others are at work on this machine."""
+    """A note before the runs, if other processes use this machine."""
     busy_cores, num_cores = _busy_cores(), os.cpu_count() or 1
     if busy_cores < _BUSY_RATIO * num_cores:
         return None
     return (
         f"this machine is busy: others use {busy_cores:.1f} of {counted(num_cores, 'core')}. Runs "
-        "take longer here, differ more from what is predicted, and are planned with more room"
+        "take longer here, differ more from their predictions, and are planned with more headroom"
     )
 
 
 def _busy_cores() -> float:
-    """Cores that others use: now where the system tells it, else in the last minute."""
+    """Cores that other processes use: now if the system reports it, else in the last minute."""
     before = _cpu_ticks()
     if before is None:
         return os.getloadavg()[0]
@@ -302,9 +302,9 @@ def _predict(profile: JobProfile, setting: Setting) -> Prediction:
 
 
 def _plans(profile: JobProfile, *, is_busy: bool) -> list[StreamAnswer]:
-    """The plan for the higher rate; and, where this machine alone cannot keep the promise then,
-    the plan for what it can, since that one can be run here: a share of the most it carries under
-    the target or, if it is too slow for the target at any rate, a target within its reach."""
+    """The plan for the higher rate; and, if this machine alone cannot meet the target then, a plan
+    that can be run here: for a share of its max rate within target or, if it is too slow for the
+    target at any rate, for a target within its reach."""
     share = _HALF if is_busy else _LITTLE_LESS
     wanted = headway.plan(profile, rate=PLANNED_RATE_PER_S, target=TARGET, max_nodes=_MOST_NODES)
     within_reach_per_s = share * wanted.frontier[0].sustainable_rate_per_s
@@ -336,7 +336,7 @@ def _compared(
 
 
 def _is_kept(target: Target, measured: MeasuredRun) -> bool:
-    """Whether the measured run kept the demonstration's target, a p99."""
+    """Whether the measured run met the demonstration's target, a p99."""
     return measured.kept_up and measured.tuple_latency.p99_s <= target.limit_s
 
 

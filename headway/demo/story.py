@@ -63,7 +63,7 @@ def _planned(outcome: DemoOutcome) -> list[str]:
 
 
 def _why_less(wished: StreamAnswer) -> str:
-    """Why the plan that was wished for is not the one that is run."""
+    """Why the requested plan is not the one that is run."""
     asked = f"{wished.target} at {format_rate(wished.arrivals.rate_per_s)}"
     if wished.feasible and wished.nodes == 1:
         return f"{asked} is close to the limit of a busy machine: the demo plans with more room."
@@ -83,7 +83,7 @@ def _verdict(outcome: DemoOutcome) -> list[str]:
 
 
 def _verdict_text(outcome: DemoOutcome) -> str:
-    """The outcome, and where the target was missed the figure that missed it."""
+    """The outcome and, if the target was missed, the figure that missed it."""
     target, measured = outcome.plan.target, outcome.measured
     asked = f"{target} at {format_rate(outcome.plan.arrivals.rate_per_s)}"
     p99 = format_duration(measured.tuple_latency.p99_s)

@@ -1,4 +1,4 @@
-"""The nouns every room speaks with; frozen, and checked when made."""
+"""The nouns that all packages share; frozen, and checked when created."""
 
 from __future__ import annotations
 

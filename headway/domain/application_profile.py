@@ -1,7 +1,7 @@
-"""What is known of an application without micro-batches of a streaming query: batch and DStreams.
+"""What is known of an application without a streaming query: batch and DStreams.
 
-A batch application is its stages: what each needs before it, how many tasks it has and how long
-they take. That is enough to simulate the stages again on another number of cores.
+A batch application consists of its stages: the stages that each one waits for, its number of tasks
+and their times. That is enough to simulate the stages on another number of cores.
 """
 
 from __future__ import annotations
@@ -38,14 +38,13 @@ class Cluster:
     Parameters
     ----------
     executors : int, >= 1
-        Most executors at one time; local mode counts as one.
+        Maximum number of executors at one time; local mode counts as one.
     executors_mean : float
         Their mean over the time of the application.
     cores_per_executor : int or None, >= 1
-        Median over the executors; None where no executor's cores are on record.
+        Median over the executors; None if no executor's cores are recorded.
     task_cpus : int, >= 1
-        Cores that a task takes (``spark.task.cpus``); files of earlier versions call it
-        ``cpus_per_task``.
+        Cores per task (``spark.task.cpus``); files of earlier versions call it ``cpus_per_task``.
 
     Examples
     --------
@@ -71,7 +70,7 @@ class Cluster:
 
     @property
     def num_slots(self) -> int | None:
-        """Tasks that could run at the same time; None where cores are not on record."""
+        """Tasks that could run at the same time; None if cores are not recorded."""
         if self.cores_per_executor is None:
             return None
         return task_slots(self.executors, self.cores_per_executor, self.task_cpus)
@@ -98,8 +97,8 @@ class TaskCounts:
 class TaskTimes:
     """How long a task takes, from launch to finish [s].
 
-    ``fixed_s`` is the mean time outside the executor's run: launch, deserialization, the way of
-    the result. ``sd_s`` is None for a single task.
+    ``fixed_s`` is the mean time outside the executor's run: launch, deserialization, sending the
+    result. ``sd_s`` is None for a single task.
     """
 
     mean_s: float
@@ -136,8 +135,8 @@ class WallClock:
 class StageRows:
     """Rows that a stage read and wrote, whether from files or from the stages around it.
 
-    ``largest_task_ratio`` is rows of the largest task over those of the mean task; None where
-    nothing was read.
+    ``largest_task_ratio`` is rows of the largest task over those of the mean task; None if nothing
+    was read.
     """
 
     read: int
@@ -147,7 +146,7 @@ class StageRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageVolume:
-    """Bytes that a stage read from outside, and from and for other stages."""
+    """Bytes that a stage read from outside, read from other stages, and wrote for them."""
 
     input_bytes: int
     shuffle_read_bytes: int
@@ -156,7 +155,7 @@ class StageVolume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageMemory:
-    """Most execution memory of one task, and bytes that all tasks spilled from memory."""
+    """Maximum execution memory of one task, and bytes that all tasks spilled from memory."""
 
     peak_task_bytes: int
     spilled_bytes: int
@@ -164,9 +163,9 @@ class StageMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunShares:
-    """Shares of the time that tasks ran on the executor; None where they are not on record.
+    """Shares of the time that tasks ran on the executor; None if not recorded.
 
-    ``python_ratio`` is what was spent in Python workers, which ``cpu_ratio`` leaves out.
+    ``python_ratio`` is the share spent in Python workers, which ``cpu_ratio`` does not include.
     """
 
     gc_ratio: float
@@ -178,10 +177,10 @@ class RunShares:
 class RecordedStage:
     """One stage as it ran, over all its attempts.
 
-    ``id`` is Spark's number of the stage. ``parents`` are the places in the profile's list of the
-    stages that it had to wait for; a stage in between that is not listed is stood for by its own
-    parents. ``job`` is the number of the first job that needed the stage: jobs follow each other
-    as the driver's program submits them, which no parent tells. Under adaptive execution each
+    ``id`` is Spark's number of the stage. ``parents`` are the positions, in the profile's list, of
+    the stages that it had to wait for; a stage in between that is not listed is replaced by its own
+    parents. ``job`` is the number of the first job that needed the stage: jobs follow each other as
+    the driver's program submits them, which ``parents`` do not show. Under adaptive execution each
     stage of a query is a job of its own.
     """
 
@@ -244,24 +243,24 @@ class DStreamsProfile:
     Parameters
     ----------
     batch_interval_s : float or None, > 0
-        The most frequent distance of batch times [s]; None where there is only one batch.
+        The most frequent distance of batch times [s]; None if there is only one batch.
     num_batches : int
-        Batches that the times below are of.
+        Number of batches behind the times below.
     num_batches_cut : int
         Batches before them that were cut as warm-up.
     num_batches_incomplete : int
-        Batches left out because a stage failed, or the log does not hold all of them.
+        Batches left out because a stage failed, or because the log does not contain all of them.
     num_receivers : int
-        Receivers seen; each holds one core as long as the application runs.
+        Number of receivers; each occupies one core as long as the application runs.
     processing_time : Spread
         From the submission of a batch's first stage to the completion of its last [s].
     scheduling_delay : Spread
         From a batch's own time to the submission of its first stage [s].
     rows_per_batch : float or None
-        Mean rows of the job of a batch that read most, since every output operation reads the
-        rows again; None where Spark counted none.
+        Mean rows of the job with the most rows in each batch, since every output operation reads
+        the rows again; None if Spark counted none.
     num_typical_batches : int
-        Batches with the same stages, whose mean is the list of stages of the profile.
+        Batches with the same stages; the profile's stages are means over them.
     """
 
     batch_interval_s: float | None = None
@@ -294,10 +293,11 @@ class ApplicationProfile(Result):
     aside), ``num_jobs_failed`` the jobs of which a stage failed for good.
 
     ``stages`` are the heaviest by task time, at most `MOST_STAGES`, in order of submission, none
-    before its parents; of DStreams those of a typical batch: means over its batches, numbered by
-    place, timed from the submission of the first. ``other_stages`` sums up all that is not in the
-    list, of DStreams all that ran outside the typical batches. ``declared`` is what people stated
-    where nothing ran; the cluster and the times of the stages then follow from it.
+    before its parents; for DStreams those of a typical batch: means over its batches, numbered by
+    position, timed from the submission of the first. ``other_stages`` sums up all stages that are
+    not in the list, for DStreams all that ran outside the typical batches. ``declared`` are the
+    figures that people stated if nothing ran; the cluster and the times of the stages then follow
+    from them.
 
     Read and written as YAML by :mod:`headway.formats.profile_file`.
     """
@@ -352,16 +352,16 @@ class ApplicationProfile(Result):
 
     @property
     def applications(self) -> tuple[Application, ...]:
-        """The application of the run on record."""
+        """The application of the recorded run."""
         return (self.application,)
 
     @property
     def slots(self) -> Cluster:
-        """The executors of the run on record, or declared ones."""
+        """The executors of the recorded run, or declared ones."""
         return self.cluster
 
     def require_can_promise(self, promise: AnyPromise) -> None:
-        """Refuse everything but a deadline of a batch job.
+        """Refuse everything except a deadline of a batch job.
 
         Raises
         ------

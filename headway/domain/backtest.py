@@ -1,4 +1,4 @@
-"""Errors of predictions about runs they were not fitted on."""
+"""Errors of predictions for runs that they were not fitted to."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from headway.domain.result import Result
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOut:
-    """One run that was left out of the fit: as predicted, and as its batches were.
+    """One run that was left out of the fit: predicted and observed.
 
-    The observed latency is that of its rows, had they arrived evenly between batches.
+    The observed latency is that of its rows, assuming that they arrived evenly between batches.
     """
 
     label: str
@@ -25,19 +25,19 @@ class HeldOut:
 
     @property
     def mean_error_ratio(self) -> float | None:
-        """Predicted over observed mean latency, less one; None where called unstable."""
+        """Predicted over observed mean latency, minus one; None if predicted to be unstable."""
         predicted = self.prediction.tuple_latency
         return None if predicted is None else predicted.mean_s / self.observed_latency.mean_s - 1
 
     @property
     def p99_error_ratio(self) -> float | None:
-        """Predicted over observed p99 of the latency, less one; None where called unstable."""
+        """Predicted over observed p99 latency, minus one; None if predicted to be unstable."""
         predicted = self.prediction.tuple_latency
         return None if predicted is None else predicted.p99_s / self.observed_latency.p99_s - 1
 
     @property
     def intervals_held(self) -> tuple[bool, bool] | None:
-        """Whether the 90% intervals of mean and p99 held what was observed."""
+        """Whether the 90% intervals of mean and p99 contain the observed values."""
         predicted = self.prediction.tuple_latency
         if predicted is None or not (predicted.interval90_mean_s and predicted.interval90_p99_s):
             return None
@@ -50,7 +50,7 @@ class HeldOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Backtest(Result):
-    """Held-out runs in the order of time; ``rule`` says what was fitted and what was left out."""
+    """Held-out runs in order of time; ``rule`` says what was fitted and what was left out."""
 
     rule: str
     runs: tuple[HeldOut, ...]
@@ -58,27 +58,27 @@ class Backtest(Result):
 
     @property
     def num_called_unstable(self) -> int:
-        """Runs that ended, though the prediction says their backlog grows."""
+        """Runs that were recorded, although they are predicted to be unstable."""
         return sum(not run.prediction.stable for run in self.runs)
 
     @property
     def num_too_close(self) -> int:
-        """Runs of which no latency was predicted, so close to saturation are they said to be."""
+        """Runs without a predicted latency, because their prediction is close to saturation."""
         return sum(one.prediction.stable and not one.prediction.is_quotable for one in self.runs)
 
     @property
     def median_mean_error_ratio(self) -> float | None:
-        """Median size of the errors of the mean; None where no run was called stable."""
+        """Median absolute error of the mean; None if no run was predicted to be stable."""
         return _median_size([run.mean_error_ratio for run in self.runs])
 
     @property
     def median_p99_error_ratio(self) -> float | None:
-        """Median size of the errors of the p99; None where no run was called stable."""
+        """Median absolute error of the p99; None if no run was predicted to be stable."""
         return _median_size([run.p99_error_ratio for run in self.runs])
 
     @property
     def intervals_held(self) -> tuple[int, int]:
-        """How many of the 90% intervals held, and how many there were."""
+        """How many of the 90% intervals contain the observed value, and how many there are."""
         held = [one for run in self.runs for one in run.intervals_held or ()]
         return sum(held), len(held)
 

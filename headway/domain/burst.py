@@ -1,4 +1,4 @@
-"""A stretch in which more arrives than usual."""
+"""A time in which more rows arrive than usual."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Burst:
     Parameters
     ----------
     rate_per_s : float, > 0
-        Arrivals while it lasts, all of them [records/s].
+        Total input rate while it lasts [records/s].
     length_s : float, > 0
         How long it lasts [s].
     every_s : float or None, > length_s
-        From the start of one to the start of the next [s]; None is once in a while.
+        From the start of one to the start of the next [s]; None means once.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class Burst:
 
     @classmethod
     def parse(cls, text: str) -> Burst:
-        """Read a burst as it is written in a promise.
+        """Read a burst as it is written in a target.
 
         Raises
         ------
@@ -94,7 +94,7 @@ class Burst:
         return cls(rate_per_s=rate_per_s, length_s=length_s, every_s=every_s)
 
     def mean_rate_per_s(self, otherwise_per_s: float) -> float:
-        """Mean rate of a stream of such bursts; of a single one what arrives otherwise.
+        """Mean rate of a stream with such bursts; for a single burst the rate at other times.
 
         Examples
         --------

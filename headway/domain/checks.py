@@ -35,7 +35,7 @@ def require_not_negative(where: str, **values: float) -> None:
 
 
 def require_spread(where: str, **ratios: float) -> None:
-    """Refuse spreads of durations that no law here can have.
+    """Refuse spreads of durations that no distribution used here can have.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def require_count(most: int, **counts: int) -> None:
 
 
 def _most_of(name: str) -> float:
-    """By the unit in which the name of a quantity ends."""
+    """By the unit at the end of a quantity's name."""
     return LONGEST_SUM_S if name.endswith("_s") else MOST_LONG
 
 

@@ -17,12 +17,12 @@ def task_slots(executors: int, cores_per_executor: int, task_cpus: int = 1) -> i
     executors, cores_per_executor : int, >= 1
         How many there are, and the cores of each.
     task_cpus : int, >= 1
-        Cores that a task takes (``spark.task.cpus``). A task runs on one executor, so what is
-        left of its cores idles.
+        Cores per task (``spark.task.cpus``). A task runs on one executor, so remaining cores of an
+        executor stay idle.
 
     Notes
     -----
-    Spark's ``TaskSchedulerImpl``: an offer of cores takes tasks while as many as a task needs are
+    Spark's ``TaskSchedulerImpl``: an offer of cores gets tasks as long as enough cores for one are
     left.
 
     Examples
@@ -50,9 +50,9 @@ class Configuration:
     trigger_s : float, >= 0
         Trigger interval [s]; 0 is as fast as possible.
     max_offsets_per_trigger : int or None, >= 1
-        Most records a batch may take; None is unlimited.
+        Maximum number of records per batch; None is unlimited.
     task_cpus : int, >= 1
-        Cores that a task takes (``spark.task.cpus``); what is left of an executor's cores idles.
+        Cores per task (``spark.task.cpus``); remaining cores of an executor stay idle.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How much of what happened is on record."""
+"""How much of what happened is recorded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headway.domain.checks import require_not_negative
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """How many of the things that must have been there were seen.
+    """How many of the things that must have existed were seen.
 
     Examples
     --------
@@ -29,19 +29,19 @@ class Share:
 
     @property
     def ratio(self) -> float:
-        """Seen over expected; whole where nothing was expected."""
+        """Seen over expected; 1 if nothing was expected."""
         return self.seen / self.expected if self.expected else 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """What a log holds of an application, against what its own events say must have happened.
+    """Contents of a log of an application, compared with what its own events imply.
 
-    Tasks are expected from their stages, stages from their jobs, batches from the numbers of
-    those before and after, executors from the tasks that ran on them. ``damaged_lines`` could not
-    be read, ``unknown_events`` are of kinds that Spark itself does not write, ``lost_events`` are
-    those whose loss was recorded, ``missing_parts`` the files that a rolling log lacks,
-    ``passed_over_batches`` those whose tasks a recorder left out to spare its costs.
+    Tasks are expected from their stages, stages from their jobs, batches from the numbers of those
+    before and after, executors from the tasks that ran on them. ``damaged_lines`` could not be
+    read, ``unknown_events`` are of kinds that Spark itself does not write, ``lost_events`` are
+    those whose loss was recorded, ``missing_parts`` the files that are missing from a rolling log,
+    ``passed_over_batches`` those whose tasks a recorder skipped to limit its costs.
     """
 
     tasks: Share

@@ -1,4 +1,4 @@
-"""The answer for a batch job: how many nodes it takes to be done in time."""
+"""The answer for a batch job: how many nodes it needs to meet its deadline."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class DeadlinePoint:
 class _BatchAnswer(Result):
     """What `DeadlinePlan` and `InfeasibleDeadlinePlan` have in common: a size, and its run time.
 
-    ``floor_s`` is what no number of nodes comes below: the longest chain of stages, and the
-    driver. ``modelled_ratio`` is the observed run time over the modelled one at the profiled
-    slots, by which the model is scaled. ``calibrated`` is False where the job was profiled on far
-    more or fewer slots, or not at all; ``findings`` then say so. ``changes`` are the settings that
-    differ from the profiled ones. ``task_cpus`` are the cores that a task takes. ``settings`` hold
-    each key beside what it was. ``declared`` are the figures of a job that was not profiled.
-    ``parts_s`` splits the expected run time; its values add up to it.
-    ``findings`` say, too, why a row of the frontier is worse than one of fewer nodes.
-    ``kept_probability`` is that of the deadline (P26), None in files of before; ``advice`` says
-    what would settle a verdict that is too close to tell.
+    ``floor_s`` is the lower bound for any number of nodes: the longest chain of stages, and the
+    driver. ``modelled_ratio`` is the observed run time over the modelled one at the profiled slots,
+    by which the model is scaled. ``calibrated`` is False if the job was profiled on far more or
+    fewer slots, or was not profiled; ``findings`` then say so. ``changes`` are the settings that
+    differ from the profiled ones. ``task_cpus`` are the cores per task. ``settings`` contain each
+    key with its profiled value. ``declared`` are the figures of a job that was not profiled.
+    ``parts_s`` splits the expected run time; its values add up to it. ``findings`` also say why a
+    row of the frontier is worse than one with fewer nodes. ``kept_probability`` is that of the
+    deadline (P26), None in files of earlier versions; ``advice`` says what would decide a verdict
+    that is too close to tell.
     """
 
     deadline: Deadline
@@ -72,7 +72,7 @@ class _BatchAnswer(Result):
 
     @property
     def verdict(self) -> Verdict | None:
-        """Whether the deadline is kept at the planned confidence; a plan that keeps it does."""
+        """Whether the deadline is met at the planned confidence; for a feasible plan it is."""
         if self.kept_probability is None:
             return None
         return Verdict.of(self.kept_probability, self.confidence)
@@ -125,11 +125,11 @@ class _BatchAnswer(Result):
 
     @property
     def provenance(self) -> Provenance:
-        """Whether it rests on measured figures or on declared ones."""
+        """Whether it is based on measured figures or on declared ones."""
         return Provenance.MEASURED if self.declared is None else Provenance.DECLARED
 
     def most_s(self, promise: AnyPromise) -> float:
-        """What the run may take, at the planned confidence [s].
+        """Run time at the planned confidence [s].
 
         Raises
         ------
@@ -143,21 +143,21 @@ class _BatchAnswer(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DeadlinePlan(_BatchAnswer):
-    """The fewest nodes, or the lowest cost, with which a batch job keeps its deadline."""
+    """The fewest nodes, or the lowest cost, with which a batch job meets its deadline."""
 
     @property
     def feasible(self) -> Literal[True]:
-        """The deadline is kept."""
+        """The deadline is met."""
         return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class InfeasibleDeadlinePlan(_BatchAnswer):
-    """Nothing keeps the deadline: ``nodes`` are those of the shortest run."""
+    """The deadline cannot be met: ``nodes`` are those of the shortest run."""
 
     @property
     def feasible(self) -> Literal[False]:
-        """The deadline is not kept."""
+        """The deadline is not met."""
         return False
 
 

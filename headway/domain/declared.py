@@ -1,4 +1,4 @@
-"""What people state of a job before there is a log: figures with the ranges that they lie in."""
+"""Figures of a job that people declare before there is a log, with their ranges."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Provenance(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedRange:
-    """A stated duration [s]: as likely above ``mid_s`` as below, ``low_s`` to ``high_s`` holds it
-    nine times in ten.
+    """A declared duration [s]: as likely above ``mid_s`` as below; ``low_s`` to ``high_s`` contains
+    it with a probability of 90%.
 
     Examples
     --------
@@ -46,8 +46,8 @@ class StatedRange:
 
         Notes
         -----
-        theory.md (P19). Two halves of a lognormal around the middle; a half that reaches or starts
-        from zero is a straight line.
+        theory.md (P19). Two halves of a lognormal around the middle; a half that ends or starts at
+        zero is a straight line.
 
         Examples
         --------
@@ -70,10 +70,11 @@ class StatedRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredCosts:
-    """The stated costs of a micro-batch, and the setting that stands for what is not asked.
+    """The declared costs of a micro-batch, and the setting that is used unless another is given.
 
     ``task_per_row`` has one range for each stage of the profile. ``partitions_are_stated`` says
-    whether the shuffle partitions of the configuration are what runs today, or nobody said.
+    whether the shuffle partitions of the configuration are the current ones; otherwise they were
+    not declared.
     """
 
     driver: StatedRange
@@ -85,7 +86,7 @@ class DeclaredCosts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredWork:
-    """The stated costs of a batch job: core time of all its tasks, and time without tasks."""
+    """The declared costs of a batch job: core time of all its tasks, and time without tasks."""
 
     work: StatedRange
     driver: StatedRange

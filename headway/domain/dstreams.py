@@ -25,7 +25,8 @@ class DStreamsSetting:
     """The settings of a DStreams application that Headway predicts for and plans.
 
     ``batch_interval_s`` is that of the ``StreamingContext``, ``concurrent_jobs`` is
-    ``spark.streaming.concurrentJobs``, ``num_receivers`` are tasks that hold a slot each for good.
+    ``spark.streaming.concurrentJobs``, ``num_receivers`` are tasks that each occupy a slot
+    permanently.
 
     Examples
     --------
@@ -49,20 +50,20 @@ class DStreamsSetting:
 
     @property
     def num_slots(self) -> int:
-        """Tasks of batches that can run at the same time; none where receivers take them all."""
+        """Tasks of batches that can run at the same time; none if receivers take all slots."""
         slots = task_slots(self.executors, self.cores_per_executor, self.task_cpus)
         return max(slots - self.num_receivers, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DStreamsPrediction(Result):
-    """What is expected of a setting of a DStreams application.
+    """Prediction for a setting of a DStreams application.
 
     ``processing_time`` is that of a batch, ``scheduling_delay`` its wait for the batches before it,
     ``tuple_latency`` from the arrival of a row to the end of its batch; ``phases_s`` splits its
-    mean. The three are None where batches pile up, or are too close to it to predict them.
-    ``overrun_probability`` is the share of batches that take longer than the interval. The rates
-    are None where the log does not count rows.
+    mean. The three are None if batches pile up, or if the setting is too close to that to predict
+    them. ``overrun_probability`` is the share of batches that take longer than the interval. The
+    rates are None if the log does not count rows.
     """
 
     setting: DStreamsSetting
@@ -98,7 +99,7 @@ class DStreamsPoint:
 class _DStreamsAnswer(Result):
     """What `DStreamsPlan` and `InfeasibleDStreamsPlan` have in common: a setting and its latency.
 
-    ``max_rate_per_s`` is the highest rate that the setting takes within the target.
+    ``max_rate_per_s`` is the max rate of the setting within the target.
     """
 
     target: Target
@@ -144,11 +145,11 @@ class _DStreamsAnswer(Result):
 
     @property
     def prediction(self) -> None:
-        """None: what is ``expected`` of DStreams has other parts."""
+        """None: the ``expected`` prediction of DStreams has other parts."""
 
     @property
     def expected_s(self) -> float:
-        """The expected latency [s]; ``inf`` where batches pile up."""
+        """The expected latency [s]; ``inf`` if batches pile up."""
         return self.point.expected_s
 
     @property
@@ -158,7 +159,7 @@ class _DStreamsAnswer(Result):
 
     @property
     def provenance(self) -> Provenance:
-        """Whether it rests on measured figures or on declared ones."""
+        """Whether it is based on measured figures or on declared ones."""
         return self.expected.provenance
 
     @property
@@ -168,7 +169,7 @@ class _DStreamsAnswer(Result):
 
     @property
     def calibrated(self) -> bool:
-        """Whether the profile speaks for it."""
+        """Whether it is within the calibrated range of the profile."""
         return self.expected.calibrated
 
     @property
@@ -183,12 +184,12 @@ class _DStreamsAnswer(Result):
         return self.cost_per_hour
 
     def most_s(self, promise: AnyPromise) -> float:
-        """What the latency may be, at the planned confidence [s].
+        """The latency at the planned confidence [s].
 
         Raises
         ------
         InputError
-            If the promise is about another latency than the one that was planned by.
+            If the target is for another latency than that of the plan.
         """
         asked = (self.target.metric, self.target.quantile)
         if not isinstance(promise, Target) or (promise.metric, promise.quantile) != asked:
@@ -198,21 +199,21 @@ class _DStreamsAnswer(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DStreamsPlan(_DStreamsAnswer):
-    """The fewest nodes with which a DStreams application keeps a latency."""
+    """The fewest nodes with which a DStreams application meets a target."""
 
     @property
     def feasible(self) -> Literal[True]:
-        """The target is kept."""
+        """The target is met."""
         return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class InfeasibleDStreamsPlan(_DStreamsAnswer):
-    """Nothing keeps the target: the setting with the lowest planned latency."""
+    """The target cannot be met: the setting with the lowest planned latency."""
 
     @property
     def feasible(self) -> Literal[False]:
-        """The target is not kept."""
+        """The target is not met."""
         return False
 
 

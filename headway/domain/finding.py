@@ -97,22 +97,22 @@ class FindingCode(StrEnum):
 
     @property
     def is_outside(self) -> bool:
-        """Whether it says why the profile does not speak for the numbers."""
+        """Whether it says why the numbers are outside the calibrated range of the profile."""
         return self in _OUTSIDE
 
     @property
     def is_of_profile(self) -> bool:
-        """Whether it says what the profile does not tell, rather than what the setting does."""
+        """Whether it is about what the profile does not contain, rather than about the setting."""
         return self.is_outside or self in _NO_WINDOWS
 
     @property
     def is_against_calibration(self) -> bool:
-        """Whether no latency of the setting is calibrated because of it."""
+        """Whether it makes all latencies of the setting uncalibrated."""
         return self.is_outside or self in _HARDLY_PREDICTED
 
     @property
     def is_caution(self) -> bool:
-        """Whether nobody may read the headline without it."""
+        """Whether the headline must not be shown without it."""
         return self is FindingCode.STATE_BREAKS_PROMISE
 
 
@@ -136,9 +136,9 @@ _OUTSIDE = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A code and its numbers, in base units; words are made of it where it is shown.
+    """A code and its numbers, in base units; it is put into words where it is shown.
 
-    ``names`` are those of things that it is about: a stage, a node type, a key of Spark's.
+    ``names`` are those of the things that it is about: a stage, a node type, a Spark property.
 
     Examples
     --------

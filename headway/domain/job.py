@@ -1,6 +1,6 @@
-"""What every room asks of a job and of its answer, of whatever kind.
+"""The interfaces of a job and of its answer, of any kind.
 
-Structured Streaming queries and batch jobs implement these protocols; so does what is to come.
+Structured Streaming queries and batch jobs implement these protocols, as new kinds must.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class Slots(Protocol):
-    """Executors, and the tasks that they run at the same time; None where it is not on record."""
+    """Executors, and the tasks that they run at the same time; None if not recorded."""
 
     @property
     def executors(self) -> int:
-        """How many there are."""
+        """Number of executors."""
 
     @property
     def cores_per_executor(self) -> int | None:
@@ -32,7 +32,7 @@ class Slots(Protocol):
 
     @property
     def task_cpus(self) -> int:
-        """Cores that a task takes."""
+        """Cores per task."""
 
     @property
     def num_slots(self) -> int | None:
@@ -48,7 +48,7 @@ class Job(Protocol):
 
     @property
     def called(self) -> str:
-        """What it is, in words."""
+        """Its kind, in words."""
 
     @property
     def applications(self) -> tuple[Application, ...]:
@@ -56,38 +56,38 @@ class Job(Protocol):
 
     @property
     def slots(self) -> Slots:
-        """What the job has today: as it was profiled last, or declared."""
+        """The current values of the job: as profiled last, or declared."""
 
     @property
     def provenance(self) -> Provenance:
         """Whether the figures were measured or declared."""
 
     def require_can_promise(self, promise: AnyPromise) -> None:
-        """Refuse what jobs of the kind cannot promise.
+        """Refuse targets that jobs of this kind cannot have.
 
         Raises
         ------
         InputError
-            Names the promise, why it is none of such a job, and one that is.
+            Names the target, why such a job cannot have it, and one that it can have.
         """
 
 
 class JobTime(Protocol):
-    """What a job costs on slots: the time that its promise is about, as expected and as planned.
+    """Time of a job on a number of slots: the time of its target, as expected and as planned.
 
-    Of a batch job the run time. All times are in seconds.
+    For a batch job it is the run time. All times are in seconds.
     """
 
     @property
     def seen_slots(self) -> int:
-        """Slots of the run on record."""
+        """Slots of the recorded run."""
 
     @property
     def modelled_ratio(self) -> float:
-        """The time on record over the modelled one, by which the model is scaled."""
+        """The recorded time over the modelled one, by which the model is scaled."""
 
     def mean_s(self, slots: int, core_speed_ratio: float) -> float:
-        """The expected time, on cores so many times as fast as those profiled."""
+        """The expected time, on cores of a speed relative to the profiled ones."""
 
     def planned_s(self, slots: int, core_speed_ratio: float, confidence: float) -> float:
         """The time that is exceeded with at most the remaining probability."""
@@ -99,23 +99,23 @@ class JobTime(Protocol):
         """Probability that the time is at most a limit."""
 
     def least_s(self, slots: int, core_speed_ratio: float, confidence: float) -> float:
-        """What the planned time cannot come below; quick to tell."""
+        """Lower bound of the planned time; quick to compute."""
 
     def parts_s(self, slots: int, core_speed_ratio: float) -> Mapping[str, float]:
-        """The expected time, split."""
+        """The expected time by part."""
 
     def floor_s(self, core_speed_ratio: float) -> float:
-        """What the expected time does not come below on any number of slots."""
+        """Lower bound of the expected time on any number of slots."""
 
     def is_calibrated(self, slots: int) -> bool:
-        """Whether the profile speaks for so many slots."""
+        """Whether this number of slots is within the calibrated range of the profile."""
 
     def findings(self, slots: int) -> Iterable[Finding]:
-        """What speaks against a plan of so many slots."""
+        """Findings about a plan with this number of slots."""
 
 
 class Answer(Protocol):
-    """What comes of planning a job: what to run where it is ``feasible``, else the nearest to it.
+    """The result of planning a job: the plan if it is ``feasible``, else the nearest one.
 
     Implemented by `Plan` and `InfeasiblePlan`, `DeadlinePlan` and `InfeasibleDeadlinePlan`,
     `DStreamsPlan` and `InfeasibleDStreamsPlan`.
@@ -125,19 +125,19 @@ class Answer(Protocol):
 
     @property
     def feasible(self) -> bool:
-        """Whether every promise is kept."""
+        """Whether every target is met."""
 
     @property
     def ends(self) -> bool:
-        """Whether what is planned ends by itself, as batch jobs do."""
+        """Whether the job ends by itself, as batch jobs do."""
 
     @property
     def promises(self) -> tuple[AnyPromise, ...]:
-        """What was asked for; first the promise that is planned by."""
+        """The targets; first the one that the plan refers to."""
 
     @property
     def rate_per_s(self) -> float | None:
-        """Arrivals that were planned for; None where nothing arrives. [records/s]"""
+        """Input rate of the plan; None for jobs without one. [records/s]"""
 
     @property
     def nodes(self) -> int:
@@ -153,27 +153,27 @@ class Answer(Protocol):
 
     @property
     def target(self) -> Target | None:
-        """The latency that is planned by; None of jobs that promise none."""
+        """The latency target that the plan refers to; None for jobs without one."""
 
     @property
     def prediction(self) -> Prediction | None:
-        """What is expected of a stream's latencies; None of jobs without."""
+        """Prediction of a stream's latencies; None for jobs without."""
 
     @property
     def max_rate_per_s(self) -> float | None:
-        """The most that this setting takes within its promises; None where nothing arrives."""
+        """Max rate of this setting within its targets; None for jobs without a rate."""
 
     @property
     def expected_s(self) -> float | None:
-        """What the first promise is about, as expected [s]; None where it is unavailable."""
+        """Expected time of the first target [s]; None if it is unavailable."""
 
     @property
     def planned_s(self) -> float:
-        """What the first promise is about, at the planned confidence [s]."""
+        """Time of the first target at the planned confidence [s]."""
 
     @property
     def cost(self) -> float | None:
-        """What it costs, by the hour or by the run; None without prices."""
+        """Its cost, per hour or per run; None without prices."""
 
     @property
     def confidence(self) -> float:
@@ -181,19 +181,19 @@ class Answer(Protocol):
 
     @property
     def calibrated(self) -> bool:
-        """Whether the profile speaks for it."""
+        """Whether it is within the calibrated range of the profile."""
 
     @property
     def binding(self) -> tuple[str, ...]:
-        """What limits it."""
+        """Its binding constraints."""
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What speaks against it, or must be known of it."""
+        """Cautions and notes about it."""
 
     @property
     def node_type(self) -> NodeType | None:
-        """What is bought."""
+        """Node type of the plan."""
 
     @property
     def spark_conf(self) -> Mapping[str, str]:
@@ -201,29 +201,29 @@ class Answer(Protocol):
 
     @property
     def query_options(self) -> Mapping[str, str]:
-        """What a streaming query is given beside it; empty for other jobs."""
+        """Options that a streaming query needs besides it; empty for other jobs."""
 
     @property
     def settings(self) -> tuple[PlannedSetting, ...]:
-        """Each key beside what it was in the profiled run."""
+        """Each key with its value in the profiled run."""
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """What differs from the profiled run."""
+        """Differences from the profiled run."""
 
     @property
     def spark_version(self) -> str | None:
-        """The Spark of the last profiled run."""
+        """Spark version of the last profiled run."""
 
     @property
     def provenance(self) -> Provenance:
-        """Whether it rests on measured figures or on declared ones."""
+        """Whether it is based on measured figures or on declared ones."""
 
     def most_s(self, promise: AnyPromise) -> float:
-        """The most that what a promise is about takes by this plan [s].
+        """Upper end of the time that a target limits, according to this plan [s].
 
         Raises
         ------
         InputError
-            If the plan does not tell of it.
+            If the plan does not predict it.
         """

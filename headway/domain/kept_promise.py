@@ -1,6 +1,6 @@
-"""Promises as files keep them: exact numbers in base units; the text beside them is for people.
+"""Targets as stored in files: exact numbers in base units; their text is for people.
 
-Plans (``headway plan --json``) and locks hold this one form, which carries its own version.
+Plans (``headway plan --json``) and locks contain this form, which has its own version.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _THREE_DIGITS_RATIO = 0.0051
 
 
 class PromiseKind(StrEnum):
-    """What is promised."""
+    """Kind of target."""
 
     LATENCY = "latency"
     DURING_BURST = "during_burst"
@@ -29,22 +29,22 @@ class PromiseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptPromise:
-    """One promise in a file.
+    """One target in a file.
 
     Parameters
     ----------
     form : str
         The version of this form.
     kind : PromiseKind
-        What is promised, which decides which of the other fields there are.
+        Kind of target, which determines the other fields.
     text : str
-        The promise in words; nothing reads it back.
+        The target in words; nothing reads it back.
     metric, quantile, limit_s
-        As of `Target`, which a burst may limit; ``limit_s`` of the other kinds too [s].
+        As in `Target`, which a burst may limit; ``limit_s`` is also used by the other kinds [s].
     after_s : float or None, > 0
-        The outage after which a query is to catch up [s].
+        The outage after which a query must catch up [s].
     burst : Burst or None
-        The burst during or after which the promise holds.
+        The burst during or after which the target applies.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class KeptPromise:
 
     @classmethod
     def of(cls, promise: Promise | Deadline) -> KeptPromise:
-        """A promise as it is kept."""
+        """The stored form of a target."""
         text = str(promise)
         match promise:
             case Target(metric=metric, quantile=quantile, limit_s=limit_s):
@@ -96,7 +96,7 @@ class KeptPromise:
                 return cls(kind=PromiseKind.DEADLINE, text=text, limit_s=limit_s)
 
     def promise(self) -> Promise | Deadline:
-        """What was kept.
+        """The stored target.
 
         Raises
         ------
@@ -121,7 +121,7 @@ class KeptPromise:
 
 
 def is_about(first: KeptPromise, second: KeptPromise) -> bool:
-    """Whether two promises are the same but for a rounding to three digits.
+    """Whether two targets are the same except for rounding to three digits.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Parts of a result that are made when somebody first asks for them.
+"""Parts of a result that are computed when they are first read.
 
-A plan explains itself by many settings beside its own. What a command does not print, nobody waits
-for; what it prints, compares, copies or writes to a file is complete.
+A plan is explained by many other settings. Parts that a command does not print cost no time;
+whatever it prints, compares, copies or writes to a file is complete.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ Noun = TypeVar("Noun", bound=Any)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Unmade(Generic[Made]):
-    """What stands in the place of a part until it is asked for."""
+    """Placeholder of a part until it is read."""
 
     make: Callable[[], Made]
 
 
 def later(make: Callable[[], Made]) -> Made:
-    """A value for a field of `made_when_asked`, which is made when the field is first read.
+    """A value for a field of `made_when_asked`, which is computed when the field is first read.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def later(make: Callable[[], Made]) -> Made:
 
 
 class _Part:
-    """A field over its slot: what is read there has been made."""
+    """A field over its slot: reading it computes the value first."""
 
     __slots__ = ("slot",)
 
@@ -66,7 +66,7 @@ class _Part:
 
 
 def made_when_asked(*names: str) -> Callable[[type[Noun]], type[Noun]]:
-    """Over a dataclass with slots: the fields of these names may come `later`."""
+    """For a dataclass with slots: the fields of these names may be set `later`."""
 
     def over(noun: type[Noun]) -> type[Noun]:
         for name in names:
@@ -77,7 +77,7 @@ def made_when_asked(*names: str) -> Callable[[type[Noun]], type[Noun]]:
 
 
 def with_changes(noun: Noun, **changes: object) -> Noun:
-    """The same with some fields changed; what has not been made yet is left for later."""
+    """A copy with some fields changed; what has not been computed yet stays uncomputed."""
     kept = {}
     for field in fields(noun):
         over = getattr(type(noun), field.name, None)

@@ -1,4 +1,4 @@
-"""A running query in nouns: what it shows, what is made of that, and what would be changed."""
+"""Nouns of a running query: observations, estimates and proposed changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ChangeKind(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a change is proposed, or none."""
+    """Why a change is proposed, or why none is."""
 
     HOLD = "the setting holds"
     FORECAST = "the forecast rate needs more"
@@ -44,8 +44,9 @@ class Reason(StrEnum):
 class SeenBatch:
     """One batch that has ended.
 
-    ``late_rows`` are those older than the limit when it was committed. ``tells_costs`` is false
-    for batches soon after a change or a start, with young executors, or with failed tasks.
+    ``late_rows`` are those older than the limit when it was committed. ``tells_costs`` is false for
+    batches that cannot be used for costs: soon after a change or a start, with young executors, or
+    with failed tasks.
     """
 
     batch_rows: float
@@ -60,30 +61,29 @@ class SeenBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """What is known of a running query at a moment: after each batch, and by a clock without one.
+    """What is known of a running query at a moment: after each batch, or on a tick of the clock.
 
     Parameters
     ----------
     at_s : float
         The moment, on any clock that only goes forward [s].
     arrived_rows : float or None
-        Rows that had arrived since any fixed moment, by the offsets of the source; None where it
-        tells none [rows].
+        Rows that had arrived since any fixed moment, by the offsets of the source; None if unknown
+        [rows].
     arrived_at_s : float or None
-        When the source was asked for them: before the batch that reported it [s]. None: now.
+        When the source was asked for them: before the batch that reported them [s]. None: now.
     backlog_rows : float or None
-        Rows that have arrived and were in no batch when the last one began; None where the source
-        does not tell [rows].
+        Rows that had arrived and were in no batch when the last one began; None if unknown [rows].
     executors : int
-        Executors that are asked for: alive, and on their way.
+        Requested executors: alive, or being started.
     num_pending : int
-        Those on their way.
+        Those being started.
     trigger_s : float or None
-        Trigger interval, where it may be changed [s].
+        Trigger interval, if it may be changed [s].
     batch : SeenBatch or None
         The batch that has just ended; None for a tick of the clock.
     silent_s : float
-        How long a batch runs that has not reported yet [s].
+        How long the current, unreported batch has been running [s].
 
     Examples
     --------
@@ -104,20 +104,20 @@ class Signal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What a rule may do.
+    """The bounds of a rule.
 
     Parameters
     ----------
     min_executors, max_executors : int, >= 1
-        Fewest and most.
+        Minimum and maximum.
     catch_up_s : float, > 0
-        A backlog is worked off in this time [s].
+        Time within which a backlog must be processed [s].
     changes_per_hour : int, >= 1
-        Most changes in any hour; steps up of a query that is behind are not counted out.
+        Maximum number of changes in any hour; steps up of a query that is behind are exempt.
     budget_executor_s : float, > 0
-        Most executor-seconds in any 24 hours; inf is no limit [s].
+        Maximum executor-seconds in any 24 hours; inf is no limit [s].
     quiet_s : tuple of (start, end)
-        On the signals' clock, when nothing is changed [s].
+        Times on the signals' clock at which nothing is changed [s].
 
     Examples
     --------
@@ -142,22 +142,22 @@ class Bounds:
             raise ValueError("need catch_up_s, changes_per_hour and budget_executor_s above 0")
 
     def clipped(self, executors: int) -> int:
-        """The nearest number of executors that is allowed."""
+        """The nearest allowed number of executors."""
         return min(max(executors, self.min_executors), self.max_executors)
 
     def is_quiet(self, at_s: float) -> bool:
-        """Whether nothing may be changed at a moment."""
+        """Whether changes are forbidden at a moment."""
         return any(start_s <= at_s < end_s for start_s, end_s in self.quiet_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What is made of all signals up to a moment.
+    """The estimate from all signals up to a moment.
 
-    ``rate_per_s`` is the level of now, ``forecast_per_s`` that of ``lead_s`` later,
-    ``planned_per_s`` the highest rate that is prepared for. ``cost_ratio`` is by what durations
-    exceed the predicted ones. ``late_ratio`` is the share of late rows over the time of the budget,
-    ``budget_used_ratio`` over what the target allows.
+    ``rate_per_s`` is the current level, ``forecast_per_s`` that of ``lead_s`` later,
+    ``planned_per_s`` the highest rate that is prepared for. ``cost_ratio`` is the ratio of
+    durations to predicted ones. ``late_ratio`` is the share of late rows over the time of the
+    budget, ``budget_used_ratio`` over what the target allows.
     """
 
     rate_per_s: float
@@ -184,10 +184,10 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A change from a setting to another, why, and what it gains and costs [node-seconds].
+    """A change from one setting to another, its reason, and what it gains and costs [node-seconds].
 
-    Of a step up ``gain_node_s`` is inf: the target is missed without it. ``after_executors`` and
-    ``after_trigger_s`` are absolute, so that asking for them twice is asking once.
+    For a step up ``gain_node_s`` is inf: the target is missed without it. ``after_executors`` and
+    ``after_trigger_s`` are absolute, so that a repeated request has no further effect.
     """
 
     kind: ChangeKind
@@ -210,11 +210,11 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """What a changed setting is expected to show, written down before it is changed.
+    """Expectation for a changed setting, written down before the change.
 
-    Intervals are of 90%: the rate that is sustained, mean batch duration, and the latency of the
-    target. ``pause_s`` is how long no batch ends for the change, ``late_s`` how many seconds of
-    arrivals it makes late, ``back_within_s`` when the backlog of it is worked off [s].
+    90% intervals: the sustained rate, mean batch duration, and the latency of the target.
+    ``pause_s`` is how long no batch ends because of the change, ``late_s`` how many seconds of
+    arrivals it makes late, ``back_within_s`` after which time its backlog has been processed [s].
     """
 
     sustained_per_s: Interval
@@ -225,13 +225,13 @@ class Expectation:
     back_within_s: float
 
     def is_kept(self, mean_duration_s: float) -> bool:
-        """Whether batches since the change are no longer than was expected, at the upper end."""
+        """Whether batches since the change are within the upper end of the expected duration."""
         return mean_duration_s <= self.duration_s.high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorStep:
-    """Executors that are asked for, and the trigger interval, from a moment on [s]."""
+    """Requested executors, and the trigger interval, from a moment on [s]."""
 
     at_s: float
     executors: int
@@ -240,11 +240,11 @@ class ExecutorStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyOutcome:
-    """What came of one policy under a trace, the mean of all runs.
+    """Outcome of one policy under a trace, the mean of all runs.
 
-    ``constant`` is what its user has to set, as text. ``executor_s`` are the executors that were
-    asked for, over time; ``kept_share`` is the share of five-minute windows in which the target
-    was met. ``steps`` are the changes of the first run, the first at the begin;
+    ``constant`` is the constant that its user has to set, as text. ``executor_s`` are the requested
+    executors, over time; ``kept_share`` is the share of five-minute windows in which the target was
+    met. ``steps`` are the changes of the first run, the first at the beginning;
     ``stretch_late_ratio`` is the share of late rows in even stretches of the trace.
     """
 
@@ -276,5 +276,5 @@ class PolicyComparison(Result):
     stretch_rates_per_s: tuple[float, ...]
 
     def node_hours(self, outcome: PolicyOutcome) -> float:
-        """Nodes that were asked for, over time."""
+        """Requested nodes, over time."""
         return outcome.executor_s / self.executors_per_node / S_PER_HOUR

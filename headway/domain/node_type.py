@@ -1,4 +1,4 @@
-"""What can be bought: a kind of node, with what it holds and costs."""
+"""What can be bought: a kind of node, with its size and cost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EXAMPLE = "e.g. m6i.xlarge:cores=4,memory=14g,price=0.192"
 
 
 class Objective(StrEnum):
-    """What a plan makes small."""
+    """Quantity that a plan minimises."""
 
     NODES = "nodes"
     COST = "cost"
@@ -36,23 +36,23 @@ class NodeType:
     Parameters
     ----------
     name : str
-        As its seller writes it.
+        Its name, as used by the provider.
     cores : int, >= 1
         Cores that Spark may use on a node.
     memory_bytes : int or None, > 0
-        Memory that Spark's containers may take on a node [bytes]; None is not looked at.
+        Memory that Spark's containers may use on a node [bytes]; None is not checked.
     price_per_hour : float or None, > 0
-        Price of a node for an hour, in any currency; None is not known.
+        Price of a node per hour, in any currency; None is unknown.
     core_speed_ratio : float, > 0
-        How fast a core works off tasks, against the cores that were profiled. [-]
+        Core speed relative to the profiled cores. [-]
     executors_per_node : int or None, >= 1
-        Executors on a node; None lets the planner fill it with executors like the profiled ones.
+        Executors per node; if None, the planner fills it with executors like the profiled ones.
     reserved_cores, reserved_memory_bytes : int, >= 0
-        What the node has beside ``cores`` and ``memory_bytes``, kept for the system.
+        What the node has besides ``cores`` and ``memory_bytes``, reserved for the system.
     reserved_by : str or None
         Whose figures those are.
     currency : str
-        Of the price; empty where it is not known.
+        Of the price; empty if unknown.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class NodeType:
 
     @property
     def reserve_text(self) -> str | None:
-        """What is kept of the node for others than Spark, for people; None where nothing is.
+        """The reserved part of the node, in words; None if nothing is reserved.
 
         Examples
         --------
@@ -96,12 +96,12 @@ class NodeType:
 
     @classmethod
     def parse(cls, text: str) -> NodeType:
-        """Read a node type as it is written on the command line.
+        """Read a node type as written on the command line.
 
         Raises
         ------
         InputError
-            If the text is no node type, or one that cannot be.
+            If the text is not a node type, or not a possible one.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Pipelines whose output keeps the order of their input, and where the keys of a job are put."""
+"""Pipelines whose output keeps the order of their input, and the placement of keys of a job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class OperatorType(StrEnum):
 
 
 class QueueScheme(StrEnum):
-    """How the workers of a partitioned operator find their tuples."""
+    """How the workers of a partitioned operator get their tuples."""
 
     SHARED = "shared"
     """One queue; a tuple is taken and its partition locked in one step."""
@@ -57,7 +57,7 @@ class Scheduler(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyLaw:
-    """Keys of which the k-th most frequent has a share in proportion to ``k ** -exponent``."""
+    """Keys whose k-th most frequent one has a share in proportion to ``k ** -exponent``."""
 
     exponent: float
     num_keys: int
@@ -70,10 +70,10 @@ class KeyLaw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """One operator of a pipeline: what a tuple costs, and what comes out of it.
+    """One operator of a pipeline: the cost of a tuple, and its outputs.
 
-    ``selectivity_ratio`` are outputs per input; ``cost_spread_ratio`` is the coefficient of
-    variation of the cost. Partitions, queue and keys are those of a partitioned operator; without
+    ``selectivity_ratio`` is outputs per input; ``cost_spread_ratio`` is the coefficient of
+    variation of the cost. Only a partitioned operator has partitions, queue and keys; without
     ``keys`` the partitions get even shares.
     """
 
@@ -124,9 +124,9 @@ class Reordering:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderedPipeline:
-    """A chain of operators on workers of one machine, its output in the order of its input.
+    """A chain of operators on workers of one machine, with its output in the order of its input.
 
-    ``rate_per_s`` is None where the source never runs dry. ``compare`` are the schedulers to
+    ``rate_per_s`` is None if the source always has tuples. ``compare`` are the schedulers to
     simulate.
 
     Examples
@@ -179,12 +179,11 @@ class KeyCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPlacement:
-    """Buckets of the heaviest keys, chosen so that the partitions are evenly loaded.
+    """Buckets of the heaviest keys, chosen so that the load of the partitions is even.
 
     A row of ``keys[i]`` goes to bucket ``buckets[i]``, a row of any other key to
     ``spread_ids[pmod(xxhash64(key), len(spread_ids))]``; both are integers whose hash is in the
-    partition that is meant. ``key_share`` are the shares of
-    the rows that the placed keys have.
+    intended partition. ``key_share`` are the placed keys' shares of the rows.
     """
 
     keys: tuple[str | int, ...]
@@ -196,7 +195,7 @@ class KeyPlacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealTimeSlots:
-    """Tasks of each stage that the slots of Real-Time Mode carry the most rows with."""
+    """Tasks of each stage with which the slots of Real-Time Mode carry the most rows."""
 
     stages: tuple[str, ...]
     num_tasks: tuple[int, ...]
@@ -207,12 +206,12 @@ class RealTimeSlots:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class OrderedPlan(Result):
-    """Partition count, placement of keys and limits of a stage that keeps rows in order.
+    """Number of partitions, placement of keys and limits of a stage that keeps rows in order.
 
     ``serial_s`` is the time that the rows of the hottest key take per batch: no number of
-    partitions makes the stage faster. ``num_keys`` are those of the file; ``known_share`` is the
-    share of all rows that they have. ``num_map_tasks`` combine rows of a key before the stage, as
-    aggregations do; shares are those of the combined rows then, and 0 tasks combine nothing.
+    partitions makes the stage faster. ``num_keys`` are those of the file; ``known_share`` is their
+    share of all rows. ``num_map_tasks`` combine rows of a key before the stage, as aggregations do;
+    shares then refer to the combined rows, and 0 tasks combine nothing.
     """
 
     stage: str

@@ -35,9 +35,9 @@ from headway.errors import InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontierPoint:
-    """The highest rate that a number of nodes sustains under the target, and its setting.
+    """The max rate within target of a number of nodes, and its setting.
 
-    Of a plan's ``chosen``, the highest rate that its own setting sustains, rate limit included.
+    For a plan's ``chosen``, the highest rate that its own setting sustains, with its rate limit.
     """
 
     nodes: int
@@ -76,15 +76,15 @@ class _StreamAnswer(Result):
 
     What explains the setting is computed when it is first read.
 
-    ``planned_latency_s`` is the latency the target is about at the planned confidence, so above
-    the predicted one. ``chosen`` is the plan's own setting with its own maximum rate within
-    target; a point of the ``frontier`` with as many nodes may be of another setting that carries
-    more. ``also`` are promises that hold beside ``target``. ``budget_per_hour`` is there where it
-    sets the most nodes. ``refused_node_types`` says of each node type that cannot do it, why.
+    ``planned_latency_s`` is the latency of the target at the planned confidence, so above the
+    predicted one. ``chosen`` is the plan's own setting with its own maximum rate within target; a
+    point of the ``frontier`` with as many nodes may be of another setting that carries more.
+    ``also`` are further targets besides ``target``. ``budget_per_hour`` is given if it limits the
+    number of nodes. ``refused_node_types`` has the reason for each node type that is unsuitable.
     ``declared`` are the figures of a plan that was not made from a profiled run. ``findings`` are
-    what speaks against it, or must be known of it. ``kept_probability`` is that of all promises
-    together (P23); None in files of before. ``skew`` is what the heaviest key makes of its stage,
-    None where no key is known to be heavy.
+    cautions and notes about it. ``kept_probability`` is that of all targets together (P23); None in
+    files of earlier versions. ``skew`` is the effect of the heaviest key on its stage, None if no
+    key is known to be heavy.
     """
 
     target: Target
@@ -120,24 +120,24 @@ class _StreamAnswer(Result):
 
     @property
     def verdict(self) -> Verdict | None:
-        """Whether the promises are kept at the planned confidence; a plan that keeps them does."""
+        """Whether the targets are met at the planned confidence; for a feasible plan they are."""
         if self.kept_probability is None:
             return None
         return Verdict.of(self.kept_probability, self.confidence)
 
     @property
     def ends(self) -> Literal[False]:
-        """A query goes on until it is stopped."""
+        """A query runs until it is stopped."""
         return False
 
     @property
     def promises(self) -> tuple[Promise, ...]:
-        """The target, and what is promised beside it."""
+        """The target, and the further targets."""
         return (self.target, *self.also)
 
     @property
     def rate_per_s(self) -> float:
-        """Arrivals that were planned for [records/s]."""
+        """Input rate of the plan [records/s]."""
         return self.arrivals.rate_per_s
 
     @property
@@ -157,7 +157,7 @@ class _StreamAnswer(Result):
 
     @property
     def expected_s(self) -> float | None:
-        """The predicted latency [s]; None where it is not quoted."""
+        """The predicted latency [s]; None if it is not quoted."""
         found = self.prediction.latency(self.target.metric)
         return None if found is None else found.statistics_s.get(self.target.statistic)
 
@@ -173,21 +173,21 @@ class _StreamAnswer(Result):
 
     @property
     def calibrated(self) -> bool:
-        """Whether the profile speaks for the prediction."""
+        """Whether the prediction is within the calibrated range of the profile."""
         return self.prediction.calibrated
 
     @property
     def provenance(self) -> Provenance:
-        """Whether it rests on measured figures or on declared ones."""
+        """Whether it is based on measured figures or on declared ones."""
         return Provenance.MEASURED if self.declared is None else Provenance.DECLARED
 
     def most_s(self, promise: AnyPromise) -> float:
-        """What a latency may be at its upper end [s]; the plan's own is at its own confidence.
+        """Upper end of a latency [s]; the plan's own latency is at the plan's confidence.
 
         Raises
         ------
         InputError
-            If the promise is no latency, or of one that the prediction does not hold.
+            If the target is not for a latency, or for one that the prediction does not contain.
         """
         if not isinstance(promise, Target):
             raise InputError(f"target '{promise}': expected a latency, e.g. 'p99 <= 2s'")
@@ -205,9 +205,9 @@ class _StreamAnswer(Result):
 @made_when_asked("rejected", "rules", "after_start")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan(_StreamAnswer):
-    """The fewest nodes that keep a target at a rate, and why not less.
+    """The fewest nodes that meet a target at a rate, and why fewer do not suffice.
 
-    ``after_start`` is what becomes of the promise while the JVM is young.
+    ``after_start`` says whether the target is met while the JVM is young.
     """
 
     rejected: tuple[Rejection, ...] = ()
@@ -216,18 +216,18 @@ class Plan(_StreamAnswer):
 
     @property
     def feasible(self) -> Literal[True]:
-        """Every promise is kept."""
+        """Every target is met."""
         return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class InfeasiblePlan(_StreamAnswer):
-    """Nothing keeps the promises: the plan that comes nearest, and what would have to give way.
+    """No setting meets the targets: the nearest plan, and what would have to be relaxed.
 
-    The setting is the one with the lowest latency at the asked rate if that is stable at all,
-    otherwise the one that sustains the highest rate under the target. ``floor_s`` is the lowest
-    latency that any setting reaches at the asked rate, ``physical_floor_s`` what no number of
-    nodes comes below; ``needs`` is what each promise takes by itself.
+    The setting is the one with the lowest latency at the requested rate if one is stable, otherwise
+    the one with the highest rate within target. ``floor_s`` is the lowest latency of any setting at
+    the requested rate, ``physical_floor_s`` the lower bound for any number of nodes; ``needs`` is
+    what each target needs alone.
     """
 
     floor_s: float
@@ -237,7 +237,7 @@ class InfeasiblePlan(_StreamAnswer):
 
     @property
     def feasible(self) -> Literal[False]:
-        """Not every promise is kept."""
+        """Not every target is met."""
         return False
 
 

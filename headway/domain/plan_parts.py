@@ -1,4 +1,4 @@
-"""The parts of a plan that say why it is so, what would change it, and what it rests on."""
+"""The parts of a plan that say why it is so, what would change it, and what it is based on."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Applies(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedSetting:
-    """One setting of the plan in Spark's words; ``pinned_by`` says what holds it fast.
+    """One setting of the plan in Spark's terms; ``pinned_by`` says what fixes it.
 
-    ``profiled`` is the value that the profiled run had, None where nothing tells.
+    ``profiled`` is the value in the profiled run, None if unknown.
     """
 
     setting: str
@@ -35,9 +35,9 @@ class PlannedSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """What the planned latency would be with one thing changed; ``inf`` where over capacity.
+    """What the planned latency would be with one thing changed; ``inf`` if over capacity.
 
-    ``kind`` is ``knob`` for what the user sets, ``input`` for what was given or measured.
+    ``kind`` is ``knob`` for settings, ``input`` for given or measured values.
     """
 
     kind: str
@@ -48,14 +48,14 @@ class Sensitivity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """Something outside the knobs that would help, and the latency it leads to if known."""
+    """Something besides the settings that would help, and the resulting latency if known."""
 
     text: str
     latency_s: float | None = None
 
 
 class Verdict(StrEnum):
-    """Whether promises are kept, at a confidence."""
+    """Whether targets are met, at a confidence."""
 
     KEPT = "kept"
     NOT_KEPT = "not kept"
@@ -63,7 +63,7 @@ class Verdict(StrEnum):
 
     @classmethod
     def of(cls, probability: float, confidence: float) -> Verdict:
-        """The verdict on promises that are kept with a probability.
+        """The verdict on targets that are met with a probability.
 
         Examples
         --------
@@ -76,7 +76,7 @@ class Verdict(StrEnum):
 
 
 class Evidence(StrEnum):
-    """What a figure rests on."""
+    """What a figure is based on."""
 
     MEASURED = "measured"
     UNAVAILABLE = "unavailable"
@@ -84,13 +84,14 @@ class Evidence(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfterStart:
-    """What becomes of the promise while the JVM is young.
+    """The target while the JVM is young.
 
-    ``by_minute_s`` is the promised statistic over the rows of each minute after a start, at the
-    planned confidence, up to the minute that is like all later ones; ``expected_first_minute_s``
-    is the same without a margin, ``first_batch_s`` how long the first batch takes with it. The
-    promise holds from ``holds_from_minute`` on, counted from 1; None where it is unavailable, or
-    lies beyond the minutes looked at. ``reason`` says what the figures rest on, or why none exist.
+    ``by_minute_s`` is the statistic of the target over the rows of each minute after a start, at
+    the planned confidence, up to the minute that is like all later ones;
+    ``expected_first_minute_s`` is that of the first minute without a margin, ``first_batch_s`` how
+    long the first batch takes with it. The target is met from ``holds_from_minute`` on, counted
+    from 1; None if that is unavailable, or later than the minutes that were computed. ``reason``
+    says what the figures are based on, or why there are none.
     """
 
     evidence: Evidence
@@ -103,7 +104,7 @@ class AfterStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleOfThumb:
-    """What a usual rule would set, and what comes of it beside the plan."""
+    """Setting of a rule of thumb, and its result for comparison with the plan."""
 
     rule: str
     nodes: int
@@ -116,10 +117,10 @@ class RuleOfThumb:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearestTarget:
-    """The nearest promise that can be kept if one side of it gives way.
+    """The nearest target that can be met if one part of it is relaxed.
 
-    ``numbers`` has what it comes to: ``nodes``, and of the side that gives way ``limit_s``,
-    ``rate_per_s``, ``source_partitions``, ``confidence`` or ``quantile``.
+    ``numbers`` has its values: ``nodes``, and of the relaxed part ``limit_s``, ``rate_per_s``,
+    ``source_partitions``, ``confidence`` or ``quantile``.
     """
 
     gives_way: str
@@ -129,12 +130,12 @@ class NearestTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromiseNeed:
-    """What one promise of several takes by itself.
+    """What one target of several needs alone.
 
     ``within`` says whether that may be bought; ``most_nodes`` is the largest number of nodes that
-    was looked at. ``nodes`` is None where none of those keeps it; ``reached_s`` is what the promise
-    comes to there, a latency or the time to catch up [s]. ``proved`` is false where ``nodes`` is
-    None and not every number of nodes was tried.
+    was tried. ``nodes`` is None if none of those meets it; ``reached_s`` is the value reached
+    there, a latency or the time to catch up [s]. ``proved`` is false if ``nodes`` is None and not
+    every number of nodes was tried.
     """
 
     promise: str
@@ -149,11 +150,11 @@ class PromiseNeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimality:
-    """How far from the best a plan can be.
+    """How far a plan can be from the optimum.
 
-    ``least_nodes`` is a number of nodes below which nothing keeps the target; the plan is
-    ``proved`` the fewest where every number of nodes between was tried. ``relaxed_nodes`` is the
-    bound of the convex relaxation, where it was asked for.
+    ``least_nodes`` is a number of nodes below which nothing meets the target; the plan is
+    ``proved`` to be the minimum if every number of nodes between was tried. ``relaxed_nodes`` is
+    the bound of the convex relaxation, if it was requested.
     """
 
     least_nodes: int
@@ -161,7 +162,7 @@ class Optimality:
     relaxed_nodes: float | None = None
 
     def gap_ratio(self, nodes: int) -> float:
-        """The share of its nodes by which a plan may exceed the best.
+        """The share of its nodes by which a plan may exceed the optimum.
 
         Examples
         --------
@@ -175,12 +176,12 @@ class Optimality:
 class MemoryPlan:
     """Memory of one executor [bytes].
 
-    ``parts`` adds up to ``needed_heap_bytes``; ``native_bytes`` lies outside the heap (RocksDB).
-    ``python_bytes`` is what Python workers may take (``spark.executor.pyspark.memory``); 0 where
-    they live off the overhead. ``off_heap_bytes`` is what Spark itself keeps outside the heap
+    ``parts`` adds up to ``needed_heap_bytes``; ``native_bytes`` is outside the heap (RocksDB).
+    ``python_bytes`` is what Python workers may use (``spark.executor.pyspark.memory``); 0 if they
+    use the overhead. ``off_heap_bytes`` is what Spark itself uses outside the heap
     (``spark.memory.offHeap.size``). ``profiled_heap_bytes`` is the heap of the profiled run, and
-    ``profiled_heap`` where that is from; ``reason`` says why ``heap_bytes`` is what it is.
-    ``is_measured_locally`` marks peaks of a JVM that was driver and executor at once.
+    ``profiled_heap`` its origin; ``reason`` explains ``heap_bytes``. ``is_measured_locally`` marks
+    peaks of a JVM that was both driver and executor.
     """
 
     heap_bytes: int
@@ -197,7 +198,7 @@ class MemoryPlan:
 
     @property
     def container_bytes(self) -> int:
-        """What the cluster manager sets aside for the executor."""
+        """What the cluster manager reserves for the executor."""
         beside = self.overhead_bytes + self.python_bytes + self.off_heap_bytes
         return self.heap_bytes + beside
 
@@ -222,9 +223,9 @@ class LevelTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedDurations:
-    """How long batches take at the planned setting: a simulation needs no profile beside it.
+    """Batch durations at the planned setting: with it, a simulation needs no profile.
 
-    ``planned_ratio`` is what the plan multiplies durations by for its confidence.
+    ``planned_ratio`` is the factor on durations for the plan's confidence.
     """
 
     driver_s: float
@@ -238,7 +239,7 @@ class PlannedDurations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChoice:
-    """What a stage takes at a number of shuffle partitions, over batches and placements of keys."""
+    """Time of a stage at a number of shuffle partitions, over batches and placements of keys."""
 
     shuffle_partitions: int
     largest_share: float
@@ -248,13 +249,13 @@ class PartitionChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedSkew:
-    """What the heaviest key makes of a stage in a planned setting, whatever the plan promises.
+    """Effect of the heaviest key on a stage at a planned setting, whatever the targets are.
 
     ``planned`` is the stage at the planned shuffle partitions, ``best`` at the fewest with about
     the shortest p99, ``placed`` with the heaviest ``num_placed`` keys placed. Keys are known from a
-    file; without one there is the share of the largest task on record alone, and neither
+    file; without one only the recorded share of the largest task is known, and neither
     ``hottest_key`` nor ``placed``. The rows of the heaviest key take ``serial_s`` per batch on any
-    cluster; ``keeps_up`` is whether that leaves time within the trigger interval.
+    cluster; ``keeps_up`` says whether that leaves time within the trigger interval.
     """
 
     stage: str

@@ -1,4 +1,4 @@
-"""A plan simulated under a rate that changes, and what came of it."""
+"""A plan simulated under a changing rate, and its outcome."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headway.domain.result import Result
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """A stretch of the trace in which the query starts no batch; rows keep arriving [s]."""
+    """A period of the trace in which the query starts no batch; rows keep arriving [s]."""
 
     start_s: float
     length_s: float
@@ -32,11 +32,11 @@ class RateTrace:
     times_s : tuple of float, increasing
         Where each rate begins; the first is the start of the simulation [s].
     rates_per_s : tuple of float, >= 0
-        Mean arrival rate from there on [records/s]; one for each time.
+        Mean input rate from there on [records/s]; one for each time.
     end_s : float
         End of the last rate [s].
     rate_at_end_per_s : float or None
-        Another rate that was to begin at the end, and is not simulated [records/s].
+        Another rate that begins at the end, and is not simulated [records/s].
 
     Examples
     --------
@@ -79,12 +79,12 @@ class RateTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceStretch:
-    """What happened in one stretch of the trace, over all runs.
+    """Results of one stretch of the trace, over all runs.
 
     Latencies are of the rows that arrived in it and were read; ``late_ratio`` is the share of them
-    (or of batches, as the target has it) beyond the limit. None where no such row was read before
-    the trace ended. ``backlog_rows`` are the most
-    that had arrived and were in no batch yet at any moment of the stretch, in the median run.
+    (or of batches, depending on the target) above the limit. None if no such row was read before
+    the trace ended. ``backlog_rows`` is the maximum number of rows that had arrived and were in no
+    batch yet, in the median run.
     """
 
     start_s: float
@@ -97,9 +97,9 @@ class TraceStretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """From the end of an outage until rows are in time again [s]: median and worst run.
+    """Time from the end of an outage until rows are in time again [s]: median and worst run.
 
-    ``inf`` where a run did not recover within the trace.
+    ``inf`` if a run did not recover within the trace.
     """
 
     outage: Outage
@@ -111,9 +111,9 @@ class Recovery:
 class Playback(Result):
     """A plan simulated under a rate trace in several runs of equal weight.
 
-    ``late_ratio`` is of all rows; ``late_ratio_worst_run`` of the run that fared worst.
-    ``longest_late_s`` is the longest time over which rows arrived that came late, in the median
-    run. ``ends_behind`` says that the backlog at the end is more than a usual batch and grows.
+    ``late_ratio`` is that of all rows; ``late_ratio_worst_run`` that of the worst run.
+    ``longest_late_s`` is the longest time during which arriving rows were late, in the median run.
+    ``ends_behind`` says that the backlog at the end is more than a usual batch and grows.
     """
 
     trace: RateTrace

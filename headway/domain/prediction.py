@@ -1,4 +1,4 @@
-"""What Headway expects of a setting."""
+"""Predictions for a setting."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headway.domain.target import Metric
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A 90% interval; the upper end is ``inf`` where the setting may be saturated.
+    """A 90% interval; the upper end is ``inf`` if the setting may be saturated.
 
     Examples
     --------
@@ -50,12 +50,12 @@ class LatencyDistribution:
 
     @property
     def statistics_s(self) -> dict[str, float]:
-        """Mean and percentiles by the names that people see [s]."""
+        """Mean and percentiles by their displayed names [s]."""
         return {"mean": self.mean_s, "p50": self.p50_s, "p95": self.p95_s, "p99": self.p99_s}
 
     @property
     def intervals90_s(self) -> dict[str, Interval]:
-        """The 90% intervals that are known, by statistic [s]."""
+        """The known 90% intervals, by statistic [s]."""
         known = {"mean": self.interval90_mean_s, "p99": self.interval90_p99_s}
         return {name: interval for name, interval in known.items() if interval is not None}
 
@@ -68,11 +68,11 @@ class LatencyDistribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Narrowing:
-    """What a run, or several, would change of the answer to one question.
+    """How one or several runs would narrow the answer to one question.
 
-    ``statistic`` names the latency that is asked about. Its 90% intervals [s] are None where no
-    latency can be quoted; ``error_now_ratio`` and ``error_after_ratio`` are standard deviations of
-    the fitted over the true mean duration of a batch at the asked setting.
+    ``statistic`` names the latency in question. Its 90% intervals [s] are None if no latency can be
+    quoted; ``error_now_ratio`` and ``error_after_ratio`` are standard deviations of the fitted over
+    the true mean duration of a batch at the setting in question.
     """
 
     statistic: str
@@ -84,11 +84,11 @@ class Narrowing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvisedRun:
-    """One run, and what it would teach.
+    """One run, and what it would show.
 
-    ``rate_per_s`` is the rate at which to run it [records/s], ``num_rows`` the rows that its
-    batches then have, ``num_batches`` how many batches of it are enough, ``duration_s`` how long
-    it takes. It is to be run ``num_repeats`` times.
+    ``rate_per_s`` is the rate at which to run it [records/s], ``num_rows`` the rows per batch at
+    that rate, ``num_batches`` the number of batches that suffices, ``duration_s`` how long it
+    takes. It should be run ``num_repeats`` times.
     """
 
     learns: str
@@ -106,15 +106,16 @@ class AdvisedRun:
 @made_when_asked("next_run")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Prediction(Result):
-    """What is expected of a configuration under given arrivals.
+    """Prediction for a configuration under given arrivals.
 
-    The latencies are None when the setting is not stable: there is no latency to quote then, and
-    ``sustainable_rate_per_s`` names the highest rate at which it is. They are None, too, where a
-    stable setting is too close to saturation to predict them; ``findings`` then say so.
-    ``overrun_probability`` is the share of batches that take longer than their trigger interval.
+    The latencies are None if the setting is not stable; ``sustainable_rate_per_s`` is the highest
+    rate at which it is. They are also None if a stable setting is too close to saturation to
+    predict them; ``findings`` then say so. ``overrun_probability`` is the share of batches that
+    take longer than their trigger interval.
 
     ``phases_s`` splits the mean tuple latency; its values add up to it. ``provenance`` says whether
-    it rests on measured figures or on declared ones. ``next_run`` would narrow it most.
+    it is based on measured figures or on declared ones. ``next_run`` is the run that would narrow
+    it most.
     """
 
     configuration: Configuration
@@ -133,7 +134,7 @@ class Prediction(Result):
     next_run: AdvisedRun | None = None
 
     def latency(self, metric: Metric) -> LatencyDistribution | None:
-        """The distribution that a target of the metric is about; None where there is none."""
+        """The distribution for a target of the metric; None if there is none."""
         if metric is Metric.BATCH:
             return self.batch_duration
         return self.window_latency if metric is Metric.WINDOW else self.tuple_latency
@@ -147,8 +148,8 @@ class Prediction(Result):
     def gain_ratio(self) -> float | None:
         """How many times an error in batch durations counts in the latency as fast as possible.
 
-        It is `1/(1-r)` at the load `r`; None on a trigger interval, which takes most of it up, and
-        where there is no latency.
+        It is `1/(1-r)` at the load `r`; None with a trigger interval, which absorbs most of it, and
+        if there is no latency.
         """
         if self.configuration.trigger_s > 0 or not self.is_quotable:
             return None

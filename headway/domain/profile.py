@@ -1,4 +1,4 @@
-"""What is known of a job after its logs were read."""
+"""What is known of a job from its logs."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class DriverPhase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DurationNoise:
-    """Spread of batch durations around the model, as shares of the duration.
+    """Spread of batch durations around the model, relative to the duration.
 
     ``batch_ratio`` is the coefficient of variation of long batches of one run; it multiplies the
     whole duration, since a slow moment of the machine slows the driver and the tasks alike.
     ``added_sd_s`` is the part of the spread that does not grow with the duration.
     ``autocorrelation`` is the share of that variance that lasts, ``persistence_ratio`` what is left
     of it from one batch to the next; ``run_to_run_ratio`` is the spread (standard deviation of the
-    logarithm) between runs of a setting, which no number of batches of one run can reveal. Where
+    logarithm) between runs of a setting, which no number of batches of one run can reveal. If
     batches fall into two modes, ``slow_batch_share`` of them take ``slow_batch_ratio`` times as
     long as the others; both modes are part of ``batch_ratio``.
     """
@@ -79,11 +79,11 @@ class DurationNoise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """How durations fall while the JVM compiles what runs often.
+    """How durations decrease while the JVM compiles code that runs often.
 
-    A batch takes ``(age / reference_age_s) ** -exponent`` times what it takes at the reference
-    age; ages are seconds since the executors started. What the driver does, but for the files of
-    the checkpoint, falls by ``driver_exponent`` beyond that.
+    A batch takes ``(age / reference_age_s) ** -exponent`` times what it takes at the reference age;
+    ages are seconds since the executors started. The work of the driver, except for the files of
+    the checkpoint, additionally decreases by ``driver_exponent``.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class Drift:
         return float((jvm_age_s / self.reference_age_s) ** -self.exponent)
 
     def driver_factor(self, jvm_age_s: float, oldest_s: float) -> float:
-        """What the driver takes at an age, beyond `factor`, over that at the reference age.
+        """Time of the driver at an age, beyond `factor`, over that at the reference age.
 
         Beyond the age of the oldest profiled run as `JobProfile.age_factor` does.
         """
@@ -119,7 +119,7 @@ class Drift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedSetting:
-    """One query run that the profile was fitted on.
+    """One query run that the profile was fitted to.
 
     ``updated_rows`` is the mean number of state rows that a batch of it wrote.
     """
@@ -147,7 +147,7 @@ class ObservedSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
-    """The Spark application that wrote the log, and those of its settings that may be shown."""
+    """The Spark application that wrote the log, and its settings that may be shown."""
 
     id: str
     name: str
@@ -172,12 +172,12 @@ class Application:
 class ObservedArrivals:
     """How the arrival rate varied [records/s], and how far the query lagged behind [records].
 
-    ``counted`` says what was counted: ``offsets``, what the source had, or ``rows``, what the
-    query took, which is less than what arrived once it is overloaded.
+    ``counted`` says what was counted: ``offsets``, the rows that the source had, or ``rows``, those
+    that the query read, which are fewer than arrived if it is overloaded.
     ``largest_partition_share`` is the share of the busiest source partition, ``event_time_lag_s``
-    how far the newest event time that a batch reads lies behind its trigger: negative where a batch
-    still reads what comes just after. ``file_mean_rows`` and ``file_mean_bytes`` are of the files
-    that a source of files brought.
+    the time by which the newest event time of a batch is before its trigger: negative if a batch
+    still reads rows that arrive just after it. ``file_mean_rows`` and ``file_mean_bytes`` are means
+    over the files of a file source.
     """
 
     counted: str
@@ -195,13 +195,13 @@ class ObservedArrivals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateProfile:
-    """The state of the query at the end of the last run, and what a batch pays for it.
+    """The state of the query at the end of the last run, and its cost per batch.
 
-    ``commit_per_partition_s`` is the time of one state store's commit; ``growth_per_s`` are rows
-    by which the state grew per second of the last run. ``updated_rows`` is the mean number of state
-    rows that a batch writes, ``updated_row_s`` the time that a task takes for one of them; None
-    where that is not on record. At another rate the state has the power ``rate_exponent`` of the
-    ratio of the rates times as many rows; 0 of a state that grows.
+    ``commit_per_partition_s`` is the time of one state store's commit; ``growth_per_s`` is the
+    number of rows by which the state grew per second of the last run. ``updated_rows`` is the mean
+    number of state rows that a batch writes, ``updated_row_s`` the time that a task takes for one
+    of them; None if not recorded. At another rate the rows of the state are multiplied by the ratio
+    of the rates to the power ``rate_exponent``; 0 for a state that grows.
     """
 
     rows: int
@@ -215,7 +215,7 @@ class StateProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryProfile:
-    """Peaks that were seen: of one task's execution memory, of one executor's heap, of spill."""
+    """Measured peaks: of one task's execution memory, of one executor's heap, of spill."""
 
     peak_task_bytes: int
     peak_heap_bytes: int | None = None
@@ -224,7 +224,7 @@ class MemoryProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pins:
-    """What checkpoint and source hold fast; None where nothing does, or nothing tells."""
+    """What checkpoint and source fix; None if nothing does, or if it is unknown."""
 
     state_partitions: int | None = None
     source_partitions: int | None = None
@@ -233,10 +233,10 @@ class Pins:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class JobProfile(Result):
-    """Everything that prediction and planning need to know of one streaming job.
+    """Everything that prediction and planning need to know about one streaming job.
 
-    ``declared`` are the figures that people stated where nothing was measured; such a profile has
-    no observed setting. Read and written as YAML by :mod:`headway.formats.profile_file`.
+    ``declared`` are the figures that people declared if nothing was measured; such a profile has no
+    observed setting. Read and written as YAML by :mod:`headway.formats.profile_file`.
     """
 
     schema: str = PROFILE_SCHEMA
@@ -275,7 +275,7 @@ class JobProfile(Result):
 
     @property
     def called(self) -> str:
-        """What it is, in words."""
+        """Its kind, in words."""
         return "a streaming query"
 
     @property
@@ -290,7 +290,7 @@ class JobProfile(Result):
 
     @property
     def slots(self) -> Configuration:
-        """Today's setting, with its executors."""
+        """The current setting, with its executors."""
         return self.baseline
 
     def require_can_promise(self, promise: AnyPromise) -> None:
@@ -299,7 +299,7 @@ class JobProfile(Result):
         Raises
         ------
         InputError
-            Names the promise, and one that a stream can keep.
+            Names the target, and one that a stream can have.
         """
         if isinstance(promise, Deadline):
             raise InputError(
@@ -309,21 +309,21 @@ class JobProfile(Result):
 
     @property
     def baseline(self) -> Configuration:
-        """The setting that stands for what is not asked: the one seen last, or declared."""
+        """The setting that is used unless another is given: the last observed or declared one."""
         if self.declared is not None:
             return self.declared.configuration
         return self.settings[-1].configuration
 
     @property
     def todays_partitions(self) -> int | None:
-        """Shuffle partitions that the query runs with; None where nobody stated any."""
+        """Current shuffle partitions of the query; None if they were not declared."""
         if self.declared is not None and not self.declared.partitions_are_stated:
             return None
         return self.baseline.shuffle_partitions
 
     @property
     def num_state_rows(self) -> float:
-        """Rows of the state at the rate that is asked about: theory.md (E36)."""
+        """Rows of the state at the rate in question: theory.md (E36)."""
         if self.state is None:
             return 0.0
         rate_ratio = self.arrivals.rate_per_s / self._profiled_rate_per_s
@@ -331,21 +331,21 @@ class JobProfile(Result):
 
     @property
     def _profiled_rate_per_s(self) -> float:
-        """Of the last run; of a declared job the one asked about."""
+        """That of the last run; for a declared job the given one."""
         return self.settings[-1].rate_per_s if self.settings else self.arrivals.rate_per_s
 
     @property
     def state_growth_per_s(self) -> float:
-        """How fast the state grows at the rate that is asked about [rows/s]: theory.md (P21)."""
+        """How fast the state grows at the rate in question [rows/s]: theory.md (P21)."""
         if self.state is None:
             return 0.0
         return self.state.growth_per_s * self.arrivals.rate_per_s / self.settings[-1].rate_per_s
 
     def at_age(self, jvm_age_s: float) -> JobProfile:
-        """The profile with the driver's phases as they are at an age of the JVM: theory.md (E35).
+        """The profile with the driver's phases at an age of the JVM: theory.md (E35).
 
-        What the whole batch wins by that age is `age_factor`. Before the steady part of a run in a
-        fresh JVM that is all there is.
+        The effect of that age on the whole batch is `age_factor`. Before the steady part of a run
+        in a fresh JVM there is no other effect.
         """
         warm_up = self.warm_up
         is_young = warm_up is not None and jvm_age_s < warm_up.steady_age_s
@@ -370,9 +370,10 @@ class JobProfile(Result):
     def age_factor(self, jvm_age_s: float) -> float:
         """Duration at an age of the JVM over that at the reference age of the drift.
 
-        Beyond the age of the oldest profiled run it goes on as the inverse of the age, with the
-        slope it has there: what compilation wins dies out, and a power law would go on for ever.
-        Before the steady part of a run in a fresh JVM it is what the first batches showed.
+        Beyond the age of the oldest profiled run it continues as the inverse of the age, with the
+        slope it has there: the gain from compilation ends, whereas a power law would never end.
+        Before the steady part of a run in a fresh JVM it is the measured ratio of the first
+        batches.
         """
         warm_up = self.warm_up
         if warm_up is not None and warm_up.points and jvm_age_s < warm_up.steady_age_s:
@@ -385,7 +386,7 @@ class JobProfile(Result):
 
     @property
     def rows_per_batch_range(self) -> tuple[float, float]:
-        """Fewest and most rows of a batch that were seen in steady state."""
+        """Minimum and maximum rows of a batch that were seen in steady state."""
         return (
             min(setting.rows_per_batch_low for setting in self.settings),
             max(setting.rows_per_batch_high for setting in self.settings),

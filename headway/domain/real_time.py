@@ -51,11 +51,11 @@ class RealTimeSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealTimePrediction:
-    """What is expected of a query in Real-Time Mode.
+    """Prediction for a query in Real-Time Mode.
 
-    ``tuple_latency`` is from the source to the sink, with 90% intervals; None where the backlog
-    grows. Its mean is the sum of ``path_s``, of ``stage_mean_s`` by stage, the wait in the shuffle
-    before it included, and of ``gap_mean_s``. ``busy_ratio`` is that of the busiest task of each
+    ``tuple_latency`` is from the source to the sink, with 90% intervals; None if the backlog grows.
+    Its mean is the sum of ``path_s``, of ``stage_mean_s`` by stage, which includes the wait in the
+    shuffle before it, and of ``gap_mean_s``. ``busy_ratio`` is that of the busiest task of each
     stage, ``num_slots_needed`` the tasks of all stages, ``gap_s`` the time between two batches in
     which nothing is read, and ``gap_share`` the share of the rows that it delays.
     """
@@ -75,17 +75,17 @@ class RealTimePrediction:
 
     @property
     def calibrated(self) -> bool:
-        """Whether the profile speaks for it: none holds runs of Real-Time Mode yet."""
+        """Whether it is calibrated: no profile contains runs of Real-Time Mode yet."""
         return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealTimePlan:
-    """The fewest nodes with which a query keeps its targets in Real-Time Mode.
+    """The fewest nodes with which a query meets its targets in Real-Time Mode.
 
-    ``planned_s`` is the latency of the target at ``confidence``; where it is not ``feasible``, the
-    setting is the one that comes nearest, and ``binding`` says what is in the way, or what decides
-    the size. ``max_rate_per_s`` is the highest rate that the setting takes within the targets.
+    ``planned_s`` is the latency of the target at ``confidence``; if it is not ``feasible``, the
+    setting is the nearest one. ``binding`` says why it is infeasible, or what determines the size.
+    ``max_rate_per_s`` is the max rate of the setting within the targets.
     """
 
     target: Target
@@ -105,10 +105,10 @@ class RealTimePlan:
 
     @property
     def calibrated(self) -> bool:
-        """Whether the profile speaks for it."""
+        """Whether it is calibrated, as its prediction is."""
         return self.expected.calibrated
 
     @property
     def promises(self) -> tuple[Promise, ...]:
-        """Everything that is to be met."""
+        """All targets."""
         return (self.target, *self.also)

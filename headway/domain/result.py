@@ -1,7 +1,7 @@
-"""What every result does by itself: show itself, and become data, a table or a file.
+"""Methods of every result: show itself, and become data, a table or a file.
 
-Words, pages and files are made in rooms above; a result loads them when it is asked to, so that
-whoever only computes pays nothing for it.
+Words, pages and files are made in other packages; a result loads them when they are needed, so that
+mere computations do not pay for them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _find = loads_when_used(
 
 
 class Result:
-    """A plan, prediction, profile, or another answer of Headway's.
+    """A plan, prediction, profile, or another answer of Headway.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Result:
         return text
 
     def to_dict(self) -> dict[str, Any]:
-        """What its command prints with ``--json``; of a profile what its file holds."""
+        """What its command prints with ``--json``; for a profile the content of its file."""
         data: dict[str, Any] = _find("as_data")(self)
         return data
 
@@ -61,12 +61,12 @@ class Result:
         return _find("as_table")(self)
 
     def save(self, path: str | Path) -> Path:
-        """Write it to a file: JSON, a page (``.html``), of a profile YAML; the path written.
+        """Write it to a file: JSON, a page (``.html``), for a profile YAML; returns the path.
 
         Raises
         ------
         InputError
-            If the ending of the name says none of these.
+            If the extension of the name is none of these.
         HeadwayError
             If the file cannot be written.
         """

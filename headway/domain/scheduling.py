@@ -1,4 +1,4 @@
-"""Queries of one application that take turns: what is known of each, what is decided, what came."""
+"""Queries of one application that take turns: what is known, decisions, results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Policy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowGrid:
-    """Where the windows of a query end in event time, and how late its watermark is.
+    """The ends of a query's windows in event time, and the delay of its watermark.
 
     Spark's ``window(ts, length, slide, start)`` ends at ``start + length + k * slide``; the end of
     a window moves with ``start`` modulo the slide only, as all ends are multiples of it.
@@ -40,7 +40,7 @@ class WindowGrid:
         require_not_negative("windows", watermark_delay_s=self.watermark_delay_s)
 
     def first_end_after_s(self, event_time_s: float) -> float:
-        """The first end that lies after an event time [s].
+        """The first end after an event time [s].
 
         Examples
         --------
@@ -52,7 +52,7 @@ class WindowGrid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledQuery:
-    """What is declared of a query when it joins a scheduler.
+    """The declaration of a query when it joins a scheduler.
 
     ``most_wait_s`` is how long a query may be passed over; then it goes first under every policy.
     """
@@ -65,7 +65,7 @@ class ScheduledQuery:
     most_wait_s: float = 60.0
 
     def window_limit_s(self, closing_delay_s: float) -> float | None:
-        """Time from the row that closes a window to its promise, which counts from its end [s]."""
+        """Time from the row that closes a window to its limit, which counts from its end [s]."""
         if self.windows is None or self.window_target is None:
             return None
         passed_s = self.windows.watermark_delay_s + closing_delay_s
@@ -81,13 +81,13 @@ class ScheduledQuery:
 class QueryState:
     """A query that waits, as the policy sees it. Times are seconds since the epoch.
 
-    ``closing_s`` is when the row is expected that closes the next window, or arrived; ``emits``
-    says that a window is closed and waits for the batch that emits it. ``duration_s`` is the
-    predicted duration of the next batch, ``pair_s`` that of the next two, at an upper quantile.
+    ``closing_s`` is when the row that closes the next window is expected, or when it arrived;
+    ``emits`` says that a window is closed and waits for the batch that emits it. ``duration_s`` is
+    the predicted duration of the next batch, ``pair_s`` that of the next two, at an upper quantile.
     ``window_limit_s`` counts from ``closing_s``, ``row_limit_s`` from ``oldest_unread_s``.
     ``output_rows`` are the rows that the next batch is predicted to emit, ``removed_rows`` those
-    that it is predicted to remove from the state. ``num_batches`` is more than one where a
-    rate limit left rows behind.
+    that it is predicted to remove from the state. ``num_batches`` is more than one if a rate limit
+    left rows behind.
     """
 
     name: str
@@ -108,11 +108,11 @@ class QueryState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComingBack:
-    """A query that runs, or gets a turn next, as it will wait once its batch is over.
+    """A query that runs, or gets a turn next, in its state after its batch has ended.
 
     ``closes_at_s`` is the event time from which on a row that the batch reads closes the next
     window; the query then comes back with ``emitting``. ``at_its_tick``: not before a tick that is
-    known when it is back.
+    known once it is back.
     """
 
     state: QueryState
@@ -127,10 +127,11 @@ class ComingBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """One decision: who waited, in which order they were put, who was let go.
+    """One decision: which queries waited, their order, and which were started.
 
-    ``memory_is_short``: the query that frees the most state came first. ``ahead``: by the order
-    that was left in the JVM, with queries that had just come back as they had been expected.
+    ``memory_is_short``: the query that frees the most state came first. ``ahead``: decided by the
+    order that was left in the JVM, in which queries that had just come back are as they were
+    expected.
     """
 
     at_s: float
@@ -146,7 +147,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryReport:
-    """What became of a query under the gate."""
+    """Results of a query under the gate."""
 
     name: str
     num_grants: int
@@ -163,11 +164,11 @@ class QueryReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleReport:
-    """What a gate did while it was in force.
+    """Results of a gate while it was in force.
 
     ``num_reliefs`` counts how often memory became short, and the query that frees the most went
-    first for a while.
-    ``num_ahead`` are the grants that were decided ahead, and given where a batch ended.
+    first for a while. ``num_ahead`` is the number of grants that were decided ahead, and given when
+    a batch ended.
     """
 
     policy: Policy
@@ -183,7 +184,7 @@ class ScheduleReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """A decision log made again: what was decided, and whether the same comes out."""
+    """A replayed decision log: what was decided, and whether the replay decides the same."""
 
     policy: Policy
     num_decisions: int

@@ -1,4 +1,4 @@
-"""What sharing the windows of a query is predicted to change, way by way."""
+"""Predicted effect of sharing the windows of a query, for each way."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class WindowsHow(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharingWay:
-    """One way at one trigger; window latency is None where the profile does not tell it.
+    """One way at one trigger; window latency is None if the profile does not contain it.
 
     ``state_rows`` are rows of Spark's state, ``log_rows`` rows of partial windows in a store;
-    ``rollups`` are windows that the log makes for larger ones alone.
-    ``saved_s`` is the mean batch time of the direct query at the same trigger less that of this
-    way, from ``saved_low_s`` to ``saved_high_s`` by the costs that the profile does not tell.
+    ``rollups`` are windows that the log makes only for larger ones. ``saved_s`` is the mean batch
+    time of the direct query at the same trigger minus that of this way, from ``saved_low_s`` to
+    ``saved_high_s`` depending on costs that the profile does not contain.
     """
 
     how: WindowsHow
@@ -51,7 +51,7 @@ class SharingWay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryWindows:
-    """One of several queries over the same rows, which counts its windows directly, by itself."""
+    """One of several queries over the same rows, which counts its windows directly on its own."""
 
     name: str
     windows: WindowSet
@@ -61,10 +61,11 @@ class QueryWindows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModeWork:
-    """Processor time per longest window by the paper's modes, and what a move of keys costs.
+    """Processor time per longest window in the paper's modes, and the cost of moving keys.
 
-    ``break_even_windows_ratio`` are the windows per row from which the split mode takes less than
-    counting directly; ``pause_s`` is how long rows wait where the keys of a partition move.
+    ``break_even_windows_ratio`` is the number of windows per row from which the split mode takes
+    less than counting directly; ``pause_s`` is how long rows wait while the keys of a partition are
+    moved.
     """
 
     work_s: Mapping[str, float]
@@ -74,7 +75,7 @@ class ModeWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDeal:
-    """Load of the busiest slot over an even share, as partitions fall and moved at best."""
+    """Load of the busiest slot over an even share: with the given partitions, and moved at best."""
 
     busiest_ratio: float
     moved_ratio: float
@@ -82,12 +83,13 @@ class GroupDeal:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SharingGain(Result):
-    """What sharing brings a profiled query: every way at its trigger, and the best setting.
+    """Effect of sharing for a profiled query: every way at its trigger, and the best setting.
 
-    ``break_even_rows`` and ``break_even_keys`` are those of a batch from which panes pay.
-    ``merges_ratio`` is what the least merges, with ``rollups``, are of the merges from panes alone.
-    ``queries`` are those that count the windows today where it is several; ``ways`` then count the
-    windows of all of them in one. ``is_update``: windows are given again and again, as they stand.
+    ``break_even_rows`` and ``break_even_keys`` are those of a batch from which panes pay off.
+    ``merges_ratio`` is the minimum number of merges, with ``rollups``, over that from panes alone.
+    ``queries`` are those that currently count the windows, if there are several; ``ways`` then
+    count the windows of all of them in one. ``is_update``: windows are emitted repeatedly with
+    their current values.
     """
 
     windows: WindowSet
@@ -108,12 +110,12 @@ class SharingGain(Result):
 
     @property
     def apart_ratio(self) -> float:
-        """Utilisation by all queries together, each by itself."""
+        """Total utilisation of all queries, if each runs separately."""
         return sum(query.utilization_ratio for query in self.queries)
 
     @property
     def paying(self) -> bool:
-        """Whether any way pays, or another way at another trigger does."""
+        """Whether any way pays off, or another way at another trigger does."""
         if self.queries:
             # Update mode takes one aggregation a query.
             is_one = self.best.how is not WindowsHow.DIRECT or not self.is_update

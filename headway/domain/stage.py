@@ -1,4 +1,4 @@
-"""What a stage of a micro-batch costs, and the shape of the query that it belongs to."""
+"""Costs of a stage of a micro-batch, and the shape of its query."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headway.limits import MOST_INT
 
 
 class TasksRule(StrEnum):
-    """What decides how many tasks a stage has."""
+    """What determines the number of tasks of a stage."""
 
     SOURCE = "source"
     SHUFFLE = "shuffle"
@@ -20,11 +20,11 @@ class TasksRule(StrEnum):
 class Separation(StrEnum):
     """How the fixed cost of a task was separated from its cost per row, best first.
 
-    BATCHES compares batches of different size, TASKS the tasks of the same batch that had
-    different shares of the rows. Where all tasks are alike, EMPTY takes the tasks of batches that
-    read no rows, and PARTS, where there were none, what Spark reports of a task's fixed work
-    (launch, deserialization, state commit); the rest is charged to the rows.
-    TOTALS knows no tasks at all, only how long batches of different size took.
+    BATCHES compares batches of different size, TASKS the tasks of the same batch that had different
+    shares of the rows. If all tasks are alike, EMPTY uses the tasks of batches that read no rows,
+    and PARTS, if there were none, the parts of a task's fixed work that Spark reports (launch,
+    deserialization, state commit); the rest is attributed to the rows. TOTALS knows no tasks, only
+    how long batches of different size took.
     """
 
     BATCHES = "batches"
@@ -38,7 +38,7 @@ class Separation(StrEnum):
 class RowsLaw:
     """Rows that enter a stage when ``n`` rows enter the batch: ``scale * n ** exponent``.
 
-    An exponent below 1 is a partial aggregation that meets the same keys again.
+    An exponent below 1 is a partial aggregation, which sees the same keys again.
 
     Examples
     --------
@@ -63,14 +63,14 @@ class RowsLaw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageObserved:
-    """What else the tasks of a stage showed; ratios and bytes are per row that entered the stage.
+    """Other measurements of a stage's tasks; ratios and bytes are per row that entered the stage.
 
     ``rows_written_ratio`` counts rows written for the next stage or the sink. ``task_per_byte_s``
-    states the cost per row per byte read instead, None where no bytes are on record.
-    ``cpu_ratio`` and ``gc_ratio`` are shares of the time that tasks ran on the executor;
-    ``python_ratio``, None without Python, is the share spent in Python workers, which
-    ``cpu_ratio`` leaves out. ``largest_task_ratio`` is the mean over batches of the rows of the
-    largest task over those of the mean task.
+    is the cost per row expressed per byte read, None if no bytes are recorded. ``cpu_ratio`` and
+    ``gc_ratio`` are shares of the time that tasks ran on the executor; ``python_ratio``, None
+    without Python, is the share spent in Python workers, which ``cpu_ratio`` does not include.
+    ``largest_task_ratio`` is the mean over batches of the rows of the largest task over those of
+    the mean task.
     """
 
     rows_written_ratio: float
@@ -89,15 +89,15 @@ class StageObserved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageProfile:
-    """One stage of the batch and what its tasks cost.
+    """One stage of the batch and the costs of its tasks.
 
     Stages of one ``level`` compete for the slots; levels follow each other. A task takes
     ``task_fixed_s + task_per_row_s * rows + task_per_partition_s * shuffle_partitions`` [s]: the
-    last for stages that write for an exchange, a file or buffer for each reader. A task that holds
-    state takes ``task_per_state_row_s`` more for every row of its store, where that could be
-    fitted. ``task_noise_ratio`` is the coefficient of variation of tasks of the same batch.
-    ``hot_share_ratio`` of the rows go to one task however many tasks there are, as the rows of one
-    key do; the others are dealt out evenly.
+    last for stages that write for an exchange, a file or buffer for each reader. A task with state
+    takes ``task_per_state_row_s`` more for every row of its store, if that could be fitted.
+    ``task_noise_ratio`` is the coefficient of variation of tasks of the same batch.
+    ``hot_share_ratio`` of the rows go to one task whatever the number of tasks, as the rows of one
+    key do; the others are distributed evenly.
     """
 
     name: str
@@ -141,7 +141,7 @@ class StageProfile:
         return shuffle_partitions if self.num_source_tasks is None else self.num_source_tasks
 
     def row_makespan_ratio(self, num_tasks: int, num_slots: int) -> float | None:  # noqa: ARG002
-        """Makespan of its rows over their time on one slot, where their keys are known."""
+        """Makespan of its rows over their time on one slot, if their keys are known."""
         return None
 
 
@@ -178,9 +178,9 @@ class EventTimeWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryShape:
-    """The parts of a query; what no record tells is None or empty.
+    """The parts of a query; what is not recorded is None or empty.
 
-    ``deals_out_buckets`` is whether `headway.ordered` does.
+    ``deals_out_buckets`` says whether `headway.ordered` distributes its rows to buckets.
     """
 
     sources: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The promise: which latency, which statistic of it, and the limit."""
+"""The target: which latency, which statistic of it, and the limit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GRAMMAR = "e.g. 'p99 <= 3s', 'mean < 1s', 'batch p99 <= 2s'"
 
 
 class Metric(StrEnum):
-    """Which latency a target speaks of (definitions in docs/nomenclature.md)."""
+    """Which latency a target is for (definitions in docs/nomenclature.md)."""
 
     TUPLE = "tuple"
     BATCH = "batch"
@@ -25,14 +25,14 @@ class Metric(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A latency promise.
+    """A latency target.
 
     Parameters
     ----------
     metric : Metric
-        Tuple latency unless said otherwise.
+        Tuple latency by default.
     quantile : float in (0, 1) or None
-        The quantile the promise is about; None is the mean.
+        The quantile of the target; None is the mean.
     limit_s : float, > 0
         The limit [s].
 
@@ -122,7 +122,7 @@ def _is_target(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DuringBurst:
-    """A latency promise about the rows that arrive while a burst lasts.
+    """A latency target for the rows that arrive during a burst.
 
     Examples
     --------
@@ -140,12 +140,12 @@ class DuringBurst:
 
     @classmethod
     def parse(cls, text: str) -> DuringBurst:
-        """Read the promise as it is written on the command line and in files.
+        """Read the target as it is written on the command line and in files.
 
         Raises
         ------
         InputError
-            If the text is no such promise.
+            If the text is no such target.
         """
         target, _, burst = text.partition(" during ")
         return cls(target=Target.parse(target), burst=_burst_in(text, burst))
@@ -156,14 +156,14 @@ class DuringBurst:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatchUp:
-    """A promise about recovery: the backlog of an outage or a burst is worked off in time.
+    """A target for recovery: the backlog of an outage or a burst is processed in time.
 
     Parameters
     ----------
     limit_s : float, > 0
         From the end of it until batches are back to their usual size [s].
     after : float, > 0, or Burst
-        How long nothing was read [s], or what came.
+        How long nothing was read [s], or the burst.
 
     Examples
     --------
@@ -183,12 +183,12 @@ class CatchUp:
 
     @classmethod
     def parse(cls, text: str) -> CatchUp:
-        """Read the promise as it is written on the command line and in files.
+        """Read the target as it is written on the command line and in files.
 
         Raises
         ------
         InputError
-            If the text is no such promise.
+            If the text is no such target.
         """
         match = re.fullmatch(
             r"\s*catch_up\s*<=?\s*(?P<limit>.+?)\s+after\s+(?P<after>.+?)\s*", text
@@ -215,7 +215,7 @@ class CatchUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deadline:
-    """A promise about a batch job: it is done in time.
+    """A target for a batch job: it ends in time.
 
     Examples
     --------
@@ -230,12 +230,12 @@ class Deadline:
 
     @classmethod
     def parse(cls, text: str) -> Deadline:
-        """Read the promise as it is written on the command line and in files.
+        """Read the target as it is written on the command line and in files.
 
         Raises
         ------
         InputError
-            If the text is no such promise.
+            If the text is no such target.
         """
         match = re.fullmatch(r"\s*deadline\s*<=?\s*(?P<limit>.+?)\s*", text)
         if match is None:
@@ -250,7 +250,7 @@ class Deadline:
 
 
 def _duration_in(text: str, part: str) -> float:
-    """A duration that a promise names [s]; where it is none, the promise is named too."""
+    """A duration in a target [s]; an error names the target, too."""
     try:
         return parse_duration_s(part)
     except InputError as error:
@@ -258,7 +258,7 @@ def _duration_in(text: str, part: str) -> float:
 
 
 def _burst_in(text: str, part: str) -> Burst:
-    """The burst that a promise names; where it is none, the promise is named too."""
+    """The burst in a target; an error names the target, too."""
     try:
         return Burst.parse(part)
     except InputError as error:
@@ -271,7 +271,7 @@ AnyPromise: TypeAlias = Promise | Deadline
 
 
 def parse_promise(text: str) -> AnyPromise:
-    """A latency target, at all times or during a burst, the promise to catch up, or a deadline.
+    """A latency target, at all times or during a burst, a target to catch up, or a deadline.
 
     Raises
     ------

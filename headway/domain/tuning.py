@@ -1,4 +1,4 @@
-"""A setting as the code of a query takes it, and what is known after settings were run."""
+"""A setting for the code of a query, and what is known after settings were run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headway.units import spark_trigger_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuerySetting:
-    """What a user's function has to put into the query that it starts.
+    """The setting that a user's function must apply to the query that it starts.
 
     ``build(spark, setting)`` reads its source with ``setting.reader_options``, starts the query
     with ``.trigger(**setting.trigger)`` and ``checkpointLocation`` ``setting.checkpoint``, and
@@ -25,11 +25,11 @@ class QuerySetting:
     Parameters
     ----------
     configuration : Configuration
-        Trigger, shuffle partitions and rate limit, on the slots that the session has.
+        Trigger, shuffle partitions and rate limit, on the slots of the session.
     rate_per_s : float or None
-        The input rate that is wanted, for a source that can replay rows at any rate [rows/s].
+        The requested input rate, for a source that can replay rows at any rate [rows/s].
     checkpoint : str or None
-        A folder of this run's own; None where the query keeps the one it has.
+        A folder for this run only; None if the query keeps its own checkpoint.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class QuerySetting:
 
     @property
     def reader_options(self) -> dict[str, str]:
-        """For ``DataStreamReader.options``, with Kafka's name; others rename it."""
+        """For ``DataStreamReader.options``, with Kafka's name; other sources use another name."""
         limit = self.configuration.max_offsets_per_trigger
         return {} if limit is None else {"maxOffsetsPerTrigger": str(limit)}
 
@@ -71,10 +71,10 @@ class QuerySetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Explored(Result):
-    """What an exploration found; its recordings, state and profile lie in ``folder``.
+    """Result of an exploration; its recordings, state and profile are in ``folder``.
 
-    ``plan`` answers the question, ``width_ratio`` is half the 90% interval of the latency asked
-    about over its middle, inf where none can be quoted; ``spent_s`` is how long the runs took.
+    ``plan`` answers the question, ``width_ratio`` is half the 90% interval of the latency in
+    question over its middle, inf if none can be quoted; ``spent_s`` is how long the runs took.
     """
 
     folder: Path

@@ -1,4 +1,4 @@
-"""What the first batches of a fresh JVM take, as they were measured."""
+"""Measured durations of the first batches of a fresh JVM."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headway.domain.checks import require_not_negative
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmUpPoint:
-    """How much longer batches at an age of the JVM take than at the reference age of the drift."""
+    """How much longer batches take at an age of the JVM than at the reference age of the drift."""
 
     jvm_age_s: float
     duration_ratio: float
@@ -31,8 +31,8 @@ class WarmUp:
 
     ``start_age_s`` is the age of the JVM at which the query's first batch began, and
     ``first_batch_extra_s`` what that batch took beyond its rows: planning and the loading of
-    classes. ``points`` are of the batches after it, youngest first; from ``steady_age_s`` on the
-    drift tells.
+    classes. ``points`` are for the batches after it, youngest first; from ``steady_age_s`` on the
+    drift applies.
     """
 
     start_age_s: float

@@ -1,4 +1,4 @@
-"""A running query as it is seen batch by batch, and what a look at it tells."""
+"""A running query as it is seen batch by batch, and the result of a look at it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class LiveBatch:
 
     ``started_s`` is an instant since 1970, ``committed_s`` when its rows were committed,
     ``ended_s`` when Spark was done with it. ``position_rows`` is how far it has read its sources,
-    in rows since they began, ``available_rows`` how far they had come when it was planned; None of
-    sources whose offsets count something else, or that do not tell. ``num_cores`` are those of the
-    executors when it was reported, ``jvm_started_s`` when the oldest of them started, an instant
-    since 1970; None where nothing tells.
+    in rows since their beginning, ``available_rows`` how far they had come when it was planned;
+    None for sources whose offsets count something else, or are unknown. ``num_cores`` are those of
+    the executors when it was reported, ``jvm_started_s`` when the oldest of them started, an
+    instant since 1970; None if unknown.
     """
 
     query_id: str
@@ -45,7 +45,7 @@ class LiveBatch:
 
 
 class Standing(StrEnum):
-    """What a look at a running query says, the most pressing first."""
+    """Verdict of a look at a running query, the most urgent first."""
 
     OUT_OF_BOUNDS = "out_of_bounds"
     """Nothing within the bounds meets the target at the rate that arrives."""
@@ -63,11 +63,11 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenDrift:
-    """Durations of batches over what the profile predicts of them.
+    """Durations of batches over their predictions.
 
     ``since_s`` is the instant at which a drift most likely began; None without an alarm.
     ``num_batches_to_find`` is the number of batches after which durations that have become a fifth
-    longer raise it; None where they are taken for what runs differ by before.
+    longer raise an alarm; None if before that they would be taken for the usual difference of runs.
     """
 
     duration_ratio: float
@@ -76,18 +76,18 @@ class SeenDrift:
 
     @property
     def is_alarm(self) -> bool:
-        """Whether it is more than chance."""
+        """Whether it exceeds chance."""
         return self.since_s is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedChange:
-    """A change that planning anew would make, what it gains and what it costs.
+    """A change that a new plan would make, its gain and its cost.
 
-    ``saved_node_s_per_hour`` are node-seconds that an hour at the new setting saves, negative where
-    it takes more; ``latency_now_s`` and ``latency_then_s`` the planned latencies, None where none
-    can be quoted; ``pause_s`` how long the query stands still, ``late_s`` the seconds of arrivals
-    that come too late for it.
+    ``saved_node_s_per_hour`` is the number of node-seconds that an hour at the new setting saves,
+    negative if it takes more; ``latency_now_s`` and ``latency_then_s`` are the planned latencies,
+    None if none can be quoted; ``pause_s`` is how long the query does not run, ``late_s`` the
+    seconds of arrivals that it makes late.
     """
 
     now: Configuration
@@ -102,13 +102,13 @@ class WatchedChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Look(Result):
-    """Everything that one look at a running query tells.
+    """Everything that one look at a running query shows.
 
-    ``seen_s`` is the time that the batches span which were looked at; ``latency`` is measured over
-    their rows, ``late_ratio`` the share of the rows that were later than the target's limit, and
-    ``budget_left_ratio`` what is left of the share that may be late, negative where more were.
-    ``silent_s`` is how long nothing was heard. ``outside`` says that the setting, as it runs, lies
-    outside what the profile has seen.
+    ``seen_s`` is the time span of the batches in the look; ``latency`` is measured over their rows,
+    ``late_ratio`` the share of the rows that were later than the target's limit, and
+    ``budget_left_ratio`` what is left of the share that may be late, negative if more were.
+    ``silent_s`` is the time since the query last reported. ``outside`` says that the running
+    setting is outside the profiled range.
     """
 
     query: str

@@ -1,4 +1,4 @@
-"""Windows that one stream is counted in, on the grid of panes that they share."""
+"""Windows over one stream, on the grid of panes that they share."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ class WindowSpec:
 
     @property
     def num_overlapping(self) -> float:
-        """Windows that hold a row, on average."""
+        """Number of windows that contain a row, on average."""
         return self.size_ms / self.slide_ms
 
     def starts_with(self, start_ms: int, end_ms: int) -> range:
-        """Starts of all windows that hold the whole of ``[start_ms, end_ms)``, in order."""
+        """Starts of all windows that contain the whole of ``[start_ms, end_ms)``, in order."""
         last = start_ms - (start_ms - self.offset_ms) % self.slide_ms
         earliest = end_ms - self.size_ms
         first = last - max((last - earliest) // self.slide_ms, -1) * self.slide_ms
@@ -120,7 +120,8 @@ class WindowSet:
         Raises
         ------
         InputError
-            If a text is none, there is none, two have the same size, or the panes are too many.
+            If a text is no window, there is none, two have the same size, or there are too many
+            panes.
         """
         try:
             return cls.of(WindowSpec.parse(text) for text in texts)
@@ -134,7 +135,7 @@ class WindowSet:
 
     @property
     def pane_ms(self) -> int:
-        """Longest pane that all windows are made of: divisor of sizes, slides and offsets."""
+        """Longest pane of which all windows consist: divisor of sizes, slides and offsets."""
         return math.gcd(
             *(
                 part
@@ -145,7 +146,7 @@ class WindowSet:
 
     @property
     def num_copies(self) -> float:
-        """Windows that hold a row, on average: m of the design, W of the paper."""
+        """Number of windows that contain a row, on average: m of the design, W of the paper."""
         return sum(window.num_overlapping for window in self.windows)
 
     @property
@@ -154,7 +155,7 @@ class WindowSet:
         return self.windows[-1].size_ms
 
     def pane_start_ms(self, time_ms: int) -> int:
-        """Start of the pane that holds a time."""
+        """Start of the pane that contains a time."""
         return time_ms - time_ms % self.pane_ms
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""A plan in the words of the tools that run Spark jobs; only the one asked for is loaded."""
+"""A plan in the formats of tools that run Spark jobs; only the requested one is loaded."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 
 class Render(Protocol):
-    """What a format of the plan alone offers: the plan in, the text of a file out."""
+    """Interface of a format that needs only the plan, and returns the text of a file."""
 
     def __call__(self, plan: Answer, *, version: str) -> str: ...
 
 
 class RenderFor(Protocol):
-    """What a platform's format offers: it knows what is submitted, too."""
+    """Interface of a platform's format, which also gets the submission."""
 
     def __call__(self, plan: Answer, *, version: str, submission: Submission) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """One output format: how it is made, whether it holds comments, and what it is for.
+    """One output format: its function, whether it supports comments, and its purpose.
 
-    A platform that ``fills_in_sizes`` gives executors sizes of its own where the file says none,
-    whatever Spark's own files say. ``uses`` are the fields of a submission that show in it.
+    A platform that ``fills_in_sizes`` gives executors its own default sizes if the file has none,
+    whatever Spark's own files contain. ``uses`` are the fields of a submission that appear in it.
     """
 
     render: RenderFor

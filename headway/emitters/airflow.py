@@ -10,7 +10,7 @@ from headway.emitters.wording import header_lines, python_literal, query_option_
 def render(plan: Answer, *, version: str, submission: Submission) -> str:
     """Python with one dictionary: ``SparkSubmitOperator(**SPARK_SUBMIT)``.
 
-    All sizes stand in ``conf``, so that one dictionary holds the plan.
+    All sizes are in ``conf``, so that one dictionary contains the plan.
     """
     why = reasons(plan)
     lines = [

@@ -14,9 +14,9 @@ _RUNTIMES = {(3, 5): "15.4.x-scala2.12", (4, 0): "17.3.x-scala2.13", (4, 1): "18
 
 
 def cluster_tree(plan: Answer, submission: Submission) -> dict[str, Tree]:
-    """The fields of ``new_cluster`` that a plan decides.
+    """The fields of ``new_cluster`` that a plan determines.
 
-    Databricks runs one executor per worker and sizes it itself: workers and their type stand for
+    Databricks runs one executor per worker and sizes it itself: the workers and their type replace
     the executors' settings.
     """
     decided: dict[str, Tree] = {}
@@ -33,7 +33,7 @@ def cluster_tree(plan: Answer, submission: Submission) -> dict[str, Tree]:
 
 
 def render(plan: Answer, *, version: str, submission: Submission) -> str:
-    """The text of a bundle with one job, which goes on where the query does.
+    """The text of a bundle with one job, which is continuous if it is a query.
 
     Raises
     ------

@@ -40,7 +40,7 @@ def render_serverless(plan: Answer, *, version: str, submission: Submission) -> 
     Raises
     ------
     InputError
-        If executors have a number of cores that there is not.
+        If executors have a number of cores that is not available.
     """
     cores = plan.cores_per_executor
     if cores not in _SERVERLESS_CORES:
@@ -62,7 +62,7 @@ def render_serverless(plan: Answer, *, version: str, submission: Submission) -> 
 
 
 def properties_flag(conf: dict[str, str]) -> str:
-    """The value of ``--properties``, with a delimiter of its own where a value holds a comma.
+    """The value of ``--properties``, with another delimiter if a value contains a comma.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A plan against the settings of today: what differs, what must be set, and both merged."""
+"""A plan compared with the current settings: differences, settings to add, and both merged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SIZES = (".memory", ".memoryOverhead")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """What a plan changes of today's settings.
+    """Changes of the current settings by a plan.
 
     ``added``, ``changed`` and ``same`` are keys of the plan, in its order.
     """
@@ -31,7 +31,7 @@ class Difference:
 
 
 def difference(current: Mapping[str, str], planned: Mapping[str, str]) -> Difference:
-    """Compare configurations, whatever the spelling: ``8g`` is ``8192m``.
+    """Compare configurations by value: ``8g`` equals ``8192m``.
 
     Examples
     --------
@@ -50,10 +50,10 @@ def difference(current: Mapping[str, str], planned: Mapping[str, str]) -> Differ
 def only_what_differs(
     plan: SomePlan, current: Mapping[str, str], *, keeps_sizes: bool = False
 ) -> SomePlan:
-    """The plan without the Spark configuration that already is as planned.
+    """The plan without the Spark configuration that is already as planned.
 
-    Query options stay in: configuration does not tell them. So do the sizes of executors, with
-    ``keeps_sizes``, for platforms that put sizes of their own where a file says none.
+    Query options stay in, since the configuration does not contain them. So do the sizes of
+    executors, with ``keeps_sizes``, for platforms that use their own sizes if a file has none.
     """
     same = difference(current, plan.spark_conf).same
     kept = {
@@ -65,7 +65,7 @@ def only_what_differs(
 
 
 def must_set_text(plan: Answer, current: Mapping[str, str], *, version: str) -> str:
-    """The properties file of what must be set beside the current file, nothing else."""
+    """The properties file with only the settings to add to the current file."""
     changed = only_what_differs(plan, current)
     return render_properties(
         changed.spark_conf,
@@ -75,7 +75,7 @@ def must_set_text(plan: Answer, current: Mapping[str, str], *, version: str) -> 
 
 
 def merged_text(plan: Answer, current: Mapping[str, str], *, version: str) -> str:
-    """The properties file of the current settings with the plan's over them."""
+    """The properties file of the current settings, overridden by the plan's."""
     merged = {**current, **plan.spark_conf}
     return render_properties(
         merged,

@@ -33,7 +33,7 @@ def render_ec2(plan: Answer, *, version: str, submission: Submission) -> str:  #
 
 
 def render_eks(plan: Answer, *, version: str, submission: Submission) -> str:  # noqa: ARG001
-    """The part of ``aws emr-containers start-job-run`` that a plan decides."""
+    """The part of ``aws emr-containers start-job-run`` that a plan determines."""
     driver: dict[str, Any] = {
         "entryPoint": submission.main or _MAIN,
         "sparkSubmitParameters": shlex.join(conf_arguments(executor_conf(plan))),
@@ -51,7 +51,7 @@ def render_eks(plan: Answer, *, version: str, submission: Submission) -> str:  #
 
 
 def render_serverless(plan: Answer, *, version: str, submission: Submission) -> str:  # noqa: ARG001
-    """The part of ``aws emr-serverless start-job-run`` that a plan decides.
+    """The part of ``aws emr-serverless start-job-run`` that a plan determines.
 
     Raises
     ------
@@ -78,18 +78,18 @@ def render_serverless(plan: Answer, *, version: str, submission: Submission) -> 
 def worker_heap_bytes(
     cores: int, heap_bytes: int, *, beside_bytes: int = 0, overhead_bytes: int | None = None
 ) -> int:
-    """The heap that fills the smallest worker of EMR Serverless which holds all that is asked for.
+    """The heap that fills the smallest worker of EMR Serverless with enough room.
 
     Parameters
     ----------
     cores : int
         vCPU of the worker.
     heap_bytes : int
-        Least heap. [bytes]
+        Minimum heap. [bytes]
     beside_bytes : int
-        What else the worker holds, of a fixed size: Python workers, memory off the heap. [bytes]
+        Other memory of the worker, of a fixed size: Python workers, memory off the heap. [bytes]
     overhead_bytes : int or None
-        Overhead, where the plan sets it; None is Spark's own, a tenth of the heap. [bytes]
+        Overhead, if the plan sets it; None is Spark's own, a tenth of the heap. [bytes]
 
     Raises
     ------

@@ -11,7 +11,7 @@ _MAIN = "local:///opt/app/app.py"
 
 
 def kubeflow_tree(plan: Answer, submission: Submission) -> dict[str, Tree]:  # noqa: ARG001
-    """The fields of ``sparkoperator.k8s.io/v1beta2`` that a plan decides, by their place."""
+    """The fields of ``sparkoperator.k8s.io/v1beta2`` that a plan determines, by their path."""
     conf = plan.spark_conf
     executor: dict[str, Tree] = {}
     if "spark.executor.instances" in conf:
@@ -29,7 +29,7 @@ def kubeflow_tree(plan: Answer, submission: Submission) -> dict[str, Tree]:  # n
 
 
 def apache_tree(plan: Answer, submission: Submission) -> dict[str, Tree]:  # noqa: ARG001
-    """The fields of ``spark.apache.org/v1`` that a plan decides: all are configuration."""
+    """The fields of ``spark.apache.org/v1`` that a plan determines: all are configuration."""
     return {"spec": {"sparkConf": dict(plan.spark_conf)}}
 
 
@@ -74,7 +74,7 @@ def render_apache(plan: Answer, *, version: str, submission: Submission) -> str:
 
 
 def _about_image(plan: Answer, submission: Submission) -> str:
-    """Which image stands there when none was named; whether a registry has it is not known here."""
+    """Comment on the default image; it is not checked whether a registry has it."""
     profiled = plan.spark_version
     text = "the Spark project's image, by its usual name; name your own with --image"
     if profiled is not None and not profiled.startswith(submission.full_version):

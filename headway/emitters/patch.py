@@ -1,4 +1,4 @@
-"""A plan put into a file that is there: a SparkApplication of either operator, or a bundle."""
+"""A plan put into an existing file: a SparkApplication of either operator, or a bundle."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ _EXPECTED = "expected a SparkApplication of either operator, or a Databricks bun
 
 
 def patch(text: str, plan: Answer, *, name: str, submission: Submission, job: str | None) -> str:
-    """The text of a file with the plan in it, and all else as it was.
+    """The text of a file with the plan in it, and everything else unchanged.
 
     Parameters
     ----------
     text : str
-        The file: manifests (several documents may stand in it) or a bundle.
+        The file: manifests (it may contain several documents) or a bundle.
     plan : Plan
         The plan.
     name : str
-        What messages call the file.
+        Name of the file in messages.
     submission : Submission
         For the node type of a bundle, if it is to change.
     job : str or None
-        The job's name, where the file holds several.
+        The job's name, if the file has several.
 
     Raises
     ------
     InputError
-        If the file is not YAML, holds nothing that a plan can be put into, or several such; if
-        a key stands twice, a value is a template's or shared, or the patched text, read back,
-        would not say what the plan says.
+        If the file is not YAML, or has no place for a plan, or several; if a key occurs twice, a
+        value comes from a template or is shared, or the patched text, read back, would not contain
+        the plan.
     """
     mark, text = text[: text.startswith(_BYTE_ORDER_MARK)], text.removeprefix(_BYTE_ORDER_MARK)
     documents = documents_of(text, name)
@@ -66,7 +66,7 @@ def names_node_types(text: str, name: str) -> bool:
 
 
 def _require_fixed_size(cluster: Any, changes: Mapping[str, Tree], name: str) -> None:
-    """A cluster of a bundle has a number of workers, or scales; not both."""
+    """A cluster of a bundle has a fixed number of workers or autoscaling, not both."""
     scales = value_at(cluster, ("autoscale",))
     if scales is not None and "num_workers" in changes:
         raise InputError(
@@ -78,7 +78,7 @@ def _require_fixed_size(cluster: Any, changes: Mapping[str, Tree], name: str) ->
 def _places(
     node: Any, plan: Answer, submission: Submission
 ) -> list[tuple[str, Any, dict[str, Tree]]]:
-    """What in a document can hold a plan: its name, its node, and what to change below it."""
+    """The parts of a document that can contain a plan: name, node, and the changes below it."""
     api = text_at(node, ("apiVersion",)) or ""
     if text_at(node, ("kind",)) == "SparkApplication":
         label = text_at(node, ("metadata", "name")) or "unnamed"
@@ -93,7 +93,7 @@ def _places(
 
 
 def _kubeflow_changes(node: Any, plan: Answer, submission: Submission) -> dict[str, Tree]:
-    """Sizes go where the file has them: the operator puts its own fields over ``sparkConf``."""
+    """Sizes are put where the file has them: the operator's own fields override ``sparkConf``."""
     changes = kubeflow_tree(plan, submission)
     conf = value_at(node, ("spec", "sparkConf"))
     doubled = {
@@ -111,7 +111,7 @@ def _kubeflow_changes(node: Any, plan: Answer, submission: Submission) -> dict[s
 
 
 def _bundle_clusters(node: Any) -> list[tuple[str, Any]]:
-    """The clusters of the jobs of a bundle that it describes itself."""
+    """The job clusters that a bundle defines itself."""
     found = []
     for job, body in pairs_of(value_at(node, ("resources", "jobs"))):
         for key in ("job_clusters", "tasks"):

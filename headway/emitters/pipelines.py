@@ -14,7 +14,7 @@ _SINCE = (4, 1)
 
 
 def render(plan: Answer, *, version: str, submission: Submission) -> str:
-    """The text of ``spark-pipeline.yml``; sizes of executors stand in a comment, as flags.
+    """The text of ``spark-pipeline.yml``; sizes of executors are in a comment, as flags.
 
     Raises
     ------
@@ -23,7 +23,7 @@ def render(plan: Answer, *, version: str, submission: Submission) -> str:
     """
     if submission.release < _SINCE:
         raise InputError(
-            f"declarative-pipelines: Spark {submission.spark_version} has none; "
+            f"declarative-pipelines: Spark {submission.spark_version} does not have them; "
             "expected 4.1 or later, give --spark-version"
         )
     sizes = executor_conf(plan)

@@ -63,8 +63,8 @@ _BATCH_USE = """
 def render(plan: Answer, *, version: str) -> str:
     """Python with functions that put the plan on a builder and, of a query, a reader and a writer.
 
-    Settings of the driver's own process are named in a comment and left out of the code, where
-    they would come too late.
+    Settings of the driver's own process are in a comment and not in the code, where they would be
+    too late.
 
     A plan that misses its target is rendered with a warning on top.
     """

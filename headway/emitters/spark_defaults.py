@@ -10,14 +10,13 @@ from headway.sparkconf import render_properties
 def render(plan: Answer, *, version: str) -> str:
     """The text of a properties file for ``spark-submit --properties-file``.
 
-    Trigger and rate limit stand in a comment: Spark configuration cannot carry them.
-
-    A plan that misses its target is rendered with a warning on top.
+    Trigger and rate limit are in a comment: Spark configuration cannot contain them. A plan that
+    misses its target is rendered with a warning on top.
 
     Raises
     ------
     ValueError
-        If a value begins or ends with a blank, which this format cannot hold.
+        If a value begins or ends with a blank, which this format cannot represent.
     """
     return render_properties(
         plan.spark_conf,

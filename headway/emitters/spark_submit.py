@@ -12,7 +12,7 @@ from headway.emitters.wording import header_lines, query_option_lines, reasons
 def render(plan: Answer, *, version: str) -> str:
     """A shell command with one ``--conf`` per line; the application is a placeholder.
 
-    Comments stand above the command, since one between its lines would end it there.
+    Comments are above the command, since a comment between its lines would end it.
 
     A plan that misses its target is rendered with a warning on top.
     """

@@ -1,4 +1,4 @@
-"""What is submitted beside the plan: names that the platforms' files need."""
+"""What is submitted besides the plan: names that the platforms' files need."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEFAULT_VERSION = "4.0.1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """An application as its platform knows it; what is None takes the platform's usual form.
+    """An application as its platform knows it; None means the platform's usual form.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Submission:
     Raises
     ------
     InputError
-        If a name is none that its platform would take.
+        If a name is not valid on its platform.
     """
 
     name: str = "app"
@@ -77,16 +77,16 @@ class Submission:
 
     @property
     def slug(self) -> str:
-        """The name as Kubernetes takes names: lower case letters, digits, hyphens.
+        """The name in the form of Kubernetes names: lower case letters, digits, hyphens.
 
-        It begins with a letter, which the services that operators make after it need.
+        It begins with a letter, as the services that operators create from it require.
         """
         text = re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-") or "app"
         return (f"job-{text}" if text[0].isdigit() else text)[:63].rstrip("-")
 
     @property
     def identifier(self) -> str:
-        """The name as programming languages take names."""
+        """The name as an identifier of programming languages."""
         text = re.sub(r"[^a-z0-9]+", "_", self.name.lower()).strip("_") or "app"
         return f"job_{text}" if text[0].isdigit() else text
 
@@ -97,7 +97,7 @@ class Submission:
         Raises
         ------
         InputError
-            If the version is none that Headway writes for.
+            If Headway does not write files for this version.
         """
         found = _release(self.spark_version)
         if found is None:

@@ -1,4 +1,4 @@
-"""What every format says around the settings: where they come from and why they are so."""
+"""The texts around the settings in every format: their source and their reasons."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _APPLIES = {
 def header_lines(plan: Answer, *, version: str) -> list[str]:
     """The comment above the settings, one line each, without a comment sign.
 
-    A plan that does not keep its target says so before anything else.
+    For a plan that misses its target, this comes first.
     """
     asked = _asked(plan)
     lines = []
@@ -57,9 +57,9 @@ def header_lines(plan: Answer, *, version: str) -> list[str]:
 
 
 def reasons(plan: Answer) -> dict[str, str]:
-    """For the keys of ``spark_conf`` and ``query_options`` that have one, a short reason.
+    """A short reason for the keys of ``spark_conf`` and ``query_options`` that have one.
 
-    A change that names no known setting has no key to stand at and is left to the report.
+    A change that names no known setting has no key and is left to the report.
     """
     found = {}
     if "spark.dynamicAllocation.enabled" in plan.spark_conf:
@@ -81,7 +81,7 @@ def reasons(plan: Answer) -> dict[str, str]:
 
 
 def query_option_lines(plan: Answer) -> list[str]:
-    """What the query must be given beside the configuration, for formats that cannot carry it."""
+    """Options of the query besides the configuration, for formats that cannot contain them."""
     if plan.ends:
         return []
     why = reasons(plan)
@@ -120,7 +120,7 @@ def python_literal(text: str) -> str:
 
 
 def reader_options_of(plan: Answer) -> Mapping[str, str]:
-    """The rate limit of a streaming query, in the words of its source; empty where it has none."""
+    """The rate limit of a streaming query, as the option of its source; empty if it has none."""
     return {key: value for key, value in plan.query_options.items() if key != "trigger"}
 
 

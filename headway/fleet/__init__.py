@@ -1,4 +1,4 @@
-"""Fleets: many jobs, what can be bought for them, and the mixed-integer plan that does it.
+"""Fleets: many jobs, the available offers, and their mixed-integer plan.
 
-Pure numbers in and out: :mod:`headway.api.capacity` makes a `Fleet` of a spec file.
+Input and output are plain numbers: :mod:`headway.api.capacity` creates a `Fleet` from a spec file.
 """

@@ -1,4 +1,4 @@
-"""From where jobs run to nodes, and from nodes to what a day costs: exact, by integers."""
+"""From the places of jobs to nodes, and from nodes to the cost of a day; exact, in integers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _TOLERANCE = 1e-6
 
 
 def nodes_needed(fleet: Fleet, supply_of: Whole) -> Whole:
-    """The fewest nodes of each supply and period that hold the jobs given to it.
+    """The fewest nodes of each supply and period that can run its jobs.
 
-    A supply of -1 is none: the job is not served.
+    A supply of -1 means that the job is not served.
 
     Returns
     -------
@@ -20,9 +20,8 @@ def nodes_needed(fleet: Fleet, supply_of: Whole) -> Whole:
 
     Notes
     -----
-    Nodes that may fail are held where there is something to lose: in periods in which a job of the
-    supply has something to do. Of dedicated supplies they are part of a job's units in the same
-    way.
+    Reserve nodes for failures are included only in periods in which a job of the supply has work.
+    In dedicated supplies, they are part of a job's units in the same way.
     """
     nodes = np.zeros((len(fleet.supplies), fleet.num_periods), dtype=np.int64)
     for place, supply in enumerate(fleet.supplies):
@@ -38,10 +37,10 @@ def nodes_needed(fleet: Fleet, supply_of: Whole) -> Whole:
 
 
 def bill_of(fleet: Fleet, nodes: Whole) -> Bill:
-    """The cheapest way to pay for nodes of each supply and period.
+    """The cheapest purchase of the nodes of each supply and period.
 
-    Offers are paid for one by one: spot as far as it may go where it is cheaper, and so much
-    committed that one more would cost more than it saves.
+    Offers are optimised one by one: as much spot as allowed if it is cheaper, and as many committed
+    nodes until one more would cost more than it saves.
     """
     by_offer = np.zeros((len(fleet.offers), fleet.num_periods), dtype=np.int64)
     np.add.at(by_offer, fleet.offer_of, nodes)
@@ -60,11 +59,11 @@ def bill_of(fleet: Fleet, nodes: Whole) -> Bill:
 
 
 def _cheapest(fleet: Fleet, at: int, nodes: Whole) -> tuple[int, Whole, float]:
-    """Nodes to commit to, spot nodes in each period, and the cost of a day."""
+    """Committed nodes, spot nodes in each period, and the cost of a day."""
     options = [0]
     offer = fleet.offers[at]
     if fleet.purchasing.commitments and offer.committed_price is not None:
-        # The cost is convex in what is committed, and kinks only where a period is full.
+        # The cost is convex in the committed nodes, with kinks only where they cover a period.
         most_spot = np.floor(fleet.purchasing.spot_ratio * nodes + _TOLERANCE).astype(np.int64)
         options = sorted({0, *nodes.tolist(), *(nodes - most_spot).tolist()})
     found = [(*_paid(fleet, at, nodes, option), option) for option in options]
@@ -73,7 +72,7 @@ def _cheapest(fleet: Fleet, at: int, nodes: Whole) -> tuple[int, Whole, float]:
 
 
 def _paid(fleet: Fleet, at: int, nodes: Whole, committed: int) -> tuple[float, Whole]:
-    """The cost of a day with so many nodes committed, and the spot nodes in each period."""
+    """The cost of a day with a number of committed nodes, and the spot nodes in each period."""
     offer, hours = fleet.offers[at], fleet.hours
     spot = np.zeros_like(nodes)
     left = np.maximum(nodes - committed, 0)
@@ -87,7 +86,7 @@ def _paid(fleet: Fleet, at: int, nodes: Whole, committed: int) -> tuple[float, W
 
 
 def limits_broken(fleet: Fleet, nodes: Whole, cost_per_day: float) -> list[str]:
-    """The limits that a plan breaks, in words; none of a plan that is right."""
+    """The limits that a plan exceeds, as text; none for a correct plan."""
     broken = [
         f"{quota.label}: {most:g} {quota.unit} of {quota.limit:g}"
         for quota in fleet.quotas
@@ -100,10 +99,10 @@ def limits_broken(fleet: Fleet, nodes: Whole, cost_per_day: float) -> list[str]:
 
 
 def cost_by_job(fleet: Fleet, supply_of: Whole, nodes: Whole, bill: Bill) -> Array:
-    """What each job costs a day: its share of the units of its supply, period by period.
+    """Cost of each job per day: by its share of the units of its supply, period by period.
 
-    Nodes of one kind cost what they cost on average, however each is paid for; what a pool holds
-    in reserve or leaves idle is shared like the rest. The costs add up to the bill.
+    All nodes of one kind have their average cost, regardless of how each is paid for. Reserve and
+    idle nodes of a pool are shared like the rest. The costs add up to the bill.
     """
     offers, hours = fleet.offer_of, fleet.hours
     node_hours = bill.nodes @ hours

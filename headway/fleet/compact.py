@@ -1,4 +1,4 @@
-"""The same problem with fewer load cases: hours that are alike, or lighter than others, are one."""
+"""The same problem with fewer load cases: hours equal to or lighter than others are merged."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _MOST_COMPARED = 200
 
 
 def compact(fleet: Fleet) -> Fleet:
-    """A fleet with the same plans and costs, and no load case that another makes idle.
+    """A fleet with the same plans and costs, without load cases that are covered by others.
 
-    Periods with the same load cases have the same nodes in a cheapest plan, so they become one
-    that stands for the hours of all. Within a period a case that asks for no more than another,
-    of any job on any supply, is never the one that decides.
+    Periods with the same load cases have the same nodes in a cheapest plan, so they become one with
+    the hours of all. Within a period, a case that needs no more than another one, for any job on
+    any supply, never determines the nodes.
     """
     return _without_lighter_cases(_with_like_periods_joined(fleet))
 

@@ -1,4 +1,4 @@
-"""Why a fleet has no plan: the jobs that are left out, and the least that a limit must give."""
+"""Why a fleet has no plan: jobs that are left out, and the smallest relaxation of a limit."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _WIDE = 1e-6
 
 
 def diagnose(fleet: Fleet, *, time_limit_s: float = 60.0) -> Infeasible:
-    """What stands in the way of serving every job.
+    """Why not every job can be served.
 
     Returns
     -------
     Infeasible
-        Jobs that no supply can take; else the fewest jobs, by weight, to leave out, and for each
-        limit the least that it must give way by while all others hold.
+        Jobs that no supply can run; else the fewest jobs, by weight, to leave out, and for each
+        limit its smallest relaxation with all others unchanged.
 
     Raises
     ------
     SolverError
-        If nothing stands in the way: a fleet is never called infeasible without a reason.
+        If there is no reason, since a fleet is never called infeasible without one.
     """
     impossible = tuple(
         name
@@ -59,12 +59,12 @@ def diagnose(fleet: Fleet, *, time_limit_s: float = 60.0) -> Infeasible:
 
 
 def reasoned(found: Infeasible) -> Infeasible:
-    """The same, if it names a job and what would have to give.
+    """The same, if it names a job and a limit to relax.
 
     Raises
     ------
     SolverError
-        If it does not: then nothing shows that the fleet is infeasible.
+        If it does not, since then nothing shows that the fleet is infeasible.
     """
     if not (found.unserved and found.relaxations):
         raise SolverError(
@@ -75,7 +75,7 @@ def reasoned(found: Infeasible) -> Infeasible:
 
 
 def _wider_quotas(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[Relaxation]:
-    """For each quota the least limit at which all jobs fit, where it alone is in the way."""
+    """For each quota, the lowest limit at which all jobs fit, if it is the only obstacle."""
     found = []
     for quota in fleet.quotas:
         goal = Goal(counts_cost=False, elastic=quota.label)
@@ -88,7 +88,7 @@ def _wider_quotas(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[R
 
 
 def _higher_budget(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[Relaxation]:
-    """The least budget that serves every job, where it alone is in the way."""
+    """The lowest budget that serves every job, if it is the only obstacle."""
     if fleet.budget_per_day is None:
         return []
     solved = solve(
@@ -102,7 +102,7 @@ def _higher_budget(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[
 
 
 def _everything(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[Relaxation]:
-    """Where no limit alone is enough: all as the cheapest plan without limits needs them."""
+    """If no single limit is enough: all limits as needed by the cheapest plan without limits."""
     free = replace(fleet, quotas=(), budget_per_day=None)
     solved = solve(free, columns, Goal(), integer=True, time_limit_s=time_limit_s)
     if solved is None:
@@ -121,7 +121,7 @@ def _everything(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[Rel
 
 
 def _if_less_may_do(solved: Solved) -> str:
-    """What is said of a limit where the time was over before it was proved to be the least."""
+    """Note on a limit if the time ended before it was proven to be the lowest."""
     return "" if _is_proved(solved) else " (enough; less may do)"
 
 

@@ -1,4 +1,4 @@
-"""Plans made cheaper: jobs moved to where they fill nodes better, supplies closed that few use."""
+"""Cheaper plans: move jobs to where they fill nodes better, close supplies with few jobs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _WORTHWHILE = 1e-9
 
 
 def with_better_moves(fleet: Fleet, chosen: Whole, node_price: Array) -> Whole:
-    """The plan after the moves that save most, one at a time, among the supplies it uses.
+    """The plan after the moves that save most, one at a time, among its supplies.
 
-    ``node_price``, (S, P), is what a node of each supply is taken to cost in each period.
+    ``node_price``, (S, P), is the assumed cost of a node of each supply in each period.
 
     Returns
     -------
     (J,) array of int
-        The plan as it was, unless the moved one costs less and breaks no limit.
+        The unchanged plan, unless the new one costs less and exceeds no limit.
     """
     moves = _Moves(fleet, chosen.copy(), node_price)
     for _ in range(_MOST_MOVES):
@@ -30,7 +30,7 @@ def with_better_moves(fleet: Fleet, chosen: Whole, node_price: Array) -> Whole:
 
 
 class _Moves:
-    """A plan in the making: loads of the supplies that are open, and the nodes that they take."""
+    """A plan under construction: loads of the open supplies, and their nodes."""
 
     def __init__(self, fleet: Fleet, chosen: Whole, node_price: Array) -> None:
         # Load cases of a period side by side, so that its largest is found at once.
@@ -49,7 +49,7 @@ class _Moves:
         np.add.at(self._load, self._place, self._units[self._jobs, self._place])
 
     def make_best(self) -> bool:
-        """Make the move that saves most; False where none saves anything."""
+        """Make the move that saves most; False if none saves anything."""
         cost = self._cost_of(self._load, slice(None))
         own = self._units[self._jobs, self._place]
         without = self._cost_of(self._load[self._place] - own, self._place)
@@ -68,7 +68,7 @@ class _Moves:
         return True
 
     def _cost_of(self, load: Whole, places: slice | Whole) -> Array:
-        """What nodes for some loads, (..., L), of some supplies cost."""
+        """Cost of the nodes for some loads, (..., L), of some supplies."""
         needed = np.maximum.reduceat(-(-load // self._per_node[places]), self._begins, axis=-1)
         nodes = needed + np.where(needed > 0, self._reserve[places], 0)
         found: Array = (nodes * self._price[places]).sum(axis=-1)
@@ -76,7 +76,7 @@ class _Moves:
 
 
 def estimated_cost(fleet: Fleet) -> Array:
-    """What a job would cost a day on each supply if nodes could be cut; inf where it cannot run."""
+    """Cost of a job per day on each supply with fractional nodes; inf where it cannot run."""
     price = np.array([fleet.offers[supply.offer].price for supply in fleet.supplies])
     per_unit = price / np.array([supply.units_per_node for supply in fleet.supplies])
     case_hours = (
@@ -88,10 +88,10 @@ def estimated_cost(fleet: Fleet) -> Array:
 
 
 def with_fewer_open(fleet: Fleet, chosen: Whole) -> Whole:
-    """The plan with each supply closed whose jobs are served for less by those left open.
+    """The plan without supplies whose jobs cost less on the remaining ones.
 
-    Supplies are tried once each, the one with the least to do first. A plan that breaks a limit
-    stays as it is unless one with fewer supplies keeps them all.
+    Each supply is tried once, the least loaded first. A plan that exceeds a limit stays unchanged
+    unless one with fewer supplies is within all limits.
     """
     estimate = estimated_cost(fleet)
     jobs = np.arange(len(fleet.jobs))
@@ -114,7 +114,7 @@ def with_fewer_open(fleet: Fleet, chosen: Whole) -> Whole:
 
 
 def _cost(fleet: Fleet, chosen: Whole) -> float:
-    """What a day costs; inf where a limit is broken."""
+    """Cost of a day; inf if a limit is exceeded."""
     nodes = nodes_needed(fleet, chosen)
     cost = bill_of(fleet, nodes).cost_per_day
     return float("inf") if limits_broken(fleet, nodes, cost) else cost

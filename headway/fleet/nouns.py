@@ -1,4 +1,4 @@
-"""What a capacity plan is made of: offers, supplies, quotas, the fleet, and the plan."""
+"""Parts of a capacity plan: offers, supplies, quotas, the fleet, and the plan."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Mask: TypeAlias = NDArray[np.bool_]
 class Offer:
     """A kind of node and its prices per hour, in the currency of the plan.
 
-    ``committed_price`` is paid around the clock; None where it is not on offer.
+    ``committed_price`` is paid around the clock; None if not available.
     """
 
     name: str
@@ -36,21 +36,21 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supply:
-    """Nodes of one kind in one pool and zone: what a job is given to.
+    """Nodes of one kind in one pool and zone, to which jobs are assigned.
 
     Parameters
     ----------
     pool, zone : str
-        Where the nodes are.
+        Location of the nodes.
     offer : int
-        Place of their kind in the fleet's offers.
+        Index of their kind in the fleet's offers.
     shared : bool
-        Whether the executors of all its jobs fill the same nodes. Else each job has its own, and
-        a unit is a node.
+        Whether the executors of all its jobs share nodes. Else each job has its own, and a unit is
+        a node.
     units_per_node : int, >= 1
-        Executors that a node holds; 1 where a unit is a node.
+        Executors per node; 1 if a unit is a node.
     failures : int, >= 0
-        Nodes that may fail at once; of dedicated supplies they are part of each job's units.
+        Nodes that may fail at once; for dedicated supplies, they are part of each job's units.
     """
 
     pool: str
@@ -65,7 +65,7 @@ class Supply:
 class Quota:
     """A limit on nodes, at any hour: ``sum(weights * nodes) <= limit``.
 
-    ``kind`` is what is limited so: a quota, or a pool.
+    ``kind`` is the kind of the limit: a quota, or a pool.
     """
 
     name: str
@@ -76,13 +76,13 @@ class Quota:
 
     @property
     def label(self) -> str:
-        """What it is called in a sentence."""
+        """Name in a sentence."""
         return f"{self.kind} {self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purchasing:
-    """How nodes may be paid for: the largest share of spot nodes, and whether to commit."""
+    """How nodes may be paid for: maximum share of spot nodes, and whether to commit."""
 
     spot_ratio: float = 0.0
     commitments: bool = False
@@ -90,32 +90,32 @@ class Purchasing:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fleet:
-    """Jobs, what they need of each supply, and the limits.
+    """Jobs, their needs on each supply, and the limits.
 
     Parameters
     ----------
     jobs : tuple of str
         Their names.
     weights : (J,) array, > 0
-        How much each counts where not all can be served.
+        Weight of each job if not all can be served.
     offers : tuple of Offer
         Kinds of nodes.
     supplies : tuple of Supply
-        What jobs can be given to.
+        Supplies that jobs can be assigned to.
     units : (J, S, L) array of int, >= 0
-        Executors (of dedicated supplies: nodes) that a job needs in each load case.
+        Executors (for dedicated supplies: nodes) that a job needs in each load case.
     allowed : (J, S) array of bool
-        Whether a job can run there at all.
+        Whether a job can run there.
     period_of : (L,) array of int
-        The period that a load case belongs to: nodes are the same within a period.
+        The period of a load case; nodes are constant within a period.
     hours : (P,) array
-        Hours of a day that each period stands for.
+        Hours of a day in each period.
     quotas : tuple of Quota
         Limits on nodes.
     purchasing : Purchasing
         How nodes may be paid for.
     budget_per_day : float or None
-        Most money.
+        Maximum cost per day.
     """
 
     jobs: tuple[str, ...]
@@ -151,15 +151,15 @@ class Fleet:
 
     @property
     def offer_of(self) -> Whole:
-        """Place of the offer of each supply."""
+        """Index of the offer of each supply."""
         return np.array([supply.offer for supply in self.supplies], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Bill:
-    """What is bought of each offer in each period, and what a day of it costs.
+    """Nodes of each offer in each period, and the cost of a day.
 
-    ``nodes = on_demand + spot + committed in use``; what is committed is paid used or not.
+    ``nodes = on_demand + spot + committed in use``; committed nodes are paid whether used or not.
     """
 
     nodes: Whole
@@ -171,7 +171,7 @@ class Bill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShadowPrice:
-    """What a little more of something limited saves a day, at least."""
+    """Minimum saving per day from a slightly higher limit."""
 
     name: str
     saves_per_day: float
@@ -180,7 +180,7 @@ class ShadowPrice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relaxation:
-    """The least that one limit must give way by, all others kept."""
+    """The smallest relaxation of one limit with all others unchanged."""
 
     name: str
     text: str
@@ -188,12 +188,12 @@ class Relaxation:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FleetPlan:
-    """Where each job runs and what is bought.
+    """Place of each job, and the purchase.
 
-    ``supply_of`` is -1 for a job that is not served. ``nodes`` are those of each supply and
-    period. ``bound_per_day`` is a cost below which nothing does it, so that ``gap_ratio`` says
-    how far from the least the plan can be. ``most_weight`` is a weight of jobs that no plan within
-    the limits exceeds; None where all are served.
+    ``supply_of`` is -1 for a job that is not served. ``nodes`` are by supply and period.
+    ``bound_per_day`` is a lower bound of the cost, so ``gap_ratio`` is how far the plan can be from
+    the minimum. ``most_weight`` is an upper bound of the weight of served jobs in any plan within
+    the limits; None if all are served.
     """
 
     supply_of: Whole
@@ -205,19 +205,19 @@ class FleetPlan:
 
     @property
     def feasible(self) -> Literal[True]:
-        """There is something to buy; ``supply_of`` says whether it serves every job."""
+        """Whether there is a purchase; ``supply_of`` shows whether it serves every job."""
         return True
 
     @property
     def gap_ratio(self) -> float:
-        """Most by which the plan may cost more than the least, as a share of its cost."""
+        """Maximum excess over the minimum cost, as a share of the plan's cost."""
         cost = self.bill.cost_per_day
         return 0.0 if cost <= 0 else max(0.0, (cost - self.bound_per_day) / cost)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a job can run nowhere, and what would do instead."""
+    """Why a job can run nowhere, and what would be sufficient."""
 
     why: str
     instead: str
@@ -225,11 +225,11 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Infeasible:
-    """Why no plan serves every job, and the smallest relaxations, each enough by itself.
+    """Why no plan serves every job, and the smallest relaxations, each sufficient on its own.
 
-    ``unserved`` are the jobs that are left out when as many as possible, by weight, are served;
-    ``fewest_unserved`` whether it is proved that no fewer would do. Of jobs that can run nowhere,
-    ``impossible``, the relaxations are all needed.
+    ``unserved`` are the jobs that are left out if as many as possible, by weight, are served;
+    ``fewest_unserved`` is whether this is proven to be the minimum. For jobs that can run nowhere
+    (``impossible``), all relaxations are needed.
     """
 
     impossible: tuple[str, ...]
@@ -245,7 +245,7 @@ class Infeasible:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetPrice:
-    """What a job's promise costs against one that is a quarter looser: at least so much."""
+    """Minimum cost of a job's target, compared with one that is looser by a quarter."""
 
     job: str
     promise: str
@@ -256,7 +256,7 @@ class TargetPrice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowthPoint:
-    """The plan at a date, the rates having grown by a ratio since the catalogue's."""
+    """The plan at a date, with rates grown by a ratio since the date of the catalogue."""
 
     month: str
     ratio: float
@@ -265,7 +265,7 @@ class GrowthPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """How likely a job meets its targets in its busiest hour, and what follows at its confidence.
+    """Probability that a job meets its targets in its busiest hour, and the verdict.
 
     Notes
     -----
@@ -278,11 +278,11 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Capacity(Result):
-    """The answer for a fleet, and what it was made of.
+    """The answer for a fleet, and its inputs.
 
-    ``fleet`` has the needs that were planned for; of several scenarios those of the largest in each
-    hour. ``scenarios`` says in words how ranges were taken, ``kept`` how likely the dearest
-    streaming jobs meet their targets.
+    ``fleet`` has the planned needs; for several scenarios, the largest in each hour. ``scenarios``
+    states how ranges were used, ``kept`` the probabilities that the most expensive streaming jobs
+    meet their targets.
     """
 
     name: str

@@ -1,9 +1,9 @@
-"""The cheapest plan for a fleet, with a proof of how far from the least it can be.
+"""The cheapest plan for a fleet, with a proven gap to the minimum cost.
 
-Most pairs of a job and a supply are never worth a look. The linear relaxation is therefore solved
-over few columns, and its prices tell which others could lower it, until none does: its value is
-then a bound for the whole fleet. The integer problem needs only the columns whose reduced cost is
-less than what the bound leaves open; leaving out the others cannot make a plan more expensive.
+Most pairs of a job and a supply are irrelevant. The linear relaxation is therefore solved over few
+columns, and its prices determine which others could lower it, until none does. Its value is then a
+bound for the whole fleet. The integer problem needs only the columns whose reduced cost is less
+than the remaining gap; leaving out the others cannot make a plan more expensive.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _FIRST_COLUMNS = 4
 _NEW_COLUMNS = 3
 _MOST_ROUNDS = 60
 _SMALL_FLEET = 3000
-# A large fleet that has a plan is not searched for a better one for longer. [s]
+# Maximum time to search for a better plan of a large fleet that has one. [s]
 _TIME_TO_DO_BETTER_S = 8.0
 _TOLERANCE = 1e-7
-# So small a part of a job is left out only by rounding.
+# A part of a job this small is left out only by rounding.
 _NOBODY = 1e-6
-# The part of the gap that the relaxation itself may leave open.
+# Share of the gap that the relaxation itself may leave open.
 _CLOSE_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Relaxed:
-    """The linear relaxation over all columns: its value, and what each column costs beyond it."""
+    """The linear relaxation over all columns: its value, and the reduced cost of each column."""
 
     solved: Solved
     bound: float
@@ -56,20 +56,20 @@ def plan_fleet(
     fleet : Fleet
         Jobs, offers and limits.
     gap_ratio : float, >= 0
-        Most that the plan may cost above the proved least, as a share. Where the time is over
-        before, the plan's own gap says what is proved.
+        Maximum excess of the plan's cost over the proven minimum, as a share. If the time ends
+        before, the plan's own gap states what is proven.
     time_limit_s : float, > 0
-        Most time for each integer problem. [s]
+        Maximum time for each integer problem. [s]
 
     Returns
     -------
     FleetPlan or Infeasible
-        Why there is no plan, and the smallest relaxations, where there is none.
+        The latter states why there is no plan, and the smallest relaxations.
 
     Raises
     ------
     SolverError
-        If the solver ends without an answer, or with one that breaks a limit.
+        If the solver ends without an answer, or with one that exceeds a limit.
     """
     small = compact(fleet)
     found = _planned(small, gap_ratio, time_limit_s)
@@ -77,7 +77,7 @@ def plan_fleet(
 
 
 def serve_most(fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = 60.0) -> FleetPlan:
-    """The plan that serves as many jobs, by weight, as the limits allow; of such, the cheapest.
+    """The plan that serves as many jobs, by weight, as the limits allow; of these, the cheapest.
 
     Parameters and errors are those of :func:`plan_fleet`. Jobs that can run nowhere are not served.
     """
@@ -90,7 +90,7 @@ def serve_most(fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = 6
         time_limit_s=time_limit_s,
     )  # fmt: skip
     if most is None:
-        raise SolverError("HiGHS finds no plan at all; expected at least the one without jobs")
+        raise SolverError("HiGHS found no plan; expected at least the one without jobs")
     goal = Goal(least_served=float(fleet.weights @ np.round(most.served)))
     solved = solve(
         fleet, columns, goal, integer=True, gap_ratio=gap_ratio, time_limit_s=time_limit_s
@@ -102,12 +102,12 @@ def serve_most(fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = 6
 
 
 def plan_of(fleet: Fleet, chosen: Whole, bound: float) -> FleetPlan:
-    """The plan that gives jobs to supplies; everything else follows, and is checked.
+    """The plan that assigns jobs to supplies; everything else follows, and is checked.
 
     Raises
     ------
     SolverError
-        If it breaks a limit.
+        If it exceeds a limit.
     """
     nodes = nodes_needed(fleet, chosen)
     bill = bill_of(fleet, nodes)
@@ -119,7 +119,7 @@ def plan_of(fleet: Fleet, chosen: Whole, bound: float) -> FleetPlan:
     ]
     if broken or strange:
         what = "; ".join([*broken, *(f"{name}: cannot run there" for name in strange)])
-        raise SolverError(f"HiGHS gave a plan that does not hold: {what}; please report it")
+        raise SolverError(f"HiGHS returned a plan that breaks a limit: {what}; please report it")
     return FleetPlan(
         supply_of=chosen,
         nodes=nodes,
@@ -159,7 +159,7 @@ def _planned(fleet: Fleet, gap_ratio: float, time_limit_s: float) -> FleetPlan |
 def _solved_in_time(
     fleet: Fleet, columns: Columns, gap_ratio: float, time_limit_s: float, *, required: bool
 ) -> Solved | None:
-    """The integer problem; None where the time ends without an answer and none is required."""
+    """The integer problem; None if the time ends without an answer and none is required."""
     try:
         return solve(
             fleet, columns, Goal(), integer=True, gap_ratio=gap_ratio, time_limit_s=time_limit_s
@@ -171,9 +171,9 @@ def _solved_in_time(
 
 
 def _without_reserve(fleet: Fleet, gap_ratio: float) -> FleetPlan | None:
-    """The rounded plan of a large fleet, beside a bound that leaves nodes in reserve out.
+    """The rounded plan of a large fleet, with a bound that ignores reserve nodes.
 
-    They cost little there, and finding out who opens which supply takes longest.
+    They cost little there, and determining which jobs open which supply takes longest.
     """
     if not any(supply.failures and supply.shared for supply in fleet.supplies):
         return None
@@ -185,7 +185,7 @@ def _without_reserve(fleet: Fleet, gap_ratio: float) -> FleetPlan | None:
 
 
 def _cheaper(one: FleetPlan | None, other: FleetPlan | None, bound: float) -> FleetPlan | None:
-    """The cheaper of two plans, beside the better of their bounds and another."""
+    """The cheaper of two plans, with the best of their bounds and another one."""
     found = [plan for plan in (one, other) if plan is not None]
     if not found:
         return None
@@ -194,14 +194,14 @@ def _cheaper(one: FleetPlan | None, other: FleetPlan | None, bound: float) -> Fl
 
 
 def _in_full(fleet: Fleet, plan: FleetPlan) -> FleetPlan:
-    """The plan of a compacted fleet with all hours of the day."""
+    """The plan of a compacted fleet, for all hours of the day."""
     return plan_of(fleet, plan.supply_of, plan.bound_per_day)
 
 
 def _relaxation(fleet: Fleet, gap_ratio: float) -> Relaxed | None:
-    """The linear relaxation by column generation; None where even that has no solution.
+    """The linear relaxation by column generation; None if even that has no solution.
 
-    Its bound is the best of all rounds: each holds, also of a relaxation that is not yet solved.
+    Its bound is the best of all rounds; each is valid, even if the relaxation is not yet solved.
     """
     chosen = _cheapest_columns(fleet, estimated_cost(fleet))
     close_ratio = max(_CLOSE_SHARE * gap_ratio, 1e-7)
@@ -230,16 +230,16 @@ def _relaxation(fleet: Fleet, gap_ratio: float) -> Relaxed | None:
 
 
 def _with_room_for_all(fleet: Fleet, chosen: Mask) -> Mask | None:
-    """Columns among which there is room for every job, at whatever cost.
+    """Columns with room for every job, at any cost.
 
-    None where no columns give it: as few jobs as can be are left out, and the prices of that tell
-    which columns would serve more. No price on a job left out has to be guessed.
+    None if no columns have it. As few jobs as possible are left out, and the prices of that problem
+    determine which columns would serve more, so no price for a job left out has to be guessed.
     """
     alike = replace(fleet, weights=np.ones(len(fleet.jobs)))
     goal = Goal(penalty=1.0, counts_cost=False)
     for _ in range(_MOST_ROUNDS):
         solved = solve(alike, Columns.where(chosen), goal, integer=False)
-        assert solved is not None  # leaving every job out keeps all limits
+        assert solved is not None  # leaving every job out is within all limits
         if solved.value <= _NOBODY:
             return chosen
         reduced = reduced_cost(fleet, solved, chosen)
@@ -253,7 +253,7 @@ def _with_room_for_all(fleet: Fleet, chosen: Mask) -> Mask | None:
 
 
 def _with_new_columns(chosen: Mask, reduced: ReducedCost) -> Mask:
-    """The columns with those that could lower the value most, a few of each job."""
+    """The columns plus those that could lower the value most, a few per job."""
     found = chosen
     for each in (reduced.least_below, reduced.of_relaxation):
         unseen = np.where(chosen, np.inf, each)
@@ -276,8 +276,9 @@ def _cheapest_columns(fleet: Fleet, estimate: Array) -> Mask:
 
 
 def _rounded(fleet: Fleet, relaxed: Relaxed) -> FleetPlan | None:
-    """Each job where most of it is in the relaxation, then supplies closed and jobs moved as far as
-    that is cheaper; None where it breaks a limit."""
+    """Each job on the supply with the largest share of it in the relaxation, then supplies are
+    closed and jobs moved if that is cheaper; None if a limit is exceeded.
+    """
     columns = Columns.where(relaxed.chosen)
     most = np.full(len(fleet.jobs), -1, dtype=np.int64)
     order = np.argsort(relaxed.solved.use, kind="stable")
@@ -293,8 +294,9 @@ def _rounded(fleet: Fleet, relaxed: Relaxed) -> FleetPlan | None:
 
 
 def _of_chosen_columns(fleet: Fleet, relaxed: Relaxed, gap_ratio: float) -> FleetPlan | None:
-    """The best plan among the few columns that the relaxation asked for, where rounding breaks a
-    limit: whole numbers there take a second, among all columns a minute. None where none is found.
+    """The best plan among the few columns that the relaxation generated, if rounding exceeds a
+    limit: the integer problem takes a second there, and a minute with all columns. None if none is
+    found.
     """
     columns = Columns.where(relaxed.chosen)
     solved = _solved_in_time(fleet, columns, gap_ratio / 2, _TIME_TO_DO_BETTER_S, required=False)
@@ -306,10 +308,10 @@ def _of_chosen_columns(fleet: Fleet, relaxed: Relaxed, gap_ratio: float) -> Flee
 def _worthwhile(
     fleet: Fleet, relaxed: Relaxed, rounded: FleetPlan | None, gap_ratio: float
 ) -> tuple[Columns, float]:
-    """The columns that a plan better than the rounded one may use, and the least cost of any plan
-    that uses another: the bound and that column's reduced cost.
+    """The columns that a plan better than the rounded one may use, and the minimum cost of any plan
+    that uses another: the bound plus that column's reduced cost.
 
-    In a large fleet a plan has to be better by the gap to be worth a look.
+    In a large fleet, only plans that are better by the gap are considered.
     """
     if rounded is None:
         return Columns.where(fleet.allowed), math.inf

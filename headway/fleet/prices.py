@@ -1,4 +1,4 @@
-"""What limits and promises cost: the fleet planned again with one of them a little looser."""
+"""Costs of limits and targets: the fleet is planned again with one of them slightly looser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headway.fleet.billing import bill_of, limits_broken, nodes_needed
 from headway.fleet.nouns import Fleet, FleetPlan, Quota, ShadowPrice
 from headway.fleet.plan_fleet import plan_fleet
 
-# Pairs of a job and a supply, of fleets that are planned again for every price.
+# Maximum pairs of a job and a supply for fleets that are planned again for every price.
 _MOST_PAIRS = 3000
 _TIME_LIMIT_S = 5.0
 _SMALLER_GAP = 0.1
@@ -20,7 +20,7 @@ _SMALLER_GAP = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saving:
-    """What a looser fleet saves a day for certain, and whether that is all that it can save."""
+    """Certain saving per day of a looser fleet, and whether that is all it can save."""
 
     per_day: float
     is_all: bool
@@ -30,16 +30,16 @@ class Saving:
 
 
 def shadow_prices(fleet: Fleet, plan: FleetPlan, *, gap_ratio: float) -> tuple[ShadowPrice, ...]:
-    """What a little more of each limit saves a day, the dearest first.
+    """Saving per day from slightly more of each limit, largest first.
 
-    ``gap_ratio`` is the gap that the plan, which serves every job, was planned with.
+    ``gap_ratio`` is the gap with which the plan, which serves every job, was computed.
 
     Returns
     -------
     tuple of ShadowPrice
-        Of one node more, or the cores of the smallest node more, for each limit with which the
-        fleet was planned again and became cheaper than anything within the limits is proved to
-        be. None for fleets that are too large to be planned again for every limit.
+        For one more node, or the cores of one more smallest node, for each limit whose relaxation
+        makes the fleet cheaper than the proven minimum within the limits. None for fleets that are
+        too large to be planned again for every limit.
     """
     if fleet.allowed.sum() > _MOST_PAIRS or (plan.supply_of < 0).any():
         return ()
@@ -55,20 +55,20 @@ def shadow_prices(fleet: Fleet, plan: FleetPlan, *, gap_ratio: float) -> tuple[S
 def saving_of_job(
     fleet: Fleet, plan: FleetPlan, looser: Fleet, at: int, *, gap_ratio: float
 ) -> Saving:
-    """What is saved a day if one job alone needs less.
+    """Saving per day if a single job needs less.
 
     Parameters
     ----------
     fleet, plan, gap_ratio
-        As of :func:`shadow_prices`.
+        As in :func:`shadow_prices`.
     looser : Fleet
-        The same fleet with other needs of the job at place ``at``.
+        The same fleet with other needs of the job at index ``at``.
 
     Returns
     -------
     Saving
-        Small fleets are planned again. In large ones the job alone is moved to where it is served
-        best, which saves so much at least.
+        Small fleets are planned again. In large ones, only the job is moved to its best place,
+        which saves at least this much.
     """
     if fleet.allowed.sum() <= _MOST_PAIRS:
         return _saving(plan, looser, gap_ratio)
@@ -84,7 +84,7 @@ def saving_of_job(
 
 
 def _saving(plan: FleetPlan, looser: Fleet, gap_ratio: float) -> Saving:
-    """The difference to the plan of the looser fleet; only what the bounds of both prove."""
+    """The difference to the plan of the looser fleet, as far as the bounds of both prove it."""
     found = plan_fleet(looser, gap_ratio=_SMALLER_GAP * gap_ratio, time_limit_s=_TIME_LIMIT_S)
     if not found.feasible:
         return Saving(per_day=0.0, is_all=False)
@@ -94,7 +94,7 @@ def _saving(plan: FleetPlan, looser: Fleet, gap_ratio: float) -> Saving:
 
 
 def _with_a_little_more(fleet: Fleet) -> Iterator[tuple[Quota, Fleet, str]]:
-    """Each limit, the fleet with more of it, and how much that is in words."""
+    """Each limit, the fleet with more of it, and how much more, as text."""
     for at, quota in enumerate(fleet.quotas):
         weights = quota.weights[quota.weights > 0]
         if not len(weights):

@@ -1,10 +1,10 @@
-"""The mixed-integer problem over some columns (a job on a supply), as cvxpy and HiGHS take it.
+"""The mixed-integer problem over some columns (a job on a supply), for cvxpy and HiGHS.
 
-Notation: ``y[c]`` whether column ``c`` is used, ``n[s, p]`` nodes of supply s in period p. For
-every load case l of period p the units of the columns used must fit:
+Notation: ``y[c]`` is whether column ``c`` is used, ``n[s, p]`` are nodes of supply s in period p.
+For every load case l of period p, the units of the used columns must fit:
 ``sum(units[c, l] * y[c]) <= units_per_node[s] * (n[s, p] - failures[s] * open[s, p])``, where
-``open[s, p] >= y[c]`` for every column of s with something to do in p. Periods in which the same
-columns have something to do share one ``open``.
+``open[s, p] >= y[c]`` for every column of s with work in p. Periods in which the same columns have
+work share one ``open``.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ class Columns:
 
     @classmethod
     def where(cls, chosen: Mask) -> Columns:
-        """The pairs that a (J, S) mask holds."""
+        """The pairs in a (J, S) mask."""
         job, supply = np.nonzero(chosen)
         return cls(job=job.astype(np.int64), supply=supply.astype(np.int64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Opening:
-    """Which columns make a supply hold its reserve, and in which periods.
+    """Which columns make a supply keep its reserve, and in which periods.
 
-    ``group_of`` is the place of the variable that opens each supply in each period, (S, P); -1
-    where nothing can need it. A link says that a column that is used opens a group.
+    ``group_of`` is the index of the variable that opens each supply in each period, (S, P); -1 if
+    nothing can need it. A link means that a used column opens a group.
     """
 
     num_groups: int
@@ -48,7 +48,7 @@ class Opening:
 
     @classmethod
     def of(cls, fleet: Fleet, columns: Columns) -> Opening | None:
-        """The groups of some columns; None where no supply holds a reserve."""
+        """The groups of some columns; None if no supply keeps a reserve."""
         group_of = np.full((len(fleet.supplies), fleet.num_periods), -1, dtype=np.int64)
         links: list[tuple[Whole, int]] = []
         for place, supply in enumerate(fleet.supplies):
@@ -74,7 +74,7 @@ class Opening:
 
 
 def busy_periods(fleet: Fleet, jobs: Whole, supply: int) -> Mask:
-    """The periods in which each of some jobs has something to do on a supply: (jobs, P)."""
+    """The periods in which each of some jobs has work on a supply: (jobs, P)."""
     found = np.zeros((len(jobs), fleet.num_periods), dtype=bool)
     busy = fleet.units[jobs, supply, :] > 0
     for case, period in enumerate(fleet.period_of.tolist()):
@@ -84,11 +84,12 @@ def busy_periods(fleet: Fleet, jobs: Whole, supply: int) -> Mask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """What is made small, and which limits are let go of.
+    """The objective, and which limits are dropped.
 
     ``penalty`` is paid for each job that is not served, times its weight; None serves all.
-    ``counts_cost`` whether nodes cost anything; ``elastic`` is the label of the quota that may be
-    exceeded, whose excess is then the objective; ``within_budget`` whether the budget holds.
+    ``counts_cost`` is whether nodes cost anything. ``elastic`` is the label of the quota that may
+    be exceeded, whose excess is then the objective. ``within_budget`` is whether the budget
+    applies.
     """
 
     penalty: float | None = None
@@ -100,12 +101,12 @@ class Goal:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Solved:
-    """What the solver found.
+    """Result of the solver.
 
-    ``bound`` is proved to be no more than the least value; duals are those of the relaxation,
-    ``open_duals`` what the columns pay towards the reserve of their supplies, link by link of
-    ``opening``; ``quota_duals`` are by quota and period, ``cost_weight`` is what a unit of money
-    counts in the objective and in the budget.
+    ``bound`` is a proven lower bound of the minimum. Duals are those of the relaxation:
+    ``open_duals`` is what the columns pay for the reserve of their supplies, by link of
+    ``opening``; ``quota_duals`` are by quota and period. ``cost_weight`` is the weight of a unit of
+    money in the objective and in the budget.
     """
 
     value: float
@@ -132,12 +133,12 @@ def solve(
     gap_ratio: float = 0.0,
     time_limit_s: float | None = None,
 ) -> Solved | None:
-    """Solve the problem over the columns; None where nothing fits its limits.
+    """Solve the problem over the columns; None if nothing is within its limits.
 
     Raises
     ------
     SolverError
-        If HiGHS ends without an answer; the message has its word.
+        If HiGHS ends without an answer; the message has its status.
     """
     cp = _cvxpy()
     built = _Built(fleet, columns, goal, integer)
@@ -149,7 +150,7 @@ def solve(
             options["time_limit"] = time_limit_s
     try:
         with warnings.catch_warnings():
-            # Of a time limit cvxpy warns; the gap that is left is stated with the plan.
+            # cvxpy warns about a time limit; the remaining gap is stated with the plan.
             warnings.simplefilter("ignore", UserWarning)
             problem.solve(solver=cp.HIGHS, **options)
     except (cp.error.SolverError, ValueError) as error:
@@ -166,7 +167,7 @@ def solve(
 
 
 def supply_of(fleet: Fleet, columns: Columns, use: Array) -> Whole:
-    """Place of each job's supply, by the largest of its columns; -1 where none is used."""
+    """Index of each job's supply, by the largest of its columns; -1 if none is used."""
     found = np.full(len(fleet.jobs), -1, dtype=np.int64)
     order = np.argsort(use, kind="stable")
     used = order[use[order] > 0.5]
@@ -201,7 +202,7 @@ class _Built:
         self.objective = self._objective(cost)
 
     def _serve(self) -> None:
-        """Each job is given to one supply, or, at a price, to none."""
+        """Each job is assigned to one supply or, at a price, to none."""
         cp, sp = _cvxpy(), _sparse()
         fleet, columns = self.fleet, self.columns
         ones = np.ones(len(columns.job))
@@ -218,7 +219,7 @@ class _Built:
             self.constraints.append(fleet.weights @ self.served >= self.goal.least_served - 1e-6)
 
     def _hold(self, integer: bool) -> None:
-        """The nodes of a supply hold the units of its jobs, in every load case."""
+        """The nodes of a supply can run the units of its jobs in every load case."""
         cp, sp = _cvxpy(), _sparse()
         fleet, columns = self.fleet, self.columns
         num_supplies, num_cases = len(fleet.supplies), len(fleet.period_of)
@@ -228,7 +229,7 @@ class _Built:
         shape = (num_supplies * num_cases, len(columns.job))
         load = sp.csr_matrix((units[at, case].astype(float), (rows, at)), shape=shape)
         per_node = np.array([supply.units_per_node for supply in fleet.supplies], dtype=float)
-        # Row (s, l) takes the nodes of (s, period of l); variables are stacked by period first.
+        # Row (s, l) uses the nodes of (s, period of l); variables are stacked by period first.
         supply_of_row = np.repeat(np.arange(num_supplies), num_cases)
         period_of_row = np.tile(fleet.period_of, num_supplies)
         place = period_of_row * num_supplies + supply_of_row
@@ -255,7 +256,7 @@ class _Built:
         self.constraints.append(self.hold)
 
     def _cost(self, integer: bool) -> Any:
-        """The cost of a day, by how nodes are paid for."""
+        """The cost of a day, depending on how nodes are paid for."""
         cp, sp = _cvxpy(), _sparse()
         fleet = self.fleet
         offers, hours = fleet.offers, fleet.hours
@@ -309,7 +310,7 @@ class _Built:
 
     @property
     def is_answered(self) -> bool:
-        """Whether there is a solution, which a time limit may have come before."""
+        """Whether there is a solution, since a time limit may have ended the search before."""
         use = self.use.value
         if use is None or not np.all(np.isfinite(use)):
             return False
@@ -352,7 +353,7 @@ def _or_price(price: float | None, otherwise: float) -> float:
 
 
 def _cvxpy() -> Any:
-    """Imported when a problem is built, and not typed: its algebra makes anything of anything."""
+    """Imported when a problem is built, and not typed, since its operators return many types."""
     import cvxpy
 
     return cvxpy

@@ -1,9 +1,9 @@
-"""What using a column costs beyond the linear relaxation, at prices that the relaxation allows.
+"""Cost of using a column beyond the linear relaxation, at prices that the relaxation allows.
 
-Prices of units are any that no node can be bought for less than: the bound that they give holds
-whatever they are, and is the better the less any column costs below them. Those of the relaxation
-serve the supplies that it uses. Of others it says next to nothing, for any price up to the highest
-is as good to it; they are taken from what the used ones cost in each period.
+Prices of units may be any at which no node can be bought for less. The resulting bound holds for
+all of them, and is better the less any column costs below them. Prices of the relaxation are used
+for the supplies that it uses. For the others it hardly determines prices, since any up to the
+highest is equally good; they are derived from the costs of the used ones in each period.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _HALVINGS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReducedCost:
-    """What using a column costs beyond the relaxation, for every column, in two ways: (J, S).
+    """Cost of using a column beyond the relaxation, for every column, in two ways: (J, S).
 
-    ``least_below`` at the prices by which columns look least cheap, for a bound; ``of_relaxation``
-    at its own prices, by which no column that was chosen costs less than nothing.
+    ``least_below`` is at the prices that make columns look least cheap, for a bound;
+    ``of_relaxation`` is at its own prices, at which no chosen column has a negative cost.
     """
 
     least_below: Array
@@ -32,7 +32,7 @@ class ReducedCost:
 
     @property
     def gain(self) -> Array:
-        """What each job could lower the value by, at most, with its best column: (J,), <= 0."""
+        """Maximum decrease of the value by each job with its best column: (J,), <= 0."""
         found: Array = np.minimum(self.least_below.min(axis=1), 0.0)
         return found
 
@@ -45,18 +45,18 @@ def reduced_cost(fleet: Fleet, solved: Solved, chosen: Mask) -> ReducedCost:
     fleet : Fleet
         The fleet.
     solved : Solved
-        Its relaxation over the columns chosen, with duals.
+        Its relaxation over the chosen columns, with duals.
     chosen : (J, S) array of bool
         Those columns.
 
     Returns
     -------
     ReducedCost
-        ``inf`` where a job cannot run. What no plan comes below is the value of the relaxation
-        and the gains of all jobs.
+        ``inf`` where a job cannot run. The value of the relaxation plus the gains of all jobs is a
+        lower bound for every plan.
     """
     unit_price = _prices_of_relaxation(fleet, solved)
-    # Columns that were there cost nothing less than nothing, with their part of the reserve.
+    # Existing columns have no negative cost, including their part of the reserve.
     found = _beyond(fleet, solved, unit_price)
     found = np.where(chosen, np.maximum(found, 0.0), found)
     found = _with_reserve(fleet, solved, chosen, found, unit_price)
@@ -67,7 +67,7 @@ def reduced_cost(fleet: Fleet, solved: Solved, chosen: Mask) -> ReducedCost:
     unit_price = _prices_like_those_used(fleet, solved)
     other = _beyond(fleet, solved, unit_price)
     other = _with_reserve(fleet, solved, np.zeros_like(chosen), other, unit_price)
-    # Both prices of an offer are allowed: that by which its columns look less cheap is taken.
+    # Both prices of an offer are allowed; the one that makes its columns look less cheap is used.
     for offer in np.unique(fleet.offer_of[unused]).tolist():
         places = np.flatnonzero(fleet.offer_of == offer)
         below = [np.minimum(each[:, places], 0.0).sum() for each in (found, other)]
@@ -84,7 +84,7 @@ def _beyond(fleet: Fleet, solved: Solved, unit_price: Array) -> Array:
 
 
 def _prices_of_relaxation(fleet: Fleet, solved: Solved) -> Array:
-    """The price of a unit in each load case, (S, L); of nodes not bought as dear as can be."""
+    """The price of a unit in each load case, (S, L); for unused nodes, the highest possible."""
     assert solved.load_duals is not None
     assert solved.node_duals is not None
     room = np.maximum(solved.node_duals, 0.0) / _per_node(fleet)[:, None]
@@ -95,7 +95,7 @@ def _prices_of_relaxation(fleet: Fleet, solved: Solved) -> Array:
 
 
 def _share(fleet: Fleet, solved: Solved) -> Array:
-    """The share of each load case in what a node of its period costs."""
+    """The share of each load case in the cost of a node of its period."""
     assert solved.load_duals is not None
     usual = np.maximum(solved.load_duals, 0.0).sum(axis=0) + _LEAST
     total = np.bincount(fleet.period_of, weights=usual, minlength=fleet.num_periods)
@@ -111,9 +111,9 @@ def _supplies_of_unused_offers(fleet: Fleet, solved: Solved) -> Mask:
 
 
 def _prices_like_those_used(fleet: Fleet, solved: Solved) -> Array:
-    """Prices of units whose nodes cost by the period what the nodes used cost, as dear as can be.
+    """Highest possible prices of units with the same pattern over periods as for used nodes.
 
-    Quotas add what they cost, in each period.
+    Quotas add their prices in each period.
     """
     assert solved.nodes is not None
     assert solved.quota_duals is not None
@@ -132,8 +132,9 @@ def _prices_like_those_used(fleet: Fleet, solved: Solved) -> Array:
 
 
 def node_prices(fleet: Fleet, solved: Solved) -> Array:
-    """What a node of each supply costs in each period by the relaxation, (S, P), quotas included;
-    of nodes that are not bought, as much as can be."""
+    """Cost of a node of each supply in each period by the relaxation, (S, P), including quotas; for
+    unused nodes, the highest possible.
+    """
     assert solved.load_duals is not None
     assert solved.node_duals is not None
     by_period = np.zeros_like(solved.node_duals)
@@ -150,19 +151,19 @@ def highest_node_prices(fleet: Fleet, pattern: Array) -> Array:
     fleet : Fleet
         Offers, hours and how nodes may be paid for.
     pattern : (P,) array, >= 0
-        What nodes cost in each period, on any scale.
+        Cost of nodes in each period, on any scale.
 
     Returns
     -------
     (O, P) array
-        For no numbers of nodes by the period do these prices add up to more than they can be paid
-        for.
+        For any numbers of nodes by period, the sum of these prices is at most the cost of buying
+        them.
 
     Notes
     -----
-    Where nothing is committed a node of a period costs what its hours cost, spot as far as it may
-    go. A committed node is there in all periods: what it saves in each adds up to its price at
-    most, so that the scale is found by halving.
+    Without commitments, a node of a period costs the price of its hours, with as much spot as
+    allowed. A committed node is available in all periods, so the sum of its savings is at most its
+    price, and the scale is found by bisection.
     """
     hours, purchasing = fleet.hours, fleet.purchasing
     price = np.array([offer.price for offer in fleet.offers])
@@ -185,7 +186,7 @@ def highest_node_prices(fleet: Fleet, pattern: Array) -> Array:
     most = (dearest[:, busy] / pattern[busy]).min(axis=1)
     low, high = np.zeros_like(most), most.copy()
     for at in range(_HALVINGS):
-        # The first try is the highest that there can be.
+        # The first try is the highest possible value.
         scale = high if at == 0 else 0.5 * (low + high)
         node_price = scale[:, None] * pattern
         left = np.maximum((node_price - ratio * by_spot) / np.maximum(1.0 - ratio, _LEAST), 0.0)
@@ -199,11 +200,10 @@ def highest_node_prices(fleet: Fleet, pattern: Array) -> Array:
 def _with_reserve(
     fleet: Fleet, solved: Solved, chosen: Mask, reduced: Array, unit_price: Array
 ) -> Array:
-    """Reduced costs with what columns that are new would pay towards the reserve of a supply.
+    """Reduced costs, including what new columns would pay for the reserve of a supply.
 
-    The nodes held in reserve are paid by the columns with something to do in a period. What those
-    there do not pay may be asked of the others in any shares; those that look cheap are asked
-    first.
+    Reserve nodes are paid by the columns with work in a period. What existing columns do not pay
+    may be charged to the others in any shares, first to those that look cheap.
     """
     found = reduced.copy()
     per_node = _per_node(fleet)
@@ -228,7 +228,7 @@ def _with_reserve(
 
 
 def _paid_by_period(fleet: Fleet, solved: Solved, place: int, price: Array) -> Array:
-    """What the columns there are pay for the reserve of a supply in each period."""
+    """What existing columns pay for the reserve of a supply in each period."""
     paid = np.zeros(fleet.num_periods)
     if solved.opening is None or solved.open_duals is None:
         return paid

@@ -1,4 +1,4 @@
-"""Ranges taken as scenarios: drawn with a seed, and what a rule makes of them."""
+"""Ranges as scenarios: drawn with a random seed, and combined by a rule."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from headway.fleet.nouns import Array, Fleet, FleetPlan, Infeasible, Whole
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regret:
-    """A plan chosen among those of the scenarios: what it costs too much in the worst.
+    """A plan chosen among those of the scenarios, with its excess cost in the worst one.
 
-    ``fleet`` is that of the scenario that it was made for.
+    ``fleet`` is that of its own scenario.
     """
 
     plan: FleetPlan
@@ -28,9 +28,9 @@ class Regret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """How many of the drawn scenarios a plan carries whole.
+    """How many of the drawn scenarios a plan can run completely.
 
-    ``fleet`` has the largest needs of those that it was made for.
+    ``fleet`` has the largest needs of the scenarios that it was planned for.
     """
 
     plan: FleetPlan
@@ -40,20 +40,20 @@ class Carried:
 
 
 def drawn_ratios(spreads: Sequence[tuple[float, float]], count: int, seed: int) -> Array:
-    """Factors on the middle of ranges, for each scenario and each range: (count, n).
+    """Factors on the middles of ranges, for each scenario and range: (count, n).
 
     Parameters
     ----------
     spreads : sequence of (float, float)
-        For each range, low and high over its middle: nine draws of ten lie between.
+        For each range, low and high over its middle; nine in ten draws are between them.
     count : int, >= 1
         Scenarios.
     seed : int
-        Seed; the same gives the same factors.
+        Random seed; equal seeds give equal factors.
 
     Notes
     -----
-    Two halves of a lognormal around the middle, so that ranges may lean to one side.
+    Two halves of a lognormal around the middle, so that ranges may be asymmetric.
 
     Examples
     --------
@@ -68,14 +68,14 @@ def drawn_ratios(spreads: Sequence[tuple[float, float]], count: int, seed: int) 
 
 
 def carries(fleet: Fleet, plan: FleetPlan) -> bool:
-    """Whether the nodes of a plan hold the jobs of a fleet that differs in its units only."""
+    """Whether the nodes of a plan can run the jobs of a fleet that differs only in its units."""
     needed = nodes_needed(fleet, plan.supply_of)
     runs = all(place >= 0 and fleet.allowed[job, place] for job, place in enumerate(plan.supply_of))
     return runs and bool(np.all(needed <= plan.nodes))
 
 
 def merged(fleets: Sequence[Fleet]) -> Fleet:
-    """One fleet whose load cases are those of all: a plan for it carries every one of them."""
+    """One fleet with the load cases of all, so that a plan for it can run each of them."""
     return replace(
         fleets[0],
         units=np.concatenate([fleet.units for fleet in fleets], axis=2),
@@ -94,9 +94,9 @@ def largest(fleets: Sequence[Fleet]) -> Fleet:
 
 
 def least_heavy(fleets: Sequence[Fleet], confidence: float) -> list[Fleet]:
-    """The scenarios that a chance constraint keeps: all but the heaviest few.
+    """The scenarios that a chance constraint keeps: all except the heaviest few.
 
-    A scenario that rules a supply out for a job is heavier than any that does not.
+    A scenario that excludes a supply for a job is heavier than any that does not.
     """
     keep = int(np.ceil(confidence * len(fleets) - 1e-9))
     weight = [(-int(fleet.allowed.sum()), _weight(fleet)) for fleet in fleets]
@@ -107,7 +107,7 @@ def least_heavy(fleets: Sequence[Fleet], confidence: float) -> list[Fleet]:
 def plan_for_chance(
     fleets: Sequence[Fleet], confidence: float, solve: Callable[[Fleet], FleetPlan | Infeasible]
 ) -> Carried | Infeasible:
-    """The cheapest plan that carries all but the heaviest few scenarios."""
+    """The cheapest plan that can run all except the heaviest few scenarios."""
     kept = least_heavy(fleets, confidence)
     found = solve(merged(kept))
     if not found.feasible:
@@ -119,10 +119,10 @@ def plan_for_chance(
 def plan_of_least_regret(
     fleets: Sequence[Fleet], shortage_ratio: float, solve: Callable[[Fleet], FleetPlan | Infeasible]
 ) -> Regret | Infeasible:
-    """Of the best plans of all scenarios the one whose worst regret is least.
+    """Of the best plans of all scenarios, the one with the smallest worst regret.
 
-    The regret of a plan in a scenario is its cost, plus ``shortage_ratio`` times the price of
-    every node that is missing there, less the cost of that scenario's own best plan.
+    The regret of a plan in a scenario is its cost, plus ``shortage_ratio`` times the price of every
+    node that is missing there, minus the cost of that scenario's own best plan.
     """
     plans = []
     for fleet in fleets:
@@ -148,7 +148,7 @@ def plan_of_least_regret(
 
 
 def _shortage_per_day(fleet: Fleet, plan: FleetPlan) -> float:
-    """What the missing nodes of a plan would cost on demand."""
+    """Cost of the missing nodes of a plan on demand."""
     needed: Whole = nodes_needed(fleet, plan.supply_of)
     missing = np.maximum(needed - plan.nodes, 0)
     price = np.array([fleet.offers[supply.offer].price for supply in fleet.supplies])
@@ -156,7 +156,7 @@ def _shortage_per_day(fleet: Fleet, plan: FleetPlan) -> float:
 
 
 def _weight(fleet: Fleet) -> float:
-    """How much a fleet asks for: the cheapest place of each job, without regard to limits."""
+    """Total need of a fleet: the cheapest place of each job, regardless of limits."""
     price = np.array([fleet.offers[supply.offer].price for supply in fleet.supplies])
     per_unit = price / np.array([supply.units_per_node for supply in fleet.supplies])
     cost = np.where(fleet.allowed, fleet.units.sum(axis=2) * per_unit, np.inf).min(axis=1)

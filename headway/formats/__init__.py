@@ -1,1 +1,1 @@
-"""Reading and writing our own files: one decoder that knows places, one way to edit YAML."""
+"""Reading and writing Headway's files: one decoder with positions, one way to edit YAML."""

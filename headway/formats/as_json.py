@@ -1,6 +1,6 @@
-"""Predictions and plans as the JSON that other programs build on.
+"""Predictions and plans as JSON for other programs.
 
-The keys are a contract: more may be added, none is renamed or removed within a schema version.
+The keys are a contract: keys may be added, but none is renamed or removed within a schema version.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _OWN_PARTS: Mapping[str, object] = {
 def prediction_json(prediction: Prediction) -> dict[str, object]:
     """A prediction as data for :func:`json_text`.
 
-    Numbers have six significant digits. The latencies are None when the setting is not stable, or
-    too close to saturation to tell, which ``findings`` then say; so is every single number that
-    has no bound, for instance the upper end of an interval.
+    Numbers have six significant digits. The latencies are None if the setting is not stable, or too
+    close to saturation to predict them, which ``findings`` then say; so is every single number that
+    is unbounded, for instance the upper end of an interval.
     """
     quotable = prediction.is_quotable
     return {
@@ -74,7 +74,7 @@ def plan_json(plan: AnyAnswer) -> dict[str, object]:
 def stream_json(plan: StreamAnswer) -> dict[str, object]:
     """A plan with its prediction as data for :func:`json_text`.
 
-    Numbers are rounded as in a prediction, but for what was asked: promises, rate, confidence.
+    Numbers are rounded as in a prediction, except for requested ones: targets, rate, confidence.
     """
     found = {field.name: fields_json(getattr(plan, field.name)) for field in fields(plan)}
     absent = {name: fields_json(value) for name, value in _OWN_PARTS.items()}
@@ -134,13 +134,13 @@ def fields_json(value: object) -> object:
 
 
 def _field_json(field: Field[Any], value: object) -> object:
-    """The value of a field: rounded, unless it was asked for and not reckoned."""
+    """The value of a field: rounded, unless it was requested and not computed."""
     is_exact = field.metadata.get("exact") and isinstance(value, float) and math.isfinite(value)
     return value if is_exact else fields_json(value)
 
 
 def promises_json(promises: Iterable[AnyPromise]) -> object:
-    """Promises as data: exact numbers, and words for people.
+    """Targets as data: exact numbers, and words for people.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def json_text(obj: object) -> str:
     Raises
     ------
     ValueError
-        If a number is infinite or not a number, which JSON cannot say.
+        If a number is infinite or not a number, which JSON cannot represent.
 
     Examples
     --------
@@ -188,7 +188,7 @@ def _arrivals(arrivals: Arrivals) -> dict[str, object]:
 
 
 def latency_json(distribution: LatencyDistribution | None) -> dict[str, object] | None:
-    """A predicted latency with the intervals of what is promised of it most."""
+    """A predicted latency with the intervals of the statistics that targets use most."""
     if distribution is None:
         return None
     return measured_json(distribution) | {
@@ -200,7 +200,7 @@ def latency_json(distribution: LatencyDistribution | None) -> dict[str, object] 
 
 
 def measured_json(distribution: LatencyDistribution) -> dict[str, object]:
-    """Something measured, as data for :func:`json_text`; numbers as in a prediction."""
+    """A measured value, as data for :func:`json_text`; numbers as in a prediction."""
     return {name: _number(value_s) for name, value_s in distribution.statistics_s.items()}
 
 

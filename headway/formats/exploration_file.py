@@ -1,4 +1,4 @@
-"""The state of an exploration: what was asked, what was run, what comes next."""
+"""The state of an exploration: its question, its runs, the next settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ExploredRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplorationState:
-    """Everything that an exploration needs to go on after it was killed.
+    """Everything that an exploration needs to continue after it was killed.
 
     ``queue`` are the settings of the block that is being run, in their random order.
     """
@@ -44,7 +44,7 @@ class ExplorationState:
 
 
 def save_state(state: ExplorationState, path: Path) -> None:
-    """Write it so that either the old or the new state is in the file, whatever happens."""
+    """Write it atomically: the file always contains either the old or the new state."""
     document = {
         "schema": EXPLORATION_SCHEMA,
         "rate_per_s": state.rate_per_s,
@@ -64,12 +64,12 @@ def save_state(state: ExplorationState, path: Path) -> None:
 
 
 def load_state(path: Path, asked: ExplorationState) -> ExplorationState:
-    """The state in a file, or what is asked where there is none.
+    """The state in a file, or a new one for the question if there is none.
 
     Raises
     ------
     InputError
-        If the file is no state of an exploration, or one of another question.
+        If the file is not the state of an exploration, or that of another question.
     """
     if not path.exists():
         return asked

@@ -1,4 +1,4 @@
-"""Results whose JSON is read back to be shown only: a headline, figures, and lists as tables."""
+"""Results whose JSON is read only to be shown: a headline, figures, and lists as tables."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def figures_read(data: Mapping[str, Any], kind: str) -> FiguresRead:
 
 
 def _figures(data: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Scalar]]:
-    """Single values with the path of their keys; what makes a table is left out."""
+    """Single values with the path of their keys; lists that make a table are left out."""
     for key, value in data.items():
         if isinstance(value, Mapping):
             if not _is_table(value) and before.count("/") < _MOST_LEVELS:

@@ -56,7 +56,7 @@ def load_plan(path: str | Path) -> StreamAnswer:
     Raises
     ------
     InputError
-        If the file cannot be read or is no such plan; names the file and the place in it.
+        If the file cannot be read or is no such plan; names the file and the position in it.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def parse_any_plan(text: str, *, name: str) -> AnyAnswer:
 
 
 def _no_json(text: str, name: str, error: Exception) -> str:
-    """What a text is that is no JSON, and what to type to make a plan of it."""
+    """Describes a text that is not JSON, and the command to make a plan from it."""
     if re.search(r"(?m)^schema:\s*['\"]?headway\.", text):
         return f"{name}: a profile; expected {_EXPECTED}: headway plan {name} --json > plan.json"
     if re.search(r"(?m)^kind:", text):
@@ -127,7 +127,7 @@ def plan_from_json(data: Mapping[str, object]) -> StreamAnswer:
     Raises
     ------
     InputError
-        Names the place that is missing or not what it should be.
+        Names the key that is missing or invalid.
     """
     found = At(data, "")
     kind = Plan if found.of("feasible", bool) else InfeasiblePlan
@@ -148,8 +148,8 @@ def plan_from_json(data: Mapping[str, object]) -> StreamAnswer:
 
 
 def _findings(found: At, *, words_first: bool) -> tuple[Finding, ...]:
-    """What was found. Earlier versions had no code for all of it: what stands in words alone
-    stands behind the words of the findings, or of ``words_first`` not, before them."""
+    """The findings. Earlier versions had no code for some of them: the texts without a code follow
+    the texts of coded findings if ``words_first``, otherwise they precede them."""
     coded: tuple[Finding, ...] = found.of("findings", tuple[Finding, ...])
     texts = found.of("warnings", tuple[str, ...])
     try:
@@ -165,7 +165,7 @@ def _findings(found: At, *, words_first: bool) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A mapping and its place in the file."""
+    """A mapping and its position in the file."""
 
     data: Mapping[str, object]
     place: str
@@ -178,7 +178,7 @@ class At:
         return At(value, self.path(key))
 
     def of(self, key: str, kind: Any) -> Any:
-        """A value as what it should be."""
+        """A value of a given type."""
         return _read(self._value(key), kind, self.path(key))
 
     def each(self, key: str) -> tuple[At, ...]:
@@ -227,7 +227,7 @@ def _target(found: At) -> Target:
 
 
 def _promises(found: At) -> list[Promise]:
-    """What a plan of a stream promises; plans of earlier versions keep all but one as text."""
+    """The targets of a plan of a stream; plans of earlier versions have all except one as text."""
     promises: list[AnyPromise]
     if "promises" in found.data:
         promises = [kept.promise() for kept in found.of("promises", tuple[KeptPromise, ...])]
@@ -266,7 +266,7 @@ def read_prediction(found: At) -> Prediction:
 
 
 def _provenance(found: At) -> Provenance:
-    """Plans of earlier versions do not say, and were made from measured figures or said so."""
+    """Plans of earlier versions lack it: they were made from measured figures, or said so."""
     known = "provenance" in found.data
     return found.of("provenance", Provenance) if known else Provenance.MEASURED
 
@@ -296,7 +296,7 @@ def _interval(found: At, key: str) -> Interval | None:
 
 
 def _read(value: object, kind: Any, place: str) -> Any:
-    """A value as what it should be; ``null`` where a number must be is one without bound."""
+    """A value of a given type; ``null`` for a number means unbounded."""
     if get_origin(kind) in (Union, UnionType):
         if value is None:
             return None

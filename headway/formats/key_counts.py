@@ -1,6 +1,6 @@
-"""How often each key occurs, from the file that a user's own count wrote.
+"""How often each key occurs, from a file that a user's own count wrote.
 
-A CSV file whose heading names a column ``key`` and one ``count`` (or ``share``), or JSON lines with
+The file is CSV with a column ``key`` and a column ``count`` (or ``share``), or JSON lines with
 these names, as ``df.write.json`` writes them. Other columns are ignored, and so are empty lines.
 """
 
@@ -36,14 +36,14 @@ def read_key_counts(
     path : path
         The file.
     kind : {"string", "int", "long"}, optional
-        Spark's type of the key column; by default long where JSON has numbers, else string.
+        Spark's type of the key column; by default long for numbers in JSON, else string.
     total_rows : float, optional
-        Rows of all keys, where the file has only the most frequent ones; in the unit of the counts.
+        Rows of all keys, if the file has only the most frequent ones; in the unit of the counts.
 
     Raises
     ------
     InputError
-        If the file is no such count, as ``file:line: what, expected``.
+        If the file is not such a count, as ``file:line: what, expected``.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def read_key_counts(
     for where, key, column, count in _rows(path):
         if key is None or key == "":
             raise InputError(
-                f"{where}: no key; rows without one all meet in one partition: leave them out of "
+                f"{where}: no key; rows without one all go to one partition: leave them out of "
                 "the count (where key is not null)"
             )
         if kind is None:
@@ -86,17 +86,17 @@ def read_shares(path: str | Path) -> dict[str, float]:
     """Share of all rows that each key has, its value as text.
 
     Shares may add up to less than 1: keys that are not in the file have the rest. Counts are taken
-    for those of all keys.
+    to be those of all keys.
 
     Parameters
     ----------
     path : path
-        A file as :func:`read_key_counts` takes it.
+        A file as for :func:`read_key_counts`.
 
     Raises
     ------
     InputError
-        If the file cannot be read, a share is none, or they add up to more than 1.
+        If the file cannot be read, a share is invalid, or they add up to more than 1.
     """
     shares: dict[str, float] = {}
     column = _COUNTS[0]
@@ -120,7 +120,7 @@ def read_shares(path: str | Path) -> dict[str, float]:
 
 
 class _Row(NamedTuple):
-    """A line of the file: its place, the key, and what its column of counts or shares says."""
+    """A line of the file: its position, the key, and its count or share."""
 
     where: str
     key: object
@@ -178,7 +178,7 @@ def _require_new(key: str | int, known: Collection[str | int], where: str) -> No
 
 
 def _typed(key: object, kind: str, where: str) -> str | int:
-    """The key as Spark holds it."""
+    """The key in Spark's type."""
     if kind == "string":
         if not isinstance(key, str):
             raise InputError(

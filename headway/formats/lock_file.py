@@ -1,4 +1,4 @@
-"""Lock files: plans written down, so that a later build can be held against them."""
+"""Lock files: plans written to a file, so that a later build can be compared with them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from headway.errors import InputError
 LOCK_SCHEMA = "headway.lock/v1"
 _EXPECTED = "a lock as 'headway lock' writes it"
 _HEADING = (
-    "# What was planned, to hold later plans against:  headway check SPEC --baseline FILE\n"
+    "# What was planned, to compare later plans with:  headway check SPEC --baseline FILE\n"
     "# Written by 'headway lock'; commit it beside the specs.\n"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What is held against each other of jobs of any kind: cost, and the time that is promised."""
+    """The values that are compared for jobs of any kind: cost, and the time of the target."""
 
     cost: float | None
     cost_of: str
@@ -34,12 +34,12 @@ class Figures:
 class Locked:
     """What was planned for one streaming job when the lock was written.
 
-    ``targets`` are for people; ``promises`` are what is compared, which locks of earlier versions
-    do not have. ``batch_duration_s`` is the mean that its profile predicted for these settings at
-    ``rate_per_s``, ``phases_s`` how the mean latency was split.
-    ``kept_probability`` is that of its promises, ``verdict`` what follows at the confidence of the
-    plan. ``core_speed_ratio`` is there where cores are not as fast as those profiled,
-    ``from_start`` where the plan is for batches of a fresh JVM.
+    ``targets`` are for people; ``promises`` are compared, and missing in locks of earlier versions.
+    ``batch_duration_s`` is the mean that its profile predicted for these settings at
+    ``rate_per_s``, ``phases_s`` how the mean latency was split. ``kept_probability`` is that of its
+    targets, ``verdict`` the verdict at the confidence of the plan. ``core_speed_ratio`` is present
+    if cores are not as fast as the profiled ones, ``from_start`` if the plan is for batches of a
+    fresh JVM.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Locked:
 
     @property
     def ends(self) -> Literal[False]:
-        """A query goes on until it is stopped."""
+        """A query runs until it is stopped."""
         return False
 
     @property
@@ -85,8 +85,8 @@ class LockedBatch:
     """What was planned for one batch job when the lock was written.
 
     ``targets`` and ``promises`` are as of `Locked`. ``run_time_s`` is the mean that its profile
-    predicted for the locked executors, on cores that are ``core_speed_ratio`` times as fast as
-    those profiled. ``kept_probability`` and ``verdict`` are as of `Locked`.
+    predicted for the locked executors, on cores that are ``core_speed_ratio`` times as fast as the
+    profiled ones. ``kept_probability`` and ``verdict`` are as of `Locked`.
     """
 
     name: str
@@ -125,7 +125,7 @@ AnyLocked = Locked | LockedBatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
-    """The plans of some jobs, to hold later ones against."""
+    """The plans of some jobs, to compare later ones with."""
 
     schema: str = LOCK_SCHEMA
     headway_version: str
@@ -138,12 +138,12 @@ class Lock:
         return (*self.jobs, *self.batch_jobs)
 
     def of(self, name: str) -> AnyLocked | None:
-        """What was locked of a job."""
+        """The locked plan of a job."""
         return next((job for job in self.all_jobs if job.name == name), None)
 
 
 def save_lock(found: Lock, path: str | Path) -> None:
-    """Write a lock in one step: whoever reads sees the old one or the whole new one.
+    """Write a lock in one step: readers see the old one or the complete new one.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def load_lock(path: str | Path) -> Lock:
     Raises
     ------
     InputError
-        If it cannot be read, is no lock, or not one of this version; every fault with its place.
+        If it cannot be read, is no lock, or not one of this version; every fault with its position.
 
     Examples
     --------

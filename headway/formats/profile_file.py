@@ -94,7 +94,7 @@ def dump_profile(profile: JobProfile | ApplicationProfile) -> str:
 
 
 def save_profile(profile: JobProfile | ApplicationProfile, path: str | Path) -> None:
-    """Write a profile's file in one step: whoever reads sees the old file or the whole new one.
+    """Write a profile's file in one step: readers see the old file or the complete new one.
 
     An existing file is replaced; a device or pipe is written to as it is.
 
@@ -237,6 +237,6 @@ def _require_schema(document: Document, found: Plain, wanted: str) -> None:
 
 
 def _fault(document: Document, message: str) -> str:
-    """What is wrong with the schema of a file, with its place."""
+    """The fault of a file's schema, with its position."""
     route = ("schema",)
     return Fault(document.value_mark(route), route, message).text(document.name)

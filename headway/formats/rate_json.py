@@ -1,12 +1,12 @@
-"""Rate traces in JSON: what Prometheus answers, and what a streaming query says of its batches.
+"""Rate traces in JSON: answers of Prometheus, and the progress of a streaming query.
 
 **Prometheus**: the answer to ``/api/v1/query_range`` for a rate in records per second. Several
-series, of partitions or topics, are added up; a sample that one of them lacks or that is no number
-counts as 0.
+series, of partitions or topics, are added up; a sample that is missing in one of them or is no
+number counts as 0.
 
 **Progress**: ``StreamingQueryProgress`` as Spark writes it, one a line, in a list, or inside the
 events of a listener, an event log or ``headway.record``. The rows of a batch have arrived since the
-start of the batch before it, as far as the query kept up.
+start of the batch before it, provided that the query kept up.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def json_samples(text: str, name: str) -> list[Sample]:
     Raises
     ------
     InputError
-        If it is neither form, or holds too little; messages call it ``name``.
+        If it has neither form, or contains too little; messages call it ``name``.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def json_samples(text: str, name: str) -> list[Sample]:
 
 
 def _objects(text: str, name: str) -> list[Any]:
-    """The objects of the file: of one value, or of one a line."""
+    """The objects of the file: one value, or one per line."""
     try:
         whole = json.loads(text)
         return whole if isinstance(whole, list) else [whole]
@@ -99,7 +99,7 @@ def _added(series: Sequence[Sequence[Sequence[Any]]]) -> list[Sample]:
 
 
 def _progress(found: Sequence[Any]) -> list[tuple[float, float]]:
-    """Start and rows of each batch, in order; the query with most batches where there are more."""
+    """Start and rows of each batch, in order; of several queries, the one with the most batches."""
     by_query: dict[str, dict[float, float]] = {}
     for one in found:
         progress = one.get("progress", one) if isinstance(one, Mapping) else None
@@ -116,14 +116,14 @@ def _progress(found: Sequence[Any]) -> list[tuple[float, float]]:
 
 
 def _num_rows(progress: Mapping[str, Any]) -> float:
-    """Rows of a batch; events carry the sum, some versions only its sources."""
+    """Rows of a batch; events contain the sum, in some versions only those of its sources."""
     if "numInputRows" in progress:
         return float(progress["numInputRows"])
     return sum(float(source["numInputRows"]) for source in progress["sources"])
 
 
 def _between(batches: Sequence[tuple[float, float]]) -> list[Sample]:
-    """Rates from the start of each batch to that of the next, which reads what arrived."""
+    """Rates from the start of each batch to that of the next, which reads the arrived rows."""
     samples = [
         (begin_s, rows / (end_s - begin_s)) for (begin_s, _), (end_s, rows) in pairwise(batches)
     ]

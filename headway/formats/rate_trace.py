@@ -1,12 +1,12 @@
-"""Rate traces in files: the one reader of what `simulate` takes and what specs plan for.
+"""Rate traces in files: the reader for `simulate` and for specs.
 
 A trace may be JSON of Prometheus or of a query's progress (`rate_json`). Else it is a CSV file
 whose heading names a column of times (``time``, ``time_s``, ``timestamp`` or ``t``) and one of
 rates (``rate`` or ``rate_per_s``); other columns are ignored, as are empty lines and lines that
-begin with ``#``. Each line says when a rate begins, in the order of time: seconds (``600``),
+begin with ``#``. Each line contains the start of a rate, in the order of time: seconds (``600``),
 durations (``10m``) or timestamps (``2026-11-21T08:00``). A rate is a number of records per second
-(``800``), or has its unit (``20k/s``). It holds until the next line; the last line is where the
-trace ends.
+(``800``), or has a unit (``20k/s``). It is in force until the next line; the trace ends with the
+last line.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _MOST_LINES = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenTrace:
-    """What a trace file says.
+    """The content of a trace file.
 
     Parameters
     ----------
     name : str
         The file, for messages.
     since_midnight_s : float
-        Time of day of the first line: of seconds and durations as written [s].
+        Time of day of the first line; for seconds and durations as written [s].
     times_s : tuple of float, increasing
-        Where each rate begins, counted from the first line [s].
+        Start of each rate, counted from the first line [s].
     rates_per_s : tuple of float, >= 0
         The rates [records/s].
     """
@@ -61,12 +61,12 @@ class WrittenTrace:
     rates_per_s: tuple[float, ...]
 
     def to_simulate(self, length_s: float | None = None) -> RateTrace:
-        """The trace to simulate: until its last line, or so long that the last rate holds, too.
+        """The trace to simulate: until its last line, or with a given length.
 
         Parameters
         ----------
         length_s : float, > 0, optional
-            How long it lasts, whatever the file says; the last rate holds [s].
+            Its length, whatever the file says; the last rate continues [s].
 
         Raises
         ------
@@ -93,9 +93,9 @@ class WrittenTrace:
         )
 
     def hourly_peaks_per_s(self) -> tuple[float, ...]:
-        """The highest rate that holds in each hour of the day; of several days the highest.
+        """The highest rate in each hour of the day, over all days.
 
-        Hours outside a trace that is shorter than a day have its last rate.
+        Hours outside a trace that is shorter than a day get its last rate.
 
         Raises
         ------
@@ -137,7 +137,7 @@ def read_rate_trace(path: str | Path) -> WrittenTrace:
 
 
 def _sampled(samples: Sequence[tuple[float, float]], name: str) -> WrittenTrace:
-    """A trace of moments since 1970, whose days begin at midnight UTC."""
+    """A trace with timestamps since 1970, whose days begin at midnight UTC."""
     if len(samples) > _MOST_LINES:
         raise InputError(f"{name}: more than {_MOST_LINES:,} samples")
     first_s = samples[0][0]
@@ -180,7 +180,7 @@ def _written(text: str, name: str) -> WrittenTrace:
 
 
 def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Lines with something to say, numbered as in the file."""
+    """Lines with content, numbered as in the file."""
     rows = csv.reader(text.splitlines())
     for row in rows:
         if any(cell.strip() for cell in row) and not row[0].lstrip().startswith("#"):

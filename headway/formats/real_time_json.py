@@ -57,7 +57,7 @@ def real_time_plan_json(plan: RealTimePlan) -> dict[str, object]:
 
 
 def query_options(plan: RealTimePlan) -> dict[str, str]:
-    """What the code of the query sets."""
+    """Settings in the code of the query."""
     return {
         "outputMode": "update",
         "trigger.realTime": spark_trigger_text(plan.setting.batch_length_s),

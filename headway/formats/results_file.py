@@ -1,4 +1,4 @@
-"""Results read back from the JSON that commands print: backtests, simulations, capacity, checks."""
+"""Results read from the JSON that commands print: backtests, simulations, capacity, checks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Purchase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceOfPromise:
-    """What a looser target would save."""
+    """Saving by a looser target."""
 
     job: str
     promise: str
@@ -140,7 +140,7 @@ def load_result(path: str | Path) -> AnyResult:
     Raises
     ------
     InputError
-        If the file cannot be read or is none of these; names the file and the place in it.
+        If the file cannot be read or is none of these; names the file and the position in it.
     """
     text = read_whole_text(Path(path), expected=_EXPECTED, largest_bytes=_MOST_BYTES)
     return parse_result(text, name=str(path))

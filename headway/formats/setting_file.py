@@ -21,10 +21,10 @@ NUMBER_VARIABLE = "HEADWAY_SETTING_NUMBER"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenSetting:
-    """What the application is to run at; another ``number`` asks it to stop.
+    """Setting at which the application is to run; another ``number`` asks it to stop.
 
-    ``recording`` is the file that it records itself to; ``may_cut`` says whether it may stop
-    within a batch. ``is_withdrawn`` takes the request of this number back.
+    ``recording`` is the file for its recording; ``may_cut`` says whether it may stop within a
+    batch. ``is_withdrawn`` withdraws the request with this number.
     """
 
     schema: str = SETTING_SCHEMA
@@ -36,12 +36,12 @@ class GivenSetting:
 
 
 def answer_file(path: Path) -> Path:
-    """Where the application says how it stopped, or why it does not."""
+    """File in which the application says that it stopped, or why it does not."""
     return path.with_suffix(".answer")
 
 
 def alive_file(path: Path) -> Path:
-    """What the application touches as long as it waits to be asked."""
+    """File that the application touches while it waits for a request."""
     return path.with_suffix(".alive")
 
 
@@ -70,14 +70,14 @@ def load_setting(path: Path) -> GivenSetting:
 
 
 class Answer(NamedTuple):
-    """Why a request to stop was refused, None if it was not; ``no_gap``: it may be asked again."""
+    """Why a request to stop was refused, None if it was not; ``no_gap``: it may be repeated."""
 
     why: str | None
     no_gap: bool = False
 
 
 def save_answer(path: Path, *, number: int, why: str | None, no_gap: bool = False) -> None:
-    """Say that setting ``number`` is stopped for, or why not."""
+    """Answer that the query has stopped for setting ``number``, or why not."""
     answer = {"number": number, "why": why, "no_gap": no_gap}
     write_text(answer_file(path), json.dumps(answer), what="the answer")
 

@@ -1,4 +1,4 @@
-"""Files written in one step: whoever reads sees the old one or the whole new one."""
+"""Files written in one step: readers see the old one or the complete new one."""
 
 from __future__ import annotations
 
@@ -17,20 +17,18 @@ _STANDARD = {"stdin": 0, "stdout": 1, "stderr": 2}
 
 
 def write_text(path: str | Path, text: str, *, what: str, only_new: bool = False) -> None:
-    """Write a file whole or not at all.
+    """Write a file completely or not at all.
 
     An existing file is replaced by one of the same mode, owner and group, as far as the system
-    lets us; it must be one that we may write to. A link stays, and what it points to is replaced.
-    A device, pipe or stream is written to as it is.
-
-    ``only_new`` refuses a path where something is, a link that leads nowhere too.
+    allows; it must be writable. A link stays, and its target is replaced. A device, pipe or stream
+    is written to directly. ``only_new`` refuses an existing path, including a dangling link.
 
     Raises
     ------
     HeadwayError
         If it cannot be written.
     InputError
-        If something is there and ``only_new`` was asked for.
+        If the path exists and ``only_new`` was given.
     """
     data = text.encode()
     try:
@@ -56,7 +54,7 @@ def write_text(path: str | Path, text: str, *, what: str, only_new: bool = False
 
 
 def _is_special(path: str | Path) -> bool:
-    """Whether there is something that is neither a file nor a folder."""
+    """Whether the path exists and is neither a file nor a folder."""
     try:
         mode = Path(path).stat().st_mode
     except FileNotFoundError:
@@ -65,7 +63,7 @@ def _is_special(path: str | Path) -> bool:
 
 
 def _replace(file: Path, data: bytes, *, only_new: bool) -> None:
-    """Through a new file beside it, whose name nobody can foresee and so put a link there."""
+    """Through a new file beside it, whose name is unpredictable, so nobody can put a link there."""
     before = file.stat() if file.exists() else None
     if before is not None and not os.access(file, os.W_OK):
         raise PermissionError(None, "the file is read-only")
@@ -112,7 +110,7 @@ def _take_after(handle: int, before: os.stat_result) -> None:
 
 
 def _link_new(temporary: Path, file: Path) -> None:
-    """Give the file its name, unless another was faster."""
+    """Give the file its name, unless another process was faster."""
     try:
         file.hardlink_to(temporary)
     except FileExistsError:
@@ -125,7 +123,7 @@ def _link_new(temporary: Path, file: Path) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """After a power failure the name leads to the new file; not all systems let us ask for it."""
+    """After a power failure the name refers to the new file; not all systems support this."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

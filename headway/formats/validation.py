@@ -1,6 +1,6 @@
-"""Plain data -> frozen dataclasses, strictly, with every fault at once and its place.
+"""Plain data -> frozen dataclasses, strictly, with all faults at once and their positions.
 
-The fields are declared once, in the domain. Why neither pydantic nor msgspec: ADR 5.
+The fields are declared once, in the domain. ADR 5 explains why neither pydantic nor msgspec.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ def validate(document: Document, noun: type[T]) -> T:
     Parameters
     ----------
     document : Document
-        What :func:`headway.formats.yaml_document.parse_document` made of a file.
+        The result of :func:`headway.formats.yaml_document.parse_document` for a file.
     noun : type
-        A dataclass, whose fields are the keys of the file. Types are taken at their word: no
-        ``"2"`` for 2, no ``true`` for 1, no ``2.0`` for a whole number.
+        A dataclass, whose fields are the keys of the file. Types are strict: no ``"2"`` for 2, no
+        ``true`` for 1, no ``2.0`` for a whole number.
 
     Raises
     ------
     InputError
-        One line per fault of the whole file: its place, the value's path, what was expected.
+        One line per fault of the whole file: its position, the value's path, what was expected.
 
     Examples
     --------
@@ -57,14 +57,14 @@ def validate(document: Document, noun: type[T]) -> T:
 
 
 def noun_or_faults(document: Document, noun: type[T]) -> tuple[T, list[Fault]]:
-    """The noun, which is only of use where there are no faults, and the faults."""
+    """The noun, which is only usable if there are no faults, and the faults."""
     reading = _Reading(document)
     value: T = reading.value(document.root, noun, ())
     return value, reading.faults
 
 
 class _Reading:
-    """A document on its way to become a noun, and the faults found on the way."""
+    """A document that is being converted to a noun, and the faults found so far."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -72,7 +72,7 @@ class _Reading:
         self._meant: set[Route] = set()
 
     def value(self, plain: Plain, hint: Any, route: Route) -> Any:
-        """A value as what its type says; None where it is at fault."""
+        """A value of its declared type; None if it is faulty."""
         kind = _without_none(hint)
         if plain is None and kind is not hint:
             return None

@@ -1,9 +1,9 @@
-"""YAML text to plain data that remembers where in the file each value stood.
+"""YAML text to plain data with the position of each value in the file.
 
-The dialect is narrow on purpose: one document, text keys, no tags, no anchors. Unquoted scalars
-mean what YAML 1.2 says, so ``on`` is text, ``1e3`` is a number and ``1:30`` is not one. The text
-is read as events with a stack of our own: composing nodes recurses in C, and a file of opening
-brackets then kills the interpreter.
+The supported subset is narrow on purpose: one document, text keys, no tags, no anchors. Unquoted
+scalars follow YAML 1.2, so ``on`` is text, ``1e3`` is a number and ``1:30`` is not one. The text is
+read as events with a separate stack: composing nodes recurses in C, so a file of opening brackets
+would crash the interpreter.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]|[\ud800-\
 
 @dataclass(frozen=True, slots=True, order=True)
 class Mark:
-    """A place in a file; both numbers start at 1, as editors count."""
+    """A position in a file; both numbers start at 1, as in editors."""
 
     line: int
     column: int
@@ -68,7 +68,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """The data of a file, where each piece stood, and what is wrong with its form.
+    """The data of a file, the position of each part, and the faults of its form.
 
     Examples
     --------
@@ -86,15 +86,15 @@ class Document:
     keys: dict[Route, Mark]
 
     def value_mark(self, route: Route) -> Mark:
-        """Where the value stands; of a missing one, where the nearest thing around it does."""
+        """Position of the value; for a missing one, that of the nearest thing around it."""
         return self.values[self._nearest(route)]
 
     def key_mark(self, route: Route) -> Mark:
-        """Where the key of the value stands; the value itself when it has none."""
+        """Position of the key of the value; of the value itself if it has none."""
         return self.keys.get(route) or self.value_mark(route)
 
     def value(self, route: Route) -> Plain:
-        """The value at ``route``; of a missing one, the nearest thing around it."""
+        """The value at ``route``; for a missing one, the nearest thing around it."""
         found: Any = self.root
         for step in self._nearest(route):
             found = found[step]
@@ -107,7 +107,7 @@ class Document:
 
 
 def route_text(route: Iterable[str | int]) -> str:
-    """A way into a document as people write it.
+    """A path into a document in the usual notation.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def shown(value: Plain) -> str:
 
 
 def faults_text(name: str, faults: Iterable[Fault]) -> str:
-    """All faults in the order of the file, one per line; of very many, the first.
+    """All faults in the order of the file, one per line; if very many, the first ones.
 
     Examples
     --------
@@ -167,12 +167,12 @@ def read_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_B
 
 
 def read_whole_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_BYTES) -> str:
-    """The text of a file that people wrote or Headway did, every character of it.
+    """The complete text of a file that people or Headway wrote.
 
     Raises
     ------
     InputError
-        If there is no such file, it cannot be read, is empty, far too large, or no UTF-8 text.
+        If there is no such file, it cannot be read, is empty, far too large, or not UTF-8 text.
     """
     try:
         with path.open("rb") as file:
@@ -204,15 +204,15 @@ def parse_document(text: str, *, name: str) -> Document:
     Raises
     ------
     InputError
-        If the text is not YAML, or uses what the dialect leaves out and cannot step over. Repeated
-        keys and tags do not raise: they are in ``Document.faults``, beside what else is found.
+        If the text is not YAML, or uses an unsupported feature that cannot be skipped. Repeated
+        keys and tags do not raise: they are in ``Document.faults``, with the other faults.
 
     Examples
     --------
     >>> parse_document("rate: 1e3\\non: 1:30", name="job.yaml").root
     {'rate': 1000.0, 'on': '1:30'}
     >>> print(parse_document("a: 1\\na: 2", name="job.yaml").faults[0].text("job.yaml"))
-    job.yaml:2:1: a: this key stands already in line 1; expected each key once
+    job.yaml:2:1: a: this key is already in line 1; expected each key once
     """
     # Imported here: what only writes nothing and reads nothing should not pay for it.
     import yaml
@@ -261,7 +261,7 @@ def plain_scalar(text: str) -> bool | int | float | str | None:
 
 @dataclass(slots=True)
 class _Frame:
-    """A mapping or list that is still open."""
+    """An open mapping or list."""
 
     route: Route
     holds: dict[str, Plain] | list[Plain]
@@ -317,7 +317,7 @@ class _Builder:
             route = (*frame.route, event.value)
             if event.value in frame.holds:
                 first = self._keys[route].line
-                message = f"this key stands already in line {first}; expected each key once"
+                message = f"this key is already in line {first}; expected each key once"
                 self._faults.append(Fault(mark, route, message))
             else:
                 self._keys[route] = mark

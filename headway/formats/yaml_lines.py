@@ -1,4 +1,4 @@
-"""YAML as text with comments, every text in double quotes: no reader takes it for anything else."""
+"""YAML as text with comments, every text in double quotes, so that all readers agree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Tree: TypeAlias = "str | int | bool | Mapping[str, Tree] | Sequence[Tree]"
 def yaml_document(
     tree: Mapping[str, Tree], *, header: Sequence[str] = (), comments: Mapping[str, str]
 ) -> str:
-    """A document: comment lines, then the tree; ``comments`` stand above the keys they name.
+    """A document: comment lines, then the tree; ``comments`` are above the keys they name.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def yaml_scalar(value: str | int | bool) -> str:
 
 
 def yaml_key(key: str) -> str:
-    """A key: as it is where that is safe, else in quotes."""
+    """A key: unquoted if that is safe, else in quotes."""
     bare = key[:1].isalpha() and all(char.isalnum() or char in "._-/" for char in key)
     is_word = key.lower() in ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
     return key if bare and key.isascii() and not is_word else yaml_scalar(key)

@@ -1,8 +1,8 @@
-"""Change values in a YAML file and nothing else: every other byte stays as it was.
+"""Change values in a YAML file and nothing else: all other bytes stay the same.
 
-The file is composed once for the places of its nodes; texts are then put in at those places, so
-that comments, order, quotes and indentation are kept because they are never touched. What comes
-out is read back: it says what was asked and all that it said before, or there is no patch.
+The file is composed once to get the positions of its nodes; texts are then inserted at those
+positions, so that comments, order, quotes and indentation are never touched. The result is read
+back: if it does not contain the requested values and all others unchanged, there is no patch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Step: TypeAlias = "str | int"
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Put ``text`` in place of what stands from ``start`` to ``end``."""
+    """Put ``text`` in place of the characters from ``start`` to ``end``."""
 
     start: int
     end: int
@@ -43,7 +43,7 @@ def documents_of(text: str, name: str) -> list[Any]:
     Raises
     ------
     InputError
-        If the text is not YAML, or a key stands twice in a mapping of it.
+        If the text is not YAML, or a key occurs twice in a mapping.
     """
     import yaml
 
@@ -64,7 +64,7 @@ def documents_of(text: str, name: str) -> list[Any]:
 
 
 def value_at(node: Any, route: Iterable[Step]) -> Any:
-    """The node at a route; None where there is none."""
+    """The node at a route; None if there is none."""
     import yaml
 
     for step in route:
@@ -78,7 +78,7 @@ def value_at(node: Any, route: Iterable[Step]) -> Any:
 
 
 def text_at(node: Any, route: Iterable[Step]) -> str | None:
-    """The text of the scalar at a route; None where there is none."""
+    """The text of the scalar at a route; None if there is none."""
     import yaml
 
     found = value_at(node, route)
@@ -86,7 +86,7 @@ def text_at(node: Any, route: Iterable[Step]) -> str | None:
 
 
 def pairs_of(node: Any) -> list[tuple[str, Any]]:
-    """The keys of a mapping, and the node of each; none of anything else."""
+    """The keys of a mapping, and the node of each; none for anything else."""
     import yaml
 
     if not isinstance(node, yaml.MappingNode):
@@ -102,8 +102,8 @@ def patched(
     Raises
     ------
     InputError
-        If a value is shared by an anchor, whose change would reach other places, or is filled in
-        by a template; or if the outcome, read back, would not say what is asked.
+        If a value is shared by an anchor, so that a change would affect other places, or is filled
+        in by a template; or if the result, read back, would not contain the requested values.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def patched(
 def _require_said(
     after: str, documents: Sequence[Any], node: Any, changes: Mapping[str, Tree], name: str
 ) -> None:
-    """Read the patched text back: the changes are in it, and all else is as it was."""
+    """Read the patched text back: the changes are in it, and everything else is unchanged."""
     wanted = with_changes(said_by(node), changes)
     expected = [replaced(one, node, wanted) for one in documents]
     try:
@@ -143,12 +143,12 @@ def _require_said(
     if place is not None:
         raise InputError(
             f"{name}: the patch would not read back as planned, at {place}; nothing is changed: "
-            "write the values in by hand, or in plain block style, one key a line"
+            "write the values in by hand, or in plain block style, one key per line"
         )
 
 
 def _newline(text: str) -> str:
-    """How most lines of a text end."""
+    """The most frequent line ending of a text."""
     return "\r\n" if 2 * text.count("\r\n") > text.count("\n") else "\n"
 
 
@@ -188,7 +188,7 @@ def _edits(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iter
 
 
 def _filled(text: str, node: Any, found: Any, value: Mapping[str, Tree]) -> Edit:
-    """A block below a key that has nothing yet, behind the comment that the key may have."""
+    """A block below a key without a value, behind a comment that the key may have."""
     block = _block(value, " " * (_indent_of(node) + 2)).rstrip("\n")
     at = text.find("\n", found.end_mark.index)
     at = len(text) if at < 0 else at - (text[at - 1] == "\r")
@@ -196,7 +196,7 @@ def _filled(text: str, node: Any, found: Any, value: Mapping[str, Tree]) -> Edit
 
 
 def _says(node: Any, value: str | int | bool) -> bool:
-    """Whether a scalar already says the value, so that its spelling can stay."""
+    """Whether a scalar already has the value, so that its spelling can stay."""
     import yaml
 
     if not isinstance(node, yaml.ScalarNode):
@@ -217,13 +217,13 @@ def _span(text: str, node: Any) -> tuple[int, int]:
 
 
 def _lead(text: str, node: Any) -> str:
-    """A blank where a missing value stands right behind its colon."""
+    """A blank if a missing value is right behind its colon."""
     start = node.start_mark.index
     return " " if start and text[start - 1] == ":" else ""
 
 
 def _is_alias(text: str, parent: Any, child: Any) -> bool:
-    """Whether other places share a node: it stands outside its parent, or has an anchor."""
+    """Whether other places share a node: it is outside its parent, or has an anchor."""
     return _is_outside(parent, child) or text[child.start_mark.index :][:1] == "&"
 
 

@@ -1,7 +1,7 @@
-"""What a YAML file says to those who read it: noted before a patch, and held against it after.
+"""Content of a YAML file as readers see it: noted before a patch, and compared afterwards.
 
-A patch is text put in at places. Whether readers then find what was meant, and nothing else
-changed for them, is not for the patch to say: the text is read once more.
+A patch inserts text at positions. To check that readers then find the intended values, and that
+nothing else has changed for them, the text is read once more.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _MOST_NODES = 1_000_000
 
 
 def require_no_key_twice(root: Any, name: str) -> None:
-    """Of a key that stands twice readers take the last, the first, or neither.
+    """Refuse keys that occur twice: readers use the last one, the first one, or neither.
 
     Raises
     ------
     InputError
-        Naming both places.
+        Names both positions.
     """
     import yaml
 
@@ -43,18 +43,18 @@ def require_no_key_twice(root: Any, name: str) -> None:
             first = seen.setdefault((key.tag, key.value), key)
             if first is not key:
                 raise InputError(
-                    f"{_place(name, key)}: {key.value} stands twice in one mapping, first in line "
+                    f"{_place(name, key)}: {key.value} occurs twice in one mapping, first in line "
                     f"{first.start_mark.line + 1}; keep one of the two, then patch"
                 )
 
 
 def require_no_template(text: str, node: Any, key: str, name: str) -> None:
-    """A value that a template fills in is not the file's to say.
+    """Refuse a value that a template fills in: the file does not determine it.
 
     Raises
     ------
     InputError
-        Naming the place and the template.
+        Names the position and the template.
     """
     import yaml
 
@@ -72,7 +72,7 @@ def require_no_template(text: str, node: Any, key: str, name: str) -> None:
 
 
 def template_hint(text: str) -> str:
-    """For a text that is not YAML: that it may be a template, where it looks like one."""
+    """For a text that is not YAML: a hint that it may be a template, if it looks like one."""
     found = re.search(r"\{\{|\{%|<%", text)
     if found is None:
         return ""
@@ -81,7 +81,7 @@ def template_hint(text: str) -> str:
 
 
 def require_readable(root: Any, name: str) -> None:
-    """Aliases can make a short file say more than fits into memory, or say itself.
+    """Refuse aliases that make a file larger than memory, or that contain themselves.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def require_readable(root: Any, name: str) -> None:
             if sizes[id(node)] > _MOST_NODES:
                 raise InputError(f"{_place(name, node)}: its aliases make it too large to patch")
         elif id(node) in begun and id(node) not in sizes:
-            raise InputError(f"{_place(name, node)}: an alias stands inside its own anchor")
+            raise InputError(f"{_place(name, node)}: an alias is inside its own anchor")
         elif id(node) not in sizes:
             begun.add(id(node))
             waiting.append((node, True))
@@ -109,7 +109,7 @@ def require_readable(root: Any, name: str) -> None:
 
 
 def said_by(node: Any) -> Said:
-    """What readers take from a node, keys that are merged in included."""
+    """The content of a node for readers, including merged keys."""
     import yaml
 
     if isinstance(node, yaml.ScalarNode):
@@ -129,7 +129,7 @@ def said_by(node: Any) -> Said:
 
 
 def with_changes(said: Said | None, changes: Tree) -> Said:
-    """What a patched node has to say: the changes, and all else as it was."""
+    """Required content of a patched node: the changes, and everything else unchanged."""
     match changes:
         case bool():
             return _scalar(f"{_TAG}bool", str(changes))
@@ -147,7 +147,7 @@ def with_changes(said: Said | None, changes: Tree) -> Said:
 
 
 def replaced(root: Any, node: Any, by: Said) -> Said:
-    """What a document says with one of its nodes saying something else in its own place."""
+    """The content of a document with the content of one of its nodes replaced."""
     import yaml
 
     if root is node:
@@ -172,7 +172,7 @@ def times_reached(root: Any, node: Any) -> int:
 
 
 def first_difference(expected: Said, found: Said) -> str | None:
-    """Where two readings differ first, as people write a place; None where they do not.
+    """The first difference of two readings, as a path; None if they are equal.
 
     Examples
     --------
@@ -210,7 +210,7 @@ def _scalar(tag: str, text: str) -> Said:
 
 
 def _nodes(root: Any) -> Iterator[Any]:
-    """A node and all below it, each once, however many aliases lead to it."""
+    """A node and all nodes below it, each once, whatever the number of aliases."""
     import yaml
 
     waiting, seen = [root], set()
@@ -225,7 +225,7 @@ def _nodes(root: Any) -> Iterator[Any]:
 
 
 def _parts(node: Any) -> list[Any]:
-    """What stands right below a list or a mapping."""
+    """The nodes right below a list or a mapping."""
     import yaml
 
     if isinstance(node, yaml.SequenceNode):

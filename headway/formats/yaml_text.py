@@ -20,7 +20,7 @@ def yaml_text(noun: object) -> str:
     """A dataclass as YAML: keys in the order of its fields, small leaves on one line.
 
     Numbers are rounded to six significant digits, so that small changes make small differences.
-    What is missing or empty because nobody said otherwise is left out.
+    Values that are missing or empty by default are left out.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def yaml_text(noun: object) -> str:
 def plain_data(value: object, name: str = "") -> Plain:
     """Dataclasses as mappings, tuples as lists, enums as their values, numbers rounded.
 
-    Fields that say ``exact`` are not: a promise is kept as it was made.
+    Fields marked ``exact`` are not rounded: targets are stored as they were given.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def plain_data(value: object, name: str = "") -> Plain:
 
 
 def _is_left_unsaid(field: Field[Any], item: object) -> bool:
-    """Whether it is what it would be without being written, and has nothing to show."""
+    """Whether it has its default value, which need not be written."""
     if isinstance(item, bool | int | float | str):
         return False
     if field.default_factory is not MISSING:
@@ -89,7 +89,7 @@ def _is_left_unsaid(field: Field[Any], item: object) -> bool:
 
 
 class _Representer(yaml.representer.SafeRepresenter):
-    """Quotes with more care than PyYAML: what is written must be what is read."""
+    """Quotes more carefully than PyYAML: what is written must be read back unchanged."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
         return True  # equal values stand next to each other as often as they occur

@@ -1,4 +1,4 @@
-"""The gate of a build: what was planned once, held against what is planned now."""
+"""The gate of a build: locked plans compared with current plans."""
 
 from headway.gate.nouns import Finding, Held, Level, Limits, Report, Rule
 

@@ -1,4 +1,4 @@
-"""What changed of a planned job against its lock: findings at their places in its file."""
+"""Changes of a planned job against its lock: findings with their positions in its file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def finding(
     planned: Planned, rule: Rule, level: Level, key: str, message: str, place: Where | None = None
 ) -> Finding:
-    """What was found of a planned job, at a key of its file's ``spec``, or at another place."""
+    """A finding about a planned job, at a key of its file's ``spec``, or at another position."""
     place = place or planned.file.place(key)
     return Finding(
         rule=rule,
@@ -36,7 +36,7 @@ def finding(
 def what_grew(then: AnyLocked, predicted: Prediction | None) -> str:
     """The part of the latency that grew most in the locked configuration; empty if none did.
 
-    Locks of earlier versions do not hold the parts.
+    Locks of earlier versions do not contain the parts.
     """
     from headway.planner.difference import parts
 
@@ -52,7 +52,7 @@ def what_grew(then: AnyLocked, predicted: Prediction | None) -> str:
 def drift(
     planned: Planned, then_s: float, now_s: float, limit_ratio: float, what: str
 ) -> Finding | None:
-    """The finding that the profile of today says another time of the locked setting than then."""
+    """The finding that the current profile predicts a different time for the locked setting."""
     change = now_s / then_s - 1
     if abs(change) <= limit_ratio:
         return None
@@ -66,9 +66,9 @@ def drift(
 def stream_changes(
     planned: PlannedJob, now: Locked, then: Locked, predicted: Prediction | None, limits: Limits
 ) -> Iterator[Finding]:
-    """What is not as it was locked, cost and latency aside.
+    """Differences from the lock, except for cost and latency.
 
-    ``predicted`` is what the profile of today says of the locked setting.
+    ``predicted`` is the prediction of the current profile for the locked setting.
     """
     if planned.plan.feasible:
         yield from _other_settings(planned, now, then)
@@ -96,7 +96,7 @@ def _other_settings(planned: PlannedJob, now: Locked, then: Locked) -> Iterator[
 def _drifted(
     planned: PlannedJob, then: Locked, prediction: Prediction | None, limits: Limits
 ) -> Iterator[Finding]:
-    """Whether the profile of today says something else of the setting that was locked."""
+    """Whether the current profile predicts something else for the locked setting."""
     if prediction is None or not then.batch_duration_s:
         return
     if prediction.batch_duration is None:
@@ -129,7 +129,7 @@ def _shown(name: str, value: object) -> str:
 def batch_changes(
     planned: PlannedBatch, now: AnyLocked, then: LockedBatch, limits: Limits
 ) -> Iterator[Finding]:
-    """What is not as it was locked, cost and run time aside."""
+    """Differences from the lock, except for cost and run time."""
     from headway.planner.batch_run_time import expected_run_time_s
     from headway.sparkconf import KNOBS, task_cpus_of
 

@@ -1,4 +1,4 @@
-"""What the gate speaks of: what was locked, what was found, and how bad it is."""
+"""The terms of the gate: what was locked, what was found, and how severe it is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headway.units import HOURS_PER_MONTH, format_money
 
 
 class Level(StrEnum):
-    """How bad a finding is; only errors fail a build."""
+    """Severity of a finding; only errors fail a build."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -57,7 +57,7 @@ _EXIT_CODES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much worse than locked is a regression, as shares.
+    """How much worse than the lock counts as a regression, as shares.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """One job held against its lock: figures of then and now, and what was found."""
+    """One job compared with its lock: locked and current figures, and what was found."""
 
     name: str
     file: str
@@ -105,7 +105,7 @@ class Held:
 
     @property
     def change_per_month(self) -> float:
-        """What it costs more in a month than as locked; 0 where that is unknown, as of runs."""
+        """Additional cost per month compared with the lock; 0 if unknown, as for costs per run."""
         if self.then is None or self.now.ends or self.then.ends:
             return 0.0
         after, before = self.now.cost_per_hour, self.then.cost_per_hour
@@ -113,7 +113,7 @@ class Held:
 
     @property
     def change_ratio(self) -> float:
-        """The largest change of its cost, nodes or planned time; infinite where one is new."""
+        """The largest change of its cost, nodes or planned time; infinite if it is new."""
         if self.then is None:
             return math.inf
         now, then = self.now.figures, self.then.figures
@@ -174,7 +174,7 @@ class Report(Result):
 
     @property
     def headline(self) -> str:
-        """The outcome in one sentence, what it adds to the bill of a month first."""
+        """The outcome in one sentence, the additional cost per month first."""
         added = sum(job.change_per_month for job in self.jobs)
         money = f"{format_money(added, sign=True)} per month; " if abs(added) >= 0.005 else ""
         return f"{money}{self._outcome}"

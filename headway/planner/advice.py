@@ -1,4 +1,4 @@
-"""What would help outside the knobs of a plan, with the number that says how much."""
+"""Improvements outside the settings of a plan, with the size of their effect."""
 
 from __future__ import annotations
 
@@ -39,19 +39,20 @@ _FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
 def advice_of(
     question: Question, chosen: Configuration, nodes: int, latency_s: float
 ) -> tuple[Advice, ...]:
-    """Advice in the order of how surely it is known to help: what was computed comes first.
+    """Advice in the order of certainty: advice with a computed effect comes first.
 
     Notes
     -----
-    **(P14)** Advice is computed where it can be: the plan with the watermark delay shortened by
-    `(w+δ) mod B` and a millisecond, (W7); with as many source tasks as slots; without the times of
-    the offset and commit logs; with overlapping windows counted from shared panes, fused or from a
-    log, whichever takes the shortest batches; and, for a limit `L` on tuples, a query started every
-    `I = (L-S-f)/(1+ρ)` with an available-now trigger, `S` for starting it, `f` and `ρ` the fixed
-    time and the load of batches of the planned size: rows wait up to `I` and then `S+f+ρI`, in
-    which it takes the nodes. What cannot be computed is said with the measured
-    number only: skew, state commits, collections, and a drift (the factor of durations by age) by
-    which batches 30 s after a start take a tenth longer than the plan speaks for.
+    **(P14)** The effect of advice is computed if possible, for the plan with the watermark delay
+    shortened by `(w+δ) mod B` and a millisecond (W7); with as many source tasks as slots; without
+    the times of the offset and commit logs; and with overlapping windows counted from shared panes,
+    fused or from a log, whichever has the shortest batches. For a limit `L` on tuples, it is also
+    computed for a query that is started every `I = (L-S-f)/(1+ρ)` with an available-now trigger,
+    with `S` the time to start it, and `f` and `ρ` the fixed time and the load of batches of the
+    planned size: rows wait up to `I` and then `S+f+ρI`, during which the query uses the nodes.
+    Where an effect cannot be computed, only the measured number is stated: for skew, state commits,
+    collections, and a drift (the factor of durations by age) by which batches 30 s after a start
+    take a tenth longer than the plan covers.
     """
     return (
         *_lower_watermark(question, chosen, nodes, latency_s),
@@ -78,12 +79,12 @@ def _latency_s(question: Question, chosen: Configuration, nodes: int) -> float:
 def _lower_watermark(
     question: Question, chosen: Configuration, nodes: int, latency_s: float
 ) -> Iterator[Advice]:
-    """A watermark that ends just after a trigger waits for the next one: theory.md (W7).
+    """A watermark that is passed just after a trigger waits for the next trigger: theory.md (W7).
 
     Notes
     -----
-    **(W7)** `L_w` on the grid is a staircase in `w`. If `h` is a multiple of `B`, lowering `w` by a
-    millisecond more than `(e+w+δ) mod B` takes `B` off it.
+    **(W7)** On the grid, `L_w` is a step function of `w`. If `h` is a multiple of `B`, reducing `w`
+    by a millisecond more than `(e+w+δ) mod B` reduces `L_w` by `B`.
     """
     profile, delay_s = question.profile, question.profile.shape.watermark_delay_s
     waits = question.target.metric is Metric.WINDOW and profile.shape.output_mode == "append"
@@ -107,7 +108,7 @@ def _lower_watermark(
 def _more_source_partitions(
     question: Question, chosen: Configuration, nodes: int, latency_s: float
 ) -> Iterator[Advice]:
-    """Slots without a task in the first stages are paid for nothing."""
+    """Slots without a task in the first stages are paid for but idle."""
     profile, slots = question.profile, chosen.num_slots
     short = list(short_of_tasks(profile, slots))
     if not short:
@@ -126,7 +127,7 @@ def _more_source_partitions(
 def _salted_keys(
     question: Question, chosen: Configuration, nodes: int, latency_s: float
 ) -> Iterator[Advice]:
-    """A hot key keeps one task busy however many there are."""
+    """A hot key keeps one task busy, regardless of the number of tasks."""
     profile = question.profile
     hot = [stage for stage in profile.stages if stage.hot_share_ratio > 0.0]
     if not hot:
@@ -175,13 +176,13 @@ def _faster_checkpoint(question: Question, chosen: Configuration, nodes: int) ->
 
 
 def _available_now(question: Question, chosen: Configuration) -> Iterator[Advice]:
-    """A limit of many minutes needs no query that runs all the time: theory.md (P14)."""
+    """A limit of many minutes does not need a query that runs all the time: theory.md (P14)."""
     target = question.target
     if target.metric is not Metric.TUPLE or question.of_change:
         return
     model = duration_model(question.profile, chosen.num_slots, chosen.shuffle_partitions)
     start_s, rate_per_s = AVAILABLE_NOW_START_S.value, question.rate_per_s
-    # Twice the rows less once: the time per row of batches of the size that is planned.
+    # Difference between twice the rows and once: the time per row at the planned batch size.
     rows = float(settled_batch_rows(model, rate_per_s, chosen.trigger_s))
     fixed_s = 2.0 * float(model.mean_s(rows)) - float(model.mean_s(2.0 * rows))
     busy_ratio = (float(model.mean_s(2.0 * rows)) - float(model.mean_s(rows))) / rows * rate_per_s
@@ -194,7 +195,7 @@ def _available_now(question: Question, chosen: Configuration) -> Iterator[Advice
             text=(
                 f"a limit of {format_duration(target.limit_s)} leaves room to start the query "
                 f"every {format_duration(every_s)} with Trigger.AvailableNow, instead of "
-                f"running it all the time: it would take the nodes for {used_ratio:.0%} of the time"
+                f"running it all the time: it would use the nodes for {used_ratio:.0%} of the time"
             )
         )
 
@@ -240,7 +241,7 @@ def _skew(profile: JobProfile) -> Iterator[Advice]:
     for stage in profile.stages:
         if stage.observed is not None and stage.observed.largest_task_ratio > SKEWED_RATIO.value:
             is_behind_exchange = stage.num_source_tasks is None
-            placed = "; 'headway ordered' says what placing them does" if is_behind_exchange else ""
+            placed = "; 'headway ordered' shows what placing saves" if is_behind_exchange else ""
             yield Advice(
                 text=(
                     f"skew: the largest task of {stage.name} reads "
@@ -261,20 +262,20 @@ def _skew(profile: JobProfile) -> Iterator[Advice]:
 
 
 def _python_by_key(profile: JobProfile) -> Iterator[Advice]:
-    """Each key of a batch is a call into Python; buckets of keys are fewer."""
+    """Each key of a batch is a call into Python; there are fewer buckets of keys."""
     by_key = [name for name in profile.shape.python_operators if name.startswith(_STATE_BY_KEY)]
     if by_key:
         yield Advice(
             text=(
-                f"{by_key[0]} calls Python for each group of a batch: where groups are keys, "
-                "headway.ordered calls it for buckets of them, and 'headway ordered' chooses the "
+                f"{by_key[0]} calls Python for each group of a batch: if groups are keys, "
+                "headway.ordered calls it per bucket of keys, and 'headway ordered' chooses the "
                 "shuffle partitions and places heavy keys"
             )
         )
 
 
 def _bursts(question: Question) -> Iterator[Advice]:
-    """What the stream was seen to do that a mean rate leaves out."""
+    """Recorded behaviour of the stream that a mean rate does not show."""
     observed = question.profile.observed_arrivals
     if observed is None or observed.rate_p50_per_s <= 0.0 or question.of_change:
         return
@@ -290,10 +291,10 @@ def _bursts(question: Question) -> Iterator[Advice]:
 
 
 def _overlapping_windows(question: Question, chosen: Configuration) -> Iterator[Advice]:
-    """What counting each row once would save or cost, by the cheapest way: theory.md (P14)."""
+    """Saving or cost of counting each row once, in the cheapest way: theory.md (P14)."""
     if not question.profile.shape.windows:
         return
-    # Most queries count no windows: what tells what sharing saves is loaded for those that do.
+    # Most queries count no windows, so these modules are loaded only for those that do.
     from headway.models.sharing.job_gain import sharing_ways
     from headway.models.sharing.profiled_windows import windows_of
 
@@ -323,7 +324,7 @@ def _span(low_s: float, high_s: float) -> str:
 
 
 def _young_jvm(profile: JobProfile) -> Iterator[Advice]:
-    """What the drift of warm batches says of a young JVM, where no first batches are on record."""
+    """What the drift of warm batches implies for a young JVM, if no first batches are recorded."""
     slower_ratio = profile.age_factor(YOUNG_JVM_S.value) - 1.0
     if profile.warm_up is None and slower_ratio > SLOWER_WHEN_YOUNG_RATIO.value:
         yield Advice(

@@ -1,4 +1,4 @@
-"""What becomes of a promise in the first minutes after a start, while the JVM is young."""
+"""Whether a target is met in the first minutes after a start, while the JVM is young."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _MOST_BATCHES = 3000
 
 
 def for_fresh_jvm(profile: JobProfile) -> JobProfile:
-    """The job with batches that stay as long as those of a fresh JVM, its first batch aside.
+    """The job with all batches as long as those of a fresh JVM, except for its first batch.
 
     Raises
     ------
     InputError
-        If the profile does not tell what a fresh JVM takes.
+        If the profile does not contain the batch durations of a fresh JVM.
 
     Notes
     -----
@@ -52,14 +52,14 @@ def for_fresh_jvm(profile: JobProfile) -> JobProfile:
             )
             for stage in profile.stages
         ),
-        # Slower than that no batch after the first is.
+        # No batch after the first is slower than that.
         drift=replace(profile.drift, exponent=0.0, driver_exponent=0.0),
         warm_up=replace(warm_up, points=()),
     )
 
 
 class _Batch(NamedTuple):
-    """A simulated batch: start and duration, and what its last and first row waited for it [s]."""
+    """A simulated batch: start and duration, and the waits of its last and its first row [s]."""
 
     start_s: float
     duration_s: float
@@ -68,28 +68,29 @@ class _Batch(NamedTuple):
 
 
 def after_start(setting: Candidates, configuration: Configuration, planned_s: float) -> AfterStart:
-    """From which minute on a planned setting keeps its promise, and what it keeps before.
+    """Minute from which a planned setting meets its target, and the values before that.
 
     Parameters
     ----------
     setting : Candidates
-        The one setting that was chosen.
+        The chosen setting, on its own.
     configuration : Configuration
-        The same, with its rate limit.
+        The same setting, with its rate limit.
     planned_s : float
-        The promised statistic as planned, once the JVM is warm. [s]
+        Planned value of the target's statistic once the JVM is warm. [s]
 
     Notes
     -----
-    **(P20)** After a restart: batches one by one at an even rate, the first with the rows of a
-    usual interval, each of `f max(w(age), 1) D(n)`, `f` of (P4) and `w` of (E30), the first longer
-    by `f` times what the first one took more; starts as in (B2), behind the rate limit if there is
-    one. The promised statistic over the rows of the batches that start in a minute (no noise), less
-    what the same is of the steady batch, is added to the planned latency, and with `f = 1` to the
-    expected one; the promise holds from the minute after the last that misses it at `f`. Rows that
-    piled up while the query was down are not counted: that is a promise of its own (P8). Without a
-    fresh JVM on record nothing is said. `--from-start` plans with all durations times `w` at the
-    age of the first batch.
+    **(P20)** After a restart, batches are followed one by one at an even rate; the first has the
+    rows of a usual interval. Each takes `f max(w(age), 1) D(n)`, with `f` of (P4) and `w` of (E30),
+    and the first takes longer by `f` times the recorded excess of a first batch. Batches start as
+    in (B2), with the rate limit if there is one. For each minute, the target's statistic is
+    computed over the rows of the batches that start in it, without noise. Its excess over that of
+    the steady batch is added to the planned latency, and with `f = 1` to the expected latency. The
+    target is met from the minute after the last one that misses it at `f`. Rows that accumulated
+    while the query was down are not counted; they are subject to a separate target (P8). If no
+    fresh JVM is recorded, this is unavailable. `--from-start` plans with all durations multiplied
+    by `w` at the age of the first batch.
     """
     question = setting.question
     profile, target = question.profile, question.target
@@ -114,7 +115,7 @@ def after_start(setting: Candidates, configuration: Configuration, planned_s: fl
 def _minutes(
     setting: Candidates, configuration: Configuration, factor: float, warm_s: float
 ) -> tuple[float, list[float]]:
-    """The first batch, and the promised statistic in each minute, at last ``warm_s`` [s]."""
+    """The first batch, and the target's statistic in each minute, finally ``warm_s`` [s]."""
     profile, target = setting.question.profile, setting.question.target
     batches = _simulated_batches(profile, configuration, factor)
     unseen_s = factor * setting.after_commit_s(setting.promised())
@@ -126,7 +127,7 @@ def _minutes(
 
 
 def _by_minute(batches: Sequence[_Batch]) -> Iterator[Sequence[_Batch]]:
-    """The batches that start in each minute; where none does, the one that runs."""
+    """The batches that start in each minute; if none does, the running one."""
     first, last = batches[0], batches[-1]
     ends_s = min(
         last.start_s + last.duration_s, first.start_s + MINUTES_AFTER_START.value * _MINUTE_S
@@ -138,7 +139,7 @@ def _by_minute(batches: Sequence[_Batch]) -> Iterator[Sequence[_Batch]]:
 
 
 def _shown_minutes(by_minute_s: list[float], planned_s: float, holds_from: int) -> list[float]:
-    """The minutes up to the one from which the promise holds, and those that are still slower."""
+    """The minutes up to the one from which the target is met, and those that are still slower."""
     slower = [
         at
         for at, found_s in enumerate(by_minute_s)
@@ -148,7 +149,7 @@ def _shown_minutes(by_minute_s: list[float], planned_s: float, holds_from: int) 
 
 
 def _slower_ratio(profile: JobProfile, jvm_age_s: float) -> float:
-    """How much longer a batch takes at an age than the plan counts on, which is nothing faster."""
+    """How much longer a batch takes at an age than planned; at least 1."""
     return max(profile.age_factor(jvm_age_s), 1.0)
 
 
@@ -163,9 +164,9 @@ def _why_unavailable(profile: JobProfile) -> str:
 def _simulated_batches(
     profile: JobProfile, configuration: Configuration, factor: float
 ) -> list[_Batch]:
-    """Batches from the first on, at an even rate, which has the rows of a usual interval.
+    """Batches from the first on, at an even rate; the first has the rows of a usual interval.
 
-    What piled up while the query was down comes on top: that is what `catch_up` promises.
+    Rows that accumulated while the query was down are not included: see `catch_up`.
     """
     model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
     rate_per_s, trigger_s = profile.arrivals.rate_per_s, configuration.trigger_s
@@ -195,7 +196,7 @@ def _steady(profile: JobProfile, configuration: Configuration, factor: float) ->
 
 
 def _statistic_s(target: Target, batches: Sequence[_Batch], unseen_s: float) -> float:
-    """The promised statistic over the rows of some batches, or over the batches [s]."""
+    """The target's statistic over the rows of some batches, or over the batches [s]."""
     duration_s, least_s, most_s = np.array([one[1:] for one in batches]).T
     if target.metric is Metric.BATCH:
         if target.quantile is None:

@@ -1,4 +1,4 @@
-"""What the search found, and how it becomes a plan: prediction, memory, Spark's own words."""
+"""From the result of the search to a plan: prediction, memory, Spark configuration."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from headway.units import spark_memory_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
-    """Where nothing keeps the promises: what stands in the way, and what would have to give way."""
+    """If no setting meets the targets: the reason, and what would have to change."""
 
     floor_s: float
     physical_floor_s: float
@@ -60,7 +60,7 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSetting:
-    """The setting that was found, and why it is the one; with a shortfall, the nearest there is."""
+    """The setting that was found, and why; with a shortfall, the nearest one."""
 
     offer: Offer
     nodes: int
@@ -88,7 +88,7 @@ def as_plan(
     checkpoint: Checkpoint | None,
     refused: tuple[str, ...],
 ) -> StreamAnswer:
-    """The plan of a setting that was found, or the nearest one where nothing will do."""
+    """The plan for the setting that was found, or the nearest one if none is feasible."""
     offer, configuration = found.offer, found.configuration
     question, profile = offer.question, offer.question.profile
     expected = figures_at(profile, 0.0)
@@ -104,7 +104,7 @@ def as_plan(
     )
     conf = _conf(profile, configuration, memory)
     if configuration.task_cpus != profile.baseline.task_cpus:
-        # Also where it is Spark's default: the job may still be submitted with the other number.
+        # Even if it is Spark's default, since the job may still be submitted with another number.
         conf[KNOBS["task_cpus"].key] = str(configuration.task_cpus)
     options = query_options(configuration, found.limit.option)
     common = dict[str, Any](
@@ -168,7 +168,7 @@ def _conf(
     if memory.python_bytes:
         conf[PYTHON_MEMORY_KEY] = spark_memory_text(memory.python_bytes)
     if memory.overhead_bytes > overhead_bytes(memory.heap_bytes, 0):
-        # Spark's own reckoning knows of no state outside the heap, nor of Python everywhere.
+        # Spark's own computation ignores state outside the heap, and on some platforms Python.
         conf[OVERHEAD_KEY] = spark_memory_text(memory.overhead_bytes)
     if memory.off_heap_bytes:
         conf[OFF_HEAP_KEY] = "true"
@@ -179,7 +179,7 @@ def _conf(
 def _resource_findings(
     offer: Offer, memory: MemoryPlan | None, configuration: Configuration
 ) -> Iterator[Finding]:
-    """What is to be said of the nodes, the cores and the memory."""
+    """Findings about the nodes, the cores and the memory."""
     node_type, profile = offer.node_type, offer.question.profile
     if node_type is not None:
         yield from reserve_findings(node_type)
@@ -220,14 +220,14 @@ def _memory_findings(memory: MemoryPlan, profile: JobProfile) -> Iterator[Findin
 def _durations(
     profile: JobProfile, configuration: Configuration, planned_ratio: float
 ) -> PlannedDurations:
-    """What is expected, and what the plan makes of it; ``profile`` holds the planned figures."""
+    """Expected and planned durations; ``profile`` contains the planned figures."""
     expected = figures_at(profile, 0.0)
     setting = (configuration.num_slots, configuration.shuffle_partitions)
     model = duration_model(expected, *setting)
     rows = settled_batch_rows(model, profile.arrivals.rate_per_s, configuration.trigger_s)
 
     def longer_ratio(at: JobProfile) -> float:
-        """How much longer a batch is expected to take by other figures."""
+        """How much longer a batch is expected to take with other figures."""
         return float(duration_model(at, *setting).mean_s(rows) / model.mean_s(rows))
 
     return PlannedDurations(

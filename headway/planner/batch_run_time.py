@@ -1,4 +1,4 @@
-"""How long a batch job runs on other slots: its stage graph, scaled to what was seen of it."""
+"""Run time of a batch job on other slots: its stage graph, scaled to the recorded run."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from headway.models.stages.pooling import JobStage
 
 _SAME_MOMENT_S = 0.001
 _FARTHEST_SCORE, _SCORE_TOLERANCE = 3.0, 1e-6
-# The run on record and the run to come are off by the usual spread each: theory.md (P16).
+# The recorded run and the future run each deviate by the usual spread: theory.md (P16).
 _OWN_SPREAD = of_runs_and_fit(USUAL_RUN_TO_RUN_RATIO.value, num_settings=1, num_learned=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRunTime:
-    """The stage graph with what it does not hold, and how the run on record compares to it."""
+    """The stage graph, what it does not contain, and the ratio of the recorded run to it."""
 
     profile: ApplicationProfile
     dag: StageDag
@@ -50,7 +50,7 @@ class BatchRunTime:
         return sum(self.parts_s(slots, core_speed_ratio).values())
 
     def parts_s(self, slots: int, core_speed_ratio: float) -> dict[str, float]:
-        """Mean run time: the driver alone, the graph, and light stages as mere work."""
+        """Mean run time: driver alone, the graph, and light stages as evenly distributed work."""
         stages_s = run_time(self.dag, slots).mean_s / core_speed_ratio
         others_s = self.profile.other_stages.task_time_s / slots / core_speed_ratio
         parts_s = {
@@ -61,7 +61,7 @@ class BatchRunTime:
         return {name: self.modelled_ratio * part_s for name, part_s in parts_s.items()}
 
     def doublings_beyond(self, slots: int) -> float:
-        """How far so many slots are from those of the run on record."""
+        """Doublings between this number of slots and that of the recorded run."""
         return float(doublings_outside(slots, self.seen_slots, self.seen_slots))
 
     def planned_s(self, slots: int, core_speed_ratio: float, confidence: float) -> float:
@@ -79,7 +79,7 @@ class BatchRunTime:
     def spread_ratio(self, slots: int, core_speed_ratio: float) -> float:
         """Standard deviation of the logarithm of the true over the expected run time (P16).
 
-        0 of declared figures, which have ranges in its place (P19).
+        0 for declared figures, which have ranges instead (P19).
         """
         if self.profile.declared is not None:
             return 0.0
@@ -87,12 +87,12 @@ class BatchRunTime:
         return float(widened(_OWN_SPREAD, *beyond))
 
     def kept_probability(self, slots: int, core_speed_ratio: float, limit_s: float) -> float:
-        """Probability that the run is over in time. [-]
+        """Probability that the run ends in time. [-]
 
         Parameters
         ----------
         slots : int
-            Of the run.
+            Slots of the run.
         core_speed_ratio : float, > 0
             Speed of its cores over that of the profiled ones. [-]
         limit_s : float, > 0
@@ -100,9 +100,9 @@ class BatchRunTime:
 
         Notes
         -----
-        **(P26)** A batch job keeps its deadline `L` with the probability `Φ(ln(L/T)/s)`, `T` its
-        expected run time and `s` that of (P16); with declared figures `Φ(z)`, `z` the score from -3
-        to 3 at which they (P19) make the run last `L`. The verdict is as in (P23).
+        **(P26)** A batch job meets its deadline `L` with the probability `Φ(ln(L/T)/s)`, with `T`
+        its expected run time and `s` that of (P16). With declared figures it is `Φ(z)`, with `z`
+        the score from -3 to 3 at which the run lasts `L` by (P19). The verdict is as in (P23).
         """
         ratio = limit_s / self.mean_s(slots, core_speed_ratio)
         if self.profile.declared is None:
@@ -117,7 +117,7 @@ class BatchRunTime:
         return float(ndtr(low))
 
     def _ratio_at(self, score: float, slots: int, core_speed_ratio: float) -> float:
-        """The run time with declared figures at a score over the expected one."""
+        """Run time with declared figures at a score, over the expected run time."""
         at_end = work_at(self.profile, score)
         if at_end == self.profile:
             return 1.0
@@ -125,12 +125,12 @@ class BatchRunTime:
         return longer_s / self.mean_s(slots, core_speed_ratio)
 
     def least_s(self, slots: int, core_speed_ratio: float, confidence: float) -> float:
-        """What the planned run time cannot come below: all work shared out evenly (J1)."""
+        """Lower bound of the planned run time: all work distributed evenly (J1)."""
         work_s = (
             (self.dag.work_s + self.profile.other_stages.task_time_s) / slots / core_speed_ratio
         )
         least_s = self.modelled_ratio * (self.profile.driver_only_s + work_s)
-        # The middle of declared figures is below any end of theirs that is planned for.
+        # The middle of declared figures is below any end that is used for planning.
         declared = self.profile.declared is not None
         ratio = 1.0 if declared else self.planned_ratio(slots, core_speed_ratio, confidence)
         return least_s * ratio * (1.0 - 1e-9)
@@ -140,11 +140,11 @@ class BatchRunTime:
         return self.mean_s(sum(stage.num_tasks for stage in self.dag.stages), core_speed_ratio)
 
     def is_calibrated(self, slots: int) -> bool:
-        """Whether the profile speaks for so many slots."""
+        """Whether this number of slots is within the profiled range."""
         return self.profile.provenance is Provenance.MEASURED and self._is_within_reach(slots)
 
     def findings(self, slots: int) -> Iterator[Finding]:
-        """What speaks against a plan of so many slots."""
+        """Findings that weaken a plan with this number of slots."""
         if self.profile.provenance is Provenance.DECLARED:
             yield Finding(code=FindingCode.DECLARED)
             return
@@ -177,12 +177,12 @@ class BatchRunTime:
 def expected_run_time_s(
     profile: ApplicationProfile, slots: int, core_speed_ratio: float = 1.0
 ) -> float:
-    """The mean run time of a batch job on so many slots, by its profile [s].
+    """Mean run time of a batch job on a number of slots, by its profile [s].
 
     Raises
     ------
     InputError
-        If its cores are not on record.
+        If its cores are not recorded.
     """
     return BatchRunTime.of(profile, seen_slots_of(profile)).mean_s(slots, core_speed_ratio)
 
@@ -197,7 +197,7 @@ def seen_slots_of(profile: ApplicationProfile) -> int:
 
 
 def job_stages(stages: Sequence[RecordedStage]) -> Iterator[JobStage]:
-    """The stages with their parents; one that none is on record of waits for what ended last."""
+    """The stages with their parents; one without recorded parents waits for the last ended one."""
     completed_s = [stage.wall_clock.completed_s for stage in stages]
     for place, stage in enumerate(stages):
         parents = stage.parents

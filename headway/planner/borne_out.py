@@ -1,4 +1,4 @@
-"""The highest rate that a setting keeps its promises at, by moments first and then by the chain."""
+"""The highest rate at which a setting meets its targets, first by moments, then by the chain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from headway.models.laws.inverse import last_kept
 from headway.planner.candidates import Candidates
 
-_PLACES_PER_DECADE = 900  # numbers of three digits
+_PLACES_PER_DECADE = 900  # numbers with three digits
 _FIRST_STEP, _GROWTH, _BEYOND_THE_LINE = 16, 8, 1.2
 _MOST_PLACES_BELOW = 4 * _PLACES_PER_DECADE
 _SOLVED_WITHIN = 1.002
@@ -18,29 +18,30 @@ _SOLVED_WITHIN = 1.002
 def borne_out_per_s(
     setting: Candidates, by_moments_per_s: float, *, below_per_s: float = math.inf
 ) -> float:
-    """The highest rate at which one setting keeps its promises by (T4) too, in three digits.
+    """The highest rate at which one setting meets its targets by (T4), too, in three digits.
 
     Parameters
     ----------
     setting : Candidates
         One setting.
     by_moments_per_s : float, >= 0
-        The highest rate at which its moments keep the promises.
+        The highest rate at which it meets the targets by moments.
     below_per_s : float
-        A rate that is known to be missed.
+        A rate at which a target is known to be missed.
 
     Notes
     -----
-    **(P24)** The max rate of a setting is the highest number of three digits (or the asked rate, if
-    that is the next) that its moments and the chain (T4) both bear out; of so many nodes, that of
-    the setting which sustains most by moments. The numbers are searched from the rate by moments
-    down, along the line through the last two looked at, down to a ten-thousandth of it; so any rate
-    that is shown is planned for when it is asked for, in every output the same.
+    **(P24)** The max rate of a setting is the highest number of three digits (or the requested
+    rate, if that is the next one) at which the targets are met both by its moments and by the chain
+    (T4). For a number of nodes, it is that of the setting with the highest rate by moments. The
+    search goes down from the rate by moments, along the line through the last two numbers tried, to
+    a ten-thousandth of it. So a plan for any rate that is shown is feasible, and all outputs show
+    the same rate.
     """
     if not by_moments_per_s > 0:
         return 0.0
     asked_per_s = setting.question.rate_per_s
-    # What is solved to a thousandth may just miss the next number, or the asked one.
+    # A rate solved to a thousandth may just miss the next number, or the requested one.
     for next_per_s in (number_at(place_of(by_moments_per_s) + 1), asked_per_s):
         if by_moments_per_s < next_per_s <= _SOLVED_WITHIN * by_moments_per_s:
             by_moments_per_s = next_per_s if setting.meets(next_per_s)[0] else by_moments_per_s
@@ -52,7 +53,7 @@ def borne_out_per_s(
         return setting.certified_excess(number_at(place), with_gain=with_gain)
 
     place = _last_place(partial(excess, with_gain=False), most)
-    # The gain of errors takes a second chain: it is looked at where all else is kept.
+    # The gain of errors needs a second chain, so it is computed only if everything else is met.
     if place is not None and excess(place) > 0.0:
         place = _last_place(excess, place)
     if place is None:
@@ -64,7 +65,7 @@ def borne_out_per_s(
 
 
 def _last_place(excess: Callable[[int], float], most: int) -> int | None:
-    """The last place that is kept, from the most down, in steps that follow the line so far."""
+    """The last place at which targets are met, searched downwards along the line so far."""
     high, at_high = most, excess(most)
     if at_high <= 0.0:
         return most
@@ -82,7 +83,7 @@ def _last_place(excess: Callable[[int], float], most: int) -> int | None:
 
 
 def place_of(number: float) -> int:
-    """The place of the last number of three digits that is not above, in the row of all of them.
+    """Index of the last number with three digits that is not above, in the list of all of them.
 
     Examples
     --------
@@ -90,13 +91,13 @@ def place_of(number: float) -> int:
     (1800, 1)
     """
     exponent = math.floor(math.log10(number))
-    # A number that has three digits already keeps them.
+    # A number that already has three digits keeps them.
     digits = math.floor(round(number / 10.0 ** (exponent - 2), 9))
     return _PLACES_PER_DECADE * exponent + digits - 100
 
 
 def number_at(place: int) -> float:
-    """The number of three digits at a place.
+    """The number with three digits at an index.
 
     Examples
     --------
@@ -108,7 +109,7 @@ def number_at(place: int) -> float:
 
 
 def rounded_down(value: float) -> float:
-    """The last number of three digits that is not above.
+    """The last number with three digits that is not above.
 
     Examples
     --------
@@ -119,7 +120,7 @@ def rounded_down(value: float) -> float:
 
 
 def rounded_up(value: float) -> float:
-    """The next number of three digits that is not below.
+    """The next number with three digits that is not below.
 
     Examples
     --------

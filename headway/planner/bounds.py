@@ -1,4 +1,4 @@
-"""What no setting of a number of nodes can exceed, cheaply enough to look at a thousand at once."""
+"""Upper bounds for all settings of a number of nodes, cheap enough for a thousand at once."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from headway.planner.question import Question
 def most_rates_per_s(
     question: Question, node_counts: Sequence[int]
 ) -> tuple[list[tuple[int, int]], Array]:
-    """Sizes (nodes, partitions) of the space, and a rate that each does not exceed [records/s].
+    """Sizes (nodes, partitions) of the space, and an upper bound of the rate of each [records/s].
 
     Parameters
     ----------
     question : Question
         The promises and the space.
     node_counts : sequence of int
-        Numbers of nodes to look at.
+        Numbers of nodes to consider.
 
     Notes
     -----
-    **(P9)** Many nodes. Of each number of nodes and partitions a rate that cannot be exceeded is
-    (P5) with the makespan (M6), `max(1, T/C)`, and without a trigger, which only makes rows wait; a
-    tenth is added. Numbers whose bound lies below the asked rate are out. Up to 64 others are tried
-    from below, so that the plan is proved the fewest. Of more, steps that double find one that will
-    do, halving finds the edge, and the dozen below it are tried; the plan then states the fewest
-    that the bound allows, and its gap.
+    **(P9)** Many nodes. For each number of nodes and partitions, an upper bound of the rate is (P5)
+    with the makespan (M6), `max(1, T/C)`, and without a trigger, which only makes rows wait; a
+    tenth is added. Numbers whose bound is below the requested rate are excluded. If at most 64
+    remain, they are tried in increasing order, so the plan is proven to be the minimum. If more
+    remain, doubling steps find a feasible number, bisection finds the edge, and the dozen below the
+    edge are tried; the plan then states the minimum that the bound allows, and its gap.
 
-    Work shared out evenly over the slots (M6), the best trigger of all for each: without noise none
-    beats running freely, unless it is fixed.
+    Work is distributed evenly over the slots (M6), with the best trigger for each. Without noise,
+    that is running as fast as possible, unless the trigger is fixed.
     """
     space, profile = question.space, question.profile
     sizes = [
@@ -63,7 +63,7 @@ def most_rates_per_s(
 def _least_durations(
     profile: JobProfile, slots: NDArray[np.int_], partitions: NDArray[np.int_]
 ) -> DurationStack:
-    """Durations as if the tasks of a level were shared out evenly: theory.md (M6)."""
+    """Durations as if the work of a level were distributed evenly: theory.md (M6)."""
     fixed_s, per_row_s = [], []
     for _, grouped in groupby(profile.stages, key=lambda stage: stage.level):
         pool = list(grouped)

@@ -1,4 +1,4 @@
-"""What a query goes through when more arrives for a while."""
+"""Behaviour of a query during a burst."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from headway.models.job.setting import settled_batch_rows
 from headway.planner.recovery import worked_off_s
 
 _SETTLED_RATIO = 1e-4
-# Where in an interval the burst may begin, as shares of it: wherever that is worst.
+# Start of the burst in an interval, as shares of it; the worst one counts.
 _BEGINNINGS = np.arange(8.0) / 8.0
 
 
 class Passage(NamedTuple):
-    """A burst passed: the largest batch [rows], and how long after its end all is as usual [s]."""
+    """Result of a burst: the largest batch [rows], and the recovery time after its end [s]."""
 
     most_rows: Array
     recovery_s: Array
@@ -38,32 +38,32 @@ def passage(
     Parameters
     ----------
     model : DurationModel
-        Mean duration by rows, of arrays with one axis more than those below, the last.
+        Mean duration by rows, for arrays with one more axis, the last, than those below.
     rate_per_s, trigger_s, factor : float or (n,) array
-        Arrivals otherwise [rows/s], trigger interval [s], multiplier of every duration [-].
+        Usual arrivals [rows/s], trigger interval [s], multiplier of every duration [-].
     burst : Burst
-        What comes.
+        The burst.
     usual_rows : float or (n,) array
-        Rows of a settled batch otherwise. [rows]
+        Rows of a settled batch without the burst. [rows]
 
     Returns
     -------
     Passage
-        Inputs broadcast; a recovery of ``inf`` where the backlog is not worked off.
+        Inputs broadcast; the recovery is ``inf`` if the backlog is never processed.
 
     Notes
     -----
-    **(P17)** A burst of rate `λ_b` for `τ`: the chain `n_(k+1) =`what arrives in `max(B, fD(n_k))`,
-    from the settled batch of `λ` on, with the burst beginning at each eighth of an interval; one
-    that lasts longer than 200 batches is taken as lasting, and batches never outgrow the settled
-    one of `λ_b`. The largest batch `n^*` is what a lasting rate `n^*/max(B, fD(n^*))` settles at,
-    and what is promised of latencies is held against (T6) at that rate and `f`; `s` of (P2) is that
-    of the largest batch met without margin. Recovery is counted from the burst's end to the first
-    batch of usual size, by (P8); bursts that repeat must have recovered before the next. A rate
-    limit must let `n^*` pass.
+    **(P17)** A burst with the rate `λ_b` for a time `τ`: the chain `n_(k+1) =` arrivals in
+    `max(B, fD(n_k))`, starting at the settled batch of `λ`, with the start of the burst at each
+    eighth of an interval. A burst longer than 200 batches is taken as lasting, and batches never
+    exceed the settled one of `λ_b`. The largest batch `n^*` is the settled batch of a lasting rate
+    `n^*/max(B, fD(n^*))`, and latency targets are compared with (T6) at that rate and `f`; `s` of
+    (P2) is that of the largest batch without margin. Recovery is measured from the end of the burst
+    to the first batch of usual size, by (P8); with repeated bursts, it must end before the next
+    one. A rate limit must not be below `n^*`.
 
-    Each batch takes what came during the one before, wherever in an interval the burst begins. One
-    that lasts longer than 200 batches is taken as lasting.
+    Each batch takes the rows that arrived during the previous one. A burst longer than 200 batches
+    is taken as lasting.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def passage(
             break
     lasting = start_s < burst.length_s
     if np.any(lasting):
-        # Batches grow towards the settled one of the burst, and never beyond.
+        # Batches grow towards the settled one of the burst, and never exceed it.
         peak_rows = settled_batch_rows(model, burst.rate_per_s, trigger, factors)
         rows = np.where(lasting, np.maximum(rows, peak_rows), rows)
         start_s = np.where(lasting, burst.length_s + interval_s(rows), start_s)

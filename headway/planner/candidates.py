@@ -1,4 +1,4 @@
-"""All settings of some node counts at once, held against the promises at some rate."""
+"""All settings of some node counts at once, compared with the targets at some rate."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _LEAST_EXCESS = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """Settings as parallel arrays; one entry is one (nodes, partitions, trigger)."""
+    """Settings as parallel arrays; each entry is one (nodes, partitions, trigger)."""
 
     question: Question
     nodes: NDArray[np.int_]
@@ -68,7 +68,7 @@ class Candidates:
         )
 
     def is_setting(self, one: Candidates) -> BoolArray:
-        """Which settings are that one."""
+        """Which settings are equal to a given one."""
         same = (self.nodes == one.nodes[0]) & (self.partitions == one.partitions[0])
         return np.asarray(same & (self.trigger_s == one.trigger_s[0]))
 
@@ -85,31 +85,31 @@ class Candidates:
         )
 
     def meets(self, rate_per_s: Numeric) -> BoolArray:
-        """Which settings keep every promise at the planned confidence and rate."""
+        """Which settings meet every target at the planned confidence and rate."""
         return np.asarray(self.excess(rate_per_s) <= 0.0)
 
     def keep_promises(self, latency_s: Array, rate_per_s: Numeric) -> BoolArray:
-        """The same where the latency is known already."""
+        """The same if the latency is already known."""
         kept = np.asarray(latency_s <= self.question.target.limit_s)
         return kept & self.meets(rate_per_s) if self.question.also else kept
 
     def is_certain(self, rate_per_s: float) -> bool:
-        """Whether one setting that keeps the promises by its moments keeps them by (T4) too."""
+        """Whether one setting that meets the targets by its moments also meets them by (T4)."""
         return self.certified_excess(rate_per_s) <= 0.0
 
     def certified_excess(self, rate_per_s: float, *, with_gain: bool = True) -> float:
-        """How far one setting is from its worst promise by (T4): continuous in the rate.
+        """Distance of one setting from its worst target by (T4): continuous in the rate.
 
-        Without the gain of errors, which takes a second chain, at least so far.
+        Without the gain of errors, which needs a second chain, this is a lower bound.
         """
         beyond = partial(Candidates._certified_beyond, with_gain=with_gain)
         return float(self._excess_at(*self.planned_rate_and_factor(rate_per_s), beyond)[0])
 
     def excess(self, rate_per_s: Numeric) -> Array:
-        """How far each setting is from its worst promise: increases with the rate, 0 at the limit.
+        """Distance of each setting from its worst target: increases with the rate, 0 at the limit.
 
-        The logarithm of a latency (or what lies beyond its limit) over what is allowed, or of the
-        load over the highest load that is quoted.
+        The logarithm of a latency over its limit (or of the share beyond the limit over the allowed
+        share), or of the load over the highest load with a quoted latency.
         """
         return self._excess_at(*self.planned_rate_and_factor(rate_per_s))
 
@@ -140,12 +140,12 @@ class Candidates:
         return excess
 
     def _beyond(self, law: SettingLaw) -> Array:
-        """How far latencies are beyond their limits, a little where none is quoted."""
+        """How far latencies exceed their limits; slightly, if none is quoted."""
         over = self._latency_excess(law)
         return np.where(law.is_quotable, over, np.maximum(over, _LEAST_EXCESS))
 
     def _certified_beyond(self, law: SettingLaw, *, with_gain: bool) -> Array:
-        """How far latencies by (T4) are beyond their limits, or from being quoted."""
+        """How far latencies by (T4) exceed their limits, or are from being quoted."""
         chained = certified(law)
         over = self._latency_excess(chained)
         if np.all(over > 0.0):
@@ -154,9 +154,9 @@ class Candidates:
         return np.maximum(over, saturation)
 
     def excess_at_score(self, score: float, *, with_gain: bool = True) -> float:
-        """How far one setting is from its worst promise with durations at a normal score.
+        """Distance of one setting from its worst target with durations at a normal score.
 
-        As `certified_excess`, at the asked rate.
+        Like `certified_excess`, at the requested rate.
         """
         question = self.question
         profile = figures_at(question.profile, score)
@@ -178,7 +178,7 @@ class Candidates:
         return float(spread_ratio(self.question.profile, slots, partitions, rows)[0])
 
     def most_burst_rows(self, rate_per_s: Numeric) -> Array:
-        """The largest batch that any promised burst brings; 0 without one. [rows]"""
+        """The largest batch during any burst of the targets; 0 without one. [rows]"""
         planned = self.planned_rate_and_factor(rate_per_s)
         most = [
             self._passage(burst, *planned)[0].most_rows
@@ -187,9 +187,9 @@ class Candidates:
         return np.asarray(np.maximum.reduce([np.zeros(len(self)), *most]))
 
     def promised_latency_s(self, promise: Promise, rate_per_s: Numeric) -> Array:
-        """What each setting makes of a promise, at the planned confidence [s]; ``inf`` if unstable.
+        """Value of each setting for a target, at the planned confidence [s]; ``inf`` if unstable.
 
-        A latency, or the time until an outage or a burst is worked off.
+        A latency, or the time until the backlog of an outage or burst is processed.
         """
         if isinstance(promise, Target):
             return self._asked_only(promise).latency_s(rate_per_s)
@@ -202,12 +202,12 @@ class Candidates:
     def latency_s(self, rate_per_s: Numeric) -> Array:
         """The latency the target is about, at the planned confidence; ``inf`` beyond capacity.
 
-        By moments where many settings are compared; of one, as it is printed, by (T4).
+        By moments if many settings are compared; by (T4) for one that is printed.
         """
         return self._latency_at(*self.planned_rate_and_factor(rate_per_s))
 
     def each_latency_s(self, rate_per_s: Numeric) -> Array:
-        """The same of a few settings that are printed beside each other, each by (T4)."""
+        """The same for a few settings that are printed side by side, each by (T4)."""
         alone = [self.take(np.array([place])) for place in range(len(self))]
         return np.array([float(one.latency_s(rate_per_s)[0]) for one in alone])
 
@@ -219,9 +219,9 @@ class Candidates:
         return np.where(quotable, self.promised().statistic_s(law), np.inf)
 
     def launch_ratio(self, rate_per_s: Array, factor: Array) -> Array:
-        """Tasks that the driver has to launch over those it is known to manage. [-]
+        """Tasks that the driver has to launch per second, over the rate that it can sustain. [-]
 
-        Where no batch is so short that they might be too many, those of the shortest batch.
+        If no batch is short enough to exceed it, the value of the shortest batch.
         """
         profile, model = self.question.profile, self.durations.model(num_axes=1)
         most_per_s = most_launches_per_s(profile)
@@ -240,15 +240,15 @@ class Candidates:
         return self.planned_law(rate_per_s).overrun_probability
 
     def planned_ratio(self, rate_per_s: Numeric) -> Array:
-        """What durations are multiplied by for the confidence. [-]"""
+        """Factor on durations for the confidence. [-]"""
         return self.planned_rate_and_factor(rate_per_s)[1]
 
     def promised(self, target: Target | None = None) -> PromisedLatency:
-        """A latency target on the job; without one, the one that is planned by."""
+        """A latency target on the job; by default, the one that is planned for."""
         return PromisedLatency(profile=self.question.profile, target=target or self.question.target)
 
     def after_commit_s(self, promised: PromisedLatency) -> float:
-        """Time of a batch that a promise does not see [s]."""
+        """Time of a batch after the end of what a target measures [s]."""
         return after_commit_s(self.question.profile) if promised.ends_at_commit else 0.0
 
     def _latency_excess(self, law: SettingLaw) -> Array:
@@ -265,7 +265,7 @@ class Candidates:
         factor: Array,
         beyond: _Beyond | None,
     ) -> Array:
-        """How far each setting is from what is promised of an outage or a burst."""
+        """Distance of each setting from a target about an outage or a burst."""
         burst, every = burst_of(promise), [np.full(len(self), -math.inf)]
         if isinstance(promise, CatchUp):
             every.append(_log(self._catch_up_s(promise, rate_per_s, factor) / promise.limit_s))
@@ -289,7 +289,7 @@ class Candidates:
     def _worst_of_burst(
         self, burst: Burst, rate_per_s: Array, factor: Array
     ) -> tuple[Array, Array]:
-        """The lasting rate that is as hard as the worst moment of a burst: theory.md (P17)."""
+        """The lasting rate that is equivalent to the worst time of a burst: theory.md (P17)."""
         passed, slower = self._passage(burst, rate_per_s, factor)
         model = self.durations.model(num_axes=1)
         interval_s = np.maximum(self.trigger_s, slower * model.mean_s(passed.most_rows))
@@ -299,24 +299,24 @@ class Candidates:
         return replace(self, question=replace(self.question, target=target, also=()))
 
     def _passage(self, burst: Burst, rate_per_s: Array, factor: Array) -> tuple[Passage, Array]:
-        """What a burst does to each setting, at the upper end of durations, also returned."""
+        """Effect of a burst on each setting, at the upper end of durations (also returned)."""
         usual_model, model = self.durations.model(num_axes=1), self.durations.model(num_axes=2)
 
         def passed(slower: Array) -> Passage:
             usual = settled_batch_rows(usual_model, rate_per_s, self.trigger_s, slower)
             return passage(model, rate_per_s, self.trigger_s, slower, burst, usual)
 
-        # Of larger batches the profile may know less; which are met is decided as in (P4).
+        # Larger batches may be less certain by the profile; which ones occur is decided as in (P4).
         expected = passed(np.ones_like(factor)).most_rows
         slower = np.maximum(factor, self._upper_end().factor(expected))
         return passed(slower), slower
 
     def planned_law(self, rate_per_s: Numeric) -> SettingLaw:
-        """The law with all durations at the upper end that the confidence asks for."""
+        """The law with all durations at the upper end for the confidence."""
         return self._law(*self.planned_rate_and_factor(rate_per_s))
 
     def expected_law(self, rate_per_s: Numeric) -> SettingLaw:
-        """The law with durations as expected, declared figures in the middle of their ranges."""
+        """The law with expected durations; declared figures are in the middle of their ranges."""
         if self.question.profile.declared is not None:
             middle = self.question.at_confidence(0.5)
             return candidates_at(middle, self._settings()).planned_law(rate_per_s)
@@ -337,7 +337,7 @@ class Candidates:
         )
 
     def planned_rate_and_factor(self, rate_per_s: Numeric) -> tuple[Array, Array]:
-        """The rate asked, or a higher one that the profile knows more of, and the upper end there.
+        """The requested rate, or a higher one with less uncertainty, and the upper end there.
 
         Notes
         -----
@@ -356,7 +356,7 @@ class Candidates:
         )
 
     def least_factor(self) -> Array:
-        """Upper over mean duration where the number of rows is well known. [-]"""
+        """Upper over mean duration for a number of rows within the profiled range. [-]"""
         return self._upper_end().factor(np.full(len(self), fewest_rows(self.question.profile)))
 
 

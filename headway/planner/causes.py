@@ -1,8 +1,8 @@
-"""Why a plan takes more nodes, or costs more, than one before: step by step.
+"""Why a plan needs more nodes, or costs more, than an earlier one: step by step.
 
-The change of a number of nodes is split in a fixed order: first what the job costs, then its
-target, then its rate are as they are now. Each step is what the job of now takes with the rest as
-it was, so the steps add up.
+The change of the number of nodes is split in a fixed order: first the costs of the job are set to
+their new values, then its target, then its rate. In each step, the rest is still as before, so the
+steps add up.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from enum import StrEnum
 from headway.domain import AnyAnswer, AnyPromise
 from headway.units import HOURS_PER_MONTH, counted, format_money, format_rate
 
-#: Figures that are as close as this are the same: files hold six digits.
+# : Figures that are this close are equal, since files have six digits.
 UNCHANGED_RATIO = 1e-4
 
 
 class Why(StrEnum):
-    """What can make a plan larger or more expensive."""
+    """Possible causes of a larger or more expensive plan."""
 
     COSTS = "costs of the job"
     TARGET = "target"
@@ -30,7 +30,7 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """What one thing, or several that cannot be separated, did to nodes and cost.
+    """Effect of one cause, or of several that cannot be separated, on nodes and cost.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Cause:
 
     @property
     def in_words(self) -> str:
-        """The cause and what it did, for people."""
+        """The cause and its effect, as text."""
         what = " and ".join(self.whys)
         if self.before or self.after:
             what += f" {self.before} -> {self.after}"
@@ -61,13 +61,13 @@ class Cause:
         return f"{what}: {', '.join(effects)}"
 
 
-#: Nodes that the job of now takes at a rate, for promises; None where that is unknown.
+# : Nodes that the new job needs at a rate for some targets; None if unknown.
 Needs = Callable[[float | None, tuple[AnyPromise, ...]], int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sized:
-    """What was asked for, and the size that it took; ``cost`` by the hour, of all nodes."""
+    """A question and the resulting size; ``cost`` is per hour, for all nodes."""
 
     rate_per_s: float | None
     promises: tuple[AnyPromise, ...]
@@ -76,14 +76,14 @@ class Sized:
 
     @property
     def node_price(self) -> float | None:
-        """Of one node, by the hour."""
+        """Price of one node per hour."""
         return None if self.cost_per_hour is None else self.cost_per_hour / self.nodes
 
 
 def causes(before: Sized, after: Sized, needs: Needs) -> tuple[Cause, ...]:
-    """Why a plan takes another number of nodes, or costs something else, than before.
+    """Why the number of nodes or the cost of a plan differs from before.
 
-    The money of the steps adds up to the change of the cost.
+    The costs of the steps add up to the change of the cost.
 
     Examples
     --------
@@ -149,7 +149,7 @@ class _Waiting:
 
 
 def _steps(before: Sized, after: Sized, needs: Needs) -> Iterator[tuple[Why, str, str, int | None]]:
-    """Each thing that may have changed, in order, and the nodes once it is as it is now."""
+    """Each possible change, in order, and the number of nodes after it."""
     same_promises = before.promises == after.promises
     same_rate = before.rate_per_s == after.rate_per_s
     if same_promises and same_rate:
@@ -166,15 +166,15 @@ def _steps(before: Sized, after: Sized, needs: Needs) -> Iterator[tuple[Why, str
 
 
 def promised(promises: tuple[AnyPromise, ...]) -> str:
-    """What is promised, in words."""
+    """The targets, as text."""
     return " and ".join(map(str, promises))
 
 
 def frontier_needs(plan: AnyAnswer) -> Needs:
-    """What a plan's own frontier says of another rate, or of another deadline.
+    """Nodes by a plan's own frontier for another rate, or another deadline.
 
-    Nothing of other latencies, which the frontier was not made for, and nothing where it leaves
-    out the number of nodes before the first that is enough.
+    None for other latency targets, for which the frontier was not computed, and None if the
+    frontier lacks the number of nodes just below the first sufficient one.
     """
 
     def needs(rate_per_s: float | None, promises: tuple[AnyPromise, ...]) -> int | None:
@@ -196,6 +196,6 @@ def frontier_needs(plan: AnyAnswer) -> Needs:
 
 
 def _fewest(enough: Mapping[int, bool]) -> int | None:
-    """The fewest nodes that are enough, where one less is known not to be."""
+    """The fewest sufficient nodes, if one less is known to be insufficient."""
     nodes = min((one for one, is_enough in enough.items() if is_enough), default=None)
     return nodes if nodes == 1 or (nodes is not None and nodes - 1 in enough) else None

@@ -1,4 +1,4 @@
-"""What a checkpoint holds fast, and what letting go of it would win."""
+"""Settings that a checkpoint fixes, and the gain of a new checkpoint."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ _REPARTITION_SINCE = (4, 2)
 
 
 class Checkpoint(StrEnum):
-    """Whether a plan starts from the checkpoint there is, or from a new one."""
+    """Whether a plan starts from the existing checkpoint, or from a new one."""
 
     EXISTING = "existing"
     NEW = "new"
 
 
 def pinned_partitions(profile: JobProfile) -> int | None:
-    """The partitions that the job's checkpoint holds fast; None where it holds none.
+    """The shuffle partitions that the job's checkpoint fixes; None if it fixes none.
 
-    A query without state on Spark 4.1 or newer takes a new number with its next start; with state
-    the checkpoint keeps the one it began with.
+    A query without state on Spark 4.1 or newer uses a new number from its next start on; with
+    state, the checkpoint keeps the number that it started with.
     """
     if _applies(KNOBS["shuffle_partitions"], profile) is not Applies.NEW_CHECKPOINT:
         return None
@@ -56,8 +56,8 @@ def held_by(question: Question, checkpoint: Checkpoint | None) -> Question:
     Raises
     ------
     InputError
-        If other partitions are asked for than an existing checkpoint holds, or nobody stated
-        what it holds.
+        If the requested shuffle partitions differ from those of an existing checkpoint, or if those
+        are unknown.
     """
     if checkpoint is Checkpoint.NEW:
         return replace(question, starts_anew=True)
@@ -82,14 +82,14 @@ def held_by(question: Question, checkpoint: Checkpoint | None) -> Question:
 
 
 def new_checkpoint_advice(question: Question, nodes: int, latency_s: float) -> Advice | None:
-    """What a new checkpoint, or repartitioning the old one offline, would win; None for nothing.
+    """Gain of a new checkpoint, or of repartitioning the old one offline; None if there is none.
 
     Parameters
     ----------
     question : Question
-        As planned, with the partitions that the checkpoint fixes.
+        As planned, with the shuffle partitions that the checkpoint fixes.
     nodes : int
-        Nodes of the plan; of a plan that is not feasible, the most there are.
+        Nodes of the plan; the maximum if the plan is infeasible.
     latency_s : float
         Planned latency.
     """
@@ -118,7 +118,7 @@ def planned_settings(
     query_options: Mapping[str, str],
     checkpoint: Checkpoint | None,
 ) -> tuple[PlannedSetting, ...]:
-    """Every setting of the plan with when it applies, and what fixes it."""
+    """Every setting of the plan, with when it applies and what fixes it."""
     found, had = [], profiled_values(profile)
     for key, value in (*spark_conf.items(), *query_options.items()):
         knob = KNOBS_BY_KEY[key]
@@ -140,10 +140,10 @@ def planned_settings(
 def changes_from_today(
     profile: JobProfile, planned: Configuration, spark_conf: Mapping[str, str]
 ) -> tuple[Change, ...]:
-    """The settings that differ from the profiled ones, and what each change takes.
+    """The settings that differ from the profiled ones, and what it takes to apply each change.
 
-    Every key of the plan is held against what the profiled run had: of what its record does not
-    tell, a change says so. Of a declared job nothing ran yet that could change.
+    Every key of the plan is compared with its value in the profiled run; if that was not recorded,
+    the change says so. A declared job has no run to compare with.
     """
     if profile.provenance is Provenance.DECLARED:
         return ()
@@ -177,7 +177,7 @@ def changes_from_today(
 
 
 def profiled_values(profile: JobProfile) -> dict[str, str]:
-    """What the keys of a plan were in the profiled run, by Spark's key, where that is known."""
+    """Values of a plan's keys in the profiled run, by Spark's key, as far as known."""
     if profile.provenance is Provenance.DECLARED:
         return {}
     today, application = profile.baseline, profile.applications[-1]
@@ -196,7 +196,7 @@ def _applies(knob: Knob, profile: JobProfile) -> Applies:
     return applies_when(
         knob,
         stateful=bool(profile.shape.stateful_operators),
-        # A version that is not known fixes the same as the oldest does.
+        # An unknown version is taken to fix the same settings as the oldest one.
         spark_version=version if version[:1].isdigit() else "2.0",
     )
 

@@ -1,4 +1,4 @@
-"""The one setting to run at a number of nodes, and what another trigger would give."""
+"""The setting to run at a number of nodes, and the effect of another trigger."""
 
 from __future__ import annotations
 
@@ -27,30 +27,31 @@ from headway.units import format_duration
 
 
 def chosen_setting(at_nodes: Candidates) -> Candidates:
-    """The one setting to run at the chosen node count: theory.md (P6).
+    """The setting to run at the chosen node count: theory.md (P6).
 
-    Of the settings that keep every promise: those that the profile can speak for; of these those
-    with a shuffle partition for every slot, since a checkpoint fixes them for good; of these those
-    with a calm trigger; of these those that would carry a quarter more than asked. Then today's
-    partitions, which spare a new checkpoint (where one is kept), the longest trigger, and the
-    fewest partitions; where none has that much room, the one that sustains most.
+    Of the settings that meet every target, each step keeps a subset if it is not empty: settings in
+    the profiled range; settings with a shuffle partition for every slot, since a checkpoint fixes
+    these for good; settings whose batches seldom overrun the trigger; settings that would also
+    sustain a quarter more than the requested rate. Then it prefers today's partitions, which avoid
+    a new checkpoint (if one is kept), the longest trigger, and the fewest partitions. If none has
+    that much room, it is the setting with the highest rate.
 
     Notes
     -----
-    **(P6)** Of the settings of the chosen nodes that keep every promise, a plan takes those that
-    are calibrated (P2), if there are any; of these those with a shuffle partition for every slot,
-    since a checkpoint fixes them for good; of these those with a trigger of 0.5 s and more that
-    batches of the expected duration overrun at most one time in ten; of these those that would
-    carry 1.25 times the rate. Of what is left it takes today's partitions, then the longest
-    trigger, then the fewest partitions; where nothing carries 1.25 times the rate, the setting that
-    sustains most. The nodes are the fewest before anything is preferred. Where the plan has a
-    trigger and would be faster without, it tells by how much, with the share of the slots' time in
-    which tasks run and the time from batch to batch of both. Where nothing meets the target, the
-    floor is the lowest planned latency of all settings, with triggers up to twice that floor, and
-    the plan names the setting with the fewest nodes within 2% of it; where the target can be kept
-    but not what else is promised, of the settings that keep it the one that misses the rest by
-    least. All numbers of nodes are looked at up to 64, of more as many that spread over all, which
-    is said.
+    **(P6)** Of the settings with the chosen number of nodes that meet every target, a plan keeps,
+    step by step and if there are any: those that are calibrated (P2); those with a shuffle
+    partition for every slot, since a checkpoint fixes these for good; those with a trigger of 0.5 s
+    or more that batches of the expected duration overrun at most one time in ten; those that would
+    sustain 1.25 times the rate. Of the remaining settings it takes today's partitions, then the
+    longest trigger, then the fewest partitions; if none sustains 1.25 times the rate, it takes the
+    setting with the highest rate. The number of nodes is minimised before any of these preferences.
+    If the plan has a trigger and would be faster without, it states by how much, and for both the
+    share of slot time in which tasks run and the time between batches. If no setting meets the
+    target, the floor is the lowest planned latency of all settings, with triggers up to twice that
+    floor, and the plan names the setting with the fewest nodes within 2% of it. If the target can
+    be met but not the other ones, it names, of the settings that meet it, the one that misses the
+    others by least. Up to 64 numbers of nodes, all are tried; of more, as many that are spread over
+    the range, which the plan states.
     """
     rate_per_s = at_nodes.question.rate_per_s
     possible = at_nodes.take(noise_free_rate_per_s(at_nodes) >= rate_per_s)
@@ -61,12 +62,12 @@ def chosen_setting(at_nodes: Candidates) -> Candidates:
         if not others.any() or chosen.is_certain(rate_per_s):
             return chosen
         meeting = meeting.take(others)
-    # Where (T4) bears none of them out, the last one is as good as its moments say.
+    # If none of them meets the targets by (T4), the last one is judged by its moments.
     return first_certain(possible) or chosen
 
 
 def _most_preferred(best: Candidates) -> Candidates:
-    """The one setting to run, of those that keep every promise by their moments."""
+    """The setting to run, of those that meet every target by their moments."""
     question = best.question
     for preferred in (_is_calibrated, _fills_slots, _is_calm):
         best = _preferring(best, preferred(best))
@@ -84,12 +85,12 @@ def _most_preferred(best: Candidates) -> Candidates:
 
 
 def _preferring(settings: Candidates, preferred: BoolArray) -> Candidates:
-    """Those that are preferred, if there are any."""
+    """The preferred ones, if there are any."""
     return settings.take(preferred) if preferred.any() else settings
 
 
 def _is_calibrated(settings: Candidates) -> BoolArray:
-    """What a prediction of them would be called at the asked rate: theory.md (P2)."""
+    """Whether a prediction at the requested rate is calibrated: theory.md (P2)."""
     question = settings.question
     model = settings.durations.model(num_axes=1)
     rows = settled_batch_rows(model, question.rate_per_s, settings.trigger_s)
@@ -124,7 +125,7 @@ def _slots(settings: Candidates) -> Array:
 def as_fast_as_possible(
     question: Question, chosen: Configuration, nodes: int, latency_s: float
 ) -> Iterator[Advice]:
-    """What the plan would gain without its trigger, and what that would cost: theory.md (P6)."""
+    """Gain of the plan without its trigger, and the cost of that: theory.md (P6)."""
     if chosen.trigger_s == 0 or question.space.trigger_s is not None:
         return
     fastest = candidates_at(question, [(nodes, chosen.shuffle_partitions, 0.0)])
@@ -150,24 +151,25 @@ def as_fast_as_possible(
 
 
 def _busy_ratio(question: Question, chosen: Configuration, trigger_s: float) -> tuple[float, float]:
-    """Share of the slots' time in which tasks run, and from batch to batch [s]."""
+    """Share of slot time in which tasks run, and the time between batches [s]."""
     profile, partitions, slots = question.profile, chosen.shuffle_partitions, chosen.num_slots
     model = duration_model(profile, slots, partitions)
     rows = float(settled_batch_rows(model, question.rate_per_s, trigger_s))
     interval_s = max(trigger_s, float(model.mean_s(rows)))
-    # On a single slot the tasks follow each other: what they take is all there is to do.
+    # On a single slot tasks run one after another, so their total time is all the work.
     work_s = sum(float(level.at(rows)) for level in duration_model(profile, 1, partitions).levels)
     return work_s / (slots * interval_s), interval_s
 
 
 def _gain(setting: Candidates) -> float:
-    """How many times an error in batch durations counts in the mean latency of a setting.
+    """Factor by which an error in batch durations affects the mean latency of a setting.
 
     Notes
     -----
-    **(P25)** Gain: as fast as possible an error `e` in all durations becomes `e/(1-r)` in the
-    latency, since the longer batch collects more rows; on a trigger interval that batches keep to
-    it becomes `e E[D]/E[L]`, since the rest of a latency is the wait for the trigger.
+    **(P25)** Gain of errors: if batches run as fast as possible, an error `e` in all durations
+    becomes `e/(1-r)` in the latency, since a longer batch collects more rows. With a trigger
+    interval that batches do not overrun it becomes `e E[D]/E[L]`, since the rest of the latency is
+    the wait for the trigger.
     """
     law = setting.expected_law(setting.question.rate_per_s)
     if setting.trigger_s[0] == 0:

@@ -1,4 +1,4 @@
-"""Batch jobs: the fewest nodes, or the lowest cost, with which a job is done in time."""
+"""Batch jobs: the fewest nodes, or the lowest cost, to finish a job in time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from headway.units import S_PER_HOUR, counted, format_duration, spark_memory_tex
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadlineSpace:
-    """What may be bought for a batch job."""
+    """Nodes that can be bought for a batch job."""
 
     max_nodes: int
     executors_per_node: int
@@ -75,7 +75,7 @@ def plan_for_deadline(
     confidence: float = CONFIDENCE.value,
     objective: Objective = Objective.NODES,
 ) -> BatchAnswer:
-    """The fewest nodes with which a batch job is done in time, or the cheapest of those.
+    """The fewest nodes with which a batch job finishes in time, or the cheapest ones.
 
     Parameters
     ----------
@@ -84,32 +84,33 @@ def plan_for_deadline(
     deadline : Deadline
         The promise.
     spaces : sequence of DeadlineSpace
-        What is on offer.
+        Available nodes.
     confidence : float in [0.5, 1)
         Plan on run times that are exceeded with at most the remaining probability.
     objective : Objective
-        Fewest nodes, lowest cost of a run, or shortest run.
+        Fewest nodes, lowest cost per run, or shortest run.
 
     Raises
     ------
     InputError
-        If the profile is not that of a batch job, or its cores are not on record.
+        If the profile is not that of a batch job, or its cores are not recorded.
 
     Notes
     -----
-    **(P16)** Batch jobs: the stages on record as the graph of (J1)-(J5), where one without parents
-    waits for the stage that ended last before it began, since jobs follow each other as the program
-    submits them; light stages are work shared out over the slots, and the driver's time alone is
-    added. The whole is scaled by the run on record over the model at its slots; what was declared
-    is scaled by none (P19). A plan takes the normal quantile of the confidence times `s` of (P2) in
-    the logarithm, with `s_r = 0.08`, one thing learned of one run (`k = m = 1`: the run on record
-    and the run to come are off by as much each), the doublings of slots, and those of core speed
-    (P11). It is calibrated up to two doublings of slots. The expected run time falls with every
-    slot, but the upper end rises again once what more slots win is less than what the plan is less
-    sure of; and where stages compete for slots, (J4), which follows them in the mean only, may say
-    longer for more slots although the simulated schedule does not. Both are shown beside the table.
+    **(P16)** Batch jobs: the recorded stages form the graph of (J1)-(J5). A stage without parents
+    waits for the stage that ended last before it started, since jobs follow each other as the
+    program submits them. Light stages are work distributed over the slots, and the driver's time
+    alone is added. The total is scaled by the recorded run time over that of the model at its
+    slots; declared figures are not scaled (P19). A plan adds to the logarithm the normal quantile
+    of the confidence times `s` of (P2), with `s_r = 0.08`, one parameter fitted to one run
+    (`k = m = 1`: the recorded run and the future run deviate by as much each), the doublings of
+    slots, and those of core speed (P11). It is calibrated up to two doublings of slots. The
+    expected run time falls with every slot, but its upper end rises again once more slots gain less
+    than they add in uncertainty. And if stages compete for slots, (J4), which follows them in the
+    mean only, may predict a longer run for more slots although the simulated schedule is not
+    longer. Both are shown beside the table.
 
-    The stage graph of (J1)-(J5), scaled to the run on record.
+    The stage graph of (J1)-(J5), scaled to the recorded run.
     """
     profile.require_can_promise(deadline)
     job = BatchRunTime.of(profile, seen_slots_of(profile))
@@ -124,14 +125,14 @@ def plan_for_deadline(
 def fewest_in_time(
     profile: ApplicationProfile, deadline: Deadline, space: DeadlineSpace, confidence: float
 ) -> int | None:
-    """The fewest nodes with which a batch job is done in time; None where no number will do.
+    """The fewest nodes with which a batch job finishes in time; None if no number is enough.
 
     Parameters
     ----------
     profile : ApplicationProfile
-        The job, of the kind 'batch', with its cores on record.
+        The job, of the kind 'batch', with recorded cores.
     deadline, space, confidence
-        As of :func:`plan_for_deadline`, which finds the same.
+        As in :func:`plan_for_deadline`, which finds the same.
     """
     job = BatchRunTime.of(profile, seen_slots_of(profile))
     offer = _OfBatchJob(job=job, deadline=deadline, space=space, confidence=confidence)
@@ -153,7 +154,7 @@ class _OfBatchJob:
 
     @cached_property
     def table(self) -> tuple[DeadlinePoint, ...]:
-        """Run times of the numbers of nodes that are shown."""
+        """Run times for the numbers of nodes that are shown."""
         counts = spread_counts(self.space.max_nodes, NODE_COUNTS_TRIED.value)
         return tuple(map(self.point, counts))
 
@@ -161,12 +162,12 @@ class _OfBatchJob:
         return _point(self.job, self.space, nodes, self.confidence)
 
     def fewest(self) -> Fewest:
-        """Every count is looked at: more may take longer, since the plan is less sure of them."""
+        """Every count is tried, since more nodes may take longer because of their uncertainty."""
         counts, most = range(1, self.space.max_nodes + 1), self.space.max_nodes
         return fewest_of(counts, self.keeps, max_nodes=most, tries_every=True)
 
     def keeps(self, nodes: int) -> bool:
-        """Only counts whose slots have time for the work are worth a closer look."""
+        """Only counts whose slots have enough time for the work are examined further."""
         slots, limit_s = self.space.num_slots(nodes), self.deadline.limit_s
         if self.job.least_s(slots, self.space.core_speed_ratio, self.confidence) > limit_s:
             return False
@@ -238,11 +239,11 @@ def _answer(
 
 
 def _settling_advice(offer: _OfBatchJob, slots: int, probability: float) -> Iterator[Advice]:
-    """What a run of this very size would teach, where it is too close to tell.
+    """Effect of a run of this size on the verdict, if it is too close to tell.
 
     Notes
     -----
-    theory.md (P16). A profile of that run is of these slots and cores.
+    theory.md (P16). A profile of that run would have these slots and cores.
     """
     job, verdict = offer.job, Verdict.of(probability, offer.confidence)
     now = job.spread_ratio(slots, offer.space.core_speed_ratio)
@@ -257,12 +258,12 @@ def _settling_advice(offer: _OfBatchJob, slots: int, probability: float) -> Iter
 
 
 def _why_no_better(job: JobTime, points: Sequence[DeadlinePoint]) -> Iterator[Finding]:
-    """Why more nodes are said to do no better, where they are.
+    """Why more nodes are not predicted to be faster, if so.
 
     Notes
     -----
-    theory.md (P16). The plan is less sure of sizes further from the profiled one, by more than
-    they win at last; and (J4) follows stages that compete for slots in the mean only.
+    theory.md (P16). Sizes further from the profiled one are less certain, in the end by more than
+    they gain; and (J4) follows stages that compete for slots in the mean only.
     """
     best = min(points, key=_shortest)
     shortest_s, rises, less_sure = math.inf, [], False
@@ -294,9 +295,9 @@ def size_conf(
     task_cpus: int,
     heap_bytes: int | None,
 ) -> dict[str, str]:
-    """The keys of the executors, with what the run on record set beside their heap.
+    """Keys of the executors, with what the recorded run set besides their heap.
 
-    What a task takes is left out where it is Spark's one core and always was.
+    Cores per task are left out if they are Spark's default of one and were before.
     """
     conf = {
         KNOBS["executors"].key: str(executors),
@@ -312,7 +313,7 @@ def size_conf(
 
 
 def _profiled_values(profile: ApplicationProfile) -> dict[str, str]:
-    """What the keys of a plan were in the run on record, by Spark's key, where that is known."""
+    """Values of a plan's keys in the recorded run, by Spark's key, as far as known."""
     if profile.declared is not None:
         return {}
     cluster = profile.cluster
@@ -330,7 +331,7 @@ def _profiled_values(profile: ApplicationProfile) -> dict[str, str]:
 def planned_settings(
     profile: ApplicationProfile, conf: Mapping[str, str]
 ) -> Iterator[PlannedSetting]:
-    """Every key of the plan beside what it was in the run on record."""
+    """Every key of the plan, with its value in the recorded run."""
     had = _profiled_values(profile)
     for key, value in conf.items():
         knob = KNOBS_BY_KEY[key]
@@ -344,7 +345,7 @@ def planned_settings(
 
 
 def _changes(settings: Sequence[PlannedSetting]) -> Iterator[Change]:
-    """What the next run is submitted with instead of what the run on record had."""
+    """Settings with which the next run is submitted instead of those of the recorded run."""
     for one in settings:
         if one.profiled != one.value:
             yield Change(

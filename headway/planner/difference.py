@@ -1,4 +1,4 @@
-"""Two plans side by side: what differs, what that costs, and why."""
+"""Two plans side by side: differences, their cost, and their causes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from headway.units import HOURS_PER_MONTH
 
 
 class Unit(StrEnum):
-    """What a compared figure counts."""
+    """Unit of a compared figure."""
 
     SECONDS = "s"
     PER_S = "rows/s"
@@ -37,7 +37,7 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One quantity of both; None where it is unavailable.
+    """One quantity of both plans; None if unavailable.
 
     Examples
     --------
@@ -52,21 +52,21 @@ class Figure:
 
     @property
     def change_ratio(self) -> float | None:
-        """How much larger it is than before, as a share of that; None where that says nothing."""
+        """Relative increase over before; None if undefined."""
         if self.before is None or self.after is None or not 0 < self.before < math.inf:
             return None
         return self.after / self.before - 1.0
 
     @property
     def is_same(self) -> bool:
-        """Whether it did not change, to what files keep of it."""
+        """Whether it is unchanged, to the precision of files."""
         ratio = self.change_ratio
         return self.before == self.after if ratio is None else abs(ratio) < UNCHANGED_RATIO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedValue:
-    """Something in words or in Spark's spelling that differs, and when a change applies."""
+    """A text or Spark setting that differs, and when a change applies."""
 
     name: str
     before: str
@@ -76,7 +76,7 @@ class ChangedValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The time that one phase or stage takes in both [s]; None where there is none of its name."""
+    """Time of one phase or stage in both [s]; None if there is none with its name."""
 
     name: str
     before_s: float | None
@@ -92,8 +92,8 @@ class Part:
 class Difference(Result):
     """Two plans, or two profiles, side by side.
 
-    ``names`` are what is compared, ``parts`` split the time called ``parts_of``. ``feasible`` is
-    None of profiles.
+    ``names`` are the names of both, ``parts`` divide the time called ``parts_of``. ``feasible`` is
+    None for profiles.
     """
 
     kind: str
@@ -122,16 +122,16 @@ class Difference(Result):
 def plan_difference(
     before: AnyAnswer, after: AnyAnswer, *, names: tuple[str, str], needs: Needs | None = None
 ) -> Difference:
-    """What differs between two plans of streams, or two of batch jobs.
+    """Differences between two plans for streams, or two for batch jobs.
 
     Parameters
     ----------
     before, after : Plan, DeadlinePlan, or one that is not feasible
-        Both of one kind.
+        Both of the same kind.
     names : pair of str
-        What they are called.
+        Their names.
     needs : callable, optional
-        The nodes that the job of ``after`` takes for other questions; by its frontier by default.
+        Nodes that the job of ``after`` needs for other questions; by default from its frontier.
     """
     both_feasible = before.feasible and after.feasible
     found = causes(sized(before), sized(after), needs or frontier_needs(after))
@@ -153,7 +153,7 @@ def plan_difference(
 
 
 def sized(plan: AnyAnswer) -> Sized:
-    """What a plan was asked for, and its size; runs of batch jobs have no cost by the hour."""
+    """The question of a plan, and its size; runs of batch jobs have no cost per hour."""
     return Sized(
         rate_per_s=plan.rate_per_s,
         promises=plan.promises,
@@ -163,7 +163,7 @@ def sized(plan: AnyAnswer) -> Sized:
 
 
 def _figures(before: Any, after: Any) -> Iterator[Figure]:
-    """Of two plans of one kind."""
+    """Figures of two plans of the same kind."""
     yield from _batch_figures(before, after) if after.ends else _stream_figures(before, after)
 
 
@@ -203,12 +203,12 @@ def _finite(value_s: float) -> float | None:
 
 
 def per_month(cost_per_hour: float | None) -> float | None:
-    """What an hourly cost comes to in a month."""
+    """Hourly cost, converted to a month."""
     return None if cost_per_hour is None else cost_per_hour * HOURS_PER_MONTH
 
 
 def _changed_values(before: AnyAnswer, after: AnyAnswer) -> Iterator[ChangedValue]:
-    """Targets, node types and each line of Spark's configuration that are not the same."""
+    """Targets, node types and lines of Spark's configuration that differ."""
     asked = [
         ("target", promised(before.promises), promised(after.promises)),
         ("node type", _node_name(before), _node_name(after)),
@@ -241,7 +241,7 @@ def _parts_s(plan: AnyAnswer) -> Mapping[str, float]:
 
 
 def parts(before_s: Mapping[str, float], after_s: Mapping[str, float]) -> tuple[Part, ...]:
-    """The parts that changed, those that changed most first.
+    """The parts that changed, largest change first.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""DStreams applications: the fewest nodes that keep a latency, and the configuration for it."""
+"""DStreams applications: the fewest nodes that meet a latency target, and their configuration."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MOST_POINTS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DStreamsSpace:
-    """What may be bought for a DStreams application, and what of its settings is fixed."""
+    """Nodes that can be bought for a DStreams application, and which of its settings are fixed."""
 
     max_nodes: int
     executors_per_node: int
@@ -71,30 +71,30 @@ def plan_dstreams(
     *,
     confidence: float = 0.95,
 ) -> DStreamsAnswer:
-    """The fewest nodes with which a DStreams application keeps a latency of its rows.
+    """The fewest nodes with which a DStreams application meets a latency target.
 
     Parameters
     ----------
     profile : ApplicationProfile
         The application.
     rate_per_s : float or None
-        What arrives; None is as profiled. [records/s]
+        Arrival rate; None means as profiled. [records/s]
     target : Target
-        The promise, about the latency of rows.
+        The target, on the latency of rows.
     space : DStreamsSpace
-        What is on offer.
+        Available nodes.
     confidence : float
         The confidence level of the durations.
 
     Raises
     ------
     InputError
-        If the profile does not hold what a plan needs.
+        If the profile lacks what a plan needs.
 
     Notes
     -----
-    theory.md (V7). Numbers of nodes are tried from one upwards, at each the profiled batch
-    interval first: another one is a change of the application's own code.
+    theory.md (V7). Numbers of nodes are tried from one upwards, each with the profiled batch
+    interval first, since another one is a change of the application's code.
     """
     search = _Search(
         batches=DStreamsBatches.of(profile),
@@ -135,7 +135,7 @@ def plan_dstreams(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Search:
-    """The question, and the latencies that answer it: an `Offered`."""
+    """The question and the latencies for it: an `Offered`."""
 
     batches: DStreamsBatches
     load: float
@@ -154,7 +154,7 @@ class _Search:
         return 1.0 if node_type is None else node_type.core_speed_ratio
 
     def intervals_s(self) -> list[float]:
-        """The profiled one first, then the others, longest first: they start the fewest jobs."""
+        """The profiled one, then the others, longest first, since they start the fewest jobs."""
         if self.space.batch_interval_s is not None:
             return [self.space.batch_interval_s]
         seen_s = self.batches.seen.batch_interval_s
@@ -167,7 +167,7 @@ class _Search:
         return [seen_s, *others]
 
     def point(self, nodes: int, interval_s: float) -> DStreamsPoint:
-        """Expected and planned latency; ``inf`` where batches pile up."""
+        """Expected and planned latency; ``inf`` if batches accumulate."""
         setting = self.space.setting(nodes, interval_s, self.num_receivers)
         if setting.num_slots == 0:
             return _point(nodes, interval_s, math.inf, math.inf)
@@ -176,19 +176,19 @@ class _Search:
         return _point(nodes, interval_s, expected_s, planned_s)
 
     def factor(self, setting: DStreamsSetting, load: float) -> float:
-        """How much longer than expected the plan takes durations to be."""
+        """Factor of planned over expected durations."""
         spread = self.batches.spread(setting, load, self.speed)
         return math.exp(float(ndtri(self.confidence)) * spread)
 
     def planned_s(self, setting: DStreamsSetting, load: float) -> float:
-        """At the planned confidence, and where fewer rows than profiled win nothing."""
+        """At the planned confidence; fewer rows than profiled do not shorten tasks."""
         factor = self.factor(setting, load)
         return self.latency_s(
             self.batches.cautious.jobs(setting, load, self.speed, factor), setting
         )
 
     def latency_s(self, jobs: DStreamJobs, setting: DStreamsSetting) -> float:
-        """The latency that the target is about; the same work is not looked at twice."""
+        """The latency of the target; results for the same work are cached."""
         if jobs.work_s >= setting.concurrent_jobs * setting.batch_interval_s:
             return math.inf
         asked = (jobs.work_s, setting.batch_interval_s)
@@ -212,14 +212,14 @@ class _Search:
 
     def size(self, fewest: int, objective: Objective) -> DStreamsPoint:  # noqa: ARG002
         point = self.in_time(fewest)
-        assert point is not None  # so many nodes were found to keep the target
+        assert point is not None  # this number of nodes was found to meet the target
         return point
 
     def in_time(self, nodes: int) -> DStreamsPoint | None:
-        """The first interval at which so many nodes keep the target."""
+        """The first interval at which this number of nodes meets the target."""
         share = 0.5 if self.target.quantile is None else self.target.quantile
         for interval_s in self.intervals_s():
-            # A row waits for its batch, whatever the batches take.
+            # A row waits for its batch, however short batches are.
             if share * interval_s < self.target.limit_s:
                 point = self.point(nodes, interval_s)
                 if point.planned_s <= self.target.limit_s:
@@ -227,13 +227,13 @@ class _Search:
         return None
 
     def nearest(self) -> DStreamsPoint:
-        """The lowest planned latency there is."""
+        """The lowest possible planned latency."""
         counts = spread_counts(self.space.max_nodes, _MOST_POINTS)
         points = [self.point(nodes, one) for nodes in counts for one in self.intervals_s()]
         return min(points, key=lambda point: (point.planned_s, point.expected_s, point.nodes))
 
     def around(self, chosen: DStreamsPoint) -> Iterator[DStreamsPoint]:
-        """Latencies by nodes, at the interval of the plan."""
+        """Latencies by number of nodes, at the interval of the plan."""
         counts = {
             chosen.nodes - 1,
             chosen.nodes,
@@ -243,7 +243,7 @@ class _Search:
             yield chosen if nodes == chosen.nodes else self.point(nodes, chosen.batch_interval_s)
 
     def highest_load(self, setting: DStreamsSetting) -> float:
-        """The largest load at which the setting keeps the target, by halving; 0 if none does."""
+        """The largest load at which the setting meets the target, by bisection; 0 if none."""
         if setting.num_slots == 0:
             return 0.0
         high = self.batches.highest_load(setting, self.speed)
@@ -277,8 +277,9 @@ def _size_conf(
 
 
 def _limit_conf(search: _Search, setting: DStreamsSetting) -> dict[str, str]:
-    """The rate at which batches of the planned length still fit into their interval, in the
-    words of the source; none where rows are not counted or it would hold back the plan."""
+    """The rate at which batches of the planned length still fit into their interval, as the
+    source's option; none if rows are not counted or if it would restrict the plan.
+    """
     planned = search.factor(setting, search.load)
     most = search.batches.highest_load(setting, search.speed, planned) if setting.num_slots else 0
     rate_per_s = search.batches.rate_at(most)
@@ -304,7 +305,7 @@ def _binding(search: _Search, point: DStreamsPoint, *, feasible: bool) -> Iterat
         )
         tasks = search.batches.num_tasks
         if search.space.setting(search.space.max_nodes, 1.0, 0).num_slots > tasks:
-            yield f"the stages of a batch have {counted(tasks, 'task')} in all: more slots idle"
+            yield f"the stages of a batch have {counted(tasks, 'task')} in all: further slots idle"
         return
     yield f"{search.target}: {_up_to(point.planned_s)}"
     if point.nodes == 1:

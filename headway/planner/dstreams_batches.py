@@ -1,4 +1,4 @@
-"""What the batches of a DStreams application take at a setting, and the latency of their rows."""
+"""Batch durations of a DStreams application at a setting, and the latency of its rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from headway.units import counted, parse_duration_s
 
 _LARGEST_CV = 10.0
 _LEAST_S = 1e-6
-# One run tells neither what a task costs without rows nor with them: theory.md (V7).
+# One run does not separate the fixed cost of a task from that of its rows: theory.md (V7).
 _OWN_SPREAD = of_runs_and_fit(USUAL_RUN_TO_RUN_RATIO.value, num_settings=1)
 
 
@@ -39,22 +39,23 @@ _OWN_SPREAD = of_runs_and_fit(USUAL_RUN_TO_RUN_RATIO.value, num_settings=1)
 class DStreamsBatches:
     """The batches of a profiled DStreams application, at any setting: theory.md (V7).
 
-    One run at one rate does not tell what a task costs without rows, so ``growth`` is how much
-    longer tasks are taken to run with so many times the rows.
+    One run at one rate does not show what a task costs without rows, so ``growth`` is the assumed
+    factor on task run times for a given factor on rows.
 
     Notes
     -----
-    **(V7)** From a profile to the job of (V1): the stages of a typical batch as the graph of
-    (J1)-(J5), one job after the other, on the slots that receivers leave; with `k` jobs at a time
-    on a `k`-th of them. What the batches on record took beyond it is the driver's and stays; where
-    they took less the graph is scaled down. One run at one rate does not tell what a task costs
-    without rows, only what it spends outside its run, which stays: with `x` times the rows a task
-    runs between `min(x, 1)` and `max(x, 1)` times as long. Predictions take `sqrt(x)`, the lower
-    and upper end of 90% intervals the two bounds, plans the upper one, each with the spread of
-    (P2), `m = 1`. Receivers cut rows into blocks of a time, so a longer interval has more tasks and
-    a higher rate larger ones. A batch starts later than its time by the shortest delay on record,
-    unless no batch found the queue empty. Latencies are predicted up to a utilisation of 0.9,
-    beyond which an error of the durations comes out ten times as large.
+    **(V7)** From a profile to the job of (V1): the stages of a typical batch form the graph of
+    (J1)-(J5), one job after the other, on the slots that receivers leave free, or on a `k`-th of
+    these if `k` jobs run at a time. The excess of the recorded batches over this is the driver's
+    time and stays the same; if they took less, the graph is scaled down. One run at one rate does
+    not show what a task costs without rows, only the time that it spends outside its run, which
+    stays the same. So with `x` times the rows, a task runs between `min(x, 1)` and `max(x, 1)`
+    times as long. Predictions use `sqrt(x)`, the lower and upper end of 90% intervals the two
+    bounds, and plans the upper one, each with the spread of (P2), `m = 1`. Receivers divide rows
+    into blocks by time, so a longer interval has more tasks, and a higher rate larger ones. A batch
+    starts later than its scheduled time by the shortest recorded delay, unless no batch found the
+    queue empty. Latencies are predicted up to a utilisation of 0.9; beyond that, an error of the
+    durations is amplified ten times or more.
     """
 
     profile: ApplicationProfile
@@ -68,7 +69,7 @@ class DStreamsBatches:
         Raises
         ------
         InputError
-            If the profile is no DStreams application, or does not hold what a prediction needs.
+            If the profile is not that of a DStreams application, or lacks what a prediction needs.
         """
         found, cluster = profile.dstreams, profile.cluster
         if profile.kind is not ApplicationKind.DSTREAMS or found is None:
@@ -78,12 +79,12 @@ class DStreamsBatches:
             )
         if cluster.cores_per_executor is None:
             raise InputError(
-                "the cores of the executors are not on record; "
-                "profile a log that holds its SparkListenerExecutorAdded events"
+                "the cores of the executors are not recorded; "
+                "profile a log that contains SparkListenerExecutorAdded events"
             )
         if found.batch_interval_s is None:
             raise InputError(
-                "the log holds a single batch, which tells no batch interval; "
+                "the log contains a single batch, so the batch interval is unknown; "
                 "profile a log of some minutes"
             )
         seen = DStreamsSetting(
@@ -96,29 +97,29 @@ class DStreamsBatches:
         )
         if not seen.num_slots:
             raise InputError(
-                f"{counted(found.num_receivers, 'receiver')} held every slot of the profiled run; "
+                f"{counted(found.num_receivers, 'receiver')} took every slot of the profiled run; "
                 "profile one with more cores than receivers"
             )
         return cls(profile=profile, seen=seen)
 
     @property
     def cautious(self) -> DStreamsBatches:
-        """The same where more rows cost in full and fewer win nothing: what plans count on."""
+        """The same, if more rows take longer in proportion and fewer save nothing: for plans."""
         return replace(self, growth=lambda rows: max(rows, 1.0))
 
     @property
     def hopeful(self) -> DStreamsBatches:
-        """The same where more rows cost nothing and fewer win in full: what may be hoped."""
+        """The same, if more rows cost nothing and fewer save in proportion: the optimistic case."""
         return replace(self, growth=lambda rows: min(rows, 1.0))
 
     @property
     def num_tasks(self) -> int:
-        """Tasks of all stages of a batch: more slots a batch cannot use."""
+        """Tasks of all stages of a batch, which cannot use more slots than that."""
         return sum(stage.tasks.num_tasks for stage in self.profile.stages)
 
     @property
     def seen_rate_per_s(self) -> float | None:
-        """Rows that arrived; None where Spark counted none."""
+        """Arrival rate; None if Spark counted no rows."""
         assert self.profile.dstreams is not None
         rows = self.profile.dstreams.rows_per_batch
         return None if rows is None else rows / self.seen.batch_interval_s
@@ -126,7 +127,7 @@ class DStreamsBatches:
     def jobs(
         self, setting: DStreamsSetting, load: float, speed: float, factor: float = 1.0
     ) -> DStreamJobs:
-        """What each batch asks for, with so many times the profiled rate."""
+        """Jobs of each batch at a multiple of the profiled rate."""
         stages_s = self._stages_ratio * self._modelled_s(setting, load, speed)
         work_s = factor * (self._driver_s + stages_s)
         if setting.concurrent_jobs == 1:
@@ -148,32 +149,32 @@ class DStreamsBatches:
         return float(widened(_OWN_SPREAD, *self.doublings(setting, load), math.log2(speed)))
 
     def rate_at(self, load: float) -> float | None:
-        """The rate that is so many times the profiled one."""
+        """The rate at a multiple of the profiled one."""
         seen = self.seen_rate_per_s
         return None if seen is None else load * seen
 
     def load_of(self, rate_per_s: float | None) -> float:
-        """A rate over the profiled one.
+        """A rate as a multiple of the profiled one.
 
         Raises
         ------
         InputError
-            If a rate is asked for and the log counts no rows.
+            If a rate is given and the log counts no rows.
         """
         if rate_per_s is None:
             return 1.0
         if self.seen_rate_per_s is None:
             raise InputError(
                 "the log counts no rows of these batches (Spark counts none of receivers and of "
-                "queues of RDDs), so what another rate costs is unknown; leave out --rate for the "
-                "profiled one"
+                "queues of RDDs), so the cost of another rate is unknown; leave out --rate to use "
+                "the profiled one"
             )
         return rate_per_s / self.seen_rate_per_s
 
     def highest_load(
         self, setting: DStreamsSetting, speed: float, factor: float = 1.0, busiest: float = 1.0
     ) -> float:
-        """The largest load that keeps so much of the time busy, by halving; 0 if there is none."""
+        """The largest load with at most the given utilisation, by bisection; 0 if there is none."""
 
         def fits(load: float) -> bool:
             jobs = self.jobs(setting, load, speed, factor)
@@ -200,10 +201,10 @@ class DStreamsBatches:
     def _at(
         self, stage: RecordedStage, setting: DStreamsSetting, load: float, rows: float, speed: float
     ) -> RecordedStage:
-        """A stage with other rows: what its tasks run may grow with them, what starts them not.
+        """A stage with other rows: the run time of its tasks may grow, the time to start them not.
 
-        Receivers cut what comes into blocks of a time, and each block is a task: a longer batch
-        has more of them, a higher rate has larger ones.
+        Receivers divide arrivals into blocks by time, and each block is a task: a longer batch has
+        more of them, a higher rate has larger ones.
         """
         counts, more_rows = stage.tasks, rows
         if setting.num_receivers and not stage.parents:
@@ -223,33 +224,34 @@ class DStreamsBatches:
 
     @cached_property
     def cv(self) -> float:
-        """Variation of the processing time from batch to batch."""
+        """Coefficient of variation of the processing time between batches."""
         assert self.profile.dstreams is not None
         times = self.profile.dstreams.processing_time
         return min(times.sd_s / max(times.mean_s, _LEAST_S), _LARGEST_CV)
 
     @cached_property
     def _job_cv(self) -> float:
-        """That of one of its jobs, if they are independent."""
+        """Coefficient of variation of one of its jobs, if they are independent."""
         return min(self.cv * math.sqrt(self._num_jobs), _LARGEST_CV)
 
     @property
     def _driver_s(self) -> float:
-        """What the profiled batches took beyond their stages; 0 where they took less."""
+        """Time of the profiled batches beyond their stages; 0 if they took less."""
         assert self.profile.dstreams is not None
         taken_s = self.profile.dstreams.processing_time.mean_s
         return max(taken_s - self._seen_modelled_s, 0.0)
 
     @property
     def _stages_ratio(self) -> float:
-        """What their stages took over what the model says, where the batches took less than that;
-        1 where they took more."""
+        """Measured over modelled time of their stages, if the batches took less than that; 1 if
+        they took more.
+        """
         assert self.profile.dstreams is not None
         return min(self.profile.dstreams.processing_time.mean_s / self._seen_modelled_s, 1.0)
 
     @cached_property
     def _seen_modelled_s(self) -> float:
-        """What the model says of the stages of the profiled batches."""
+        """Modelled time of the stages of the profiled batches."""
         modelled = DStreamJobs(
             job=lognormal_time(
                 max(self._modelled_s(self.seen, 1.0, 1.0), _LEAST_S) / self._num_jobs, self._job_cv
@@ -261,13 +263,14 @@ class DStreamsBatches:
 
     @property
     def start_s(self) -> float:
-        """From the time of a batch to its first stage where none is ahead of it: the shortest
-        delay on record, unless every batch waited for others."""
+        """From the scheduled time of a batch to its first stage if no batch is ahead of it: the
+        shortest recorded delay, unless every batch waited for others.
+        """
         return 0.0 if self.was_behind else self.shortest_delay_s
 
     @property
     def was_behind(self) -> bool:
-        """Whether no batch on record found the queue empty."""
+        """Whether no recorded batch found the queue empty."""
         return self.shortest_delay_s > self.seen.batch_interval_s
 
     @property
@@ -277,7 +280,7 @@ class DStreamsBatches:
 
     @cached_property
     def block_s(self) -> float:
-        """Until a receiver's block is complete, at most: the next batch has it then."""
+        """Maximum time until a receiver's block is complete and part of the next batch."""
         if not self.seen.num_receivers:
             return 0.0
         text = self.profile.application.properties.get(STREAMING.block)
@@ -288,7 +291,7 @@ class DStreamsBatches:
 
     def doublings(self, setting: DStreamsSetting, load: float) -> tuple[float, float]:
         rows = load * setting.batch_interval_s
-        # Slots that no task asks for change nothing.
+        # Slots beyond the number of tasks have no effect.
         slots, seen_slots = (
             min(one.num_slots, one.concurrent_jobs * self.num_tasks) for one in (setting, self.seen)
         )
@@ -299,7 +302,7 @@ class DStreamsBatches:
 
 
 def quantile_or_mean_s(found: DStreamsLatency, quantile: float | None) -> float:
-    """The statistic of the latency of rows that a target is about; the mean without a quantile."""
+    """The statistic of the latency of rows for a target; the mean without a quantile."""
     if quantile is None:
         return found.tuple_mean_s
     return float(found.tuple_quantile_s(quantile))

@@ -1,4 +1,4 @@
-"""What is expected of a DStreams application at a setting, with 90% intervals."""
+"""Prediction for a DStreams application at a setting, with 90% intervals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from headway.sparkconf import STREAMING
 def predicted(
     batches: DStreamsBatches, setting: DStreamsSetting, load: float, speed: float = 1.0
 ) -> DStreamsPrediction:
-    """What is expected of a setting, with 90% intervals."""
+    """Prediction for a setting, with 90% intervals."""
     longer = math.exp(Z90 * batches.spread(setting, load, speed))
     middle = batches.jobs(setting, load, speed)
     low = batches.hopeful.jobs(setting, load, speed, 1.0 / longer)
@@ -91,7 +91,7 @@ def _overrun(batches: DStreamsBatches, setting: DStreamsSetting, jobs: DStreamJo
 
 
 def _reasons(batches: DStreamsBatches, setting: DStreamsSetting, load: float) -> Iterator[Finding]:
-    """Why the profile does not speak for a setting."""
+    """Why a setting is outside the profiled range."""
     of_slots, of_rows = batches.doublings(setting, load)
     reach, seen = CALIBRATED_DOUBLINGS.value, batches.seen
     if not is_within_reach(of_slots):

@@ -1,7 +1,7 @@
-"""The one search over sizes: of each offer the fewest nodes, and of all offers the best.
+"""The common search over sizes: the fewest nodes of each offer, and the best of all offers.
 
-Streaming queries, batch jobs and DStreams applications come here as `Offered`: what they do on so
-many nodes is known where each is modelled, which size is taken is decided here.
+Streaming queries, batch jobs and DStreams applications are passed here as `Offered`: their own
+modules know what they do on a number of nodes, and this one decides which size is taken.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headway.domain import Objective, Optimality
 
 
 class Size(Protocol):
-    """What a size is compared by."""
+    """Criteria by which sizes are compared."""
 
     @property
     def nodes(self) -> int:
@@ -25,11 +25,11 @@ class Size(Protocol):
 
     @property
     def cost(self) -> float | None:
-        """What they cost; None without prices."""
+        """Their cost; None without prices."""
 
     @property
     def planned_s(self) -> float:
-        """What the first promise is about, at the planned confidence [s]."""
+        """Value for the first target, at the planned confidence [s]."""
 
 
 Sized = TypeVar("Sized", bound=Size)
@@ -37,31 +37,31 @@ SizedOut = TypeVar("SizedOut", bound=Size, covariant=True)
 
 
 class Fewest(NamedTuple):
-    """The fewest nodes, None if none will do, and how far from the best that can be."""
+    """The fewest nodes, None if no number is enough, and how far they can be from the optimum."""
 
     nodes: int | None
     optimality: Optimality
 
 
 class Offered(Protocol[SizedOut]):
-    """A job on the nodes of one offer, of whatever kind the job is."""
+    """A job of any kind on the nodes of one offer."""
 
     @property
     def most_slots(self) -> int:
-        """Slots of the most nodes that may be bought."""
+        """Slots of the maximum number of nodes."""
 
     def fewest(self) -> Fewest:
-        """The fewest nodes that keep every promise."""
+        """The fewest nodes that meet every target."""
 
     def size(self, fewest: int, objective: Objective) -> SizedOut:
-        """The size that serves the objective best, where so many nodes are the fewest."""
+        """The best size for the objective, given the fewest nodes."""
 
     def nearest(self) -> SizedOut:
-        """The size that comes nearest where no number of nodes keeps the promises."""
+        """The nearest size if no number of nodes meets the targets."""
 
 
 class Enumerated(NamedTuple, Generic[Sized]):
-    """The offer to take, by its place, the size, and what was found of fewer nodes."""
+    """The chosen offer, by its index, its size, and what was found for fewer nodes."""
 
     place: int
     size: Sized
@@ -69,12 +69,12 @@ class Enumerated(NamedTuple, Generic[Sized]):
 
     @property
     def feasible(self) -> bool:
-        """Whether the size keeps every promise."""
+        """Whether the size meets every target."""
         return self.fewest.nodes is not None
 
 
 def enumerated(offers: Sequence[Offered[Sized]], objective: Objective) -> Enumerated[Sized]:
-    """The size that serves the objective best; where no offer will do, the nearest there is.
+    """The best size for the objective; if no offer is feasible, the nearest one.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def enumerated(offers: Sequence[Offered[Sized]], objective: Objective) -> Enumer
 
     Notes
     -----
-    theory.md (P11). Each offer has its own fewest nodes, and the objective decides between them.
+    theory.md (P11). Each offer has its own fewest nodes; the objective decides between them.
     """
     every = [(place, offer, offer.fewest()) for place, offer in enumerate(offers)]
     kept = [
@@ -97,19 +97,19 @@ def enumerated(offers: Sequence[Offered[Sized]], objective: Objective) -> Enumer
         best = best_of([one.size for one in kept], objective)
         return next(one for one in kept if one.size is best)
     missed = [Enumerated(place, offer.nearest(), fewest) for place, offer, fewest in every]
-    # Of those over capacity, the one with most room.
+    # Of those over capacity, the one with the most room.
     return min(missed, key=lambda one: (one.size.planned_s, -offers[one.place].most_slots))
 
 
 def best_of(sizes: Sequence[Sized], objective: Objective) -> Sized:
-    """The one that serves the objective best.
+    """The best one for the objective.
 
-    Ties go to the cheaper, then to the fewer nodes, then to the one named first.
+    Ties go to the lower cost, then to fewer nodes, then to the one named first.
 
     Parameters
     ----------
     sizes : sequence
-        One or more, all of which keep every promise.
+        One or more, all of which meet every target.
     objective : Objective
         What is made small.
     """
@@ -128,18 +128,18 @@ def best_of(sizes: Sequence[Sized], objective: Objective) -> Sized:
 def fewest_of(
     counts: Sequence[int], keeps: Callable[[int], bool], *, max_nodes: int, tries_every: bool
 ) -> Fewest:
-    """The first of some numbers of nodes that keeps the promises, and what is proved of fewer.
+    """The first of some numbers of nodes that meets the targets, and what is proven for fewer.
 
     Parameters
     ----------
     counts : sequence of int
         Numbers of nodes that no bound rules out, fewest first.
     keeps : callable
-        Whether so many nodes keep every promise.
+        Whether this number of nodes meets every target.
     max_nodes : int
-        The most that may be bought.
+        Maximum number of nodes.
     tries_every : bool
-        Whether a number of nodes is looked at so quickly that all of them are, however many.
+        Whether all numbers are tried, however many, since one is tried quickly.
     """
     if not counts:
         return Fewest(None, Optimality(least_nodes=max_nodes + 1, proved=True))
@@ -162,10 +162,10 @@ def fewest_of(
 
 
 def first_place(num_counts: int, will_do: Callable[[int], bool]) -> int | None:
-    """The place of the first count that will do, or of one that nothing close below it does.
+    """Index of the first sufficient count, or of one with no sufficient count close below it.
 
-    Up to 64 are tried one by one. Of more, steps that double, or where none of them will do as
-    many places as that spread over all, find one, halving the edge before it, and those close
+    Up to 64 are tried one by one. Of more, doubling steps find one (or, if none of these is
+    sufficient, as many counts spread over all), bisection finds the edge before it, and those close
     below are tried.
     """
     if num_counts <= NODE_COUNTS_TRIED.value:
@@ -195,7 +195,7 @@ def first_place(num_counts: int, will_do: Callable[[int], bool]) -> int | None:
 
 
 def spread_counts(max_nodes: int, most: int) -> list[int]:
-    """All numbers of nodes, or of many so many that each is a little more than the one before.
+    """All numbers of nodes, or of many a subset in which each is slightly larger than the last.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""The setting that was found, with all that explains it: each part is computed when it is read.
+"""The setting that was found, with its explanation; each part is computed when it is read.
 
-Parts that rest on each other share what they rest on.
+Parts that depend on each other share intermediate results.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ def settled_on(
     optimality: Optimality,
     checkpoint: Checkpoint | None,
 ) -> FoundSetting:
-    """The setting of so many nodes that keeps the promises, and why it is the one.
+    """The setting of a number of nodes that meets the targets, and why it was chosen.
 
     Parameters
     ----------
     offer : Offer
-        What is bought.
+        The chosen offer.
     nodes : int
-        How many nodes of it.
+        Number of nodes.
     setting : Candidates
-        The one setting.
+        The setting, on its own.
     optimality : Optimality
-        What is proved of fewer nodes.
+        What is proven for fewer nodes.
     checkpoint : Checkpoint or None
         What the plan starts from.
     """
@@ -93,7 +93,7 @@ def settled_on(
     def rejected() -> tuple[Rejection, ...]:
         return rejected_neighbours(question, nodes, beside())
 
-    # Few commands ask for rules: what holds them against the plan is loaded by these.
+    # Few commands need rules of thumb, so the code that compares them is loaded only then.
     def rules() -> tuple[RuleOfThumb, ...]:
         from headway.planner.rules import rules_of_thumb
 
@@ -134,20 +134,20 @@ def nearest_there_is(
     objective: Objective,
     checkpoint: Checkpoint | None,
 ) -> FoundSetting:
-    """The setting that comes nearest where nothing keeps the promises, and what would.
+    """The nearest setting if none meets the targets, and what would make them feasible.
 
     Parameters
     ----------
     offer : Offer
-        The one that comes nearest.
+        The nearest one.
     fastest : Candidates
         Its setting with the lowest latency.
     fewest : Fewest
-        What was found of it.
+        The search result for it.
     offers : sequence of Offer
-        All that were looked at.
+        All offers that were tried.
     objective : Objective
-        What decides between them.
+        Decides between them.
     checkpoint : Checkpoint or None
         What the plan starts from.
     """
@@ -207,7 +207,7 @@ def nearest_there_is(
 def _sensitivities(
     question: Question, configuration: Configuration, nodes: int, beside: Sequence[Neighbour]
 ) -> tuple[Sensitivity, ...]:
-    """The plan with each knob at its next choices, and with each input a tenth higher."""
+    """The plan with each setting at its next choices, and with each input a tenth higher."""
     from headway.planner.sensitivity import sensitivities
 
     here = (question, configuration, nodes)
@@ -215,7 +215,7 @@ def _sensitivities(
 
 
 def _highest(offer: Offer) -> FrontierPoint:
-    """The max rate of all settings of an offer that keeps the promises at no number of nodes."""
+    """The max rate of all settings of an offer that meets the targets at no number of nodes."""
     question, most = offer.question, offer.question.space.max_nodes
     candidates = all_candidates(question, counts_to_look_at(question))
     (point,) = frontier_of(candidates, (most,), offer.price_per_hour, most + 1)
@@ -225,7 +225,7 @@ def _highest(offer: Offer) -> FrontierPoint:
 def _of_new_checkpoint(
     checkpoint: Checkpoint | None, question: Question, nodes: int, latency_s: float
 ) -> Iterator[Advice]:
-    """What a new checkpoint would win, where the one there is fixes the partitions."""
+    """Gain of a new checkpoint, if the existing one fixes the shuffle partitions."""
     if checkpoint is Checkpoint.EXISTING and pinned_partitions(question.profile) is not None:
         found = new_checkpoint_advice(question, nodes, latency_s)
         if found is not None:

@@ -1,4 +1,4 @@
-"""The fewest nodes of which some setting of a streaming query keeps the promises."""
+"""The fewest nodes with which some setting of a streaming query meets the targets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headway.planner.question import Question
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Hopeful:
-    """The numbers of nodes whose bound reaches the asked rate, each with its partitions."""
+    """The numbers of nodes whose bound reaches the requested rate, each with its partitions."""
 
     question: Question
     partitions: Mapping[int, Sequence[int]]
@@ -33,12 +33,12 @@ class _Hopeful:
         return cls(question=question, partitions=hopeful)
 
     def keeps(self, nodes: int) -> bool:
-        """Whether so many nodes keep every promise."""
+        """Whether this number of nodes meets every target."""
         return is_enough(self.question, nodes, self.partitions[nodes])
 
 
 def fewest_nodes(question: Question) -> Fewest:
-    """The first node count of which a setting meets the question.
+    """The first node count with a setting that meets the question.
 
     Parameters
     ----------
@@ -47,10 +47,11 @@ def fewest_nodes(question: Question) -> Fewest:
 
     Notes
     -----
-    theory.md (P5), (P9). Counts whose bound lies below the asked rate are out. Up to 64 others are
-    tried one by one, from the fewest. Of more, steps that double find one that will do, halving
-    finds the edge before it, and a dozen below the edge are tried: more nodes are no safe bet for
-    a target that fewer miss, since beyond the profiled slots a plan allows for more uncertainty.
+    theory.md (P5), (P9). Counts whose bound is below the requested rate are excluded. Up to 64
+    others are tried one by one, from the fewest. Of more, doubling steps find a sufficient one,
+    bisection finds the edge before it, and a dozen below the edge are tried. More nodes do not
+    necessarily meet a target that fewer miss, since a plan allows for more uncertainty beyond the
+    profiled slots.
     """
     hopeful = _Hopeful.of(question)
     return fewest_of(
@@ -62,7 +63,7 @@ def fewest_nodes(question: Question) -> Fewest:
 
 
 def is_enough(question: Question, nodes: int, partitions: Sequence[int]) -> bool:
-    """Whether a setting of a number of nodes meets the question, and (T4) bears it out."""
+    """Whether a setting of a number of nodes meets the question, also by (T4)."""
     triggers_s = question.space.trigger_choices_s(question.profile, question.target.limit_s)
     candidates = candidates_at(
         question,
@@ -72,10 +73,10 @@ def is_enough(question: Question, nodes: int, partitions: Sequence[int]) -> bool
 
 
 def first_certain(candidates: Candidates) -> Candidates | None:
-    """A setting that meets the question by its moments and by (T4), if there is one.
+    """A setting that meets the question both by its moments and by (T4), if there is one.
 
-    Moments are sure of settings whose batches seldom overrun; of others those with most room are
-    asked first, and a few are enough to tell.
+    Moments are reliable for settings whose batches seldom overrun. Of the others, those with the
+    most room are tried first, and a few are enough to decide.
     """
     rate_per_s = candidates.question.rate_per_s
     possible = noise_free_rate_per_s(candidates) >= rate_per_s

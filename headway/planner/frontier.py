@@ -1,4 +1,4 @@
-"""The highest rate that each number of nodes sustains under the promises."""
+"""The highest rate within the targets for each number of nodes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_PARTS = 16
 
 
 def frontier_node_counts(around: int, min_nodes: int, max_nodes: int) -> tuple[int, ...]:
-    """All counts up to a little beyond the plan; from far below, only some.
+    """All counts up to slightly beyond the plan; far below it, only some.
 
     Examples
     --------
@@ -52,10 +52,10 @@ def frontier_of(
     price_per_hour: float | None,
     fewest_nodes: int,
 ) -> Iterator[FrontierPoint]:
-    """The best setting of up to so many nodes: those that do not help can be left idle.
+    """The best setting of up to each number of nodes: nodes that do not help can be left idle.
 
-    The candidates may be of more numbers of nodes than are shown. Below ``fewest_nodes`` no row
-    shows the asked rate, which nothing there was found to keep.
+    The candidates may have more numbers of nodes than are shown. Below ``fewest_nodes``, no row
+    shows the requested rate, which no setting there was found to sustain.
     """
     by_moments = best_of_each_node_count(candidates)
     asked_per_s = candidates.question.rate_per_s
@@ -82,7 +82,7 @@ def frontier_of(
 def frontier_around(
     offer: Offer, around: int, fewest_nodes: int, looked_at: Sequence[int] = ()
 ) -> tuple[FrontierPoint, ...]:
-    """The frontier around a number of nodes; more may be looked at than are shown."""
+    """The frontier around a number of nodes; more may be tried than are shown."""
     space = offer.question.space
     counts = frontier_node_counts(around, space.min_nodes, space.max_nodes)
     candidates = all_candidates(offer.question, sorted({*counts, *looked_at}))
@@ -90,9 +90,9 @@ def frontier_around(
 
 
 def with_own(points: Sequence[FrontierPoint], own: FrontierPoint) -> tuple[FrontierPoint, ...]:
-    """A frontier whose rows of as many nodes as the plan has, or more, carry what the plan does.
+    """A frontier in which rows with the plan's nodes, or more, have at least the plan's rate.
 
-    Its own setting is one of theirs.
+    The plan's setting is one of their settings.
     """
     return tuple(_no_less(point, own) for point in points)
 
@@ -110,7 +110,7 @@ def _no_less(point: FrontierPoint, own: FrontierPoint) -> FrontierPoint:
 def own_point(
     setting: Candidates, configuration: Configuration, price_per_hour: float | None
 ) -> FrontierPoint:
-    """One setting with the highest rate that it sustains itself, through its rate limit."""
+    """One setting with the highest rate that it sustains, including its rate limit."""
     through_per_s = sustainable_rate_per_s(setting.question.profile, configuration)
     rate_per_s = borne_out_per_s(setting, float(sustainable_rates_per_s(setting)[0]))
     rate_per_s = min(rate_per_s, rounded_down(through_per_s))
@@ -136,7 +136,7 @@ def _point(
 
 
 def best_of_each_node_count(candidates: Candidates) -> dict[int, tuple[int, float]]:
-    """The place of the setting that sustains most, and the rate it sustains [records/s].
+    """Index of the setting with the highest rate, and that rate [records/s].
 
     Notes
     -----
@@ -171,25 +171,26 @@ def best_of_each_node_count(candidates: Candidates) -> dict[int, tuple[int, floa
 def sustainable_rates_per_s(
     candidates: Candidates, tolerance_ratio: float = _RATE_TOLERANCE_RATIO
 ) -> Array:
-    """Highest rate of each setting under the promises; 0 where they are kept at no rate."""
+    """Highest rate of each setting within the targets; 0 if they are met at no rate."""
     return _solved_rates_per_s(candidates, noise_free_rate_per_s(candidates), tolerance_ratio)
 
 
 def _solved_rates_per_s(
     candidates: Candidates, bound_per_s: Array, tolerance_ratio: float = _RATE_TOLERANCE_RATIO
 ) -> Array:
-    """Highest rates, all at once: each bracket is cut in many parts, which costs little more than
-    in two, and goes on with the last part that begins well."""
+    """Highest rates, all at once: each bracket is divided into many parts, which costs little more
+    than two, and the search continues in the last part whose lower end is met.
+    """
     highest = np.clip(bound_per_s, _LEAST_RATE_PER_S, _HIGHEST_RATE_PER_S)
     num_parts = int(np.clip(_LOOKED_AT_TOGETHER // max(len(candidates), 1), 3, _MOST_PARTS))
     low, high = np.zeros(len(candidates)), np.where(bound_per_s > 0, 1.0, 0.0)
     while True:
-        # A share as low as that counts as none.
+        # A share this low counts as zero.
         open_ = np.flatnonzero((high - low > tolerance_ratio * high) & (high > _LOWEST_SHARE))
         if not len(open_):
             break
         width = (high - low)[open_, np.newaxis] / num_parts
-        # The last of the first shares asks whether the bound itself is kept.
+        # The last of the first shares tests whether the bound itself is met.
         shares = low[open_, np.newaxis] + width * np.arange(1.0, num_parts + 1.0)
         asked = np.maximum(shares, _LOWEST_SHARE) * highest[open_, np.newaxis]
         each = candidates.take(np.repeat(open_, num_parts))
@@ -197,7 +198,7 @@ def _solved_rates_per_s(
         kept = num_parts - np.argmax(holds[:, ::-1], axis=1)
         kept = np.where(holds.any(axis=1), kept, 0)
         low[open_] += width[:, 0] * kept
-        # Where the bound is kept, for it is one but for rounding, the search goes on beyond.
+        # If the bound is met (it is one only up to rounding), the search continues beyond it.
         beyond = np.where(low * highest < _HIGHEST_RATE_PER_S, 2.0 * low, low)[open_]
         high[open_] = np.where(kept == num_parts, beyond, low[open_] + width[:, 0])
     return np.where(low > _LOWEST_SHARE, np.minimum(low * highest, _HIGHEST_RATE_PER_S), 0.0)

@@ -1,4 +1,4 @@
-"""Where nothing keeps the promises: why, what no money buys, and what comes closest."""
+"""If no setting meets the targets: why, the physical floor, and the nearest setting."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from headway.units import counted, format_duration, format_rate
 
 
 def lowest_latency_in_reach(question: Question) -> tuple[float, Candidates]:
-    """The lowest latency that any setting reaches at the asked rate, and that setting: (P6).
+    """The lowest latency of any setting at the requested rate, and that setting: (P6).
 
-    Found by moments; what it comes to is what (T4) says of it.
+    The setting is found by moments; its latency is that of (T4).
     """
     _, fastest = _fastest_by_moments(question)
     return float(fastest.latency_s(question.rate_per_s)[0]), fastest
@@ -36,14 +36,14 @@ def lowest_latency_in_reach(question: Question) -> tuple[float, Candidates]:
 def _fastest_by_moments(question: Question) -> tuple[float, Candidates]:
     """The same by the moments of all settings.
 
-    Of those that come close to it, one with the fewest nodes. Of many node counts only some are
-    looked at, the largest among them.
+    Of the settings close to it, one with the fewest nodes. If there are many node counts, only some
+    are tried, including the largest.
     """
     counts = counts_to_look_at(question)
     candidates = all_candidates(question, counts)
     place, lowest_s = lowest_latency(candidates, question.rate_per_s)
     if lowest_s > question.target.limit_s:
-        # A longer trigger than the limit allows may still come closest to it.
+        # A trigger longer than the limit allows may still be the closest.
         nearer = replace(question, target=replace(question.target, limit_s=_finite(lowest_s)))
         candidates = replace(all_candidates(nearer, counts), question=question)
         place, lowest_s = lowest_latency(candidates, question.rate_per_s)
@@ -63,7 +63,7 @@ def _fastest_by_moments(question: Question) -> tuple[float, Candidates]:
 
 
 def physical_floor_s(question: Question) -> float:
-    """What no number of nodes comes below: the driver, and one task of each level, without rows.
+    """The floor for any number of nodes: the driver, and one task of each level, without rows.
 
     Notes
     -----
@@ -82,7 +82,7 @@ def physical_floor_s(question: Question) -> float:
 def why_infeasible(
     question: Question, floor_s: float, nearest: Candidates, best: FrontierPoint
 ) -> tuple[str, ...]:
-    """What stands in the way: the latency that is in reach, the floor below it, and the rate."""
+    """The reason: the lowest latency within reach, the floor below it, and the rate."""
     target, nodes = question.target, question.space.max_nodes
     rate = format_rate(question.rate_per_s)
     physical_s = physical_floor_s(question)
@@ -121,7 +121,7 @@ def why_infeasible(
 
 
 def _too_few_source_tasks(question: Question) -> list[str]:
-    """Where most of the nodes that may be bought have no task to read the source with."""
+    """If most of the available nodes have no task that reads the source."""
     slots = question.space.num_slots(question.space.max_nodes)
     short = [stage.num_source_tasks or 0 for stage in short_of_tasks(question.profile, slots)]
     if not short:
@@ -135,10 +135,10 @@ def _too_few_source_tasks(question: Question) -> list[str]:
 
 
 def nearest_setting(question: Question, floor_s: float, fastest: Candidates) -> Candidates:
-    """The setting that comes closest to all promises: (P6).
+    """The setting that is closest to all targets: (P6).
 
-    Where the target can be kept, of those that keep it the one that what else is promised misses
-    the least; otherwise, or where there is none, the one of the lowest latency.
+    If the first target can be met, the setting that meets it and misses the other targets by least;
+    otherwise, or without other targets, the setting with the lowest latency.
     """
     if floor_s > question.target.limit_s:
         return fastest
@@ -157,7 +157,7 @@ def _joined(question: Question) -> str:
 
 
 def _looked_at(question: Question) -> str:
-    """The numbers of nodes of which all settings were looked at."""
+    """The numbers of nodes for which all settings were tried."""
     most = counted(question.space.max_nodes, "node")
     counts = counts_to_look_at(question)
     if len(counts) > question.space.max_nodes - question.space.min_nodes:
@@ -170,7 +170,7 @@ def _finite(latency_s: float) -> float:
 
 
 def counts_to_look_at(question: Question) -> tuple[int, ...]:
-    """All numbers of nodes, or of many so many that each is a little more than the one before."""
+    """All numbers of nodes, or of many a subset in which each is slightly larger than the last."""
     least, most = question.space.min_nodes, question.space.max_nodes
     if most - least < NODE_COUNTS_TRIED.value:
         return tuple(range(least, most + 1))

@@ -1,4 +1,4 @@
-"""Memory of an executor, from the peaks that were measured."""
+"""Memory of an executor, from measured peaks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_RULE = MemoryRule()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryNeed:
-    """What an executor of a plan needs [bytes]; ``parts`` adds up to ``heap_bytes``."""
+    """Memory need of an executor of a plan [bytes]; ``parts`` add up to ``heap_bytes``."""
 
     heap_bytes: int
     native_bytes: int
@@ -34,7 +34,7 @@ class MemoryNeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BesideHeap:
-    """What an executor holds beside its heap: bytes of a known size, and a share of the heap."""
+    """Memory of an executor besides its heap: a fixed number of bytes, and a share of the heap."""
 
     native_bytes: int
     python_bytes: int
@@ -43,19 +43,19 @@ class BesideHeap:
     least_overhead_bytes: int = 0
 
     def overhead_bytes(self, heap_bytes: int) -> int:
-        """Overhead of a container, native state included; no less than was set [bytes]."""
+        """Overhead of a container, including native state; at least what was set [bytes]."""
         return max(
             overhead_bytes(heap_bytes, self.native_bytes, self.overhead_ratio),
             self.least_overhead_bytes,
         )
 
     def container_bytes(self, heap_bytes: int) -> int:
-        """The container of an executor with so large a heap [bytes]."""
+        """Container size of an executor with a given heap [bytes]."""
         beside = self.overhead_bytes(heap_bytes) + self.python_bytes + self.off_heap_bytes
         return heap_bytes + beside
 
     def largest_heap_bytes(self, room: int) -> int:
-        """The largest heap, in whole MiB, whose container has room [bytes]."""
+        """The largest heap, in whole MiB, whose container fits [bytes]."""
         left = room - self.python_bytes - self.off_heap_bytes
         by_ratio = (left - self.native_bytes) / (1.0 + self.overhead_ratio)
         least = max(LEAST_OVERHEAD_BYTES.value + self.native_bytes, self.least_overhead_bytes)
@@ -63,13 +63,13 @@ class BesideHeap:
 
 
 def beside_heap(profile: JobProfile, native_bytes: int, cores_per_executor: int) -> BesideHeap:
-    """What an executor of a job holds beside its heap.
+    """Memory of an executor of a job besides its heap.
 
     Notes
     -----
-    theory.md (P10). Python workers take what the profiled run allowed them, by cores; where it
-    set no limit, no record tells, and Spark's own rule for Python on Kubernetes is taken. Overhead
-    and memory off the heap that the profiled run set are kept.
+    theory.md (P10). Python workers get what the profiled run allowed them, in proportion to the
+    cores. If it set no limit, their memory is unknown, and Spark's own rule for Python on
+    Kubernetes is used. Overhead and off-heap memory that the profiled run set are kept.
     """
     had = profiled_memory(profile.applications[-1])
     allowed = had.python_bytes if profile.shape.python_operators else 0
@@ -85,9 +85,9 @@ def beside_heap(profile: JobProfile, native_bytes: int, cores_per_executor: int)
 
 
 def beside_heap_bytes(application: Application, heap_bytes: int) -> int:
-    """What a container of an application holds beside its heap, as Spark sets it aside [bytes].
+    """Memory that Spark reserves in an application's container besides the heap [bytes].
 
-    By what the profiled run set: its overhead, its Python workers, its memory off the heap.
+    From the settings of the profiled run: overhead, Python workers, off-heap memory.
     """
     had = profiled_memory(application)
     ratio = OVERHEAD_RATIO.value if had.overhead_ratio is None else had.overhead_ratio
@@ -96,7 +96,7 @@ def beside_heap_bytes(application: Application, heap_bytes: int) -> int:
 
 
 def memory_need(profile: JobProfile, executors: int, slots_per_executor: int) -> MemoryNeed | None:
-    """What an executor needs, by what was measured; None where no peak is on record.
+    """Memory need of an executor, from measurements; None if no peak is recorded.
 
     Parameters
     ----------
@@ -105,24 +105,24 @@ def memory_need(profile: JobProfile, executors: int, slots_per_executor: int) ->
     executors : int, >= 1
         Executors that share the state.
     slots_per_executor : int, >= 1
-        Tasks that an executor runs side by side.
+        Tasks that an executor runs at the same time.
 
     Notes
     -----
-    **(P10)** Heap of an executor: Spark's own 300 MiB and the program, as the measured peak less
-    tasks and state; `c` tasks of the largest measured peak, or what keeps them from spilling in 0.6
-    of the heap if that is more; its share of the state, if the state store keeps it on the heap;
-    and a fifth more. Beside the heap a tenth of it, at least 384 MiB, and the share of the state in
-    RocksDB. Python workers take what `spark.executor.pyspark.memory` allowed them in the profiled
-    run, in proportion to the cores; where it was not set, nothing tells, and the tenth becomes the
-    0.4 that Spark itself takes for Python on Kubernetes. Executors share the state evenly, so more
-    nodes need less each, and the fewest by memory are found by halving. A node's memory is given to
-    its executors, up to a heap of 31 GiB. No heap is smaller than the profiled run's, Spark's
-    default of 1 GiB where it set none, unless that is allowed and the peak is one of an executor:
-    in a local run driver and executor are one JVM. Overhead and memory off the heap that the
-    profiled run set are kept.
+    **(P10)** Heap of an executor: the sum of Spark's own 300 MiB and the program (the measured peak
+    minus tasks and state); `c` tasks with the largest measured peak, or what keeps them from
+    spilling in 0.6 of the heap if that is more; and its share of the state, if the state store
+    keeps it on the heap; plus a fifth. Besides the heap: a tenth of it, at least 384 MiB, and the
+    share of the state in RocksDB. Python workers get what `spark.executor.pyspark.memory` allowed
+    them in the profiled run, in proportion to the cores. If it was not set, their memory is
+    unknown, and the tenth becomes the 0.4 that Spark itself uses for Python on Kubernetes.
+    Executors share the state evenly, so each needs less with more nodes, and the fewest nodes by
+    memory are found by bisection. A node's memory is given to its executors, up to a heap of 31
+    GiB. No heap is smaller than that of the profiled run (Spark's default of 1 GiB if it set none),
+    unless that is allowed and the peak is that of an executor; in a local run, driver and executor
+    are one JVM. Overhead and off-heap memory that the profiled run set are kept.
 
-    State in Spark's own store lies on the heap, that of RocksDB outside of it.
+    State in Spark's default store is on the heap, that of RocksDB outside of it.
     """
     memory = profile.memory
     if memory is None:
@@ -137,7 +137,7 @@ def memory_need(profile: JobProfile, executors: int, slots_per_executor: int) ->
         seen_tasks_bytes = seen_slots * memory.peak_task_bytes
         rest = memory.peak_heap_bytes - seen_tasks_bytes - on_heap // seen.executors
         base_bytes = max(base_bytes, rest)
-    # Execution memory lives in the unified part of the heap, and spills where that is too small.
+    # Execution memory is in the unified part of the heap, and spills if that is too small.
     unspilled_bytes = round(tasks_bytes / UNIFIED_RATIO.value) + RESERVED_BYTES.value - base_bytes
     parts = {
         "Spark and the program": base_bytes,
@@ -152,7 +152,7 @@ def memory_need(profile: JobProfile, executors: int, slots_per_executor: int) ->
 def overhead_bytes(
     heap_bytes: int, native_bytes: int, overhead_ratio: float = OVERHEAD_RATIO.value
 ) -> int:
-    """What a container holds beside the heap, as Spark reckons it, and the native state.
+    """Memory besides the heap as Spark computes it, plus the native state.
 
     Examples
     --------
@@ -163,11 +163,11 @@ def overhead_bytes(
 
 
 def least_heap_bytes(profile: JobProfile, need: MemoryNeed | None, rule: MemoryRule) -> int:
-    """The least heap that a plan gives an executor, in whole MiB [bytes].
+    """The minimum heap of an executor in a plan, in whole MiB [bytes].
 
-    It is what was measured, and no less than the executor ran with. Only with ``rule.may_lower``
-    does a measurement lower it, and only one of an executor: the peak of a JVM that was driver
-    and executor at once is none.
+    It is the measured need, and at least the heap that the executor ran with. A measurement lowers
+    the heap only with ``rule.may_lower``, and only if it is of an executor, not of a JVM that was
+    both driver and executor.
     """
     if rule.heap_bytes is not None:
         return rule.heap_bytes
@@ -189,10 +189,10 @@ def memory_plan(
     rule: MemoryRule = _NO_RULE,
     task_cpus: int = 1,
 ) -> MemoryPlan | None:
-    """The memory to give an executor; None where neither measurement, node type nor user tells.
+    """The memory of an executor; None if neither measurement, node type nor user determines it.
 
-    A node's memory is given to its executors, up to the heap beyond which pointers grow; without
-    a node type an executor gets what it had, or what it needs if that is more.
+    A node's memory is given to its executors, up to the heap beyond which pointers get larger.
+    Without a node type, an executor gets what it had, or what it needs if that is more.
     """
     need = memory_need(profile, executors, task_slots(1, cores_per_executor, task_cpus))
     beside = beside_heap(profile, 0 if need is None else need.native_bytes, cores_per_executor)
@@ -226,7 +226,7 @@ def memory_plan(
 
 
 def _reason(need: MemoryNeed, had: ProfiledMemory, least: int) -> str:
-    """Why an executor gets the heap it gets."""
+    """Reason for the heap of an executor."""
     if least < had.heap_bytes:
         return "measured peak plus headroom, lowered as allowed"
     if least > had.heap_bytes or need.heap_bytes >= had.heap_bytes:
@@ -243,9 +243,9 @@ def fewest_nodes_by_memory(
     rule: MemoryRule = _NO_RULE,
     task_cpus: int = 1,
 ) -> int | None:
-    """The fewest nodes whose executors have the memory they need, None if no number has.
+    """The fewest nodes whose executors have enough memory; None if no number has.
 
-    State is shared by all executors, so more nodes need less each.
+    State is shared by all executors, so each needs less with more nodes.
     """
     if node_type.memory_bytes is None:
         return 1
@@ -272,7 +272,7 @@ def needed_container_bytes(
     rule: MemoryRule = _NO_RULE,
     task_cpus: int = 1,
 ) -> int:
-    """The least container that an executor runs in [bytes]."""
+    """The minimum container size for an executor [bytes]."""
     need = memory_need(profile, executors, task_slots(1, cores_per_executor, task_cpus))
     native = 0 if need is None else need.native_bytes
     beside = beside_heap(profile, native, cores_per_executor)

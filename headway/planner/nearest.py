@@ -1,4 +1,4 @@
-"""The nearest promises that can be kept where those that were asked cannot: one side gives way."""
+"""The nearest feasible targets if the requested ones are infeasible: one side is relaxed."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ from headway.units import counted, format_money, format_rate
 
 Change = Callable[[Question], Question]
 
-# Should another setting be asked for at that rate, which (T4) does not bear out.
+# In case another setting is chosen at that rate, which does not meet the targets by (T4).
 _PLACES_BELOW = (0, 1, 2, 4, 8, 16, 32)
 
 
 class Bought(NamedTuple):
-    """An offer and the nodes to take of it."""
+    """An offer and its number of nodes."""
 
     offer: Offer
     nodes: int
 
     def text(self) -> str:
-        """The purchase for people."""
+        """The purchase, as text."""
         if self.offer.node_type is None:
             return counted(self.nodes, "node")
         return f"{counted(self.nodes, 'node')} of {self.offer.node_type.name}"
 
 
 class Searched(NamedTuple):
-    """What to buy, None if nothing will do, and whether every number of nodes was tried."""
+    """What to buy (None if nothing is sufficient), and whether every number of nodes was tried."""
 
     bought: Bought | None
     proved: bool
@@ -63,24 +63,25 @@ class Searched(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nearest:
-    """The search among some offers, the cheapest or the fewest nodes first.
+    """The search among some offers, cheapest or fewest nodes first.
 
-    ``highest`` are the max rates of all settings of each offer, ``answered`` the questions of which
-    the fewest nodes are known already.
+    ``highest`` are the max rates of all settings of each offer, ``answered`` the questions whose
+    fewest nodes are already known.
 
-    Each side of the question gives way by itself, and as little as it can: theory.md (P13).
+    Each side of the question is relaxed on its own, by as little as possible: theory.md (P13).
 
     Notes
     -----
     **(P13)** Physical floor: driver phases and one task of each level, without rows, noise and
-    margin, with the wait of a trigger no longer than that batch (or of the fixed one). No number of
-    nodes comes below it. Where promises cannot be kept, one side gives way at a time, by as little
-    as will do, among all offers: each limit with all others kept, the rate, the nodes, a promise
-    left out, the fewest source partitions (all counts tried one by one up to 64 above today's), the
-    highest whole per cent of confidence (by halving, since latencies only grow with it), the
-    statistic; limits are rounded up and rates down to three digits, so that what is shown is met,
-    and the nodes beside it are the fewest for that very promise. Each equals enumeration
-    (`tests/planner/test_nearest.py`). Beside them stands what each promise takes alone.
+    margin, with the wait for a trigger no longer than that batch (or for the fixed trigger). No
+    number of nodes has a lower latency. If the targets are infeasible, one side at a time is
+    relaxed by as little as is sufficient, over all offers: each limit with all other targets met;
+    the rate; the nodes; one target left out; the fewest source partitions (all counts up to 64
+    above today's are tried one by one); the highest whole per cent of confidence (by bisection,
+    since latencies only increase with it); the statistic. Limits are rounded up and rates down to
+    three digits, so that the values shown are feasible, and the number of nodes beside each is the
+    minimum for exactly these targets. Each equals enumeration (`tests/planner/test_nearest.py`). In
+    addition, the answer shows what each target needs alone.
     """
 
     offers: Sequence[Offer]
@@ -90,14 +91,14 @@ class Nearest:
 
     @property
     def question(self) -> Question:
-        """What was asked, of any of the offers."""
+        """The question, for any of the offers."""
         return self.offers[0].question
 
     def targets(self, failing: Collection[int] = ()) -> Iterator[NearestTarget]:
-        """One for each side that may give way; nothing for a side of which no giving way helps.
+        """One for each side that may be relaxed; none for a side whose relaxation does not help.
 
-        ``failing`` are places of promises that cannot be kept alone: where another gives way, they
-        still cannot.
+        ``failing`` are indices of targets that are infeasible on their own, and remain so if
+        another one is relaxed.
         """
         yield from self._by_limit(frozenset(failing))
         yield from self._by_rate()
@@ -109,7 +110,7 @@ class Nearest:
             yield from self._by_statistic()
 
     def fewest(self, change: Change) -> Bought | None:
-        """What to buy for another question: the best offer, None if none will do."""
+        """What to buy for another question: the best offer, None if none is feasible."""
         return self.searched(change).bought
 
     def searched(self, change: Change) -> Searched:
@@ -122,7 +123,7 @@ class Nearest:
         )
 
     def _fewest_of(self, question: Question) -> Fewest:
-        """What was found of a question is not searched again: a promise alone may be all of it."""
+        """A question is not searched twice: a single target may be the whole question."""
         known = next((found for asked, found in self.answered if asked == question), None)
         if known is None:
             known = fewest_nodes(question)
@@ -135,7 +136,7 @@ class Nearest:
         return (cost, bought.nodes) if self.objective is Objective.COST else (bought.nodes, cost)
 
     def _by_limit(self, failing: frozenset[int]) -> Iterator[NearestTarget]:
-        """Each promise with the lowest limit that leaves the others kept."""
+        """Each target with the lowest limit at which all targets are met."""
         for place, promise in enumerate(self.question.promises):
             if failing - {place}:
                 continue
@@ -150,7 +151,7 @@ class Nearest:
                 yield _nearest("limit", text, bought, limit_s=limit_s)
 
     def _by_rate(self) -> Iterator[NearestTarget]:
-        """The highest rate of all settings, at which every promise is kept."""
+        """The highest rate of all settings at which every target is met."""
         highest_per_s = max(point.sustainable_rate_per_s for point in self.highest)
         if not highest_per_s > 0:
             return
@@ -176,7 +177,7 @@ class Nearest:
         yield _nearest(way, text, bought)
 
     def _without(self, failing: frozenset[int]) -> Iterator[NearestTarget]:
-        """All but one of what else is promised, or the target and nothing else."""
+        """Without one of the other targets, or the first target only."""
         also = self.question.also
         fewer: list[tuple[Promise, ...]] = [(one,) for one in also]
         if len(also) > 1:
@@ -196,7 +197,7 @@ class Nearest:
                 return
 
     def _by_source(self) -> Iterator[NearestTarget]:
-        """The fewest source partitions that would do, and the least to buy for them."""
+        """The fewest sufficient source partitions, and the smallest purchase for them."""
         today = _source_tasks(self.question)
         if today is None:
             return
@@ -221,7 +222,7 @@ class Nearest:
             yield _nearest("source", text, bought, source_partitions=float(first + place))
 
     def _by_confidence(self) -> Iterator[NearestTarget]:
-        """The highest whole per cent of confidence at which the promises are kept."""
+        """The highest whole per cent of confidence at which the targets are met."""
 
         def at(percent: int) -> Bought | None:
             return self.fewest(partial(Question.at_confidence, confidence=percent / 100.0))
@@ -261,7 +262,7 @@ class Nearest:
         return _joined((self.question.target, *self.question.also))
 
     def _others(self, place: int) -> str:
-        """What is kept beside the promise at a place."""
+        """All targets except the one at an index."""
         every = (self.question.target, *self.question.also)
         others = (*every[:place], *every[place + 1 :])
         return f", and {_joined(others)}" if others else ""
@@ -274,7 +275,7 @@ def _nearest(gives_way: str, text: str, bought: Bought, **numbers: float) -> Nea
 
 
 def with_more_nodes(offer: Offer) -> Offer:
-    """The same offer from the most nodes of its space on, to many more."""
+    """The same offer, from the maximum nodes of its space to many more."""
     space = offer.question.space
     most = max(
         min(TIMES_THE_NODES.value * space.max_nodes, MOST_NODES_BEYOND.value), space.max_nodes
@@ -302,7 +303,7 @@ def _joined(promises: Sequence[Promise]) -> str:
 
 
 def _source_tasks(question: Question) -> int | None:
-    """Tasks of the source where they are fewer than the slots."""
+    """Tasks of the source, if they are fewer than the slots."""
     slots = question.space.num_slots(question.space.max_nodes)
     short = list(short_of_tasks(question.profile, slots))
     return min((stage.num_source_tasks or 0 for stage in short), default=None)
@@ -313,7 +314,7 @@ def _wider(question: Question, partitions: int) -> Question:
 
 
 def _lowest_s(question: Question, place: int) -> float:
-    """The least that one promise could be with all others kept [s]."""
+    """The lowest value of one target with all others met [s]."""
     lax, rate_per_s = question.with_limit(place, NO_LIMIT_S), question.rate_per_s
     candidates = all_candidates(lax, counts_to_look_at(question))
     if question.also:
@@ -326,9 +327,9 @@ def _lowest_s(question: Question, place: int) -> float:
 
 
 def needs_of(nearest: Nearest) -> Iterator[PromiseNeed]:
-    """Every promise by itself: the least to buy for it, and what it gets there.
+    """Each target on its own: the smallest purchase for it, and its value there.
 
-    Nodes beyond those that may be bought are looked at, too, and shown as such.
+    Nodes beyond the maximum are tried, too, and shown as such.
     """
     for promise in nearest.question.promises:
         yield _need(nearest, promise)
@@ -360,7 +361,7 @@ def _need(nearest: Nearest, promise: Promise) -> PromiseNeed:
 
 
 def _reached_s(bought: Bought, promise: Promise) -> float:
-    """What the promise comes to at the setting that a plan for it alone would run [s]."""
+    """Value of the target at the setting that a plan for it alone would run [s]."""
     question = bought.offer.question.of_alone(promise)
     setting = chosen_setting(all_candidates(question, (bought.nodes,)))
     return float(setting.promised_latency_s(promise, question.rate_per_s)[0])

@@ -1,4 +1,4 @@
-"""What no setting can do better than, for noise only costs, and the lowest latency found by it."""
+"""Bounds for all settings from models without noise, and the lowest latency found by them."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ _FIRST_LOOKS = 8
 
 
 def noise_free_rate_per_s(candidates: Candidates) -> Array:
-    """A rate that no setting exceeds under its latency targets [records/s].
+    """Upper bound of the rate of each setting under its latency targets [records/s].
 
     Notes
     -----
-    **(P5)** Bounds. Noise adds to mean latencies and to high quantiles, and lowers a quantile of
-    `D` at most by `g = e^(ς^2/2+ς max(0, -Φ^-1(q)))`, `ς^2 = ln(1+c^2+φ b^2 n/D^2)`. Hence no
-    setting sustains more than without noise at `f/g`, which is `n/max(B, D)` for the longest batch
-    allowed: `D = L` for a target on batches, else with `A = L + after_commit_s` and `w = q` (mean:
-    ½) `D = A - wB` if that is at most `B`, else `max(A/(1+w), B)`. One percent is added. Node
-    counts are tried from one upwards, and of each every setting whose bound reaches the asked rate:
-    the fewest nodes equal those of exhaustive enumeration. The frontier solves the three settings
-    of the highest bounds of each node count, and any other that sustains a thousandth more, to a
-    part in ten thousand; fewer nodes count for more, since the rest may idle.
+    **(P5)** Bounds. Noise increases mean latencies and high quantiles, and lowers a quantile of `D`
+    at most by the factor `g = e^(ς^2/2+ς max(0, -Φ^-1(q)))`, `ς^2 = ln(1+c^2+φ b^2 n/D^2)`. Hence
+    no setting sustains more than without noise at `f/g`, which is `n/max(B, D)` for the longest
+    allowed batch: `D = L` for a target on batches; else, with `A = L + after_commit_s` and `w = q`
+    (mean: ½), `D = A - wB` if that is at most `B`, else `max(A/(1+w), B)`. One percent is added.
+    Node counts are tried from one upwards, each with every setting whose bound reaches the
+    requested rate, so the fewest nodes equal those of exhaustive enumeration. For each node count,
+    the frontier solves the three settings with the highest bounds, and any other that sustains a
+    thousandth more, to a part in ten thousand. More nodes sustain at least the rate of fewer, since
+    the rest may idle.
 
-    The longest batch that a target allows, and the rows it has time for.
+    The longest batch that a target allows, and the number of rows that fit into it.
     """
     targets = candidates.question.latency_targets
     return np.asarray(
@@ -50,7 +51,7 @@ def _rate_bound_per_s(candidates: Candidates, target: Target) -> Array:
             on_grid_s <= trigger_s, on_grid_s, np.maximum(free_running_s, trigger_s)
         )
         rows = _rows_of_duration(model, longest_s / factor)
-        # Now that the rows are known, so is the noise that their number makes.
+        # With the rows known, the noise from their number is known, too.
         factor = least / _noise_gain(candidates, target, model, rows)
     interval_s = np.maximum(trigger_s, longest_s)
     return (
@@ -59,7 +60,7 @@ def _rate_bound_per_s(candidates: Candidates, target: Target) -> Array:
 
 
 def noise_free_latency_s(candidates: Candidates, rate_per_s: float) -> Array:
-    """A latency that no setting comes below at a rate [s].
+    """Lower bound of the latency of each setting at a rate [s].
 
     Notes
     -----
@@ -77,11 +78,11 @@ def noise_free_latency_s(candidates: Candidates, rate_per_s: float) -> Array:
 
 
 def lowest_latency(candidates: Candidates, rate_per_s: float) -> tuple[int, float]:
-    """The place of the setting with the lowest planned latency, and that latency [s].
+    """Index of the setting with the lowest planned latency, and that latency [s].
 
     Notes
     -----
-    theory.md (P5): a setting whose bound is above the best seen is not looked at.
+    theory.md (P5): settings whose bound is above the best value so far are skipped.
     """
     bound_s = noise_free_latency_s(candidates, rate_per_s)
     first = np.argsort(bound_s, kind="stable")[:_FIRST_LOOKS]
@@ -106,7 +107,7 @@ def lowest_latency(candidates: Candidates, rate_per_s: float) -> tuple[int, floa
 
 
 def _noise_gain(candidates: Candidates, target: Target, model: DurationModel, rows: Array) -> Array:
-    """By how much noise can lower a quantile: means are kept, and medians lie below them."""
+    """By how much noise can lower a quantile: means are preserved, and medians are below them."""
     if target.quantile is None:
         return np.ones_like(rows)
     profile = candidates.question.profile
@@ -118,13 +119,14 @@ def _noise_gain(candidates: Candidates, target: Target, model: DurationModel, ro
 
 
 def _rows_of_duration(model: DurationModel, duration_s: Array) -> Array:
-    """Rows of a batch that takes a given time on average: 0 where even an empty one takes longer,
-    1 where a full row does."""
+    """Rows of a batch with a given mean duration: 0 if even an empty batch takes longer, 1 if a
+    full row does.
+    """
     rows = np.ones_like(duration_s)
     for _ in range(60):
         gap_s = duration_s - model.mean_s(rows)
         slope_s = np.maximum(model.slope_s(rows), 1e-15)
-        # The duration is concave in the rows: a step from below never overshoots.
+        # The duration is concave in the rows, so a step from below never overshoots.
         new_rows = np.clip(rows + gap_s / slope_s, 1.0, 1e15)
         settled = bool(np.all(np.abs(new_rows - rows) <= 1e-9 * rows))
         rows = new_rows

@@ -1,7 +1,7 @@
-"""A pipeline of ordered operators: what it carries, its schedulers side by side, how many workers.
+"""A pipeline of ordered operators: its throughput, schedulers side by side, and workers.
 
-The latency under a scheduler is made by slices and queues, which only a simulation knows, so a plan
-takes the throughput from (O10) and the latency from (S10).
+The latency under a scheduler depends on slices and queues and is only known by simulation, so a
+plan takes the throughput from (O10) and the latency from (S10).
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from headway.models.ordered.chain import (
 from headway.models.simulation.ordered_schedulers import SchedulerRun, simulate_scheduler
 
 _TUPLES_OF_PLAN, _TUPLES = 50_000, 200_000
-_MOST_SLICES = 50e6  # of all schedulers: beyond, a simulation takes minutes
+_MOST_SLICES = 50e6  # of all schedulers; beyond this, a simulation takes minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class OperatorsPrediction(Result):
-    """What the formulas say of a pipeline of ordered operators.
+    """Predictions for a pipeline of ordered operators by formulas.
 
     Parameters
     ----------
     pipeline : OrderedPipeline
-        What was asked.
+        The question.
     allocation, unordered : Allocation
-        What it carries at most with its order kept (O10), and if order cost nothing (O1).
+        Maximum throughput with order preserved (O10), and if ordering cost nothing (O1).
     workers : tuple of float
-        Workers of each operator at the rate that it carries. [-]
+        Workers of each operator at its rate. [-]
     latencies : tuple of OperatorLatency
-        Of each operator, from start to exit in order.
+        Latency of each operator, from start to exit in order.
     spark : OnSpark
         The same work as stages of Spark.
     """
@@ -56,7 +56,7 @@ class OperatorsPrediction(Result):
 
     @property
     def is_saturated(self) -> bool:
-        """Whether more arrives than it carries."""
+        """Whether the arrival rate exceeds its throughput."""
         rate_per_s = self.pipeline.rate_per_s
         return rate_per_s is not None and rate_per_s >= self.allocation.throughput_per_s
 
@@ -69,7 +69,7 @@ class OperatorsPrediction(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class OperatorsRuns(Result):
-    """The schedulers of a pipeline simulated, beside the formulas."""
+    """Simulated schedulers of a pipeline, and the results of formulas."""
 
     predicted: OperatorsPrediction
     runs: dict[Scheduler, SchedulerRun]
@@ -82,13 +82,13 @@ class OperatorsPlan(Result):
     Parameters
     ----------
     pipeline : OrderedPipeline
-        With the number of workers that is planned; the maximum where none do.
+        With the planned number of workers; the maximum if none is sufficient.
     target : Target
-        What was asked.
+        The question.
     run : SchedulerRun or None
-        The scheduler in use, simulated with so many workers; None where they cannot keep up.
+        The scheduler in use, simulated with these workers; None if they cannot keep up.
     proved_workers : int
-        Fewer cannot carry the rate by (O10), whatever the scheduler.
+        Fewer workers cannot sustain the rate by (O10), with any scheduler.
     """
 
     pipeline: OrderedPipeline
@@ -98,7 +98,7 @@ class OperatorsPlan(Result):
 
     @property
     def planned_s(self) -> float:
-        """What the target is about. [s]"""
+        """Value of the target's statistic. [s]"""
         return float("inf") if self.run is None else statistic_of(self.run, self.target)
 
     @property
@@ -108,12 +108,12 @@ class OperatorsPlan(Result):
 
     @property
     def is_saturated(self) -> bool:
-        """Whether no number of workers can carry the rate."""
+        """Whether no number of workers can sustain the rate."""
         return self.run is None
 
 
 def predict_operators(pipeline: OrderedPipeline) -> OperatorsPrediction:
-    """What a pipeline carries, and the latency of each operator at its rate."""
+    """Throughput of a pipeline, and the latency of each operator at its rate."""
     allocation = pipeline_allocation(pipeline)
     carried = allocation.throughput_per_s
     share = min(1.0, (pipeline.rate_per_s or carried) / carried)
@@ -152,12 +152,12 @@ def simulate_operators(pipeline: OrderedPipeline) -> OperatorsRuns:
 def plan_operators(
     pipeline: OrderedPipeline, target: Target, *, most_workers: int | None = None
 ) -> OperatorsPlan:
-    """The fewest workers with which the first of the schedulers meets a target.
+    """The fewest workers with which the first scheduler meets a target.
 
     Raises
     ------
     InputError
-        If nothing is said of the rate, or the target is about a statistic that is not simulated.
+        If no rate is given, or the target is on a statistic that is not simulated.
     """
     if pipeline.rate_per_s is None:
         raise InputError("rate: saturated has no plan; expected a rate, e.g. --rate 50k/s")
@@ -181,13 +181,13 @@ def plan_operators(
         found = OperatorsPlan(pipeline=planned, target=target, run=run, proved_workers=fewest)
         if found.feasible or number == most:
             return found
-        # One more each time at first; where that does not help soon, it hardly does at all.
+        # At first one more each time, then larger steps.
         step = step if number < fewest + 8 else 2 * step
         number = min(number + step, most)
 
 
 def statistic_of(run: SchedulerRun, target: Target) -> float:
-    """The statistic of a simulated scheduler that a target is about. [s]"""
+    """The statistic of a simulated scheduler for a target. [s]"""
     return {None: run.mean_s, 0.5: run.p50_s, 0.99: run.p99_s}[target.quantile]
 
 
@@ -199,12 +199,12 @@ def _require_simulated(target: Target) -> None:
 
 
 def _require_few_slices(pipeline: OrderedPipeline, num_tuples: int) -> None:
-    """A slice has a tuple at least, and as many as it has time for where tuples come together."""
+    """A slice has at least one tuple, and as many as fit into it if tuples arrive together."""
     reaching, slices = 1.0, 0.0
     for one in pipeline.operators:
         alone = min(1.0, one.cost_s / pipeline.slice_s)
         if pipeline.rate_per_s is not None:
-            # Queues are short; where a tuple of the source brings several, they come together.
+            # Queues are short; if a tuple of the source produces several, they arrive together.
             alone = max(alone, 1.0 / max(reaching, 1.0))
         slices += num_tuples * reaching * alone
         reaching *= one.selectivity_ratio
@@ -212,12 +212,12 @@ def _require_few_slices(pipeline: OrderedPipeline, num_tuples: int) -> None:
         raise InputError(
             f"{slices / 1e6:,.0f} million slices would take too long to simulate; expected at "
             f"most {_MOST_SLICES / 1e6:.0f} million: a longer slice, fewer schedulers to compare, "
-            "or fewer outputs per tuple; headway predict asks the formulas alone"
+            "or fewer outputs per tuple; headway predict uses the formulas alone"
         )
 
 
 def _fewest_workers(pipeline: OrderedPipeline, most: int) -> int | None:
-    """The fewest workers that carry the rate by (O10); None if the maximum does not."""
+    """The fewest workers that sustain the rate by (O10); None if the maximum does not."""
     rate_per_s = pipeline.rate_per_s
     assert rate_per_s is not None
 

@@ -1,4 +1,4 @@
-"""How many shuffle partitions a stage of ordered work needs, and where its heavy keys belong."""
+"""Shuffle partitions for a stage of ordered work, and placement of its heavy keys."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from headway.models.stages.spark_hash import KeyKind, spark_hash
 from headway.models.stages.spark_hash64 import spark_xxhash64
 
 _KEYS_PER_CLASS = 32
-_MOST_STEPS, _FEWEST_BATCHES = 400_000_000, 100  # of large clusters fewer batches are drawn
+_MOST_STEPS, _FEWEST_BATCHES = 400_000_000, 100  # for large clusters, fewer batches are drawn
 _COMBINES = "stateStoreSave"  # Spark's operator of an aggregation with state
-_SEED = 2018  # of batches that are drawn
-_ENDLESS_ROWS = 1e12  # of a batch: where its duration grows as fast as its rows
-_MOST_SHARE = 1.0 - 1e-9  # of one key: all rows but a remainder
+_SEED = 2018  # for the drawn batches
+_ENDLESS_ROWS = 1e12  # of a batch, at which its duration grows as fast as its rows
+_MOST_SHARE = 1.0 - 1e-9  # of one key: all rows except a remainder
 
 
 def plan_ordered(
@@ -51,20 +51,20 @@ def plan_ordered(
     *,
     stage_name: str | None = None,
 ) -> OrderedPlan:
-    """Partition count, placement and limits of the stage that works on keys in order.
+    """Partition count, placement and limits of the stage that processes keys in order.
 
     Parameters
     ----------
     job : JobProfile
-        What a task costs, and how rows reach the stage.
+        Costs of tasks, and the path of rows to the stage.
     configuration : Configuration
-        Slots, trigger interval and today's shuffle partitions.
+        Slots, trigger interval and current shuffle partitions.
     rate_per_s : float
         Rows of the source per second. [rows/s]
     counts : KeyCounts
-        How often each key occurs.
+        Frequency of each key.
     stage_name : str, optional
-        The stage; by default the one behind an exchange that works most per batch.
+        The stage; by default the one behind an exchange with the most work per batch.
 
     Raises
     ------
@@ -114,9 +114,9 @@ def plan_ordered(
 
 
 def with_known_keys(job: JobProfile, counts: KeyCounts) -> JobProfile:
-    """The profile with its keys: which rows a task has is known at any number of partitions (K11).
+    """The profile with its keys, from which the rows of tasks follow at any partitions (K11).
 
-    Where map tasks combine the rows of a key before the stage, no key is heavy there.
+    If map tasks combine the rows of a key before the stage, no key is heavy there.
 
     Raises
     ------
@@ -140,9 +140,9 @@ def _largest_batch_rows(job: JobProfile) -> float:
 
 
 def _known_loads(job: JobProfile, counts: KeyCounts) -> KnownLoads:
-    """By Spark's hash of the keys themselves: exact but for the keys that are not listed.
+    """By Spark's hash of the keys themselves: exact except for keys that are not listed.
 
-    `headway.ordered` deals its buckets out by another hash than Spark's exchanges.
+    `headway.ordered` assigns buckets by a different hash from that of Spark's exchanges.
     """
     num_rows = np.asarray(counts.num_rows, dtype=np.float64)
     keys, kind = cast("list[str]", list(counts.keys)), cast(KeyKind, counts.kind)
@@ -155,15 +155,15 @@ def _known_loads(job: JobProfile, counts: KeyCounts) -> KnownLoads:
 def plan_skew(
     job: JobProfile, configuration: Configuration, rate_per_s: float, counts: KeyCounts | None
 ) -> PlannedSkew | None:
-    """What the heaviest key makes of its stage at a planned setting.
+    """Effect of the heaviest key on its stage at a planned setting.
 
-    Without counts it is the share of the largest task on record, which is taken for that of one
-    key: it lies on a partition drawn at random, and the other rows are dealt out evenly.
+    Without counts, the share of the largest recorded task is taken as that of one key: it is on a
+    partition drawn at random, and the other rows are distributed evenly.
 
     Returns
     -------
     PlannedSkew or None
-        None where no key is known to be heavy, or batches grow without bound.
+        None if no key is known to be heavy, or if batches grow without bound.
     """
     model = duration_model(job, configuration.num_slots, configuration.shuffle_partitions)
     batch_rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
@@ -207,18 +207,18 @@ def plan_skew(
 
 
 def _serial_s(stage: StageProfile, rows: float, share: float) -> float:
-    """A task that has nothing but the rows of one key."""
+    """Time of a task with the rows of one key only."""
     return stage.task_fixed_s + stage.task_per_row_s * rows * share
 
 
 def _tried_numbers(configuration: Configuration) -> list[int]:
-    """The set shuffle partitions, Spark's own number, and some for each slot."""
+    """The configured shuffle partitions, Spark's default, and multiples of the slots."""
     per_slot = (math.ceil(one * configuration.num_slots) for one in TRIED_PER_SLOT.value)
     return sorted({configuration.shuffle_partitions, SPARK_PARTITIONS.value, *per_slot})
 
 
 def _fewest_with_the_shortest(choices: Collection[PartitionChoice]) -> PartitionChoice:
-    """Of those with about the shortest p99 the first, which has the fewest partitions."""
+    """The first of those with about the shortest p99, which has the fewest partitions."""
     most_s = SAME_P99_RATIO.value * min(one.p99_s for one in choices)
     return next(one for one in choices if one.p99_s <= most_s)
 
@@ -230,7 +230,7 @@ def _num_batches(number: int, num_slots: int) -> int:
 
 
 def _recorded_loads(share: float, number: int, num_slots: int) -> Array:
-    """Of each batch: the share on a partition drawn at random, the rest dealt out evenly."""
+    """For each batch: the share on a partition drawn at random, the rest distributed evenly."""
     num_batches = _num_batches(number, num_slots)
     loads = np.full((num_batches, number), (1.0 - share) / number)
     hot = np.random.default_rng(_SEED).integers(number, size=num_batches)
@@ -239,7 +239,7 @@ def _recorded_loads(share: float, number: int, num_slots: int) -> Array:
 
 
 def _choice(stage: StageProfile, num_slots: int, rows: float, loads: Array) -> PartitionChoice:
-    """Times of a stage by the loads of its partitions in drawn batches (K10)."""
+    """Times of a stage from the loads of its partitions in drawn batches (K10)."""
     time_s = skewed_stage_s(
         loads,
         num_slots,
@@ -258,7 +258,7 @@ def _choice(stage: StageProfile, num_slots: int, rows: float, loads: Array) -> P
 
 
 class _Task:
-    """What the tasks of the stage have to do, at any number of partitions."""
+    """Work of the stage's tasks, at any number of partitions."""
 
     def __init__(
         self,
@@ -274,11 +274,11 @@ class _Task:
         self.loads = _known_loads(job, counts)
 
     def hashed(self, number: int) -> PartitionChoice:
-        """Of the keys as Spark's hash deals them out."""
+        """Loads of the keys by Spark's hash."""
         return self._choice(np.tile(self.loads.of(number), (self.batches(number), 1)))
 
     def placed(self, number: int) -> KeyPlacement:
-        """The heaviest put on partitions, the others spread by another hash: drawn at random."""
+        """Loads with the heaviest keys placed and the others drawn at random, by another hash."""
         most = MOST_PLACED_KEYS.value
         heavy, light = self.shares[:most], self.shares[most:]
         found = placed_keys(heavy, number)
@@ -306,10 +306,11 @@ class _Task:
 
 
 def _map_tasks(job: JobProfile, stage: StageProfile, counts: KeyCounts) -> int:
-    """Tasks that combine rows of a key before the stage; 0 where none do.
+    """Tasks that combine rows of a key before the stage; 0 if none do.
 
-    Aggregations combine; sessions, joins and arbitrary state do not, nor does one whose rows were
-    dealt out by key before it: then more rows enter the stage than tasks and keys could leave.
+    Aggregations combine. Sessions, joins and arbitrary state do not, nor does an aggregation whose
+    rows are already partitioned by key: then more rows enter the stage than there are combinations
+    of tasks and keys.
     """
     if _COMBINES not in job.shape.stateful_operators:
         return 0
@@ -320,7 +321,7 @@ def _map_tasks(job: JobProfile, stage: StageProfile, counts: KeyCounts) -> int:
 
 
 def _combined(counts: KeyCounts, batch_rows: float, map_tasks: int) -> KeyCounts:
-    """Rows of each key per batch that are left to shuffle once map tasks have combined them."""
+    """Rows of each key per batch that are shuffled after map tasks have combined them."""
     all_rows = sum(counts.num_rows) + counts.other_rows
     shares = np.asarray(counts.num_rows, dtype=np.float64) / all_rows
     return replace(
@@ -331,7 +332,7 @@ def _combined(counts: KeyCounts, batch_rows: float, map_tasks: int) -> KeyCounts
 
 
 def _classes(light: Array) -> KeyShares:
-    """Keys of about the same weight as one class, heaviest first."""
+    """Classes of keys with about the same weight, heaviest first."""
     parts = np.array_split(light / light.sum(), max(len(light) // _KEYS_PER_CLASS, 1))
     return KeyShares(
         np.array([part.mean() for part in parts]), np.array([float(len(part)) for part in parts])
@@ -355,7 +356,7 @@ def _stage(job: JobProfile, batch_rows: float, name: str | None) -> StageProfile
 
 
 def _real_time(job: JobProfile, num_slots: int, batch_rows: float) -> RealTimeSlots | None:
-    """Tasks of the stages in Real-Time Mode, where all run at once: theory.md (O9)."""
+    """Tasks of the stages in Real-Time Mode, in which all run at the same time: theory.md (O9)."""
     rows = max(batch_rows, 1.0)
     work = {
         one: one.task_per_row_s * one.rows.rows(rows) / rows

@@ -1,4 +1,4 @@
-"""A pipeline of mini-batches simulated, beside what the models say of it."""
+"""Simulation of a pipeline of mini-batches, and its prediction by the models."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class PipelineRuns(Result):
     Parameters
     ----------
     pipeline : Pipeline
-        What was simulated.
+        The simulated pipeline.
     predicted : PipelineLatency
-        What the models say of it.
+        Its prediction by the models.
     latency_s : array
-        Latencies of all runs: of windows for a windowed job, else of rows. [s]
+        Latencies in all runs: of windows for a windowed job, else of rows. [s]
     phase_means_s : dict
         Mean time of a row in each phase, over all runs. [s]
     num_runs, length_s
-        How many runs, and how long each was. [-], [s]
+        Number of runs, and length of each. [-], [s]
     is_saturated : bool
-        Whether latencies grow; so they do where a part cannot keep up, which is not simulated.
+        Whether latencies grow. They also do if a part cannot keep up, which is not simulated.
     """
 
     pipeline: Pipeline
@@ -108,7 +108,7 @@ def simulate_runs(
         )
         for run in range(num_runs)
     ]
-    # Both are in the order of time.
+    # Both are in order of time.
     runs = [one.latency_s if final is None else one.window_latency_s for one in traces]
     means = [one.phase_means_s() for one in traces]
     return PipelineRuns(
@@ -123,7 +123,7 @@ def simulate_runs(
 
 
 def is_growing(latencies_s: Array) -> bool:
-    """Whether what comes later takes longer, or has not come to an end.
+    """Whether later ones take longer, or have not ended.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The fewest nodes of a pipeline of mini-batches, the setting that carries most, and the proof."""
+"""Pipelines of mini-batches: the fewest nodes, the setting with the highest rate, the proof."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ Places = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PipelineRule:
-    """A rule of thumb: a mapper and a reducer for each core, and periods that people write.
+    """A rule of thumb: a mapper and a reducer for each core, and common periods.
 
-    ``num_nodes`` are the fewest with which it meets the target, None if none do; latency and rate
-    are those of as many nodes as the plan has.
+    ``num_nodes`` is the minimum with which it meets the target, None if none does; latency and rate
+    are for the number of nodes of the plan.
     """
 
     shuffle_period_s: float
@@ -47,22 +47,22 @@ class PipelinePlan:
     Parameters
     ----------
     question : PipelineQuestion
-        What was asked.
+        The question.
     setting : PipelineSetting or None
-        The setting of the fewest nodes that carries the highest rate within the target; None if
-        no setting meets it.
+        The setting with the highest rate within the target on the fewest nodes; None if no setting
+        meets it.
     latency : PipelineLatency
-        At that setting and the asked rate; without one, the lowest that was found.
+        At that setting and the requested rate; without a setting, the lowest that was found.
     lowest : PipelineSetting or None
-        Setting of the lowest latency that was found, where none meets the target; None if all are
+        Setting with the lowest latency that was found, if none meets the target; None if all are
         saturated.
     highest_rate_per_s, most_rate_per_s : float
-        What the setting carries within the target, and what no setting of as many nodes exceeds
-        (L15). [rows/s]
+        Highest rate of the setting within the target, and its bound over all settings (L15).
+        [rows/s]
     proved_nodes : int
         No setting of fewer nodes meets the target (L15).
     rules : tuple of PipelineRule
-        Rules of thumb beside it.
+        Rules of thumb, for comparison.
     """
 
     question: PipelineQuestion
@@ -91,7 +91,7 @@ class PipelinePlan:
 
     @property
     def planned_s(self) -> float:
-        """What the target is about, at the setting or at the lowest that was found. [s]"""
+        """Value of the target's statistic, at the setting or at the lowest latency found. [s]"""
         if self.latency is None:
             return float("inf")
         return float(statistic_s(self.latency, self.question.target))
@@ -99,7 +99,7 @@ class PipelinePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class RoundsPlan(Result):
-    """Plans of rounds that feed each other; each has its part of the limit."""
+    """Plans of consecutive rounds; each has its part of the limit."""
 
     rounds: tuple[PipelinePlan, ...]
     latency: PipelineLatency | None
@@ -111,11 +111,11 @@ class RoundsPlan(Result):
 
 
 def plan_rounds(questions: tuple[PipelineQuestion, ...]) -> RoundsPlan:
-    """Plan rounds that feed each other, the limit parted by the lowest latencies they can have.
+    """Plan consecutive rounds, with the limit divided by their lowest possible latencies.
 
     Notes
     -----
-    theory.md (L10): of a quantile this asks for more than is needed.
+    theory.md (L10): for a quantile this requires more than necessary.
     """
     if len(questions) > 1:
         lowest_s = [_lowest(one)[1] for one in questions]
@@ -134,16 +134,16 @@ def plan_rounds(questions: tuple[PipelineQuestion, ...]) -> RoundsPlan:
 
 
 def plan_pipeline(question: PipelineQuestion) -> PipelinePlan:
-    r"""The smallest number of nodes of which some setting meets the target, and that setting.
+    r"""The smallest number of nodes with a setting that meets the target, and that setting.
 
     Notes
     -----
     **(L16)** `Λ(S) = max_θ λ` subject to `Ψ(λ, S, θ) ≤ L`; `S*` is the smallest `S` with
-    `Λ(S) ≥ λ_0`, `Θ(S*)` the setting that reaches `Λ(S*)` (VLDB'15, 3.1). Over lists of settings
-    `Λ` is found exactly: those whose floor (L15) exceeds the limit are left out, and those that
-    miss it at a rate are not tried at a higher one. That fewer nodes do not do is proved over all
-    shuffle and poll periods from the first to the last of the lists: ranges whose floor is within
-    the limit are parted until none is left.
+    `Λ(S) ≥ λ_0`, and `Θ(S*)` the setting that reaches `Λ(S*)` (VLDB'15, 3.1). Over lists of
+    settings, `Λ` is found exactly: settings whose floor (L15) exceeds the limit are skipped, and
+    those that miss it at a rate are not tried at a higher one. The proof that fewer nodes are not
+    sufficient covers all shuffle and poll periods from the first to the last of the lists: ranges
+    whose floor is within the limit are divided until none is left.
     """
     space = question.space
     for nodes in range(_nodes_for_cores(question), space.max_nodes + 1):
@@ -183,7 +183,7 @@ def _planned(
 
 
 def chosen(settings: PipelineSetting, place: int) -> PipelineSetting:
-    """One of many settings, in plain numbers."""
+    """One of many settings, as scalars."""
     return PipelineSetting(
         **{
             field.name: np.broadcast_to(
@@ -205,7 +205,7 @@ def _parted(settings: PipelineSetting, places: Places) -> PipelineSetting:
 
 
 def _within(question: PipelineQuestion, settings: PipelineSetting, rate_per_s: float) -> Places:
-    """Places of the settings that meet the target; none whose floor exceeds it is tried."""
+    """Indices of the settings that meet the target; those whose floor exceeds it are not tried."""
     hopeful = _hopeful(question, settings, rate_per_s)
     found = [
         part[question.meets_target(_parted(settings, part), rate_per_s)]
@@ -224,7 +224,7 @@ def _chunks(places: Places) -> list[Places]:
 
 
 def _nodes_for_cores(question: PipelineQuestion) -> int:
-    """The least number of nodes whose cores can do the work on rows, whatever the setting."""
+    """The minimum number of nodes whose cores can do the work on rows, for any setting."""
     job, state = question.round.job, question.round.state
     update_s = float(job.reduce_per_row_s)
     if state is not None:
@@ -237,7 +237,7 @@ def _nodes_for_cores(question: PipelineQuestion) -> int:
 def _highest_rate(
     question: PipelineQuestion, settings: PipelineSetting, kept: Places
 ) -> tuple[float, int]:
-    """The highest rate that some setting carries within the target, and which setting that is."""
+    """The highest rate of any setting within the target, and that setting."""
     low = question.rate_per_s
 
     high = 2.0 * low
@@ -258,7 +258,7 @@ def _highest_rate(
 
 
 def _most_rate_per_s(question: PipelineQuestion, nodes: int, low: float) -> float:
-    """A rate that no setting of so many nodes carries within the target."""
+    """Upper bound of the rate within the target of all settings with a number of nodes."""
     high = 1.01 * low
     for _ in range(_MOST_DOUBLINGS):
         if _is_out_of_reach(question, nodes, high):
@@ -273,7 +273,7 @@ def _most_rate_per_s(question: PipelineQuestion, nodes: int, low: float) -> floa
 
 
 def _proved_nodes(question: PipelineQuestion, nodes: int) -> int:
-    """The smallest number of nodes below which it is proved that none meet the target."""
+    """The number of nodes below which it is proven that no setting meets the target."""
     for fewer in range(_nodes_for_cores(question), nodes):
         if not _is_out_of_reach(question, fewer, question.rate_per_s):
             return fewer
@@ -317,7 +317,7 @@ def _is_out_of_reach(question: PipelineQuestion, nodes: int, rate_per_s: float) 
 
 
 def _ranges(values_s: tuple[float, ...]) -> Array:
-    """Ranges between values that follow each other; of a single one, that value."""
+    """Ranges between consecutive values; for a single one, that value."""
     ends = values_s if len(values_s) > 1 else values_s * 2
     return np.column_stack([ends[:-1], ends[1:]])
 
@@ -328,7 +328,7 @@ def _halves(low: Array, high: Array) -> tuple[Array, Array]:
 
 
 def _lowest(question: PipelineQuestion) -> tuple[PipelineSetting | None, float]:
-    """The setting of the lowest latency at some numbers of nodes up to the maximum."""
+    """The setting with the lowest latency at some numbers of nodes up to the maximum."""
     fewest = min(_nodes_for_cores(question), question.space.max_nodes)
     counts = np.unique(
         np.rint(np.geomspace(fewest, question.space.max_nodes, _NODES_WITHOUT_PLAN)).astype(int)
@@ -337,7 +337,8 @@ def _lowest(question: PipelineQuestion) -> tuple[PipelineSetting | None, float]:
     for nodes in counts.tolist():
         settings = question.space.settings(nodes)
         for part in _chunks(_hopeful(question.with_limit(best_s), settings, question.rate_per_s)):
-            # A quantile takes many looks at the law: only of those that are below the lowest yet.
+            # A quantile needs many evaluations of the law, so only for settings below the lowest so
+            # far.
             ahead = _parted(settings, part)
             is_below = question.with_limit(best_s).meets_target(ahead, question.rate_per_s)
             if not np.any(is_below):
@@ -353,7 +354,7 @@ def _lowest(question: PipelineQuestion) -> tuple[PipelineSetting | None, float]:
 def _rules(
     question: PipelineQuestion, nodes: int, most_rate_per_s: float
 ) -> tuple[PipelineRule, ...]:
-    """The rules of thumb: on how many nodes they meet the target, and what they carry on these."""
+    """The rules of thumb, the nodes on which they meet the target, and their highest rates."""
     periods_s = PIPELINE_RULE_PERIODS_S.value
     shuffle, poll = (axis.ravel() for axis in np.meshgrid(periods_s, periods_s, indexing="ij"))
     threads = max(int(question.round.nodes.num_cores), 1)

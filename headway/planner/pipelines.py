@@ -1,4 +1,4 @@
-"""Pipelines of mini-batches: what is asked of one, and what the models say of a setting."""
+"""Pipelines of mini-batches: questions about one, and predictions for a setting."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from headway.models.pipeline.state import ReducerState, two_group_update
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineWindows:
-    """Windows of a round; ``num_keys`` are those of a window over all reducers together."""
+    """Windows of a round; ``num_keys`` is the number of keys of a window over all reducers."""
 
     num_keys: int
     per_key_s: float
@@ -41,7 +41,7 @@ class PipelineWindows:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PipelineRound:
-    """A map and a reduce function on nodes of one kind, at any setting and input rate.
+    """A map and a reduce function on equal nodes, at any setting and input rate.
 
     Parameters
     ----------
@@ -50,11 +50,11 @@ class PipelineRound:
     dispersion : float, >= 0
         Variance over mean of the rows of an input batch. [-]
     rate_ratio : float, > 0
-        Its input rate over that of the pipeline. [-]
+        Input rate of the round over that of the pipeline. [-]
     windows : PipelineWindows or None
-        If results come by the window.
+        Windows, if results are windowed.
     state : ReducerState or None
-        If state may not fit into memory.
+        State, if it may not fit into memory.
     """
 
     job: PipelineJob
@@ -65,7 +65,7 @@ class PipelineRound:
     state: ReducerState | None = None
 
     def at(self, setting: PipelineSetting, rate_per_s: Numeric) -> Pipeline:
-        """The round at settings, and rates of the pipeline, that broadcast."""
+        """The round at settings and rates of the pipeline, which broadcast."""
         rate = np.asarray(rate_per_s, dtype=np.float64) * self.rate_ratio
         mappers = np.asarray(setting.num_nodes, dtype=np.float64) * setting.mappers_per_node
         reducers = np.asarray(setting.num_nodes, dtype=np.float64) * setting.reducers_per_node
@@ -99,7 +99,7 @@ class PipelineRound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSpace:
-    """What a plan of a round may choose from; each list rises."""
+    """Choices for the plan of a round; each list is increasing."""
 
     max_nodes: int
     num_distributors: int
@@ -111,12 +111,12 @@ class PipelineSpace:
 
     @property
     def num_settings(self) -> int:
-        """Settings of one number of nodes."""
+        """Number of settings per number of nodes."""
         lists = (self.mappers, self.reducers, self.input_periods_s, self.shuffle_periods_s)
         return int(np.prod([len(one) for one in lists])) * len(self.poll_periods_s)
 
     def settings(self, num_nodes: int) -> PipelineSetting:
-        """All of them, as arrays of one axis."""
+        """All settings, as one-dimensional arrays."""
         mappers, reducers, inputs, shuffles, polls = (
             axis.ravel()
             for axis in np.meshgrid(
@@ -141,7 +141,7 @@ class PipelineSpace:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PipelineQuestion:
-    """A round, what arrives at the pipeline, what the round is to meet, and what there is."""
+    """A round, the arrivals of the pipeline, the target of the round, and the space."""
 
     round: PipelineRound
     rate_per_s: float
@@ -157,13 +157,11 @@ class PipelineQuestion:
         return latency_of(self.round.at(setting, rate_per_s))
 
     def statistic_s(self, setting: PipelineSetting, rate_per_s: Numeric) -> Array:
-        """What the target is about, at each setting. [s]"""
+        """Value of the target's statistic at each setting. [s]"""
         return statistic_s(self.latency(setting, rate_per_s), self.target)
 
     def meets_target(self, setting: PipelineSetting, rate_per_s: Numeric) -> NDArray[np.bool_]:
-        """Whether each setting meets the target: by one look at the law, where a quantile takes
-        many.
-        """
+        """Whether each setting meets the target, by a single evaluation of the law."""
         latency, target = self.latency(setting, rate_per_s), self.target
         if target.quantile is None:
             return latency.mean_s <= target.limit_s
@@ -172,7 +170,7 @@ class PipelineQuestion:
     def floor_s(
         self, shortest: PipelineSetting, longest: PipelineSetting, rate_per_s: Numeric
     ) -> Array:
-        """What it is at least for any periods between two settings. [s]"""
+        """Lower bound for any periods between two settings. [s]"""
         return latency_floor_s(
             self.round.at(shortest, rate_per_s),
             self.round.at(longest, rate_per_s),
@@ -186,22 +184,22 @@ def latency_of(pipeline: Pipeline) -> PipelineLatency:
 
 
 def statistic_s(latency: PipelineLatency, target: Target) -> Array:
-    """The mean or the quantile that a target is about. [s]"""
+    """The mean or the quantile for a target. [s]"""
     return latency.mean_s if target.quantile is None else latency.quantile_s(target.quantile)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PipelinePrediction(Result):
-    """What the models say of a pipeline at its setting.
+    """Prediction for a pipeline at its setting.
 
     Parameters
     ----------
     rounds : tuple of Pipeline
         Each round at its setting and its own input rate.
     latency : PipelineLatency
-        Through all rounds; of a window for a windowed job, else of a row.
+        Latency through all rounds; of a window for a windowed job, else of a row.
     published : PipelineLatency
-        The same by the paper's formulas, with the arrivals at reducers read as Poisson.
+        The same by the paper's formulas, with arrivals at reducers taken as Poisson.
     """
 
     rounds: tuple[Pipeline, ...]
@@ -215,12 +213,12 @@ class PipelinePrediction(Result):
 
     @property
     def loads(self) -> tuple[PipelineLoads, ...]:
-        """How busy each part of each round is, taken alone."""
+        """How busy each part of each round is, considered alone."""
         return tuple(pipeline_loads(one) for one in self.rounds)
 
     @property
     def overloaded(self) -> tuple[str, ...]:
-        """What cannot keep up, by round."""
+        """Parts that cannot keep up, by round."""
         many = len(self.rounds) > 1
         found = []
         for number, one in enumerate(self.rounds, start=1):
@@ -235,7 +233,7 @@ class PipelinePrediction(Result):
 
 
 def predict_pipeline(rounds: tuple[Pipeline, ...]) -> PipelinePrediction:
-    """What the models say of rounds that feed each other."""
+    """Prediction for consecutive rounds."""
     return PipelinePrediction(
         rounds=rounds,
         latency=_joined([latency_of(one) for one in rounds]),
@@ -244,7 +242,7 @@ def predict_pipeline(rounds: tuple[Pipeline, ...]) -> PipelinePrediction:
 
 
 def busy_ratios(pipeline: Pipeline) -> dict[str, float]:
-    """Share of time that each part of a pipeline works, by what it is. [-]"""
+    """Share of time that each part of a pipeline is busy, by name. [-]"""
     at, loads = pipeline.setting, pipeline_loads(pipeline)
     cores = at.mappers_per_node * loads.map_busy + at.reducers_per_node * loads.reduce_busy
     return {

@@ -1,4 +1,4 @@
-"""A plan simulated under a rate that changes."""
+"""Simulation of a plan under a changing rate."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ def simulate_plan(
     num_runs: int = 16,
     seed: int = 1,
 ) -> Playback:
-    """What rows go through when the plan meets a trace, by simulation.
+    """Simulated latencies of rows for a plan under a trace.
 
     Parameters
     ----------
     plan : Plan
-        The setting, its rate limit, and the durations it was planned with.
+        The setting, its rate limit, and the durations that it was planned with.
     trace : RateTrace
         Arrivals over time.
     outages : sequence of Outage
-        When the query starts no batch, counted from the start of the trace.
+        Times in which the query starts no batch, counted from the start of the trace.
     num_runs : int, >= 1
-        Runs, each with its own random draws: noise, and how this start compares to others.
+        Runs, each with its own random draws of noise and of the deviation of this start.
     seed : int
         Seed of the generator.
 
@@ -65,16 +65,15 @@ def simulate_plan(
     Raises
     ------
     InputError
-        If the plan does not hold its durations, an outage ends after the trace, or it would
-        take too long.
+        If the plan lacks its durations, an outage ends after the trace, or it would take too long.
 
     Notes
     -----
-    theory.md (S6). Durations are the predicted ones, not the longer ones that were planned on:
-    what is simulated is what is expected, and runs differ as runs of a setting do.
+    theory.md (S6). Durations are the predicted ones, not the longer planned ones, so the simulation
+    shows what is expected. Runs differ as much as repeats of a setting do.
     """
     if plan.durations is None:
-        raise InputError("the plan does not hold how long batches take; plan again with --json")
+        raise InputError("the plan does not contain batch durations; plan again with --json")
     first_s = trace.times_s[0]
     for outage in outages:
         if outage.start_s + outage.length_s > trace.length_s:
@@ -128,7 +127,7 @@ def _require_short_enough(
     num_batches = trace.length_s / shortest_s * num_runs
     if num_batches > _MOST_BATCHES:
         raise InputError(
-            f"the trace of {trace.length_s:g} s holds some {num_batches:.2g} batches in {num_runs} "
+            f"the trace of {trace.length_s:g} s has about {num_batches:.2g} batches in {num_runs} "
             f"runs, more than the maximum of {_MOST_BATCHES:,.0f}; give a shorter trace or "
             "fewer --runs"
         )
@@ -181,13 +180,13 @@ def _playback(
 
 @dataclass(frozen=True, slots=True)
 class _Lateness:
-    """Which rows break the promise: those beyond the limit, or all of a batch that is."""
+    """Which rows miss the target: those beyond the limit, or all rows of a batch beyond it."""
 
     target: Target
     duration_s: Array
 
     def rows(self, batch: Places, num_rows: Array, low_s: Array, high_s: Array) -> Array:
-        """Late rows of stretches of batches, whose rows wait evenly from low to high."""
+        """Late rows of parts of batches, whose rows wait evenly from low to high."""
         limit_s = self.target.limit_s
         if self.target.metric is Metric.WINDOW:
             return np.zeros_like(low_s)
@@ -198,7 +197,7 @@ class _Lateness:
 
 
 def _longest_late_s(simulated: RateTraceRuns, late_rows: Array, run: NDArray[np.bool_]) -> float:
-    """The longest stretch of arrivals in one run of which some came late."""
+    """The longest period of arrivals in one run throughout which some rows were late."""
     late = late_rows[run] > 0.0
     if not late.any():
         return 0.0
@@ -228,7 +227,7 @@ def _recovery(
 def _ends_behind(
     simulated: RateTraceRuns, by_run: list[NDArray[np.bool_]], trace: RateTrace
 ) -> bool:
-    """Whether in most runs the last tenth of the trace leaves far more waiting than is usual."""
+    """Whether in most runs the last tenth of the trace leaves a far larger backlog than usual."""
     last_s = trace.end_s - 0.1 * trace.length_s
     behind = []
     for run in by_run:
@@ -246,12 +245,12 @@ def _stretches(
     simulated: RateTraceRuns,
     late_rows: Callable[[Places, Array, Array, Array], Array],
 ) -> tuple[TraceStretch, ...]:
-    """Even stretches of the trace: what rows that arrived went through, and what was waiting."""
+    """Equal periods of the trace: latencies of the rows that arrived, and the backlog."""
     first, last = (
         np.clip(np.searchsorted(edges, moment_s, side="right") - 1, 0, _MOST_STRETCHES - 1)
         for moment_s in (simulated.first_arrival_s, simulated.last_arrival_s)
     )
-    # Rows of one batch may have arrived over several stretches: each gets its part.
+    # Rows of one batch may have arrived over several periods: each gets its part.
     parts = last - first + 1
     batch = np.repeat(np.arange(len(parts)), parts)
     place = np.arange(len(batch)) - np.repeat(np.cumsum(parts) - parts, parts) + first[batch]

@@ -1,4 +1,4 @@
-"""Two profiles of a job side by side: what a batch or a run costs by each, in one configuration."""
+"""Two profiles of a job side by side: cost of a batch or run by each, in one configuration."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from headway.units import spark_trigger_text
 def profile_difference(
     before: JobProfile, after: JobProfile, *, names: tuple[str, str]
 ) -> Difference:
-    """What differs between two profiles of a query.
+    """Differences between two profiles of a query.
 
-    Both predict the last profiled configuration and rate of ``after``: what is left is what the
-    job costs.
+    Both predict the last profiled configuration and rate of ``after``, so the remaining difference
+    is in the costs of the job.
     """
     setting, arrivals = after.baseline, after.arrivals
     then, now = predict(before, setting, arrivals), predict(after, setting, arrivals)
@@ -73,7 +73,7 @@ def _p99_s(prediction: Prediction) -> float | None:
 def _stage_figures(
     before: tuple[StageProfile, ...], after: tuple[StageProfile, ...]
 ) -> Iterator[Figure]:
-    """What a task of each stage costs, where that is not the same in both."""
+    """Cost of a task of each stage, if it differs between both."""
     for then, now in zip_longest(before, after):
         stage = now or then
         assert stage is not None
@@ -92,7 +92,7 @@ def _stage_figures(
 
 
 def _facts(profile: JobProfile) -> dict[str, str]:
-    """What else a profile says of its job, in words."""
+    """Other facts of a profile about its job, as text."""
     setting, fixed = profile.baseline, profile.pins
     limit = setting.max_offsets_per_trigger
     known = {
@@ -120,7 +120,7 @@ def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Ch
 def application_difference(
     before: ApplicationProfile, after: ApplicationProfile, *, names: tuple[str, str]
 ) -> Difference:
-    """What differs between two profiles of a batch job, both on the slots of ``after``."""
+    """Differences between two profiles of a batch job, both on the slots of ``after``."""
     slots = after.cluster.num_slots or before.cluster.num_slots or 1
     then, now = (_task_times_s(profile.stages) for profile in (before, after))
     pairs = {
@@ -146,7 +146,7 @@ def application_difference(
 
 
 def _task_times_s(stages: tuple[RecordedStage, ...]) -> dict[str, float]:
-    """By stage; they are numbered as they were submitted, which other runs of the job share."""
+    """Task times by stage; stages are numbered in the order of submission, as in other runs."""
     return {f"stage {stage.id}": stage.task_time_s for stage in stages}
 
 

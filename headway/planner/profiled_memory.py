@@ -1,4 +1,4 @@
-"""What memory the profiled run had, by what its application set, and by Spark's own defaults."""
+"""Memory of the profiled run, from its application's settings and Spark's defaults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OFF_HEAP_KEY = "spark.memory.offHeap.enabled"
 OFF_HEAP_SIZE_KEY = "spark.memory.offHeap.size"
 _HEAP_KEY = KNOBS["executor_memory"].key
 _DYNAMIC = "spark.dynamicAllocation.enabled"
-# What a run that sets nothing has none of; of other keys' absence in a record nothing can be made.
+# Keys without a default: absent means not set. The absence of other keys is not conclusive.
 _UNSET = (OVERHEAD_KEY, PYTHON_MEMORY_KEY, OFF_HEAP_KEY, OFF_HEAP_SIZE_KEY)
 _OVERHEAD_KEYS = (OVERHEAD_KEY, "spark.yarn.executor.memoryOverhead")
 _FACTOR_KEY = "spark.executor.memoryOverheadFactor"
@@ -26,10 +26,10 @@ _DRIVER_KEY = "spark.driver.memory"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRule:
-    """What a user says of the memory of executors.
+    """User settings for the memory of executors.
 
-    ``heap_bytes`` is theirs to give and is taken as it is. ``may_lower`` lets a plan give an
-    executor less than it ran with, down to what was measured.
+    ``heap_bytes`` is used as given. ``may_lower`` allows a plan to give an executor less than it
+    ran with, down to the measured need.
     """
 
     heap_bytes: int | None = None
@@ -40,8 +40,8 @@ class MemoryRule:
 class ProfiledMemory:
     """Memory of an executor of the profiled run [bytes]; None where it was not set.
 
-    ``heap_bytes`` is what it ran with, Spark's default included. ``is_local`` says that driver
-    and executor were one JVM, so that neither has peaks of its own; its heap was the driver's.
+    ``heap_bytes`` is the heap that it ran with, possibly Spark's default. ``is_local`` means that
+    driver and executor were one JVM, so neither has peaks of its own; the heap was the driver's.
     """
 
     heap_bytes: int
@@ -54,14 +54,14 @@ class ProfiledMemory:
 
     @property
     def heap_words(self) -> str:
-        """Where the heap is from, for people."""
+        """Origin of the heap size, as text."""
         if self.is_local:
             return "heap of the local JVM in the profiled run"
         return "as in the profiled run" if self.is_heap_set else "Spark's default, as profiled"
 
 
 def profiled_memory(application: Application) -> ProfiledMemory:
-    """What an application's executors had.
+    """Memory of an application's executors.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def profiled_memory(application: Application) -> ProfiledMemory:
 
 
 def _size(text: str | None) -> int | None:
-    """A memory setting as Spark reads it; None where it is not set, or is no size."""
+    """A memory setting as Spark reads it; None if it is not set, or is not a size."""
     try:
         return None if text is None else spark_memory_bytes(text)
     except InputError:
@@ -98,7 +98,7 @@ def _size(text: str | None) -> int | None:
 
 
 def _off_heap_bytes(text: str | None) -> int:
-    """Alone of all memory settings this one counts bytes where it has no unit."""
+    """Unlike all other memory settings, this one is in bytes if it has no unit."""
     bare = (text or "").strip()
     return int(bare) if bare.isdecimal() else _size(text) or 0
 
@@ -114,7 +114,7 @@ def profiled_sizes(application: Application) -> dict[str, str]:
 
 
 def beside_heap_conf(application: Application) -> dict[str, str]:
-    """What an application set for its executors beside the heap, by Spark's key."""
+    """Settings of an application for its executors besides the heap, by Spark's key."""
     had = profiled_memory(application)
     sizes = (
         (OVERHEAD_KEY, had.overhead_bytes),
@@ -126,7 +126,7 @@ def beside_heap_conf(application: Application) -> dict[str, str]:
 
 
 def same_value(key: str, before: str | None, after: str) -> bool:
-    """Whether two values of a key are the same, whatever the spelling.
+    """Whether two values of a key are equal, even if written differently.
 
     Examples
     --------
@@ -141,5 +141,5 @@ def same_value(key: str, before: str | None, after: str) -> bool:
 
 
 def before_words(key: str, had: Mapping[str, str]) -> str:
-    """What a key was in the profiled run, for people."""
+    """Value of a key in the profiled run, as text."""
     return had.get(key) or ("not set" if key in _UNSET else "not recorded")

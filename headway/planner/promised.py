@@ -1,4 +1,4 @@
-"""The latency that a target is about: its law at settings, and what it cannot be below."""
+"""The latency that a target is on: its law at settings, and its lower bounds."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _WINDOW_MODES_WITHOUT_WAIT = ("update", "complete")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromisedLatency:
-    """One target on one job; of windows, one that :func:`require_predictable` let pass."""
+    """One target on one job; if on windows, one that :func:`require_predictable` accepts."""
 
     profile: JobProfile
     target: Target
 
     def mean_s(self, law: SettingLaw) -> Array:
-        """Mean at the settings of a law [s]; ``inf`` where unstable."""
+        """Mean at the settings of a law [s]; ``inf`` if unstable."""
         if self.target.metric is Metric.BATCH:
             return law.batch_duration_mean_s()
         if self.target.metric is Metric.WINDOW:
@@ -34,7 +34,7 @@ class PromisedLatency:
         return law.tuple_latency_mean_s()
 
     def cdf(self, law: SettingLaw, x_s: Numeric) -> Array:
-        """Share that takes at most ``x_s``."""
+        """Share of latencies of at most ``x_s``."""
         if self.target.metric is Metric.BATCH:
             return law.batch_duration_cdf(x_s)
         if self.target.metric is Metric.WINDOW:
@@ -42,7 +42,7 @@ class PromisedLatency:
         return law.tuple_latency_cdf(x_s)
 
     def statistic_s(self, law: SettingLaw) -> Array:
-        """The mean or the quantile that is promised [s]; ``inf`` where unstable."""
+        """The mean or the quantile of the target [s]; ``inf`` if unstable."""
         quantile = self.target.quantile
         if quantile is None:
             return self.mean_s(law)
@@ -54,12 +54,12 @@ class PromisedLatency:
 
     @property
     def wait_weight(self) -> float:
-        """Trigger intervals that are waited at least, as a bound without noise.
+        """Minimum wait in trigger intervals, as a bound without noise.
 
         Notes
         -----
-        theory.md (P5), (P7). Rows wait half an interval in the mean and a share ``q`` of it at a
-        quantile; windows in append mode one whole interval for the batch that emits.
+        theory.md (P5), (P7). Rows wait half an interval on average and a share ``q`` of it at a
+        quantile. Windows in append mode wait one whole interval for the batch that emits.
         """
         if self.target.metric is Metric.BATCH:
             return 0.0
@@ -70,33 +70,34 @@ class PromisedLatency:
 
     @property
     def ends_at_commit(self) -> bool:
-        """Whether what a batch does after its commit is left out."""
+        """Whether the time of a batch after its commit is excluded."""
         return self.target.metric is not Metric.BATCH
 
     @property
     def shift_s(self) -> float:
-        """What is paid whatever the batches do: watermark delay and lag of the rows [s]."""
+        """Latency that does not depend on batches: watermark delay and lag of the rows [s]."""
         if self.target.metric is not Metric.WINDOW:
             return 0.0
         return window_shift_s(self.profile)
 
     def _windows(self, law: SettingLaw) -> WindowLaw:
         windows = window_law(self.profile, law)
-        assert windows is not None  # require_predictable has looked
+        assert windows is not None  # checked by require_predictable
         return windows
 
 
 def window_shift_s(profile: JobProfile) -> float:
-    """From a window's end until its last row can have been read at best [s]: theory.md (P7).
+    """Minimum time from a window's end until its last row has been read [s]: theory.md (P7).
 
     Notes
     -----
-    **(P7)** Window targets are (T5) in place of (B6). Nothing comes below without noise: `w + δ`
-    (update: the largest lag) is paid whatever the batches do; append mode then waits for one whole
-    interval and a batch, `max(B, D) + D`, update mode for a batch alone, since `ξ ≥ 0`. So (P5)
-    holds with `L - w - δ` in place of `L` and the weight 1 or 0 in place of `q`. Where a faster
-    batch falls just before a window's end instead of just after, the latency is not monotone in the
-    rate; a target that is met at the asked rate is met there, and nothing is said of lower ones.
+    **(P7)** Window targets use (T5) instead of (B6). Without noise, there is a lower bound: `w + δ`
+    (update mode: the largest lag) does not depend on the batches. Append mode then waits for one
+    whole interval and a batch, `max(B, D) + D`, update mode for a batch only, since `ξ ≥ 0`. So
+    (P5) holds with `L - w - δ` in place of `L` and the weight 1 or 0 in place of `q`. If a faster
+    batch falls just before a window's end instead of just after it, the latency is not monotone in
+    the rate: a target that is met at the requested rate is met at that rate, which implies nothing
+    for lower rates.
     """
     shape, arrivals = profile.shape, profile.observed_arrivals
     lag_s = 0.0 if arrivals is None else (arrivals.event_time_lag_s or 0.0)
@@ -107,9 +108,9 @@ def window_shift_s(profile: JobProfile) -> float:
 
 
 def require_predictable(profile: JobProfile, promise: Promise) -> None:
-    """Refuse a target on windows where the profile has none, or does not tell enough of them.
+    """Reject a target on windows if the profile has none, or lacks information about them.
 
-    Also a burst that is none at the planned rate.
+    Also rejects a burst that is not above the planned rate.
 
     Raises
     ------
@@ -138,14 +139,14 @@ def require_predictable(profile: JobProfile, promise: Promise) -> None:
 
 
 def log_excess(promised: PromisedLatency, law: SettingLaw, least_tail: float) -> Array:
-    """How far each setting is from the target: increases with the latency, 0 at the limit.
+    """Distance of each setting from the target: increases with the latency, 0 at the limit.
 
-    The logarithm of the mean over its limit, or of the share beyond the limit over the share
-    allowed: one value of the distribution function instead of the ten a quantile takes.
+    The logarithm of the mean over its limit, or of the share beyond the limit over the allowed
+    share. This needs one value of the distribution function instead of the ten of a quantile.
     """
     limit_s, quantile = promised.target.limit_s, promised.target.quantile
     if quantile is None:
-        # The mean of windows that a session ends may lie before that end.
+        # The mean latency of session windows may be negative.
         mean_s = np.where(law.is_stable, np.maximum(promised.mean_s(law), least_tail), limit_s)
         return np.asarray(np.log(mean_s / limit_s))
     beyond = np.maximum(1.0 - promised.cdf(law, limit_s), least_tail)

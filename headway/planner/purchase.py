@@ -1,4 +1,4 @@
-"""What may be bought: each node type with the executors that fill it, or why it cannot do."""
+"""Offers: each node type with the executors that fill it, or why it is unsuitable."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from headway.units import counted, spark_memory_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """A node type, or whatever carries the executors of the space, with its own question.
+    """A node type, or the executors of the space without one, with its own question.
 
-    ``budget_per_hour`` is there where a budget, not the space, sets the most nodes.
+    ``budget_per_hour`` is set if a budget, not the space, limits the number of nodes.
     """
 
     node_type: NodeType | None
@@ -30,7 +30,7 @@ class Offer:
         return None if self.node_type is None else self.node_type.price_per_hour
 
     def cost_per_hour(self, nodes: int) -> float | None:
-        """Price of a number of nodes, None where it is not known."""
+        """Price of a number of nodes; None if unknown."""
         return None if self.price_per_hour is None else nodes * self.price_per_hour
 
 
@@ -41,18 +41,18 @@ def offers_of(
     cores_per_executor: int | None,
     budget_per_hour: float | None,
 ) -> tuple[list[Offer], list[str]]:
-    """The node types that can run the job at all, and why the others cannot.
+    """The node types that can run the job, and why the others cannot.
 
     Parameters
     ----------
     question : Question
-        Its space holds for all, but for the executors of a node.
+        Its space applies to all, except for the executors of a node.
     node_types : sequence of NodeType
-        What is on offer; without any the space itself is the offer.
+        Available node types; without any, the space itself is the offer.
     cores_per_executor : int or None, >= 1
         Fixed by the user, or left to the planner.
     budget_per_hour : float or None, > 0
-        Most that all nodes may cost.
+        Maximum cost of all nodes.
     """
     if not node_types:
         return [Offer(node_type=None, question=question)], []
@@ -67,7 +67,7 @@ def offers_of(
 
 
 def reserve_findings(node_type: NodeType) -> Iterator[Finding]:
-    """What of a node is left to others than Spark, where anything is."""
+    """Parts of a node that are reserved and unavailable to Spark, if any."""
     if node_type.reserve_text is None:
         return
     numbers = {"cores": node_type.cores, "reserved_cores": node_type.reserved_cores}
@@ -153,8 +153,8 @@ def _shapes(
 ) -> list[tuple[int, int]]:
     """Executors per node and cores of each, best first: full nodes, executors like today's.
 
-    Fewer and larger executors follow, since what every executor needs for itself is then needed
-    less often. Executors whose cores make whole tasks come before those that leave some idle.
+    Then fewer and larger executors, since the fixed memory of each executor is then needed less
+    often. Executors whose cores divide into whole tasks precede those that leave cores idle.
     """
     if cores_per_executor is not None:
         per_node = node_type.cores // cores_per_executor
@@ -171,15 +171,15 @@ def _shapes(
 
 
 def at_core_speed(profile: JobProfile, core_speed_ratio: float) -> JobProfile:
-    """The job on cores that work off tasks faster or slower than those profiled.
+    """The job on cores that are faster or slower than the profiled ones.
 
-    What the driver does between tasks is left as it was: it waits for storage for the most part.
+    Driver time between tasks is unchanged, since it is mostly waiting for storage.
 
     Notes
     -----
-    **(P11)** Cores of relative speed `s`: task times are divided by `s`, driver phases stay; the
-    spread of (P2) gets another `σ log _2 s`. Cost is nodes times price; of several node types each
-    has its own fewest nodes, and the objective decides.
+    **(P11)** Cores of relative speed `s`: task times are divided by `s`, driver phases are
+    unchanged; the spread of (P2) gets an additional `σ log _2 s`. Cost is nodes times price. Each
+    of several node types has its own fewest nodes, and the objective decides between them.
     """
     if core_speed_ratio == 1.0:
         return profile

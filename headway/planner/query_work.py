@@ -1,4 +1,4 @@
-"""What the batches of a profiled query cost, as the gate's simulation takes it."""
+"""Costs of the batches of a profiled query, as input of the gate's simulation."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def query_work(
 ) -> QueryWork:
     """Driver time, core time and parallelism of a query's batches on a number of cores.
 
-    The work of the stages is taken as a line in the rows, through a batch without rows and one of
-    a trigger interval; the cores that a batch can use are its work over its makespan alone. In
-    local mode the driver's work takes one of these cores as long as it lasts.
+    The work of the stages is taken as linear in the rows, through a batch without rows and one of a
+    trigger interval. The number of cores that a batch can use is its work over its makespan if it
+    runs alone. In local mode, the driver takes one of these cores while it works.
 
     Parameters
     ----------
     profile : JobProfile
-        What is known of the query.
+        Profile of the query.
     query : ScheduledQuery
         Its trigger, windows and targets.
     rate_per_s : float, > 0
@@ -57,12 +57,12 @@ def query_work(
 
 
 def require_windows_seen(work: QueryWork, outcome: QueryOutcome, length_s: float) -> None:
-    """That a simulation can tell whether a target for windows is met.
+    """Require that a simulation can show whether a target on windows is met.
 
     Raises
     ------
     InputError
-        If no window of the query is due in the time that is simulated.
+        If no window of the query is due in the simulated time.
     """
     query, grid = work.query, work.query.windows
     if grid is None or query.window_target is None or len(outcome.window_latency_s):
@@ -71,13 +71,13 @@ def require_windows_seen(work: QueryWork, outcome: QueryOutcome, length_s: float
         f"{query.name}: target {query.window_target}: no window is due within the "
         f"{format_duration(length_s)} that are simulated (one every "
         f"{format_duration(grid.slide_s)}, {format_duration(grid.watermark_delay_s)} of watermark "
-        "delay); expected shorter ones. What counts is which windows end together: give a "
-        "window_slide of some minutes and no watermark_delay, and a target less that delay"
+        "delay); expected shorter ones. Only which windows end together matters: give a "
+        "window_slide of some minutes, no watermark_delay, and a target without that delay"
     )
 
 
 def _core_s(profile: JobProfile, rows: float) -> float:
-    """Time of all tasks of a batch together."""
+    """Total time of all tasks of a batch."""
     partitions = profile.baseline.shuffle_partitions
     return float(
         sum(

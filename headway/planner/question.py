@@ -1,4 +1,4 @@
-"""What a plan is asked: the job with its stream, the promises, what may be bought, how surely."""
+"""The question of a plan: the job with its stream, targets, search space, and confidence."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ANY_LATENCY = Target(metric=Metric.TUPLE, quantile=None, limit_s=NO_LIMIT_S)
 class Question:
     """One question to the search; the profile carries the arrivals that are planned for.
 
-    Declared figures in it are at the end of their ranges that the confidence asks for.
-    ``also`` are promises beside the target; a setting meets the question if it keeps them all.
-    Where the query ``starts_anew``, without its checkpoint, today's partitions have no claim.
+    Declared figures in it are at the end of their ranges for the confidence. ``also`` are further
+    targets; a setting meets the question if it meets all of them. If the query ``starts_anew``,
+    without its checkpoint, today's partitions are not preferred.
     """
 
     profile: JobProfile
@@ -41,30 +41,30 @@ class Question:
 
     @property
     def promises(self) -> tuple[Promise, ...]:
-        """The target and what is promised beside it."""
+        """The first target and all further targets."""
         return (self.target, *self.also)
 
     def with_limit(self, place: int, limit_s: float) -> Question:
-        """The same question with another limit of the promise at a place of `promises`."""
+        """The same question with another limit of the target at an index of `promises`."""
         if place == 0:
             return replace(self, target=replace(self.target, limit_s=limit_s))
         relaxed = with_limit(self.also[place - 1], limit_s)
         return replace(self, also=(*self.also[: place - 1], relaxed, *self.also[place:]))
 
     def of_alone(self, promise: Promise) -> Question:
-        """The same job and space with nothing but one promise."""
+        """The same job and space with one target only."""
         if isinstance(promise, Target):
             return replace(self, target=promise, also=())
         return replace(self, target=_ANY_LATENCY, also=(promise,))
 
     @property
     def latency_targets(self) -> tuple[Target, ...]:
-        """The target, and what else is promised of latencies."""
+        """The first target, and all further targets on latency."""
         return (self.target, *(one for one in self.also if isinstance(one, Target)))
 
     @property
     def outages(self) -> tuple[tuple[float, float], ...]:
-        """What is promised of recoveries: the limit, and how long nothing was read [s]."""
+        """Targets on recovery: the limit, and how long nothing was read [s]."""
         return tuple(
             (one.limit_s, one.after)
             for one in self.also
@@ -73,15 +73,15 @@ class Question:
 
     @property
     def of_change(self) -> tuple[DuringBurst | CatchUp, ...]:
-        """What is promised of outages and bursts."""
+        """Targets on outages and bursts."""
         return tuple(one for one in self.also if not isinstance(one, Target))
 
     def at_confidence(self, confidence: float) -> Question:
-        """The same question, to be answered as surely as that.
+        """The same question at another confidence level.
 
         Notes
         -----
-        theory.md (P19). Declared figures are taken at the end of their ranges that it asks for.
+        theory.md (P19). Declared figures are taken at the end of their ranges for this level.
         """
         profile = figures_at(self.profile, float(ndtri(confidence)))
         return replace(self, profile=profile, confidence=confidence)
@@ -93,14 +93,14 @@ class Question:
 
 
 def with_limit(promise: Promise, limit_s: float) -> Promise:
-    """The same promise with another limit."""
+    """The same target with another limit."""
     if isinstance(promise, DuringBurst):
         return replace(promise, target=replace(promise.target, limit_s=limit_s))
     return replace(promise, limit_s=limit_s)
 
 
 def burst_of(promise: Promise) -> Burst | None:
-    """The burst that a promise is about, if it is about one."""
+    """The burst that a target is about, if any."""
     if isinstance(promise, DuringBurst):
         return promise.burst
     after = promise.after if isinstance(promise, CatchUp) else None

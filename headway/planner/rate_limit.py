@@ -1,4 +1,4 @@
-"""How many rows a batch may take, and the option that sets it at the source."""
+"""The maximum number of rows per batch, and the source's option for it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from headway.sparkconf import Counts, ReaderLimit, reader_limit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimit:
-    """The rows that a batch is held to, the reader's option that does it, and what is to be said.
+    """The maximum number of rows of a batch, the reader's option for it, and findings.
 
-    Without an option that the source understands there is no limit: ``rows`` is None.
+    If the source has no such option, there is no limit: ``rows`` is None.
     """
 
     rows: int | None = None
@@ -34,18 +34,18 @@ class RateLimit:
 
 
 def planned_rate_limit(question: Question, setting: Candidates) -> RateLimit:
-    """The rate limit of a setting, in the words of the job's source.
+    """The rate limit of a setting, as an option of the job's source.
 
     Parameters
     ----------
     question : Question
-        What is asked.
+        The question.
     setting : Candidates
-        The one setting that was chosen.
+        The chosen setting, on its own.
 
     Notes
     -----
-    theory.md (P6).
+    theory.md (P22).
     """
     rows = largest_batch_in_time(question, setting)
     if rows is None:
@@ -94,7 +94,7 @@ def _option_of_source(question: Question, setting: Candidates, rows: int) -> Rat
 def _no_limit(
     code: FindingCode, rows: int, numbers: Mapping[str, float] | None = None, **names: str
 ) -> RateLimit:
-    """That there is no rate limit, and why."""
+    """No rate limit, and why."""
     return RateLimit(
         finding=Finding(code=code, numbers={"batch_rows": rows, **(numbers or {})}, names=names)
     )
@@ -103,13 +103,13 @@ def _no_limit(
 def _limit_in_files(
     question: Question, limit: ReaderLimit, rows: int, settled_rows: float
 ) -> RateLimit:
-    """In files of the mean size that was profiled, or in their bytes: theory.md (P6)."""
+    """In files of the mean profiled size, or in their bytes: theory.md (P22)."""
     arrivals = question.profile.observed_arrivals
     if arrivals is None or not arrivals.file_mean_rows or not arrivals.file_mean_bytes:
         return _no_limit(FindingCode.RATE_LIMIT_NOT_OFFERED, rows, why=limit.why_none)
     num_files = math.floor(rows / arrivals.file_mean_rows)
     held = math.floor(num_files * arrivals.file_mean_rows)
-    # The source takes whole files, one at the least.
+    # The source takes whole files, at least one.
     if held < LEAST_LIMIT_RATIO.value * settled_rows:
         numbers = {"file_rows": round(arrivals.file_mean_rows)}
         return _no_limit(FindingCode.RATE_LIMIT_BY_FILE, rows, numbers, source=limit.source)
@@ -120,23 +120,23 @@ def _limit_in_files(
 
 
 def largest_batch_in_time(question: Question, setting: Candidates) -> int | None:
-    """The largest batch that by itself still meets the limit, to two digits: theory.md (P6).
+    """The largest batch that still meets the limit on its own, to two digits: theory.md (P22).
 
-    After an outage the backlog is worked off in batches of this size, none of which overruns the
-    promise. None where it would leave too little to catch up with, or too little for a promise
-    to catch up.
+    After an outage, the backlog is processed in batches of this size, none of which exceeds the
+    limit. None if it would leave too little capacity to catch up, or to meet a target on catching
+    up.
 
     Notes
     -----
-    **(P22)** The rate limit is the largest `N`, to two digits, with `e^(1.645 s) D(N) ≤ L`, `s` of
-    (P2) at batches of `N` rows, if it is at least 1.5 times the settled rows and 1.2 times
-    `λ max(B, D(N))`, and at most 10 times the largest batch on record; else there is none. It is
-    given to the source in rows, in rows of each of its partitions, or in whole files of the mean
-    rows that a file on record held (in their mean bytes where the source counts those), rounded
-    down; there is none where the source limits none of these, where the files of a source of files
-    are on no record, or where so few whole files fall short of 1.5 times the settled rows. For
-    several promises `L` is the tightest, less what is paid whatever the batch (P7), and the limit
-    must let a promised recovery (P8) be kept.
+    **(P22)** The rate limit is the largest `N`, to two digits, with `e^(1.645 s) D(N) ≤ L`, with
+    `s` of (P2) at batches of `N` rows, if it is at least 1.5 times the settled rows and 1.2 times
+    `λ max(B, D(N))`, and at most 10 times the largest recorded batch; else there is none. It is set
+    at the source in rows, in rows of each of its partitions, or in whole files with the mean number
+    of rows per recorded file (in their mean bytes if the source counts those), rounded down. There
+    is none if the source limits none of these, if the files of a file source are not recorded, or
+    if the whole files have less than 1.5 times the settled rows. For several targets, `L` is the
+    tightest limit, minus the part that does not depend on the batch (P7), and the rate limit must
+    allow a target on recovery (P8) to be met.
     """
     rate_per_s, profile = question.rate_per_s, question.profile
     configuration = setting.configuration(0)
@@ -147,7 +147,7 @@ def largest_batch_in_time(question: Question, setting: Candidates) -> int | None
     longest_s = _longest_batch_s(question)
     for _ in range(60):
         middle = math.sqrt(low * high)
-        # The larger the batch, the farther from what was profiled, the less sure its duration.
+        # A larger batch is further from the profiled ones, so its duration is less certain.
         margin = math.exp(Z90 * float(spread_ratio(profile, slots, partitions, middle)))
         fits = margin * float(model.mean_s(middle)) <= longest_s
         low, high = (middle, high) if fits else (low, middle)
@@ -181,23 +181,23 @@ def _settled_rows(question: Question, setting: Candidates) -> float:
 
 
 def _longest_batch_s(question: Question) -> float:
-    """The longest batch that by itself breaks no promise [s]."""
+    """The longest batch that misses no target on its own [s]."""
     longest = []
     for target in question.latency_targets:
         promised = PromisedLatency(profile=question.profile, target=target)
-        # A window in append mode waits for the batch that emits and for the one before.
+        # A window in append mode waits for the batch that emits it and for the one before.
         batches = 1.0 + (promised.wait_weight if target.metric is Metric.WINDOW else 0.0)
         longest.append((target.limit_s - promised.shift_s) / batches)
     return min(longest)
 
 
 def _source_partitions(profile: JobProfile) -> int:
-    """Partitions that the source is read by: tasks of the stages that read it."""
+    """Partitions of the source: tasks of the stages that read it."""
     return max(1, *(one.num_source_tasks or 1 for one in profile.stages if one.level == 0))
 
 
 def _busiest_share(profile: JobProfile) -> float:
-    """The share of the rows that the busiest partition brings; an even one where none is known."""
+    """The share of rows of the busiest partition; an even share if unknown."""
     arrivals = profile.observed_arrivals
     share = None if arrivals is None else arrivals.largest_partition_share
     return 1.0 / _source_partitions(profile) if share is None else share

@@ -22,27 +22,27 @@ from headway.models.real_time.stages import (
     sustainable_rate_per_s,
 )
 
-_LEAST_ROW_S = 1e-9  # of a stage whose rows cost too little to show
+_LEAST_ROW_S = 1e-9  # of a stage whose rows cost too little to be measured
 _Z90 = 1.6448536
 
 
 def stages_of(
     profile: JobProfile, source_partitions: int, shuffle_partitions: int, factor: float = 1.0
 ) -> list[RealTimeStage]:
-    """The stages of a profiled query as they run in Real-Time Mode.
+    """The stages of a profiled query, as they run in Real-Time Mode.
 
     Notes
     -----
-    **(N9)** From a profile of micro-batches: a stage has the tasks of the source's partitions, or
-    the shuffle partitions; a row takes its `t_1` of (T2), lognormal with a coefficient of variation
-    of 1, for tasks tell the mean of many rows only. As many rows enter as in the smallest profiled
-    batch, or where batches combine them as enter the stage before: nothing is combined row by row,
-    and what multiplies rows and combines them at once counts as one. The busiest task has the
-    share of the busiest partition, or that of the hottest key beside its share of the others. Rows
-    come one by one, Poisson. Each takes 2 ms more from the source and to the sink, which is no work
-    of a task. Intervals are those of a gap of 0.49 and of 2.2 times the usual one, with all rows
-    `e^(-1.645 s)` and `e^(1.645 s)` times as long, `s` of (P2) without doublings; a latency at a
-    level of confidence has its own quantile of the latter.
+    **(N9)** From a profile of micro-batches: a stage has one task per source partition or shuffle
+    partition. A row takes its `t_1` of (T2), lognormal with a coefficient of variation of 1, since
+    tasks only show the mean of many rows. The rows that enter a stage are those of the smallest
+    profiled batch, or, if batches combine rows, those that enter the stage before: nothing is
+    combined row by row, and a stage that both multiplies and combines rows counts as passing each
+    row on once. The busiest task has the share of the busiest partition, or that of the hottest key
+    plus its share of the other rows. Rows arrive one by one, Poisson. Each takes 2 ms more from the
+    source and to the sink, which is not work of a task. Intervals are for gaps of 0.49 and of 2.2
+    times the usual one, with all rows `e^(-1.645 s)` and `e^(1.645 s)` times as long, `s` of (P2)
+    without doublings; a latency at a confidence level has its own quantile of the latter.
     """
     found: list[RealTimeStage] = []
     rows_ratio, fewest = 1.0, max(profile.rows_per_batch_range[0], 1.0)
@@ -64,7 +64,7 @@ def stages_of(
 def predicted(
     profile: JobProfile, setting: RealTimeSetting, rate_per_s: float, path_s: float
 ) -> RealTimePrediction:
-    """What is expected of a setting; its slots must be enough.
+    """Prediction for a setting, which must have enough slots.
 
     Notes
     -----
@@ -101,7 +101,7 @@ def gap_of(profile: JobProfile) -> float:
 
 @dataclass(frozen=True, slots=True)
 class RealTimeAt:
-    """A query at a setting, with rows and gaps so many times as long as expected."""
+    """A query at a setting, with times of rows and gaps multiplied by factors."""
 
     profile: JobProfile
     setting: RealTimeSetting
@@ -124,7 +124,7 @@ class RealTimeAt:
         )
 
     def statistic_s(self, rate_per_s: float, target: Target) -> float:
-        """What the target is about [s]; ``inf`` where the backlog grows."""
+        """Value of the target's statistic [s]; ``inf`` if the backlog grows."""
         found = self.latency(rate_per_s)
         quantile = target.quantile
         known_s = found.mean_s if quantile is None else float(found.quantile_s(quantile))
@@ -162,7 +162,7 @@ def spread_of(profile: JobProfile) -> float:
 
 
 def _largest_share(profile: JobProfile, stage: StageProfile, num_tasks: int) -> float | None:
-    """Share of the busiest task, where it is more than an even one."""
+    """Share of the busiest task, if it is more than an even share."""
     even = 1.0 / num_tasks
     if stage.num_source_tasks is None:
         share = stage.hot_share_ratio + (1.0 - stage.hot_share_ratio) * even
@@ -174,7 +174,7 @@ def _largest_share(profile: JobProfile, stage: StageProfile, num_tasks: int) -> 
 
 
 def _flush_s(profile: JobProfile, stages: Sequence[RealTimeStage], rate_per_s: float) -> float:
-    """How long the slowest buffer between two tasks waits to be full (N5) [s]."""
+    """Time until the slowest buffer between two tasks is full (N5) [s]."""
     found = [
         shuffle_wait_limit_s(
             rate_per_s * after.rows_ratio / (before.num_tasks * after.num_tasks), row_bytes

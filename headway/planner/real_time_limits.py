@@ -1,4 +1,4 @@
-"""What Spark does not run in Real-Time Mode, said before anything is planned."""
+"""What Spark does not run in Real-Time Mode, reported before anything is planned."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _MODE = "STREAMING_REAL_TIME_MODE"
 
 
 def require_real_time(profile: JobProfile, target: Target | None = None) -> None:
-    """Refuse a query that Spark refuses in Real-Time Mode, or that is not modelled there.
+    """Reject a query that Spark rejects in Real-Time Mode, or that is not modelled there.
 
     Raises
     ------
     InputError
-        Says what is in the way, with Spark's own condition, and what is expected.
+        States the reason, with Spark's own condition, and what is expected.
     """
     why = next(iter((*_of_target(target), *_of_profile(profile), *_of_query(profile))), None)
     if why is not None:
@@ -31,7 +31,7 @@ def require_real_time(profile: JobProfile, target: Target | None = None) -> None
 
 
 def require_batch_length(batch_length_s: float) -> None:
-    """Refuse a batch length that Spark refuses.
+    """Reject a batch length that Spark rejects.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def require_batch_length(batch_length_s: float) -> None:
 
 
 def require_promises(promises: list[Promise]) -> list[CatchUp]:
-    """The other promises, if all can be planned for.
+    """The further targets, if all can be planned for.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def _of_profile(profile: JobProfile) -> Iterator[str]:
         yield "the costs of this job were declared; profile a log of it in micro-batches"
     levels = [stage.level for stage in profile.stages]
     if len(set(levels)) < len(levels):
-        yield "stages that run side by side, of several sources, are not modelled"
+        yield "queries whose stages run side by side, as with several sources, are not modelled"
     if profile.stages[0].num_source_tasks is None:
         yield "the first stage of the profile does not read a source; profile the query anew"
 
@@ -85,9 +85,9 @@ def _of_query(profile: JobProfile) -> Iterator[str]:
     shape, spark = profile.shape, profile.application.spark_version
     version = tuple(int(part) for part in re.findall(r"\d+", spark)[:2])
     if version < _FIRST_SPARK:
-        yield f"it begins with Spark 4.1, and the profile is of {spark}; profile the query there"
+        yield f"it needs Spark 4.1 or later, and the profile is of {spark}; profile the query there"
     if shape.stateful_operators and version < _FIRST_SPARK_WITH_STATE:
-        yield f"state begins with Spark 4.3, and the profile is of {spark}; profile it there"
+        yield f"state needs Spark 4.3 or later, and the profile is of {spark}; profile it there"
     for source in shape.sources:
         if "kafka" not in source.lower():
             yield f"source {source}: expected Kafka (Spark: {_MODE}.INPUT_STREAM_NOT_SUPPORTED)"
@@ -108,7 +108,7 @@ def _of_query(profile: JobProfile) -> Iterator[str]:
     ]
     for name in refused:
         yield (
-            f"operator {name}: expected none of its kind, but projections, filters, aggregates, "
+            f"operator {name}: expected only projections, filters, aggregates, "
             "dropDuplicates, transformWithState and joins with a broadcast table "
             f"(Spark: {_MODE}.OPERATOR_OR_SINK_NOT_IN_ALLOWLIST)"
         )

@@ -1,4 +1,4 @@
-"""Real-Time Mode: the fewest nodes that keep a target."""
+"""Real-Time Mode: the fewest nodes that meet a target."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealTimeSpace:
-    """What a plan may choose from; None is for the plan to choose, or as profiled."""
+    """Search space of a plan; None is chosen by the plan, or as profiled."""
 
     max_nodes: int
     executors_per_node: int
@@ -50,16 +50,16 @@ def planned(
     also: Sequence[CatchUp] = (),
     confidence: float,
 ) -> RealTimePlan:
-    """The fewest nodes that keep a target in Real-Time Mode.
+    """The fewest nodes that meet a target in Real-Time Mode.
 
     Notes
     -----
-    **(N10)** The shuffle partitions are the fewest that leave no task busier than 0.7, at the
-    confidence of the plan, and keep the target; slots those of (N1). A batch lasts 5 min, or longer
-    where only so a gap `g`, 2.2 times the usual one, leaves the quantile `q`:
-    `T ≥ g(1/((1-ρ)(1-q))-1)` by (N7), `ρ` of the busiest task. A batch that failed is done again
-    from its begin, so that after an outage of `H` the query is back after
-    `(H+T) ρ/(1-ρ)` at most, which a promise of catching up bounds.
+    **(N10)** The shuffle partitions are the fewest with which no task is busier than 0.7, at the
+    confidence of the plan, and the target is met; the slots are those of (N1). A batch lasts 5 min,
+    or longer if a gap `g`, 2.2 times the usual one, would otherwise be part of the quantile `q`:
+    `T ≥ g(1/((1-ρ)(1-q))-1)` by (N7), with `ρ` of the busiest task. A batch that failed is repeated
+    from its start, so after an outage of `H` the query has caught up after at most `(H+T) ρ/(1-ρ)`,
+    which a target on catching up limits.
     """
     margin = math.exp(float(ndtri(confidence)) * spread_of(profile))
     search = _Search(profile, rate_per_s, target, space, also, confidence, margin)
@@ -68,7 +68,7 @@ def planned(
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """The question that a plan answers."""
+    """The question of a plan."""
 
     profile: JobProfile
     rate_per_s: float
@@ -101,7 +101,7 @@ class _Search:
         )
 
     def _partitions(self) -> int:
-        """The fewest shuffle partitions that keep the target; as profiled where none are needed."""
+        """The fewest shuffle partitions that meet the target; as profiled if none are needed."""
         given = self.space.shuffle_partitions
         if given is not None or not self._has_shuffle:
             return given or self.profile.baseline.shuffle_partitions
@@ -114,7 +114,7 @@ class _Search:
         return _first_that(keeps, min(self._fewest_partitions(), most), most)
 
     def _in_the_way(self, setting: RealTimeSetting) -> Iterator[str]:
-        """Tasks that would be too busy, and slots that no node has."""
+        """Tasks that would be too busy, and slots that are not available."""
         most = MOST_BUSY_RATIO.value
         partitions = setting.shuffle_partitions
         for name, busy in self._busy(partitions).items():
@@ -124,7 +124,7 @@ class _Search:
             number, of_what = partitions, "shuffle partitions"
             if stage.num_source_tasks is not None:
                 number, of_what = self.space.source_partitions, "source partitions"
-            cure = f"about {math.ceil(number * busy / most)} even ones are enough"
+            cure = f"about {math.ceil(number * busy / most)} equally loaded ones are enough"
             if stage.hot_share_ratio and self._busy(_MANY)[name] > most:
                 cure = "the rows of its hottest key alone are too many"
             yield (
@@ -152,7 +152,7 @@ class _Search:
         }
 
     def _fewest_partitions(self) -> int:
-        """The fewest shuffle partitions that leave no task behind an exchange too busy."""
+        """The fewest shuffle partitions with which no task behind an exchange is too busy."""
         fewest = 1
         for stage in self.profile.stages:
             if stage.num_source_tasks is None:
@@ -164,7 +164,7 @@ class _Search:
         return fewest
 
     def _most_partitions(self) -> int:
-        """The most shuffle partitions that all nodes have slots for."""
+        """The maximum number of shuffle partitions that all nodes have slots for."""
         space = self.space
         per_executor = space.cores_per_executor // space.task_cpus
         slots = space.max_nodes * space.executors_per_node * per_executor
@@ -190,7 +190,7 @@ class _Search:
         return replace(setting, batch_length_s=self._batch_length_s(partitions))
 
     def _batch_length_s(self, partitions: int) -> float:
-        """The default, longer for the quantile, shorter for catching up (N10)."""
+        """The default; longer for the quantile, shorter for catching up (N10)."""
         busy = max(self._busy(partitions).values())
         length_s = BATCH_LENGTH_S.value
         if busy >= 1.0:
@@ -221,7 +221,7 @@ class _Search:
                 known = "never" if math.isinf(back_s) else f"after {format_duration(back_s)}"
                 yield (
                     f"'{one}': with batches of {format_duration(setting.batch_length_s)}, which "
-                    f"are done again from their begin, the query is back {known}"
+                    f"are repeated from their beginning, the query has caught up {known}"
                 )
 
     def _too_late(self, planned_s: float) -> Iterator[str]:
@@ -240,10 +240,10 @@ class _Search:
             "run at once, and hold their slots as long as the query runs"
         )
         name, busy = max(self._busy(setting.shuffle_partitions).items(), key=lambda item: item[1])
-        yield f"busiest task: of {name}, {busy:.0%} of {MOST_BUSY_RATIO.value:.0%} at the most"
+        yield f"busiest task: of {name}, {busy:.0%} of {MOST_BUSY_RATIO.value:.0%} at most"
 
     def _max_rate_per_s(self, setting: RealTimeSetting) -> float:
-        """The highest rate at which the setting keeps the target, to 2%, in three digits."""
+        """The highest rate at which the setting meets the target, to 2%, in three digits."""
 
         def keeps(rate_per_s: float) -> bool:
             busy = max(self._busy(setting.shuffle_partitions, rate_per_s).values())
@@ -264,13 +264,13 @@ class _Search:
 
 
 def _outage_s(promise: CatchUp) -> float:
-    """How long nothing was read; bursts are refused before."""
+    """How long nothing was read; bursts have been rejected before."""
     assert not isinstance(promise.after, Burst)
     return float(promise.after)
 
 
 def _first_that(holds: Callable[[int], bool], least: int, most: int) -> int:
-    """The least number for which something holds that holds from there on; the most if none."""
+    """The smallest number from which on a condition holds; the maximum if none."""
     if most <= least or holds(least):
         return least
     if not holds(most):
@@ -286,7 +286,7 @@ def _first_that(holds: Callable[[int], bool], least: int, most: int) -> int:
 def _spark_conf(
     profile: JobProfile, setting: RealTimeSetting, *, has_shuffle: bool
 ) -> dict[str, str]:
-    """What Spark is to be started with."""
+    """Spark configuration to start with."""
     found = {
         "spark.executor.instances": str(setting.executors),
         "spark.executor.cores": str(setting.cores_per_executor),

@@ -1,4 +1,4 @@
-"""Why a plan is as it is: the neighbours it beats, and its binding constraints."""
+"""Reasons for a plan: rejected neighbours, and binding constraints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FEWER = "one node fewer"
 
 
 class Neighbour(NamedTuple):
-    """A setting beside the plan, and what it would do."""
+    """A neighbouring setting of the plan, and its effect."""
 
     name: str
     setting: Candidates
@@ -29,7 +29,7 @@ class Neighbour(NamedTuple):
 
 
 def resized(question: Question, chosen: Configuration, nodes: int) -> tuple[Neighbour, ...]:
-    """The plan with one node less or more, and with twice its nodes."""
+    """The plan with one node fewer or more, and with twice its nodes."""
     partitions, trigger_s = chosen.shuffle_partitions, chosen.trigger_s
     counts = [one for one in dict.fromkeys((nodes - 1, nodes + 1, 2 * nodes)) if one >= 1]
     return _neighbours(
@@ -65,7 +65,7 @@ def _neighbours(
 def _next_choices(
     question: Question, chosen: Configuration, nodes: int
 ) -> list[tuple[str, tuple[int, float]]]:
-    """The next choices of trigger and partitions, either way, and the most partitions."""
+    """The next choices of trigger and partitions in both directions, and the maximum partitions."""
     triggers_s = question.space.trigger_choices_s(question.profile, question.target.limit_s)
     choices = question.space.partition_choices(question.profile, nodes)
     partitions, trigger_s = chosen.shuffle_partitions, chosen.trigger_s
@@ -83,9 +83,9 @@ def _next_choices(
 def rejected_neighbours(
     question: Question, nodes: int, beside: Sequence[Neighbour]
 ) -> tuple[Rejection, ...]:
-    """The retuned plans that miss it, and the number that rules each out.
+    """The retuned plans that miss the targets, and the value that rules each out.
 
-    Of one node fewer, the best of all its settings.
+    For one node fewer, the best of all its settings.
     """
     found: list[Rejection] = []
     if nodes > question.space.min_nodes:
@@ -105,7 +105,7 @@ def rejected_neighbours(
 def binding_constraints(
     question: Question, setting: Candidates, rejected: tuple[Rejection, ...]
 ) -> tuple[str, ...]:
-    """What a plan rests on, in words: its promises, and what is wrong with one node fewer."""
+    """Binding constraints of a plan, as text: its targets, and why one node fewer fails."""
     found = [
         f"{promise}: {_kept_text(promise, setting)} with {question.confidence:.0%} confidence"
         for promise in (question.target, *question.also)
@@ -122,7 +122,7 @@ def binding_constraints(
 
 
 def latency_text(target: Target, latency_s: float, rate_per_s: float) -> str:
-    """What a setting would do, for people.
+    """Latency of a setting, as text.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def _kept_text(promise: Promise, setting: Candidates) -> str:
 
 
 def _reason_text(promise: Promise, setting: Candidates, value_s: float) -> str:
-    """What a setting makes of a promise, for people."""
+    """Value of a setting for a target, as text."""
     rate_per_s = setting.question.rate_per_s
     if isinstance(promise, Target):
         return latency_text(promise, value_s, rate_per_s)
@@ -161,7 +161,7 @@ def _reason_text(promise: Promise, setting: Candidates, value_s: float) -> str:
 
 
 def broken_promise(setting: Candidates) -> tuple[str, float] | None:
-    """What else was promised and is not kept, if anything: in words, and what came instead [s]."""
+    """The further target that is missed, if any: as text, with the value instead [s]."""
     question = setting.question
     for promise in question.also:
         alone = replace(setting, question=replace(question, also=(promise,)))
@@ -182,7 +182,7 @@ def _rejection(question: Question, change: str, setting: Candidates, latency_s: 
 
 
 def _why(question: Question, setting: Candidates, latency_s: float) -> tuple[str, float]:
-    """The number that rules a setting out, in words, and as a time [s]."""
+    """The value that rules a setting out, as text, and as a time [s]."""
     planned = setting.planned_rate_and_factor(question.rate_per_s)
     launches = float(setting.launch_ratio(*planned)[0])
     if launches > 1.0:

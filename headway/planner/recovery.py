@@ -1,4 +1,4 @@
-"""How long a query takes to work off what piled up while it stood still."""
+"""Time that a query needs to process the backlog of an outage."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ def recovery_s(
     rate_per_s, trigger_s, factor : float or (n,) array
         Arrivals [rows/s], trigger interval [s], multiplier of every duration [-].
     outage_s : float, > 0
-        How long nothing was read; nothing limits the rows of the batches after it. [s]
+        How long nothing was read; there is no rate limit afterwards. [s]
     usual_rows : float or (n,) array
         Rows of a settled batch. [rows]
 
     Returns
     -------
     array
-        Inputs broadcast; ``inf`` where the backlog is not worked off. [s]
+        Inputs broadcast; ``inf`` if the backlog is never processed. [s]
 
     Notes
     -----
-    **(P8)** Recovery after an outage `τ`: the chain `n_0 = λ τ`, `n_(k+1) = λ max(B, fD(n_k))`
-    until `n_k` is within a tenth of the settled rows; the sum of the intervals is what `catch_up`
-    promises. Behind a rate limit `N` full batches come first, `⌈(n_0-N)/(N-λ I)⌉` of
-    `I = max(B, fD(N))`, until the rest fits into one.
+    **(P8)** Recovery after an outage of length `τ`: the chain `n_0 = λ τ`,
+    `n_(k+1) = λ max(B, fD(n_k))` until `n_k` is within a tenth of the settled rows; `catch_up`
+    limits the sum of the intervals. With a rate limit `N`, full batches come first,
+    `⌈(n_0-N)/(N-λ I)⌉` of them with `I = max(B, fD(N))`, until the rest fits into one batch.
 
-    The chain of batches without noise, each taking what came during the one before, until one is
-    within a tenth of its usual size.
+    The chain of batches without noise, each with the rows that arrived during the previous one,
+    until one is within a tenth of its usual size.
 
     Examples
     --------
@@ -101,12 +101,12 @@ def limited_recovery_s(
     usual_rows: float,
     limit_rows: float,
 ) -> float:
-    """The same as :func:`recovery_s` where no batch takes more than ``limit_rows``.
+    """The same as :func:`recovery_s` if no batch takes more than ``limit_rows``.
 
     Notes
     -----
-    theory.md (P8): full batches until the rest fits into one, then the chain. ``inf`` where full
-    batches take no more than arrives meanwhile.
+    theory.md (P8): full batches until the rest fits into one, then the chain. ``inf`` if full
+    batches take no more rows than arrive in the meantime.
 
     Examples
     --------

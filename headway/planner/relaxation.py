@@ -1,6 +1,6 @@
-"""A convex relaxation of the plan: fractions of nodes, rows and partitions, and no noise.
+"""A convex relaxation of the plan: fractional nodes, rows and partitions, and no noise.
 
-Imports cvxpy when it is asked, which takes longer than a plan.
+Imports cvxpy when it is called, which takes longer than a plan.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 _LEAST = 1e-9
 _SOLVED = ("optimal", "optimal_inaccurate")
 _INFEASIBLE = ("infeasible", "infeasible_inaccurate")
-_ACCURACY_RATIO = 0.999  # what an interior point may lie beside the optimum
+_ACCURACY_RATIO = 0.999  # possible distance of an interior point from the optimum
 
 
 def relaxed_nodes(question: Question) -> float:
-    """A number of nodes, not whole, that no plan for the question goes below.
+    """A lower bound of the number of nodes of any plan for the question, not whole.
 
     Parameters
     ----------
@@ -37,25 +37,25 @@ def relaxed_nodes(question: Question) -> float:
     Returns
     -------
     float
-        ``inf`` where no number of nodes would do.
+        ``inf`` if no number of nodes is sufficient.
 
     Raises
     ------
     HeadwayError
-        If the solver fails; with its word.
+        If the solver fails; with its status.
 
     Notes
     -----
     **(P15)** Convex relaxation: minimise slots `C` over rows `n`, partitions `P`, interval `T` and
     level times `M_ℓ` subject to `λ T ≤ n`, `fd + Σ M_ℓ ≤ D ≤ T`, `wT + D ≤ A` of (P5),
     `fΣ_i T_i t_i/C ≤ M_ℓ` and, for a stage alone on its level, `ft ≤ M_ℓ`, with `t` of (T2). All
-    sums of powers: a geometric program (Boyd et al. 2007, doi:10.1007/s11081-007-9001-7), solved by
-    cvxpy. Every plan is one of its points, so `C` over the slots of a node bounds the nodes from
-    below.
+    terms are sums of powers: a geometric program (Boyd et al. 2007, doi:10.1007/s11081-007-9001-7),
+    solved by cvxpy. Every plan is one of its points, so `C` over the slots of a node is a lower
+    bound of the nodes.
 
-    A geometric program (Boyd et al. 2007) in slots, rows and partitions: the levels of a batch take
-    the larger of one task and of the work shared out evenly, both sums of powers. Every plan is one
-    of its points, so its optimum is a bound.
+    A geometric program (Boyd et al. 2007) in slots, rows and partitions: each level of a batch
+    takes the longer of one task and of its evenly distributed work, both sums of powers. Every plan
+    is one of its points, so its optimum is a bound.
     """
     require_packages("capacity", "the convex relaxation", "cvxpy")
     import cvxpy
@@ -64,7 +64,7 @@ def relaxed_nodes(question: Question) -> float:
     profile, space, rate_per_s = question.profile, question.space, question.rate_per_s
     levels = [list(pool) for _, pool in groupby(profile.stages, key=lambda stage: stage.level)]
     spans_s = [cvxpy.Variable(pos=True) for _ in levels]
-    # A phase of no time has no logarithm.
+    # A phase that takes no time has no logarithm.
     driver_s = max(sum(phase.mean_s for phase in profile.driver_phases), _LEAST)
     factor = _least_factor(question, driver_s)
     constraints = [
@@ -101,7 +101,7 @@ def relaxed_nodes(question: Question) -> float:
 def _limit(
     question: Question, target: Target, factor: float, interval_s: Variable, duration_s: Variable
 ) -> Any | None:
-    """The promise as a constraint; None where the fixed costs alone break it."""
+    """The target as a constraint; None if the fixed costs alone exceed it."""
     promised = PromisedLatency(profile=question.profile, target=target)
     unseen_s = after_commit_s(question.profile) if promised.ends_at_commit else 0.0
     allowed_s = target.limit_s - promised.shift_s + factor * unseen_s
@@ -115,7 +115,7 @@ def _limit(
 def _level_bounds(
     pool: list[StageProfile], slots: Variable, rows: Variable, partitions: Variable
 ) -> Iterator[Any]:
-    """What a level takes at least: its work shared out evenly, and one task of a lone stage."""
+    """Lower bounds of a level: its work distributed evenly, and one task of a lone stage."""
     work = []
     for stage in pool:
         num_tasks = partitions if stage.num_source_tasks is None else stage.num_source_tasks
@@ -145,13 +145,13 @@ def _task_parts(
 
 
 def _least_factor(question: Question, driver_s: float) -> float:
-    """The least that durations are planned at, less the most that noise can lower a quantile."""
+    """Lowest planned factor on durations, over the most by which noise can lower a quantile."""
     profile = question.profile
     margin = math.exp(float(ndtri(question.confidence)) * profile.noise.run_to_run_ratio)
     quantiles = [one.quantile for one in question.latency_targets if one.quantile is not None]
     if not quantiles:
         return margin
-    # Rows make noise of at most their dispersion over their number, which the driver bounds.
+    # The noise from rows is at most their dispersion over their number, which the driver bounds.
     fewest_rows = max(question.rate_per_s * driver_s, 1.0)
     scatter = profile.noise.batch_ratio**2 + profile.arrivals.dispersion_ratio / fewest_rows
     log_variance = math.log1p(scatter)

@@ -1,4 +1,4 @@
-"""What the usual rules of thumb would set, held against the same models as the plan."""
+"""Settings by the usual rules of thumb, compared by the same models as the plan."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ Setting = tuple[int, int, float]
 def rules_of_thumb(
     offer: Offer, chosen: Configuration, own: FrontierPoint
 ) -> tuple[RuleOfThumb, ...]:
-    """The plan, of which ``own`` is the point, and the rules, with what comes of each.
+    """The plan, whose point is ``own``, and the rules, with the result of each.
 
-    Rules that name no number of nodes get the plan's.
+    Rules without a number of nodes get that of the plan.
 
     Notes
     -----
-    **(P12)** Rules of thumb are settings like any other, held against (T6) as the plan is. Dynamic
-    allocation asks for executors while tasks wait longer than a second and lets go of those idle
-    for a minute, which batches never leave one: it rests at the first number of nodes whose longest
-    level takes a second or less, at most one slot per task.
+    **(P12)** Rules of thumb are settings like any other, and compared with (T6) like the plan.
+    Dynamic allocation requests executors while tasks wait longer than a second, and removes
+    executors that are idle for a minute, which never happens between batches. It settles at the
+    first number of nodes whose longest level takes a second or less, with at most one slot per
+    task.
 
-    Rules about partitions are left out where a checkpoint fixes them.
+    Rules about partitions are left out if a checkpoint fixes them.
     """
     question = offer.question
     ruled = _settings(offer, chosen, own.nodes)
@@ -48,7 +49,7 @@ def rules_of_thumb(
     latencies_s = settings.each_latency_s(question.rate_per_s)
     kept = settings.keep_promises(latencies_s, question.rate_per_s).tolist()
     by_moments_per_s = sustainable_rates_per_s(settings, _SOLVED_WITHIN).tolist()
-    rates_per_s = [own.sustainable_rate_per_s]  # through its rate limit too
+    rates_per_s = [own.sustainable_rate_per_s]  # including its rate limit
     rates_per_s += [
         borne_out_per_s(settings.take(np.array([place])), by_moments_per_s[place])
         for place in range(1, len(ruled))
@@ -91,10 +92,10 @@ def _settings(offer: Offer, chosen: Configuration, nodes: int) -> list[tuple[str
 
 
 def _nodes_of_dynamic_allocation(offer: Offer, chosen: Configuration) -> int:
-    """Where Spark's own allocation comes to rest.
+    """Number of nodes at which Spark's dynamic allocation settles.
 
-    It asks for executors while tasks wait longer than a second, up to a slot for every task; it
-    lets go of one only after a minute without a task, which batches never leave it.
+    It requests executors while tasks wait longer than a second, up to a slot for every task. It
+    removes one only after a minute without a task, which never happens between batches.
     """
     question, partitions = offer.question, chosen.shuffle_partitions
     per_node = question.space.num_slots(1)

@@ -1,4 +1,4 @@
-"""Does it pay that queries take turns, and by which policy? Simulated before the run."""
+"""Whether a gate between queries is worthwhile, and with which policy, by simulation beforehand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from headway.models.simulation.gate import GateOutcome, QueryOutcome, QueryWork,
 from headway.planner.query_work import require_windows_seen
 
 ASKED = (Policy.STAGGER, Policy.FCFS, Policy.PROMISE, Policy.ECONOMY)
-"""What a verdict compares with Spark as it is."""
+"""Policies that a verdict compares with Spark without a gate."""
 ALL_POLICIES = tuple(policy for policy in Policy if policy is not Policy.AUTO)
 
 _MOST_NODES = 64
@@ -47,9 +47,9 @@ class QueryFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyFigures:
-    """What simulation says of a policy.
+    """Simulation results of a policy.
 
-    ``policy`` None is Spark by itself, with its triggers or, ``free_running``, without.
+    ``policy`` None is Spark without a gate, with its triggers or (``free_running``) without.
     """
 
     policy: Policy | None
@@ -69,10 +69,10 @@ class PolicyFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Verdict(Result):
-    """Whether taking turns pays.
+    """Whether a gate is worthwhile.
 
-    ``mean_s`` of the figures is the mean window latency above the watermark delay, or the mean
-    latency of rows where no query has windows.
+    ``mean_s`` of the figures is the mean window latency beyond the watermark delay, or the mean
+    latency of rows if no query has windows.
     """
 
     cores: float
@@ -92,7 +92,7 @@ class Verdict(Result):
 
     @property
     def sparks_best(self) -> PolicyFigures:
-        """The better of Spark as it is and as fast as possible."""
+        """The better of Spark with its triggers and as fast as possible."""
         return min(self.figures[:2], key=_rank)
 
 
@@ -105,7 +105,7 @@ def verdict(
     at_once: int | None = None,
     seed: int = 1,
 ) -> Verdict:
-    """Simulate Spark by itself and each policy, and say what is best.
+    """Simulate Spark without a gate and with each policy, and choose the best.
 
     Parameters
     ----------
@@ -114,11 +114,11 @@ def verdict(
     cores : float, > 0
         Cores of all executors. [-]
     policies : sequence of Policy
-        What is compared.
+        Policies to compare.
     cores_per_node : int, optional
-        Cores of a node; with it, nodes with and without the policy are counted. [-]
+        Cores of a node; if given, the required nodes with and without the policy are counted. [-]
     at_once : int, optional
-        Batches that may run at the same time; the best of one to three otherwise.
+        Batches that may run at the same time; by default the best of one to three.
     seed : int
         Seed of the simulations.
     """
@@ -151,7 +151,7 @@ def verdict(
 
 
 def choose(works: Sequence[QueryWork], cores: float) -> tuple[Policy, int]:
-    """The policy that simulation prefers, and how many at once; for a gate that is running."""
+    """The policy preferred by simulation, and the batches at the same time, for a running gate."""
     found = [_best(works, policy, cores, None, 1) for policy in ASKED]
     best = min(found, key=_rank)
     assert best.policy is not None
@@ -159,7 +159,7 @@ def choose(works: Sequence[QueryWork], cores: float) -> tuple[Policy, int]:
 
 
 def are_aligned(works: Sequence[QueryWork]) -> bool:
-    """Whether several queries have windows, and all of them end at the same time."""
+    """Whether several queries have windows that all end at the same time."""
     grids = [work.query.windows for work in works if work.query.windows is not None]
     if len(grids) < 2:
         return False
@@ -188,7 +188,7 @@ def spread_out(works: Sequence[QueryWork]) -> list[QueryWork]:
 
 
 def offsets_s(works: Sequence[QueryWork], cores: float) -> tuple[float, ...]:
-    """Where on its trigger grid each query would tick so that few batches collide [s]."""
+    """Offsets of each query's ticks on its trigger grid so that few batches collide [s]."""
     return stagger_offsets_s(
         [work.query.trigger_s for work in works],
         [work.duration_s(work.rate_per_s * work.query.trigger_s, cores) for work in works],
@@ -206,7 +206,7 @@ def _best_tick_s(work: QueryWork) -> float:
 def _by_itself(
     works: Sequence[QueryWork], cores: float, seed: int, free_running: bool
 ) -> PolicyFigures:
-    """Spark without a gate, by the triggers given or as fast as possible."""
+    """Spark without a gate, with the given triggers or as fast as possible."""
     if free_running:
         works = [
             replace(work, query=replace(work.query, trigger_s=_FREE_RUNNING_S)) for work in works
@@ -269,7 +269,7 @@ def _simulated(
 
 
 def _can_keep_up(works: Sequence[QueryWork], cores: float) -> bool:
-    """Whether the rows alone leave cores idle, all together and each query on what it can use."""
+    """Whether work on rows leaves cores idle, in total and for each query on its usable cores."""
     loads = [work.rate_per_s * work.per_row_core_s for work in works]
     return sum(loads) < cores and all(
         load < min(work.most_cores, cores) for load, work in zip(loads, works, strict=True)
@@ -327,7 +327,7 @@ def _figures(work: QueryWork, outcome: QueryOutcome) -> QueryFigures:
 
 
 def _rank(figures: PolicyFigures) -> tuple[bool, int, float]:
-    """Keeps up, then targets met, then latency; of two alike the one that is listed first."""
+    """Rank by keeping up, then targets met, then latency; of two equal ones, the first listed."""
     return not figures.keeps_up, -figures.num_met, figures.mean_s
 
 
@@ -339,18 +339,18 @@ def fewest_nodes(
     most_nodes: int = _MOST_NODES,
     seed: int = 1,
 ) -> int | None:
-    """Fewest nodes on which all targets are met by Spark itself or one of some policies.
+    """Fewest nodes on which all targets are met by Spark without a gate or one of some policies.
 
-    None where not even the most are enough.
+    None if even the maximum is not enough.
 
     Parameters
     ----------
     works_on : callable
-        From the number of cores to the queries and what their batches cost.
+        From the number of cores to the queries and the costs of their batches.
     policies : sequence of Policy
-        What may be counted on besides Spark by itself.
+        Policies to try besides Spark without a gate.
     cores_per_node, most_nodes : int
-        Cores of a node; where the search ends.
+        Cores of a node; maximum number of nodes.
     seed : int
         Seed of the simulations.
     """
@@ -358,7 +358,7 @@ def fewest_nodes(
     def are_enough(nodes: int) -> bool:
         cores = nodes * cores_per_node
         works = works_on(cores)
-        # One after the other: the first that is enough decides.
+        # One after the other; the first sufficient one decides.
         tried = chain(
             (_by_itself(works, cores, seed, free) for free in (False, True)),
             (_best(works, policy, cores, None, seed) for policy in policies),
@@ -379,7 +379,7 @@ def fewest_nodes(
 def _nodes(
     works: Sequence[QueryWork], policy: Policy | None, cores_per_node: int | None, seed: int
 ) -> int | None:
-    """Fewest nodes with a policy, or with Spark by itself; None where no query has a target."""
+    """Fewest nodes with a policy, or without a gate; None if no query has a target."""
     has_target = any(
         work.query.row_target is not None or work.query.window_target is not None for work in works
     )

@@ -47,7 +47,7 @@ def plan(
     relaxation: bool = False,
     from_start: bool = False,
 ) -> StreamAnswer:
-    """The fewest nodes, or the lowest cost or latency, that keep the promises, and the setting.
+    """The fewest nodes, lowest cost or lowest latency that meet the targets, and the setting.
 
     Parameters
     ----------
@@ -56,43 +56,43 @@ def plan(
     arrivals : Arrivals
         The stream to plan for.
     target : Target
-        The promise, on tuple latency, window latency or batch duration.
+        The first target, on tuple latency, window latency or batch duration.
     space : SearchSpace
         What may be bought and set.
     confidence : float in [0.5, 1)
         Plan on durations that are exceeded with at most the remaining probability.
     also : sequence of Promise
-        Promises that must hold beside the target.
+        Further targets that must be met.
     objective : Objective
-        What to make small. Cost needs prices; latency takes what the space and budget allow.
+        Quantity to minimise. Cost needs prices; latency uses all nodes within space and budget.
     node_types : sequence of NodeType
-        What is on offer, in place of the executors of the space.
+        Available node types, instead of the executors of the space.
     cores_per_executor : int or None, >= 1
-        Of executors on these nodes; None lets the planner choose.
+        Cores of executors on these nodes; None lets the planner choose.
     budget_per_hour : float or None, > 0
-        Most that all nodes may cost.
+        Maximum cost of all nodes.
     checkpoint : Checkpoint or None
-        Whether an existing checkpoint fixes what it does; None prefers today's setting.
+        Whether an existing checkpoint fixes settings; None prefers today's setting.
     relaxation : bool
-        State the bound of the convex relaxation too, which loads cvxpy.
+        Also state the bound of the convex relaxation, which loads cvxpy.
     from_start : bool
-        Plan for batches that stay as long as those of a fresh JVM.
+        Plan with batch durations that remain those of a fresh JVM.
 
     Returns
     -------
     Plan or InfeasiblePlan
-        The latter is the nearest setting, and what would have to give way.
+        The latter contains the nearest setting, and what would have to change.
 
     Raises
     ------
     InputError
-        If a target is about windows of which the profile does not tell, what is asked contradicts
-        itself, or no node type has room for an executor.
+        If a target is on windows that are not in the profile, the question is contradictory, or no
+        node type has room for an executor.
 
     Notes
     -----
-    theory.md (P4)-(P14). Every setting of every smaller number of nodes is held against the
-    target, or ruled out by a bound that noise can only worsen.
+    theory.md (P4)-(P14). Every setting with fewer nodes is compared with the target, or ruled out
+    by a bound that noise can only worsen.
     """
     question = question_of(
         replace(for_fresh_jvm(profile) if from_start else profile, arrivals=arrivals),
@@ -126,12 +126,13 @@ def question_of(
     also: Sequence[Promise] = (),
     checkpoint: Checkpoint | None = None,
 ) -> Question:
-    """The question that a plan answers, before there is an offer; parameters are those of it.
+    """The question of a plan, before there is an offer; with the same parameters as `plan`.
 
     Raises
     ------
     InputError
-        If the profile cannot tell of a target at its rate, or the checkpoint contradicts the space.
+        If the profile is insufficient for a target at its rate, or the checkpoint contradicts the
+        space.
     """
     question = Question(
         profile=profile, target=target, also=tuple(also), space=space, confidence=confidence
@@ -142,13 +143,13 @@ def question_of(
 
 
 def chosen_at(question: Question, nodes: int) -> Candidates:
-    """The setting to run at a number of nodes that keeps the promises."""
+    """The setting to run at a number of nodes that meets the targets."""
     return chosen_setting(all_candidates(question, (nodes,)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Buy:
-    """So many nodes of an offer, and their setting where it was sought already."""
+    """A number of nodes of an offer, and their setting if it was already searched."""
 
     offer: Offer
     nodes: int

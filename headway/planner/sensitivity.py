@@ -1,4 +1,4 @@
-"""What the planned latency would be with one thing changed."""
+"""The planned latency with one thing changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headway.planner.reasons import Neighbour
 def sensitivities(
     question: Question, chosen: Configuration, nodes: int, beside: Sequence[Neighbour]
 ) -> tuple[Sensitivity, ...]:
-    """The plan with each knob at its next choices, and with each input a tenth higher."""
+    """The plan with each setting at its next choices, and with each input a tenth higher."""
     by_knob = (
         Sensitivity(
             kind="knob", change=one.name, latency_s=one.latency_s, keeps_target=one.keeps_promises

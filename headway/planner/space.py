@@ -1,4 +1,4 @@
-"""What may be bought and set: the space that a plan is searched in."""
+"""The search space of a plan: nodes and settings."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class SearchSpace:
     Parameters
     ----------
     max_nodes : int, >= 1
-        Most nodes that may be bought.
+        Maximum number of nodes.
     min_nodes : int, >= 1
-        Fewest nodes, for instance for the memory they hold.
+        Minimum number of nodes, for instance for their memory.
     executors_per_node, cores_per_executor : int, >= 1
-        How executors fill a node.
+        Executors per node, and cores of each.
     task_cpus : int, >= 1
-        Cores that a task takes.
+        Cores that a task occupies.
     shuffle_partitions : int or None, >= 1
         Fixed, for instance by an existing checkpoint; None is free.
     trigger_s : float or None, >= 0
         Fixed trigger interval [s]; None is free.
     memory : MemoryRule
-        What the user says of the memory of executors.
+        User settings for the memory of executors.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class SearchSpace:
         return task_slots(nodes * self.executors_per_node, self.cores_per_executor, self.task_cpus)
 
     def partition_choices(self, profile: JobProfile, nodes: int) -> tuple[int, ...]:
-        """Shuffle partitions worth trying: powers of two, multiples of the slots, today's."""
+        """Shuffle partitions to try: powers of two, multiples of the slots, and today's."""
         today = profile.todays_partitions
         if self.shuffle_partitions is not None:
             return (self.shuffle_partitions,)
@@ -91,7 +91,7 @@ class SearchSpace:
         return tuple(sorted(powers | multiples | ({today} if today else set())))
 
     def trigger_choices_s(self, profile: JobProfile, limit_s: float) -> tuple[float, ...]:
-        """Trigger intervals worth trying under a latency limit; today's is one of them."""
+        """Trigger intervals to try under a latency limit, including today's."""
         if self.trigger_s is not None:
             return (self.trigger_s,)
         choices = {*TRIGGERS_S.value, profile.baseline.trigger_s}

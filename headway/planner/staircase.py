@@ -1,4 +1,4 @@
-"""The fewest nodes at every rate that is asked: what is found at one rate serves the others."""
+"""The fewest nodes at many rates: results at one rate are used for the others."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.question import Question
 
 _LEAST_RATE_PER_S = 1e-9
-# What the search for the highest rate may leave out: a thousandth, with room for rounding.
+# Tolerance of the search for the highest rate: a thousandth, with room for rounding.
 _LEFT_OUT_RATIO = 1.002
 _LEFT_OUT_SHARE = 2e-4
 
 
 class Staircase:
-    """The fewest nodes of one question at any number of rates.
+    """The fewest nodes for one question at any number of rates.
 
-    Of every node count a rate is known that it keeps, and one that it misses. A rate in between
-    is tried, and narrows the two. So each answer is the first count that will do, as if all that
-    are fewer had been tried at that very rate. Of windows one rate tells nothing of another, so
-    that each is tried by itself.
+    For every node count, one rate is known at which it meets the targets, and one at which it
+    misses them. A rate in between is tried and narrows the two. So each answer is the first
+    sufficient count, as if all smaller counts had been tried at exactly that rate. For targets on
+    windows, one rate implies nothing for another, so each is tried on its own.
 
     Parameters
     ----------
@@ -36,7 +36,8 @@ class Staircase:
 
     Notes
     -----
-    theory.md (P4), (P5), (P7), (P9): what a setting keeps at a rate it keeps at all lower ones.
+    theory.md (P4), (P5), (P7), (P9): a setting that meets the targets at a rate meets them at all
+    lower ones.
     """
 
     def __init__(self, question: Question) -> None:
@@ -55,7 +56,7 @@ class Staircase:
         self._forget()
 
     def fewest_nodes(self, rates_per_s: Sequence[float]) -> tuple[int, ...] | None:
-        """The fewest nodes that keep the promises at each rate; None if none do at the highest."""
+        """The fewest nodes that meet the targets at each rate; None if none do at the highest."""
         rates = np.maximum(np.asarray(rates_per_s, dtype=np.float64), _LEAST_RATE_PER_S).tolist()
         asked = sorted(set(rates))
         if not self._one_rate_tells_of_others:
@@ -74,7 +75,7 @@ class Staircase:
         return tuple(found[rate] for rate in rates)
 
     def _first_borne_out(self, rate_per_s: float) -> int | None:
-        """The first count that keeps a rate by moments and by (T4), as a plan asks for both."""
+        """The first count that sustains a rate by moments and by (T4), as a plan requires both."""
         if not self._one_rate_tells_of_others:
             self._forget()
         while (nodes := self._first(rate_per_s)) is not None:
@@ -89,7 +90,7 @@ class Staircase:
         return None
 
     def _first(self, rate_per_s: float) -> int | None:
-        """The first count that keeps a rate, with more tried at once the longer none is found."""
+        """The first count that sustains a rate; more are tried at once the longer none is found."""
         open_places = np.flatnonzero(self._missed_per_s > rate_per_s)
         begin, step = 0, 1
         while begin < len(open_places):
@@ -104,7 +105,7 @@ class Staircase:
         return None
 
     def _try(self, places: Sequence[int], rate_per_s: float) -> None:
-        """Hold every setting of some counts against the promises at a rate."""
+        """Compare every setting of some counts with the targets at a rate."""
         question = self._question.at_rate(rate_per_s)
         triggers_s = question.space.trigger_choices_s(question.profile, question.target.limit_s)
         settings = [
@@ -125,8 +126,9 @@ class Staircase:
             known[place] = rate_per_s
 
     def _narrow(self, least: int, most: int, asked: Sequence[float]) -> None:
-        """Where more is asked than there are counts, find the highest rate of every count at once,
-        as nearly as a frontier does."""
+        """If there are more rates than counts, find the highest rate of every count at once, with
+        the precision of a frontier.
+        """
         known = (self._missed_per_s <= asked[0]) | (self._kept_per_s >= asked[-1])
         close = self._missed_per_s <= self._kept_per_s * _LEFT_OUT_RATIO
         between = (self._nodes >= least) & (self._nodes < most) & ~known & ~close
@@ -150,7 +152,7 @@ class Staircase:
 
 
 def _far_apart_first(rates_per_s: Sequence[float]) -> Iterator[float]:
-    """All rates, those in the middle of what is left first."""
+    """All rates, in bisection order."""
     step = 1 << len(rates_per_s).bit_length()
     while step >= 1:
         yield from rates_per_s[step // 2 :: step] if step > 1 else rates_per_s

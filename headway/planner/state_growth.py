@@ -1,4 +1,4 @@
-"""How long a plan holds while the state of its query goes on growing."""
+"""How long a plan stays feasible while the state of its query keeps growing."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _TOLERANCE_RATIO = 1e-3
 
 
 def state_findings(setting: Candidates) -> Iterator[Finding]:
-    """When the state breaks a promise of the one setting that a plan runs, within a year.
+    """When state growth makes the plan's setting miss a target, within a year.
 
     Notes
     -----
-    **(P21)** A growing state: its rows grow as in the last profiled run, in proportion to the rate,
-    `S(t) = S_0 + g t λ/λ_0`, and a task that holds `S/T` of them takes `s S/T` longer (T2). The
-    plan's own setting is held against its promises with `S(t)`; the first `t` within a year at
-    which one is missed stands in the headline, found by doubling and halving, since a larger state
-    only makes batches longer.
+    **(P21)** Growing state: its rows grow as in the last profiled run, in proportion to the rate,
+    `S(t) = S_0 + g t λ/λ_0`, and a task with `S/T` of them takes `s S/T` longer (T2). The plan's
+    setting is compared with its targets at `S(t)`. The first `t` within a year at which one is
+    missed is in the headline; it is found by doubling and bisection, since a larger state only
+    makes batches longer.
 
-    The state grows as it did in the last profiled run, in proportion to the rate that is planned
-    for; each of its rows costs the tasks that hold it what the profile says. The setting is held
-    against the promises with the state that it has by then.
+    The state grows as in the last profiled run, in proportion to the planned rate. Each of its rows
+    costs the tasks that hold it as much as in the profile. The setting is compared with the targets
+    with the state at that time.
     """
     profile = setting.question.profile
     growth_per_s = profile.state_growth_per_s
@@ -56,7 +56,7 @@ def state_findings(setting: Candidates) -> Iterator[Finding]:
 
 
 def _keeps_after(setting: Candidates, seconds: float, growth_per_s: float) -> bool:
-    """Whether the setting keeps its promises with the state that it has after some time."""
+    """Whether the setting meets its targets with the state that it has after some time."""
     question = setting.question
     assert question.profile.state is not None
     rows = question.profile.state.rows + round(growth_per_s * seconds)

@@ -1,4 +1,4 @@
-"""What decides how many tasks run: the source by its partitions, the driver that launches them."""
+"""Limits on the number of tasks: partitions of the source, and the driver that launches them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from headway.models.arrays import Array, Numeric
 
 
 def most_launches_per_s(profile: JobProfile) -> float:
-    """Tasks per second that a driver is known to launch: as expected, or as seen if that is more.
+    """Tasks per second that a driver can launch: as expected, or as recorded if that is more.
 
     Notes
     -----
-    **(P18)** The driver launches every task: a setting that launches more than 4,500 a second, in
-    batches of the planned length, is out. 1,500 a second were measured of the scheduler of Spark
-    0.8 (Ousterhout et al., 2013), who expected two to three times that of later ones; where the
+    **(P18)** The driver launches every task. A setting that launches more than 4,500 per second, in
+    batches of the planned length, is rejected. Ousterhout et al. (2013) measured 1,500 per second
+    for the scheduler of Spark 0.8 and expected two to three times that for later ones. If the
     profiled runs launched more, that is the limit.
     """
     seen = (
@@ -40,7 +40,7 @@ def most_launches_per_s(profile: JobProfile) -> float:
 def launches_per_s(
     profile: JobProfile, partitions: int | NDArray[np.int_], interval_s: Numeric
 ) -> Array:
-    """Tasks that settings launch per second, a batch in every interval [1/s].
+    """Tasks that settings launch per second, with a batch in every interval [1/s].
 
     Notes
     -----
@@ -54,7 +54,7 @@ def launches_per_s(
 
 
 def with_source_partitions(profile: JobProfile, source_partitions: int) -> JobProfile:
-    """The job with its source read by so many tasks, each with its share of the rows.
+    """The job with its source read by a given number of tasks, each with its share of the rows.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""How likely one setting keeps what is promised, and what would settle it where that is open."""
+"""Probability that a setting meets its targets, and what would settle an open verdict."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _STEPS_PER_SCORE = _NUM_STEPS / (2.0 * _FARTHEST_SCORE)
 
 
 def kept_probability(setting: Candidates, *, is_kept: bool = False) -> float:
-    """Probability that one setting keeps every promise at the asked rate. [-]
+    """Probability that one setting meets every target at the requested rate. [-]
 
     Parameters
     ----------
     setting : Candidates
-        One setting, with the question it is held against.
+        One setting, with its question.
     is_kept : bool
-        Whether it is known to keep them at the confidence that is asked for.
+        Whether it is known to meet them at the requested confidence.
 
     Notes
     -----
-    **(P23)** The promises are kept with the probability `Φ(z)` at the score `z` at which durations,
-    `e^(z s)` times as long as expected with `s` of (P2), just keep the worst of them: found among
-    128 steps from -3 to 3, and of declared figures along their ranges (P19). They are kept where
-    that is at least the confidence `q` of the plan, not kept where it is at most `1-q`, and too
-    close to tell between.
+    **(P23)** The targets are met with the probability `Φ(z)`, where `z` is the score at which the
+    worst of them is just met with durations `e^(z s)` times as long as expected, `s` of (P2). The
+    score is found among 128 steps from -3 to 3; for declared figures, along their ranges (P19). The
+    verdict is *kept* if the probability is at least the confidence `q` of the plan, *not kept* if
+    it is at most `1-q`, and *too close to tell* in between.
     """
 
     def excess(step: int, *, with_gain: bool = True) -> float:
@@ -50,30 +50,30 @@ def kept_probability(setting: Candidates, *, is_kept: bool = False) -> float:
         at_lowest = setting.certified_excess(setting.question.rate_per_s, with_gain=False)
     low, at_low = lowest, at_lowest
     if is_kept:
-        # Most plans are far from the edge: one look at the last step spares the others.
+        # Most plans are far from the edge, so testing the last step makes the others unnecessary.
         last, at_last = high - 1, but_for_gain(high - 1)
         low, high, at_high = (last, high, at_high) if at_last <= 0.0 else (low, last, at_last)
     step = last_kept(but_for_gain, low, high, at_low, at_high)
-    # The gain of errors takes a second chain: it is looked at where all else is kept.
+    # The gain of errors needs a second chain, so it is computed only if everything else is met.
     if step > lowest and (at_step := excess(step)) > 0.0:
         step = last_kept(excess, lowest, step, at_lowest, at_step)
     return max(float(ndtr((step + 0.5) / _STEPS_PER_SCORE - _FARTHEST_SCORE)), least)
 
 
 def settling_advice(setting: Candidates, verdict: Verdict) -> tuple[Advice, ...]:
-    """What a run of this very setting would teach, where it is too close to tell.
+    """Effect of a run of this setting on the verdict, if it is too close to tell.
 
     Parameters
     ----------
     setting : Candidates
-        One setting, with the question it is held against.
+        One setting, with its question.
     verdict : Verdict
-        On its promises.
+        The verdict on its targets.
 
     Notes
     -----
-    theory.md (P2). With one run more at the asked setting, nothing of it lies beyond what was
-    profiled, and the fit rests on one run more.
+    theory.md (P2). With one more run at this setting, it would be within the profiled range, and
+    the fit would be based on one more run.
     """
     question, profile = setting.question, setting.question.profile
     if verdict is not Verdict.TOO_CLOSE or profile.declared is not None:

@@ -1,4 +1,4 @@
-"""Pieces of logs -> facts per application, its latest batches, their stages; never tasks."""
+"""Pieces of logs -> facts per application, its latest batches and their stages, but not tasks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SAID: tuple[Any, ...] = ("application_id", "application_name", "spark_version",
 
 
 class EventCount(NamedTuple):
-    """How often one kind of event was seen; ids are of tasks, jobs or executions."""
+    """How often one kind of event occurred; ids are those of tasks, jobs or executions."""
 
     num_lines: int = 0
     num_distinct: int = 0
@@ -33,7 +33,7 @@ class EventCount(NamedTuple):
 
 
 class Executor(NamedTuple):
-    """One executor: its cores, and when it came and went (None: not on record)."""
+    """One executor: its cores, and when it was added and removed (None: not recorded)."""
 
     executor_id: str
     num_cores: int
@@ -42,7 +42,7 @@ class Executor(NamedTuple):
 
 
 class StageCounts(NamedTuple):
-    """Attempts of stages: all that left a trace, those seen to end, and the tasks of these."""
+    """Attempts of stages: all that occur, those with a recorded end, and the tasks of these."""
 
     num_attempts: int = 0
     num_ended: int = 0
@@ -51,7 +51,7 @@ class StageCounts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationFacts:
-    """What is known of one application as a whole; names and values as the log has them."""
+    """Facts about one application as a whole; names and values as in the log."""
 
     app: int
     application_id: str | None
@@ -80,13 +80,13 @@ class ApplicationFacts:
         return any(event in schema.READ_EVENTS for event in self.counts)
 
     def count(self, event: str) -> EventCount:
-        """How often an event of :mod:`headway.profiler.schema` was seen."""
+        """How often an event of :mod:`headway.profiler.schema` occurred."""
         return self.counts.get(event, EventCount())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectedLogs:
-    """What was read of some logs; ``failures`` says why there is nothing of others."""
+    """Contents of some logs; ``failures`` has the reasons why others could not be read."""
 
     applications: Mapping[int, ApplicationFacts]
     batches: Sequence[Record]
@@ -97,10 +97,10 @@ class CollectedLogs:
 def collect(
     pieces: Sequence[Piece], engine: Engine, limits: UnpackLimits = DEFAULT_LIMITS
 ) -> CollectedLogs:
-    """Read all pieces of some logs and put together what each log says."""
+    """Read all pieces of some logs and combine them by log."""
     logs = _Logs(limits)
     logs.read(engine, [Order(piece, limits) for piece in pieces])
-    # Where the end of a task stands more than once, it is to be counted once.
+    # If the end of a task occurs more than once, it must be counted once.
     again = {
         app: gathered.ids.get(schema.TASK_END, Ids()).repeated
         for app, gathered in logs.gathered.items()
@@ -135,7 +135,7 @@ def collect(
 
 
 class _Logs:
-    """What was gathered of each log so far, and why others cannot be read."""
+    """Data gathered from each log so far, and why others cannot be read."""
 
     def __init__(self, limits: UnpackLimits) -> None:
         self.gathered: dict[int, Gathered] = {}
@@ -154,7 +154,7 @@ class _Logs:
                     known.add(result.gathered)
 
     def _too_much(self, result: Result) -> str:
-        """Why the parts of a log together are more than one log may be; empty if they are not."""
+        """Why the parts of a log together exceed the limit for one log; empty if they do not."""
         try:
             self._allowances[result.app].take(result.unpacked_bytes)
         except UnreadableLogError as error:
@@ -163,7 +163,7 @@ class _Logs:
 
 
 def stage_records(gathered: Gathered) -> Iterator[Record]:
-    """One row per attempt of a stage that was seen to end, or whose tasks were, with their sums.
+    """One row per attempt of a stage with a recorded end, or with recorded tasks, with sums.
 
     Columns: stage_id, attempt_id; those of
     :meth:`headway.profiler.stage_totals.StageTotals.record`; of the first job that needed the
@@ -196,7 +196,8 @@ def _by_application(rows: Sequence[Record]) -> dict[int, list[Record]]:
 
 def _counted(stage_runs: Sequence[Record]) -> StageCounts:
     ended = [
-        # Of a stage that was cut, as by the end of its query, tasks that never ran are not missing.
+        # If a stage was interrupted, e.g. by the end of its query, tasks that never ran are not
+        # missing.
         max(row["num_ended"] if row["failed"] else row["num_tasks"], 0)
         for row in stage_runs
         if row["num_tasks"] is not None
@@ -221,7 +222,7 @@ def _application_facts(app: int, gathered: Gathered, stages: StageCounts) -> App
         task_executor_ids=frozenset(gathered.task_executor_ids),
         counts={event: count(event) for event in sorted(gathered.counts)},
         num_damaged=gathered.num_damaged,
-        # Below zero where a line is damaged.
+        # Negative if a line is damaged.
         num_lost=max(gathered.num_lost, 0),
         num_passed_over=max(gathered.num_passed_over, 0),
         num_failed_tasks=gathered.num_failed_tasks,

@@ -1,4 +1,4 @@
-"""What must have happened, by what the events themselves say, against what is on record."""
+"""Comparison of what must have happened, by the events themselves, with what is recorded."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from headway.profiler.stage_totals import least, most
 from headway.units import counted
 
 _SHARES = ("tasks", "stages", "jobs", "batches", "executors")
-# Names of events that Spark itself writes begin so.
+# Prefixes of the names of Spark's own events.
 _SPARK_EVENTS = ("SparkListener", "org.apache.spark.")
 
 
 def coverage_of(facts: ApplicationFacts, batches: Sequence[Record], log: EventLog) -> Coverage:
-    """The coverage of one log, which knows whether it is still being written and was compacted."""
+    """The coverage of one log, including whether it is still being written or was compacted."""
     starts, ends = facts.count(schema.JOB_START), facts.count(schema.JOB_END)
     job_ids = EventCount(
         num_distinct=starts.num_distinct,
@@ -29,7 +29,7 @@ def coverage_of(facts: ApplicationFacts, batches: Sequence[Record], log: EventLo
         last_id=most(starts.last_id, ends.last_id),
     )
     if facts.count(schema.RECORDER_START).num_lines:
-        # Ids of what a recorder leaves out are no gaps.
+        # Ids that a recorder leaves out are not gaps.
         tasks, jobs = _all_of(facts.count(schema.TASK_END)), _all_of(starts)
     else:
         tasks, jobs = _by_ids(facts.count(schema.TASK_END)), _by_ids(job_ids)
@@ -80,7 +80,7 @@ def _sum_of(shares: Iterable[Share]) -> Share:
 
 
 def gaps(coverage: Coverage) -> tuple[str, ...]:
-    """What is missing, in words, each with what to record next time; empty where nothing is."""
+    """Missing events, as text, each with what to record next time; empty if none are missing."""
     return tuple(_gaps(coverage))
 
 
@@ -90,12 +90,12 @@ def _gaps(coverage: Coverage) -> Iterable[str]:
         share = getattr(coverage, name)
         if share.seen < share.expected:
             yield f"{share.expected - share.seen} of {share.expected} {name} missing"
-        # A few always are: of queries that were stopped, for instance.
+        # A few always are, for instance those of stopped queries.
         thin |= share.ratio < LEAST_USUAL_RATIO.value
     cut = coverage.missing_parts or coverage.compacted
     cut = cut or not (coverage.has_start and coverage.has_end)
     if thin and not cut:
-        # Of a log that was cut, the lines below say why something is missing.
+        # If a log was cut off, the lines below give the reason.
         yield (
             "events were dropped or left out; next time raise "
             "spark.scheduler.listenerbus.eventqueue.capacity, set no "
@@ -103,7 +103,7 @@ def _gaps(coverage: Coverage) -> Iterable[str]:
         )
     if coverage.missing_parts:
         yield (
-            f"{counted(coverage.missing_parts, 'part')} of a rolling log not there, by their "
+            f"{counted(coverage.missing_parts, 'part')} of a rolling log missing, by their "
             "numbers; profile the whole folder as Spark wrote it"
         )
     if coverage.compacted:
@@ -117,14 +117,14 @@ def _gaps(coverage: Coverage) -> Iterable[str]:
         yield (
             "the log is still being written"
             if coverage.in_progress
-            else "the end of the log is missing; the application runs still, or was killed"
+            else "the end of the log is missing; the application is still running, or was killed"
         )
     if coverage.damaged_lines:
         yield f"{counted(coverage.damaged_lines, 'damaged line')} left out"
     if coverage.lost_events:
         yield (
             f"{counted(coverage.lost_events, 'event')} lost while recording: the driver was too "
-            "busy to hand them on"
+            "busy to deliver them"
         )
     if coverage.passed_over_batches:
         yield (
@@ -139,7 +139,7 @@ def _all_of(count: EventCount) -> Share:
 
 
 def _by_ids(count: EventCount) -> Share:
-    """Ids of one kind count up without gaps, so the ones between first and last must exist."""
+    """Ids of one kind are consecutive, so all between first and last must exist."""
     if count.first_id is None or count.last_id is None:
         return Share(seen=count.num_lines, expected=count.num_lines)
     span = count.last_id - count.first_id + 1

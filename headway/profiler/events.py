@@ -1,4 +1,4 @@
-"""Lines of event logs -> events: each line decoded once, its wanted fields only, or passed over."""
+"""Lines of event logs -> events: each line is decoded once, only required fields, or skipped."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _decode_file_execution = msgspec.json.Decoder(schema.FileExecutionStart).decode
 
 def _execution(line: bytes) -> SparkEvent:
     event = _decode_execution(line)
-    # Decided by its last word before more is looked at: of most batches the plan is not read.
+    # Decided by its last word first, since the plan of most batches is not read.
     number = (event.description or "").rpartition(" ")[2]
     if not number.isdecimal() or int(number[-15:]) % schema.BATCHES_PER_PLAN:
         return event
@@ -47,9 +47,9 @@ _NAMED = msgspec.json.Decoder(_Named).decode
 
 
 class Line(NamedTuple):
-    """A line's event and its name: None where it is unknown, or nobody reads that kind.
+    """A line's event and its name: None if it is unknown, or of a kind that is not read.
 
-    ``damaged`` lines could not be read, or not all of them that is wanted.
+    ``damaged`` lines could not be read, or lack required parts.
     """
 
     name: str | None
@@ -61,10 +61,9 @@ _NOTHING = Line(None, None, True)
 
 
 def read_line(line: bytes) -> Line | None:
-    """What a line says; None for blank ones and for what Spark writes and nobody here reads.
+    """The event of a line; None for blank lines and for Spark events that are not read here.
 
-    Values of another type than Spark writes cost themselves only; a line that is no JSON tells
-    nothing.
+    Values with a type other than Spark's are dropped; a line that is not JSON yields nothing.
 
     >>> read_line(b'{"Event":"SparkListenerLogStart","Spark Version":"4.0.1"}').event.spark_version
     '4.0.1'
@@ -78,17 +77,18 @@ def read_line(line: bytes) -> Line | None:
         return _with_name_elsewhere(line) if line.strip() else None
     of_kind = _DECODERS.get(found[1])
     if of_kind is None:
-        # Most bytes of a log are events that say nothing new: recognised by their first characters.
+        # Most bytes of a log are events that are not read; they are recognised by their first
+        # characters.
         if found[1].startswith(schema.PASSED_OVER):
             return None
-        # What was not decoded must at least end as an object does.
+        # A line that was not decoded must at least end like an object.
         ends_well = line.rstrip().endswith(b"}")
         return Line(found[1].decode("utf-8", "replace"), None, False) if ends_well else _NOTHING
     return _decoded(line, *of_kind)
 
 
 def _with_name_elsewhere(line: bytes) -> Line | None:
-    """What a line says whose event is not named first, or not at once."""
+    """The event of a line in which the event's name is not the first field."""
     try:
         name = _NAMED(line).name
     except _UNREADABLE:
@@ -109,10 +109,10 @@ def _decoded(line: bytes, name: str, decode: Callable[[bytes], SparkEvent]) -> L
 
 
 def _salvaged(line: bytes) -> Line | None:
-    """What is left of a line in which something is wrong."""
+    """Usable rest of a damaged line."""
     text = line.decode("utf-8", "replace").strip()
     try:
-        # What follows an object is the rest of a line whose beginning is lost.
+        # Text after an object is the rest of a line whose beginning is lost.
         values, end = _FIRST_OBJECT(text)
         if b"\\u" in line:
             values = _encodable(values)
@@ -136,7 +136,7 @@ def _salvaged(line: bytes) -> Line | None:
 
 
 def _encodable(value: Any) -> Any:
-    """The same with every half of a character replaced, which no file could hold."""
+    """The same with every lone surrogate replaced, which could not be written to a file."""
     match value:
         case str():
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -148,7 +148,7 @@ def _encodable(value: Any) -> Any:
 
 
 def _converted(value: Any, kind: Any) -> Any:
-    """The value as that kind; None in place of whatever in it is of another one."""
+    """The value as a given type; None in place of parts with another type."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError:

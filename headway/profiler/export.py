@@ -1,6 +1,6 @@
-"""Tables for others: a row for each thing that happened, with what must not be shown taken out.
+"""Tables for export: one row per event, task, batch etc., without sensitive data.
 
-Lines that stand twice in a log are one thing.
+Lines that occur twice in a log count once.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def table_rows_of(
     applications: Mapping[int, ApplicationFacts],
     limits: UnpackLimits = DEFAULT_LIMITS,
 ) -> Iterator[tuple[str, list[Record]]]:
-    """Rows of the tables, some of one table at a time; column ``app`` is the number of the log."""
+    """Rows of the tables, in chunks of one table; column ``app`` is the number of the log."""
     yield "applications", [_application_row(facts) for facts in applications.values()]
     seen: dict[str, set[tuple[Any, ...]]] = {name: set() for name in _KEYS}
-    # Of many tasks no list is kept of those that were seen.
+    # If there are many tasks, no list of the seen ones is kept.
     counts = {app: facts.count(TASK_END) for app, facts in applications.items()}
     stands_once = {app for app, count in counts.items() if count.num_lines == count.num_distinct}
     jobs: list[Record] = []
@@ -75,11 +75,11 @@ def write_tables(
     folder: Path,
     limits: UnpackLimits = DEFAULT_LIMITS,
 ) -> tuple[Path, ...]:
-    """Write every table as Parquet into a sub-folder of its name, in place of what is there.
+    """Write every table as Parquet into a sub-folder with its name, replacing existing files.
 
-    Free text (names, descriptions of sources and sinks) is replaced by what
-    :mod:`headway.profiler.redaction` leaves of it, properties that do not look like what they
-    should be are left out, and so are the offsets of sources, which may hold anything.
+    Free text (names, descriptions of sources and sinks) is redacted by
+    :mod:`headway.profiler.redaction`. Properties whose values do not have the expected form are
+    left out, and so are the offsets of sources, which may contain anything.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -101,7 +101,7 @@ def write_tables(
                 writers[name].write_table(pa.Table.from_pylist(shown, schema=SCHEMAS[name]))
         for name, path in paths.items():
             writers.pop(name).close()
-            # As Spark does, and those who wait for tables look for.
+            # As Spark does; readers that wait for tables look for it.
             (path / "_SUCCESS").touch()
     except (OSError, pa.ArrowException) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
@@ -146,7 +146,7 @@ def _application_row(facts: ApplicationFacts) -> Record:
 
 
 class _Queries:
-    """Runs of streaming queries, from what is said of them."""
+    """Runs of streaming queries, from their events."""
 
     def __init__(self) -> None:
         self._said: dict[tuple[int, str], dict[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""The files that micro-batches read: which operators count them, and what the driver counted."""
+"""Files read by micro-batches: the operators that count them, and the driver's counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headway.profiler import schema
 from headway.profiler.events import FILES_SIZE
 from headway.profiler.schema import BatchOf
 
-# So that the memory is the same however long a query ran.
+# Bounds memory regardless of how long a query ran.
 _MOST_SCANS, _MOST_VALUES = 5_000, 50_000
 _METRICS = ("number of files read", FILES_SIZE.decode())
 
@@ -31,7 +31,7 @@ class _Scan(NamedTuple):
 
 
 class FilesRead(msgspec.Struct):
-    """What reads files in the batches, and the values of the driver's accumulators by id."""
+    """Operators that read files in the batches, and values of the driver's accumulators by id."""
 
     scans: set[_Scan] = set()
     values: dict[int, int] = {}
@@ -52,22 +52,23 @@ class FilesRead(msgspec.Struct):
                     known[accumulator_id] = value
 
     def add(self, other: FilesRead) -> None:
-        """What stood in another part of the log."""
+        """Data from another part of the log."""
         self.scans |= other.scans
         for accumulator_id, value in other.values.items():
             self.values[accumulator_id] = max(value, self.values.get(accumulator_id, value))
         self.leave_out_old()
 
     def leave_out_old(self) -> None:
-        """Keep the latest: ids count up."""
+        """Keep the latest; ids increase."""
         if len(self.scans) > _MOST_SCANS:
             self.scans = set(sorted(self.scans)[-_MOST_SCANS:])
         if len(self.values) > _MOST_VALUES:
             self.values = dict(sorted(self.values.items())[-_MOST_VALUES:])
 
     def of_batches(self) -> dict[BatchOf, BatchFiles]:
-        """The files of each batch that reads them in one place: which of several is the stream's
-        no event tells."""
+        """The files of each batch that reads files in one place; of several, no event shows which
+        one is the stream's.
+        """
         num_places = Counter(scan.batch for scan in self.scans)
         found = {
             scan.batch: BatchFiles(
@@ -80,7 +81,7 @@ class FilesRead(msgspec.Struct):
 
 
 def _file_metrics(plan: schema.PlanNode) -> Iterator[tuple[int, int]]:
-    """The accumulators of each operator that reads files: how many, and their bytes."""
+    """The accumulators of each operator that reads files: number of files, and their bytes."""
     waiting = [plan]
     while waiting:
         node = waiting.pop()

@@ -1,6 +1,6 @@
-"""What a piece of a log says, in tables that can be put together with those of other pieces.
+"""Contents of a piece of a log, in tables that can be merged with those of other pieces.
 
-Pieces may be put together in any order and any grouping: the tables come out the same.
+Pieces may be merged in any order and grouping, with the same resulting tables.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from headway.profiler.rows import Record, batch_row, job_row
 from headway.profiler.stage_totals import SAID_AGAIN, StageTotals, least, most
 
 MOST_BATCHES_PER_RUN = 5_000
-"""Batches of one run that are kept, the latest: enough for every estimate, and the same memory
-however long the query ran."""
+"""Number of latest batches of a run that are kept: enough for every estimate, with bounded memory
+for any length of the run.
+"""
 
 _FAILED_UNLESS = ("Success", SAID_AGAIN)
 _IDS_OF = (schema.TASK_END, schema.JOB_START, schema.JOB_END, schema.SQL_EXECUTION_START)
@@ -31,7 +32,7 @@ Attempt: TypeAlias = tuple[int, int]
 
 
 class Place(NamedTuple):
-    """Where something stands in a log: its part, the bytes before the piece, a number in it."""
+    """Position in a log: its part, the bytes before the piece, a number within it."""
 
     part: int
     before_bytes: int
@@ -39,7 +40,7 @@ class Place(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The text of a plan; of several that of the latest batch is taken, the longest of it."""
+    """The text of a plan; of several, the longest one of the latest batch is used."""
 
     batch_id: int
     length: int
@@ -47,7 +48,7 @@ class Plan(NamedTuple):
 
 
 class ExecutorEvent(NamedTuple):
-    """What was said of an executor; ``num_cores`` is None when it was removed."""
+    """Event of an executor; ``num_cores`` is None if it was removed."""
 
     executor_id: str | None
     num_cores: int | None
@@ -55,10 +56,10 @@ class ExecutorEvent(NamedTuple):
 
 
 class Gathered(msgspec.Struct):
-    """What was gathered of one log, or of some pieces of it.
+    """Data gathered from one log, or from some pieces of it.
 
-    ``counts`` are lines by event, ``tasks_again`` ends of tasks that stand more than once, as JSON,
-    to be counted once each, ``left_out`` the stages of batches before the kept ones.
+    ``counts`` are lines by event; ``tasks_again`` are ends of tasks that occur more than once, as
+    JSON, to be counted once each; ``left_out`` are stages of batches before the kept ones.
     """
 
     counts: dict[str, int] = {}
@@ -85,7 +86,7 @@ class Gathered(msgspec.Struct):
     left_out: Ranges = ()
 
     def add(self, other: Gathered) -> None:
-        """What was gathered of other pieces of the same log."""
+        """Data gathered from other pieces of the same log."""
         for event, number in other.counts.items():
             self.counts[event] = self.counts.get(event, 0) + number
         for name in _SUMS:
@@ -119,7 +120,7 @@ class Gathered(msgspec.Struct):
         self.leave_out_old_batches()
 
     def note_job(self, stage_id: int, job: Record) -> None:
-        """A job that may need a stage: the stage ran in the first of them."""
+        """A job that may need a stage; the stage ran in the first of these jobs."""
         known = self.job_of_stage.get(stage_id)
         if known is None or _order_of(job) < _order_of(known):
             self.job_of_stage[stage_id] = job
@@ -149,7 +150,7 @@ class Gathered(msgspec.Struct):
             del self.stages[attempt]
 
     def count_tasks_again(self) -> None:
-        """Count each task whose end stands in the log more than once, now that all is known."""
+        """Count each task whose end occurs more than once in the log, when all pieces are known."""
         for (stage_id, attempt_id, _), task in self.tasks_again.items():
             if not holds(self.left_out, stage_id):
                 totals = self.stages.setdefault((stage_id, attempt_id), StageTotals())
@@ -164,10 +165,10 @@ _SUMS = (
 
 
 class Gatherer:
-    """Gathers what the lines of a piece say, that begins so many bytes behind the start of a part.
+    """Gathers the lines of a piece that begins at a given byte offset of a part.
 
-    ``tasks_again`` are kept one by one, because their ends may stand in other places again; so are
-    tasks without an id then.
+    ``tasks_again`` are kept one by one, since their ends may occur again elsewhere; in that case,
+    so are tasks without an id.
     """
 
     def __init__(self, part: int, before_bytes: int, tasks_again: Ranges | None = None) -> None:
@@ -341,7 +342,7 @@ JOB_OF_STAGE = (
     *("job_id", "query_id", "batch_id", "run_id", "dstream_batch_s", "shuffle_partitions"),
     "gated_trigger_s",
 )
-"""What is kept of the first job that needed a stage."""
+"""Columns kept from the first job that needed a stage."""
 
 
 def _order_of(job: Record) -> tuple[int, str]:

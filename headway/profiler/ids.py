@@ -1,4 +1,4 @@
-"""Ids that were seen: as ranges, since Spark counts ids up, so that millions take no room."""
+"""Observed ids, stored as ranges: Spark's ids are consecutive, so millions take little memory."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 Ranges: TypeAlias = Sequence[tuple[int, int]]
-"""First and last id of each unbroken row of ids, in order, no two of them next to each other."""
+"""First and last id of each unbroken range of ids, in order, with no two ranges adjacent."""
 
 
 class Ids(NamedTuple):
-    """Ids that were seen, and among them those that were seen more than once.
+    """Observed ids, and those of them that occurred more than once.
 
-    Sets of ids that were gathered apart can be put together in any order (:meth:`with_others`).
+    Sets of ids that were gathered separately can be merged in any order (:meth:`with_others`).
     """
 
     seen: Ranges = ()
@@ -24,7 +24,7 @@ class Ids(NamedTuple):
 
     @classmethod
     def of(cls, ids: Iterable[int]) -> Ids:
-        """Ids in any order.
+        """From ids in any order.
 
         >>> Ids.of([3, 1, 2, 7, 2])
         Ids(seen=((1, 3), (7, 7)), repeated=((2, 2),))
@@ -37,7 +37,7 @@ class Ids(NamedTuple):
         return cls(_ranges(distinct), _ranges(sorted(again)))
 
     def with_others(self, others: Ids) -> Ids:
-        """All of both; those that stand in both are repeated.
+        """All ids of both; those in both are repeated.
 
         >>> Ids.of([1, 2, 3]).with_others(Ids.of([3, 4]))
         Ids(seen=((1, 4),), repeated=((3, 3),))
@@ -81,7 +81,7 @@ def _common(some: Ranges, others: Ranges) -> Ranges:
 
 
 def _ranges(distinct: Sequence[int]) -> Ranges:
-    """Of ids in order, each once."""
+    """Ranges of distinct ids in order."""
     if not distinct:
         return ()
     if distinct[-1] - distinct[0] + 1 == len(distinct):
@@ -97,7 +97,7 @@ def _ranges(distinct: Sequence[int]) -> Ranges:
 
 
 def holds(ranges: Ranges, one: int) -> bool:
-    """Whether an id is among them.
+    """Whether it contains an id.
 
     >>> holds([(1, 3), (7, 7)], 3), holds([(1, 3), (7, 7)], 4)
     (True, False)

@@ -1,7 +1,7 @@
-"""Values that Spark itself knows: of what has few, only those may leave a log.
+"""Values known to Spark: for properties with few values, only these may leave a log.
 
-What looks like the name of a class, a codec or a version may be anything that somebody pasted into
-the wrong line.
+Text that looks like the name of a class, a codec or a version may be anything that somebody pasted
+into the wrong line.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WORDS: dict[str, frozenset[str]] = {
     "spark.sql.streaming.stateStore.rocksdb.compression": _ROCKSDB_CODECS,
     "spark.submit.deployMode": frozenset({"client", "cluster"}),
 }
-# Some have their own; nothing but such a class ends so.
+# Some have their own; only such classes end in this way.
 _CLASSES = {
     "spark.sql.streaming.checkpointFileManagerClass": "CheckpointFileManager",
     "spark.sql.streaming.stateStore.providerClass": "StateStoreProvider",
@@ -35,7 +35,7 @@ _CLASS = re.compile(r"(?:[a-z][a-z0-9_]{0,30}\.){1,12}[A-Z][A-Za-z0-9]{0,80}")
 KNOWN_VALUE_PROPERTIES: frozenset[str] = frozenset({*_WORDS, *_CLASSES})
 """Properties whose values are words or classes that Spark knows."""
 
-# Numbers, and what Spark, Java and vendors put behind them.
+# Numbers, and suffixes used by Spark, Java and vendors.
 _VERSION = re.compile(
     r"\d{1,4}(?:[._]\d{1,5}){0,5}"
     r"(?:[-.+_](?:\d{1,5}|(?:alpha|amzn|beta|b|build|cdh|cdp|cloudera|databricks|dbr|ea|emr|ga|gpu"
@@ -72,7 +72,7 @@ def is_known_value(key: str, value: str) -> bool:
 
 
 def known_version(text: str | None) -> str | None:
-    """The part of a Spark or Java version that cannot be anything else; None where there is none.
+    """The part of a Spark or Java version that is certainly a version; None if there is none.
 
     >>> known_version("3.3.0-amzn-0"), known_version("17.0.12 (Eclipse Adoptium)")
     ('3.3.0-amzn-0', '17.0.12 (Eclipse Adoptium)')

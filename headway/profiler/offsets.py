@@ -1,7 +1,7 @@
-"""How far a source has come: the offsets of a streaming query's progress.
+"""Position of a source: the offsets in a streaming query's progress.
 
-Every source writes its offsets as JSON of its own making. Kafka's count rows; others count
-files, versions or seconds, and only the rows that batches read can tell which.
+Every source writes its offsets as JSON in its own format. Kafka's count rows; others count files,
+versions or seconds. Which it is can only be inferred from the rows that batches read.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _KAFKA_LIKE = re.compile(r"[^/]+/[0-9]+")
 
 
 def read_offset(text: str | None) -> dict[str, int] | None:
-    """Positions of a source by partition, named by the way to it; a lone number is ``offset``.
+    """Positions of a source by partition, named by JSON path; a single number is ``offset``.
 
-    What is not a whole number from 0 to that of a Java long is left out. None if nothing is left,
-    or the text is not JSON.
+    Values other than whole numbers from 0 to the maximum of a Java long are left out. None if
+    nothing is left, or the text is not JSON.
 
     >>> read_offset('{"orders": {"0": 123, "1": 456}}')
     {'orders/0': 123, 'orders/1': 456}
@@ -34,7 +34,7 @@ def read_offset(text: str | None) -> dict[str, int] | None:
     """
     document = _parsed(text)
     if isinstance(document, str):
-        document = _parsed(document)  # JSON that was put into JSON as text
+        document = _parsed(document)  # JSON as text within JSON
     found: dict[str, int] = {}
     waiting: list[tuple[str, object, int]] = [("", document, 0)]
     while waiting:
@@ -55,10 +55,9 @@ def _parsed(text: str | None) -> object:
 
 
 def rows_between(start: Mapping[str, int] | None, end: Mapping[str, int] | None) -> dict[str, int]:
-    """By how much each partition advanced, where that is known.
+    """By how much each partition advanced, if known.
 
-    It cannot where its start is not on record, or it went backwards, as a topic does that was made
-    anew.
+    Unknown if its start is not recorded, or if it went backwards, e.g. since a topic was recreated.
 
     >>> rows_between({"t/0": 5, "t/1": 9}, {"t/0": 8, "t/1": 2, "t/2": 4})
     {'t/0': 3}
@@ -77,10 +76,10 @@ def counts_rows(
 ) -> bool:
     """Whether the offsets of a query's sources, start and end by batch, count the rows read.
 
-    True only if at least three batches tell, and in nearly all of them, and over all, the offsets
-    advance by as much as was read or at most 2% more. A transactional topic has such gaps: every
-    commit takes an offset that is no row. A batch tells nothing if it is idle, or lacks the start
-    of a partition, or one of them went backwards.
+    True only if at least three batches are conclusive, and if in nearly all of them, and in total,
+    the offsets advance by the number of rows read or at most 2% more. A transactional topic has
+    such gaps, since every commit uses an offset without a row. A batch is inconclusive if it is
+    idle, lacks the start of a partition, or has a partition that went backwards.
 
     >>> sources = [[({"t/0": 0}, {"t/0": 70})], [({"t/0": 70}, {"t/0": 99})]] * 2
     >>> counts_rows(sources, [70, 29, 70, 29])
@@ -117,7 +116,7 @@ def _agrees(advance: int, rows: float) -> bool:
 
 
 def num_source_partitions(offset: Mapping[str, int] | None) -> int | None:
-    """Partitions of a source that keeps offsets by topic and partition, as Kafka does; else None.
+    """Partitions of a source with offsets by topic and partition, like Kafka; else None.
 
     >>> num_source_partitions({"orders/0": 1, "orders/1": 2, "returns/0": 7})
     3

@@ -1,4 +1,4 @@
-"""Pieces of logs that can be read anywhere: a packed file, or some bytes of a plain one."""
+"""Pieces of logs that can be read anywhere: a compressed file, or a byte range of a plain one."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from headway.profiler.rows import Record, TableRows
 from headway.units import parse_size_bytes
 
 PIECE_BYTES = parse_size_bytes("16m")
-"""How many bytes of a plain file are read at a time."""
+"""Bytes of a plain file that are read at a time."""
 
 _PACKED_RATIO = 10
 _BLOCK_BYTES = parse_size_bytes("1m")
-# What is longer is damage: plans of some megabytes are the longest that Spark writes.
+# Longer lines are damaged; the longest that Spark writes are plans of some megabytes.
 _LONGEST_LINE_BYTES = parse_size_bytes("256m")
 _SHOWN_BYTES = 1000
 
 
 class Piece(NamedTuple):
-    """The lines of a part of a log that begin between two places; of a packed file all lines."""
+    """The lines of a part of a log that begin in a byte range; all lines of a compressed file."""
 
     app: int
     part: int
@@ -35,7 +35,7 @@ class Piece(NamedTuple):
 
     @property
     def is_packed(self) -> bool:
-        """Whether it is read as it is packed."""
+        """Whether it is read in compressed form."""
         return self.file.endswith(PACKED_SUFFIX)
 
     @property
@@ -45,14 +45,14 @@ class Piece(NamedTuple):
 
     @property
     def events_bytes(self) -> int:
-        """About how much it is unpacked."""
+        """Approximate uncompressed size."""
         return self.size_bytes * (_PACKED_RATIO if self.is_packed else 1)
 
 
 class Order(NamedTuple):
-    """What is to be made of a piece: sums, or with ``wants_rows`` the rows of the tables.
+    """Requested result of a piece: sums, or with ``wants_rows`` the rows of the tables.
 
-    ``tasks_again`` as of :class:`headway.profiler.gathered.Gatherer`.
+    ``tasks_again`` as in :class:`headway.profiler.gathered.Gatherer`.
     """
 
     piece: Piece
@@ -62,10 +62,10 @@ class Order(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What was made of a piece, or of several of one log, as was wanted.
+    """Result of a piece, or of several pieces of one log, as requested.
 
-    ``unpacked_bytes`` is what packed files grew to, ``failure`` why the piece, and so its log,
-    cannot be read.
+    ``unpacked_bytes`` is the uncompressed size of compressed files, ``failure`` the reason why the
+    piece, and so its log, cannot be read.
     """
 
     app: int
@@ -76,11 +76,11 @@ class Result(NamedTuple):
 
 
 OnProgress = Callable[[int, int], None]
-"""Called with so many more bytes of the files that were read, and events in them."""
+"""Called with the number of further bytes read from files, and of events in them."""
 
 
 def pieces_of(work_folder: Path) -> list[Piece]:
-    """The pieces of all logs that were unpacked into a folder, in the order of writing."""
+    """The pieces of all logs that were unpacked into a folder, in the order of their writing."""
     pieces = []
     for folder in sorted(work_folder.glob("app=*"), key=lambda path: _number(path.name)):
         for file in sorted(folder.iterdir()):
@@ -95,7 +95,7 @@ def pieces_of(work_folder: Path) -> list[Piece]:
 
 
 def carried_out(order: Order, on_progress: OnProgress) -> Result:
-    """Read a piece and make of it what is wanted."""
+    """Read a piece and produce the requested result."""
     try:
         return _rows(order, on_progress) if order.wants_rows else _gathered(order, on_progress)
     except (UnreadableLogError, OSError) as error:
@@ -120,7 +120,7 @@ def _rows(order: Order, on_progress: OnProgress) -> Result:
 
 
 class _Block(NamedTuple):
-    """Some lines, the bytes that they are, and the bytes of the file that were read for them."""
+    """Some lines, their bytes, and the bytes read from the file for them."""
 
     lines: list[bytes]
     plain_bytes: int
@@ -148,7 +148,7 @@ def _unpacked(packed: IO[bytes], order: Order) -> Iterator[bytes]:
 
 
 def _plain(file: IO[bytes], piece: Piece) -> Iterator[bytes]:
-    """The lines that begin inside of the piece."""
+    """The lines that begin inside the piece."""
     at_bytes = piece.start_bytes
     if at_bytes:
         file.seek(at_bytes - 1)
@@ -172,7 +172,7 @@ def _plain(file: IO[bytes], piece: Piece) -> Iterator[bytes]:
 
 
 def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same cut behind ends of lines; of a line that is too long only its beginning."""
+    """The same, divided after ends of lines; of a line that is too long, only its beginning."""
     begun: list[bytes] = []
     begun_bytes = 0
     for chunk in chunks:
@@ -184,12 +184,12 @@ def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
             begun.append(chunk[cut:])
             begun_bytes += len(chunk) - cut
             if begun_bytes >= _LONGEST_LINE_BYTES:
-                # No end of the line may make what is left of it look whole.
+                # The rest of the line must not look complete.
                 begun = [begun[0][:_SHOWN_BYTES], b"\0"]
     if begun_bytes:
         yield b"".join(begun)
 
 
 def _number(name: str) -> int:
-    """That of a folder ``app=N`` or of a file ``part-N``."""
+    """Number of a folder ``app=N`` or of a file ``part-N``."""
     return int(name.replace("=", "-").partition(".")[0].rpartition("-")[2])

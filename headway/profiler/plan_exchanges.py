@@ -1,4 +1,4 @@
-"""Exchanges of a physical plan with what they deal out by, and which of them could be one."""
+"""Exchanges of a physical plan with their keys, and which of them could be one."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _ROWS = re.compile(r"rowCount=(?P<rows>[\d.]+(?:E[+-]?\d+)?)|records: (?P<record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanExchange:
-    """One shuffle: keys, tasks behind it, how deep in the plan, and the next one towards the sink.
+    """One shuffle: keys, tasks behind it, depth in the plan, and the next one towards the sink.
 
-    ``rows`` is 1 where the plan does not tell rows, so that exchanges are counted.
+    ``rows`` is 1 if the plan contains no rows, so that exchanges are counted.
     """
 
     keys: tuple[str, ...]
@@ -33,7 +33,7 @@ class PlanExchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusionAdvice:
-    """Exchanges that one coarser exchange could serve, and the columns to deal out by."""
+    """Exchanges that one coarser exchange could replace, and the columns to partition by."""
 
     exchanges: tuple[PlanExchange, ...]
     by: tuple[str, ...]
@@ -46,7 +46,7 @@ def plan_exchanges(plan: str) -> tuple[PlanExchange, ...]:
     Parameters
     ----------
     plan : str
-        What ``df.explain()`` prints, in its simple or formatted form, or the event log holds.
+        Output of ``df.explain()``, in its simple or formatted form, or the text in the event log.
 
     Examples
     --------
@@ -90,10 +90,10 @@ def plan_exchanges(plan: str) -> tuple[PlanExchange, ...]:
 
 
 def fusion_advice(exchanges: tuple[PlanExchange, ...]) -> tuple[FusionAdvice, ...]:
-    """Groups of exchanges that one by common columns could serve, those that spare most first.
+    """Groups of exchanges that one by common columns could replace, largest saving first.
 
-    Rows are what an exchange shuffles to the next one; a window's start and end are no column to
-    deal out by.
+    Rows are those that an exchange shuffles to the next one. A window's start and end are not
+    columns to partition by.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def fusion_advice(exchanges: tuple[PlanExchange, ...]) -> tuple[FusionAdvice, ..
 
 
 def _split_up(components: tuple[Component, ...], kept: Component) -> Iterator[Component]:
-    """All components but one taken apart again."""
+    """All components except one, split again."""
     for each in components:
         if each == kept:
             yield each
@@ -143,7 +143,7 @@ def _in_order(component: Component, exchanges: tuple[PlanExchange, ...]) -> tupl
 
 
 def _split(keys: str) -> list[str]:
-    """Keys of a list, whose expressions may hold commas of their own."""
+    """Keys of a list, whose expressions may contain commas."""
     parts, depth, start = list[str](), 0, 0
     for place, each in enumerate(keys):
         depth += (each in "([") - (each in ")]")

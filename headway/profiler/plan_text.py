@@ -1,9 +1,9 @@
-"""What the text of a physical plan tells of a query: operators, windows, watermark, joins, state.
+"""Information in the text of a physical plan: operators, windows, watermark, joins, state.
 
-Reads the ``physicalPlanDescription`` of Spark's event log, in both its forms: a tree whose
-operators are described in numbered sections below it (since 3.0), and a tree that says everything
-on the operator's own line (2.x, and the extended explain). Spark promises neither form, so
-nothing here raises: what a text does not tell stays empty.
+Reads the ``physicalPlanDescription`` of Spark's event log in both its forms: a tree whose operators
+are described in numbered sections below it (since 3.0), and a tree with everything on the
+operator's own line (2.x, and the extended explain). Spark guarantees neither form, so nothing here
+raises an error; what a text does not contain stays empty.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from headway.domain import EventTimeWindow, WindowKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanShape:
-    """The parts of a physical plan; what its text does not tell is None or empty."""
+    """The parts of a physical plan; what its text does not contain is None or empty."""
 
     operators: tuple[str, ...] = ()
-    """From the sink down to the sources, without codegen stars and numbers."""
+    """Operators from the sink down to the sources, without codegen stars and numbers."""
     output_mode: str | None = None
     """``append``, ``update`` or ``complete``."""
     windows: tuple[EventTimeWindow, ...] = ()
-    """Different ones, those nearer to the sources first."""
+    """Distinct windows, those nearer to the sources first."""
     watermark_delay_s: float | None = None
-    """The largest where there are several."""
+    """The largest one if there are several."""
     joins: tuple[str, ...] = ()
     """Operator and kind, e.g. ``BroadcastHashJoin LeftOuter``."""
     python_operators: tuple[str, ...] = ()
-    """Those that hand rows to a Python process."""
+    """Operators that pass rows to a Python process."""
     state_partitions: int | None = None
     deals_out_buckets: bool = False
-    """Whether `headway.ordered` deals rows out."""
+    """Whether `headway.ordered` assigns rows to buckets."""
     packs_rows: bool = False
-    """Whether it packs them before its exchange, so that what this moves is not rows."""
+    """Whether it packs them before its exchange, so that the exchange does not move single rows."""
 
 
 class _Operator(NamedTuple):
@@ -71,14 +71,14 @@ _PYTHON = re.compile(r"Python|Pandas|PySpark|InArrow")
 
 
 def read_plan(text: str) -> PlanShape:
-    """The parts of the query that a ``physicalPlanDescription`` tells; of other text mostly none.
+    """The parts of a query in a ``physicalPlanDescription``; for other text mostly none.
 
     Notes
     -----
-    Until Spark 3.5 the description is planned apart from the batch: its state operators have
-    ``checkpoint = <unknown>`` and print ``Append`` whatever the query's output mode. Such a mode
-    is left out. A window of which the query uses only the start or the end is left out too:
-    the text then lacks its size; so is a session window whose gap differs by row.
+    Until Spark 3.5, the description is planned separately from the batch: its state operators have
+    ``checkpoint = <unknown>`` and print ``Append`` for any output mode of the query. Such a mode is
+    left out. So is a window of which the query uses only the start or the end, since the text then
+    lacks its size, and a session window whose gap differs by row.
 
     >>> shape = read_plan('''== Physical Plan ==
     ... *(2) HashAggregate(keys=[k#1L], functions=[count(1)])
@@ -141,7 +141,7 @@ def _nodes(tree: str) -> Iterator[tuple[str, str]]:
             continue
         skipped_depth = None
         if line.endswith("== Initial Plan =="):
-            # Below it stands the plan that the final one, shown before it, has replaced.
+            # Below it is the initial plan, which was replaced by the final one above it.
             skipped_depth = depth
         elif line.endswith((" == Final Plan ==", " == Current Plan ==")):
             expects_root = True
@@ -150,7 +150,7 @@ def _nodes(tree: str) -> Iterator[tuple[str, str]]:
                 yield name, " ".join(parts).rstrip()
             name, parts, expects_root = node[1], [node[2]], False
         else:
-            parts.append(line)  # a literal of the query holds a line break
+            parts.append(line)  # a literal of the query contains a line break
     if name:
         yield name, " ".join(parts).rstrip()
 
@@ -164,13 +164,13 @@ def _is_join(name: str) -> bool:
 
 
 def _join(operator: _Operator) -> str:
-    # The kind stands behind the name, among the arguments or on a line of its own.
+    # The kind is after the name, among the arguments or on a separate line.
     kind = _JOIN_KIND.search(_outside_brackets(operator.detail))
     return f"{operator.name} {kind[0]}" if kind else operator.name
 
 
 def _outside_brackets(text: str) -> str:
-    """The text without what stands in brackets, which may hold names of the query's own."""
+    """The text without parts in brackets, which may contain names from the query."""
     kept, open_brackets, kept_until = list[str](), list[str](), 0
     num_open = dict.fromkeys("([", 0)
     for match in re.finditer(r"[\[\]()]", text):
@@ -182,7 +182,7 @@ def _outside_brackets(text: str) -> str:
             num_open[bracket] += 1
             continue
         partner = "(" if bracket == ")" else "["
-        # A bracket left open, as in the name of a Java array, ends with the one around it.
+        # An open bracket, as in the name of a Java array, ends with the enclosing one.
         while num_open[partner]:
             last = open_brackets.pop()
             num_open[last] -= 1
@@ -230,7 +230,7 @@ def _partitions_of_state(operator: _Operator) -> str | None:
     found = _STATE_PARTITIONS.findall(operator.arguments)
     if not found:
         return None
-    # Without keys all rows meet in one partition, whatever the setting that is printed.
+    # Without keys, all rows are in one partition, regardless of the printed setting.
     without_keys = operator.name.startswith("StateStore") and operator.arguments.startswith(
         ("state info [", "[], state info [")
     )
@@ -286,7 +286,7 @@ _STRUCT = "named_struct(start, "
 _TYPES = re.compile(r", (?:Long|Timestamp(?:NTZ)?)Type, (?:Long|Timestamp(?:NTZ)?)Type\)$")
 _MOST_CONVERSIONS = 4
 _MICROS_PER_S = 10**6
-# The slide is what the last start at or before a row is counted in:
+# The slide is the unit of the expression for the last start at or before a row:
 _SLIDE_IN_START = (
     re.compile(r" % (\d{1,18})\) END\) - \d{1,18}\)$"),  # since 3.3.1
     re.compile(r"\+ (?P<again>\d{1,18})\) % ((?P=again))\)\) - \d{1,18}\)$"),  # 3.3.0
@@ -333,7 +333,7 @@ def _window(start: str, end: str) -> EventTimeWindow | None:
 
 
 def _without_conversions(expression: str) -> tuple[int, str]:
-    """An expression without the conversions of time around it, and how many those are."""
+    """An expression without the surrounding conversions of time, and their number."""
     opening, num_conversions = "precisetimestampconversion(", 0
     for _ in range(_MOST_CONVERSIONS):
         if expression.startswith("knownnullable(") and expression.endswith(")"):
@@ -367,7 +367,7 @@ def _tumbling_or_sliding(start: str, end: str) -> EventTimeWindow | None:
 
 
 def _size_us(start: str, end: str) -> int | None:
-    """Microseconds from start to end, where the text of both proves them."""
+    """Microseconds from start to end, if the text of both determines them."""
     tail = end.removeprefix(f"({start} + ")
     if tail != end and (added := re.fullmatch(r"(\d{1,18})\)", tail)):
         return int(added[1])

@@ -1,4 +1,4 @@
-"""Sources -> what was read of them: finds the logs, lays them out, and has an engine read them."""
+"""Sources -> contents: finds the logs, unpacks them, and reads them with an engine."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
 
 AUTO, IN_PROCESS, SPARK = "auto", "in-process", "spark"
 ENGINES = (AUTO, IN_PROCESS, SPARK)
-"""What may read logs; left to itself, Spark does what one machine cannot."""
+"""Engines that read logs; by default, Spark reads what one machine cannot."""
 DEFAULT_MASTER = "local[*]"
 IN_PROCESS_BYTES = parse_size_bytes("8g")
-"""Up to so many bytes of events local logs are read in process; packed files count tenfold."""
+"""Local logs up to this size are read in process; compressed files count tenfold."""
 
 _TELL_EVERY_S = 0.1
 _LOOK_EVERY_S = 0.5
 
 
 class Tell(Protocol):
-    """Called with what is being done, and to which share it is done, where that is known."""
+    """Called with the current activity, and its completed share if known."""
 
     def __call__(self, text: str, done: float | None = None) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogsRead:
-    """What was read of logs, and why others could not be; ``engine`` can read the pieces again."""
+    """Contents of logs, and why others could not be read; ``engine`` can read the pieces again."""
 
     collected: CollectedLogs
     logs: Mapping[int, EventLog]
@@ -65,16 +65,16 @@ def read_logs(
     limits: UnpackLimits,
     tell: Tell,
 ) -> Iterator[LogsRead]:
-    """What stands in all logs that the sources stand for; readable as long as the block lasts.
+    """Contents of all logs of the sources; they can be read again within the block.
 
-    ``master`` and ``conf`` are of the session that is started where one is needed and none given.
+    ``master`` and ``conf`` are for the session that is started if one is needed and none is given.
 
     Raises
     ------
     EventLogError
         If none of the sources can be read.
     InputError
-        If there is no such engine, or it is not to be Spark's but Spark is described.
+        If there is no such engine, or Spark is described although its engine is not used.
     SparkUnavailableError, MissingPackagesError
         If only Spark can read them, and there is no Java, or no package of ``headway[logs]``.
     """
@@ -165,7 +165,7 @@ def _started(
     *,
     is_needed: bool,
 ) -> SparkSession | None:
-    """A session; None where Java or packages for one are missing and processes here will do."""
+    """A session; None if Java or packages for one are missing and processes here are sufficient."""
     from headway.profiler.engines.on_spark import local_session_conf, require_arrow
     from headway.profiler.spark.session import embedded_session
 
@@ -186,7 +186,7 @@ def _started(
 
 
 class _Progress:
-    """Tells how much of the pieces has been read, how fast, and how long the rest will take."""
+    """Reports how much of the pieces has been read, how fast, and the remaining time."""
 
     def __init__(self, pieces: Sequence[Piece], tell: Tell) -> None:
         self._total_bytes = max(sum(piece.size_bytes for piece in pieces), 1)
@@ -198,9 +198,9 @@ class _Progress:
         self._lock = threading.Lock()
 
     def report(self, read_bytes: int, num_events: int) -> None:
-        """So many more bytes were read, and events in them; from any thread."""
+        """Add bytes that were read, and events in them; from any thread."""
         with self._lock:
-            # Where ends of tasks stand twice, a log is read again.
+            # If ends of tasks occur twice, a log is read again.
             self._read_bytes = min(self._read_bytes + read_bytes, self._total_bytes)
             self._num_events += num_events
             now_s = time.monotonic()
@@ -219,7 +219,7 @@ class _Progress:
 
 @contextlib.contextmanager
 def _watched(spark: SparkSession, tell: Tell) -> Iterator[Tell]:
-    """A ``tell`` that keeps telling how many tasks of the running stages are done."""
+    """A ``tell`` that keeps reporting how many tasks of the running stages are done."""
     step = ""
     ended = threading.Event()
 
@@ -231,7 +231,7 @@ def _watched(spark: SparkSession, tell: Tell) -> Iterator[Tell]:
     def look() -> None:
         tracker = spark.sparkContext.statusTracker()
         while not ended.wait(_LOOK_EVERY_S):
-            # Spark may be stopping; what is shown does not matter then.
+            # Spark may be stopping; the display does not matter then.
             with contextlib.suppress(Exception):
                 infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
                 known = [info for info in infos if info is not None]

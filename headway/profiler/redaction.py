@@ -1,8 +1,8 @@
-"""What may leave the profiler: allowed properties, harmless descriptions, text without secrets.
+"""Data that may leave the profiler: allowed properties, harmless descriptions, redacted text.
 
-An event log carries every property, path and message of an application, secrets too. A property
-leaves only by name, and only if its value looks like one; what must be shown as text is searched
-for the shapes of credentials.
+An event log contains every property, path and message of an application, including secrets. A
+property is passed on only if its name is allowed and its value has the expected form; text that
+must be shown is searched for the shapes of credentials.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ _QUANTITY = re.compile(
 
 
 def allowed_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Those of :data:`ALLOWED_PROPERTIES` whose value is a number, size, duration or flag, or a
-    word or class that Spark knows, as it should be.
+    """Those of :data:`ALLOWED_PROPERTIES` whose value has the expected form: a number, size,
+    duration or flag, or a word or class that Spark knows.
 
     >>> allowed_properties({"spark.executor.memory": "8g", "spark.executor.cores": "hunter2",
     ...                     "spark.hadoop.fs.s3a.secret.key": "wJalr"})
@@ -166,9 +166,9 @@ _RATE_OPTIONS = re.compile(r"\w{1,40}=(?:\d{1,18}|default)(?:, \w{1,40}=(?:\d{1,
 def describe_source(description: str | None) -> str:
     """A source or sink as a profile may name it: its type, and harmless arguments.
 
-    Topics of Kafka and numbers of the rate source stay; of anything else in brackets, which is
-    mostly a path or a host, remains a short digest without login, so that two paths stay two.
-    Package and object address of a class are dropped.
+    Topics of Kafka and numbers of the rate source are kept. Anything else in brackets, mostly a
+    path or a host, is replaced by a short digest without login, so that different paths stay
+    different. Package and object address of a class are dropped.
 
     >>> describe_source("KafkaV2[Subscribe[orders]]")
     'KafkaV2[Subscribe[orders]]'
@@ -202,7 +202,7 @@ def _arguments(name: str, arguments: str, digested: str) -> str:
     return "#" + hashlib.sha256(place).hexdigest()[:8]
 
 
-# Free text. Every expression is bounded or possessive: the time is linear in the text.
+# Free text. Every expression is bounded or possessive, so the time is linear in the text.
 
 _LONGEST = 200
 _KEY_NAME = (
@@ -242,25 +242,25 @@ _HEX = re.compile(r"(?<![A-Za-z0-9])(?<!spark-)[0-9a-fA-F]{32,}+(?![A-Za-z0-9])"
 _RUN = re.compile(r"[A-Za-z0-9+/_\-]{32,}+={0,2}")
 _LEAST_RUN = 32
 _LEAST_HEX_DIGITS = 8
-# In a key small letters, capitals and digits follow each other at random: most neighbours are of
-# different kinds, and a sixth are digits. In names, even CamelCase ones, they rarely are.
+# In a key, small letters, capitals and digits are mixed at random: most neighbours are of different
+# kinds, and a sixth are digits. In names, even in CamelCase, this is rare.
 _LEAST_CHANGES_RATIO = 0.4
 _LEAST_DIGITS = 2
 
 
 def redact(text: str, *, longest: int = _LONGEST) -> str:
-    """Text without what looks like a credential, on one line and cut at ``longest`` characters.
+    """Text without apparent credentials, on one line and cut at ``longest`` characters.
 
-    ``***`` stands for logins in URLs, values of query strings, values behind names that smell of a
+    ``***`` replaces logins in URLs, values of query strings, values after names that suggest a
     credential, well-known shapes of tokens and keys, and long runs that look random. Control and
-    invisible characters are spaces.
+    invisible characters become spaces.
 
     Notes
     -----
-    This finds shapes, not secrets. A password that is an ordinary word in an ordinary place, of
-    several words, or a key of fewer than 32 characters without a name before it, passes; so do
-    names of hosts, buckets, people and tables. What must not leave needs an allow-list, such as
-    :func:`allowed_properties`.
+    This finds shapes, not secrets. It does not detect a password that is an ordinary word in an
+    ordinary place or consists of several words, nor a key of fewer than 32 characters without a
+    name before it, nor names of hosts, buckets, people and tables. Data that must not be passed on
+    needs an allow-list, such as :func:`allowed_properties`.
 
     >>> redact("cannot read s3a://AKIA:s3cr3t@bucket/orders: password=hunter2 rejected")
     'cannot read s3a://***@bucket/orders: password=*** rejected'
@@ -282,7 +282,7 @@ def redact(text: str, *, longest: int = _LONGEST) -> str:
 
 
 def _harmless(text: str) -> str:
-    """Text in which no character moves the cursor, hides, or turns the direction of others."""
+    """Text without characters that move the cursor, are invisible, or change the text direction."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(" " if unicodedata.category(c)[0] in "CZ" else c for c in text)
@@ -294,11 +294,11 @@ def _without_logins(text: str) -> str:
 
 
 def _without_login(word: str) -> str:
-    """A word without what stands between ``://`` and the last ``@``, if that can be a login."""
+    """A word without the part between ``://`` and the last ``@``, if that can be a login."""
     scheme, slashes, rest = word.partition("://")
     _, at, place = rest.rpartition("@")
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
-    # A secret may itself hold a slash: then all up to the last @ is taken for the login.
+    # A secret may contain a slash; then everything up to the last @ is taken as the login.
     is_host = "@" not in authority and re.fullmatch(r"[^:]*+(?::\d{1,5})?", authority)
     if not slashes or not at or is_host:
         return word

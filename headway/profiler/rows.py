@@ -48,7 +48,7 @@ _LARGEST_INT = 2**31 - 1
 
 
 def batch_row(progress: Progress) -> Record:
-    """One progress event; what it lacks or garbles is None."""
+    """One progress event; missing or malformed values are None."""
     event_time, phases_ms = progress.event_time, progress.phases_ms
     return {
         "query_id": progress.query_id,
@@ -73,7 +73,7 @@ def batch_row(progress: Progress) -> Record:
 
 
 def _num_rows(progress: Progress) -> float | None:
-    """Not every version states the sum, and not every source its part."""
+    """Not every version contains the sum, and not every source its part."""
     of_sources = [(source or SourceProgress()).num_rows for source in progress.sources or ()]
     known = [rows for rows in of_sources if rows is not None]
     if progress.sources is None or len(known) < len(of_sources):
@@ -105,7 +105,7 @@ def _operator(operator: StateOperator) -> Record:
 
 
 def job_row(job: JobStart) -> dict[str, Any]:
-    """The start of a job, with the micro-batch, SQL execution or DStreams batch that it is of."""
+    """The start of a job, with the micro-batch, SQL execution or DStreams batch it belongs to."""
     row: dict[str, Any] = {
         "job_id": job.job_id,
         "submitted_s": seconds(job.submitted_ms),
@@ -117,7 +117,7 @@ def job_row(job: JobStart) -> dict[str, Any]:
     return row | {
         "query_id": of_job.query_id,
         "batch_id": _whole_number(of_job.batch_id, _LARGEST_LONG),
-        # Spark makes the run of a query the group of its jobs; others' groups are free text.
+        # Spark uses the run id of a query as group of its jobs; other groups are free text.
         "run_id": of_job.group if of_job.group and _RUN_ID.fullmatch(of_job.group) else None,
         "execution_id": _whole_number(of_job.execution_id, _LARGEST_LONG),
         "dstream_batch_s": seconds(_number(of_job.dstream_batch_ms)),
@@ -134,7 +134,7 @@ _OF_PROPERTIES = (
 
 
 def instant_s(text: str | None) -> float | None:
-    """Seconds since the epoch of a timestamp as Spark writes them.
+    """A timestamp as written by Spark, in seconds since the epoch.
 
     >>> instant_s("2026-09-25T20:53:20.500Z"), instant_s("never")
     (1790369600.5, None)
@@ -172,13 +172,13 @@ def _number(text: str | None) -> float | None:
 
 
 QUERY_EVENTS, JOB_ENDS = "query_events", "job_ends"
-"""Tables that others are made of: what is said of queries, and ends of jobs."""
+"""Tables from which others are built: events of queries, and ends of jobs."""
 
 
 class TableRows:
-    """Rows by table, line after line: what stands twice in the log stands twice here.
+    """Rows by table, line by line: what occurs twice in the log occurs twice here.
 
-    Tables are batches, jobs, stages, tasks, plans, and those that others are made of.
+    Tables are batches, jobs, stages, tasks, plans, and those from which others are built.
     """
 
     def __init__(self) -> None:
@@ -188,7 +188,7 @@ class TableRows:
         }
 
     def add(self, lines: Iterable[bytes]) -> int:
-        """The rows of some more lines; how many of them were events."""
+        """Add the rows of some lines; returns how many lines were events."""
         num_events = 0
         for line in lines:
             said = read_line(line)
@@ -232,7 +232,7 @@ def _of_stage_completed(event: StageCompleted) -> _Rows:
 
 
 def _of_task_end(task: TaskEnd) -> _Rows:
-    """A failed one too; ``measured`` tells whether it reported metrics."""
+    """Also for a failed task; ``measured`` is whether it reported metrics."""
     reason = task.reason.reason if task.reason is not None else None
     if task.stage_id is None or reason == SAID_AGAIN:
         return
@@ -258,7 +258,7 @@ def _of_task_end(task: TaskEnd) -> _Rows:
 
 
 def _of_sql_execution_start(execution: SqlExecutionStart) -> _Rows:
-    """Of micro-batches one in sixteen; names of operators only: plans may hold secrets."""
+    """For one in sixteen micro-batches; only names of operators, as plans may contain secrets."""
     batch = execution.batch
     if execution.execution_id is None or execution.plan is None:
         return

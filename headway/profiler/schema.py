@@ -1,7 +1,7 @@
-"""Spark's events by name and the fields of them that are read; the decoder skips all others.
+"""Spark's events by name, and their fields that are read; the decoder skips all others.
 
-Names and units are Spark's own here (milliseconds, nanoseconds, spaces in names); what reads events
-turns them into ours. Fields that a Spark version lacks are None.
+Names and units are Spark's own here (milliseconds, nanoseconds, spaces in names); readers of events
+convert them. Fields that a Spark version lacks are None.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ DRIVER_UPDATES = "org.apache.spark.sql.execution.ui.SparkListenerDriverAccumUpda
 QUERY_STARTED = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryStartedEvent"
 QUERY_PROGRESS = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgressEvent"
 QUERY_TERMINATED = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryTerminatedEvent"
-# Of our own recorder, which sees streaming jobs only.
+# Of Headway's recorder, which records streaming jobs only.
 RECORDER_START = "HeadwayRecorderStart"
 RECORDER_LOST = "HeadwayRecorderLost"
 RECORDER_PASSED_OVER = "HeadwayRecorderPassedOver"
 RECORDER_EVENTS = (RECORDER_START, RECORDER_LOST, RECORDER_PASSED_OVER)
 
-# What Spark writes and nobody here reads; any other name is a vendor's or a newer Spark's.
+# Spark events that are not read here; any other name is a vendor's or a newer Spark's.
 PASSED_OVER = (b"SparkListener", b"org.apache.spark.")
 
 BATCHES_PER_PLAN = 16
@@ -49,7 +49,7 @@ Anything = Any
 
 
 class SparkEvent(msgspec.Struct, gc=False):
-    """Fields of an event, or of something in it."""
+    """Fields of an event, or of an object in it."""
 
 
 class LogStart(SparkEvent):
@@ -97,7 +97,7 @@ class JobProperties(SparkEvent):
     shuffle_partitions: Text = field(default=None, name="spark.sql.shuffle.partitions")
     execution_id: Text = field(default=None, name="spark.sql.execution.id")
     dstream_batch_ms: Text = field(default=None, name="spark.streaming.internal.batchTime")
-    # Headway's gate sets it: the batch was granted a turn, and this is the query's own trigger.
+    # Set by Headway's gate: the batch was granted a turn, and this is the query's own trigger.
     gated_trigger_ms: Text = field(default=None, name="headway.gate.triggerMillis")
 
 
@@ -212,14 +212,14 @@ class PlanNode(SparkEvent):
 
 
 class BatchOf(NamedTuple):
-    """The micro-batch that an SQL execution is."""
+    """The micro-batch that an SQL execution belongs to."""
 
     run_id: str
     batch_id: int
 
     @property
     def is_sampled(self) -> bool:
-        """Whether its plan is read: those of a query's batches are alike, and long."""
+        """Whether its plan is read, since plans of a query's batches are similar, and long."""
         return self.batch_id % BATCHES_PER_PLAN == 0
 
 
@@ -232,13 +232,13 @@ class SqlExecutionStart(SparkEvent):
 
     @property
     def batch(self) -> BatchOf | None:
-        """The micro-batch that it is, as its description says."""
+        """The micro-batch that it belongs to, from its description."""
         found = _BATCH_OF_EXECUTION.search(self.description or "")
         return BatchOf(found[1], int(found[2])) if found else None
 
 
 class FileExecutionStart(SqlExecutionStart):
-    """One whose plan counts files: of others the operators, most of the line, are not read."""
+    """One whose plan counts files; for others the operators, most of the line, are not read."""
 
     plan_tree: PlanNode | None = field(default=None, name="sparkPlanInfo")
 
@@ -340,6 +340,6 @@ KINDS: Mapping[str, type[SparkEvent]] = MappingProxyType(
         RECORDER_PASSED_OVER: RecorderPassedOver,
     }
 )
-"""Every event that is read, by its name, and the fields of it that are."""
+"""Every event that is read, by name, and its fields that are read."""
 
 READ_EVENTS = tuple(KINDS)

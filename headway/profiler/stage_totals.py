@@ -1,6 +1,6 @@
-"""What tasks measured, and its sums by attempt of a stage, in whole milliseconds, bytes and rows.
+"""Task metrics and their sums by attempt of a stage, in whole milliseconds, bytes and rows.
 
-Whole numbers have no rounding: sums of parts can be added in any order.
+Whole numbers are not rounded, so sums of parts can be added in any order.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from headway.profiler.schema import (
 )
 
 SAID_AGAIN = "Resubmitted"
-"""The reason of a second end of a task that had ended well, when what it had written was lost."""
-# What Spark calls the time in Python workers, by version; of a stage, in milliseconds.
+"""Reason of the second end of a task that had succeeded, but whose output was lost."""
+# Spark's names for the time in Python workers, by version; per stage, in milliseconds.
 _PYTHON_TIMES = ("time to run Python workers",)
 _MOST_DIGITS = 15
 _MS_PER_S = 1e3
@@ -36,7 +36,7 @@ _NO_READ, _NO_WRITE = ShuffleReadMetrics(), ShuffleWriteMetrics()
 
 
 class Measures(NamedTuple):
-    """What one task measured, or what several did together."""
+    """Metrics of one task, or of several together."""
 
     wall_ms: int
     run_ms: int
@@ -73,7 +73,7 @@ _FIRST_COUNT = Measures._fields.index("rows_read")
 
 
 def measures(task: TaskEnd, wall_ms: int) -> Measures:
-    """What a task measured that took so long; 0 for what it did not report."""
+    """Metrics of a task with a given duration; 0 for unreported ones."""
     metrics = task.metrics or _NO_METRICS
     read, written = metrics.shuffle_read or _NO_READ, metrics.shuffle_write or _NO_WRITE
     got, put = metrics.input or _NO_INPUT, metrics.output or _NO_OUTPUT
@@ -103,9 +103,9 @@ def measures(task: TaskEnd, wall_ms: int) -> Measures:
 
 
 class StageTotals(msgspec.Struct, gc=False):
-    """What the ends of a stage attempt and of its tasks say, summed.
+    """Sums over the ends of a stage attempt and of its tasks.
 
-    ``sums`` and ``largest`` (time, rows, two peaks) are of tasks that finished, None without any;
+    ``sums`` and ``largest`` (time, rows, two peaks) are over finished tasks, None without any;
     squares and products are sums over them.
     """
 
@@ -128,7 +128,7 @@ class StageTotals(msgspec.Struct, gc=False):
     rows_wall_products_ms: int = 0
 
     def add_end(self, info: StageInfo) -> None:
-        """One line about the end of the attempt; lines that stand twice are one."""
+        """Add one line about the end of the attempt; duplicate lines count once."""
         parents = None if info.parent_ids is None else tuple(info.parent_ids)
         self.add(
             StageTotals(
@@ -166,14 +166,14 @@ class StageTotals(msgspec.Struct, gc=False):
         self.largest = largest if self.largest is None else tuple(map(max, self.largest, largest))
 
     def add(self, other: StageTotals) -> None:
-        """What stood in another part of the log."""
+        """Add data from another part of the log."""
         for name in _MOST:
             setattr(self, name, most(getattr(self, name), getattr(other, name)))
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.failed |= other.failed
         if other.parent_ids is not None:
-            # One of several, the same whichever comes first.
+            # One of several; the same one in any order.
             known = self.parent_ids
             self.parent_ids = min(known or other.parent_ids, other.parent_ids, key=repr)
         self.first_launch_ms = least(self.first_launch_ms, other.first_launch_ms)
@@ -181,7 +181,7 @@ class StageTotals(msgspec.Struct, gc=False):
             self._add_measures(other.sums, other.largest)
 
     def end(self) -> dict[str, Any]:
-        """What the end of the attempt said; None where it was not seen."""
+        """Data from the end of the attempt; None if it is not recorded."""
         return {
             "num_tasks": self.num_tasks,
             "parent_ids": None if self.parent_ids is None else list(self.parent_ids),
@@ -192,14 +192,14 @@ class StageTotals(msgspec.Struct, gc=False):
         }
 
     def record(self) -> dict[str, Any]:
-        """The same in seconds, with means and spreads.
+        """The totals in seconds, with means and spreads.
 
-        Those of :meth:`end`, num_ended tasks, num_failed, and over the tasks that succeeded and
-        reported metrics: num_finished, and, None where that is 0, the sums of
-        :meth:`Measures.in_units`, but means of a task for scheduler_delay_s and outside_run_s and
-        the largest of peak_memory_bytes and peak_heap_bytes; task_mean_s, task_sd_s, task_max_s,
-        first_launch_s, launch_to_finish_s (first launch to last finish), rows_largest (of a task),
-        rows_variance and rows_time_covariance_s (of rows and time between the tasks).
+        Columns of :meth:`end`, num_ended tasks, num_failed, and over the tasks that succeeded and
+        reported metrics: num_finished, and (None if that is 0) the sums of
+        :meth:`Measures.in_units`, except for means per task for scheduler_delay_s and outside_run_s
+        and the maximum of peak_memory_bytes and peak_heap_bytes; task_mean_s, task_sd_s,
+        task_max_s, first_launch_s, launch_to_finish_s (first launch to last finish), rows_largest
+        (of a task), rows_variance and rows_time_covariance_s (of rows and time between the tasks).
         """
         found = self.end() | {
             "num_ended": self.num_ended,
@@ -253,7 +253,7 @@ NO_TASKS = dict.fromkeys(
 
 
 def succeeded(task: TaskEnd) -> bool:
-    """Whether the task ended well: the flags came with later versions, the reason always stood."""
+    """Whether the task succeeded; later versions have flags, and all versions the reason."""
     reason, info = task.reason, task.info
     if reason is not None and reason.reason is not None and reason.reason != "Success":
         return False
@@ -261,9 +261,9 @@ def succeeded(task: TaskEnd) -> bool:
 
 
 def measured_ms(info: TaskInfo | None, metrics: TaskMetrics | None) -> int | None:
-    """How long a task that reported metrics took; None where that is unknown.
+    """Duration of a task that reported metrics; None if unknown.
 
-    A clock that was set back during the task leaves no usable time.
+    If a clock was set back during the task, its time is not usable.
     """
     if info is None or metrics is None or info.launched_ms is None or info.finished_ms is None:
         return None

@@ -1,4 +1,4 @@
-"""Each log on its own: what it holds, what it lacks, and the profile that it gives."""
+"""Each log on its own: its contents, what it lacks, and its profile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headway.profiler.streaming.summarize import application_of, summarize
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventCounts:
-    """How often things are on record, each once however often its line stands in the log.
+    """Numbers of recorded objects, each counted once even if its line occurs several times.
 
     ``failed_tasks`` and ``progress`` are lines.
     """
@@ -33,9 +33,9 @@ class EventCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSurvey:
-    """One log; ``why_not`` says why there is no profile where there is none.
+    """One log; ``why_not`` is the reason if there is no profile.
 
-    What holds no Spark event at all has neither application, counts nor coverage.
+    A log without any Spark event has no application, counts or coverage.
     """
 
     name: str
@@ -90,7 +90,7 @@ def profile_together(
     version: str,
     trigger_s: float | None = None,
 ) -> JobProfile | ApplicationProfile:
-    """One profile of all logs: of the streaming job they hold, else of the one application.
+    """One profile of all logs: of their streaming job, else of the one application.
 
     ``queries``, ``trigger_s`` and errors are those of
     :func:`headway.profiler.streaming.summarize.summarize`.
@@ -106,7 +106,7 @@ def profile_together(
             f"{listed(names)}; name one of them, or a folder with -o FOLDER/ for a profile of each"
         )
     if trigger_s is not None:
-        raise InputError(f"{names[0]}: --trigger is of streaming queries; the log holds none")
+        raise InputError(f"{names[0]}: --trigger is for streaming queries; the log has none")
     (app,) = (app for app, facts in logs.applications.items() if facts.has_events)
     facts = logs.applications[app]
     coverage = coverage_of(facts, (), event_logs[app])

@@ -1,4 +1,4 @@
-"""The columns of the tables as Parquet keeps them; imported when tables are written."""
+"""The columns of the tables as stored in Parquet; imported when tables are written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KINDS = {
 
 
 def _fields(words: str) -> list[tuple[str, pa.DataType]]:
-    """Columns in words: the names, and behind a colon of what kind those before it are."""
+    """Columns from text: names, and after a colon the type of the names before it."""
     found, names = [], []
     for word in words.split():
         name, _, kind = word.partition(":")

@@ -22,8 +22,8 @@ _LOCK = ".lock"
 def work_folder(purpose: str) -> Iterator[Path]:
     """A new temporary folder for this user only, removed at the end of the block.
 
-    What processes that were killed left behind is removed first: a folder whose lock nobody holds.
-    The system drops a lock with its process, whatever ends it.
+    Folders left by killed processes are removed first: those whose lock is not held. The system
+    releases a lock with its process, however that ends.
     """
     _sweep(Path(tempfile.gettempdir()))
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{purpose}-"))
@@ -36,7 +36,7 @@ def work_folder(purpose: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _locked(file: Path) -> Iterator[None]:
-    # Written before it is named so: whoever sees the lock sees it held, and by which machine.
+    # Written before it gets this name, so that a visible lock is always held and names its machine.
     unnamed = file.with_name("lock")
     with unnamed.open("w", encoding="utf-8") as held:
         held.write(platform.node())
@@ -49,7 +49,8 @@ def _locked(file: Path) -> Iterator[None]:
 def _sweep(temporary: Path) -> None:
     """Remove folders of ours whose process is dead.
 
-    Only of this user and this machine: on a shared disk a lock of another one may not show.
+    Only of this user and this machine, since on a shared disk the lock of another machine may not
+    be visible.
     """
     with contextlib.suppress(OSError), os.scandir(temporary) as entries:
         for entry in entries:
@@ -66,7 +67,7 @@ def _remove_if_left(folder: Path) -> None:
         if left.read() != platform.node():
             return
         fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The lock last: a sweep that is killed is then finished by the next one.
+        # The lock last, so that a sweep that is killed is finished by the next one.
         for entry in folder.iterdir():
             if entry.name == _LOCK:
                 continue
@@ -79,7 +80,7 @@ def _remove_if_left(folder: Path) -> None:
 
 @contextlib.contextmanager
 def signals_end_the_block() -> Iterator[None]:
-    """SIGTERM raises SystemExit inside, where it would end Python without any cleaning up."""
+    """SIGTERM raises SystemExit inside; otherwise it would end Python without any cleanup."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

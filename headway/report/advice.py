@@ -1,4 +1,4 @@
-"""Advised runs in words and as JSON: what to run, and what it would teach."""
+"""Advised runs in words and as JSON: what to run, and what it would show."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def advice_as_text(runs: Sequence[AdvisedRun]) -> str:
 
 
 def next_run_lines(prediction: Prediction) -> list[str]:
-    """The one run that would narrow a prediction most, and to what; nothing where none would."""
+    """The run that would narrow a prediction most, and to what; empty if none would."""
     run = prediction.next_run
     if run is None or run.narrowing is None:
         return []
@@ -37,14 +37,14 @@ def next_run_lines(prediction: Prediction) -> list[str]:
 
 
 def narrowing_text(run: AdvisedRun, asked: Configuration) -> str:
-    """What a run would change of the answer about a setting, as a sentence without its stop.
+    """How a run would narrow the answer about a setting, as a sentence without a full stop.
 
     Parameters
     ----------
     run : AdvisedRun
         With ``narrowing``.
     asked : Configuration
-        The setting of the question; only what differs from it is named beside the pace.
+        The setting of the question; only what differs from it is named besides the pace.
     """
     setting = run.configuration
     others = [
@@ -64,7 +64,7 @@ def narrowing_text(run: AdvisedRun, asked: Configuration) -> str:
 
 
 def exploration_text(found: Explored) -> str:
-    """What an exploration found, in a few lines: the answer is in the plan of its profile."""
+    """The result of an exploration, in a few lines: the answer is in the plan of its profile."""
     answer = found.plan
     width = "no latency can be quoted yet"
     if math.isfinite(found.width_ratio):

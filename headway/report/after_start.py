@@ -1,4 +1,4 @@
-"""What a plan says of the first minutes after a start."""
+"""What a plan says about the first minutes after a start."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LABEL = "after a restart"
 
 
 def after_start_fact(plan: Plan) -> tuple[tuple[str, str], ...]:
-    """From which minute on the promise holds, as label and text; nothing of infeasible plans."""
+    """From which minute on the target is met, as label and text; nothing for infeasible plans."""
     found = plan.after_start
     if found is None:
         return ()
@@ -21,7 +21,7 @@ def after_start_fact(plan: Plan) -> tuple[tuple[str, str], ...]:
 
 
 def after_start_lines(plan: Plan) -> list[str]:
-    """The minutes one by one, and what they rest on."""
+    """The minutes one by one, and what they are based on."""
     found = plan.after_start
     if found is None:
         return []

@@ -1,4 +1,4 @@
-"""The constants of judgement that a plan rests on, and no others, for ``headway explain``."""
+"""The constants of judgement that a plan is based on, and no others, for ``headway explain``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def assumption_lines(plan: StreamAnswer) -> list[str]:
 
 
 def batch_assumption_lines(plan: BatchAnswer) -> list[str]:
-    """As `assumption_lines`, of the plan of a batch job."""
+    """As `assumption_lines`, for the plan of a batch job."""
     return _lines(plan, batch_assumptions_of(plan))
 
 
@@ -42,10 +42,10 @@ def _lines(plan: Answer, assumptions: Iterator[AnyAssumption]) -> list[str]:
 
 
 def assumptions_of(plan: StreamAnswer) -> Iterator[AnyAssumption]:
-    """The assumptions that this plan would be another without, in the order of its making.
+    """The assumptions that affect this plan, in the order of their use.
 
-    What the search merely looks through, and what decides whether advice is worth a sentence that
-    this plan does not have, is not among them.
+    Constants that only bound the search, or decide about advice that this plan does not have, are
+    not among them.
     """
     if plan.declared is None:
         yield fits.LEAST_BATCHES_TO_CUT
@@ -77,7 +77,7 @@ def assumptions_of(plan: StreamAnswer) -> Iterator[AnyAssumption]:
 
 
 def batch_assumptions_of(plan: BatchAnswer) -> Iterator[AnyAssumption]:
-    """As `assumptions_of`, of the plan of a batch job."""
+    """As `assumptions_of`, for the plan of a batch job."""
     if plan.declared is None:
         yield predictions.USUAL_RUN_TO_RUN_RATIO
         yield predictions.SPREAD_PER_DOUBLING_RATIO

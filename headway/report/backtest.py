@@ -17,7 +17,7 @@ _OUTSIDE = "!"
 
 
 def backtest_text(backtest: Backtest) -> str:
-    """A line per run that was left out, and what they say together."""
+    """A line per run that was left out, and a summary."""
     rows = [_HEAD, *(_row(run) for run in backtest.runs)]
     numbers = range(_HEAD.index("run"))
     lines = [f"{backtest.rule}:", "", *aligned(rows, right=numbers, indent=0), ""]

@@ -1,4 +1,4 @@
-"""The plan of a batch job in words: every number with where it comes from."""
+"""The plan of a batch job in words: every number with its source."""
 
 from __future__ import annotations
 

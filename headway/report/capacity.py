@@ -18,7 +18,7 @@ _INDENT = 3  # before the names of supplies, and behind them
 
 
 def capacity_text(answer: Capacity) -> str:
-    """A capacity plan as lines: the answer first, then who runs where and what to buy."""
+    """A capacity plan as lines: the answer first, then which job runs where, and what to buy."""
     plan = answer.plan
     if not plan.feasible:
         return "\n".join(_infeasible_lines(answer, plan))
@@ -148,7 +148,7 @@ def _headline(answer: Capacity, plan: FleetPlan) -> list[str]:
 
 
 def _as_much_as_can_be(answer: Capacity, plan: FleetPlan) -> str:
-    """Whether it is proved that no more can be served."""
+    """Whether it is proven that no more can be served."""
     weight = float(answer.fleet.weights[plan.supply_of >= 0].sum())
     most = weight if plan.most_weight is None else plan.most_weight
     if most <= weight * (1 + _SAME_WEIGHT) + _SAME_WEIGHT:
@@ -201,7 +201,7 @@ def _kept_json(answer: Capacity, name: str) -> dict[str, object]:
 
 
 def _probability(answer: Capacity, name: str) -> tuple[str, ...]:
-    """That the job meets its targets in its busiest hour: a column, if any is known."""
+    """Probability that a job meets its targets in its busiest hour: a column, if any is known."""
     if not answer.kept:
         return ()
     kept = answer.kept.get(name)
@@ -226,7 +226,7 @@ def _purchase_rows(answer: Capacity, plan: FleetPlan) -> list[tuple[str, ...]]:
 
 
 def _hour_lines(answer: Capacity, plan: FleetPlan) -> list[str]:
-    """The scale schedule: nodes of each supply by the hour, where they come and go."""
+    """The scaling schedule: nodes of each supply by hour, if their number changes."""
     if answer.fleet.num_periods == 1:
         return []
     rows = [("hour", [f"{hour:02d}" for hour in range(answer.fleet.num_periods)])]
@@ -246,7 +246,7 @@ def _hour_lines(answer: Capacity, plan: FleetPlan) -> list[str]:
 
 
 def _hours_on_a_line(num_hours: int, room: int, cell: int) -> Iterator[slice]:
-    """Equally many hours on each line, as many as there is room for."""
+    """The same number of hours on each line, as many as fit."""
     most = max(room // cell, 1)
     num_lines = -(-num_hours // most)
     each = -(-num_hours // num_lines)

@@ -1,7 +1,7 @@
-"""Where the marks of the page's charts stand, in per cent of the plot's width and height.
+"""Positions of the marks of the page's charts, in per cent of the plot's width and height.
 
-Per cent, because a chart then fits a phone and a wide screen without scaling its letters; the
-template adds what has a size in pixels.
+They are in per cent so that a chart fits a phone and a wide screen without scaling its letters; the
+template adds everything that has a size in pixels.
 """
 
 from __future__ import annotations
@@ -62,18 +62,18 @@ class FrontierMark:
 
     @property
     def is_plan(self) -> bool:
-        """Whether the plan has so many nodes; its own setting stands at its own height."""
+        """Whether the plan has this number of nodes; its own setting is at its own height."""
         return self.plan_height_percent is not None
 
     @property
     def is_own(self) -> bool:
-        """Whether the plan's own setting is the one that this mark is about."""
+        """Whether this mark is for the plan's own setting."""
         return self.plan_height_percent == self.height_percent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontierChart:
-    """Sustainable rate by node count, with the asked rate as a line."""
+    """Sustainable rate by node count, with the requested rate as a line."""
 
     ticks: tuple[Tick, ...]
     marks: tuple[FrontierMark, ...]
@@ -122,7 +122,7 @@ class DotChart:
 
 
 def frontier_chart(plan: StreamAnswer) -> FrontierChart | None:
-    """The frontier of a plan; None where it has no points."""
+    """The frontier of a plan; None if it has no points."""
     if not plan.frontier:
         return None
     asked_per_s = plan.arrivals.rate_per_s
@@ -168,7 +168,7 @@ def frontier_chart(plan: StreamAnswer) -> FrontierChart | None:
 
 
 def latency_segments(prediction: Prediction) -> tuple[Segment, ...]:
-    """The p99 of the tuple latency as pieces: the parts of the mean, and what lies above it."""
+    """The p99 of the tuple latency as pieces: the parts of the mean, and the rest above it."""
     latency = prediction.tuple_latency
     if not prediction.is_quotable or latency is None:
         return ()
@@ -178,9 +178,9 @@ def latency_segments(prediction: Prediction) -> tuple[Segment, ...]:
 
 
 def phase_segments(phases_s: Mapping[str, float]) -> tuple[Segment, ...]:
-    """The mean latency as pieces of one bar, in the order in which a record meets them.
+    """The mean latency as pieces of one bar, in the order in which a record passes them.
 
-    Beyond as many phases as there are colours, the shortest are taken together at the end.
+    If there are more phases than colours, the shortest are combined at the end.
     """
     total_s = sum(phases_s.values())
     if not 0 < total_s < math.inf:
@@ -253,7 +253,7 @@ def _dot_row(figure: ComparedFigure, top: float) -> DotRow:
 
 
 def axis(values: Sequence[float], label: Callable[[float], str]) -> tuple[tuple[Tick, ...], float]:
-    """Round ticks from zero, and where the axis ends; values without bound end with it."""
+    """Round ticks from zero, and the end of the axis; unbounded values are drawn at the end."""
     highest = max((value for value in values if math.isfinite(value)), default=0.0) or 1.0
     top = highest * _HEADROOM_RATIO
     step = _round_step(top / _MOST_TICKS)
@@ -266,7 +266,7 @@ def axis(values: Sequence[float], label: Callable[[float], str]) -> tuple[tuple[
 
 
 def _round_step(least: float) -> float:
-    """The least of 1, 2, 2.5, 5, 10, 20, ... (or 0.5, 0.25, ...) that is not below ``least``."""
+    """The smallest of 1, 2, 2.5, 5, 10, 20, ... (or 0.5, 0.25, ...) that is not below ``least``."""
     power = 10.0 ** math.floor(math.log10(least))
     return next(
         power * times for times in (1, 2, 2.5, 5, 10) if power * times >= least * (1 - 1e-9)
@@ -274,5 +274,5 @@ def _round_step(least: float) -> float:
 
 
 def place_percent(value: float, top: float) -> float:
-    """Where a value stands on an axis from zero to its top, kept on it."""
+    """Position of a value on an axis from zero to its top, limited to the axis."""
     return 100 * min(max(value / top, 0.0), 1.0)

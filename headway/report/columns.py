@@ -1,4 +1,4 @@
-"""Text as wide as there is room: sentences continue, tables fold, nothing is cut."""
+"""Text that fits the width: sentences are wrapped, tables are folded, nothing is cut off."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ COPIED = re.compile(r" {4,}|\s*(spark\.|trigger  |max\w+PerTrigger|[\w.]+\(|\w+ 
 
 
 def width() -> int:
-    """Columns that a line may have."""
+    """Maximum width of a line."""
     return _width.get()
 
 
 def set_width(columns: int) -> None:
-    """Say how many columns there are, for everything that is printed from here on."""
+    """Set the width of everything that is printed from here on."""
     _width.set(columns)
 
 
 def aligned(
     rows: Sequence[Sequence[str]], *, right: Collection[int] = (), indent: int = 2
 ) -> list[str]:
-    """Rows of equally many cells as lines of at most `width` columns; no cell is cut.
+    """Rows with the same number of cells as lines of at most `width` columns; no cell is cut off.
 
-    The last cells of a row that is wider go on a further line. A text behind a name, and one that
-    is longer than a line by itself, continues under its own beginning.
+    The last cells of a wider row go to a further line. A text behind a name, and one that alone is
+    longer than a line, continues under its own beginning.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def aligned(
     right : collection of int
         Columns that are aligned at their right edge, as numbers are.
     indent : int, >= 0
-        Blanks before the first column.
+        Number of blanks before the first column.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def aligned(
 
 
 def _bands(widths: Sequence[int], room: int) -> list[range]:
-    """Columns that stand beside each other on a line, line by line of a row.
+    """Columns that are on the same line, for each line of a row.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def _bands(widths: Sequence[int], room: int) -> list[range]:
 def _laid(
     start: str, cells: Sequence[str], widths: Sequence[int], band: range, right: Collection[int]
 ) -> list[str]:
-    """Some cells of a row beside each other; the last of them continues where it is too long."""
+    """Some cells of a row side by side; the last of them is wrapped if it is too long."""
 
     def padded(text: str, place: int, columns: int) -> str:
         return f"{text:{'>' if place in right else '<'}{columns}}"
@@ -109,7 +109,7 @@ def _laid(
 
 
 def pairs(texts: Mapping[str, str]) -> list[str]:
-    """Names and values to copy, however long: a line each, never broken.
+    """Names and values to copy: a line each, never broken.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def paragraph(text: str, *, lead: str = "") -> list[str]:
 
 
 def headline_of(in_words: Callable[[Found], str], found: Found) -> str:
-    """The first line that would be printed of a result, however wide: the answer in a sentence."""
+    """The first line of a printed result, at any width: the answer in a sentence."""
     token = _width.set(_UNLIMITED)
     try:
         return in_words(found).partition("\n")[0]
@@ -148,7 +148,7 @@ def headline_of(in_words: Callable[[Found], str], found: Found) -> str:
 
 
 def fitted(text: str) -> str:
-    """A text whose lines are at most `width` wide: what is longer continues, further indented.
+    """A text whose lines are at most `width` wide: longer ones continue, further indented.
 
     Lines to copy stay whole, and so do words, such as the name of a file.
 

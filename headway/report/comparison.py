@@ -1,4 +1,4 @@
-"""Predicted beside measured."""
+"""Predicted and measured side by side."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STATISTICS = ("mean", "p50", "p95", "p99")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonRow:
-    """One latency as it was predicted and as it turned out.
+    """One latency, predicted and measured.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class ComparisonRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedFigure:
-    """One statistic of a comparison; ``interval90_s`` is what was predicted around it."""
+    """One statistic of a comparison; ``interval90_s`` is its predicted interval."""
 
     statistic: str
     predicted_s: float
@@ -57,14 +57,14 @@ class ComparedFigure:
 
     @property
     def error_ratio(self) -> float | None:
-        """Predicted less measured, over measured; None where nothing was measured."""
+        """Predicted minus measured, over measured; None if nothing was measured."""
         if not self.measured_s > 0:
             return None
         return (self.predicted_s - self.measured_s) / self.measured_s
 
     @property
     def is_inside(self) -> bool | None:
-        """Whether what was measured lies in the predicted interval; None where there is none."""
+        """Whether the measured value is in the predicted interval; None if there is none."""
         if self.interval90_s is None:
             return None
         return self.interval90_s.low <= self.measured_s <= self.interval90_s.high
@@ -79,7 +79,7 @@ class ComparedFigure:
 
     @property
     def interval_text(self) -> str:
-        """The interval and whether it held."""
+        """The interval, and whether it contains the measured value."""
         if self.interval90_s is None:
             return "-"
         verdict = "inside" if self.is_inside else "outside"
@@ -89,7 +89,7 @@ class ComparedFigure:
 def comparison_text(
     rows: Sequence[ComparisonRow], *, statistics: Collection[str] = _STATISTICS
 ) -> str:
-    """Tables for a terminal, one per row, of some statistics or all."""
+    """Tables for a terminal, one per row, with some or all statistics."""
     blocks = []
     for row in rows:
         table = [("", "predicted", "measured", "error", "90% interval")]

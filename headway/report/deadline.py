@@ -50,7 +50,7 @@ def deadline_text(plan: BatchAnswer) -> str:
 
 
 def advice_lines(plan: BatchAnswer) -> list[str]:
-    """What would settle a verdict that is too close to tell."""
+    """What would decide a verdict that is too close to tell."""
     lines = [line for one in plan.advice for line in paragraph(one.text, lead="  ")]
     return ["other improvements", *lines] if lines else []
 
@@ -68,7 +68,7 @@ def deadline_headline(plan: BatchAnswer) -> str:
 
 
 def configuration_text(plan: BatchAnswer) -> str:
-    """The executors of a plan, and what a task takes of them."""
+    """The executors of a plan, and the cores per task."""
     executors = counted(plan.executors, "executor")
     cores = counted(plan.cores_per_executor, "core")
     return f"{executors} x {cores}{per_task_text(plan.task_cpus)}"
@@ -87,7 +87,7 @@ def _change_rows(plan: BatchAnswer) -> list[tuple[str, ...]]:
 
 
 def _worse_than_fewer(plan: BatchAnswer) -> set[int]:
-    """Numbers of nodes that promise less than fewer do."""
+    """Numbers of nodes with a longer planned run time than fewer nodes."""
     worse, least_s = set(), math.inf
     for point in plan.frontier:
         if point.planned_s > least_s * SAME_FIGURE_RATIO.value:

@@ -1,4 +1,4 @@
-"""Two results side by side, in words and as JSON."""
+"""Two results compared, in words and as JSON."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _fields(noun: object) -> dict[str, object]:
 
 
 def difference_text(difference: Difference) -> str:
-    """What changed, why, and where the time goes; what did not change is left out."""
+    """What changed, why, and where the time goes; unchanged values are left out."""
     blocks = [
         [*paragraph(headline(difference)), *_name_lines(difference)],
         _figure_lines(difference),
@@ -53,7 +53,7 @@ def difference_text(difference: Difference) -> str:
 
 
 def headline(difference: Difference) -> str:
-    """What it comes to, in one sentence: money first, then nodes, else the time."""
+    """The result in one sentence: money first, then nodes, else the time."""
     if difference.is_none:
         return "no difference"
     if difference.feasible is not None and not all(difference.feasible):
@@ -88,7 +88,7 @@ def _nodes(nodes: Figure | None) -> str:
 
 
 def _time(difference: Difference) -> str:
-    """Of profiles: what a batch or a run takes in the same configuration."""
+    """For profiles: the time of a batch or a run in the same configuration."""
     for name, noun in (("mean batch duration", "a batch"), ("run time on the slots of B", "a run")):
         figure = difference.figure(name)
         if figure is None:

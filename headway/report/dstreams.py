@@ -69,7 +69,7 @@ def dstreams_plan_text(plan: DStreamsAnswer) -> str:
 
 
 def dstreams_header(plan: DStreamsAnswer, version: str) -> list[str]:
-    """What stands above the settings in a file."""
+    """The comment above the settings in a file."""
     missed = f"!!! INFEASIBLE: no configuration meets {plan.target}. !!!"
     return [
         *([] if plan.feasible else [missed]),

@@ -1,7 +1,7 @@
 """The numbered equations, read from the docstrings of the functions that compute them.
 
-A paragraph of a docstring that begins with ``**(B3)**`` is equation B3. ``docs/theory.md`` is made
-of them, and ``headway explain --equation B3`` shows one.
+A paragraph of a docstring that begins with ``**(B3)**`` is equation B3. ``docs/theory.md`` is
+generated from them, and ``headway explain --equation B3`` shows one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _EQUATION = re.compile(r"^\*\*\(([A-Z]\d+)\)\*\* (.*)", re.DOTALL)
 
 
 class Equation(NamedTuple):
-    """A numbered statement, and the function or class whose docstring holds it."""
+    """A numbered statement, and the function or class whose docstring contains it."""
 
     number: str
     text: str
@@ -53,12 +53,12 @@ def _docstrings(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def equation_text(number: str) -> str:
-    """An equation and where it is computed, for a terminal.
+    """An equation and the function that computes it, for a terminal.
 
     Raises
     ------
     InputError
-        If there is none of that number.
+        If there is no equation with that number.
 
     Examples
     --------

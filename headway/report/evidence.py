@@ -1,4 +1,4 @@
-"""What a profile adds to a page: charts of a configuration's latency, maps, and the what-if."""
+"""Parts of a page that need a profile: charts of the latency, maps, and the what-if."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _TARGET_STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slider:
-    """One slider: its stops as people read them, and where it starts."""
+    """One slider: its stops in words, and its start."""
 
     name: str
     label: str
@@ -51,7 +51,7 @@ class Slider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIfPanel:
-    """The sliders, what they show before they are moved, and the grid as JSON."""
+    """The sliders, the figures before they are moved, and the grid as JSON."""
 
     about: str
     sliders: tuple[Slider, ...]
@@ -63,7 +63,7 @@ class WhatIfPanel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Everything on a page that takes the profile to compute."""
+    """Everything on a page that needs the profile."""
 
     panel: WhatIfPanel
     rate_chart: LineChart
@@ -75,7 +75,7 @@ class Evidence:
 def evidence_of(
     profile: JobProfile, asked: Question, *, tell: Callable[[str, float], None] = lambda *_: None
 ) -> Evidence:
-    """The charts of a configuration of a profiled job; takes seconds, which ``tell`` counts."""
+    """The charts for a configuration of a profiled job; takes seconds, reported to ``tell``."""
     grid = grid_of(
         profile,
         asked.configuration,
@@ -231,8 +231,8 @@ def _panel(asked: Question, grid: Grid) -> WhatIfPanel:
     return WhatIfPanel(
         about=(
             f"Predicted beforehand for {base.cores_per_executor} cores per executor, "
-            f"{base.shuffle_partitions} shuffle partitions and no rate limit; a stop outside of "
-            f"these is not computed.{_difference_text(asked, grid)}"
+            f"{base.shuffle_partitions} shuffle partitions and no rate limit; other values are not "
+            f"computed.{_difference_text(asked, grid)}"
         ),
         sliders=sliders,
         verdict="",
@@ -243,7 +243,7 @@ def _panel(asked: Question, grid: Grid) -> WhatIfPanel:
 
 
 def _difference_text(asked: Question, grid: Grid) -> str:
-    """What to know where the plan counts on other durations than its profile shows."""
+    """A note, if the plan assumes other durations than its profile contains."""
     row = grid.at(asked.nodes, asked.configuration.trigger_s)
     there = row[grid.rates_per_s.index(asked.rate_per_s)].prediction.latency(asked.target.metric)
     planned = asked.prediction.latency(asked.target.metric)
@@ -252,13 +252,13 @@ def _difference_text(asked: Question, grid: Grid) -> str:
     if math.isclose(there.p99_s, planned.p99_s, rel_tol=_SAME_WITHIN):
         return ""
     return (
-        " It is for cores as profiled, as 'headway predict' is; the plan counts on others, so its "
+        " Like 'headway predict', it assumes the profiled cores; the plan assumes others, so its "
         "own figures differ."
     )
 
 
 def _figures(asked: Question, per_month: float | None) -> tuple[tuple[str, str, str, str], ...]:
-    """Name, label, value and text of what the sliders change; the script fills them in."""
+    """Name, label, value and text of the figures that sliders change; the script fills them in."""
     names = [("high", f"{asked.statistic} up to"), *((name, name) for name in _STATISTICS)]
     names += [("load", "utilisation"), ("stable", "stable up to")]
     if per_month is not None:
@@ -285,7 +285,7 @@ def _numbers(asked: Question, outlook: Outlook) -> list[object]:
 
 
 def _short(value: float) -> float | None:
-    """Four digits: far closer than the one per cent that a reader may rely on."""
+    """Four digits: far more precise than the one per cent that a reader may rely on."""
     return float(f"{value:.4g}") if math.isfinite(value) else None
 
 

@@ -1,4 +1,4 @@
-"""A plan in words: every number with the formula it comes from and where that is written down."""
+"""A plan in words: every number with its formula and the formula's source."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def explanation_text(plan: StreamAnswer) -> str:
 
 
 def sections_text(*sections: tuple[str, list[str]]) -> str:
-    """Titles with their lines, where there are any, and how to look up the equations."""
+    """Titles with their lines, if there are any, and how to look up the equations."""
     parts = ["\n".join([title, *lines]) for title, lines in sections if lines]
     return "\n\n".join([*parts, _NUMBERS])
 

@@ -31,7 +31,7 @@ class SettingMap:
 
 
 def setting_map(asked: Question, found: MapOf) -> SettingMap:
-    """A map in words, the configuration that is asked about marked."""
+    """A map in words, with the configuration in question marked."""
     rows = tuple(
         (label, tuple(_cell(asked, outlook) for outlook in row))
         for label, row in zip(found.rows, found.outlooks, strict=True)

@@ -1,4 +1,4 @@
-"""A result that has no page of its own as one: its headline, its figures, its lists as tables."""
+"""The page of a result without a special page: its headline, its figures, its lists as tables."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _table(table: TableRead) -> tuple[str, list[tuple[str, ...]], list[int]]:
 
 
 def name_of(path: str) -> str:
-    """The keys of a value as words, units left to the value.
+    """The keys of a value as words, without its unit.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def name_of(path: str) -> str:
 
 
 def figure(path: str, value: Scalar) -> str:
-    """A value with its unit, which a key of its path names.
+    """A value with its unit, which is in the keys of its path.
 
     Examples
     --------

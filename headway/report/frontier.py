@@ -1,4 +1,4 @@
-"""The frontier of a plan, where on it its own setting stands, and what each promise needs."""
+"""The frontier of a plan, the position of its own setting, and what each target needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headway.units import counted, format_duration, format_money, format_rate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontierRow:
-    """A setting and its maximum rate within target; the plan's own, or the best of its nodes."""
+    """A setting and its max rate within target: the plan's own, or the best for its nodes."""
 
     point: FrontierPoint
     is_plan: bool
@@ -30,9 +30,9 @@ def rate_text(point: FrontierPoint) -> str:
 
 
 def frontier_rows(plan: StreamAnswer) -> tuple[FrontierRow, ...]:
-    """One row for each number of nodes, and before the one of the plan's the plan's own.
+    """One row for each number of nodes, and before that of the plan's nodes the plan's own setting.
 
-    Where the plan's own setting is the best of its nodes, there is one row for both.
+    If the plan's own setting is the best for its nodes, there is one row for both.
     """
     return tuple(_rows(plan))
 
@@ -49,9 +49,9 @@ def _rows(plan: StreamAnswer) -> Iterator[FrontierRow]:
 
 
 def max_rate_text(plan: StreamAnswer) -> str:
-    """The maximum rate within target: of the plan's own setting, or else of any that was searched.
+    """The max rate within target: of the plan's own setting, or else of any that was searched.
 
-    Another setting of the same nodes that carries more is named.
+    Another setting with the same nodes and a higher rate is mentioned.
     """
     if not plan.feasible:
         best = max(plan.frontier, key=lambda one: one.sustainable_rate_per_s, default=None)
@@ -69,7 +69,7 @@ def max_rate_text(plan: StreamAnswer) -> str:
 
 
 def another_carries_more(plan: StreamAnswer) -> FrontierPoint | None:
-    """The best setting of the plan's nodes, if it is another one and carries more."""
+    """The best setting for the plan's nodes, if it is another one with a higher rate."""
     own = plan.chosen
     if own is None or not plan.feasible:
         return None
@@ -78,7 +78,7 @@ def another_carries_more(plan: StreamAnswer) -> FrontierPoint | None:
 
 
 def _is_own(plan: StreamAnswer, point: FrontierPoint) -> bool:
-    """Whether a point says nothing that the plan's own does not."""
+    """Whether a point adds nothing to the plan's own."""
     own = plan.chosen
     assert own is not None
     if point.configuration is None or own.configuration is None:
@@ -90,7 +90,7 @@ def _is_own(plan: StreamAnswer, point: FrontierPoint) -> bool:
 
 
 def failing_promises(plan: InfeasiblePlan) -> str:
-    """The promises that no searched setting keeps: those that fail alone, or all together."""
+    """The targets that no searched setting meets: those that fail alone, or all together."""
     alone = [need.promise for need in plan.needs if not need.within]
     if alone:
         return " nor ".join(alone)
@@ -99,9 +99,9 @@ def failing_promises(plan: InfeasiblePlan) -> str:
 
 
 def needs_rows(plan: StreamAnswer) -> list[tuple[str, ...]]:
-    """Each promise, what it takes alone and what it gets there; then all together.
+    """Each target, what it needs alone and the value reached there; then all together.
 
-    Nothing where there is only one promise, which the headline and the nearest targets cover.
+    Nothing if there is only one target, which the headline and the nearest targets cover.
     """
     needs = () if plan.feasible else plan.needs
     if len(needs) < 2 and plan.budget_per_hour is None:

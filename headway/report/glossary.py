@@ -1,4 +1,4 @@
-"""Terms that pages explain where a reader points at them, in the words of docs/glossary.md."""
+"""Terms that pages explain in tooltips, in the words of docs/glossary.md."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _TERM = re.compile(
 
 
 class Glossary:
-    """Explains terms of one page, and knows afterwards which ones it used."""
+    """Explains the terms of one page, and records which ones it used."""
 
     def __init__(self) -> None:
         self._used: list[str] = []
@@ -64,7 +64,7 @@ class Glossary:
         return [(term, DEFINITIONS[term]) for term in sorted(set(self._used))]
 
     def explained(self, text: str) -> Markup:
-        """A text of ours or of a user, escaped, the first term of it with its definition."""
+        """A text of Headway or of a user, escaped, its first term with its definition."""
         # Imported when a page is made: the commands that make none start faster without.
         from markupsafe import Markup, escape
 

@@ -1,4 +1,4 @@
-"""A plan as one HTML page that needs nothing beside itself."""
+"""A plan as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def plan_page(
 ) -> str:
     """The page: answer, key figures, charts, tables, configuration, and the plan as JSON.
 
-    It loads nothing, and follows the reader's light or dark scheme. ``evidence`` is what the
-    profile adds, ``origin`` where the page comes from.
+    It loads nothing, and follows the reader's light or dark scheme. ``evidence`` are the parts that
+    need the profile, ``origin`` is the source of the page.
     """
     answer = headline(plan)
     # The target stays on one line where the headline has to wrap.
@@ -89,7 +89,7 @@ def _lines(settings: Mapping[str, str]) -> str:
 
 
 def _key_figures(plan: StreamAnswer) -> list[tuple[str, str, str]]:
-    """Label, figure and what to know about it."""
+    """Label, figure and remark."""
     configuration, prediction = plan.configuration, plan.prediction
     executors = counted(configuration.executors, "executor")
     cores = counted(configuration.cores_per_executor, "core")

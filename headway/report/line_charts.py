@@ -1,4 +1,4 @@
-"""Charts of lines: places in per cent of the plot, as `headway.report.charts` has them."""
+"""Line charts: positions in per cent of the plot, as in `headway.report.charts`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headway.report.charts import Tick, axis, place_percent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line of a chart, in as many pieces as there is something to draw.
+    """One line of a chart, in one or more pieces.
 
     Points are in per cent of its width and height, from the top left.
     """
@@ -24,7 +24,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """One thing that was seen: a dot, or a cross where it was left out."""
+    """One observation: a dot, or a cross if it was left out."""
 
     x_percent: float
     y_percent: float
@@ -61,7 +61,7 @@ class LineChart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axes:
-    """Both axes of a chart, from zero: what stands where, and how it is labelled."""
+    """Both axes of a chart, from zero: positions and labels."""
 
     right: float
     top: float
@@ -76,7 +76,7 @@ class Axes:
         x_label: Callable[[float], str],
         label: Callable[[float], str],
     ) -> Axes:
-        """Axes that hold these values."""
+        """Axes that contain these values."""
         x_ticks, right = axis(xs, x_label)
         ticks, top = axis(ys, label)
         return cls(right=right, top=top, x_ticks=x_ticks, ticks=ticks)
@@ -86,7 +86,7 @@ class Axes:
         return f"{place_percent(x, self.right):.2f},{100.0 - place_percent(y, self.top):.2f}"
 
     def pieces(self, xs: Sequence[float], ys: Sequence[float | None]) -> tuple[str, ...]:
-        """The points of a line, broken where there is nothing to draw or it leaves the plot."""
+        """The points of a line, interrupted if there is nothing to draw or it leaves the plot."""
         points = list(zip(xs, ys, strict=True))
 
         def is_drawn(point: tuple[float, float | None]) -> bool:
@@ -101,7 +101,7 @@ class Axes:
     def band(
         self, xs: Sequence[float], lows: Sequence[float | None], highs: Sequence[float | None]
     ) -> str:
-        """The outline of what lies between two lines, up to where one of them ends."""
+        """The outline of the area between two lines, up to the end of the shorter one."""
         known = [
             (x, low, min(high, self.top))
             for x, low, high in zip(xs, lows, highs, strict=True)
@@ -123,5 +123,5 @@ def lines_of(
 
 
 def finite(values: Sequence[float | None]) -> list[float]:
-    """The values that there are and that end."""
+    """The values that exist and are finite."""
     return [value for value in values if value is not None and math.isfinite(value)]

@@ -18,7 +18,7 @@ OPERATORS_PLAN_SCHEMA = "headway.ordered-plan/v1"
 
 
 def operators_text(prediction: OperatorsPrediction) -> str:
-    """What the pipeline carries and what limits it, then its operators, then Spark."""
+    """The rate that the pipeline carries and what limits it, then its operators, then Spark."""
     lines = [*_headline(prediction), ""]
     head = ("operator", "type", "workers", "mean", "p99")
     rows = [head]
@@ -68,7 +68,7 @@ def operators_json(prediction: OperatorsPrediction) -> dict[str, object]:
 
 
 def operators_runs_text(runs: OperatorsRuns) -> str:
-    """The schedulers side by side, beside the formula."""
+    """The schedulers side by side, compared with the formula."""
     best = runs.predicted.allocation.throughput_per_s
     rows = [("scheduler", "rate carried", "of the formula", "mean", "p50", "p99")]
     for scheduler, run in runs.runs.items():
@@ -134,12 +134,12 @@ def _headline(prediction: OperatorsPrediction) -> list[str]:
     carries = f"{workers} carry up to {most} in order, {limit}; {free}"
     rate_per_s = prediction.pipeline.rate_per_s
     if rate_per_s is None:
-        return paragraph(f"{carries}; simulated as many as they take")
+        return paragraph(f"{carries}; simulated at saturation")
     rate = format_rate(rate_per_s)
     if prediction.is_saturated:
         return paragraph(f"saturated at {rate}: {carries}")
     share = rate_per_s / prediction.allocation.throughput_per_s
-    return paragraph(f"keeps up at {rate}, {share:.0%} of what it can: {carries}")
+    return paragraph(f"keeps up at {rate}, {share:.0%} of its maximum: {carries}")
 
 
 def _on_spark(prediction: OperatorsPrediction) -> str:

@@ -1,4 +1,4 @@
-"""Partition count and placement of keys for ordered work, for people and for programs."""
+"""Number of partitions and placement of keys for ordered work, for people and for programs."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def ordered_text(plan: OrderedPlan, *, file: str | None = None) -> str:
 
 
 def skew_lines(skew: PlannedSkew) -> list[str]:
-    """What the heaviest key makes of its stage at a planned setting: the limit, then the table."""
+    """Effect of the heaviest key on its stage at a planned setting: the limit, then the table."""
     share, needs = f"{skew.hottest_share:.1%} of the rows", format_duration(skew.serial_s)
     if skew.hottest_key is None:
         who = f"the largest task on record has {share}, as with one heavy key: it"
@@ -165,15 +165,15 @@ def _row(choice: PartitionChoice, remark: str) -> tuple[str, ...]:
 
 def _reasons(plan: OrderedPlan) -> Iterator[str]:
     yield from paragraph(
-        f"{plan.batch_rows:,.0f} rows a batch, {format_duration(plan.task_per_row_s)} each and "
-        f"{format_duration(plan.task_fixed_s)} a task, on {counted(plan.num_slots, 'slot')}; "
+        f"{plan.batch_rows:,.0f} rows per batch, {format_duration(plan.task_per_row_s)} each and "
+        f"{format_duration(plan.task_fixed_s)} per task, on {counted(plan.num_slots, 'slot')}; "
         f"{counted(plan.num_keys, 'key')} with {plan.known_share:.0%} of the rows",
         lead="  ",
     )
     if plan.num_map_tasks:
         yield from paragraph(
             f"{counted(plan.num_map_tasks, 'task')} before it combine the rows of a key, so that "
-            "a batch has a few rows of each: shares are of those rows",
+            "a batch has a few rows of each: shares refer to those rows",
             lead="  ",
         )
     if plan.keeps_up:

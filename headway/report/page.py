@@ -1,4 +1,4 @@
-"""One HTML page that needs nothing beside itself: what all pages have in common."""
+"""One self-contained HTML page: the common parts of all pages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_APPLICATIONS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a page comes from: label and text, as its last section shows them."""
+    """Source of a page: label and text, as shown in its last section."""
 
     rows: tuple[tuple[str, str], ...]
 
@@ -39,7 +39,7 @@ class Origin:
         spark_version: str | None = None,
         made_at: datetime | None = None,
     ) -> Origin:
-        """From the files that a page was made of, and the profile behind it."""
+        """From the files that a page was made from, and the profile behind it."""
         rows = [("made", _made_text(made_at))]
         rows += [("from", shortened(name)) for name in files]
         if profile is not None:
@@ -69,7 +69,7 @@ def _profile_rows(profile: JobProfile | ApplicationProfile) -> list[tuple[str, s
 
 
 def shortened(text: str) -> str:
-    """A name of a user's in one line that stays in its place.
+    """A user's name for something, shortened to one line.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def shortened(text: str) -> str:
 
 
 def page_text(template: str, *, origin: Origin | None = None, **shown: object) -> str:
-    """A page of a template that extends ``layout.jinja``; ``shown`` is what the template names."""
+    """A page from a template that extends ``layout.jinja``; ``shown`` are its variables."""
     # Imported when a page is made: the commands that make none start faster without.
     from markupsafe import Markup
 
@@ -107,7 +107,7 @@ def page_text(template: str, *, origin: Origin | None = None, **shown: object) -
 
 
 def embedded(json_text: str) -> Markup:
-    """JSON inside a script element, which no name with a closing tag may end."""
+    """JSON inside a script element, which no name with a closing tag can end."""
     from markupsafe import Markup
 
     return Markup(json_text.replace("<", "\\u003c"))

@@ -101,11 +101,11 @@ def pipeline_prediction_json(prediction: PipelinePrediction) -> dict[str, object
 
 
 def pipeline_runs_text(runs: PipelineRuns) -> str:
-    """Simulated beside predicted: the latency, its quantiles, its phases."""
+    """Simulated and predicted: the latency, its quantiles, its phases."""
     what = "rows" if runs.pipeline.finalizing is None else "windows"
     rate = format_rate(float(runs.pipeline.rate_per_s))
     if runs.is_saturated:
-        done = "too busy for its parts, not simulated"
+        done = "its parts are too busy, not simulated"
         if runs.num_runs:
             done = "latencies grow from the first half of a run to the second"
         return "\n".join(
@@ -154,7 +154,7 @@ def pipeline_runs_json(runs: PipelineRuns) -> dict[str, object]:
 
 
 def rounds_plan_text(plan: RoundsPlan) -> str:
-    """The answer of each round, then its proof and the rules of thumb beside it."""
+    """The answer of each round, then its proof and the rules of thumb for comparison."""
     many = len(plan.rounds) > 1
     lines = []
     if many:
@@ -252,7 +252,7 @@ def _proof(plan: PipelinePlan) -> str:
     nodes, fewest = plan.num_nodes or 0, plan.proved_nodes
     most = plan.most_rate_per_s
     if fewest == nodes:
-        first = "fewer nodes miss it" if nodes > 1 else "there is no fewer"
+        first = "fewer nodes miss it" if nodes > 1 else "one node is the minimum"
     else:
         gap = counted(nodes - fewest, "node")
         first = f"fewer than {counted(fewest, 'node')} miss it, gap {gap}"

@@ -45,7 +45,7 @@ def playback_text(plan: StreamAnswer, playback: Playback) -> str:
 
 
 def figures(playback: Playback) -> list[tuple[str, str]]:
-    """What came of it, as label and text."""
+    """The results, as label and text."""
     rates = playback.trace.rates_per_s
     length, mean = format_duration(playback.trace.length_s), playback.trace.mean_rate_per_s
     lowest, highest = format_rate(min(rates)), format_rate(max(rates))
@@ -90,9 +90,9 @@ def figures(playback: Playback) -> list[tuple[str, str]]:
 def playback_page(
     plan: StreamAnswer | None, playback: Playback, *, origin: Origin | None = None
 ) -> str:
-    """One page that needs nothing beside itself: figures, lines over time, the table.
+    """One self-contained page: figures, lines over time, the table.
 
-    ``plan`` is what was simulated, None where only the outcome is at hand.
+    ``plan`` is the simulated plan, None if only the outcome is available.
     """
     p99 = format_duration(playback.p99_s)
     title = (
@@ -182,7 +182,7 @@ def _timeline(
 
 
 def _rows(playback: Playback) -> list[tuple[str, ...]]:
-    """A table over time, of at most so many rows."""
+    """A table over time, with a maximum number of rows."""
     per_row = -(-len(playback.stretches) // _TEXT_ROWS)
     groups = [
         playback.stretches[start : start + per_row]
@@ -209,7 +209,7 @@ def _rows(playback: Playback) -> list[tuple[str, ...]]:
 
 
 def _together(group: Sequence[TraceStretch]) -> TraceStretch:
-    """Several stretches as one: the worst of latency and backlog, the mean of the rest."""
+    """Several stretches as one: the maximum of latency and backlog, the mean of the rest."""
     medians_s = sorted(one.p50_s for one in group if one.p50_s is not None)
     rows = [max(one.rate_per_s, 0.0) for one in group]
     return replace(
@@ -223,7 +223,7 @@ def _together(group: Sequence[TraceStretch]) -> TraceStretch:
 
 
 def _late_ratio(group: Sequence[TraceStretch]) -> float | None:
-    """The share of the rows that were read of several stretches; None where none was."""
+    """The share of the read rows in several stretches; None if none was read."""
     known = [(one.late_ratio, one.rate_per_s) for one in group if one.late_ratio is not None]
     rows = sum(rate_per_s for _, rate_per_s in known)
     if rows <= 0:

@@ -37,7 +37,7 @@ def policies_json(found: PolicyComparison) -> dict[str, object]:
 
 
 def headline(found: PolicyComparison) -> str:
-    """What each policy takes, in a sentence."""
+    """What each policy needs, in a sentence."""
     taken = (f"{one.policy} {found.node_hours(one):.3g}" for one in found.outcomes)
     return f"node-hours over {format_duration(found.trace.length_s)}: {', '.join(taken)}"
 
@@ -55,10 +55,9 @@ def policies_text(plan: StreamAnswer, found: PolicyComparison) -> str:
             ["policies", *aligned(rows(found), right=right, indent=2)],
             paragraph(
                 f"late: rows above {format_duration(found.limit_s)}, of which "
-                f"{percent(found.most_late_ratio)} are allowed; windows kept: those of five "
-                "minutes in which no more were late; reversals: changes taken back within half "
-                "an hour. All policies meet the same rows, and may change executors without a "
-                "restart.",
+                f"{percent(found.most_late_ratio)} are allowed; windows kept: five-minute windows "
+                "in which no more were late; reversals: changes undone within half an hour. All "
+                "policies process the same rows, and may change executors without a restart.",
                 lead="  ",
             ),
         )
@@ -66,7 +65,7 @@ def policies_text(plan: StreamAnswer, found: PolicyComparison) -> str:
 
 
 def facts(found: PolicyComparison) -> list[tuple[str, str]]:
-    """What was simulated, as label and text."""
+    """The simulation, as label and text."""
     rates = found.trace.rates_per_s
     lowest, highest = format_rate(min(rates)), format_rate(max(rates))
     mean = format_rate(found.trace.mean_rate_per_s)
@@ -109,7 +108,7 @@ def rows(found: PolicyComparison) -> list[tuple[str, ...]]:
 def policies_page(
     plan: StreamAnswer, found: PolicyComparison, *, origin: Origin | None = None
 ) -> str:
-    """One page that needs nothing beside itself: figures, and lines over time."""
+    """One self-contained page: figures, and lines over time."""
     title = f"{counted(len(found.outcomes), 'policy', 'policies')} under one rate trace"
     return page_text(
         "policies.html.jinja",
@@ -125,7 +124,7 @@ def policies_page(
 
 
 def timelines(found: PolicyComparison) -> tuple[LineChart, ...]:
-    """Arrivals, and of each policy the executors and the late rows over time."""
+    """Arrivals, and the executors and late rows of each policy over time."""
     num = len(found.stretch_rates_per_s)
     width_s = found.trace.length_s / num
     middles_s = [(place + 0.5) * width_s for place in range(num)]

@@ -1,4 +1,4 @@
-"""A profile as a page: what a batch costs, how it would run elsewhere, the run it was made of."""
+"""A profile as a page: costs of a batch, predictions for other settings, and its runs."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def profile_page(
 
 
 def application_page(profile: ApplicationProfile, *, origin: Origin | None = None) -> str:
-    """The page of a batch or DStreams application's profile: its stages and what they took."""
+    """The page of a batch or DStreams application's profile: its stages and their times."""
     title = f"Profile of {shortened(profile.application.name)}"
     longest = sorted(profile.stages, key=lambda one: one.task_time.mean_s * one.tasks.num_tasks)
     rows = [("stage", "tasks", "mean task", "longest task", "task time")]
@@ -129,7 +129,7 @@ def application_page(profile: ApplicationProfile, *, origin: Origin | None = Non
 
 
 def _setting_rows(profile: JobProfile) -> list[tuple[str, ...]]:
-    """Predicted beside measured: batch durations of the runs that the profile was fitted to."""
+    """Predicted and measured: batch durations of the runs that the profile was fitted to."""
     head = ("run", "rate", "trigger", "used", "left out", "measured", "model", "error")
     return [
         head,

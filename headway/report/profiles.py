@@ -1,4 +1,4 @@
-"""Profiles, and what logs hold, in words for terminals and as JSON."""
+"""Profiles, and the contents of logs, in words for terminals and as JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def profile_summary(profile: JobProfile | ApplicationProfile) -> str:
 
 
 def survey_as_text(logs: Sequence[LogSurvey]) -> str:
-    """What each log holds, what it lacks, and what its profile is made of."""
+    """Contents of each log, what is missing, and what its profile is made from."""
     return "\n".join(line for log in logs for line in _survey_lines(log))
 
 

@@ -12,8 +12,8 @@ from headway.report.wording import interval_text, per_task_text, percent
 from headway.units import counted, format_duration, format_rate
 
 _NOT_CALIBRATED = (
-    "not calibrated: the work on rows is that of batches, gap and path are those of other runs; "
-    "see docs/kafka-accuracy.md for how far runs were off"
+    "not calibrated: the cost of rows is that of micro-batches, gap and path are those of other "
+    "runs; see docs/kafka-accuracy.md for the errors"
 )
 _NEW_CHECKPOINT = (
     "state is kept in RocksDB, checkpoint format 2: a checkpoint of another store or format cannot "
@@ -68,7 +68,7 @@ def real_time_plan_text(plan: RealTimePlan) -> str:
 
 
 def real_time_header(plan: RealTimePlan, version: str) -> list[str]:
-    """What stands above the settings in a file."""
+    """The comment above the settings in a file."""
     missed = f"!!! INFEASIBLE: no configuration meets {plan.target}. !!!"
     return [
         *([] if plan.feasible else [missed]),
@@ -97,7 +97,7 @@ def _gap(prediction: RealTimePrediction) -> str:
     return (
         f"between two batches nothing is read for {format_duration(prediction.gap_s)}, which "
         f"delays {percent(prediction.gap_share)} of the rows; after a failure a batch of "
-        f"{format_duration(prediction.setting.batch_length_s)} is done again from its begin"
+        f"{format_duration(prediction.setting.batch_length_s)} is repeated from its beginning"
     )
 
 

@@ -25,7 +25,7 @@ Rows = Sequence[tuple[str, ...]]
 
 
 def backtest_page(backtest: Backtest, *, origin: Origin | None = None) -> str:
-    """Predicted beside measured, run by run."""
+    """Predicted and measured, run by run."""
     mean, p99 = backtest.median_mean_error_ratio, backtest.median_p99_error_ratio
     held, intervals = backtest.intervals_held
     runs = counted(len(backtest.runs), "run")
@@ -82,7 +82,7 @@ def _run_row(run: HeldOut) -> tuple[str, ...]:
 
 
 def capacity_page(plan: CapacityRead, *, origin: Origin | None = None) -> str:
-    """Who runs where, what to buy, what it costs in a month."""
+    """Which job runs where, what to buy, and the cost per month."""
     name = shortened(plan.name)
     if not plan.feasible:
         reasons = [("job", "why"), *((one.job, one.why) for one in plan.impossible)]
@@ -168,7 +168,7 @@ def _span(counts: Sequence[int]) -> str:
 
 
 def check_page(check: CheckRead, *, origin: Origin | None = None) -> str:
-    """Each job as locked and as it is now, and what was found."""
+    """Each job, locked and current, and the findings."""
     rows: list[tuple[str, ...]] = [
         ("job", "verdict", "nodes", "locked", "planned", "locked", "cost per month", "locked")
     ]
@@ -262,7 +262,7 @@ def deadline_page(plan: BatchAnswer, *, origin: Origin | None = None) -> str:
 
 
 def _probability_figure(plan: BatchAnswer) -> list[tuple[str, str, str]]:
-    """That the deadline is met, and what follows; none in plans of before."""
+    """Probability that the deadline is met, and the verdict; none in plans of earlier versions."""
     if plan.kept_probability is None:
         return []
     return [("probability to meet it", f"{plan.kept_probability:.1%}", str(plan.verdict))]

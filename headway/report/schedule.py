@@ -61,7 +61,7 @@ def schedule_json(verdict: Verdict) -> dict[str, object]:
 
 
 def replay_text(replay: Replay) -> str:
-    """Whether the decisions of a log come out again, and the errors of the durations."""
+    """Whether the decisions of a log are reproduced, and the errors of the durations."""
     decisions = counted(replay.num_decisions, "decision")
     same = (
         f"The log replays exactly: {decisions}, none different ({replay.policy})."
@@ -90,7 +90,7 @@ def replay_json(replay: Replay) -> dict[str, object]:
 
 
 def headline(verdict: Verdict) -> str:
-    """Whether taking turns pays, in a sentence."""
+    """Whether taking turns pays off, in a sentence."""
     best, ungated = verdict.recommended, verdict.sparks_best
     if best is not None:
         if not ungated.keeps_up:

@@ -1,4 +1,4 @@
-"""What sharing windows would win, for people and for programs."""
+"""What sharing windows would save, for people and for programs."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _headline_of_several(gain: SharingGain, where: str) -> str:
 
 
 def _queries(gain: SharingGain) -> Iterator[str]:
-    """Each of several queries by itself."""
+    """Each of several queries separately."""
     for query in gain.queries:
         yield (
             f"  {query.name} alone, {query.windows}: batch {format_duration(query.batch_mean_s)}, "
@@ -150,8 +150,8 @@ def _signed(seconds: float) -> str:
 
 def _break_even(gain: SharingGain) -> Iterator[str]:
     yield (
-        f"  {gain.batch_rows:,.0f} rows and {gain.batch_keys:,.0f} keys a batch, "
-        f"{gain.windows.num_copies:g} windows a row, panes of "
+        f"  {gain.batch_rows:,.0f} rows and {gain.batch_keys:,.0f} keys per batch, "
+        f"{gain.windows.num_copies:g} windows per row, panes of "
         f"{format_duration(gain.windows.pane_ms / 1000)}"
     )
     rows, keys = gain.break_even_rows, gain.break_even_keys
@@ -160,9 +160,9 @@ def _break_even(gain: SharingGain) -> Iterator[str]:
     elif math.isinf(rows):
         yield "  panes do not pay at any number of rows"
     else:
-        yield f"  panes pay from {rows:,.0f} rows a batch on at these keys"
+        yield f"  panes pay from {rows:,.0f} rows per batch on at these keys"
     if 0.0 < keys < math.inf:
-        yield f"  panes pay from {keys:,.0f} keys a batch on at these rows"
+        yield f"  panes pay from {keys:,.0f} keys per batch on at these rows"
     if gain.merges_ratio < 1.0:
         made = f" with roll-ups of {', '.join(gain.rollups)}" if gain.rollups else ""
         yield (
@@ -172,7 +172,7 @@ def _break_even(gain: SharingGain) -> Iterator[str]:
 
 
 def _work(gain: SharingGain) -> Iterator[str]:
-    """The paper's modes, and what moving keys would do."""
+    """The paper's modes, and the effect of moving keys."""
     work = ", ".join(
         f"{mode} {format_duration(seconds)}" for mode, seconds in gain.modes.work_s.items()
     )
@@ -183,7 +183,7 @@ def _work(gain: SharingGain) -> Iterator[str]:
         cure = (
             "other shuffle partitions would even it out"
             if moved < gain.deal.busiest_ratio
-            else "no deal of partitions evens it out; more shuffle partitions or salted keys do"
+            else "no assignment of partitions evens it out; more partitions or salted keys do"
         )
         yield f"  the busiest slot has {gain.deal.busiest_ratio:.2f} times an even share: {cure}"
 
@@ -228,7 +228,7 @@ def _code(gain: SharingGain) -> Iterator[str]:
 
 
 def fusions_json(fusions: Sequence[FusionAdvice]) -> list[dict[str, object]]:
-    """Exchanges that one could serve, as JSON."""
+    """Exchanges that a single one could replace, as JSON."""
     return [
         {
             "by": list(each.by),
@@ -241,10 +241,10 @@ def fusions_json(fusions: Sequence[FusionAdvice]) -> list[dict[str, object]]:
 
 
 def fusions_text(fusions: Sequence[FusionAdvice]) -> str:
-    """Exchanges that one could serve, and where that is allowed."""
+    """Exchanges that a single one could replace, and where that is allowed."""
     if not fusions:
-        return "exchanges: no two that follow each other have a column in common"
-    lines = ["exchanges that one could serve:"]
+        return "exchanges: no two consecutive ones have a column in common"
+    lines = ["exchanges that a single one could replace:"]
     for each in fusions:
         number = max(exchange.shuffle_partitions for exchange in each.exchanges)
         names = ", ".join(f'"{key}"' for key in each.by)

@@ -51,9 +51,9 @@ def prediction_text(prediction: Prediction) -> str:
 
 
 def plan_text(plan: AnyAnswer, *, verbose: bool = False) -> str:
-    """A plan of any job as lines, the answer first.
+    """A plan of any job as lines, with the answer first.
 
-    Of an infeasible plan only what stands in the way and the ways out, unless ``verbose``.
+    For an infeasible plan only the obstacles and the ways out, unless ``verbose``.
     """
     if not plan.ends and not plan.feasible and not verbose:
         return infeasible_text(plan)
@@ -65,7 +65,7 @@ def plan_text(plan: AnyAnswer, *, verbose: bool = False) -> str:
 
 
 def infeasible_text(plan: InfeasiblePlan) -> str:
-    """Why nothing meets the targets, and the cheapest ways out, within 25 lines."""
+    """Why no setting meets the targets, and the cheapest ways out, within 25 lines."""
     return _joined(
         _answer_lines(plan),
         _titled("nearest feasible targets", aligned(nearest_rows(plan, "other {}"))),
@@ -132,7 +132,7 @@ def stream_text(plan: StreamAnswer) -> str:
 
 
 def answer_text(plan: StreamAnswer) -> str:
-    """The answer of a plan alone: whether, on how many nodes, in which configuration."""
+    """Only the answer of a plan: whether it is feasible, the nodes, and the configuration."""
     return "\n".join(_answer_lines(plan))
 
 
@@ -249,5 +249,5 @@ def _titled(title: str, lines: list[str]) -> list[str]:
 
 
 def _joined(*blocks: list[str]) -> str:
-    """The blocks that say something, an empty line between them."""
+    """The non-empty blocks, with an empty line between them."""
     return "\n\n".join("\n".join(block) for block in blocks if block)

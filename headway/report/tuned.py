@@ -28,7 +28,7 @@ def explained_json(found: ExplainedChange) -> dict[str, object]:
 
 
 def explained_text(found: ExplainedChange) -> str:
-    """Why the change was made, what it was weighed against, and what came of it."""
+    """Why the change was made, its alternatives, and its outcome."""
     change, proposal = found.change, found.proposal
     began = _clock(change.began_s)
     lines = [
@@ -54,7 +54,7 @@ def _estimate(known: Estimate) -> Iterator[tuple[str, str]]:
 
 
 def _alternatives(proposal: Proposal) -> list[str]:
-    """What was weighed, in node-seconds."""
+    """The alternatives, in node-seconds."""
     if not proposal.alternatives:
         gain = "the target is missed without it"
         if math.isfinite(proposal.gain_node_s):

@@ -77,16 +77,16 @@ def _facts(look: Look) -> Iterator[tuple[str, str]]:
             since = datetime.fromtimestamp(drift.since_s, UTC).strftime("%H:%M:%S UTC")
             said += f", since {since}: profile anew"
         elif drift.num_batches_to_find is None:
-            said += "; a fifth more does not stand out yet from what runs differ by"
+            said += "; an increase by a fifth would not yet exceed the usual difference of runs"
         else:
             number = counted(drift.num_batches_to_find, "batch", "batches")
-            said += f"; a fifth more is found after {number}"
+            said += f"; an increase by a fifth is detected after {number}"
         yield "drift", said
     if look.late_ratio is not None and look.budget_left_ratio is not None:
         left = look.budget_left_ratio
-        said = f"{percent(left)} of the rows that may be late are left"
+        said = f"{percent(left)} of the allowed late rows are left"
         if left < 0:
-            said = f"{1.0 - left:.1f} times as many as may be"
+            said = f"{1.0 - left:.1f} times as many as allowed"
         yield "late rows", f"{percent(look.late_ratio)} of the rows; {said}"
     if look.silent_s > look.target.limit_s:
         yield "last batch", f"{format_duration(look.silent_s)} ago"

@@ -1,4 +1,4 @@
-"""A job at many configurations, predicted beforehand for a page that computes nothing itself."""
+"""A job at many configurations, predicted for a page that computes nothing itself."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Outlook:
 
     @property
     def state(self) -> str:
-        """``ok``, ``over`` (the backlog grows) or ``close`` (to saturation, nothing is quoted)."""
+        """``ok``, ``over`` (the backlog grows) or ``close`` (to saturation, no latency quoted)."""
         if self.prediction.is_quotable:
             return "ok"
         return "close" if self.prediction.stable else "over"
@@ -53,7 +53,7 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What the page is about: a configuration, a rate, a target, and what a node costs."""
+    """The question of the page: a configuration, a rate, a target, and the cost of a node."""
 
     prediction: Prediction
     target: Target
@@ -74,17 +74,17 @@ class Question:
 
     @property
     def statistic(self) -> str:
-        """The statistic that the charts are about: that of the target, where it is predicted."""
+        """The statistic of the charts: that of the target, if it is predicted."""
         return self.target.statistic if self.target.statistic in ("mean", "p50", "p95") else "p99"
 
     @property
     def name(self) -> str:
-        """What the charts show, in words."""
+        """The quantity of the charts, in words."""
         metric = METRIC_NAMES[self.target.metric]
         return f"{self.statistic} {'' if self.target.metric is Metric.TUPLE else 'of the '}{metric}"
 
     def latency(self, outlook: Outlook) -> LatencyDistribution | None:
-        """The latency that the target is about; None where none is quoted."""
+        """The latency of the target; None if none is quoted."""
         if not outlook.prediction.is_quotable:
             return None
         return outlook.prediction.latency(self.target.metric)
@@ -124,7 +124,7 @@ class MapOf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """Latencies that shares of the rows or windows do not exceed [s]; of `SHARES`."""
+    """Quantiles of the latency of rows or windows [s], at `SHARES`."""
 
     name: str
     latencies_s: tuple[float, ...]
@@ -148,9 +148,9 @@ def grid_of(
     nodes : int, >= 1
         Nodes of the configuration.
     rate_per_s, highest_rate_per_s : float
-        The rate that was asked for, and one that the grid should reach [rows/s].
+        The requested rate, and one that the grid should reach [rows/s].
     tell : callable
-        Called with the share that is done.
+        Called with the completed share.
     """
     free = replace(base, max_offsets_per_trigger=None)
     executors_per_node = max(base.executors // nodes, 1)
@@ -174,7 +174,7 @@ def grid_of(
 
 
 def rate_stops(rate_per_s: float, highest_rate_per_s: float) -> tuple[float, ...]:
-    """Round rates around the asked one, which is one of them.
+    """Round rates around the requested one, which is one of them.
 
     Examples
     --------
@@ -249,7 +249,7 @@ def partitions_map(
 
 
 def shares_of(profile: JobProfile, prediction: Prediction) -> tuple[Shares, ...]:
-    """The latency distributions of a prediction, where it quotes latencies of measured figures."""
+    """The latency distributions of a prediction, if it quotes latencies from measured figures."""
     if not prediction.is_quotable or profile.declared is not None:
         return ()
     there, setting = replace(profile, arrivals=prediction.arrivals), prediction.configuration
@@ -270,13 +270,13 @@ def shares_of(profile: JobProfile, prediction: Prediction) -> tuple[Shares, ...]
 
 
 def upper_s(distribution: LatencyDistribution, statistic: str) -> float:
-    """What is compared with a target: the upper end where there is one, else the value [s]."""
+    """Value that is compared with a target: the upper end if there is one, else the value [s]."""
     interval = distribution.intervals90_s.get(statistic)
     return distribution.statistics_s[statistic] if interval is None else interval.high
 
 
 def _around(values: Sequence[int], here: int) -> list[int]:
-    """The values nearest to one, which is among them."""
+    """The values nearest to a given one, which is included."""
     known = sorted({*values, here}, key=lambda value: abs(math.log2(value / here)))
     return sorted(known[:_MOST_ROWS_OF_MAP])
 

@@ -76,7 +76,7 @@ def interval_text(interval: Interval) -> str:
 
 
 def latency_rows(prediction: Prediction) -> tuple[tuple[str, ...], ...]:
-    """A table of what may be quoted, names of the columns first; empty where nothing may."""
+    """A table of quoted latencies, names of the columns first; empty if there are none."""
     rows: list[tuple[str, ...]] = []
     for name, distribution in latencies(prediction).items():
         figures_s, known = distribution.statistics_s, distribution.intervals90_s
@@ -90,7 +90,7 @@ def latency_rows(prediction: Prediction) -> tuple[tuple[str, ...], ...]:
 
 
 def latencies(prediction: Prediction) -> dict[str, LatencyDistribution]:
-    """The distributions that may be quoted, by name; none where the setting is not stable."""
+    """The distributions that may be quoted, by name; none if the setting is not stable."""
     if not prediction.is_quotable:
         return {}
     known = {
@@ -116,7 +116,7 @@ def trigger_words(trigger_s: float) -> str:
 
 
 def per_task_text(task_cpus: int) -> str:
-    """What a task takes, behind the cores of an executor; nothing where it is Spark's one core.
+    """Cores per task, to follow the cores of an executor; empty if it is Spark's default of one.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def setting_text(configuration: Configuration) -> str:
 
 
 def brief_setting_text(configuration: Configuration) -> str:
-    """A setting in a table's cell.
+    """A setting for a table cell.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def brief_setting_text(configuration: Configuration) -> str:
 
 
 def stability_text(prediction: Prediction) -> str:
-    """Whether the setting keeps up with what arrives, and how far it would."""
+    """Whether the setting keeps up with the input rate, and up to which rate it would."""
     rate = format_rate(prediction.arrivals.rate_per_s)
     most_per_s = prediction.sustainable_rate_per_s
     if not prediction.stable:
@@ -205,14 +205,14 @@ def _found(prediction: Prediction, code: FindingCode) -> Finding | None:
 
 
 def prediction_notes(prediction: Prediction) -> tuple[str, ...]:
-    """What is to be said of a prediction beside its stability, without repetition."""
+    """Findings about a prediction besides its stability, without repetition."""
     said = (FindingCode.OVER_CAPACITY, FindingCode.TOO_CLOSE_TO_SATURATION)
     beside = [one for one in prediction.findings if one.code not in said]
     return tuple(dict.fromkeys(all_words(beside)))
 
 
 def caution_text(prediction: Prediction) -> str | None:
-    """What to say of extrapolated numbers; None within the profiled range."""
+    """The caution about extrapolated numbers; None within the profiled range."""
     if prediction.calibrated or not prediction.is_quotable:
         return None
     if prediction.provenance is Provenance.DECLARED:
@@ -221,7 +221,7 @@ def caution_text(prediction: Prediction) -> str | None:
 
 
 def memory_rows(memory: MemoryPlan) -> list[tuple[str, str, str]]:
-    """How the memory of an executor comes about: what, how much, and from where."""
+    """How the memory of an executor is derived: what, how much, and from which source."""
     seen = "peak of one JVM with the driver" if memory.is_measured_locally else "measured peak"
     rows = [
         (name, spark_memory_text(size), "" if name == "headroom" else seen)
@@ -259,7 +259,7 @@ def headline(plan: StreamAnswer) -> str:
 
 
 def cautions(plan: StreamAnswer) -> tuple[str, ...]:
-    """What a reader of the headline must know, in words."""
+    """Cautions that a reader of the headline must know, in words."""
     return all_words(one for one in plan.findings if one.code.is_caution)
 
 
@@ -268,13 +268,13 @@ def _plan_finding(plan: StreamAnswer, code: FindingCode) -> Finding | None:
 
 
 def promise_text(plan: Plan) -> str:
-    """The latency that a feasible plan was made with, beside the limit."""
+    """The planned latency of a feasible plan, compared with the limit."""
     planned, limit = format_duration(plan.planned_latency_s), format_duration(plan.target.limit_s)
     return f"up to {planned} of {limit}, {_margin_text(plan)}{likely_text(plan.kept_probability)}"
 
 
 def likely_text(probability: float | None) -> str:
-    """How likely the promises are kept, behind what else is said of them."""
+    """Probability that the targets are met, as an addition to a text."""
     if probability is None:
         return ""
     if probability > _ALL_BUT_SURE:
@@ -291,7 +291,7 @@ def _margin_text(plan: StreamAnswer) -> str:
 
 
 def facts(plan: StreamAnswer) -> tuple[tuple[str, str], ...]:
-    """What belongs right under the headline, as label and text."""
+    """The facts right under the headline, as label and text."""
     found = [
         ("configuration", setting_text(plan.configuration)),
         ("max rate within target", max_rate_text(plan)),
@@ -311,19 +311,19 @@ def facts(plan: StreamAnswer) -> tuple[tuple[str, str], ...]:
 
 
 def notes(plan: StreamAnswer) -> tuple[str, ...]:
-    """What is to be said of the plan and its prediction beside the headline, each once."""
+    """Findings about the plan and its prediction besides the headline, each once."""
     beside = all_words(one for one in plan.findings if not one.code.is_caution)
     return tuple(dict.fromkeys((*beside, *prediction_notes(plan.prediction))))
 
 
 def nearest_rows(plan: StreamAnswer, label: str) -> list[tuple[str, str]]:
-    """The nearest promises that can be kept, behind what gives way; none of feasible plans."""
+    """The nearest feasible targets, with the part that is relaxed; none for feasible plans."""
     nearest = () if plan.feasible else plan.nearest
     return [(label.format(one.gives_way), one.text) for one in nearest]
 
 
 def rejection_rows(plan: StreamAnswer) -> list[tuple[str, str, str]]:
-    """The neighbours of a plan: the change, why it is ruled out, the setting."""
+    """The neighbours of a plan: the change, the reason why it is ruled out, the setting."""
     rejected = plan.rejected if plan.feasible else ()
     return [
         (one.change, rejection_text(one), brief_setting_text(one.configuration)) for one in rejected
@@ -331,14 +331,14 @@ def rejection_rows(plan: StreamAnswer) -> list[tuple[str, str, str]]:
 
 
 def rejection_text(rejection: Rejection) -> str:
-    """Why a neighbour is ruled out, with its latency where the reason does not hold it."""
+    """Why a neighbour is ruled out, with its latency if the reason does not contain it."""
     if rejection.latency_s is None or format_duration(rejection.latency_s) in rejection.reason:
         return rejection.reason
     return f"{rejection.reason} ({format_duration(rejection.latency_s)})"
 
 
 def cost_text(cost_per_hour: float | None) -> str:
-    """A price per hour, in the currency that the prices were given in.
+    """A price per hour, in the currency of the given prices.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""What runs beside a query: sources, workloads, measurement, later tuner and schedulers."""
+"""Code that runs with a query: sources, workloads, measurement, tuner, gate, shared windows."""

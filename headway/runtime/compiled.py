@@ -1,4 +1,4 @@
-"""Java of ours, compiled against the installed Spark when it is first needed."""
+"""Headway's Java sources, compiled against the installed Spark when first needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headway.errors import SparkUnavailableError
 
 _OLDEST_JAVA = 17
 _COMPILE_WITHIN_S = 180.0
-# Fixed, so that the same source gives the same jar; the earliest date that a zip can hold.
+# Fixed, so that equal sources give equal jars; the earliest date possible in a zip.
 _MEMBER_DATE = (1980, 1, 1, 0, 0, 0)
 
 
@@ -26,13 +26,13 @@ def build_jar(folder: Path, *, package: str, java_files: Sequence[str], what: st
     Parameters
     ----------
     folder : Path
-        Where the jar is kept; made if missing.
+        Folder for the jar; created if missing.
     package : str
-        The Python package that the sources lie in.
+        The Python package that contains the sources.
     java_files : sequence of str
         Their names.
     what : str
-        What they are, for messages and the name of the jar, e.g. ``clock source``.
+        Description for messages and the name of the jar, e.g. ``clock source``.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def build_jar(folder: Path, *, package: str, java_files: Sequence[str], what: st
     Raises
     ------
     SparkUnavailableError
-        If there is no Java compiler, or it refuses the source.
+        If there is no Java compiler, or it rejects the source.
     """
     import pyspark
 
@@ -64,7 +64,7 @@ def build_jar(folder: Path, *, package: str, java_files: Sequence[str], what: st
         _compile([Path(building, name) for name in sources], classes, spark_home / "jars", what)
         unfinished = Path(building, "unfinished.jar")
         _pack(classes, unfinished)
-        # In one step: another process may be looking for the same jar.
+        # Atomically, since another process may be looking for the same jar.
         unfinished.replace(jar)
     return jar
 

@@ -1,4 +1,4 @@
-"""Runs one setting of a user's query, and holds what ran against what was asked."""
+"""Runs one setting of a user's query, and compares what ran with what was requested."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _POLL_EVERY_S = 0.2
 
 
 def session_slots(spark: SparkSession) -> Configuration:
-    """What a session runs on, as a configuration; its trigger and partitions stand for nothing.
+    """The resources of a session, as a configuration; its trigger and partitions have no meaning.
 
     Raises
     ------
     InputError
-        If it is a session of Spark Connect, of which jobs and tasks cannot be recorded.
+        If it is a session of Spark Connect, in which jobs and tasks cannot be recorded.
     """
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         raise InputError(
@@ -56,18 +56,18 @@ def session_slots(spark: SparkSession) -> Configuration:
 
 
 def run_setting(spark: SparkSession, build: Build, setting: QuerySetting, *, run_s: float) -> str:
-    """Run a query at a setting for so long; the id of the query.
+    """Run a query at a setting for a given time; returns the id of the query.
 
     Parameters
     ----------
     spark : SparkSession
-        Where it runs; its shuffle partitions are put back afterwards.
+        Session to use; its shuffle partitions are restored afterwards.
     build : callable
         Starts the query; see :class:`headway.QuerySetting`.
     setting : QuerySetting
-        What it is given.
+        Setting passed to it.
     run_s : float, > 0
-        How long it runs. [s]
+        Duration of the run. [s]
 
     Raises
     ------
@@ -96,12 +96,12 @@ def run_setting(spark: SparkSession, build: Build, setting: QuerySetting, *, run
 
 
 def require_followed(setting: QuerySetting, seen: ObservedSetting) -> None:
-    """Hold what ran against what was asked.
+    """Compare what ran with what was requested.
 
     Raises
     ------
     InputError
-        If the function that started the query ignored its setting; says which part.
+        If the function that started the query ignored a part of its setting; names the part.
     """
     asked, ran = setting.configuration, seen.configuration
     limit = asked.max_offsets_per_trigger
@@ -111,7 +111,7 @@ def require_followed(setting: QuerySetting, seen: ObservedSetting) -> None:
             f"{ran.shuffle_partitions}; leave spark.sql.shuffle.partitions alone",
         )
     most = 1.0 + IGNORED_LIMIT_RATIO.value
-    # A source that replays rows at the wanted rate needs no limit.
+    # A source that replays rows at the requested rate needs no limit.
     at_rate = setting.rate_per_s is not None and seen.rate_per_s <= most * setting.rate_per_s
     if limit is not None and not at_rate and seen.rows_per_batch_high > most * limit:
         _ignored(
@@ -146,9 +146,9 @@ def _require_query(query: StreamingQuery) -> None:
 
 
 def _wait(query: StreamingQuery, run_s: float) -> None:
-    """So long after its first batch, and longer where it had few batches by then.
+    """Wait for a given time after its first batch, and longer if it has had few batches by then.
 
-    The first batch may take as long as a session takes to get going.
+    The first batch may take as long as the start of a session.
     """
     ends_s = time.monotonic() + FIRST_BATCH_WITHIN_S.value
     longest_s: float | None = None

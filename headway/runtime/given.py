@@ -1,4 +1,4 @@
-"""What calls on a running Spark are given: sessions, rows and folders, refused before anything."""
+"""Checks of arguments of calls on a running Spark: sessions, rows and folders."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def require_session(spark: object) -> None:
-    """A classic session that runs.
+    """Require a running classic session.
 
     Raises
     ------
     InputError
-        If it is something else, one of Spark Connect, or stopped.
+        If it is something else, a session of Spark Connect, or stopped.
     """
     if not hasattr(spark, "readStream"):
         raise InputError(
@@ -34,12 +34,12 @@ def require_session(spark: object) -> None:
 
 
 def require_columns(rows: DataFrame, arrived: object, cost: object) -> None:
-    """Rows of a session that runs, with the columns of the rule.
+    """Require rows of a running session, with the columns of the rule.
 
     Raises
     ------
     InputError
-        If they are no rows, their session is stopped, or a column is missing.
+        If it is not a DataFrame, its session is stopped, or a column is missing.
     """
     if not hasattr(rows, "isStreaming"):
         raise InputError(f"rows: got {rows!r}; expected a DataFrame")
@@ -56,7 +56,7 @@ def require_columns(rows: DataFrame, arrived: object, cost: object) -> None:
 
 
 def require_timestamp(rows: DataFrame, arrived: str) -> None:
-    """A column of times, not of numbers whose unit nobody knows.
+    """Require a column of timestamps, not of numbers with an unknown unit.
 
     Raises
     ------
@@ -72,12 +72,12 @@ def require_timestamp(rows: DataFrame, arrived: str) -> None:
 
 
 def require_folder(checkpoint: object) -> None:
-    """What may be the place of a checkpoint.
+    """Require a possible location of a checkpoint.
 
     Raises
     ------
     InputError
-        If it is neither a text nor a path.
+        If it is neither a string nor a path.
     """
     if not isinstance(checkpoint, str | Path) or not str(checkpoint):
         raise InputError(f"checkpoint: got {checkpoint!r}; expected the folder of a checkpoint")

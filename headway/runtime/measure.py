@@ -1,8 +1,8 @@
-"""Runs a query for a while and says what latency its rows really had.
+"""Runs a query for a while and measures the latency of its rows.
 
-Needs rows that arrive at a constant rate, and `headway.runtime.word_count.observe_arrivals` behind
-their source: then the rows of a batch lie evenly between its first and last
-arrival, and the latency of every row is known without touching one.
+Needs rows that arrive at a constant rate, and `headway.runtime.word_count.observe_arrivals` after
+their source. Then the rows of a batch are spread evenly between its first and last arrival, and the
+latency of every row is known without reading it.
 """
 
 from __future__ import annotations
@@ -32,21 +32,20 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 Json: TypeAlias = Mapping[str, Any]
-"""One progress event, as Spark's own JSON has it."""
+"""One progress event, as in Spark's own JSON."""
 
 _LOOK_EVERY_S = 0.2
 _LOOK_AGAIN_S = 1.0
-_PATIENCE_FACTOR = 8.0  # a machine with so many others at work is too busy to measure anything on
+_PATIENCE_FACTOR = 8.0  # a machine with this much other work is too busy for measurements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRun:
-    """What a query did, over the batches after its warm-up.
+    """Measurements of a query over the batches after its warm-up.
 
-    ``rate_per_s`` is the rate of arrivals, whether or not the query coped with it.
-    ``kept_up`` is False when the rows became ever older: the age of the oldest row of a batch at
-    its commit grew by more than 5% of the time that passed. The latencies then depend on how
-    long was measured.
+    ``rate_per_s`` is the rate of arrivals, whether or not the query kept up with it. ``kept_up`` is
+    False if rows became ever older, i.e. if the age of the oldest row of a batch at its commit grew
+    by more than 5% of the elapsed time. Latencies then depend on the length of the measurement.
     """
 
     query_id: str
@@ -84,10 +83,10 @@ def run_query(
     least_patience_s: float = 60.0,
     progress: Callable[[float], None] | None = None,
 ) -> MeasuredRun:
-    """Run a streaming query into nothing, in update mode, and measure it.
+    """Run a streaming query without a sink, in update mode, and measure it.
 
-    On a busy machine the first batch may take longer than the warm-up: the warm-up lasts until it
-    has ended, and the run until there are batches enough.
+    On a busy machine, the first batch may take longer than the warm-up. The warm-up lasts until
+    that batch has ended, and the run until there are enough batches.
 
     Sets ``spark.sql.shuffle.partitions`` and the number of kept progress events on the query's
     session. The query has stopped when this returns or raises.
@@ -97,31 +96,31 @@ def run_query(
     query : DataFrame
         Streaming, with the observed metric ``arrivals``.
     query_name : str
-        Name in event logs; no other active query may have it.
+        Name in event logs; must be unique among active queries.
     trigger_s : float, >= 0
         Trigger interval; 0 is as fast as possible. [s]
     checkpoint : Path
-        A fresh folder: an old checkpoint would keep its number of shuffle partitions.
+        A new folder, since an old checkpoint would keep its number of shuffle partitions.
     warm_s, run_s : float
-        Time that is left out, and time that is measured after it. [s]
+        Time that is excluded, and measured time after it. [s]
     shuffle_partitions : int, >= 1
         Reduce tasks and partitions of the state.
     least_batches : int, >= 1
-        Batches to measure at least.
+        Minimum number of measured batches.
     least_patience_s : float, >= 0
-        Time to wait for them at least, beyond the run; eight times the run where that is more. [s]
+        Minimum time to wait for them, beyond the run; eight times the run if that is more. [s]
     progress : callable, optional
         Called with the share of the time that has passed, 0 to 1, several times a second.
 
     Raises
     ------
     HeadwayError
-        If the query fails, or finishes too few batches in many times the time they should take.
+        If the query fails, or finishes too few batches in many times the expected time.
     """
     spark = query.sparkSession
     spark.conf.set("spark.sql.shuffle.partitions", str(shuffle_partitions))
-    # Read once at the end instead of listening: nothing is added to what is measured. A batch
-    # takes no less than some 10 ms.
+    # Read once at the end instead of by a listener, so that nothing is added to the measurement. A
+    # batch takes at least some 10 ms.
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "100000")
     writer = (
         query.writeStream.format("noop")
@@ -152,26 +151,26 @@ def run_query(
 
 
 def _first_end_epoch_s(events: Sequence[Json]) -> float:
-    """When the first batch with rows was committed; for ever where there is none yet."""
+    """When the first batch with rows was committed; infinite if there is none yet."""
     return next((committed_epoch_s(one) for one in events if one["numInputRows"] > 0), math.inf)
 
 
 def _counted(events: Sequence[Json], after_epoch_s: float) -> list[Json]:
-    """The batches with rows that began at an instant or later."""
+    """The batches with rows that started at an instant or later."""
     return [
         one for one in events if one["numInputRows"] > 0 and begun_epoch_s(one) >= after_epoch_s
     ]
 
 
 def progress_events(query: StreamingQuery) -> list[Json]:
-    """The progress that a query remembers, oldest first, in the plain JSON of every Spark version.
+    """The recent progress of a query, oldest first, in the plain JSON of every Spark version.
 
     Parameters
     ----------
     query : StreamingQuery
-        Running or stopped. It remembers ``spark.sql.streaming.numRecentProgressUpdates`` batches.
+        Running or stopped. It keeps ``spark.sql.streaming.numRecentProgressUpdates`` batches.
     """
-    # Spark 3.5 hands out dicts, 4 objects that keep the JSON they were made of.
+    # Spark 3.5 returns dicts, Spark 4 objects that keep their original JSON.
     events: list[Any] = list(query.recentProgress)
     return [
         json.loads(event.json) if hasattr(event, "json") else json.loads(json.dumps(event))
@@ -180,7 +179,7 @@ def progress_events(query: StreamingQuery) -> list[Json]:
 
 
 def measure_tuple_latency(progress: Sequence[Json], *, after_epoch_s: float) -> MeasuredRun:
-    """Latency of the rows and duration of the batches that a query's progress tells of.
+    """Latency of rows and duration of batches, from a query's progress.
 
     A row's latency ends when its batch is committed: at the batch's timestamp plus
     ``triggerExecution`` minus ``commitOffsets``.
@@ -251,7 +250,7 @@ def wait_while_running(
     Raises
     ------
     HeadwayError
-        If it ends before, with its reason.
+        If it ends before that, with its reason.
     """
     start_s = time.monotonic()
     while (passed_s := time.monotonic() - start_s) < seconds:
@@ -320,13 +319,13 @@ def _latency(batches: _Batches) -> LatencyDistribution:
 
 
 def _arrival_rate_per_s(batches: _Batches) -> float:
-    """Rows over the time in which they arrived; a lone row has no rate and gives 0."""
+    """Rows over the time in which they arrived; 0 for a single row, which has no rate."""
     span_s = float(batches.last_arrival_s.max() - batches.first_arrival_s.min())
     return float(batches.num_rows.sum() - 1.0) / span_s if span_s > 0.0 else 0.0
 
 
 def age_growth_ratio(commit_s: Array, first_arrival_s: Array) -> float:
-    """Slope of the oldest row's age over the commit instants; one batch shows no growth."""
+    """Slope of the oldest row's age over commit instants; 0 for a single batch."""
     elapsed_s = commit_s - commit_s.mean()
     spread = float(elapsed_s @ elapsed_s)
     age_s = commit_s - first_arrival_s

@@ -1,7 +1,7 @@
-"""Rows that are given up: marked in the plan before the stateful operator, the same on each replay.
+"""Load shedding: rows are marked before the stateful operator, identically on each replay.
 
-The rule compares the arrival of a row with the batch's timestamp, which Spark keeps in the offset
-log. A batch that is run again sheds the same rows.
+The rule compares the arrival of a row with the batch's timestamp, which Spark stores in the offset
+log. A batch that is repeated sheds the same rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SHED_COLUMN, BATCH_COLUMN = "shed", "batch"
 SHED_METRIC = "shedding"
-"""Name under which a batch's rows and shed rows stand in ``observedMetrics``."""
+"""Name of a batch's rows and shed rows in ``observedMetrics``."""
 _KAFKA = ("topic", "partition", "offset")
 _WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
 _DECISIONS = "headway-shed"
@@ -35,23 +35,23 @@ _CLASSES, _AGE = "_headway_class", "_headway_deadline_ms"
 def mark_shed(
     rows: DataFrame, *, arrived: str, limits_s: Mapping[str, float] | float, cost: str | None
 ) -> DataFrame:
-    """The same rows with a column ``shed``; each batch reports ``rows`` and ``shed`` of them.
+    """The same rows with a column ``shed``; each batch reports the counts ``rows`` and ``shed``.
 
     Parameters
     ----------
     rows : DataFrame
         A stream, before its stateful operator.
     arrived : str
-        The column with the time of arrival.
+        Column with the time of arrival.
     limits_s : float, or mapping of str to float
-        Age from which a row is given up; by cost class where there are several. [s]
+        Age from which a row is shed; by cost class if there are several. [s]
     cost : str or None
-        The column with the cost class.
+        Column with the cost class.
 
     Raises
     ------
     InputError
-        If a column is missing or the limits do not fit.
+        If a column is missing or the limits do not match.
     """
     from pyspark.sql import functions as sf
 
@@ -65,7 +65,7 @@ def mark_shed(
             "rows: got the rows of a batch job; expected a stream, as spark.readStream gives it: "
             "the rule goes by the timestamps of its micro-batches"
         )
-    # Spark puts the batch's timestamp in its place, that of the offset log.
+    # Spark replaces this by the batch's timestamp from the offset log.
     age_s = sf.current_timestamp().cast("double") - sf.col(arrived).cast("double")
     marked = rows.withColumn(SHED_COLUMN, sf.coalesce(age_s > limit, sf.lit(False)))
     return marked.observe(
@@ -101,17 +101,17 @@ def brought_back(
     limits_s: Mapping[str, float] | float,
     cost: str | None = None,
 ) -> DataFrame:
-    """The rows that a finished or running query has shed, for a batch job to bring back.
+    """The rows that a finished or running query has shed, for a batch job that recovers them.
 
     Parameters
     ----------
     checkpoint : str or Path
-        The query's checkpoint; its offset log holds each batch's timestamp.
+        The query's checkpoint; its offset log contains each batch's timestamp.
     rows : DataFrame
         The same source read as a batch: Kafka's ``topic``, ``partition``, ``offset``, or a column
-        ``batch`` with the batch that each row was in.
+        ``batch`` with the batch of each row.
     arrived, limits_s, cost
-        The rule, as given to `mark_shed`.
+        The rule, as passed to `mark_shed`.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def brought_back(
 
 
 def _with_batch(rows: DataFrame, batches: Sequence[CommittedBatch]) -> DataFrame:
-    """Rows of Kafka that the batches have read, each with the number of its batch."""
+    """Kafka rows that the batches have read, each with the number of its batch."""
     from pyspark.sql import functions as sf
 
     if missing := [name for name in _KAFKA if name not in rows.columns]:
@@ -175,7 +175,7 @@ def _with_batch(rows: DataFrame, batches: Sequence[CommittedBatch]) -> DataFrame
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedBatch:
-    """A batch as the offset log has it: its timestamp, the first offsets that it left unread."""
+    """A batch in the offset log: its timestamp, and the first offsets that it left unread."""
 
     number: int
     timestamp_s: float
@@ -193,10 +193,11 @@ class OffsetSpan(NamedTuple):
 
 
 def offset_spans(batches: Sequence[CommittedBatch]) -> list[OffsetSpan]:
-    """What each batch has read of each Kafka partition.
+    """Offsets that each batch has read from each Kafka partition.
 
-    Spark deletes old entries of the log, and the one before a batch says where it began: of the
-    first that is left nothing is known, except of batch 0. A partition that is new began at 0.
+    The entry before a batch determines where it started, and Spark deletes old entries of the log.
+    So nothing is known about the first remaining batch, unless it is batch 0. A new partition
+    starts at 0.
 
     Examples
     --------
@@ -219,12 +220,12 @@ def offset_spans(batches: Sequence[CommittedBatch]) -> list[OffsetSpan]:
 
 
 def committed_batches(checkpoint: str | Path) -> list[CommittedBatch]:
-    """The committed batches that a checkpoint's offset log still has, from the first.
+    """The committed batches that are still in a checkpoint's offset log, from the first.
 
     Raises
     ------
     InputError
-        If there is no offset log, or it is none of Spark's.
+        If there is no offset log, or it is not Spark's.
     """
     offsets, commits = Path(checkpoint, "offsets"), Path(checkpoint, "commits")
     if not offsets.is_dir():
@@ -254,7 +255,7 @@ def _logged(file: Path) -> tuple[float, list[str]]:
 
 
 def _kafka_ends(source: str) -> Iterator[tuple[tuple[str, int], int]]:
-    """Partitions of topics with the offset at which a batch ends; none of other sources."""
+    """Partitions of topics with the offset at which a batch ends; none for other sources."""
     try:
         topics = json.loads(source)
     except json.JSONDecodeError:
@@ -278,21 +279,21 @@ def split_batch(
     now_s: float,
     shed_cost_s: float = 0.0,
 ) -> tuple[DataFrame, DataFrame]:
-    """Rows of a batch of a stateless query to keep, and to shed: the most that are in time.
+    """Rows of a stateless query's batch to keep and to shed, with the most rows in time.
 
-    The decision is kept beside the checkpoint before any row is written, and read when Spark runs
-    the batch again, whatever the time is then.
+    The decision is stored beside the checkpoint before any row is written. If Spark repeats the
+    batch, the stored decision is used, regardless of the time.
 
     Parameters
     ----------
     batch, batch_id
-        As `foreachBatch` gives them.
+        As passed by `foreachBatch`.
     checkpoint : str or Path
-        Folder beside which decisions are kept.
+        Folder beside which decisions are stored.
     arrived, cost : str
         Columns with the arrival and the cost class of a row.
     limit_s : float, > 0
-        A row is in time so long after its arrival. [s]
+        Time after its arrival during which a row is in time. [s]
     costs_s : mapping of str to float, > 0
         Time that a row of each class adds. [s]
     fixed_s, shed_cost_s : float, >= 0
@@ -304,7 +305,7 @@ def split_batch(
 
     classes = sorted(costs_s, key=costs_s.__getitem__)
     step_ms = max(round(limit_s * 100.0), 1)
-    # Deadlines in buckets of a tenth of the limit, rounded down: none is later than it is.
+    # Deadlines in buckets of a tenth of the limit, rounded down, so that none is too late.
     bucket = sf.floor((sf.col(arrived).cast("double") * 1000.0 + limit_s * 1000.0) / float(step_ms))
     rows = batch.withColumn(_AGE, bucket).withColumn(_CLASSES, sf.col(cost).cast("string"))
     file = Path(f"{checkpoint}-{_DECISIONS}", f"{batch_id}.json")
@@ -329,7 +330,7 @@ def _decided(
     counted: list[Any], classes: list[str], costs_s: Mapping[str, float], step_ms: int,
     now_s: float, fixed_s: float, shed_cost_s: float,
 ) -> dict[str, dict[str, int]]:  # fmt: skip
-    """Of each class the first bucket of deadlines that is kept as a whole."""
+    """For each class, the first bucket of deadlines that is kept completely."""
     buckets = sorted({row[_AGE] for row in counted if row[_AGE] is not None})
     counts = np.zeros((len(buckets), len(classes)), dtype=np.int64)
     for row in counted:
@@ -348,7 +349,8 @@ def _decided(
     least = {}
     for at, kind in enumerate(classes):
         whole = [one for one in range(len(buckets)) if subset.kept[one, at] == counts[one, at]]
-        # Rows of a bucket cannot be distinguished on replay: one that is kept in part is shed.
+        # Rows of a bucket cannot be distinguished on replay, so a bucket that is kept in part is
+        # shed.
         first = len(buckets)
         while first - 1 in whole:
             first -= 1
@@ -358,7 +360,7 @@ def _decided(
 
 
 def _keep(file: Path, decision: object) -> None:
-    """Write a decision so that it is there as a whole or not at all, also after a power cut."""
+    """Write a decision atomically and durably, also in case of a power failure."""
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_suffix(".tmp")
     with unfinished.open("w", encoding="utf-8") as out:

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 ARRIVALS_METRIC = "arrivals"
-"""Name under which a batch's arrivals stand in ``observedMetrics``."""
+"""Name of a batch's arrivals in ``observedMetrics``."""
 
 MOST_HASH_ROUNDS = 60
-"""Spark's analyzer gives up on an expression some hundred calls deep."""
+"""Spark's analyzer fails on an expression that is some hundred calls deep."""
 
 _MICROSECOND = timedelta(microseconds=1)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -39,28 +39,28 @@ def clock_lines(
 ) -> DataFrame:
     """Lines of text on the wall clock: ``arrival`` (timestamp), ``text``.
 
-    They arrive at a constant rate, in bursts, in bulks at random times, or at rates that change.
+    They arrive at a constant rate, in bursts, in bulks at random times, or at changing rates.
 
     Parameters
     ----------
     spark : SparkSession
-        With the jar of `headway.runtime.clock_source` on board.
+        A session with the jar of `headway.runtime.clock_source`.
     rate_per_s : float, > 0
         Lines per second.
     num_source_partitions : int, >= 1
-        Map tasks per batch; the lines are dealt out in turn.
+        Map tasks per batch; lines are distributed in turn.
     start_epoch_s : float, optional
         Arrival of the first line, seconds since 1970; by default the start of the query.
     max_rows_per_trigger : int, optional
-        Most lines per batch.
+        Maximum lines per batch.
     burst_period_s, burst_share_ratio : float, > 0
-        Period of bursts, in whole milliseconds, and the part of it in which all its lines arrive;
+        Period of bursts, in whole milliseconds, and the share of it in which all its lines arrive;
         1 is a constant rate.
     bulk_rows : int, optional
-        So many lines at a time arrive together, at the instants of a Poisson process.
+        Number of lines that arrive together, at the instants of a Poisson process.
     rate_steps : sequence of (float, float)
-        Other rates from instants on: seconds since the first line, rising, and lines per second.
-        Lines arrive whether or not a query reads them; a restart has to name the same steps.
+        Changes of the rate: seconds since the first line, increasing, and lines per second. Lines
+        arrive whether or not a query reads them; a restart must use the same steps.
     num_words : int, >= 1
         Size of the vocabulary.
     zipf_exponent : float, >= 0
@@ -68,7 +68,7 @@ def clock_lines(
     words_per_row : int, >= 1
         Words per line.
     seed : int
-        Same seed, same lines.
+        Random seed; equal seeds give equal lines.
     """
     options: dict[str, bool | float | int | str | None] = {
         "rowsPerSecond": rate_per_s,
@@ -103,7 +103,7 @@ def word_count(
     words_per_row: int = 8,
     seed: int = 1,
 ) -> DataFrame:
-    """The whole job: `count_words` of observed `clock_lines`, whose parameters these are."""
+    """The whole job: `count_words` of observed `clock_lines`, with the same parameters."""
     lines = clock_lines(
         spark,
         rate_per_s=rate_per_s,
@@ -121,12 +121,12 @@ def observe_arrivals(lines: DataFrame) -> DataFrame:
     """The same rows; each batch reports its arrivals as the observed metric ``arrivals``.
 
     The metric has ``num_rows``, and ``first_us`` and ``last_us``, microseconds since 1970. It is
-    part of the batch's own job and of its progress event, and costs no second pass.
+    part of the batch's own job and of its progress event, and needs no second pass.
 
     Parameters
     ----------
     lines : DataFrame
-        With a timestamp ``arrival``, as `clock_lines` gives.
+        With a timestamp ``arrival``, as from `clock_lines`.
     """
     from pyspark.sql import functions
 
@@ -140,14 +140,14 @@ def observe_arrivals(lines: DataFrame) -> DataFrame:
 
 
 def count_words(lines: DataFrame, *, hash_rounds: int) -> DataFrame:
-    """Count words and fold a stretched hash of each into a fingerprint.
+    """Count words, and combine a repeated hash of each into a fingerprint.
 
     Parameters
     ----------
     lines : DataFrame
         With a string ``text``.
     hash_rounds : int, 0 to 60
-        SHA-256 rounds per word, which sets the processor time that a line costs.
+        SHA-256 rounds per word, which determine the processor time per line.
 
     Returns
     -------
@@ -165,8 +165,8 @@ def count_words(lines: DataFrame, *, hash_rounds: int) -> DataFrame:
         raise ValueError(f"hash_rounds is {hash_rounds}; expected 0 to {MOST_HASH_ROUNDS}")
     words = lines.select(functions.explode(functions.split("text", " ")).alias("word"))
     hashed = words.select("word", _stretched_hash(functions.col("word"), hash_rounds).alias("hash"))
-    # The aggregate needs the hash, or the optimizer would drop it. As a long it stays in a hash
-    # aggregation, where the maximum of a string would force a sort.
+    # The aggregate uses the hash, otherwise the optimizer would drop it. As a long it allows a hash
+    # aggregation, while the maximum of a string would force a sort.
     return hashed.groupBy("word").agg(
         functions.count(functions.lit(1)).alias("num_seen"),
         functions.bit_xor(functions.xxhash64("hash")).alias("fingerprint"),

@@ -1,4 +1,4 @@
-"""Spark's side of a plan: the knobs, their spellings, and the file dialect they are kept in."""
+"""Spark's side of a plan: the settings, their names, and the file format for them."""
 
 from headway.sparkconf.knobs import (
     KNOBS,

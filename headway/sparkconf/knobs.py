@@ -1,7 +1,7 @@
-"""The knobs as a table, and a configuration in Spark's own words.
+"""The settings as a table, and a configuration in Spark's terms.
 
-What is measured on Spark 4.3 and what is read elsewhere is kept apart in the ground-truth notes
-that this table condenses.
+This table condenses the ground-truth notes, which distinguish between what was measured on Spark
+4.3 and what was read elsewhere.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LARGEST_LONG = 2**63 - 1
 
 
 class Carrier(StrEnum):
-    """What takes a setting to Spark."""
+    """How a setting is passed to Spark."""
 
     SPARK_CONF = "Spark configuration"
     READER_OPTION = "option of the stream reader"
@@ -55,9 +55,9 @@ class Knob:
     since_version : str
         The first Spark version that reads the key.
     applies : Applies
-        What a change costs when no state stands in the way.
+        What a change requires for a query without state.
     applies_with_state : Applies
-        What a change costs when the query keeps state in a checkpoint.
+        What a change requires if the query has state in a checkpoint.
     pinned_before_version : str or None
         Until this Spark version a checkpoint fixes the value of stateless queries too.
 
@@ -205,7 +205,7 @@ KNOBS_BY_KEY: Mapping[str, Knob] = MappingProxyType(
 
 
 def knob_named(name: str) -> Knob | None:
-    """The knob that a setting, a Spark key or a label in words stands for; None if there is none.
+    """The entry for a setting, a Spark key or a label in words; None if there is none.
 
     Examples
     --------
@@ -249,7 +249,7 @@ def applies_when(knob: Knob, *, stateful: bool, spark_version: str) -> Applies:
 
 
 def spark_conf(configuration: Configuration, *, executor_memory: str | None) -> dict[str, str]:
-    """The Spark configuration that gives a query this size.
+    """The Spark configuration for this size.
 
     Parameters
     ----------
@@ -257,12 +257,12 @@ def spark_conf(configuration: Configuration, *, executor_memory: str | None) -> 
         The planned setting.
     executor_memory : str or None
         Heap of an executor, ``8g`` or ``8Gi``, or a number of MiB; None leaves the key out. It is
-        written in the spelling that every Spark version reads.
+        written in a form that every Spark version reads.
 
     Raises
     ------
     InputError
-        If the memory is not a size, or is less than Spark starts with.
+        If the memory is not a size, or is less than Spark needs to start.
 
     Examples
     --------
@@ -292,7 +292,7 @@ def spark_conf(configuration: Configuration, *, executor_memory: str | None) -> 
 
 
 def task_cpus_of(properties: Mapping[str, str]) -> int:
-    """Cores that a task takes as an application set it; Spark's default is 1.
+    """Cores per task as set by an application; Spark's default is 1.
 
     Examples
     --------
@@ -306,14 +306,14 @@ def task_cpus_of(properties: Mapping[str, str]) -> int:
 def query_options(
     configuration: Configuration, reader_limit: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """What the query itself must be given; Spark configuration cannot carry it.
+    """Options for the query itself; Spark configuration cannot contain them.
 
     Parameters
     ----------
     configuration : Configuration
         The planned setting.
     reader_limit : mapping of str to str or None
-        The rate limit in the words of the query's source; None writes it as Kafka takes it.
+        The rate limit as an option of the query's source; None writes it as for Kafka.
 
     Examples
     --------

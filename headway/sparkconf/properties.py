@@ -1,8 +1,8 @@
-r"""The dialect of ``spark-defaults.conf``: Java properties, as Spark reads them.
+r"""The format of ``spark-defaults.conf``: Java properties, as Spark reads them.
 
-Java's rules: a key ends at the first blank, ``=`` or ``:``; a backslash escapes what follows it;
-an unescaped one at a line's end joins the next line; ``#`` and ``!`` open a comment only at the
-start of a line. Spark adds one: blanks around a value are cut.
+Java's rules: a key ends at the first blank, ``=`` or ``:``; a backslash escapes what follows it; an
+unescaped one at a line's end joins the next line; ``#`` and ``!`` open a comment only at the start
+of a line. Spark adds one: blanks around a value are removed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def render_properties(
     Raises
     ------
     ValueError
-        If a key is empty, or a value begins or ends with a blank: Spark would cut it off.
+        If a key is empty, or a value begins or ends with a blank: Spark would remove it.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that say something, with the number of their first line, continuations joined."""
+    """Lines with content, with the number of their first line, continuations joined."""
     joined, start = "", 0
     for number, line in enumerate(_LINE_END.split(text), start=1):
         piece = line.lstrip(_BLANKS)
@@ -123,7 +123,7 @@ def _unescape(text: str, line_number: int) -> str:
 
 
 def _trim(value: str) -> str:
-    """Cut what Spark cuts: everything up to the space, except line ends."""
+    """Remove what Spark removes: everything up to the space, except line ends."""
     cut = "".join(map(chr, range(33))).replace("\r", "").replace("\n", "")
     return value.strip(cut)
 

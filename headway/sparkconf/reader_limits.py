@@ -1,8 +1,8 @@
-"""How each kind of source lets a query limit what a batch takes: the option of its reader.
+"""How each kind of source limits the size of a batch: the option of its reader.
 
-Only few sources count rows. Given an option that it does not know, a source says nothing and
-reads on without limit, so an option is given for sources that are known to take it, and else none.
-Sources are distinguished by what they call themselves in a query's progress.
+Only few sources count rows. A source silently ignores an option that it does not know and reads
+without limit, so an option is only given for sources that are known to have it. Sources are
+distinguished by their description in a query's progress.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 
 class Counts(StrEnum):
-    """What the number of a reader's limit counts."""
+    """What a reader's limit counts."""
 
     ROWS = "rows"
     ROWS_PER_PARTITION = "rows of each source partition"
@@ -33,8 +33,8 @@ class Counts(StrEnum):
 class ReaderLimit:
     """The limit of one kind of source.
 
-    ``key`` is the reader's option, None where rows cannot be limited; ``why_none`` says why they
-    cannot, or not without a file's size on record, and what can be done instead.
+    ``key`` is the reader's option, None if rows cannot be limited; ``why_none`` says why they
+    cannot, or not without recorded file sizes, and what can be done instead.
     """
 
     source: str
@@ -61,8 +61,8 @@ KAFKA = _rows("Kafka", "maxOffsetsPerTrigger")
 
 def _files(source: str, counts: Counts, key: str, also: str) -> ReaderLimit:
     why = (
-        f"{source} limits files or bytes, not rows, and what a file holds is on no record: "
-        f"{key}{also}, set to what holds so many rows, limits it"
+        f"{source} limits files or bytes, not rows, and the size of its files is not recorded: "
+        f"set {key}{also} to what contains so many rows"
     )
     return ReaderLimit(source=source, counts=counts, key=key, why_none=why)
 
@@ -80,7 +80,7 @@ _KINDS: tuple[tuple[str, ReaderLimit], ...] = (
         r"Kinesis",
         _none(
             "Kinesis",
-            "this source of Kinesis fetches ahead of the query, and has no limit of rows by batch",
+            "this source of Kinesis fetches ahead of the query, and has no limit of rows per batch",
         ),
     ),
     (
@@ -106,16 +106,16 @@ _KINDS: tuple[tuple[str, ReaderLimit], ...] = (
         r"RatePerMicroBatch",
         _none(
             "the source rate-micro-batch",
-            "the source rate-micro-batch makes rowsPerBatch rows for each batch: nothing ever "
-            "waits that a limit could hold back",
+            "the source rate-micro-batch makes rowsPerBatch rows for each batch: there is never a "
+            "backlog that a limit could hold back",
         ),
     ),
     (
         r"Rate",
         _none(
             "the rate source",
-            "the rate source has no limit: its rowsPerSecond says what arrives, and after a pause "
-            "one batch takes all of it",
+            "the rate source has no limit: its rowsPerSecond determines what arrives, and after a "
+            "pause one batch takes all of it",
         ),
     ),
     (r"TextSocket", _none("the socket source", "the socket source has no limit")),
@@ -124,7 +124,7 @@ _KINDS: tuple[tuple[str, ReaderLimit], ...] = (
         r"declared$",
         _none(
             "a declared source",
-            "what the source is was not declared; of Kafka the option is maxOffsetsPerTrigger",
+            "the source was not declared; for Kafka the option is maxOffsetsPerTrigger",
         ),
     ),
 )
@@ -136,7 +136,7 @@ READER_LIMIT_KEYS: tuple[str, ...] = tuple(
 
 
 def reader_limit(description: str) -> ReaderLimit:
-    """The limit that a source understands, by its description in a query's progress.
+    """The limit that a source supports, by its description in a query's progress.
 
     Examples
     --------
@@ -145,14 +145,14 @@ def reader_limit(description: str) -> ReaderLimit:
     >>> reader_limit("FileStreamSource[file:/data/in]").key
     'maxFilesPerTrigger'
     >>> reader_limit("MyStream").why_none
-    'no option is known with which MyStream limits the rows of a batch'
+    'no option of MyStream is known that limits the rows of a batch'
     """
     simple = re.split(r"[\[@:]", description)[0].strip().rsplit(".", 1)[-1]
     for pattern, limit in _KINDS:
         if re.match(pattern, simple):
             return limit
     shown = simple if simple.isidentifier() else "this source"
-    why = f"no option is known with which {shown} limits the rows of a batch"
+    why = f"no option of {shown} is known that limits the rows of a batch"
     return _none(shown, why)
 
 
@@ -174,7 +174,7 @@ STREAMING = StreamingKeys()
 
 
 def streaming_number(properties: Mapping[str, str], key: str) -> int | None:
-    """A positive whole number that an application set; None where it set none.
+    """A positive whole number set by an application; None if it set none.
 
     Examples
     --------

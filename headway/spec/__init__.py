@@ -1,1 +1,1 @@
-"""YAML files to domain nouns and back; every fault at once, each with its place in the file."""
+"""YAML files to domain nouns and back; all faults at once, each with its position in the file."""

@@ -1,7 +1,7 @@
 """Declared figures -> profiles, for jobs that have no log yet.
 
-The middle of each range is the expected value; the ranges stay beside it, and a plan takes their
-upper ends. No run is made up to stand for what nobody saw.
+The middle of each range is the expected value; the ranges are kept, and a plan uses their upper
+ends. The profile contains no invented run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NUM_DECLARED_EXECUTORS = 1
 
 
 def declared_profile(name: str, declared: DeclaredStream, rate: Rate) -> JobProfile:
-    """The profile that declared figures amount to.
+    """The profile for declared figures.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Declared figures of a batch job -> its profile: equal stages that follow each other.
 
-The profile needs a cluster and times of its stages, so it has those of a run with as many cores
-as the work fills until the deadline. A plan takes none of that for something seen.
+The profile needs a cluster and times of its stages, so it has those of a run with as many cores as
+the work occupies until the deadline. A plan does not take them as measured.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ def declared_application(
     end: str | None = None,
     work_ratio: float = 1.0,
 ) -> ApplicationProfile:
-    """The profile that declared figures amount to.
+    """The profile for declared figures.
 
     Parameters
     ----------
     name : str
         The job's name.
     declared : DeclaredBatch
-        What is known of its cost.
+        Its declared costs.
     deadline_s : float, > 0
-        By when it is to be done. [s]
+        Its deadline. [s]
     end : str, optional
-        Take each figure for certain at this end of its range, ``mid`` or ``high``; by default the
-        ranges stay.
+        Use each figure as exact at this end of its range, ``mid`` or ``high``; by default the
+        ranges are kept.
     work_ratio : float, > 0
-        Its work over what is declared. [-]
+        Ratio of its work to the declared work. [-]
 
     Examples
     --------

@@ -38,8 +38,8 @@ class FleetMember:
 class JobNeeds:
     """What one job needs: executors in each hour, by the speed of the node's cores.
 
-    ``executors`` is None at a speed that keeps no promise; ``why_none`` tells why at a speed, of
-    jobs that are more than a size.
+    ``executors`` is None at a speed that meets no target; ``why_none`` gives the reason at a speed,
+    for jobs that are more than a size.
     """
 
     entry: FleetEntry
@@ -57,7 +57,7 @@ def catalog_of(plan: CapacityPlan) -> NodeCatalog:
 
 
 def fleet_members(plan: CapacityPlan) -> Iterator[FleetMember]:
-    """The jobs of a fleet, read from their files where they have some."""
+    """The jobs of a fleet, read from their files if they have any."""
     for entry in plan.jobs:
         if entry.file is None:
             job = entry.streaming or entry.batch
@@ -84,7 +84,7 @@ def nodes_on_offer(plan: CapacityPlan, catalog: NodeCatalog) -> tuple[NodeEntry,
     Raises
     ------
     InputError
-        If a name or pattern stands for none of the catalogue.
+        If a name or pattern matches no node of the catalogue.
     """
     nodes = _matching(plan.node_types, catalog.nodes, "node_types")
     wanted = [pattern for pool in plan.pools for pattern in pool.node_types]
@@ -94,7 +94,7 @@ def nodes_on_offer(plan: CapacityPlan, catalog: NodeCatalog) -> tuple[NodeEntry,
 
 
 class FleetForm:
-    """A plan's file and the sizes of its jobs' executors: all of a fleet but how much is needed.
+    """A plan's file and the sizes of its jobs' executors: a fleet without its needs.
 
     Raises
     ------
@@ -118,7 +118,7 @@ class FleetForm:
         self._within_reach: dict[tuple[tuple[str, ...], tuple[str, ...]], Mask] = {}
 
     def fleet(self, needs: Sequence[JobNeeds]) -> Fleet:
-        """The fleet whose jobs need so much."""
+        """The fleet with these needs."""
         plan, supplies = self._plan, self._supplies
         fixed = plan.schedule == "fixed"
         rows = [self.row(need) for need in needs]
@@ -141,11 +141,11 @@ class FleetForm:
         )
 
     def row(self, need: JobNeeds) -> tuple[Whole, Mask]:
-        """Executors of a job in each hour, or its own nodes, of every supply: (S, 24); and where
+        """Executors of a job in each hour, or its own nodes, for every supply: (S, 24); and where
         it can run: (S,).
 
-        Nodes that may fail are held in the hours in which the job has something to do. Nodes of
-        its own do not change within a period: its largest hour counts in all of them.
+        Spare nodes for failures are kept in the hours in which the job has work. Its own nodes do
+        not change within a period: its largest hour counts in all of them.
         """
         by_speed = [need.executors.get(speed) for speed in self._speeds]
         keeps = np.array([executors is not None for executors in by_speed])
@@ -161,7 +161,7 @@ class FleetForm:
         return np.where(allowed[:, np.newaxis], units, 0), allowed
 
     def why_nowhere(self, need: JobNeeds) -> Refusal:
-        """Why a job that is allowed on no supply can run nowhere, and what would do."""
+        """Why a job that is allowed on no supply cannot run anywhere, and what would suffice."""
         entry = need.entry
         pools = [pool for pool in self._plan.pools if not entry.pools or pool.name in entry.pools]
         named = f"{'pools' if len(pools) > 1 else 'pool'} {', '.join(pool.name for pool in pools)}"
@@ -198,7 +198,7 @@ class FleetForm:
         return self._within_reach[key]
 
     def _holds_of_own(self, need: JobNeeds) -> Whole:
-        """Executors of a job that a node of each dedicated supply holds; 1 of shared ones."""
+        """Executors of a job that fit on a node of each dedicated supply; 1 for shared ones."""
         key = (need.cores_per_executor, need.executor_memory_bytes)
         if key not in self._own_holds:
             self._own_holds[key] = np.array(
@@ -255,7 +255,7 @@ def _supplies(
 
 
 def _executor_of(pool: PoolEntry, members: Sequence[JobNeeds]) -> tuple[int, int | None]:
-    """The size of every executor in a shared pool: so many cores, and the largest heap."""
+    """The size of every executor in a shared pool: its cores, and the largest heap."""
     if pool.sharing != "shared" or not members:
         return 1, None
     sizes = {need.cores_per_executor for need in members}

@@ -1,4 +1,4 @@
-"""The JSON Schema of spec files, for editors; made of the same declarations that read them."""
+"""The JSON Schema of spec files, for editors; made from the declarations that read them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def json_schema() -> JsonSchema:
             "kind": {"enum": list(KINDS)},
             "metadata": {"$ref": "#/$defs/Metadata"},
             "include": {
-                "description": "Files whose keys hold where this one does not say otherwise.",
+                "description": "Files that provide the keys that this file does not have.",
                 "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
             },
             "spec": {"type": "object"},
@@ -79,7 +79,7 @@ def _without_description(schema: JsonSchema) -> JsonSchema:
 
 
 def _nouns_in(kind: Kind) -> list[type[Any]]:
-    """The nouns that a kind's schema refers to."""
+    """The nouns to which a kind's schema refers."""
     match kind:
         case Nested(noun=noun) | FileOr(noun=noun) | NameOr(noun=noun):
             return [noun]

@@ -24,12 +24,12 @@ _CATALOG = "nodes.yaml"
 
 
 def profile_of(name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
-    """The profile of a streaming job: its file's, or what is declared.
+    """The profile of a streaming job: from its file, or from declared figures.
 
     Raises
     ------
     ProfileError
-        If the file is no profile.
+        If the file is not a profile.
     """
     if job.profile is not None:
         from headway.formats.profile_file import load_profile
@@ -42,12 +42,12 @@ def profile_of(name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
 
 
 def application_profile_of(name: str, job: BatchJob) -> ApplicationProfile:
-    """The profile of a batch job: its file's, or what is declared.
+    """The profile of a batch job: from its file, or from declared figures.
 
     Raises
     ------
     ProfileError
-        If the file is no profile of a batch job.
+        If the file is not the profile of a batch job.
     """
     if job.profile is not None:
         from headway.formats.profile_file import load_application_profile
@@ -112,12 +112,12 @@ def node_cores(cluster: Cluster) -> int:
 
 
 def node_type_of(cluster: Cluster) -> NodeType:
-    """The node of a cluster as the planner takes it: what is left of it for Spark.
+    """The node of a cluster as the planner uses it: what is left of it for Spark.
 
     Raises
     ------
     InputError
-        If an executor of the size that the cluster says does not fit.
+        If an executor of the cluster's size does not fit.
     """
     node, cores, memory_bytes = node_of(cluster), node_cores(cluster), _memory_left_bytes(cluster)
     executors = None
@@ -147,9 +147,9 @@ def node_type_of(cluster: Cluster) -> NodeType:
 
 
 def catalogued_type(node: NodeEntry, platform: str, catalog: NodeCatalog | None) -> NodeType:
-    """A node of a catalogue as the planner takes it: what a platform leaves of it for Spark.
+    """A node of a catalogue as the planner uses it: what a platform leaves of it for Spark.
 
-    The reserves of the catalogue count; those that come with Headway where it tells none.
+    The reserves of the catalogue count; those that come with Headway if it has none.
 
     Raises
     ------
@@ -176,7 +176,7 @@ def catalogued_type(node: NodeEntry, platform: str, catalog: NodeCatalog | None)
 
 
 def reserve_of(platform: str, catalog: NodeCatalog | None = None) -> ReserveEntry | None:
-    """What a platform keeps of a node, None for one that has no nodes of its own."""
+    """What a platform reserves on a node, None for a platform without nodes of its own."""
     own = None if catalog is None else catalog.reserve_of(platform)
     return own or built_in_catalog().reserve_of(platform)
 
@@ -221,7 +221,7 @@ def executors_that_fit(
     reserved_cores: int = 0,
     reserved_memory_bytes: int = 0,
 ) -> int:
-    """Executors that a node holds: by its cores, and by its memory with Spark's overhead.
+    """Executors that fit on a node: by its cores, and by its memory with Spark's overhead.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A pipeline of mini-batches as its file says it, in the numbers that models and planner take."""
+"""A pipeline of mini-batches from its file, in the numbers that models and planner use."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def space_of(pipeline: MicroBatchPipeline) -> PipelineSpace:
     Raises
     ------
     InputError
-        If that is more than can be looked at.
+        If that is more than can be searched.
     """
     search, cores = pipeline.search, pipeline.node.cores
     periods_s = PIPELINE_PERIODS_S.value

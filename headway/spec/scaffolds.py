@@ -1,4 +1,4 @@
-"""What ``headway init`` writes: files that are valid as they stand, to be filled in."""
+"""What ``headway init`` writes: files that are valid as they are, with values to replace."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ SCHEMA_FILE = "headway.schema.json"
 _FIRST_LINE = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
 
 _STREAMING = """\
-# A streaming query and the latency that it is to keep.
-#   headway validate {file}     is it right?
+# A streaming query and its latency target.
+#   headway validate {file}     check it
 #   headway plan {file}         fewest nodes, and the Spark configuration
 #   headway emit {file} --format spark-submit
 apiVersion: headway/v1
@@ -16,9 +16,9 @@ kind: StreamingJob
 metadata:
   name: {name}
 spec:
-  # Where there is an event log:  headway profile LOG -o {name}.profile.yaml
+  # If there is an event log:  headway profile LOG -o {name}.profile.yaml
   # profile: {name}.profile.yaml
-  # Until then, what you know; each figure may be a range.
+  # Until then, declare what you know; each figure may be a range.
   declared:
     source_partitions: 12
     task_per_row: {{low: 10us, mid: 20us, high: 40us}}
@@ -33,7 +33,7 @@ spec:
   checkpoint: new
 """
 _BATCH = """\
-# A batch job and the time by which it is to be done.
+# A batch job and its deadline.
 apiVersion: headway/v1
 kind: BatchJob
 metadata:
@@ -121,7 +121,7 @@ spec:
   budget: 10m
 """
 _SCHEDULE = """\
-# Queries of one application, and whether it pays that they take turns.
+# Queries of one application, and whether taking turns pays off.
 #   headway schedule {file}
 apiVersion: headway/v1
 kind: QuerySchedule
@@ -201,9 +201,9 @@ spec:
   compare: [CT, LP, ET, QST]
 """
 _TUNING = """\
-# A streaming query that is held to its target while it runs.
-#   headway tune {file}          says what it would change
-#   headway tune {file} --act    changes it, within the bounds
+# A streaming query that is kept within its target while it runs.
+#   headway tune {file}          recommends changes
+#   headway tune {file} --act    makes them, within the bounds
 apiVersion: headway/v1
 kind: Tuning
 metadata:
@@ -218,7 +218,7 @@ spec:
   # quiet: ["22:00-06:00"]
 """
 _WINDOWS = """\
-# Queries over one stream that count windows, and whether it pays that they share panes.
+# Queries that count windows over one stream, and whether sharing panes pays off.
 #   headway windows {name}.profile.yaml --queries {file}
 apiVersion: headway/v1
 kind: SharedWindows

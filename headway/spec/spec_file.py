@@ -1,4 +1,4 @@
-"""Spec files: the envelope, includes, and the noun inside, with every fault at once."""
+"""Spec files: the envelope, includes, and the noun inside, with all faults at once."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecFile:
-    """A file that was read: its kind, its name, its noun, and where everything stands."""
+    """A file that was read: its kind, its name, its noun, and the position of everything."""
 
     path: Path
     kind: str
@@ -60,7 +60,7 @@ class SpecFile:
     sources: Sources
 
     def place(self, *route: str | int) -> Where:
-        """Where in the file a value stands; of one that is not there, what is around it."""
+        """Position of a value in the file; for a missing one, that of what is around it."""
         return self.sources.value_place(("spec", *route))
 
 
@@ -98,7 +98,7 @@ def load_spec(path: str | Path) -> SpecFile:
 def parse_spec(text: str, *, name: str, folder: Path, needs_files: bool = True) -> SpecFile:
     """Read the text of a spec file; ``folder`` is where its paths start.
 
-    Without ``needs_files`` the files that it names need not be there yet.
+    Without ``needs_files`` the files that it names need not exist yet.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def parse_spec(text: str, *, name: str, folder: Path, needs_files: bool = True) 
 
 
 def require_kind(file: SpecFile, *kinds: str) -> None:
-    """Refuse a file of any kind but these.
+    """Refuse a file of any other kind than these.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def _with_includes(
 
 
 def _included(value: Plain) -> list[tuple[Route, str]]:
-    """The files that are included; what is no text is refused by the envelope."""
+    """The included files; anything that is not text is refused by the envelope."""
     if isinstance(value, str) and value.strip():
         return [(("include",), value)]
     if not isinstance(value, list):
@@ -251,12 +251,12 @@ class PlannedOf(Generic[ProfileOf, AnswerOf]):
 
     @property
     def promise_key(self) -> str:
-        """Where its file says what is promised."""
+        """Position of its target in its file."""
         return "deadline" if self.plan.ends else "target"
 
     @property
     def promised(self) -> str:
-        """What is promised, in words."""
+        """Its target, in words."""
         return "run time" if self.plan.target is None else self.plan.target.statistic
 
 

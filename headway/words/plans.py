@@ -45,7 +45,7 @@ def _state_breaks(found: Finding) -> str:
 
 
 def _limit_of_kafka(found: Finding) -> str:
-    return f"only direct Kafka streams heed {found.names['key']}"
+    return f"only direct Kafka streams use {found.names['key']}"
 
 
 def _idle_slots(found: Finding) -> str:
@@ -140,7 +140,7 @@ def _limit_by_file(found: Finding) -> str:
     return (
         f"{_no_limit(found)}: {found.names['source']} takes whole files, of "
         f"{rows_text(found.numbers['file_rows'])} on average, and fewer "
-        "files than that would let the query fall behind; write smaller ones"
+        "files than that would let the query fall behind; write smaller files"
     )
 
 
@@ -160,7 +160,7 @@ def _skewed_stage(found: Finding) -> str:
     return (
         f"stage {found.numbers['stage_id']:.0f}: its longest task takes "
         f"{format_duration(longest_s)}, {longest_s / mean_s:.1f} times the mean: skew, which more "
-        "nodes do not help"
+        "nodes do not fix"
     )
 
 

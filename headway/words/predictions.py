@@ -1,4 +1,4 @@
-"""Findings about a setting in words: what it will do, and what the profile tells of it."""
+"""Findings about a setting in words: what it will do, and what the profile knows about it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _over_capacity(found: Finding) -> str:
 def _too_close(found: Finding) -> str:
     numbers = found.numbers
     if "rate_per_s" not in numbers:  # rows are not counted
-        return "too close to saturation to tell latencies"
+        return "too close to saturation to predict a latency"
     known_per_s = numbers["told_up_to_per_s"]
     known = f"; predicted up to {format_rate(known_per_s)}" if known_per_s > 0 else ""
     return (
@@ -93,7 +93,7 @@ def _far_off(found: Finding, asked: str, why: str) -> str:
     least, most, reach = numbers["least"], numbers["most"], numbers["reach_doublings"]
     profiled = _rounded(least) if least == most else f"{_rounded(least)} to {_rounded(most)}"
     if not reach:
-        why = "no tasks are on record, only progress events"
+        why = "no tasks were recorded, only progress events"
     return f"{asked}, {_beyond(reach)} the profiled {profiled}: {why}"
 
 
@@ -119,8 +119,8 @@ def _jobs_not_profiled(found: Finding) -> str:
 
 def _backlog(found: Finding) -> str:
     return (
-        f"every batch on record waited {format_duration(found.numbers['shortest_delay_s'])} or "
-        "longer for those before it: latencies here are without such a backlog"
+        f"every recorded batch waited {format_duration(found.numbers['shortest_delay_s'])} or "
+        "longer for earlier batches: latencies here do not include such a backlog"
     )
 
 
@@ -151,16 +151,16 @@ OF_PREDICTIONS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     ),
     FindingCode.NO_EVENT_TIMES: "window latency is unavailable: no event times were recorded",
     FindingCode.ROW_COST_UNKNOWN: (
-        "profiled with batches of one size, so what a row costs is unknown: expected is "
-        "half way between nothing and all that tasks run, plans count on the worse"
+        "profiled with batches of one size, so the cost of a row is unknown: the expected value "
+        "is half way between no task time and all of it, and plans assume the worse end"
     ),
     FindingCode.BACKLOG_WHEN_PROFILED: _backlog,
     FindingCode.BATCHES_MAY_OVERTAKE: (
         "several jobs run at a time (spark.streaming.concurrentJobs): batches may end in "
-        "another order than they came"
+        "a different order from that in which they arrived"
     ),
     FindingCode.BACKPRESSURE_WHEN_PROFILED: (
-        "backpressure was on: rows that it held back waited at the source, which the "
-        "latencies here do not hold"
+        "backpressure was on: rows that it held back waited at the source, and the latencies "
+        "here do not include that wait"
     ),
 }

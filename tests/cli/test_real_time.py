@@ -83,7 +83,7 @@ def test_what_is_emitted_can_be_used(
     ("more", "message"),
     [
         (["--burst", "50k/s:1m"], "bursts of Real-Time Mode are not modelled"),
-        (["--format", "spark-submit"], "in Real-Time Mode text, json, spark-defaults or pyspark"),
+        (["--format", "spark-submit"], "expected text, json, spark-defaults or pyspark"),
         (["--node-type", "m6i.xlarge"], "described by --node-cores"),
         (["--target", "deadline <= 10m"], "a streaming job has no end"),
     ],

@@ -183,7 +183,7 @@ def test_prometheus_can_scrape_it(
     ("given", "message"),
     [
         ({"target": "mean <= 1s"}, "expected a quantile"),
-        ({"target": "window p99 <= 9s"}, "batches tell what rows wait for, not windows"),
+        ({"target": "window p99 <= 9s"}, "the latency of windows is not measured"),
         ({"executors": (4, 2)}, "expected the fewest first"),
         ({"executors": 4}, "expected fewest and most"),
         ({"trigger": "often"}, "trigger"),

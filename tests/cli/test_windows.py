@@ -170,7 +170,7 @@ def test_exchanges_that_one_could_serve_are_reported_with_their_columns(
     ]
     plan.write_text(PLAN.replace("area#1, user#3, 8", "user#3, 8"))
     run(["windows", path, "--explain", str(plan)])
-    assert "no two that follow each other" in capsys.readouterr().out
+    assert "no two consecutive ones" in capsys.readouterr().out
     plan.write_text("nothing")
     assert run(["windows", path, "--explain", str(plan)]) == 2
     assert run(["windows", path, "--explain", str(tmp_path / "missing")]) == 2

@@ -129,12 +129,12 @@ def test_a_byte_order_mark_stays(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (
             "cores: 4\n",
             "cores: 4\n        instances: 3\n",
-            "f.yaml:15:9: instances stands twice in one mapping, first in line 14",
+            "f.yaml:15:9: instances occurs twice in one mapping, first in line 14",
         ),
         (
             "kind: SparkApplication\n",
             "kind: SparkApplication\nkind: SparkApplication\n",
-            "f.yaml:4:1: kind stands twice in one mapping, first in line 3",
+            "f.yaml:4:1: kind occurs twice in one mapping, first in line 3",
         ),
         (
             "spec:\n",

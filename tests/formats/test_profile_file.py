@@ -222,7 +222,7 @@ def test_numbers_have_six_digits_and_unbounded_ones_are_refused() -> None:
         ("  level: 0\n", "", "stages[0].level: missing; expected a whole number"),
         ("watermarked: true", "watermarked: yes", "got 'yes'; expected true or false"),
         ("sink: noop", "sink: 5", "shape.sink: got 5; expected text"),
-        ("sink: noop", "sink: a\n  sink: b", "shape.sink: this key stands already in line 10"),
+        ("sink: noop", "sink: a\n  sink: b", "shape.sink: this key is already in line 10"),
         ("notes: []", "notes: none", "notes: got 'none'; expected a list, each item text"),
         ("drift: {", "drift: [] #", "drift: got a list; expected a mapping with the keys exponent"),
         ("exponent: 0.7", "exponent: 7", "stages[1].rows: rows law is 3.5 * n ** 7.0; expected"),

@@ -62,6 +62,4 @@ def test_tags_and_anchors_are_faults(text: str) -> None:
 
 def test_the_first_of_two_equal_keys_is_named() -> None:
     (fault,) = parse_document("a: 1\nb:\n  c: 1\n  d: 2\n  c: 3", name="x").faults
-    assert fault.text("x") == (
-        "x:5:3: b.c: this key stands already in line 3; expected each key once"
-    )
+    assert fault.text("x") == "x:5:3: b.c: this key is already in line 3; expected each key once"

@@ -30,7 +30,7 @@ class MicrobatchTrace:
     num_rows: Array
     """Rows of the batch. [-]"""
     num_backlog_rows: Array
-    """Rows that had arrived at the start but were left by the cap. [-]"""
+    """Rows that had arrived at the start but were left by the rate limit. [-]"""
     latency_low_s: Array
     """Latency of the last row of a stretch. [s]"""
     latency_high_s: Array
@@ -122,7 +122,7 @@ def simulate_microbatch(
     oldest `N`, counts `φ · Poisson(λ T/φ)`, lognormal durations by (B1), no batch at a trigger
     without rows, a polling delay for trigger 0. Rows keep the stretch of time in which they
     arrived, so latency quantiles are exact mixtures (D5). The scores of successive durations may be
-    autoregressive. Without a cap many runs are simulated in step.
+    autoregressive. Without a rate limit many runs are simulated in step.
 
     A trigger that finds no rows runs no batch.
 
@@ -137,7 +137,7 @@ def simulate_microbatch(
     if not (0.0 < rate_per_s < math.inf and trigger_s >= 0.0 and dispersion >= 0.0):
         raise ValueError("need rate_per_s > 0, trigger_s >= 0 and dispersion >= 0")
     if not (max_rows_per_trigger > 0.0 and polling_delay_s > 0.0 and initial_backlog_s >= 0.0):
-        raise ValueError("need a positive cap and polling delay, and no negative backlog")
+        raise ValueError("need a positive rate limit and polling delay, and no negative backlog")
     if num_batches < 1 or num_warmup_batches < 0:
         raise ValueError("need num_batches >= 1 and num_warmup_batches >= 0")
     if not abs(autocorrelation) < 1.0:

@@ -210,7 +210,7 @@ def test_receivers_hold_slots_and_cut_blocks(slower: ApplicationProfile) -> None
     plan = plan_dstreams(with_receiver, rate=200.0, target="p99 <= 15s", max_nodes=3)
     assert "spark.streaming.receiver.maxRate" in plan.spark_conf
     full = replace(slower, dstreams=replace(slower.dstreams, num_receivers=2))
-    with pytest.raises(InputError, match="2 receivers held every slot"):
+    with pytest.raises(InputError, match="2 receivers took every slot"):
         predict_dstreams(full)
 
 

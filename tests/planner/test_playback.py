@@ -169,7 +169,7 @@ def test_the_same_seed_gives_the_same() -> None:
 
 
 def test_what_cannot_be_simulated_is_one_line() -> None:
-    with pytest.raises(InputError, match="does not hold how long batches take"):
+    with pytest.raises(InputError, match="does not contain batch durations"):
         simulate_plan(a_plan(), steady())
     with pytest.raises(InputError, match="ends after the trace"):
         simulate_plan(planned(), steady(), outages=[Outage(start_s=590.0, length_s=20.0)])

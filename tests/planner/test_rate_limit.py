@@ -157,9 +157,9 @@ def test_the_planned_number_of_files_is_what_the_reader_takes(
         ("KinesisV2[#83457fe3]", "fetches ahead of the query"),
         ("TextSocketV2[#83457fe3]", "the socket source has no limit"),
         ("MemoryStream[#83457fe3]", "the memory source has no limit"),
-        ("declared", "what the source is was not declared"),
-        ("PulsarSource[#83457fe3]", "no option is known with which PulsarSource limits"),
-        ("unknown", "no option is known"),
+        ("declared", "the source was not declared"),
+        ("PulsarSource[#83457fe3]", "no option of PulsarSource is known that limits"),
+        ("unknown", "no option of"),
     ],
 )
 def test_a_source_that_does_not_count_rows_gets_none_and_a_sentence(source: str, said: str) -> None:

@@ -118,7 +118,7 @@ def test_what_is_done_again_after_a_failure_bounds_the_batch() -> None:
     assert 5.0 <= bounded.setting.batch_length_s < 300.0
     never = planned(target=["p99 <= 700ms", "catch_up <= 10s after 30m"])
     assert not never.feasible
-    assert any("done again" in one for one in never.binding)
+    assert any("are repeated" in one for one in never.binding)
 
 
 def test_a_source_of_too_few_partitions_is_named() -> None:
@@ -185,8 +185,8 @@ def on_spark(version: str, profile: JobProfile) -> JobProfile:
         (with_shape(stateful_operators=("dedupeWithinWatermark",)), "dedupeWithinWatermark"),
         (with_shape(python_operators=("ArrowEvalPython",)), "operator ArrowEvalPython"),
         (with_shape(joins=("SortMergeJoin",)), "operator SortMergeJoin"),
-        (on_spark("4.0.1", stateless()), "begins with Spark 4.1"),
-        (on_spark("4.2.0", a_query()), "state begins with Spark 4.3"),
+        (on_spark("4.0.1", stateless()), "it needs Spark 4.1 or later"),
+        (on_spark("4.2.0", a_query()), "state needs Spark 4.3 or later"),
     ],
 )
 def test_what_spark_refuses_is_refused(profile: JobProfile, message: str) -> None:

@@ -75,7 +75,7 @@ def test_a_range_stands_wherever_a_measured_quantity_does() -> None:
         ("p99 <= 3s", "p99 >= 3s", "did you mean 'p99 <= 3s'?"),
         ("p99 <= 3s", "p99 3s", "did you mean 'p99 <= 3s'?"),
         ("  target: p99 <= 3s\n", "", "a.yaml:5:3: spec.target: missing; expected a target"),
-        ("  rate:", "  target: p50 <= 1s\n  rate:", "this key stands already in line 6"),
+        ("  rate:", "  target: p50 <= 1s\n  rate:", "this key is already in line 6"),
         (DECLARED, "", "neither of profile and declared; expected one of the two"),
         ("headway/v1", "headway/v2", "a.yaml:1:13: apiVersion: got 'headway/v2'"),
         ("StreamingJob", "StreamJob", "a.yaml:2:7: kind: got 'StreamJob'; expected one of"),
@@ -227,7 +227,7 @@ def test_a_fleet_file_becomes_a_capacity_plan() -> None:
     ("old", "new", "expected"),
     [
         ("pool: p", "pool: q", "names the pool 'q'; expected one of p"),
-        ("[{name: p}]", "[{name: p}, {name: p}]", "the pool 'p' stands twice"),
+        ("[{name: p}]", "[{name: p}, {name: p}]", "the pool 'p' occurs twice"),
         ("pool: p", "file: x.yaml", "'x.yaml': no such file"),
         ("  jobs:\n", "  budget: {}\n  jobs:\n", "expected one of per_day and per_month"),
         ("[{name: p}]", "[]", "pools is empty"),

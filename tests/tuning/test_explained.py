@@ -60,7 +60,7 @@ def test_what_was_taken_back_is_said(tmp_path: Path) -> None:
     change = machine.state.change
     assert change is not None
     machine.audit("missed", change=change, duration_s=1.0, late_ratio=0.5, pause_s=1.0)
-    machine._restore(change, "it missed what the setting before keeps")
+    machine._restore(change, "it missed the target that the setting before would meet")
     run_for(machine, query, 5.0)
     found = explained_change(path, 1)
     assert [one.event for one in found.outcomes] == ["applied", "missed", "restored"]

@@ -247,7 +247,7 @@ def test_what_makes_no_sense_starts_nothing(spark: SparkSession, tmp_path: Path)
     for given, message in (
         ({"mode": "often"}, "mode is 'often'; expected one of recommend, act"),
         ({"target": "mean <= 1s"}, "expected one quantile"),
-        ({"target": "window p99 <= 9s"}, "not windows"),
+        ({"target": "window p99 <= 9s"}, "windows is not measured"),
         ({"allow": ["everything"]}, "allow has 'everything'"),
         ({"half_done": "maybe"}, "half_done is 'maybe'"),
         ({"quiet": ["at night"]}, "expected two times of the day"),
@@ -300,7 +300,7 @@ def test_what_a_local_session_has(spark: SparkSession) -> None:
 
 def test_a_change_of_the_cores_takes_a_new_application() -> None:
     now = a_configuration()
-    with pytest.raises(ActuatorError, match="take a new application"):
+    with pytest.raises(ActuatorError, match="need a new application"):
         kind_of(now, replace(now, cores_per_executor=2), is_stateful=True)
     assert kind_of(now, replace(now, executors=1), is_stateful=True) is ChangeKind.REMOVE
     assert kind_of(now, replace(now, executors=3), is_stateful=True) is ChangeKind.ADD

@@ -127,7 +127,7 @@ def test_it_is_started_anew_at_each_setting(tmp_path: Path) -> None:
     wait_for(lambda: log.read_text() == "1.0\n2.0\n")
     assert query.stop(2.0) is False
     assert query.ended_with() == "the application ended with exit code 0"
-    with pytest.raises(ActuatorError, match="only starts applications anew"):
+    with pytest.raises(ActuatorError, match="can only restart the application"):
         query.apply(ChangeKind.ADD, setting_of(), setting_of())
     assert "command" in query.why_no_live_executors()
 
@@ -315,7 +315,7 @@ def test_a_command_that_is_none_is_said(tmp_path: Path) -> None:
 
 def test_bounds_of_executors_are_refused_where_nothing_changes_them(tmp_path: Path) -> None:
     spec = a_spec(tmp_path, "  executors: {min: 2, max: 8}\n")
-    with pytest.raises(InputError, match="executors: nothing changes them under --supervise"):
+    with pytest.raises(InputError, match="executors: --supervise cannot change them"):
         supervise_spec(spec, [sys.executable, "-c", "pass"])
     assert not (tmp_path / "tuner.json").exists()
 

@@ -1,4 +1,4 @@
-"""A report in the words of the tools that show it; only the one asked for is loaded."""
+"""A report in the formats of the tools that show it; only the requested one is loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of then and now, for people."""
+"""Locked and current figures, for people."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headway.units import format_duration, format_money
 
 
 def rows(held: Held) -> list[tuple[str, str, str, str]]:
-    """Name, of what, locked and now, of each figure that a reader looks for first."""
+    """Name, subject, locked and current value of each figure that a reader looks for first."""
     then, now = held.then, held.now
     figures = now.figures
     found = [("nodes", "", _of(then, lambda one: str(one.nodes)), str(now.nodes))]
@@ -30,7 +30,7 @@ def _planned(locked: AnyLocked) -> str:
 
 
 def changed(then: str, now: str) -> str:
-    """Both figures, or one where nothing changed.
+    """Both figures, or one if nothing changed.
 
     Examples
     --------

@@ -29,7 +29,7 @@ def check_json_text(report: Report) -> str:
 
 
 def sarif_text(report: Report) -> str:
-    """SARIF 2.1.0: rules and paths stay the same, so that findings are known again."""
+    """SARIF 2.1.0: rules and paths stay the same, so that findings are recognised again."""
     rules = [
         {"id": str(rule), "shortDescription": {"text": about}} for rule, about in ABOUT.items()
     ]

@@ -1,4 +1,4 @@
-"""The chain of (duration, slow level): batches under lasting noise, one setting at a time."""
+"""Markov chain of duration and slow level: batches under lasting noise, one setting at a time."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class BatchChain:
     interval_s, next_mean_s : (n,) array, > 0
         The interval and the mean duration of the batch that it collects. [s]
     next_log_sd : (n,) array, > 0
-        Logarithmic width of that duration: the noise that is drawn anew. [-]
+        Logarithmic width of that duration, by the noise that is drawn anew. [-]
     recursion : Recursion
-        What it is the law of.
+        The recursion of which this is the stationary distribution.
     """
 
     probability: Array
@@ -79,7 +79,7 @@ class BatchChain:
 
     @property
     def amplification_ratio(self) -> float:
-        """How much the logarithm of the mean latency grows for that of all durations (P3). [-]"""
+        """Growth of the logarithm of the mean latency over that of all durations (P3). [-]"""
         return _amplification_ratio(self.recursion)
 
     def duration_cdf(self, x_s: Numeric) -> Array:
@@ -105,7 +105,7 @@ class BatchChain:
         )
 
     def _duration_share(self, x_s: float) -> tuple[float, float]:
-        """The share of batches that take at most so long, and its density there."""
+        """Share of batches that take at most ``x_s``, and its density there."""
         log_sd = self.next_log_sd
         score = np.log(max(x_s, _LEAST_S) / self.next_mean_s) / log_sd + 0.5 * log_sd
         density = np.exp(-0.5 * score * score) / log_sd
@@ -113,7 +113,7 @@ class BatchChain:
         return float(self.probability @ quick_ndtr(score)), per_s
 
     def _latency_share(self, x_s: float) -> tuple[float, float]:
-        """The share of rows with at most that latency, and its density there."""
+        """Share of rows with a latency of at most ``x_s``, and its density there."""
         end_s = x_s + self.recursion.after_commit_s
         late, late_share = self._ended(np.full_like(self.interval_s, end_s))
         early, early_share = self._ended(end_s - self.interval_s)
@@ -131,7 +131,7 @@ class BatchChain:
 
 
 def batch_chain(state: SteadyState) -> BatchChain | None:
-    r"""Stationary law of a query's batches by their own recursion, noise that lasts included.
+    r"""Stationary distribution of a query's batches by their recursion, with lasting noise.
 
     Parameters
     ----------
@@ -141,21 +141,22 @@ def batch_chain(state: SteadyState) -> BatchChain | None:
     Returns
     -------
     BatchChain or None
-        None from an offered load of 0.98 on.
+        None for an offered load of 0.98 or more.
 
     Notes
     -----
-    **(T4)** The chain of (duration, slow level): `z' = ψ z+sqrt(1-ψ^2) e` is the score of the noise
-    that lasts, and `D' = (a+r max(B, D)) e^(s sqrt(ρ) z'+s sqrt(1-ρ) e'-s^2/2)`, `s^2 = ln(1+c^2)`,
-    with `e, e'` normal and new for each batch. `z` takes the 17 levels of Rouwenhorst's chain
-    (1995), whose steps are whole cells of a grid of `ln D`, so that one matrix serves all levels;
-    the law is iterated until it stands still. Latencies are (B6) over its intervals and levels,
-    durations its mixture of lognormals. With `ψ` towards 1 a level is held for ever, with `ρ = 1`
-    durations are autoregressive. Beyond noise in proportion, what counts and additive noise add to
-    the variance is drawn anew.
+    **(T4)** Markov chain of the duration and the level of the lasting noise.
+    `z' = ψ z+sqrt(1-ψ^2) e` is the score of the lasting noise, and
+    `D' = (a+r max(B, D)) e^(s sqrt(ρ) z'+s sqrt(1-ρ) e'-s^2/2)`, `s^2 = ln(1+c^2)`, is the next
+    duration, with `e, e'` normal and new for each batch. `z` takes the 17 levels of Rouwenhorst's
+    chain (1995). Their distances are whole cells of a grid of `ln D`, so that one matrix serves all
+    levels. The distribution is iterated until it is stationary. Latencies are (B6) over its
+    intervals and levels, durations its mixture of lognormals. As `ψ` tends to 1, a level is kept
+    for ever; with `ρ = 1` durations are autoregressive. Besides noise in proportion to the
+    duration, the variance that row counts and additive noise add is drawn anew for each batch.
 
-    Against an event simulation, where the latency has a variance: mean within 1%, p99 within 3%,
-    within 5% close to where it has none. A few milliseconds a setting.
+    Compared with an event simulation, where the latency has a variance: mean within 1%, p99 within
+    3%, within 5% close to where it has none. Takes a few milliseconds per setting.
 
     Examples
     --------
@@ -171,7 +172,7 @@ def batch_chain(state: SteadyState) -> BatchChain | None:
     return _chain_of(recursion)
 
 
-@lru_cache(maxsize=256)  # a plan asks for the setting it prints several times
+@lru_cache(maxsize=256)  # a plan evaluates the setting that it prints several times
 def _chain_of(recursion: Recursion) -> BatchChain:
     return _as_chain(stationary(recursion), recursion)
 
@@ -206,7 +207,7 @@ def _at_each(values: Numeric, of_one: Callable[[float], float]) -> Array:
 def _quantile_s(
     share_and_density: Callable[[float], tuple[float, float]], q: float, guess_s: float
 ) -> float:
-    """Newton's rule on the logarithms of time and of what lies beyond, or halving the bracket."""
+    """Newton's rule on the logarithms of time and of the tail probability, or bisection."""
     low, high, x_s = 0.0, math.inf, guess_s
     for _ in range(_MOST_NEWTON_STEPS):
         share, per_s = share_and_density(x_s)

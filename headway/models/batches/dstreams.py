@@ -1,4 +1,4 @@
-"""Legacy Spark Streaming: batches of a clock become jobs that queue for the job scheduler."""
+"""Legacy Spark Streaming: batches at fixed intervals become jobs that queue for threads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from headway.models.queues.queueing import WaitMoments
 from headway.models.queues.wait import Wait
 
 _STEPS = 8192.0
-_REACH = 12.0  # means and standard deviations that a sum of parts practically never exceeds
+_REACH = 12.0  # standard deviations beyond its mean that a sum of parts practically never exceeds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,10 +43,10 @@ class DStreamsLatency:
     utilization_ratio : float
         Work per second of one concurrent job; unstable from 1 on. [-]
     is_exact : bool
-        Whether nothing but the lattice is approximate; several concurrent jobs and autocorrelation
-        are estimated, see theory.md (V3), (V4).
+        Whether only the lattice is approximate; several concurrent jobs and autocorrelation are
+        estimated, see theory.md (V3), (V4).
     total_delay_law, tuple_law : LatticeLaw, optional
-        The laws; none if unstable.
+        The distributions; None if unstable.
     """
 
     wait: Wait
@@ -84,7 +84,7 @@ def dstreams_latency(
         Jobs of a batch of usual size.
     receive_delay_s : float, >= 0
         Time from the arrival of a row until a batch can take it: 0 for direct streams; with
-        receivers up to a block interval (``spark.streaming.blockInterval``), more of it as block
+        receivers up to a block interval (``spark.streaming.blockInterval``), more of it if block
         and batch end together. [s]
 
     Returns
@@ -95,17 +95,18 @@ def dstreams_latency(
     Raises
     ------
     ValueError
-        If an argument is outside its range, or the law of a job is not known.
+        If an argument is outside its range, or the distribution of a job's time is not known.
 
     Notes
     -----
-    **(V1)** One job at a time: a batch of `J` jobs is one service, with `J` times the cumulants of
-    a job and its law folded `J` times. A row waits `VB` for its batch, the batch `W` for those
-    before it: `L = r + VB + W + Σ S`, all independent, so laws are folded on a lattice. `r` is 0
-    for direct streams. A receiver's block counts for the next batch only, if it ends with the
-    current one: `r` is then up to a block interval (read off the rules, not measured).
+    **(V1)** One job at a time: a batch of `J` jobs is one service. It has `J` times the cumulants
+    of a job, and the distribution of a job convolved `J` times. A row waits `VB` for its batch, and
+    the batch waits `W` for those before it: `L = r + VB + W + Σ S`. All terms are independent, so
+    their distributions are convolved on a lattice. `r` is 0 for direct streams. A receiver's block
+    that ends together with the current batch belongs to the next one: `r` is then up to a block
+    interval (derived from the rules, not measured).
 
-    theory.md (V1)-(V5), with the measured error. Exact but for the lattice for one job at a time
+    theory.md (V1)-(V5), with the measured error. Exact except for the lattice for one job at a time
     without autocorrelation.
 
     Examples
@@ -138,7 +139,7 @@ def dstreams_latency(
 def _laws(
     wait: Wait, jobs: DStreamJobs, interval_s: float, receive_delay_s: float
 ) -> tuple[LatticeLaw, LatticeLaw] | None:
-    """Laws of the total delay and of the latency of rows, or none if unstable."""
+    """Distributions of the total delay and of the latency of rows, or None if unstable."""
     if not np.isfinite(wait.mean_s):
         return None
     busy = busy_time(jobs)
@@ -148,7 +149,7 @@ def _laws(
     step_s = reach_s / _STEPS
     try:
         delay = busy.on_lattice(step_s).plus(_law_of_wait(wait, step_s))
-    except LatticeTooLongError:  # a tail so long that a million steps do not hold it
+    except LatticeTooLongError:  # a tail longer than a million steps
         step_s *= 100.0
         delay = busy.on_lattice(step_s).plus(_law_of_wait(wait, step_s))
     received = _shifted(uniform_law(interval_s, step_s), receive_delay_s)
@@ -163,7 +164,7 @@ def _law_of_wait(wait: Wait, step_s: float) -> LatticeLaw:
 
 
 def _with_known_probability(moments: WaitMoments) -> WaitMoments:
-    """A wait must be likely enough for a gamma to have these moments."""
+    """A gamma has these moments only if the wait is likely enough."""
     mean, variance, prob = (float(value) for value in moments)
     return WaitMoments(np.array(mean), np.array(variance), np.array(max(prob, 1e-12)))
 

@@ -46,8 +46,9 @@ def interval_moments(trigger_s: Array, mean_s: Array, variance_s2: Array) -> Int
 
     Notes
     -----
-    **(B2)** `T = max(B, D)`. With `s, z` of (D1), (D2) at `x = B`: `E[T] = B Φ(z) + m Φ(s-z)`,
-    `E[T^2] = B^2 Φ(z) + m^2 e^(s^2) Φ(2s-z)`; the variance is computed from moments of `T - B`.
+    **(B2)** The time between the starts of two batches is `T = max(B, D)`. With `s, z` of (D1),
+    (D2) at `x = B`, `E[T] = B Φ(z) + m Φ(s-z)` and `E[T^2] = B^2 Φ(z) + m^2 e^(s^2) Φ(2s-z)`. The
+    variance is computed from moments of `T - B`.
 
     Examples
     --------
@@ -59,9 +60,9 @@ def interval_moments(trigger_s: Array, mean_s: Array, variance_s2: Array) -> Int
 
 
 class Overrun(NamedTuple):
-    """How a duration, lognormal, reaches beyond the trigger interval.
+    """How lognormal durations overrun the trigger interval.
 
-    The shares of batches, of their time and of its square that lie beyond, each with its score.
+    The shares of batches, of their time and of its square beyond it, each with its score.
     """
 
     trigger_s: Array
@@ -77,7 +78,7 @@ class Overrun(NamedTuple):
         over = self.shares[0]
         over_mean, over_square = self.mean_s * self.shares[1], mean_square_s2 * self.shares[2]
         mean = trigger_s * (1.0 - over) + over_mean
-        # Centred at the trigger interval: nearly all intervals equal it when batches fit.
+        # Centred at the trigger interval: nearly all intervals equal it if batches fit.
         excess = over_mean - trigger_s * over
         excess_square = over_square - 2.0 * trigger_s * over_mean + trigger_s * trigger_s * over
         variance = np.maximum(excess_square - excess * excess, 0.0)
@@ -99,7 +100,7 @@ class Overrun(NamedTuple):
 
 
 def overrun_of(trigger_s: Array, mean_s: Array, variance_s2: Array) -> Overrun:
-    """How durations reach beyond the trigger interval.
+    """How durations overrun the trigger interval.
 
     Parameters
     ----------

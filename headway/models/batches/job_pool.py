@@ -16,7 +16,7 @@ from headway.models.stages.makespan import makespan_moments
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DStreamJobs:
-    """What each batch of a DStreams application asks of the job scheduler.
+    """The jobs that each batch of a DStreams application submits to the job scheduler.
 
     Parameters
     ----------
@@ -25,10 +25,10 @@ class DStreamJobs:
     num_jobs : int, >= 1
         Jobs of a batch, one per output operation, run in their order. [-]
     num_concurrent : int, >= 1
-        Jobs that run at the same time, ``spark.streaming.concurrentJobs``. The time of a job is
-        that beside the others. [-]
+        Jobs that run at the same time, ``spark.streaming.concurrentJobs``. ``job`` is the time of a
+        job beside the others. [-]
     autocorrelation : float, 0 to 0.98
-        Correlation of the logarithms of successive batch durations; only of one lognormal job per
+        Correlation of the logarithms of successive batch durations; only for one lognormal job per
         batch, run one at a time. [-]
 
     Raises
@@ -81,14 +81,14 @@ def scheduling_delay(interval_s: float, jobs: DStreamJobs) -> Wait:
     Raises
     ------
     ValueError
-        If the utilization is below 1 by less than rounding can tell.
+        If the utilization is below 1 by no more than a rounding error.
 
     Notes
     -----
-    **(V2)** `W` is that of a queue fed by a clock, (Q16). Stable if `J E[S] < kB`, `k` jobs at a
-    time. Exact but for the lattice.
+    **(V2)** `W` is the wait in a queue with arrivals at fixed intervals, (Q16). Stable if
+    `J E[S] < kB`, with `k` jobs at a time. Exact except for the lattice.
 
-    theory.md (V2), or (V3) if successive batches resemble each other, or (V4) of a pool.
+    theory.md (V2), or (V3) if successive batches are correlated, or (V4) for a pool.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def scheduling_delay(interval_s: float, jobs: DStreamJobs) -> Wait:
 
 
 def _faster(time: QueueTime, factor: int) -> QueueTime:
-    """The time at a server that works so many times as fast."""
+    """The time at a server that is ``factor`` times as fast."""
     of_one = time.on_lattice
     if factor == 1 or of_one is None:
         return time
@@ -128,7 +128,7 @@ def _faster(time: QueueTime, factor: int) -> QueueTime:
 
 
 def _waiting_ratio(busy: float, jobs: DStreamJobs) -> float:
-    """(V4): how much rarer waits are with threads for several batches than with one server."""
+    """(V4): frequency of waits with threads for several batches, over that with one server."""
     batches_at_once = jobs.num_concurrent / jobs.num_jobs
     if batches_at_once <= 1.0 or busy >= 1.0:
         return 1.0
@@ -160,13 +160,13 @@ def erlang_c(num_servers: int, utilization_ratio: float) -> float:
 
     Notes
     -----
-    **(V4)** Several jobs at a time (`k > 1`): the pool as one server that is `k` times as fast,
-    whose waits are `C(m, ρ)/ρ` times as frequent - Erlang's probability of a wait with `m = k/J`
-    servers, between whole numbers by proportion, 1 if `m ≤ 1` - and from the start of the batch the
-    makespan of `J` jobs on `k` threads (M1)-(M5). The ratio is exact for Poisson arrivals and
-    exponential services.
+    **(V4)** Several jobs at a time (`k > 1`): the pool is treated as one server that is `k` times
+    as fast, but whose waits are `C(m, ρ)/ρ` times as frequent, with Erlang's probability of a wait
+    for `m = k/J` servers, interpolated linearly between whole numbers. The ratio is 1 if `m ≤ 1`.
+    From the start of the batch it takes the makespan of `J` jobs on `k` threads (M1)-(M5). The
+    ratio is exact for Poisson arrivals and exponential services.
 
-    Erlang (1917). By the recursion of the loss formula, which never overflows.
+    Erlang (1917), computed by the recursion of the loss formula, which never overflows.
 
     Examples
     --------
@@ -242,11 +242,11 @@ def busy_time(jobs: DStreamJobs) -> QueueTime:
     Returns
     -------
     QueueTime
-        Lognormal where several jobs run at a time.
+        Lognormal if several jobs run at a time.
 
     Notes
     -----
-    theory.md (V2), and (M1)-(M5) of several at a time.
+    theory.md (V2), and (M1)-(M5) for several at a time.
 
     Examples
     --------
@@ -266,14 +266,14 @@ def repeated_time(job: QueueTime, num_jobs: int) -> QueueTime:
     Parameters
     ----------
     job : QueueTime
-        Of one.
+        Time of one job.
     num_jobs : int, >= 1
-        How many. [-]
+        Number of jobs. [-]
 
     Returns
     -------
     QueueTime
-        With the law, if that of one job is known.
+        With its distribution, if that of one job is known.
 
     Raises
     ------
@@ -282,7 +282,7 @@ def repeated_time(job: QueueTime, num_jobs: int) -> QueueTime:
 
     Notes
     -----
-    theory.md (V1). Cumulants add up; the law is folded by squaring.
+    theory.md (V1). Cumulants add up; the distribution is convolved by repeated squaring.
 
     Examples
     --------
@@ -322,12 +322,12 @@ def _folded(law: LatticeLaw, num_times: int) -> LatticeLaw:
 
 
 def trimmed(law: LatticeLaw) -> LatticeLaw:
-    """A law without the padding that sums of laws collect at their far end (V2).
+    """A distribution without the padding that sums collect at their far end (V2).
 
     Parameters
     ----------
     law : LatticeLaw
-        Law whose last probabilities are next to nothing.
+        Distribution whose last probabilities are negligible.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The law of a row's latency at an array of settings, prepared for repeated evaluation."""
+"""Distribution of a row's latency at an array of settings, for repeated evaluation."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _NARROWEST_LOG_SD = 1e-9  # a constant is the lognormal of this width
 _TOLERANCE = 1e-9
 _MOST_STEPS = 200
 _LEAST_BEYOND = 1e-14
-# Pairs of moment and setting that are worked on together: their nodes fit the processor's cache.
+# Pairs of latency and setting that are evaluated together, so that they fit the processor's cache.
 _BLOCK = 2048
 
 
 class _Reached(NamedTuple):
-    """Share of rows that are committed by some moment after their arrival, and its density."""
+    """Share of rows that are committed within a time of their arrival, and its density."""
 
     probability: Array
     density_per_s: Array
@@ -39,7 +39,7 @@ class _Next(NamedTuple):
 
 
 class LatencyLaw:
-    """Latency of a row: theory.md (B6). An interval lasts the trigger, or what its batch took.
+    """Latency of a row: theory.md (B6). An interval is a trigger interval or its batch's duration.
 
     Parameters
     ----------
@@ -98,9 +98,10 @@ class LatencyLaw:
         return points, at
 
     def _quantile(self, q: Array, at: NDArray[np.intp]) -> Array:
-        """Newton's rule on the logarithm of what lies beyond, which is nearly straight.
+        """Newton's rule on the logarithm of the tail probability, which is nearly linear.
 
-        A step that leaves the bracket is halved instead; what has settled is not evaluated again.
+        A step that leaves the bracket is replaced by bisection; converged values are not evaluated
+        again.
         """
         low, high = np.zeros(q.size), np.full(q.size, np.inf)
         point = self._trigger_s[at] + self._mean_s[at] + 2.0 * self._sd_s[at]
@@ -110,7 +111,7 @@ class LatencyLaw:
             here = point[open_]
             reached = self._reached(here, at[open_])
             beyond = 1.0 - reached.probability
-            # So little beyond is rounding; there is nothing to follow.
+            # A tail this small is a rounding error; Newton's rule cannot follow it.
             resolved = beyond > _LEAST_BEYOND
             excess = np.log(np.where(resolved, beyond, _LEAST_BEYOND)) - goal[open_]
             low[open_] = np.where(excess > 0.0, here, low[open_])
@@ -128,7 +129,7 @@ class LatencyLaw:
         return point
 
     def _reached(self, x_s: Array, at: NDArray[np.intp]) -> _Reached:
-        """For pairs of a moment after arrival and the number of a setting."""
+        """For pairs of a time after arrival and the number of a setting."""
         # The latency to the commit is the latency to the batch's end, less what comes after.
         end = x_s + self._after_commit_s[at]
         share = self._on_time[at]
@@ -150,7 +151,7 @@ class LatencyLaw:
         return _Reached(np.clip(seconds / total, 0.0, 1.0), passing / total)
 
     def _seconds_reached(self, x: Array, interval: Array, following: _Next) -> tuple[Array, Array]:
-        """Seconds of an interval whose rows are committed within ``x``, and how fast they grow."""
+        """Seconds of an interval whose rows are committed within ``x``, and their growth."""
         late_area, late = self._area(x, following)
         early_area, early = self._area(x - interval, following)
         return late_area - early_area, late - early
@@ -161,7 +162,7 @@ class LatencyLaw:
         with np.errstate(divide="ignore"):
             score = np.log(np.maximum(x, 0.0) / mean) / log_sd + 0.5 * log_sd
         value = quick_ndtr(score)
-        # Far in the lower tail the difference of two tiny terms may come out below zero.
+        # Far in the lower tail the difference of two tiny terms may be negative by rounding.
         area = np.maximum(x * value - mean * quick_ndtr(score - log_sd), 0.0)
         return area, value
 
@@ -185,7 +186,7 @@ class LatencyLaw:
         self._node_next = self._state.next_duration(self._node_interval_s, chosen, score)
 
     def _after_on_time(self) -> _Next:
-        """The batch after one that kept to the trigger: (B15) averaged over such batches."""
+        """The batch after one that did not overrun: (B15) averaged over such batches."""
         state = self._state
         following = state.next_duration(self._trigger_s, slice(None))
         log_sd = np.maximum(np.sqrt(np.log1p((self._sd_s / self._mean_s) ** 2)), _NARROWEST_LOG_SD)
@@ -198,7 +199,7 @@ class LatencyLaw:
 
 
 class _Noise:
-    """How long a batch takes, by the interval that collected it."""
+    """How long a batch takes, given the interval that collected it."""
 
     def __init__(self, state: SteadyState) -> None:
         self._fixed_s = (state.fixed_s + state.burst_s).ravel()
@@ -207,7 +208,7 @@ class _Noise:
         self._additive_sd_s = state.additive_sd_s.ravel()
         self._per_row_noise = state.per_row_noise.ravel()
         self._count_noise_s = state.count_noise_s.ravel()
-        # How much slower the next batch is, in the logarithm, for each score of this one (B15).
+        # Logarithm of the slowdown of the next batch, per unit of this one's score (B15).
         self.resemblance = state.next_correlation.ravel() * np.sqrt(
             np.log1p(self._relative_noise**2)
         )

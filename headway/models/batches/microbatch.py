@@ -21,7 +21,7 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 _TOLERANCE_RATIO = 1e-10
 _MOST_ITERATIONS = 300
 _MOST_CARRIED = 0.999  # beyond, lasting noise piles up without bound
-_LARGEST_CV = 30.0  # beyond, the iteration is on its way to an infinite variance
+_LARGEST_CV = 30.0  # beyond, the iteration diverges to an infinite variance
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class AffineDuration:
     after_commit_s: Numeric = 0.0
     """Part of ``fixed_s`` that passes after the sink shows the rows, 0 to ``fixed_s``. [s]"""
     lasting_share: Numeric = 0.0
-    """Share of the square of ``relative_noise`` that resembles the batch before, 0 to 1. [-]"""
+    """Share of the square of ``relative_noise`` that lasts over several batches, 0 to 1. [-]"""
     persistence_ratio: Numeric = 0.0
-    """What is left of that share from one batch to the next, 0 to below 1. [-]"""
+    """Part of that noise that remains from one batch to the next, 0 to below 1. [-]"""
 
     def __post_init__(self) -> None:
         if not np.all(np.asarray(self.fixed_s) > 0.0):
@@ -72,7 +72,7 @@ class SteadyState:
     fixed_s: Array
     """Batch duration without rows. [s]"""
     offered_load_ratio: Array
-    """r: seconds of work that one second of input brings. [-]"""
+    """r: processing time that one second of input adds. [-]"""
     trigger_s: Array
     """Trigger interval; 0 starts the next batch at once. [s]"""
     mean_duration_s: Array
@@ -88,7 +88,7 @@ class SteadyState:
     utilization_ratio: Array
     """Mean share of time in which a batch runs; 1 where free running or unstable. [-]"""
     is_stable: BoolArray
-    """Whether a stationary law with finite variance exists."""
+    """Whether a stationary distribution with finite variance exists."""
     relative_noise: Array
     """As in `AffineDuration`. [-]"""
     additive_sd_s: Array
@@ -98,7 +98,7 @@ class SteadyState:
     count_noise_s: Array
     """Variance of the duration per second of interval that comes from row counts. [s]"""
     burst_s: Array
-    """Work that a row finds in its batch beyond the mean, for rows that arrive together. [s]"""
+    """Work beyond the mean that a row finds in its batch, since rows arrive together. [s]"""
     after_commit_s: Array
     """As in `AffineDuration`. [s]"""
     lasting_share: Array
@@ -166,26 +166,29 @@ def steady_state(
 
     Notes
     -----
-    **(B1)** `Var(D | n) = c^2(a+bn)^2 + sd^2 + (cb bn)^2`; `D` is taken as lognormal.
+    **(B1)** Variance of the duration of a batch of `n` rows:
+    `Var(D | n) = c^2(a+bn)^2 + sd^2 + (cb bn)^2`. `D` is taken as lognormal.
 
-    **(B3)** Steady state: `m = a + r E[T]` and `v = c^2(m^2+r^2 Var T) + r^2 Var T + sd^2 + cb^2
-    r^2 E[T^2] + b^2 λ φ E[T]`, solved from below by Newton's rule in both unknowns. Without a
-    solution - `r ≥ 1`, or noise so strong that the variance diverges - the state is unstable and
-    its times are `inf`.
+    **(B3)** Steady state: the duration has the mean `m = a + r E[T]` and the variance `v =
+    c^2(m^2+r^2 Var T) + r^2 Var T + sd^2 + cb^2 r^2 E[T^2] + b^2 λ φ E[T]`, solved from below by
+    Newton's rule in both unknowns. Without a solution (`r ≥ 1`, or noise so strong that the
+    variance diverges), the state is unstable and its times are `inf`.
 
-    **(B4)** Rows per interval have variance `φ` times their mean. They come as if in groups of `φ`,
-    so a row finds `φ` rows beyond the mean in its own batch: `b φ` is added to `D'`.
+    **(B4)** The variance of the number of rows per interval is `φ` times its mean. Rows arrive as
+    if in groups of `φ`, so a row finds `φ` rows beyond the mean in its own batch: `b φ` is added to
+    `D'`.
 
-    **(B15)** Noise of which the share `ρ` lasts, `ψ` of it from batch to batch, to second order:
-    with `p = P(D > B)`, an interval carries `k = r p` of a duration's excess on, so a duration and
-    the noise of the next batch have the covariance `m ρ ψ c^2/(1-kψ)`. With `g = k ρ ψ c^2/(1-kψ)`,
-    (B3) has `g m` more of mean and `2 g m^2` of variance, and in (B6) the score of an interval's
-    batch makes the next one as much slower as the correlation of the two says. For light noise.
+    **(B15)** Lasting noise, to second order: the share `ρ` of the noise variance lasts, and `ψ` of
+    it remains from batch to batch. With `p = P(D > B)`, an interval passes on `k = r p` of a
+    duration's excess, so a duration and the noise of the next batch have the covariance
+    `m ρ ψ c^2/(1-kψ)`. With `g = k ρ ψ c^2/(1-kψ)`, `g m` is added to the mean of (B3) and
+    `2 g m^2` to its variance. In (B6), the score of an interval's batch makes the next batch
+    slower, according to the correlation of the two. Valid for light noise.
 
-    theory.md (B1)-(B4), (B15). Against the event simulation, p99 of the latency is within 1.2% for
-    noise up to 0.1 and offered load up to 0.7, and within 6% for noise 0.3. Do not quote it for
-    offered load from 0.9 with noise from 0.3 (some 40% low), nor where noise lasts and batches
-    mostly overrun (p99 16% low at `r = 0.7, c = 0.1, ρ = 0.75, ψ = 0.95`): (T4) does it there.
+    theory.md (B1)-(B4), (B15). Compared with the event simulation, p99 of the latency is within
+    1.2% for noise up to 0.1 and offered load up to 0.7, and within 6% for noise 0.3. Do not use it
+    for offered load from 0.9 with noise from 0.3 (about 40% low), nor where noise lasts and batches
+    mostly overrun (p99 16% low at `r = 0.7, c = 0.1, ρ = 0.75, ψ = 0.95`): use (T4) there.
 
     Examples
     --------
@@ -269,7 +272,7 @@ def steady_state(
 
 
 def _next_correlation(lasting_variance: Array, carried: Array, product: Array) -> Array:
-    """Of a duration and the noise of the next batch, with ``product`` of their relative spreads."""
+    """Correlation with the next batch's noise; ``product`` is that of their relative spreads."""
     shared = lasting_variance / (1.0 - np.minimum(carried, _MOST_CARRIED))
     return np.where(
         product > 0.0, np.minimum(shared / np.where(product > 0.0, product, 1.0), 1.0), 0.0
@@ -278,7 +281,7 @@ def _next_correlation(lasting_variance: Array, carried: Array, product: Array) -
 
 @dataclass(frozen=True, slots=True)
 class _FixedPoint:
-    """(B3): the duration makes the interval, and the interval brings the rows."""
+    """(B3): the duration determines the interval, and the interval determines the rows."""
 
     fixed_s: Array
     offered_load: Array
@@ -295,7 +298,7 @@ class _FixedPoint:
         mean = self.fixed_s + np.minimum(self.offered_load, 1.0) * self.trigger_s
         variance = (self.relative * mean) ** 2 + self.additive_s**2
         stable = np.zeros(mean.shape, dtype=np.bool_)
-        # Both maps increase: from below, the iteration meets the smallest solution.
+        # Both maps increase: from below, the iteration reaches the smallest solution.
         open_settings = np.flatnonzero(self.offered_load < 1.0)
         for _ in range(_MOST_ITERATIONS):
             if not open_settings.size:
@@ -317,14 +320,14 @@ class _FixedPoint:
         return _FixedPoint(*(getattr(self, field.name)[settings] for field in fields(self)))
 
     def _step(self, mean: Array, variance: Array) -> tuple[Array, Array]:
-        """Newton's rule in mean and variance together, for their couplings are strong."""
+        """Newton's rule in mean and variance together, since they are strongly coupled."""
         overrun = overrun_of(self.trigger_s, mean, variance)
         moments, slopes = overrun.interval(), overrun.slopes()
         piled_up = self._piled_up(moments)
         mean_gap = self.fixed_s + self.offered_load * moments.mean + piled_up * mean - mean
         variance_gap = self._variance(mean, moments) + 2.0 * piled_up * mean**2 - variance
 
-        # The map's own derivatives: first letter the result, second what it is derived by.
+        # Derivatives of the map: the first letter is the result, the second the argument.
         spread = self.offered_load**2 * (1.0 + self.relative**2)
         square = (self.row_noise * self.offered_load) ** 2
         mm, mv = (
@@ -339,7 +342,7 @@ class _FixedPoint:
         vv -= 2.0 * spread * moments.mean * slopes.mean_by_variance
 
         determinant = (1.0 - mm) * (1.0 - vv) - mv * vm
-        # Past the point of no return the plain iteration tells growth from convergence.
+        # Where Newton's rule does not apply, plain iteration distinguishes growth from convergence.
         plain = (determinant <= 1e-9) | (mm >= 1.0) | (vv >= 1.0)
         divisor = np.where(plain, 1.0, determinant)
         newton_mean = ((1.0 - vv) * mean_gap + mv * variance_gap) / divisor
@@ -350,12 +353,12 @@ class _FixedPoint:
         )
 
     def _piled_up(self, moments: IntervalMoments) -> Array:
-        """What lasting noise adds to the mean, by which it is divided: an interval and the noise
-        of the batch that it collects are slow together."""
+        """What lasting noise adds to the mean, as a share of it: an interval and the noise of the
+        batch that it collects are slow together."""
         lasting = self.relative**2 * self.lasting * self.persistence
         carried = self.offered_load * moments.overrun_probability
         piled_up = carried * lasting / (1.0 - np.minimum(carried * self.persistence, _MOST_CARRIED))
-        # More than light noise could add leaves no moments, while a slow moment always passes.
+        # Capped at what light noise could add: more leaves no moments, although slow periods end.
         return np.asarray(np.minimum(piled_up, 0.5 * (1.0 - self.offered_load)))
 
     def _variance(self, mean: Array, moments: IntervalMoments) -> Array:

@@ -1,4 +1,4 @@
-"""Intervals of batches and slow levels of their noise on a grid, until they stand still."""
+"""Stationary distribution of batch intervals and slow levels of their noise, on a grid."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from headway.models.arrays import Array
 from headway.models.batches.microbatch import SteadyState
 from headway.models.laws.normal import quick_ndtr
 
-# Rouwenhorst's chain of 17 levels reaches four standard deviations. Of noise that lasts so little
-# that its levels would lie closer than cells, fewer and wider ones do: what is new smooths them.
+# Rouwenhorst's chain of 17 levels reaches four standard deviations. If so little noise lasts that
+# its levels would be closer than cells, fewer and wider levels suffice: the fresh noise smooths
+# them.
 _NUMS_OF_LEVELS = (17, 5, 3)
 _CELLS_PER_FRESH_SD, _CELLS_PER_SD = 1.25, 8.0
-_LEAST_KERNEL_CELLS = 0.5  # narrower, rounding to cells would move the mean
+_LEAST_KERNEL_CELLS = 0.5  # if narrower, rounding to cells would move the mean
 _MOST_CELLS = 400
 _LOWEST_SD, _HIGHEST_SD, _HIGHEST_VARIANCES = 5.0, 8.0, 3.0
 _NARROWEST_LOG_SD = 1e-4  # a constant is the lognormal of this width
 _CHANGE, _MOST_STEPS, _STEPS_BETWEEN_LOOKS = 1e-7, 400, 4
-_ALIKE_RATIOS = 0.1  # of what is left, from look to look, before a leap
+_ALIKE_RATIOS = 0.1  # change between checks below which the rest is extrapolated
 _BLOCK, _REACHED_SD = 32, 8.8
 
 
 class Levels(NamedTuple):
-    """A chain of few levels in place of a normal autoregression of variance one."""
+    """A chain of few levels instead of a normal autoregression of variance one."""
 
     score: Array
     transition: Array
@@ -39,7 +40,7 @@ _ONE_LEVEL = Levels(np.zeros(1), np.ones((1, 1)), np.ones(1))
 
 @lru_cache(maxsize=16)
 def _levels(persistence: float, num_levels: int) -> Levels:
-    """Rouwenhorst 1995: binomial shares, and the autocorrelation exactly."""
+    """Rouwenhorst 1995: binomial shares, and exactly this autocorrelation."""
     stay = 0.5 * (1.0 + persistence)
     transition = np.array([[stay, 1.0 - stay], [1.0 - stay, stay]])
     for size in range(3, num_levels + 1):
@@ -57,7 +58,7 @@ def _levels(persistence: float, num_levels: int) -> Levels:
 
 
 class Grid(NamedTuple):
-    """Cells of equal width in the logarithm; the first holds all intervals that are shorter."""
+    """Cells of equal width in the logarithm; the first contains all shorter intervals."""
 
     interval_s: Array
     cell: float
@@ -100,7 +101,7 @@ class Recursion:
         )
 
     def times(self, ratio: float) -> Recursion:
-        """The same with all durations so many times as long."""
+        """The same with all durations multiplied by ``ratio``."""
         return replace(self, fixed_s=ratio * self.fixed_s, offered_load=ratio * self.offered_load)
 
     def mean_s(self, interval_s: Array) -> Array:
@@ -108,7 +109,7 @@ class Recursion:
         return self.fixed_s + self.offered_load * interval_s
 
     def fresh_sd(self, interval_s: Array) -> Array:
-        """Logarithmic width of what every batch draws anew."""
+        """Logarithmic width of the noise that every batch draws anew."""
         mean_s = self.mean_s(interval_s)
         beyond_s2 = (
             self.additive_sd_s**2
@@ -119,12 +120,12 @@ class Recursion:
         return np.maximum(np.sqrt(variance), _NARROWEST_LOG_SD)
 
     def all_drawn_anew(self) -> Recursion:
-        """The same with the noise that lasts counted among what every batch draws anew."""
+        """The same with the lasting noise treated as drawn anew for every batch."""
         together = self.relative_fresh_variance + self.lasting_sd**2
         return replace(self, lasting_sd=0.0, relative_fresh_variance=together)
 
     def levels(self) -> Levels:
-        """As many levels as the widest grid can tell from each other."""
+        """As many levels as the widest grid can distinguish."""
         lowest, highest = self._range()
         closest = max((highest - lowest) / _MOST_CELLS, _NARROWEST_LOG_SD)
         for num_levels in _NUMS_OF_LEVELS:
@@ -133,7 +134,7 @@ class Recursion:
         return _ONE_LEVEL
 
     def grid(self, levels: Levels) -> Grid:
-        """The intervals between which the law distinguishes."""
+        """The intervals that the distribution distinguishes."""
         lowest, highest = self._range()
         fresh = float(self.fresh_sd(np.array([self._settled_s()]))[0])
         cell = max(fresh / _CELLS_PER_FRESH_SD, math.hypot(fresh, self.lasting_sd) / _CELLS_PER_SD)
@@ -146,7 +147,7 @@ class Recursion:
         return Grid(np.exp(lowest + cell * np.arange(num_cells)), cell, cells_per_level)
 
     def start(self, levels: Levels, grid: Grid) -> Array:
-        """Where batches of each level settle by themselves: the nearer, the fewer steps."""
+        """The start: where batches of each level settle, which saves steps."""
         left = 1.0 - self.offered_load * self.persistence
         settled = math.log(self._settled_s()) + self.lasting_sd / left * levels.score
         cells = np.rint((settled - math.log(grid.interval_s[0])) / grid.cell).astype(np.intp)
@@ -161,7 +162,7 @@ class Recursion:
         """Logarithms of the shortest and the longest interval of the grid."""
         load, left, settled_s = self.offered_load, self.persistence, self._settled_s()
         fresh = float(self.fresh_sd(np.array([settled_s]))[0])
-        # Of a line in the logarithm, which free-running batches follow.
+        # Variance of a linear recursion of logarithms, which free-running batches follow.
         spread = fresh**2 + self.lasting_sd**2 * (1.0 + load * left) / (1.0 - load * left)
         sd = math.sqrt(spread / (1.0 - load**2))
         middle = math.log(float(self.mean_s(np.array([settled_s]))[0]))
@@ -171,10 +172,10 @@ class Recursion:
 
 
 class _Step(NamedTuple):
-    """From the law of one batch to that of the next.
+    """From the distribution of one batch to that of the next.
 
-    The kernel is where the next duration falls at the middle level, with room for the others, in
-    blocks of rows with what they reach: little work, too little for threads.
+    The kernel is the distribution of the next duration at the middle level, with room for the
+    others, in blocks of rows with the cells that they reach. It is too little work for threads.
     """
 
     levels: Levels
@@ -191,7 +192,7 @@ class _Step(NamedTuple):
         num_columns = num_cells + 2 * room
         lowest = math.log(grid.interval_s[0]) - grid.cell * room
         fresh_variance = recursion.fresh_sd(grid.interval_s) ** 2
-        # A cell is as wide as it is: what that adds to the variance is taken off.
+        # The width of a cell adds to the variance, which is subtracted here.
         width = np.sqrt(np.maximum(fresh_variance - grid.cell**2 / 12.0, 0.0))
         width = np.maximum(width, _LEAST_KERNEL_CELLS * grid.cell)
         middle = np.log(recursion.mean_s(grid.interval_s))
@@ -220,7 +221,7 @@ class _Step(NamedTuple):
         )
 
     def taken(self, joint: Array) -> Array:
-        """The law of the next batch."""
+        """The distribution of the next batch."""
         num_levels, num_cells = joint.shape
         num_blocks, _, num_reached = self.kernels.shape
         moved = np.zeros((num_levels, num_blocks * _BLOCK))
@@ -229,7 +230,8 @@ class _Step(NamedTuple):
         spread = np.zeros(self.before.shape)
         for part, start in zip(parts, self.starts, strict=True):
             spread[:, start : start + num_reached] += part
-        # A level higher is so many cells farther: rows of the result begin earlier and earlier.
+        # Each level is shifted by the cells per level: rows of the result begin earlier and
+        # earlier.
         num_columns, step = self.before.shape[-1], self.grid.cells_per_level
         following = np.lib.stride_tricks.as_strided(
             spread.ravel()[step * (num_levels - 1) :],
@@ -242,7 +244,7 @@ class _Step(NamedTuple):
 
 
 class Stationary(NamedTuple):
-    """What stands still: the probability of each level and interval."""
+    """The stationary distribution: the probability of each level and interval."""
 
     recursion: Recursion
     levels: Levels
@@ -251,7 +253,7 @@ class Stationary(NamedTuple):
 
 
 def stationary(recursion: Recursion) -> Stationary:
-    """The law of intervals and levels of one setting.
+    """The stationary distribution of intervals and levels of one setting.
 
     Parameters
     ----------
@@ -265,8 +267,8 @@ def stationary(recursion: Recursion) -> Stationary:
 
     Notes
     -----
-    theory.md (T4). Iterated from where batches settle; as soon as what is left shrinks evenly from
-    look to look, by a leap to where that leads.
+    theory.md (T4). Iterated from where batches settle. As soon as the remaining change shrinks
+    evenly from check to check, the limit is extrapolated.
 
     Examples
     --------
@@ -285,7 +287,7 @@ def stationary(recursion: Recursion) -> Stationary:
 
 
 def _iterated(step: _Step, joint: Array) -> Array:
-    """The law that a step leaves as it is."""
+    """The distribution that a step does not change."""
     interval_s, looks = step.grid.interval_s, _MOST_STEPS // _STEPS_BETWEEN_LOOKS
     last = last_ratio = math.inf
     for _ in range(looks):

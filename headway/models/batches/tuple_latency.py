@@ -25,8 +25,9 @@ def tuple_latency_mean(state: SteadyState) -> Array:
 
     Notes
     -----
-    **(B5)** A row meets intervals in proportion to their length: `E[L] = E[T^2]/(2 E[T]) +
-    E[D'T]/E[T] = (1/2+r) E[T^2]/E[T] + a + b φ - after_commit_s`.
+    **(B5)** Mean latency. A row arrives in an interval with a probability in proportion to the
+    interval's length: `E[L] = E[T^2]/(2 E[T]) + E[D'T]/E[T] = (1/2+r) E[T^2]/E[T] + a + b φ -
+    after_commit_s`.
 
     Examples
     --------
@@ -59,11 +60,12 @@ def tuple_latency_cdf(state: SteadyState, x_s: Numeric) -> Array:
 
     Notes
     -----
-    **(B6)** `P(L ≤ x) = E[G_T(x)-G_T(x-T)]/E[T]`, where `G_T` is (D3) for the duration of the batch
-    that an interval `T` collects. An atom at `T = B`, and 24 Gauss-Legendre nodes in the normal
-    score of `D` beyond `B`, up to 5.5 (p99 within 0.5% of what 200 nodes give, 0.01% in the mean
-    over settings). `after_commit_s` shifts the law. A quantile by Newton's rule on `ln P(L > x)`,
-    whose slope comes with its value.
+    **(B6)** Distribution of the latency: `P(L ≤ x) = E[G_T(x)-G_T(x-T)]/E[T]`, where `G_T` is (D3)
+    for the duration of the batch that an interval `T` collects. The expectation consists of an atom
+    at `T = B`, and 24 Gauss-Legendre nodes in the normal score of `D` beyond `B`, up to 5.5 (p99
+    within 0.5% of that with 200 nodes, 0.01% in the mean over settings). `after_commit_s` shifts
+    the distribution. A quantile is found by Newton's rule on `ln P(L > x)`, whose slope is computed
+    with its value.
 
     Examples
     --------
@@ -97,8 +99,8 @@ def tuple_latency_quantile(state: SteadyState, q: Numeric) -> Array:
 
     Notes
     -----
-    theory.md (B6), inverted by Newton's rule. Where only a limit has to be met, compare
-    `tuple_latency_cdf` at the limit with ``q``: one evaluation instead of some five.
+    theory.md (B6), inverted by Newton's rule. If only a limit has to be met, compare
+    `tuple_latency_cdf` at the limit with ``q``: one evaluation instead of about five.
 
     Examples
     --------
@@ -135,9 +137,9 @@ def empirical_latency_quantile(q: Numeric, intervals_s: Array, durations_s: Arra
 
     Notes
     -----
-    **(B7)** From the batches of a running query: `P(L ≤ x) = Σ_k clip(x-D'_k, 0, T_k)/Σ_k T_k`, a
-    mixture (D5) on `[D'_k, D'_k+T_k]` with weights `T_k`. Exact for rows that arrive evenly within
-    an interval.
+    **(B7)** Latency from the batches of a running query:
+    `P(L ≤ x) = Σ_k clip(x-D'_k, 0, T_k)/Σ_k T_k`, a mixture (D5) on `[D'_k, D'_k+T_k]` with weights
+    `T_k`. Exact for rows that arrive evenly within an interval.
 
     Examples
     --------
@@ -166,7 +168,7 @@ def empirical_latency_mean(intervals_s: Array, durations_s: Array) -> float:
     Raises
     ------
     ValueError
-        If the arrays differ in length, are empty, or hold negative values.
+        If the arrays differ in length, are empty, or contain negative values.
 
     Notes
     -----

@@ -33,7 +33,7 @@ class WindowEnds:
     """
 
     slide_s: Numeric = 0.0
-    """Distance of two ends, >= 0; 0 is anywhere: session windows, random ends. [s]"""
+    """Distance of two ends, >= 0; 0 means anywhere: session windows, random ends. [s]"""
     offset_s: Numeric = 0.0
     """One of the ends, counted from the epoch. [s]"""
 
@@ -43,7 +43,7 @@ class WindowEnds:
 
 @dataclass(frozen=True, slots=True)
 class WindowLatency:
-    """Law of the latency, as a mixture: each part is a uniform wait plus a lognormal time.
+    """Distribution of the latency, a mixture: each part is a uniform wait plus a lognormal time.
 
     The last five arrays have one axis more than the settings, for the parts.
     """
@@ -51,9 +51,9 @@ class WindowLatency:
     watermark_delay_s: Array
     """Part of the latency that is watermark delay; 0 outside append mode. [s]"""
     fixed_s: Array
-    """What every window pays above the watermark delay. [s]"""
+    """Time that every window takes on top of the watermark delay. [s]"""
     is_finite: BoolArray
-    """Whether windows leave at all; times are ``inf`` elsewhere."""
+    """Whether windows are ever emitted; times are ``inf`` elsewhere."""
     weight: Array
     """Probability of the part. [-]"""
     wait_low_s: Array
@@ -72,7 +72,7 @@ class WindowLatency:
 
     @property
     def mean_above_delay_s(self) -> Array:
-        """Mean of what comes on top of the watermark delay. [s]"""
+        """Mean time on top of the watermark delay. [s]"""
         parts = self.wait_low_s + 0.5 * self.wait_width_s + self.batch_mean_s
         mean = self.fixed_s + (self.weight * parts).sum(axis=-1)
         return np.where(self.is_finite, mean, np.inf)
@@ -103,7 +103,7 @@ class WindowLatency:
         probability = open_probability(q)
         mean, cv = self.batch_mean_s, self.batch_sd_s / self.batch_mean_s
         batch = lognormal_quantile(probability[..., np.newaxis], mean, cv) * (1.0 + 1e-8)
-        # A time that every part keeps with probability q is one that the mixture keeps.
+        # A time that every part stays below with probability q is an upper bound for the mixture.
         ends = self.wait_low_s + self.wait_width_s + batch + _ROUNDING_S
         base = self.watermark_delay_s + self.fixed_s
         found = bisect_increasing(
@@ -130,16 +130,16 @@ def append_window_latency(
     state : SteadyState
         Batches of the query.
     ends : WindowEnds
-        Where windows end. A session ends its gap after its last row.
+        Where windows end. A session ends one session gap after its last row.
     watermark_delay_s : float or array, >= 0
         Delay of the watermark behind the newest event time. [s]
     lag_s : float or array, >= 0
-        Arrival less event time of the newest rows; of a sparse stream, plus the mean gap between
-        two rows. With several watermarked inputs under policy ``min``, of the slowest. [s]
+        Arrival less event time of the newest rows; in a sparse stream, plus the mean gap between
+        two rows. With several watermarked inputs under policy ``min``, that of the slowest. [s]
     skipped_trigger_ratio : float or array, 0 to 0.99, or 1
         Share of triggers that run no batch: 0 with Spark's ``noDataMicroBatches.enabled``; the
-        share without rows if that is off. At 1 the input has stopped and no window leaves. With
-        trigger 0 only 0 and 1 have a meaning. [-]
+        share without rows if that is off. At 1 the input has stopped and no window is emitted. With
+        trigger 0 only 0 and 1 are meaningful. [-]
 
     Returns
     -------
@@ -153,15 +153,17 @@ def append_window_latency(
 
     Notes
     -----
-    **(W2)** Append: that batch `k` moves the watermark at its end, batch `k + 1` emits:
-    `L_w = w + δ + ξ + max(B, D_k) + D'_(k+1)`, `E[D_k | T'] = a + rT'`,
-    `E[D_(k+1) | D_k] = a + r max(B, D_k)`. A no-data batch runs at the same trigger. On the grid:
-    `w + δ + ξ + B + D`.
+    **(W2)** Append mode: batch `k`, which reads the row of (W1), moves the watermark at its end,
+    and batch `k + 1` emits the window: `L_w = w + δ + ξ + max(B, D_k) + D'_(k+1)`,
+    `E[D_k | T'] = a + rT'`, `E[D_(k+1) | D_k] = a + r max(B, D_k)`. A no-data batch runs at the
+    same trigger. As long as batches stay on the grid, this is `w + δ + ξ + B + D`.
 
-    **(W4)** Triggers without rows run no batch when no-data batches are off: a geometric number of
-    intervals `B` is added, as further parts of the mixture. When the input stops, `L_w = ∞`.
+    **(W4)** If no-data batches are off, triggers without rows run no batch: a geometrically
+    distributed number of intervals `B` is added, as further parts of the mixture. If the input
+    stops, `L_w = ∞`.
 
-    theory.md (W1)-(W4). A window end that meets a trigger to the millisecond counts as missed.
+    theory.md (W1)-(W4). A window end that coincides with a trigger to the millisecond misses that
+    trigger.
 
     Examples
     --------
@@ -188,8 +190,8 @@ def update_window_latency(
     Parameters
     ----------
     state, ends
-        As in `append_window_latency`. In complete mode each batch writes all result keys: the
-        time for the most there will be belongs into ``AffineDuration.fixed_s``.
+        As in `append_window_latency`. In complete mode each batch writes all result keys:
+        ``AffineDuration.fixed_s`` must include the time for their largest number.
     last_lag_s : float or array
         Arrival of a window's last row less the window's end: the largest lag over the source's
         partitions, or, for a session, that lag less the session gap. [s]
@@ -206,15 +208,16 @@ def update_window_latency(
 
     Notes
     -----
-    **(W3)** Update and complete: `δ_last + ξ + D'_k`, with `δ_last` the largest lag of the window's
-    rows. The law is a mixture over `T'` - the atom at `B`, split over the `n` places, and 24 nodes
-    beyond - of a uniform wait plus (D4) a lognormal with the conditional mean and variance.
+    **(W3)** Update and complete mode: `δ_last + ξ + D'_k`, with `δ_last` the largest lag of the
+    window's rows. The distribution is a mixture over `T'` (the atom at `B`, split over the `n`
+    positions, and 24 nodes beyond it) of a uniform wait plus (D4) a lognormal with the conditional
+    mean and variance.
 
-    **(W5)** A session ends its gap after its last row, anywhere on the grid; in update mode its
-    latency is measured from there too, so that `δ_last` is less the gap. Complete mode writes all
-    keys in every batch, which belongs into `a` before (B3) is solved.
+    **(W5)** A session ends one session gap after its last row, anywhere on the grid. In update mode
+    its latency is measured from that end, too, so the gap is subtracted from `δ_last`. Complete
+    mode writes all keys in every batch, which must be part of `a` before (B3) is solved.
 
-    theory.md (W1)-(W3). The watermark does not hold back an update.
+    theory.md (W1)-(W3). An update does not wait for the watermark.
 
     Examples
     --------
@@ -236,15 +239,16 @@ def _checked(names: str, *values: Numeric) -> list[Array]:
 
 
 def _phases(trigger: Array, ends: WindowEnds, after_end: Array) -> tuple[Array, Array]:
-    """(W1): at how many places of the trigger grid windows fall, 0 for anywhere, and the first.
+    """(W1): number of positions of window ends on the trigger grid, 0 for anywhere; the first.
 
     Notes
     -----
-    **(W1)** A row of event time `e + w` arrives at `e + w + δ` and is read at the next trigger. On
-    time that is `ξ = B - ((e+w+δ) mod B)` later. Ends a slide `h` apart meet `n = B/gcd(B, h)`
-    places of the grid (in whole milliseconds), `B/n` apart: one if `h` is a multiple of `B`,
-    anywhere - `ξ` uniform on `[0, B]` - if `n > 32` or the ends are random. In a stretched interval
-    the wait is uniform on `[0, T']`, whatever the alignment.
+    **(W1)** A row of event time `e + w` arrives at `e + w + δ` and is read at the next trigger. If
+    that is on time, it is `ξ = B - ((e+w+δ) mod B)` later. Window ends that are a slide `h` apart
+    fall on `n = B/gcd(B, h)` positions of the trigger grid (in whole milliseconds), `B/n` apart: on
+    a single one if `h` is a multiple of `B`, and anywhere, with `ξ` uniform on `[0, B]`, if
+    `n > 32` or the ends are random. In an interval that an overrun has stretched, the wait is
+    uniform on `[0, T']`, whatever the alignment.
     """
     ticks = np.maximum(np.rint(trigger * _TICKS_PER_S), 1.0).astype(np.int64)
     slide = np.rint(np.asarray(ends.slide_s, dtype=np.float64) * _TICKS_PER_S).astype(np.int64)
@@ -264,7 +268,7 @@ def _mixture(
     known, divisor = number[..., np.newaxis] > 0.0, np.maximum(number, 1.0)[..., np.newaxis]
     trigger = state.trigger_s[..., np.newaxis]
     stretched, chance = _overruns(state)
-    # On time, a window waits for the next point of the grid; else, from anywhere, for a batch.
+    # On time, a window waits for the next point of the grid; otherwise, from anywhere, for a batch.
     place = np.arange(float(divisor.max()))
     low = np.where(known, trigger * (1.0 - place / divisor) - past[..., np.newaxis], 0.0)
     on_time = trigger * (1.0 - chance.sum(axis=-1, keepdims=True))
@@ -296,7 +300,7 @@ def _overruns(state: SteadyState) -> tuple[Array, Array]:
     mean = np.where(state.is_stable, state.mean_duration_s, 1.0)[..., np.newaxis]
     sd = np.where(state.is_stable, state.sd_duration_s, 0.0)[..., np.newaxis]
     node, share = gauss_legendre(_NUM_NODES)
-    # Cubes crowd the nodes at the long durations, which weigh most.
+    # Cubes put more nodes at the long durations, which weigh most.
     rest = 0.5 * (node + 1.0)
     within = np.minimum(1.0 - over * rest**3, _HIGHEST_QUANTILE)
     duration = lognormal_quantile(within, mean, sd / mean)

@@ -1,4 +1,4 @@
-"""What a query costs now, beside its profile: the factor on durations, and whether it drifts."""
+"""Current costs of a query relative to its profile: the factor on durations, and its drift."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from headway.models.laws.normal import ndtri
 
 
 class CostDrift(NamedTuple):
-    """A drift of costs: between which batches, which way, what changed, by how much."""
+    """A drift of costs: its batches, its direction, what changed, and by how much."""
 
     first_batch: int
-    """Place of the first batch of it, most likely."""
+    """Index of its most likely first batch."""
     alarm_batch: int
-    """Place of the batch that made it certain."""
+    """Index of the batch that made it certain."""
     direction: Direction
     shift: Shift
     """What has changed since, and its amount."""
@@ -40,11 +40,11 @@ def cost_factor(log_factor: float, duration_s: float, expected_s: float) -> floa
     Parameters
     ----------
     log_factor : float
-        Of before; 0 at the start. [-]
+        The previous one; 0 at the start. [-]
     duration_s : float, > 0
         How long the batch took. [s]
     expected_s : float, > 0
-        How long it takes by the profile, at its rows, setting and age of the JVM. [s]
+        How long it takes by the profile, for its rows, setting and age of the JVM. [s]
 
     Returns
     -------
@@ -59,8 +59,8 @@ def cost_factor(log_factor: float, duration_s: float, expected_s: float) -> floa
     Notes
     -----
     **(A4)** Cost factor: `f = e^x` with `x_k = x_(k-1) + w(ln(D/E[D]) - x_(k-1))`, `w = 0.03`
-    (Roberts 1959, doi:10.1080/00401706.1959.10489860): of the noise `c` of a batch
-    `c sqrt(w/(2-w))`, an eighth, is left, and half of a shift is seen after 23 batches.
+    (Roberts 1959, doi:10.1080/00401706.1959.10489860). Of the noise `c` of a batch,
+    `c sqrt(w/(2-w))`, an eighth, remains, and half of a shift is visible after 23 batches.
 
     Examples
     --------
@@ -80,20 +80,21 @@ def level_error_ratio(
     num_at_setting: int,
     seen_spread_ratio: float | None = None,
 ) -> float:
-    r"""Spread of the true cost factor around the one that was learned of a running query.
+    r"""Spread of the true cost factor around the one that was learned from a running query.
 
     Parameters
     ----------
     noise : DurationNoise
-        Of the profile.
+        Noise of the profile.
     spread_ratio : float, >= 0
-        Of one more run at the setting asked about, by (P2). [-]
+        Spread of one more run at the setting asked about, by (P2). [-]
     num_batches : int, >= 0
-        Batches that the factor was learned of. [-]
+        Batches that the factor was learned from. [-]
     num_at_setting : int, >= 0
-        Those of them, and the last ones, that ran at the setting asked about. [-]
+        The last of them, which ran at the setting asked about. [-]
     seen_spread_ratio : float, optional
-        Of one more run with batches as large as those, by (P2); ``spread_ratio`` if not given. [-]
+        Spread of one more run with batches as large as those, by (P2); ``spread_ratio`` if not
+        given. [-]
 
     Returns
     -------
@@ -107,15 +108,16 @@ def level_error_ratio(
 
     Notes
     -----
-    **(A15)** What a run has shown is known no longer as by the profile alone: after `k` batches,
-    `j` of them at the setting, the cost factor (A4) is off by the part of the level of the run that
-    it has not taken up, the same of what the profile errs by at that setting, all of what it errs
-    by for batches of the one size and not of the other, and noise:
-    `s_k^2 = (1-w)^(2k) s_r^2 + (1-w)^(2j)(min(s,s_n)^2-s_r^2) + |s^2-s_n^2| + v`,
-    `v = Σ c_i^2 w(1+φ_i(1-w))/((2-w)(1-φ_i(1-w)))`, `s` from (P2), `s_n` of it for batches as large
-    as those seen and `s_r` of it between runs, `c_i` and `φ_i` the parts of the noise that die out
-    at once and that last: the variance of an exponentially weighted mean of them (Box, Jenkins and
-    Reinsel 2008, chapter 3). What is not known better than before counts as before: `s_k ≤ s`.
+    **(A15)** Uncertainty of the cost factor (A4) after `k` batches of a run, `j` of them in the
+    configuration asked about. It consists of the part of the run's level that the factor has not
+    taken up, the same part of the profile's error for that configuration, all of the profile's
+    error for batches of one size but not of the other, and noise: `s_k^2 = (1-w)^(2k) s_r^2 +
+    (1-w)^(2j)(min(s,s_n)^2-s_r^2) + |s^2-s_n^2| + v`,
+    `v = Σ c_i^2 w(1+φ_i(1-w))/((2-w)(1-φ_i(1-w)))`. `s` is from (P2), `s_n` is the same for batches
+    as large as those seen, and `s_r` the same between runs. `c_i` and `φ_i` are the parts of the
+    noise that die out at once and that last, with their correlations; `v` is the variance of an
+    exponentially weighted mean of them (Box, Jenkins and Reinsel 2008, chapter 3). The run never
+    makes the factor less certain than the profile alone: `s_k ≤ s`.
 
     Examples
     --------
@@ -150,7 +152,7 @@ def drift_found(
     noise: DurationNoise,
     interval_s: float,
 ) -> CostDrift | None:
-    r"""Whether batches have come to cost more, or less, than the profile says.
+    r"""Whether batches now cost more, or less, than the profile says.
 
     Parameters
     ----------
@@ -160,9 +162,9 @@ def drift_found(
         The line of the profile at that setting, positive for every batch. [s, s/row]
     noise : DurationNoise
         Of batches around their run, and of runs around the line: ``run_to_run_ratio`` is the spread
-        of (P2), the error of the fit included.
+        of (P2), including the error of the fit.
     interval_s : float, > 0
-        Between two batches. [s]
+        Time between two batches. [s]
 
     Returns
     -------
@@ -176,14 +178,15 @@ def drift_found(
 
     Notes
     -----
-    **(A5)** Drift of costs: the scores of (E23), from which the level of the run and what lasts are
-    taken, in (E24) on both sides. `κ` is half of what a shift by one standard deviation leaves for
-    good, `h` that of (E25) for one false alarm in 30 days of batches. A run that lies off as a
-    whole is an alarm where its level is beyond `s Φ^-1(1-α/4)`, `α = 0.01`: estimates of a level
-    are a martingale whose variance grows up to `s^2`, so by reflection at most a share `α` of the
-    runs that differ as runs do ever gets there, however often one looks. A drift began where the
-    deviations up to the alarm part into two means of least squares (Hinkley 1970,
-    doi:10.1093/biomet/57.1.1). What has changed since is (E26).
+    **(A5)** Drift of costs: the scores of (E23), from which the level of the run and lasting noise
+    are removed, are used in (E24) on both sides. `κ` is half of the mean score that a permanent
+    shift by one standard deviation leaves, and `h` is that of (E25) for one false alarm in 30 days
+    of batches. A run that is off as a whole raises an alarm if its level is beyond `s Φ^-1(1-α/4)`,
+    `α = 0.01`. Estimates of a level are a martingale whose variance grows up to `s^2`, so by the
+    reflection principle at most a share `α` of the runs with usual differences ever gets there,
+    however often it is checked. A drift began where the deviations up to the alarm split best into
+    two means by least squares (Hinkley 1970, doi:10.1093/biomet/57.1.1). (E26) identifies what has
+    changed since.
 
     Examples
     --------
@@ -215,7 +218,7 @@ def batches_to_find(
     num_before: int,
     num_after: int = 2000,
 ) -> float:
-    r"""Number of batches in which a drift of a size raises the alarm.
+    r"""Number of batches until a drift of a given size raises the alarm.
 
     Parameters
     ----------
@@ -226,14 +229,14 @@ def batches_to_find(
     noise, interval_s
         As in `drift_found`.
     num_before : int, >= 0
-        Batches of the run that were seen before the drift: they tell its level. [-]
+        Batches of the run that were seen before the drift: they show its level. [-]
     num_after : int, >= 1
         Batches after which it counts as not found. [-]
 
     Returns
     -------
     float
-        ``inf`` where the drift is taken for the level of the run before it is found. [-]
+        ``inf`` if the drift is taken for the level of the run before it is found. [-]
 
     Raises
     ------
@@ -242,7 +245,7 @@ def batches_to_find(
 
     Notes
     -----
-    theory.md (A5), of batches without noise.
+    theory.md (A5), for batches without noise.
 
     Examples
     --------
@@ -283,12 +286,12 @@ def _alarm(
 
 @lru_cache(maxsize=8)
 def _threshold(num_batches: float, allowance: float) -> float:
-    """Of the sums on both sides; asked twice at each look."""
+    """Threshold of the two-sided sums; used twice per check."""
     return cusum_threshold(num_batches, allowance, two_sided=True)
 
 
 def _level_alarm(level: Array, run_to_run_ratio: float) -> Alarm | None:
-    """An alarm of the run as a whole: it lies further off than runs do."""
+    """An alarm of the run as a whole: it is further off than runs usually are."""
     most = run_to_run_ratio * float(ndtri(1.0 - 0.25 * FALSE_LEVEL_RATIO.value))
     beyond = np.flatnonzero(np.abs(level) > most)
     if not len(beyond):
@@ -298,7 +301,7 @@ def _level_alarm(level: Array, run_to_run_ratio: float) -> Alarm | None:
 
 
 def _parted_at(values: Array) -> int:
-    """Where values part into two means, best by least squares."""
+    """Where values split best into two means, by least squares."""
     if len(values) < 2:
         return 0
     num_before = np.arange(1, len(values))

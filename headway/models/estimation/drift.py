@@ -1,4 +1,4 @@
-"""Whether batches have come to take longer, or less long, than a fitted model says."""
+"""Whether batches now take longer, or less long, than a fitted model says."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 from headway.models.arrays import Array, Numeric
 
-# Siegmund's correction for what a random walk overshoots a barrier by, twice 0.583.
+# Siegmund's correction for the overshoot of a random walk over a barrier, twice 0.583.
 _OVERSHOOT = 1.166
 _MOST_THRESHOLD = 1e6
 
 
 class Direction(Enum):
-    """Which way durations have moved."""
+    """The direction in which durations have changed."""
 
     SLOWER = "slower"
     FASTER = "faster"
@@ -25,19 +25,19 @@ class Alarm(NamedTuple):
     """A drift that was found."""
 
     batch: int
-    """Place of the batch that raised it."""
+    """Index of the batch that raised the alarm."""
     first_batch: int
-    """Place of the first batch of the drift, most likely."""
+    """Index of the most likely first batch of the drift."""
     direction: Direction
 
 
 def cusum(scores: Array, allowance: float) -> Array:
-    r"""Cumulative sum of what exceeds an allowance, never below zero.
+    r"""Cumulative sum of the excess over an allowance, never below zero.
 
     Parameters
     ----------
     scores : (..., n) array
-        Deviations of variance 1, in order of time along the last axis; with the sign turned for
+        Deviations of variance 1, in order of time along the last axis; with the sign reversed for
         the other side. [-]
     allowance : float, >= 0
         Half of the shift to be found soonest. [-]
@@ -54,9 +54,9 @@ def cusum(scores: Array, allowance: float) -> Array:
 
     Notes
     -----
-    **(E24)** CUSUM (Page 1954, doi:10.1093/biomet/41.1-2.100): `S_k = max(0, S_(k-1)+z_k-κ)`, alarm
-    at `S_k > h`; the drift most likely began after the last zero. With the sign of `z` turned for
-    batches that become faster.
+    **(E24)** CUSUM (Page 1954, doi:10.1093/biomet/41.1-2.100): `S_k = max(0, S_(k-1)+z_k-κ)`, with
+    an alarm at `S_k > h`. The drift most likely began after the last zero. For batches that become
+    faster, the sign of `z` is reversed.
 
     Examples
     --------
@@ -148,9 +148,9 @@ def cusum_run_length(
 
     Notes
     -----
-    **(E25)** Siegmund (1985, doi:10.1007/978-1-4757-1862-1): with `d = δ - κ` and `b = h + 1.166`
-    the mean number of batches to an alarm is `(e^(-2db)-1+2db)/(2d^2)`, `b^2` for `d = 0`; two
-    sides add their rates.
+    **(E25)** Mean number of batches to an alarm, by Siegmund (1985, doi:10.1007/978-1-4757-1862-1):
+    with `d = δ - κ` and `b = h + 1.166` it is `(e^(-2db)-1+2db)/(2d^2)`, and `b^2` for `d = 0`. The
+    alarm rates of the two sides add up.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def cusum_run_length(
 
 
 def cusum_threshold(run_length: float, allowance: float, *, two_sided: bool = False) -> float:
-    r"""Threshold that raises a false alarm once in a wished number of batches.
+    r"""Threshold that raises a false alarm once in a desired number of batches.
 
     Parameters
     ----------
@@ -189,12 +189,12 @@ def cusum_threshold(run_length: float, allowance: float, *, two_sided: bool = Fa
     Raises
     ------
     ValueError
-        If an argument is outside its range, or no threshold is that rare.
+        If an argument is outside its range, or no threshold makes alarms that rare.
 
     Notes
     -----
-    theory.md (E25), by bisection. Of correlated batches the scores are those of (E23): this
-    threshold then holds as it is.
+    theory.md (E25), by bisection. For correlated batches the scores are those of (E23), and this
+    threshold applies unchanged.
 
     Examples
     --------
@@ -219,7 +219,7 @@ def cusum_threshold(run_length: float, allowance: float, *, two_sided: bool = Fa
 
 
 def _one_sided_run_length(drift: Array, threshold: Array) -> Array:
-    """Siegmund's; its limit without drift where the two exponentials cancel."""
+    """Siegmund's formula; its limit without drift where the two exponentials cancel."""
     barrier = threshold + _OVERSHOOT
     exponent = 2.0 * drift * barrier
     small = np.abs(exponent) < 1e-4

@@ -1,4 +1,4 @@
-"""Which settings to run so that few runs tell most of a model."""
+"""Which settings to run so that few runs determine a model best."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headway.models.arrays import Array
 
 _STARTS = 8
 _MOST_SWEEPS = 100
-# An exchange must win this much, so that rounding does not turn in circles.
+# An exchange must gain at least this much, so that rounding causes no cycles.
 _LEAST_GAIN = 1e-9
 # The information of fewer than k settings is singular; this part of the whole keeps it solvable.
 _HINT = 1e-6
@@ -21,26 +21,26 @@ class Design(NamedTuple):
     """Settings to run."""
 
     chosen: NDArray[np.intp]
-    """Places of the candidates, ascending; a place stands as often as the setting is run."""
+    """Indices of the candidates, ascending; an index is repeated as often as the setting is run."""
     log_information: float
-    """Logarithm of the determinant of the information; -inf if it leaves a coefficient open."""
+    """Logarithm of the determinant of the information; -inf if a coefficient stays open."""
 
 
 def log_information(columns: Array, chosen: NDArray[np.intp]) -> float:
-    r"""How much the chosen settings tell of all coefficients together.
+    r"""Information of the chosen settings on all coefficients together.
 
     Parameters
     ----------
     columns : (m, k) array
         A row per setting: what each coefficient is multiplied by, over the expected duration.
     chosen : (r,) array of int
-        Places of the settings that are run, with repetitions.
+        Indices of the settings that are run, with repetitions.
 
     Returns
     -------
     float
         Logarithm of the determinant of the information; ``-inf`` if a coefficient stays open. Only
-        differences have a meaning: k ln 2 more halves the variances.
+        differences are meaningful: k ln 2 more halves the variances.
 
     Notes
     -----
@@ -73,7 +73,7 @@ def d_optimal_design(
     already_run: NDArray[np.intp] | None = None,
     seed: int = 0,
 ) -> Design:
-    r"""The settings that tell most of all coefficients together, found by exchange.
+    r"""The settings that are most informative on all coefficients together, found by exchange.
 
     Parameters
     ----------
@@ -91,22 +91,22 @@ def d_optimal_design(
     Returns
     -------
     Design
-        The chosen runs, without those already run, and what all together tell.
+        The chosen runs, without those already run, and the information of all together.
 
     Raises
     ------
     ValueError
-        If there are too few candidates, or the runs cannot tell all coefficients.
+        If there are too few candidates, or the runs cannot determine all coefficients.
 
     Notes
     -----
-    **(E20)** D-optimal: of the candidate settings those with the largest `det Σ xxᵀ`, `x` the
-    columns of the model over the expected duration. Fedorov's exchange from a greedy and eight
-    random starts; a swap of `x_i` for `x_j` multiplies the determinant by
+    **(E20)** D-optimal design: the candidate settings with the largest `det Σ xxᵀ`, where `x` are
+    the columns of the model over the expected duration. Found by Fedorov's exchange from a greedy
+    and eight random starts. Swapping `x_i` for `x_j` multiplies the determinant by
     `(1-d_i)(1+d_j) + d_ij^2`, `d_ij = x_iᵀ M^-1 x_j`.
 
-    Fedorov's exchange (1972), the best of nine starts. Against enumeration of all designs of small
-    candidate sets it found the best in every case.
+    Fedorov's exchange (1972), the best of nine starts. Compared with enumeration of all designs of
+    small candidate sets, it found the best in every case.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def d_optimal_design(
 def _greedy(
     scaled: Array, num_runs: int, most_repeats: int, before: NDArray[np.intp]
 ) -> NDArray[np.intp]:
-    """One setting after the other, each the one that is least known so far."""
+    """One setting after the other, each the one with the largest variance so far."""
     information = _hint(scaled) + scaled[before].T @ scaled[before]
     used = np.zeros(len(scaled), dtype=np.intp)
     chosen = np.zeros(num_runs, dtype=np.intp)
@@ -167,7 +167,7 @@ def _exchanged(
 def _swap_best(
     scaled: Array, chosen: NDArray[np.intp], most_repeats: int, before: NDArray[np.intp]
 ) -> bool:
-    """Swap one run for one candidate, if that tells more; the best of all such pairs."""
+    """Swap one run for one candidate, if that adds information; the best of all such pairs."""
     rows = np.concatenate([before, chosen]).astype(np.intp)
     information = scaled[rows].T @ scaled[rows]
     if np.linalg.matrix_rank(information) < len(information):

@@ -1,4 +1,4 @@
-"""What the rows of a running query waited for, from the offsets that its batches report."""
+"""Latencies of the rows of a running query, from the offsets that its batches report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headway.models.arrays import Array
 
 
 class RowWaits(NamedTuple):
-    """Rows in parts: each part's latencies are even between two ends."""
+    """Rows in parts: the latencies of each part are uniform between two ends."""
 
     low_s: Array
     """Latency of the last row of each part [s]."""
@@ -20,7 +20,7 @@ class RowWaits(NamedTuple):
     num_rows: Array
     """Rows of each part."""
     batch: NDArray[np.intp]
-    """Place of the batch that read it."""
+    """Index of the batch that read it."""
 
     def late_rows(self, limit_s: float) -> float:
         """Rows later than a limit."""
@@ -35,18 +35,18 @@ def row_waits(
     Parameters
     ----------
     available_s : (n,) array, increasing
-        When each batch was planned: the source was asked how far it had come. [s]
+        When each batch was planned and the source was asked for its latest offset. [s]
     available_rows : (n,) array, not decreasing
-        How far it had come by then. [rows]
+        The latest offset at that time. [rows]
     position_rows : (n,) array, not decreasing
-        How far the batch reads; no further than was available. [rows]
+        The offset up to which the batch reads, at most what was available. [rows]
     committed_s : (n,) array
         When its rows were committed. [s]
 
     Returns
     -------
     RowWaits
-        Of the rows of all batches but the first, whose begin is not known.
+        Of the rows of all batches except the first, whose start is not known.
 
     Raises
     ------
@@ -55,14 +55,15 @@ def row_waits(
 
     Notes
     -----
-    **(A13)** Latency from offsets: with `A(t)` the rows that had arrived, linear between the looks
-    at the source, row `x` of batch `k` arrived at `A^(-1)(x)` and is committed at `c_k`: its
-    latency is `c_k - A^(-1)(x)`, a mixture (D5) with a part for each piece of a batch between two
-    looks. Without a backlog that is (B7). Exact for rows that arrive evenly between two looks.
+    **(A13)** Latency from offsets. Let `A(t)` be the number of rows that had arrived, linear
+    between the times at which the source was asked. Row `x` of batch `k` arrived at `A^(-1)(x)` and
+    is committed at `c_k`: its latency is `c_k - A^(-1)(x)`. This gives a mixture (D5) with a part
+    for each piece of a batch between two such times. Without a backlog it is (B7). Exact for rows
+    that arrive evenly between two such times.
 
     Examples
     --------
-    Batches each second of 10 rows of 20 that arrive: each row waits longer than the one before.
+    Each second 20 rows arrive and a batch reads 10: each row waits longer than the one before.
 
     >>> at_s = np.array([0.0, 1.0, 2.0])
     >>> waits = row_waits(at_s, 20.0 * at_s, 10.0 * at_s, at_s + 0.5)
@@ -80,7 +81,7 @@ def row_waits(
     if len(asked) < 2:
         nothing = np.zeros(0)
         return RowWaits(nothing, nothing, nothing, nothing.astype(np.intp))
-    # What came before the first look has no known time.
+    # The times of rows that arrived before the first batch was planned are not known.
     first = max(read[0], arrived[0])
     bounds = np.unique(np.concatenate([read[1:], arrived, [first]]))
     bounds = bounds[(bounds >= first) & (bounds <= min(read[-1], arrived[-1]))]
@@ -92,7 +93,7 @@ def row_waits(
 
 
 def _came_s(asked: Array, arrived: Array, rows: Array, *, side: Literal["left", "right"]) -> Array:
-    """When rows arrived: just after the row of a number, or with it."""
+    """Arrival times: just after the row with a number, or of that row."""
     after = np.clip(np.searchsorted(arrived, rows, side=side), 1, len(arrived) - 1)
     between = arrived[after] - arrived[after - 1]
     share = (rows - arrived[after - 1]) / np.where(between > 0.0, between, 1.0)

@@ -11,16 +11,16 @@ _MOST_ROUNDS = 3
 
 
 def nonnegative_least_squares(terms: Array, y: Array, weights: Array) -> Array:
-    r"""Coefficients of a sum of terms, none negative, least in weighted squares.
+    r"""Non-negative coefficients of a sum of terms, by weighted least squares.
 
     Parameters
     ----------
     terms : (n, k) array
         One column per coefficient.
     y : (n,) array
-        What the sum of terms should come to.
+        Values that the sum of terms should have.
     weights : (n,) array, >= 0
-        Of each squared residual; they need no normalisation.
+        Weights of the squared residuals; they need no normalisation.
 
     Returns
     -------
@@ -29,8 +29,8 @@ def nonnegative_least_squares(terms: Array, y: Array, weights: Array) -> Array:
 
     Notes
     -----
-    theory.md (E3); Lawson and Hanson (1974). Columns are scaled to one length: counts of rows
-    stand beside ones.
+    theory.md (E3); Lawson and Hanson (1974). Columns are scaled to one length, since counts of rows
+    are mixed with ones.
 
     Examples
     --------
@@ -41,13 +41,13 @@ def nonnegative_least_squares(terms: Array, y: Array, weights: Array) -> Array:
     root = np.sqrt(weights)
     weighted = terms * root[:, np.newaxis]
     scale = np.maximum(np.linalg.norm(weighted, axis=0), 1e-300)
-    # As few rows as columns, and the same least squares.
+    # As few rows as columns, with the same solution.
     directions, small = np.linalg.qr(weighted / scale)
     return np.asarray(_active_set(small, directions.T @ (y * root)) / scale)
 
 
 def _active_set(terms: Array, y: Array) -> Array:
-    """Free the coefficient that gains most, one by one; fix at 0 what would become negative.
+    """Free the coefficient that gains most, one by one; fix at 0 those that would be negative.
 
     Loading ``scipy.optimize`` for it takes longer than all fits of a profile.
     """
@@ -66,7 +66,7 @@ def _active_set(terms: Array, y: Array) -> Array:
             shares = np.full(num_terms, np.inf)
             shares[falling] = found[falling] / (found[falling] - wanted[falling])
             found += shares.min() * (wanted - found)
-            # Rounding must not leave the first at 0 beside it.
+            # Rounding must not leave the first one to reach 0 slightly off it.
             found[shares == shares.min()] = 0.0
             is_free &= found > tolerance
             wanted = _least_squares(terms, y, is_free)

@@ -38,7 +38,7 @@ class PowerLaw(NamedTuple):
 
 
 def is_spread(values: Array) -> bool:
-    """Whether batches differ enough in size to tell a slope from an intercept.
+    """Whether batches differ enough in size to separate a slope from an intercept.
 
     Parameters
     ----------
@@ -52,10 +52,10 @@ def is_spread(values: Array) -> bool:
 
     Notes
     -----
-    **(E2)** A slope is taken from batches only if their sizes have a coefficient of variation of at
-    least 0.25 (two loads of ratio 5/3), else from the tasks within batches by the same rule, else
-    from the parts of a task that Spark reports. Rates of one load cannot separate `a` from `b`, and
-    a free-running query confounds them: a slow batch makes the next one large.
+    **(E2)** A slope is estimated from batches only if their sizes have a coefficient of variation
+    of at least 0.25 (two loads of ratio 5/3), else from the tasks within batches by the same rule,
+    else from the parts of a task that Spark reports. A single load cannot separate `a` from `b`,
+    and a free-running query confounds them: a slow batch makes the next one large.
 
     Examples
     --------
@@ -93,16 +93,16 @@ def is_spread_within(variances: Array, means: Array) -> bool:
 
 
 class Prior(NamedTuple):
-    """What is known of coefficients before the data, each (k,) array; inf for nothing."""
+    """Prior knowledge of coefficients, each a (k,) array; inf if nothing is known."""
 
     mean: Array
     sd: Array
     group_noise_ratio: float
-    """How far a group of data, whose weights make 1, lies off as a whole. [-]"""
+    """How far a group of data, whose weights sum to 1, is off as a whole. [-]"""
 
 
 def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None = None) -> Array:
-    """Non-negative coefficients of a sum of terms, relative residuals small, outliers tamed.
+    """Non-negative coefficients of a sum of terms, by a robust fit of relative residuals.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
     y, weights : (n,) arrays
         ``y > 0``; without a prior weights need no normalisation.
     prior : Prior, optional
-        Pulls coefficients to what is known of them, the more the less the data tells.
+        Pulls coefficients towards prior values, the more the less the data determine them.
 
     Returns
     -------
@@ -120,16 +120,16 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
 
     Notes
     -----
-    **(E3)** Coefficients `θ ≥ 0` minimise `Σ_i w_i h(y_i/x_iᵀ θ-1)`, `h` Huber's function with the
-    bend at 1.345 spreads, the spread being 1.4826 median absolute residuals. Iterated non-negative
-    least squares with weights `w_i ψ_i/(x_iᵀ θ)^2`: the fit, not the data, in the denominator, for
-    the data would pull the fit down by about `2c^2`. Columns are scaled to one length. Where the
-    tasks of several settings are fitted, what is known beforehand takes part: the time without rows
-    is that of batches that read none, (E32), or else what Spark reports of it (launch,
-    deserialization, state commit) give or take 15 ms, 30 ms with Python workers, and a partition
-    costs 0.5 ms give or take as much; where the data says something quite different, the prior
-    counts less, as outliers do. In units in which a run as a whole, whose batches weigh 1 together,
-    lies off by a tenth, the prior adds `(0.1/σ_j)^2(θ_j-μ_j)^2`.
+    **(E3)** Coefficients `θ ≥ 0` minimise `Σ_i w_i h(y_i/x_iᵀ θ-1)`, where `h` is Huber's function
+    with the bend at 1.345 spreads, and the spread is 1.4826 median absolute residuals. Solved by
+    iterated non-negative least squares with weights `w_i ψ_i/(x_iᵀ θ)^2`. The denominator is the
+    fit, not the data, which would pull the fit down by about `2c^2`. Columns are scaled to one
+    length. If the tasks of several configurations are fitted, a prior is used. The time without
+    rows is that of batches that read none, (E32), or else what Spark reports of it (launch,
+    deserialization, state commit) give or take 15 ms, 30 ms with Python workers. A partition costs
+    0.5 ms, give or take as much. If the data clearly contradict the prior, it counts less, as
+    outliers do. In units in which a run as a whole, whose batches together have weight 1, is off by
+    a tenth, the prior adds `(0.1/σ_j)^2(θ_j-μ_j)^2`.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
         huber = np.minimum(1.0, HUBER_SCORE.value * spread / np.maximum(np.abs(residual), 1e-300))
         scale = np.square(fit) / huber
         if prior is not None:
-            # What was thought yields where the data says something quite different.
+            # The prior yields where the data clearly contradict it.
             surprise = np.abs(coefficients - prior.mean) / prior.sd
             scale[known] = np.maximum(surprise / HUBER_SCORE.value, 1.0)
         step = nonnegative_least_squares(terms, y, weights / scale)
@@ -168,15 +168,15 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
 def power_law(x: Array, y: Array, weights: Array) -> PowerLaw:
     """Scale and exponent (0 to 1) of ``y = scale * x ** exponent`` by weighted logarithms.
 
-    Where ``x`` does not vary the exponent is taken as 1: proportional, the side that
-    overestimates when it is used for larger ``x``.
+    If ``x`` does not vary, the exponent is taken as 1 (proportional), which overestimates when it
+    is used for larger ``x``.
 
     Parameters
     ----------
     x, y : (n,) arrays, > 0
         Points.
     weights : (n,) array, > 0
-        How much each counts. [-]
+        Weight of each. [-]
 
     Returns
     -------
@@ -185,8 +185,8 @@ def power_law(x: Array, y: Array, weights: Array) -> PowerLaw:
 
     Notes
     -----
-    **(E4)** `y = k x^e` by weighted least squares of the logarithms, `e` kept in `[0, 1]`; `e = 1`
-    where (E2) finds `x` not spread.
+    **(E4)** `y = k x^e` by weighted least squares of the logarithms, with `e` kept in `[0, 1]`;
+    `e = 1` if `x` is not spread by (E2).
 
     Examples
     --------
@@ -218,8 +218,9 @@ def lag_one_correlation(residuals: Sequence[Array]) -> float:
 
     Notes
     -----
-    **(E7)** Lag-one correlation of the residuals, pooled over runs, plus `(1+3 ρ)/N` per run for
-    its bias (Kendall 1954, doi:10.1093/biomet/41.3-4.403). Kept in `[0, 0.9]`; 0 below ten pairs.
+    **(E7)** Lag-one correlation of the residuals, pooled over runs, plus `(1+3 ρ)/N` per run to
+    correct its bias (Kendall 1954, doi:10.1093/biomet/41.3-4.403). Kept in `[0, 0.9]`; 0 below ten
+    pairs.
 
     Examples
     --------
@@ -251,17 +252,18 @@ def drift_exponent(log_ratio: Array, log_age: Array, run: NDArray[np.int_]) -> f
     Returns
     -------
     float
-        In 0..0.5. What batches of one run tell and what runs tell of each other is weighed by
-        how certain each is; runs are only compared where there are at least five, since with
-        fewer the other parameters of the model explain their differences.
+        In 0..0.5. Evidence within runs and between runs is weighted by its certainty; runs are only
+        compared if there are at least five, since with fewer the other parameters of the model
+        explain their differences.
 
     Notes
     -----
-    **(E6)** `D ∝ age^(-γ)`, `γ` from logarithms with an effect per run: the evidence within runs,
-    `Σ(x̃ỹ)/s^2` with deviations from the means of the run and their variance `s^2`, is added to
-    that between at least five runs, `Σ(x̄-x̄̄) ȳ/0.08^2`, and to a normal prior of mean 0 and
-    standard deviation 0.2. Kept in `[0, 0.5]`. Beyond the oldest profiled age `t_0` it goes on as
-    `1 - γ(1-t_0/t)`, with the same slope at `t_0`: `1/t` instead of a power.
+    **(E6)** Durations fall with the age of the JVM, `D ∝ age^(-γ)`. `γ` is estimated from
+    logarithms with an effect per run. The evidence within runs, `Σ(x̃ỹ)/s^2` with deviations from
+    the means of the run and their variance `s^2`, is added to that between at least five runs,
+    `Σ(x̄-x̄̄) ȳ/0.08^2`, and to a normal prior of mean 0 and standard deviation 0.2. Kept in
+    `[0, 0.5]`. Beyond the oldest profiled age `t_0` the factor continues as `1 - γ(1-t_0/t)`, with
+    the same slope at `t_0`: `1/t` instead of a power.
 
     Examples
     --------
@@ -300,12 +302,13 @@ def driver_drift_exponent(log_driver: Array, log_age: Array) -> float:
 
     Notes
     -----
-    **(E35)** Drift of the driver: planning, bookkeeping and job submission run a few times in a
-    batch, and are compiled long after the loops of the tasks. Beyond (E6), their time is
-    `d ∝ age^(-δ)`, without the files of the checkpoint. From the means `y` of runs, which lie 12%
-    apart as those of other jobs do, and a normal prior of mean 0.1 and standard deviation 0.1:
-    `δ = (10 - Σ x̃ỹ/0.12^2)/(100 + Σ x̃^2/0.12^2)`, `x̃` and `ỹ` the deviations of the logarithms of
-    age and time from their means. Kept in `[0, 0.5]`. Beyond the oldest profiled age as (E6) says.
+    **(E35)** Drift of the driver: planning, bookkeeping and job submission run a few times per
+    batch, and are compiled long after the loops of the tasks. In addition to (E6), their time is
+    `d ∝ age^(-δ)`, without the time for checkpoint files. `δ` is estimated from the means `y` of
+    runs, which differ by 12% as those of other jobs do, and a normal prior of mean 0.1 and standard
+    deviation 0.1: `δ = (10 - Σ x̃ỹ/0.12^2)/(100 + Σ x̃^2/0.12^2)`, with `x̃` and `ỹ` the deviations
+    of the logarithms of age and time from their means. Kept in `[0, 0.5]`. Beyond the oldest
+    profiled age it continues as in (E6).
 
     Examples
     --------
@@ -326,7 +329,7 @@ def driver_drift_exponent(log_driver: Array, log_age: Array) -> float:
 def run_to_run_ratio(
     log_ratios: Array, num_parameters: int, batch_ratio: float, num_effective: float
 ) -> float:
-    """Spread between runs of one setting: what was seen, drawn towards what is usual.
+    """Spread between runs of one setting: the observed one, drawn towards the usual one.
 
     Parameters
     ----------
@@ -337,7 +340,7 @@ def run_to_run_ratio(
     batch_ratio : float
         Coefficient of variation of the batches of one run.
     num_effective : float, > 0
-        Batches of a run, counted as (E18) counts them: those that tell the same count less.
+        Effective batches of a run by (E18): correlated batches count less.
 
     Returns
     -------
@@ -346,21 +349,21 @@ def run_to_run_ratio(
 
     Notes
     -----
-    **(E5)** Spread between runs of one setting, with `m` runs, `p` fitted parameters and log ratios
-    `g_i` of observed over modelled means: `sqrt((3s_0^2+Σ g_i^2)/(3+max(m-p, 0)))` with
-    `s_0 = sqrt(0.08^2+c^2/N)`, `c` the coefficient of variation of batches within a run and `N` its
-    effective batches by (E18): what runs usually lie apart counts as three runs, and the mean of
-    few batches lies apart by chance as well. The spread `s` of few residuals is itself half noise,
-    and what fits of other jobs show counts as four runs more: with the `M = 3+max(m-p, 0)` runs
-    that `s` stands for, it becomes `sqrt((4·0.12^2+Ms^2)/(4+M))`.
+    **(E5)** Spread between runs of one configuration, with `m` runs, `p` fitted parameters and log
+    ratios `g_i` of observed over modelled means: `sqrt((3s_0^2+Σ g_i^2)/(3+max(m-p, 0)))` with
+    `s_0 = sqrt(0.08^2+c^2/N)`, where `c` is the coefficient of variation of batches within a run
+    and `N` its effective batches by (E18). The usual spread between runs thus counts as three runs,
+    and the mean of few batches also varies by chance. The spread `s` of few residuals is itself
+    half noise, so the spread in fits of other jobs counts as four more runs: with the
+    `M = 3+max(m-p, 0)` runs that `s` stands for, it becomes `sqrt((4·0.12^2+Ms^2)/(4+M))`.
 
-    **(E18)** Noise with correlation `φ^k` at lag `k`: the mean of `N` batches varies
-    `v = (1+φ)/(1-φ) - (2 φ(1-φ^N))/(N(1-φ)^2)` times as much as of independent ones; `N/v` are
-    effective.
+    **(E18)** Noise with correlation `φ^k` at lag `k`: the variance of the mean of `N` batches is
+    `v = (1+φ)/(1-φ) - (2 φ(1-φ^N))/(N(1-φ)^2)` times that of independent batches, so `N/v` batches
+    are effective.
 
-    The prior is worth three runs: repeats of one setting in one warmed JVM differed by 8%
-    (standard deviation) in the published runs that Headway was first held against, and the mean of
-    few batches that differ by much lies apart by chance as well.
+    The prior is worth three runs: repeats of one setting in one warmed JVM differed by 8% (standard
+    deviation) in the published runs that Headway was first compared with, and the mean of few
+    batches that differ a lot varies by chance as well.
 
     Examples
     --------
@@ -371,7 +374,7 @@ def run_to_run_ratio(
     """
     prior_ratio = math.hypot(USUAL_RUN_TO_RUN_RATIO.value, batch_ratio / math.sqrt(num_effective))
     spare_runs = max(len(log_ratios) - num_parameters, 0)
-    # What as many parameters as runs leave unexplained counts too: they were kept from following.
+    # Residuals count even with as many parameters as runs, since the fit was kept from following.
     seen = float(np.sum(np.square(log_ratios)))
     pooled = POOLED_RUNS.value * POOLED_SPREAD_RATIO.value**2
     own_runs = PRIOR_RUNS.value + spare_runs

@@ -1,4 +1,4 @@
-"""What of a run is news: its batches, less what its own level and lasting noise foretell."""
+"""New information in a run: its batches, less the forecast by its level and lasting noise."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from headway.models.arrays import Array
 
 
 class News(NamedTuple):
-    """A run beside its profile, batch by batch."""
+    """A run compared with its profile, batch by batch."""
 
     score: Array
-    """By how much each batch differs from what those before it foretold, in its spread."""
+    """Deviation of each batch from its forecast by those before it, over its spread."""
     level: Array
-    """How far the run as a whole lies off, as it is known after each: the logarithm."""
+    """How far the run as a whole is off, as known after each batch: the logarithm."""
 
 
 def news_of(log_ratio: Array, expected_s: Array, noise: DurationNoise) -> News:
-    r"""What each batch of a run tells that the batches before it did not.
+    r"""New information in each batch of a run, beyond the batches before it.
 
     Parameters
     ----------
     log_ratio : (n,) array
         Logarithm of each measured over its modelled duration, in order of time. [-]
     expected_s : (n,) array, > 0
-        The modelled ones. [s]
+        Modelled durations. [s]
     noise : DurationNoise
-        How batches lie around their run, and runs around the model: ``run_to_run_ratio`` is the
-        spread of this run's level, the error of the fit included.
+        Noise of batches around their run, and of runs around the model: ``run_to_run_ratio`` is the
+        spread of this run's level, including the error of the fit.
 
     Returns
     -------
     News
-        Scores are independent and of variance 1 as long as nothing but the noise is at work.
+        Scores are independent and of variance 1 as long as there is nothing but the noise.
 
     Raises
     ------
@@ -47,19 +47,20 @@ def news_of(log_ratio: Array, expected_s: Array, noise: DurationNoise) -> News:
 
     Notes
     -----
-    **(E23)** A run is `ln(D_k/E[D_k]) + v_k/2 = u + a_k + w_k`. Its level `u` is normal of variance
-    `s^2` (P2); `a_k` lasts, of variance `ρ l` and correlation `ψ` from a batch to the next, with
-    `l = ln(1+c^2)`; `w_k` is fresh, of variance `v_k - ρ l`, `v_k = ln(1+c^2+(sd/E[D_k])^2)`.
-    Kalman's filter (1960, doi:10.1115/1.3662552) foretells each batch from those before it; what is
-    left, over its standard deviation, is `z_k`: standard normal and independent, whatever the level
-    of the run and however long its noise lasts. It is kept within 3 either way, so that one batch
-    is no drift. Of a shift by `δ` that stays, `δ(1-ψ)/(1-ψ(1-k))` over the standard deviation
-    `sqrt(p+v-ρ l)` is left at last where the level is known: `p` is the variance of `a_k` before
-    its batch, `p^2+p((1-ψ^2)(v-2ρ l)) = (1-ψ^2) ρ l (v-ρ l)`, and `k = p/(p+v-ρ l)`.
+    **(E23)** A run is `ln(D_k/E[D_k]) + v_k/2 = u + a_k + w_k`. The level `u` of the run is normal
+    of variance `s^2` (P2). `a_k` is lasting noise, of variance `ρ l` and correlation `ψ` from a
+    batch to the next, with `l = ln(1+c^2)`. `w_k` is fresh noise, of variance `v_k - ρ l`,
+    `v_k = ln(1+c^2+(sd/E[D_k])^2)`. Kalman's filter (1960, doi:10.1115/1.3662552) forecasts each
+    batch from those before it. The deviation from the forecast, over its standard deviation, is the
+    score `z_k`: standard normal and independent, whatever the level of the run and however long its
+    noise lasts. It is kept within 3 either way, so that one batch is no drift. If the level is
+    known, a permanent shift by `δ` finally leaves the mean score `δ(1-ψ)/(1-ψ(1-k))` divided by the
+    standard deviation `sqrt(p+v-ρ l)`. Here `p` is the variance of `a_k` before its batch,
+    `p^2+p((1-ψ^2)(v-2ρ l)) = (1-ψ^2) ρ l (v-ρ l)`, and `k = p/(p+v-ρ l)`.
 
     Examples
     --------
-    A run that is a tenth slower from its first batch on: less and less of that is news.
+    A run that is a tenth slower from its first batch on: less and less of that is new.
 
     >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.0, run_to_run_ratio=0.1)
     >>> found = news_of(np.full(4, 0.1), np.ones(4), noise)
@@ -78,7 +79,7 @@ def news_of(log_ratio: Array, expected_s: Array, noise: DurationNoise) -> News:
 
 
 def noise_at_most(batch_ratio: float, num_free: float, probability: float) -> float:
-    r"""Noise of batches that is exceeded with a small probability, estimated from a few of them.
+    r"""Noise of batches that is exceeded with a given probability, estimated from a few of them.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ def noise_at_most(batch_ratio: float, num_free: float, probability: float) -> fl
     num_free : float, > 0
         Batches that it was estimated from, less the means that were fitted to them. [-]
     probability : float, in (0, 1)
-        That the noise is larger. [-]
+        Probability that the noise is larger. [-]
 
     Returns
     -------
@@ -102,9 +103,9 @@ def noise_at_most(batch_ratio: float, num_free: float, probability: float) -> fl
     Notes
     -----
     **(A14)** Upper end of the noise: `c sqrt(ν/χ^2_α(ν))`, with the `α`-quantile of the chi-squared
-    distribution of `ν` degrees of freedom: of normal deviations, `ν ĉ^2/c^2` has that distribution.
-    A watcher that takes an estimate `ĉ` of ten batches for the noise itself calls half of all later
-    runs noisier than it, and noise that is larger than was thought looks like drift.
+    distribution with `ν` degrees of freedom: for normal deviations, `ν ĉ^2/c^2` has that
+    distribution. If an estimate `ĉ` from ten batches were taken for the noise itself, half of all
+    later runs would be noisier, and noise that is larger than assumed looks like drift.
 
     Examples
     --------
@@ -120,7 +121,7 @@ def noise_at_most(batch_ratio: float, num_free: float, probability: float) -> fl
 
 
 def lasting_score(expected_s: float, noise: DurationNoise) -> float:
-    r"""Mean score that a shift by one standard deviation leaves for as long as it stays.
+    r"""Mean score that a permanent shift by one standard deviation leaves.
 
     Parameters
     ----------
@@ -162,13 +163,13 @@ def lasting_score(expected_s: float, noise: DurationNoise) -> float:
 
 @dataclass(slots=True)
 class _Filter:
-    """What is known of a run's level and of the noise that lasts, and how well: (E23)."""
+    """Estimates of a run's level and of its lasting noise, and their variances: (E23)."""
 
     persistence_ratio: float
     lasting_variance: float
     level_variance: float
     noise_variance: float
-    """Of the lasting noise of the batch to come, as it is known."""
+    """Variance of the estimated lasting noise of the next batch."""
     covariance: float = 0.0
     level: float = 0.0
     noise: float = 0.0
@@ -180,7 +181,7 @@ class _Filter:
         return cls(noise.persistence_ratio, lasting, noise.run_to_run_ratio**2, lasting)
 
     def score(self, value: float, fresh_variance: float) -> float:
-        """The score of a batch, which is learned from."""
+        """The score of a batch; updates the estimates."""
         of_level = self.level_variance + self.covariance
         of_noise = self.noise_variance + self.covariance
         spread = math.sqrt(of_level + of_noise + fresh_variance)

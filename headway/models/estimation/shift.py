@@ -64,9 +64,10 @@ def shift_since(
 
     Notes
     -----
-    **(E26)** What moved: relative deviations of the batches since, regressed on `1/m_i` (fixed
-    time), `n_i/m_i` (time per row) and `1` (everything by one factor), each alone. The kind with
-    the smallest `χ^2` if it leads the next by `2 ln 20`; else unclear, as it always is at one load.
+    **(E26)** What has changed: relative deviations of the batches since the drift began, regressed
+    on `1/m_i` (fixed time), `n_i/m_i` (time per row) and `1` (everything by one factor), each
+    alone. The answer is the kind with the smallest `χ^2` if it leads the next by `2 ln 20`;
+    otherwise it is unclear, as it always is at one load.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the tasks of a stage tell of each other: how far they lie apart, and how they hand over."""
+"""Times of the tasks of a stage: their spread, their time without rows, and their handover."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ from headway.models.arrays import Array
 
 
 def task_spread_ratio(sd_ratios: Array, num_tasks: Array, weights: Array) -> float:
-    r"""Coefficient of variation of tasks of one batch, as the makespan of a batch feels it.
+    r"""Coefficient of variation of tasks of one batch, as it affects the makespan of a batch.
 
     Parameters
     ----------
     sd_ratios : (n,) array, >= 0
         Sample standard deviation over mean of the task times of each batch. [-]
     num_tasks : (n,) array of int, >= 2
-        Tasks that each of them was taken from.
+        Number of tasks that each of them is from.
     weights : (n,) array, >= 0
-        Of the batches, at least one above 0.
+        Weights of the batches, at least one above 0.
 
     Returns
     -------
     float
-        The mean over batches, each freed of what a sample of few tasks is low by. [-]
+        The mean over batches, each corrected for the bias of a sample of few tasks. [-]
 
     Notes
     -----
     **(E27)** Spread of the tasks of one batch: the mean over batches of the sample coefficient of
-    variation, over `sqrt(2/(T-1)) Γ(T/2)/Γ((T-1)/2)`, by which the sample standard deviation of `T`
-    normal values is low. The mean, not its square, since a makespan grows in proportion to the
-    spread of its own batch; the root mean square is that of the odd batches.
+    variation, divided by `sqrt(2/(T-1)) Γ(T/2)/Γ((T-1)/2)`, the factor by which the sample standard
+    deviation of `T` normal values is low. The mean is used, not the root mean square, since a
+    makespan grows in proportion to the spread of its own batch; unusual batches dominate the root
+    mean square.
 
     Examples
     --------
@@ -50,22 +51,22 @@ def task_spread_ratio(sd_ratios: Array, num_tasks: Array, weights: Array) -> flo
 
 @cache
 def _mean_of_sample_sd(num_values: int) -> float:
-    """Mean of the sample standard deviation of so many normal values of standard deviation 1."""
+    """Mean of the sample standard deviation of normal values of standard deviation 1."""
     half = 0.5 * (num_values - 1)
     return math.sqrt(1.0 / half) * math.exp(math.lgamma(half + 0.5) - math.lgamma(half))
 
 
 class FixedTime(NamedTuple):
-    """What is known of the time of a task without rows."""
+    """Estimated time of a task without rows."""
 
     mean_s: float
     sd_s: float
 
 
 class AlmostEmpty(NamedTuple):
-    """A stage of a batch that read next to nothing, beside those of the same run: means per task.
+    """A stage of an almost empty batch, compared with those of the same run: means per task.
 
-    ``readers`` are those that a task writes for.
+    ``readers`` is the number of tasks that a task writes for.
     """
 
     task_s: float
@@ -76,32 +77,31 @@ class AlmostEmpty(NamedTuple):
 
 
 def time_without_rows(seen: Sequence[AlmostEmpty], per_partition_s: float) -> FixedTime | None:
-    r"""Time of a task that has no rows, from batches that read next to none.
+    r"""Time of a task that has no rows, from batches that read almost none.
 
     Parameters
     ----------
     seen : sequence of AlmostEmpty
         Such batches.
     per_partition_s : float, >= 0
-        What a task takes for a reader that it writes for; 0 where that is part of the fixed
-        time. [s]
+        Time of a task per reader that it writes for; 0 if that is part of the fixed time. [s]
 
     Returns
     -------
     FixedTime or None
-        Mean and standard deviation [s]; None where none of the batches tells it.
+        Mean and standard deviation [s]; None if none of the batches shows it.
 
     Notes
     -----
-    **(E32)** The first batch of a query reads nothing, or what came in its first moments, and runs
-    its stages all the same: its tasks take little but `t_0 + t_2 P` of (T2). With `t` and `x` the
+    **(E32)** The first batch of a query reads nothing, or what arrived in its first moments, but
+    runs all its stages: its tasks take little more than `t_0 + t_2 P` of (T2). With `t` and `x` the
     mean time and rows of its tasks, and `T` and `X` those of the run's other batches, the line
-    through both is at `(tX-Tx)/(X-x)` without rows, which is `t` for `x = 0`; where `x > X/2`, as
-    behind a combine that meets the same keys in any batch, it tells nothing. The prior of (E3) for
-    `t_0` is the middle one of these, less `t_2 P` but for a tenth at least, give or take 30%.
-    Later batches without rows count too; those of a JVM younger than 30 s, which loads classes, and
-    the first of a restart, which loads state, do not. Where there are none, `t_0` is what Spark
-    reports of it: launch, deserialization, state commit.
+    through both gives `(tX-Tx)/(X-x)` without rows, which is `t` for `x = 0`. If `x > X/2`, as
+    behind a combine that meets the same keys in any batch, the stage is not used. The prior of (E3)
+    for `t_0` is the median of these values, less `t_2 P` but at least a tenth of `t`, give or take
+    30%. Later batches without rows are used, too. Batches of a JVM younger than 30 s, which loads
+    classes, and the first one of a restart, which loads state, are not. If there are none, `t_0` is
+    what Spark reports of it: launch, deserialization, state commit.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def time_without_rows(seen: Sequence[AlmostEmpty], per_partition_s: float) -> Fi
             alone_s = (one.task_s * one.usual_rows - one.usual_task_s * one.rows) / apart
             found.append(max(alone_s - per_partition_s * one.readers, 0.1 * one.task_s))
         elif one.task_s > one.usual_task_s and one.rows <= 0.5 * one.usual_rows:
-            # Slower than with rows: those cost next to nothing.
+            # Slower than with rows: these cost almost nothing.
             found.append(max(one.usual_task_s - per_partition_s * one.readers, 0.0))
     if not found or not (mean_s := float(np.median(found))) > 0:
         return None
@@ -137,29 +137,29 @@ def handover_s(
     task_mean_s : (n,) array, > 0
         Mean time of its tasks, from launch to finish as the driver saw them. [s]
     waves : (n,) array, >= 1
-        Makespan of unit tasks on the slots (M1)-(M5); those of at most 1.5 tell nothing. [-]
+        Makespan of unit tasks on the slots (M1)-(M5); those of at most 1.5 are not used. [-]
     most_s : (n,) array, >= 0
         Time of a task outside of its run, of which the handover is a part. [s]
     weights : (n,) array, >= 0
-        Of the batches.
+        Weights of the batches.
 
     Returns
     -------
     float
-        0 where no batch had more tasks than slots. [s]
+        0 if no batch had more tasks than slots. [s]
 
     Notes
     -----
-    **(E28)** Handover: a slot is free when its executor says so, while the task counts until the
-    driver has read its result, `δ` later. So the span of a stage alone on its level is `u(t-δ) + δ`
-    with `u` of (T2), and `δ = (ut-span)/(u-1)` over batches of more than 1.5 waves, by least
-    squares of the spans, kept between 0 and the time of a task outside its run. It is taken off the
-    time of a task without rows and added to the driver's, once for each level; 0 where no stage had
-    more tasks than slots.
+    **(E28)** Handover: a slot is free when its executor reports it, but the task counts until the
+    driver has read its result, `δ` later. So the span of a stage that is alone on its level is
+    `u(t-δ) + δ` with `u` of (T2), and `δ = (ut-span)/(u-1)` over batches of more than 1.5 waves, by
+    least squares of the spans, kept between 0 and the time of a task outside its run. It is
+    subtracted from the time of a task without rows and added to the driver's, once for each level.
+    It is 0 if no stage had more tasks than slots.
 
     Examples
     --------
-    Eight tasks of 30 ms on two slots were through after 114 ms instead of 120:
+    Eight tasks of 30 ms on two slots were finished after 114 ms instead of 120:
 
     >>> eight = [np.array([value]) for value in (0.114, 0.030, 4.0, 0.010, 1.0)]
     >>> handover_s(*eight)
@@ -171,5 +171,5 @@ def handover_s(
     handovers = waves[tells] - 1.0
     seen_s = (waves[tells] * task_mean_s[tells] - span_s[tells]) / handovers
     within_s = np.clip(seen_s, 0.0, most_s[tells])
-    # Least squares of the spans: many waves tell most, and least of how the last one ends.
+    # Least squares of the spans: many waves weigh most, and depend least on how the last one ends.
     return float(np.average(within_s, weights=weights[tells] * np.square(handovers)))

@@ -15,7 +15,7 @@ from headway.models.arrays import Array
 
 
 class AgedRatio(NamedTuple):
-    """Duration of the batches of about one age, over what they take once the JVM is warm."""
+    """Duration of the batches of about one age, over that once the JVM is warm."""
 
     jvm_age_s: float
     ratio: float
@@ -33,13 +33,13 @@ def warm_up_length(series: Array) -> int:
     Returns
     -------
     int
-        The cut in 0..n/2 that makes the mean of what is left most certain; 0 for less than ten
-        values.
+        The cut in 0..n/2 that makes the mean of the rest most certain; 0 for fewer than ten values.
 
     Notes
     -----
-    **(E1)** Warm-up (White 1997, doi:10.1177/003754979706900601, MSER): of the cuts `0 ≤ k ≤ N/2`
-    the one with the least `Var(x_(k+1..N))/(N-k)`. No cut below ten values.
+    **(E1)** Warm-up (White 1997, doi:10.1177/003754979706900601, MSER): among the cuts
+    `0 ≤ k ≤ N/2`, the one with the smallest `Var(x_(k+1..N))/(N-k)`. Nothing is cut from fewer than
+    ten values.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def warm_up_length(series: Array) -> int:
 
 
 def falling_ratios(jvm_age_s: Array, ratio: Array) -> tuple[AgedRatio, ...]:
-    r"""Mean ratios by age that never rise with it.
+    r"""Mean ratios by age, which never rise with age.
 
     Parameters
     ----------
@@ -69,18 +69,18 @@ def falling_ratios(jvm_age_s: Array, ratio: Array) -> tuple[AgedRatio, ...]:
     Returns
     -------
     tuple of AgedRatio
-        One for each half doubling of the age that holds a batch, youngest first; neighbours that
-        would rise are one.
+        One for each half doubling of the age that contains a batch, youngest first; neighbours that
+        would rise are merged.
 
     Notes
     -----
-    **(E30)** The first batches of a fresh JVM, which (E1) cuts: of the first query of an
-    application, if it began within 30 s. The first batch took `D_1 - qD(n_1)` more than the fit
-    says of its rows, `q` the duration of the run's steady part over the fit, which is no warm-up;
-    each later one the ratio `D_k/(qD(n_k))` at its age. Ratios are averaged, as logarithms, by half
-    doublings of the age and made to fall by isotonic regression (Brunk 1955,
-    doi:10.1214/aoms/1177728420), since compilation only makes batches shorter. Between them
-    straight lines in logarithms; from the age at which the steady part began on, (E6).
+    **(E30)** The first batches of a fresh JVM, which (E1) cuts off, for the first query of an
+    application, if it began within 30 s. The first batch took `D_1 - qD(n_1)` longer than the fit
+    predicts for its rows, with `q` the duration of the run's steady part over the fit, which is no
+    warm-up. Each later batch has the ratio `D_k/(qD(n_k))` at its age. The logarithms of the ratios
+    are averaged by half doublings of the age and made to fall by isotonic regression (Brunk 1955,
+    doi:10.1214/aoms/1177728420), since compilation only makes batches shorter. Between them,
+    logarithms are interpolated linearly; from the age at which the steady part began, (E6) applies.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which runs would teach most of what a profile cannot tell."""
+"""Which runs would reduce the uncertainty of a profile most."""
 
 from __future__ import annotations
 
@@ -57,19 +57,19 @@ class AskedSetting:
 
     @classmethod
     def of(cls, prediction: Prediction, target: Target | None = None) -> AskedSetting:
-        """What a prediction is of; with a target, the latency that it is about."""
+        """The question that a prediction answers; with a target, the latency of the target."""
         return cls(
             configuration=prediction.configuration,
             arrivals=prediction.arrivals,
             metric=Metric.TUPLE if target is None else target.metric,
-            # Intervals are known of these two.
+            # Intervals are available for these two.
             statistic="mean" if target is not None and target.quantile is None else "p99",
         )
 
     def next_run(self, profile: JobProfile) -> AdvisedRun | None:
-        """The one run that would narrow the answer most, with how much; None if none would.
+        """The run that would narrow the answer most, and by how much; None if none would.
 
-        None also where nothing of the job was measured.
+        Also None if nothing of the job was measured.
 
         Notes
         -----
@@ -81,7 +81,7 @@ class AskedSetting:
 
 
 class _Candidate(NamedTuple):
-    """A run that could be made, as it would stand in the profile, and what it is made of."""
+    """A possible run, as it would be in the profile, and the parts of its batch duration."""
 
     setting: ObservedSetting
     shares: Shares
@@ -93,33 +93,34 @@ def advised_runs(
     *,
     most_runs: int = MOST_ADVISED_RUNS.value,
 ) -> tuple[AdvisedRun, ...]:
-    """What to run next, the most informative run first; empty if nothing more is to be won.
+    """What to run next, the most informative run first; empty if no run would help.
 
     Parameters
     ----------
     profile : JobProfile
-        The job, from whatever runs there were.
+        The job, profiled from any runs.
     question : AskedSetting, optional
-        The setting whose latency is to be known; by default all settings that could be run.
+        The setting whose latency is asked for; by default all settings that could be run.
     most_runs : int, >= 1
-        Most settings to name.
+        Maximum number of settings.
 
     Returns
     -------
     tuple of AdvisedRun
-        Each is to be run twice, and says what it would teach after those before it.
+        Each is to be run twice, and states what it would add to those before it.
 
     Notes
     -----
-    **(E42)** Advice. A run may be as fast as possible, on the trigger of the last run, or on one
-    of three times its interval; at 30 or 60% of the sustainable rate (P3); with the shuffle
+    **(E42)** Advice on runs. Candidates run as fast as possible, on the trigger of the last run, or
+    on one of three times its interval; at 30 or 60% of the sustainable rate (P3); with the shuffle
     partitions of the last run, those asked about, or four times as many (a quarter beyond 64); on
-    the slots of the last run, or those asked about. Each counts as two repeats. With a question the
-    run after which (E41) is least at the asked setting is named first, then the best beside it, and
-    so on, as long as the spread falls by 2%. Without one it is the mean variance over all of these
-    settings that is to be least, and only settings of the D-optimal design (E20) beside the runs
-    there are take part, its columns being the shares of a batch that are fixed, in proportion to
-    rows, and to partitions; a run on twice the slots comes last where all were on as many.
+    the slots of the last run, or those asked about. Each counts as two repeats. With a question,
+    the first advice is the run after which (E41) is smallest at the asked setting, the next one is
+    the best run in addition to it, and so on, as long as the spread falls by 2%. Without a
+    question, the mean variance over all candidates is minimised, and only candidates of the
+    D-optimal design (E20) that complements the existing runs take part. Its columns are the shares
+    of a batch that are fixed, in proportion to rows, and in proportion to partitions. If all runs
+    had the same number of slots, a run on twice as many comes last.
 
     Examples
     --------
@@ -137,7 +138,7 @@ def advised_runs(
     variance = _variance(profile, known, asked)
     while pool and len(runs) < most_runs:
         left = [_variance(profile, _with(known, one), asked) for one in pool]
-        # Of runs that teach about as much the one that changes least, which comes first.
+        # Among runs that add about as much, the first one, which changes least.
         best = int(np.argmax(np.array(left) <= (1.0 + ALIKE_LESSONS_RATIO.value) * min(left)))
         if left[best] > variance * (1.0 - LEAST_NARROWING_RATIO.value) ** 2:
             break
@@ -162,7 +163,7 @@ def _asked(
 ) -> list[Shares]:
     if question is None:
         return [one.shares for one in candidates]
-    # Beyond what can be carried batches grow without bound: what they cost is asked there.
+    # Above the sustainable rate batches grow without bound: the question is then about that rate.
     most_per_s = sustainable_rate_per_s(profile, question.configuration)
     rate_per_s = min(question.arrivals.rate_per_s, most_per_s or np.inf)
     rows = _settled_rows(profile, question.configuration, rate_per_s)
@@ -179,7 +180,7 @@ def _variance(
 def _with(
     settings: tuple[ObservedSetting, ...], candidate: _Candidate
 ) -> tuple[ObservedSetting, ...]:
-    # In front: the run seen last stays the setting that stands for what is not asked.
+    # In front, so that the last run remains the baseline.
     return (candidate.setting,) * ADVISED_REPEATS.value + settings
 
 
@@ -209,7 +210,7 @@ def _narrowing(
 
 
 def _candidates(profile: JobProfile, question: AskedSetting | None) -> Iterator[_Candidate]:
-    """Runs that could be made, by what (E42) lists."""
+    """Runs that could be made, as listed in (E42)."""
     seen = replace(profile.baseline, max_offsets_per_trigger=None)
     clusters = [seen]
     if question is not None and question.configuration.num_slots != seen.num_slots:
@@ -265,7 +266,7 @@ def _partition_choices(profile: JobProfile, question: AskedSetting | None) -> tu
 
 
 def _far_apart(profile: JobProfile, candidates: Sequence[_Candidate]) -> tuple[_Candidate, ...]:
-    """The candidates that tell most of all costs together: a D-optimal design (E20)."""
+    """The candidates that are most informative on all costs: a D-optimal design (E20)."""
     runs = [
         _Candidate(one, Shares.of(profile, _batch(one.configuration, _middle_rows(one))))
         for one in profile.settings
@@ -275,12 +276,12 @@ def _far_apart(profile: JobProfile, candidates: Sequence[_Candidate]) -> tuple[_
     design = d_optimal_design(
         columns, min(MOST_ADVISED_RUNS.value, len(candidates)), already_run=np.arange(len(runs))
     )
-    # A run made before may be chosen again; which of the new ones is best is decided elsewhere.
+    # Existing runs may be chosen again; the best of the new ones is selected elsewhere.
     return tuple(candidates[place - len(runs)] for place in design.chosen if place >= len(runs))
 
 
 def _columns(profile: JobProfile, of: Shares) -> Array:
-    """Shares of a batch that are fixed, that follow the rows, and the partitions written for."""
+    """Shares of a batch that are fixed, in proportion to rows, and in proportion to partitions."""
     fixed, per_row, per_partition = of.of_coefficients.T
     return np.array(
         [
@@ -319,7 +320,7 @@ def _on_more_slots(profile: JobProfile) -> AdvisedRun:
 
 
 def _lesson(profile: JobProfile, configuration: Configuration, rows: float) -> tuple[str, str]:
-    """What is learned, and what there was instead; of several lessons the rarest."""
+    """What a run adds, and what the runs so far had; the rarest if there are several."""
     slots = {one.configuration.num_slots for one in profile.settings}
     partitions = {one.configuration.shuffle_partitions for one in profile.settings}
     low, high = profile.rows_per_batch_range
@@ -334,7 +335,7 @@ def _lesson(profile: JobProfile, configuration: Configuration, rows: float) -> t
         why = f"no batch had more than {high:,.0f} rows; these have about {rows:,.0f}"
         return "the fixed cost of a batch and the cost per row", why
     if any(one.configuration == configuration for one in profile.settings):
-        return "how far runs of one setting differ", "few configurations were run twice"
+        return "the difference between runs of one setting", "few configurations were run twice"
     why = f"{counted(len(profile.settings), 'run')} had {low:,.0f} to {high:,.0f} rows per batch"
     return f"what batches of about {rows:,.0f} rows take", why
 
@@ -363,7 +364,7 @@ def _batch(configuration: Configuration, rows: float) -> AskedBatch:
 
 
 def _trigger_beyond(least_s: float) -> float:
-    """The shortest interval a person would choose that is not below."""
+    """The shortest usual trigger interval that is at least as long."""
     longest_s = min(least_s, LONGEST_S)
     return next(
         (choice for choice in ADVISED_TRIGGERS_S.value if choice >= least_s * 0.999), longest_s

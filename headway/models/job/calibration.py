@@ -1,4 +1,4 @@
-"""What a profile can speak for, and how much less certain it is beyond."""
+"""The profiled range, and how much less certain predictions outside it are."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def spread_ratio(
     Notes
     -----
     **(P2)** The logarithm of true over predicted durations has the standard deviation
-    `s = sqrt(s_r^2(1+k/m)+σ^2(d_C^2+d_P^2+d_n^2))`, `σ = 0.13`: `s_r` from (E5) for the run asked
-    about, and again for the fit of `k = 2` things (fixed time, time per row) to `m` runs, of which
-    each was off by as much; `d_C, d_P, d_n` the doublings by which slots, shuffle partitions (only
-    of queries with an exchange) and rows of the settled batch lie outside of what was profiled, 0
-    between the least and the most of several settings. Errors of the three are independent. The
-    ends of 90% intervals are (T6) with `f` multiplied by `e^(±1.645 s)`, the upper one at the rate
-    and factor that (P4) counts on, so that it is what a plan of 95% confidence promises. A
-    prediction is calibrated if each `d ≤ 2` (four times more or fewer; `d_C = d_P = 0` where no
-    tasks are on record but progress alone, since the evidence is of profiles that know tasks), a
-    latency is quoted (P3), `P(D > B) ≤ 0.5` unless `B = 0`, and (B12) holds.
+    `s = sqrt(s_r^2(1+k/m)+σ^2(d_C^2+d_P^2+d_n^2))`, `σ = 0.13`. `s_r` from (E5) applies to the run
+    asked about, and again to the fit of `k = 2` parameters (fixed time, time per row) to `m` runs,
+    each of which was off by as much. `d_C, d_P, d_n` are the doublings by which slots, shuffle
+    partitions (only of queries with an exchange) and rows of the settled batch are outside the
+    profiled range; they are 0 between the minimum and the maximum of several configurations. The
+    errors of the three are independent. The ends of 90% intervals are (T6) with `f` multiplied by
+    `e^(±1.645 s)`, the upper one at the rate and factor of (P4), so that it equals what a plan of
+    95% confidence promises. A prediction is calibrated if each `d ≤ 2` (four times more or fewer;
+    without tasks on record, `d_C = d_P = 0` is required, since the evidence is from profiles with
+    tasks), a latency is quoted (P3), `P(D > B) ≤ 0.5` unless `B = 0`, and (B12) holds.
 
     Examples
     --------
@@ -69,16 +69,16 @@ def spread_ratio(
 def of_runs_and_fit(
     run_to_run_ratio: float, num_settings: int, num_learned: int = NUM_LEARNED.value
 ) -> float:
-    """Spread of one more run, and of what was learned from a few that differ as much.
+    """Spread of one more run, and of parameters fitted to a few runs that differ as much.
 
     Parameters
     ----------
     run_to_run_ratio : float, >= 0
         Spread between runs of one setting. [-]
     num_settings : int, >= 1
-        Runs that were learned from. [-]
+        Runs that parameters were fitted to. [-]
     num_learned : int, >= 0
-        Figures that were learned from them. [-]
+        Parameters that were fitted to them. [-]
 
     Returns
     -------
@@ -98,7 +98,7 @@ def of_runs_and_fit(
 
 
 def widened(own_ratio: Numeric, *doublings: Numeric) -> Array:
-    """A spread with what is added for doublings of several kinds, whose errors are independent.
+    """A spread, widened for doublings of several kinds, whose errors are independent.
 
     Parameters
     ----------
@@ -128,12 +128,12 @@ def widened(own_ratio: Numeric, *doublings: Numeric) -> Array:
 
 
 def doublings_outside(asked: Numeric, low: float, high: float) -> Array:
-    """How often a range has to be doubled, or halved, until it holds what is asked; 0 inside (P2).
+    """How often a range must be doubled, or halved, until it contains a value; 0 inside (P2).
 
     Parameters
     ----------
     asked : float or (n,) array, >= 0
-        What is asked.
+        The value.
     low, high : float, >= 0
         The range, in the same unit.
 
@@ -151,7 +151,7 @@ def doublings_outside(asked: Numeric, low: float, high: float) -> Array:
     >>> doublings_outside([1.0, 3.0, 16.0], 2.0, 4.0)
     array([1., 0., 2.])
     """
-    # Differences of logarithms: the quotient by a range without end would be zero.
+    # Differences of logarithms, since a quotient with an infinite range would be zero.
     log_asked = np.log2(np.maximum(np.asarray(asked, dtype=np.float64), _LEAST))
     above = log_asked - np.log2(max(high, _LEAST))
     below = np.log2(max(low, _LEAST)) - log_asked
@@ -161,7 +161,7 @@ def doublings_outside(asked: Numeric, low: float, high: float) -> Array:
 def doublings_beyond(
     profile: JobProfile, num_slots: Numeric, shuffle_partitions: Numeric, batch_rows: Numeric
 ) -> tuple[Array, ...]:
-    """Doublings of slots, shuffle partitions and rows per batch beyond what was profiled (P2).
+    """Doublings of slots, shuffle partitions and rows per batch outside the profiled range (P2).
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def doublings_beyond(
 
 
 def fewest_rows(profile: JobProfile) -> float:
-    """Rows of the smallest batch that was profiled: below, less and less is known (P2).
+    """Rows of the smallest profiled batch; below, predictions are less and less certain (P2).
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def fewest_rows(profile: JobProfile) -> float:
     Returns
     -------
     float
-        0 of a declared job. [records]
+        0 for a declared job. [records]
 
     Notes
     -----
@@ -223,7 +223,7 @@ def fewest_rows(profile: JobProfile) -> float:
 def is_calibrated(
     profile: JobProfile, num_slots: Numeric, shuffle_partitions: Numeric, batch_rows: Numeric
 ) -> BoolArray:
-    """Whether settings are no further from what was profiled than the evidence reaches (P2).
+    """Whether settings are no further outside the profiled range than the evidence reaches (P2).
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def is_calibrated(
     Returns
     -------
     bool array
-        The settings broadcast; nowhere of a declared job.
+        The settings broadcast; False for a declared job.
 
     Notes
     -----
@@ -255,14 +255,14 @@ def is_calibrated(
 
 
 def is_within_reach(doublings: Numeric, reach: float = CALIBRATED_DOUBLINGS.value) -> BoolArray:
-    """Whether the evidence reaches as far as so many doublings of one kind (P2).
+    """Whether the evidence reaches as far as some doublings of one kind (P2).
 
     Parameters
     ----------
     doublings : float or (n,) array, >= 0
-        How far a range is left. [-]
+        How far a value is outside the range. [-]
     reach : float, >= 0
-        How far it may be left. [-]
+        How far it may be outside. [-]
 
     Returns
     -------
@@ -284,7 +284,7 @@ def is_within_reach(doublings: Numeric, reach: float = CALIBRATED_DOUBLINGS.valu
 def reasons_outside(
     profile: JobProfile, num_slots: int, shuffle_partitions: int, batch_rows: float
 ) -> Iterator[Finding]:
-    """Why a setting is beyond what the profile can speak for; nothing if it is not.
+    """Why a setting is too far outside the profiled range; nothing if it is not.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ def reasons_outside(
     Yields
     ------
     Finding
-        One for each of slots, partitions and rows that is too far off, or that all is declared.
+        One for each of slots, partitions and rows that is too far off, or one if all is declared.
 
     Notes
     -----
@@ -324,7 +324,7 @@ def reasons_outside(
         _reach(profile),
         strict=True,
     ):
-        # Batches that grow without bound have no number of rows to tell.
+        # Batches that grow without bound have no number of rows to report.
         if not is_within_reach(doublings_outside(value, low, high), reach) and value < _NO_NUMBER:
             numbers = {name: value, "least": low, "most": high, "reach_doublings": reach}
             yield Finding(code=code, numbers=numbers)
@@ -333,8 +333,8 @@ def reasons_outside(
 def _reach(profile: JobProfile) -> tuple[float, float, float]:
     """Doublings of slots, shuffle partitions and rows per batch to which the evidence reaches.
 
-    It is of profiles that know tasks: what other slots or partitions cost is in none of the
-    durations of whole batches.
+    It is from profiles with tasks: durations of whole batches do not contain the cost of other
+    slots or partitions.
     """
     knows_tasks = all(stage.separation is not Separation.TOTALS for stage in profile.stages)
     of_tasks = CALIBRATED_DOUBLINGS.value if knows_tasks else 0.0

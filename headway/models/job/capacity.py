@@ -1,4 +1,4 @@
-"""How much a setting can take: the rates up to which it is stable, and what to say beyond."""
+"""Capacity of a setting: the rates up to which it is stable, and findings beyond them."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from headway.models.job.setting import (
 _LOWEST_RATE_PER_S, _HIGHEST_RATE_PER_S = 1e-6, 1e12
 _RATE_TOLERANCE_RATIO = 1e-4
 _FEWEST_ROWS, _ROWS_AT_A_LOOK, _LOOKS_AT_ROWS = 1e-12, 128, 4
-# Of the sustainable rate: each costs two chains.
+# Shares of the sustainable rate; each takes two chains to evaluate.
 _QUOTED_SHARES = (1.0, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 _STATE_STEP_ROWS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Capacity:
-    """A setting and the rates that it can take.
+    """A setting and the rates that it can process.
 
     ``age_factor`` multiplies every duration, for the age of the JVM; the arrivals are those of
     the profile.
@@ -60,7 +60,7 @@ class Capacity:
 
     @property
     def rate_per_s(self) -> float:
-        """What arrives [records/s]."""
+        """Input rate [records/s]."""
         return self.profile.arrivals.rate_per_s
 
     @cached_property
@@ -89,13 +89,13 @@ class Capacity:
         return _highest_rate_per_s(holds)
 
     def _limit_per_s(self) -> float | None:
-        """Where the load is the highest that is allowed [records/s]; None of batches without a
+        """The rate at which the load is the highest allowed [records/s]; None for batches without a
         fixed time, whose load does not depend on their rows.
 
         Notes
         -----
-        theory.md (P3), (T3): settled rows tell the rate, `λ = n/max(B, fD(n))`, without a search
-        for them, and since `D` is concave the load `λ fD'(n)` rises with them.
+        theory.md (P3), (T3): settled rows determine the rate, `λ = n/max(B, fD(n))`, without a
+        search for them, and since `D` is concave the load `λ fD'(n)` rises with them.
         """
         trigger_s, factor = self.configuration.trigger_s, self.age_factor
         allowed = allowed_offered_load(self.profile, HIGHEST_QUOTED_UTILIZATION_RATIO.value)
@@ -106,7 +106,7 @@ class Capacity:
             loads = rates_per_s * factor * self.model.slope_s(rows)
             place = int(np.argmax(loads > allowed))
             if loads[place] <= allowed:
-                # More rows than that are not looked at: their number no longer tells the rate.
+                # Larger batches are not examined: their rows no longer determine the rate.
                 return allowed / max(factor * float(self.model.slope_s(high)), 1e-300)
             if place == 0:
                 return None
@@ -117,7 +117,7 @@ class Capacity:
 
     @property
     def sustainable_rate_per_s(self) -> float:
-        """The same through the rate limit, where there is one [records/s]."""
+        """The same, at most what the rate limit allows, if there is one [records/s]."""
         limit, stable_per_s = self.configuration.max_offsets_per_trigger, self.stable_up_to_per_s
         if limit is None:
             return stable_per_s
@@ -140,7 +140,7 @@ class Capacity:
         return bool(certified(law).is_quotable[0])
 
     def limit_findings(self) -> Iterator[Finding]:
-        """Whether the rate limit lets through what arrives: theory.md (B12).
+        """Whether the rate limit is enough for the input rate: theory.md (B12).
 
         Notes
         -----
@@ -169,7 +169,7 @@ class Capacity:
             )
 
     def state_growth(self) -> Iterator[Finding]:
-        """For which size of a growing state this is said; nothing where its size costs nothing."""
+        """The size of a growing state that this applies to; nothing if its size costs nothing."""
         state = self.profile.state
         growth_per_s = self.profile.state_growth_per_s
         if state is None or growth_per_s <= 0:
@@ -188,7 +188,7 @@ class Capacity:
             )
 
     def _enough_rows(self) -> dict[str, float]:
-        """The rate limit that would do, where any would."""
+        """A rate limit that is enough, if there is one."""
         enough = float(
             settled_batch_rows(
                 self.model,
@@ -205,14 +205,14 @@ class Capacity:
 
 
 def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
-    """What is to be said of a setting; its own law comes first in ``law`` (P3).
+    """Findings on a setting; its own distributions come first in ``law`` (P3).
 
     Parameters
     ----------
     capacity : Capacity
         The setting.
     law : SettingLaw
-        Laws at the capacity's rate; the first is the setting's own.
+        Distributions at the capacity's rate; the first are the setting's own.
 
     Yields
     ------
@@ -235,7 +235,7 @@ def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
     >>> next(findings_of(capacity, law)).code.value
     'over_capacity'
     """
-    # Close to saturation the law may have no solution although the load has room.
+    # Close to saturation there may be no solution although the load is still allowed.
     is_bounded = bool(law.is_stable[0]) or capacity.rate_per_s <= capacity.stable_up_to_per_s
     rates = {
         "rate_per_s": capacity.rate_per_s,
@@ -275,18 +275,18 @@ def sustainable_rate_per_s(
     Returns
     -------
     float
-        To a part in ten thousand; 0 if there is none. [records/s]
+        Within a part in ten thousand; 0 if there is none. [records/s]
 
     Notes
     -----
     **(P3)** Sustainable rate: the highest with `r ≤ 0.9` on average and `r^2(1+c^2) < 1`, the
-    condition under which (B8) has a variance; with a rate limit `N` no more than `N/max(B, D(N))`.
-    A slow moment passes, so the verdict is that of the mean. A setting is stable up to there, but
-    the latency has a pole: with `A` the growth of the logarithm of the mean latency by (T4) over
-    that of all durations, no latency is quoted where `A` is above that of (B5) at `r = 0.9`, for
-    `r > 0.9`, or a mean above the p99: too close to saturation to tell.
+    condition under which (B8) has a variance; with a rate limit `N`, at most `N/max(B, D(N))`. Slow
+    periods pass, so the mean decides. A configuration is stable up to this rate, but its latency
+    has a pole. Let `A` be the growth of the logarithm of the mean latency by (T4) over that of all
+    durations. No latency is quoted (too close to saturation) if `A` is above that of (B5) at
+    `r = 0.9`, if `r > 0.9`, or if a mean is above its p99.
 
-    The rate limit, where there is one, may bind first.
+    The rate limit, if there is one, may be lower.
 
     Examples
     --------
@@ -300,7 +300,7 @@ def sustainable_rate_per_s(
 
 
 def _highest_rate_per_s(holds: Callable[[Array], BoolArray]) -> float:
-    """Where a condition on rates ends that holds below; 0 if it holds nowhere."""
+    """Highest rate of a condition that holds at all lower rates; 0 if it holds nowhere."""
     rates, ratio = np.geomspace(_LOWEST_RATE_PER_S, _HIGHEST_RATE_PER_S, 64), math.inf
     while ratio > 1.0 + _RATE_TOLERANCE_RATIO:
         held = holds(rates)

@@ -1,4 +1,4 @@
-"""The law of a few settings by the chain of their batches: what is printed goes by it."""
+"""Distributions at a few settings by the chain of their batches, for all printed figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headway.models.batches.microbatch import BoolArray, state_at
 from headway.models.job.setting import SettingLaw
 
 _NEAREST = HIGHEST_QUOTED_UTILIZATION_RATIO.value
-#: Of the mean latency without noise at the highest load that is quoted: (B5).
+#: Amplification of the mean latency without noise at the highest quoted load: (B5).
 _MOST_AMPLIFICATION = 1.0 / (1.0 - _NEAREST) + _NEAREST / (0.5 + _NEAREST)
 _USUAL_SHARE, _LEAST_BEYOND = 0.99, 1e-16
 
@@ -27,31 +27,31 @@ _USUAL_SHARE, _LEAST_BEYOND = 0.99, 1e-16
 class CertifiedLaw(SettingLaw):
     """Durations and latencies at a few settings in a row, by (T4) where batches overrun.
 
-    ``chains`` has None for a setting whose batches hardly do, or that has no law.
+    ``chains`` has None for a setting whose batches hardly overrun, or that has no distribution.
     """
 
     chains: tuple[BatchChain | None, ...]
 
     @property
     def amplification_ratio(self) -> Array:
-        """How much the logarithm of the mean latency grows for that of all durations (P3)."""
+        """Growth of the logarithm of the mean latency over that of all durations (P3)."""
         return self._chained(
             lambda law, _: law.amplification_ratio, 0.0, lambda chain, _: chain.amplification_ratio
         )
 
     @property
     def saturation_excess(self) -> Array:
-        """How far beyond what is quoted; at most 0 where latencies are, ``inf`` where unstable.
+        """How far a setting is beyond the quoted range; at most 0 inside, ``inf`` where unstable.
 
-        Small errors move latencies much, or a mean is that of rare moments.
+        Beyond it, small errors change latencies a lot, or a mean is dominated by rare events.
         """
-        # Grids of two settings differ: a gain of almost nothing may come out below it.
+        # Grids of two settings differ: a gain close to zero may be computed as negative.
         gain = np.maximum(self.amplification_ratio, _LEAST_BEYOND)
         return np.maximum(self.saturation_but_for_gain, np.log(gain / _MOST_AMPLIFICATION))
 
     @property
     def saturation_but_for_gain(self) -> Array:
-        """The same by the load and by rare moments alone: the gain takes a second chain."""
+        """The same by the load and by rare events only: the gain requires a second chain."""
         rows, batches = (
             1.0 - share_within(np.where(self.is_stable, mean_s, 1.0))
             for share_within, mean_s in (
@@ -66,7 +66,7 @@ class CertifiedLaw(SettingLaw):
 
     @property
     def is_quotable(self) -> BoolArray:
-        """Whether small errors move latencies little, and the mean is not that of rare moments."""
+        """Whether small errors change latencies little, and no mean is dominated by rare events."""
         quotable = np.asarray(self.saturation_but_for_gain <= 0.0)
         return np.asarray(self.saturation_excess <= 0.0) if np.any(quotable) else quotable
 
@@ -95,7 +95,7 @@ class CertifiedLaw(SettingLaw):
         )
 
     def take(self, chosen: NDArray[np.intp] | BoolArray) -> CertifiedLaw:
-        """The law at some of the settings."""
+        """The distributions at some of the settings."""
         places = np.arange(len(self.chains))[chosen]
         return CertifiedLaw(
             state_at(self.state, chosen), tuple(self.chains[place] for place in places)
@@ -107,7 +107,7 @@ class CertifiedLaw(SettingLaw):
         asked: Numeric,
         of_chain: Callable[[BatchChain, Array], Array | float],
     ) -> Array:
-        """What the chain of a setting says, and where there is none, what the moments do."""
+        """Values by the chain of each setting, or by its moments if there is no chain."""
         shape = np.broadcast_shapes(np.shape(asked), (len(self.chains),))
         values, found = np.broadcast_to(asked, shape), np.empty(shape)
         unchained = [place for place, chain in enumerate(self.chains) if chain is None]
@@ -121,17 +121,17 @@ class CertifiedLaw(SettingLaw):
 
 
 def certified(law: SettingLaw) -> CertifiedLaw:
-    """The law of a few settings in a row by the chain of their batches.
+    """Distributions at a few settings in a row by the chain of their batches.
 
     Parameters
     ----------
     law : SettingLaw
-        Of some settings, by moments.
+        Distributions at some settings, by moments.
 
     Returns
     -------
     CertifiedLaw
-        Its state has the moments of the chain, so that windows go by them too.
+        Its state has the moments of the chain, so that windows use them, too.
 
     Notes
     -----
@@ -165,7 +165,7 @@ def certified(law: SettingLaw) -> CertifiedLaw:
 
 
 def _moments(chain: BatchChain | None) -> dict[str, float]:
-    """The fields of a `SteadyState` that a chain changes; beyond its range there is no law."""
+    """The fields of a `SteadyState` that a chain changes; outside its range all is unstable."""
     if chain is None:
         unbounded = np.inf
         return {

@@ -1,4 +1,4 @@
-"""What a change of a running query costs in rows that come late, and when it is worth that."""
+"""What a change of a running query costs in late rows, and when it is worth that."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def pause_late_s(pause_s: float, slack_s: float, load_ratio: float) -> float:
     Parameters
     ----------
     pause_s : float, >= 0
-        How long no batch ends beside the usual. [s]
+        How much longer than usual no batch ends. [s]
     slack_s : float, >= 0
-        Limit of the target less the latency that it is kept with. [s]
+        Limit of the target less the planned latency. [s]
     load_ratio : float, >= 0
         Arrivals over the rate at which a backlog is worked off. [-]
 
     Returns
     -------
     float
-        At loads of 0.98 and more that of 0.98. [s]
+        For loads above 0.98, the value at 0.98. [s]
 
     Raises
     ------
@@ -49,11 +49,12 @@ def pause_late_s(pause_s: float, slack_s: float, load_ratio: float) -> float:
 
     Notes
     -----
-    **(A7)** Late arrivals of a pause `p`: those of `max(0, p - s)/(1 - r)` seconds, `s` the slack
-    `L` less the planned latency, `r` the load, as in (N7): the backlog of the pause is worked off
-    at the rate that is left, and all that arrive until the delay is down to `s` are late. Of new
-    executors `p = (g - 1)D` for each of the first 2 batches, `g = 2` times as long as usual. After
-    changes of the same kind the 90% quantile of what the last 10 made late takes its place.
+    **(A7)** A pause `p` makes the arrivals of `max(0, p - s)/(1 - r)` seconds late, with `s` the
+    slack, `L` less the planned latency, and `r` the load, as in (N7): the backlog of the pause is
+    worked off at the spare rate, and all rows that arrive until the delay has fallen to `s` are
+    late. New executors pause the query by `p = (g - 1)D` in each of the first 2 batches, which take
+    `g = 2` times as long as usual. After changes of the same kind, the 90% quantile of the late
+    seconds of the last 10 replaces this estimate.
 
     Examples
     --------
@@ -100,12 +101,12 @@ def prior_pause_s(kind: ChangeKind, duration_s: float) -> float:
 
 
 def learned_late_s(prior_s: float, seen_s: Sequence[float]) -> float:
-    r"""What one more change of a kind is expected to make late, after those that were seen.
+    r"""Expected late seconds of one more change of a kind, after those that were seen.
 
     Parameters
     ----------
     prior_s : float, >= 0
-        Before any was seen. [s]
+        Expected before any was seen. [s]
     seen_s : sequence of float, >= 0
         Seconds of arrivals that earlier ones made late, oldest first. [s]
 
@@ -133,7 +134,7 @@ def learned_late_s(prior_s: float, seen_s: Sequence[float]) -> float:
 
 
 def purse_node_s(down_late_s: float, up_late_s: float, quantile: float) -> float:
-    r"""Node-seconds that may idle before leaving them and coming back is the cheaper.
+    r"""Node-seconds that may idle before removing nodes and adding them again is cheaper.
 
     Parameters
     ----------
@@ -154,16 +155,16 @@ def purse_node_s(down_late_s: float, up_late_s: float, quantile: float) -> float
 
     Notes
     -----
-    **(A8)** Two purses: changes may use the share `α = 0.5` of the late budget `1 - q`, so that
-    `t` late seconds are allowed in `t/(α(1-q))` seconds; a node that is kept as long costs as much.
-    Idle nodes are left when they have cost `K = (t_1 + t_2)/(α(1-q))` node-seconds, `t_1` and `t_2`
-    the late seconds of the step down and of the next one up: rent or buy, at most twice the cost
-    of knowing the future (Karlin, Manasse, Rudolph and Sleator 1988, doi:10.1007/BF01762111).
-    `t_2` is what steps up made late so far, at most (A16). And what the two changes make late by
-    themselves, `t_1` and `t_0` of executors that are new (A7), is allowed again only
-    `(t_1 + t_0)/(α(1-q))` seconds after the change before: no step down earlier, and none within
-    half an hour. Of a budget that is overspent, `u > 1` by (A6), changes may use the less: `K` is
-    `u` times as much.
+    **(A8)** Two budgets. Changes may use the share `α = 0.5` of the late budget `1 - q`, so that
+    `t` late seconds are allowed in `t/(α(1-q))` seconds; a node that is kept for that long costs as
+    much. Idle nodes are removed when they have cost `K = (t_1 + t_2)/(α(1-q))` node-seconds, with
+    `t_1` and `t_2` the late seconds of the step down and of the next step up. This is the
+    rent-or-buy rule, which costs at most twice as much as knowing the future (Karlin, Manasse,
+    Rudolph and Sleator 1988, doi:10.1007/BF01762111). `t_2` is what steps up made late so far, at
+    most (A16). In addition, the late seconds of the two changes themselves, `t_1` and the `t_0` of
+    new executors (A7), are allowed again only `(t_1 + t_0)/(α(1-q))` seconds after the previous
+    change: there is no step down earlier, and none within half an hour. If the late budget is
+    overspent, `u > 1` by (A6), changes may use less of it: `K` is `u` times as large.
 
     Examples
     --------
@@ -201,21 +202,21 @@ def late_price(quantile: float) -> float:
 
 
 def is_worth_leaving(num_idle: int, idle_s: float, purse: float) -> bool:
-    r"""Whether nodes have idled for as much as leaving them and coming back costs.
+    r"""Whether nodes have idled for as much as removing and adding them again costs.
 
     Parameters
     ----------
     num_idle : int, >= 0
-        Nodes beyond the most that were needed since they were last in use. [-]
+        Nodes beyond the maximum that was needed since they were last in use. [-]
     idle_s : float, >= 0
-        Since then. [s]
+        Time since then. [s]
     purse : float, >= 0
         Of `purse_node_s`, in node-seconds. [s]
 
     Returns
     -------
     bool
-        Never before two minutes.
+        Never True before two minutes.
 
     Notes
     -----
@@ -232,18 +233,18 @@ def is_worth_leaving(num_idle: int, idle_s: float, purse: float) -> bool:
 def return_late_s(
     new_late_s: float, late_ratio: float, lead_s: float, load_ratio: float, load_after_ratio: float
 ) -> float:
-    r"""What a return of a load makes late for a query that has been made smaller meanwhile.
+    r"""Late seconds if a load returns to a query that has been scaled down meanwhile.
 
     Parameters
     ----------
     new_late_s : float, >= 0
-        What executors that are new make late by themselves. [s]
+        Late seconds by new executors alone. [s]
     late_ratio : float, 0 to 1
         Share of late rows at that load, with the smaller size. [-]
     lead_s : float, >= 0
-        Until the return is seen and more executors are there. [s]
+        Time until the return is seen and more executors are available. [s]
     load_ratio, load_after_ratio : float, >= 0
-        That load over the rate at which the smaller size works a backlog off, and the larger. [-]
+        That load over the rate at which the smaller and the larger size work off a backlog. [-]
 
     Returns
     -------
@@ -257,11 +258,11 @@ def return_late_s(
 
     Notes
     -----
-    **(A16)** Return of a load `λ` to a query whose size carries `d` rows per second, and `d'` after
-    the next step up: until that has been made, a time `t_a`, the share `g` of the arrivals is late,
-    and all that arrive while the backlog of it is worked off:
-    `t_0 + g t_a + t_a max(λ-d, 0)/(d'-λ)`, `t_0` of executors that are new (A7). A fluid: exact
-    where rows flow evenly. In (A8) `λ` is the highest rate of the last six hours.
+    **(A16)** A load `λ` returns to a query whose size carries `d` rows per second, and `d'` after
+    the next step up. Until that step has been made, a time `t_a`, the share `g` of the arrivals is
+    late, and so are all rows that arrive while the resulting backlog is worked off:
+    `t_0 + g t_a + t_a max(λ-d, 0)/(d'-λ)`, with `t_0` for new executors (A7). A fluid model: exact
+    if rows flow evenly. In (A8) `λ` is the highest rate of the last six hours.
 
     Examples
     --------
@@ -279,7 +280,7 @@ def return_late_s(
 
 
 def margin_score(budget_used_ratio: float) -> float:
-    r"""Spreads of the forecast errors to prepare for beyond the forecast.
+    r"""Margin over the forecast, in spreads of the forecast errors.
 
     Parameters
     ----------
@@ -293,9 +294,9 @@ def margin_score(budget_used_ratio: float) -> float:
 
     Notes
     -----
-    **(A6)** Margin over the forecast: `z = 0.4 + 1.3 min(u, 1.2)`, `u` the share of late rows of
-    the last six hours over `1 - q`, weighted in over the first hour: a target that is met with
-    ease is met with fewer nodes. Prepared for is (A3) at that score.
+    **(A6)** Margin over the forecast: `z = 0.4 + 1.3 min(u, 1.2)`, with `u` the share of late rows
+    in the last six hours over `1 - q`, phased in over the first hour. A target that is met easily
+    is thus met with fewer nodes. The planned rate is (A3) at this score.
 
     Examples
     --------
@@ -307,7 +308,7 @@ def margin_score(budget_used_ratio: float) -> float:
 
 
 def planned_rate_per_s(forecast_per_s: float, score: float, spread_ratio: float) -> float:
-    r"""The rate that a running query is prepared for.
+    r"""The rate that a running query is planned for.
 
     Parameters
     ----------
@@ -325,8 +326,9 @@ def planned_rate_per_s(forecast_per_s: float, score: float, spread_ratio: float)
 
     Notes
     -----
-    **(A3)** Rate that is prepared for: `(λ + m t)(1 + z σ)`, the forecast (A1) over the lead `t`,
-    the 90% quantile of the time until executors are there and one bin, with the spread (A2).
+    **(A3)** Planned rate: `(λ + m t)(1 + z σ)`, the forecast (A1) over the lead `t`, with the
+    spread (A2). The lead is the 90% quantile of the time until executors are available, plus one
+    bin.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Declared figures at the end of their ranges that a confidence asks for."""
+"""Declared figures at the end of their ranges that a confidence level requires."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def figures_at(profile: JobProfile, score: float) -> JobProfile:
-    """The profile with every declared figure at a normal score; a measured profile as it is.
+    """The profile with every declared figure at a normal score; a measured profile unchanged.
 
     Parameters
     ----------
@@ -28,17 +28,17 @@ def figures_at(profile: JobProfile, score: float) -> JobProfile:
 
     Notes
     -----
-    **(P19)** Declared figures, in place of (P2): a figure stated as low `l`, middle `m` and high
-    `h`, nine times in ten between the ends, is `m(h/m)^(z/1.645)` at the normal score `z ≥ 0` and
-    `m(l/m)^(-z/1.645)` below: two halves of a lognormal (a half that reaches or starts from zero is
-    a straight line). All figures are taken at the same `z`, since whoever states one too low states
-    the others too low. A prediction is (T6) at `z = 0`, the ends of its 90% intervals at
-    `z = ∓1.645`; a plan holds its target at the `z` of its confidence, which at 95% is the upper
-    end of every range. Nothing was profiled, so there is no range of slots, partitions and rows to
-    be beyond (`d = 0`), no fit and no spread between runs (`s = 0`): the same job has the same
-    frontier whatever rate it is declared at. A figure without a range stands for `m/1.5` to
-    `1.5 m`. Batches vary by 15% and the tasks of a batch by 30%, which nobody states. A batch job
-    is the graph of (P16) with its work and its driver's time at `z`, scaled by no run.
+    **(P19)** Declared figures, instead of (P2). A figure is stated as low `l`, middle `m` and high
+    `h`, and is between the ends nine times in ten. At the normal score `z ≥ 0` it is
+    `m(h/m)^(z/1.645)`, and below `m(l/m)^(-z/1.645)`: two halves of a lognormal (a half that
+    reaches or starts from zero is a straight line). All figures are taken at the same `z`, since
+    whoever states one too low states the others too low. A prediction is (T6) at `z = 0`, the ends
+    of its 90% intervals at `z = ∓1.645`. A plan meets its target at the `z` of its confidence,
+    which at 95% is the upper end of every range. Nothing was profiled, so there is no profiled
+    range of slots, partitions and rows (`d = 0`), no fit and no spread between runs (`s = 0`): the
+    same job has the same frontier whatever rate is declared. A figure without a range stands for
+    `m/1.5` to `1.5 m`. Batches vary by 15% and the tasks of a batch by 30%, which nobody declares.
+    A batch job is the graph of (P16) with its work and its driver's time at `z`, scaled by no run.
 
     Examples
     --------

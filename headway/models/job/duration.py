@@ -71,7 +71,7 @@ class DurationModel(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DurationStack:
-    """Duration models of one job at several slots and partitions, one beside the other.
+    """Duration models of one job at several slots and partitions, side by side.
 
     ``fixed_s`` and ``per_row_s`` have one row for each level of stages, or each of its stages, and
     one column for each model; ``alike`` is one of them, for what they share.
@@ -86,7 +86,7 @@ class DurationStack:
         return DurationStack(self.alike, self.fixed_s[:, chosen], self.per_row_s[:, chosen])
 
     def model(self, num_axes: int) -> DurationModel:
-        """All as one: of the ``num_axes`` axes of what it is asked, the first runs over them."""
+        """All as one model: the first of the ``num_axes`` axes of its argument runs over them."""
         shape = (-1, *([1] * (num_axes - 1)))
         per_row_s = iter(self.per_row_s)
         return DurationModel(
@@ -106,7 +106,7 @@ class DurationStack:
 
 
 def stacked(models: Sequence[DurationModel]) -> DurationStack:
-    """Models of one job at several slots and partitions, to be asked all at once.
+    """Models of one job at several slots and partitions, to be evaluated all at once.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def level_spans(
     shuffle_partitions : int, >= 1
         Tasks of the stages behind an exchange. [-]
     num_state_rows : float, >= 0
-        Rows that all state stores of the query hold. [rows]
+        Rows in all state stores of the query. [rows]
 
     Returns
     -------
@@ -164,17 +164,18 @@ def level_spans(
 
     Notes
     -----
-    **(T2)** A stage of `T` tasks sees `x = k n^e` rows with `0 ≤ e ≤ 1`, and each of its tasks
-    takes `t = t_0 + t_1 x/T + t_2 P + t_3 S/T` on average, `P` the shuffle partitions it writes
-    for, `S` the rows of the state that the stage holds. Alone on its level, `M = u(T, C, cv) t`
-    with `u` the mean makespan of unit tasks (M1)-(M5) on `C` slots. Stages `i` of one level are one
-    pool of `T = Σ T_i` tasks: `M = u(T, C, cv)Σ_i T_i t_i/T` with `cv^2 = Σ_i T_i cv_i^2/T`. Exact,
-    but for `u`, if the tasks of a level cost the same; the order in which Spark hands out the
-    stages is not looked at. If a share `h` of the rows of a stage goes to one task however many
-    there are (a hot key), its rows take at least the makespan (K6) of one task with `h + (1-h)/T`
-    of them and `T - 1` with `(1-h)/T`; `h` is the least over the numbers of tasks seen of the
-    median of `(s-1/T)/(1-1/T)`, `s` the share of the largest task, and 0 below a tenth; `cv` is
-    then what rows do not explain. Where the keys are given, (K11) stands for (K6).
+    **(T2)** A stage of `T` tasks processes `x = k n^e` rows with `0 ≤ e ≤ 1`, and each of its tasks
+    takes `t = t_0 + t_1 x/T + t_2 P + t_3 S/T` on average, with `P` the shuffle partitions that it
+    writes for and `S` the rows of state that the stage holds. A stage that is alone on its level
+    takes `M = u(T, C, cv) t`, with `u` the mean makespan of unit tasks (M1)-(M5) on `C` slots.
+    Stages `i` of one level form one pool of `T = Σ T_i` tasks: `M = u(T, C, cv)Σ_i T_i t_i/T` with
+    `cv^2 = Σ_i T_i cv_i^2/T`. Exact, except for `u`, if the tasks of a level cost the same; the
+    order in which Spark launches the stages is ignored. If a share `h` of the rows of a stage goes
+    to one task, however many tasks there are (a hot key), its rows take at least the makespan (K6)
+    of one task with `h + (1-h)/T` of them and `T - 1` tasks with `(1-h)/T`. `h` is the median of
+    `(s-1/T)/(1-1/T)`, with `s` the share of the largest task, at the observed number of tasks for
+    which it is smallest, and 0 below a tenth; `cv` is then the variation that rows do not explain.
+    If the keys are given, (K11) replaces (K6).
 
     Examples
     --------
@@ -212,7 +213,7 @@ def level_spans(
 def coefficient_gains(
     stages: Sequence[StageProfile], num_slots: int, shuffle_partitions: int, batch_rows: float
 ) -> Array:
-    r"""What one unit of each cost of a task adds to the mean duration of a batch.
+    r"""Increase of the mean duration of a batch per unit of each cost of a task.
 
     Parameters
     ----------
@@ -224,8 +225,9 @@ def coefficient_gains(
     Returns
     -------
     (k, 3) array
-        Of each stage what a second of a task without rows adds, one per row that enters the stage,
-        and one per shuffle partition that it writes for. [-, rows, partitions]
+        For each stage, the increase per second of a task without rows, per second per row that
+        enters the stage, and per second per shuffle partition that it writes for. [-, rows,
+        partitions]
 
     Notes
     -----
@@ -270,17 +272,17 @@ def _pools(
 
 
 def _rows_makespan(stage: StageProfile, num_tasks: int, num_slots: int) -> float:
-    """Until the last task has worked off its rows, over the time of all rows in a row."""
+    """Time until the last task has processed its rows, over that of all rows in sequence."""
     known = stage.row_makespan_ratio(num_tasks, num_slots)
     return _hot_makespan(num_tasks, num_slots, stage.hot_share_ratio) if known is None else known
 
 
 @cache
 def _hot_makespan(num_tasks: int, num_slots: int, hot_share_ratio: float) -> float:
-    """Until the last task ends, over the time all rows would take one after the other."""
+    """Time until the last task ends, over the time that all rows would take in sequence."""
     if hot_share_ratio == 0.0:
         return 0.0
-    # Loads scipy, which plans of jobs without hot keys start faster without.
+    # Loads scipy; plans of jobs without hot keys start faster without it.
     from headway.models.stages.skew import hot_start_makespan
 
     shares = np.full(num_tasks, (1.0 - hot_share_ratio) / num_tasks)

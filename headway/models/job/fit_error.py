@@ -1,4 +1,4 @@
-"""How far the durations of a setting may be off, by the runs that a profile was fitted on."""
+"""How far durations of a setting may be off, given the runs that a profile was fitted to."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TINY_S = 1e-6
 
 
 class AskedBatch(NamedTuple):
-    """A batch whose duration is asked for."""
+    """A batch whose duration is to be predicted."""
 
     num_slots: int
     shuffle_partitions: int
@@ -34,7 +34,7 @@ class AskedBatch(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """What the mean duration of a batch is made of; all over that duration.
+    """Parts of the mean duration of a batch, relative to that duration.
 
     ``of_coefficients`` has a row for each stage: what one unit of the time of a task without rows,
     of that per row, and of that per shuffle partition adds [1/s, rows/s, 1/s].
@@ -46,12 +46,12 @@ class Shares(NamedTuple):
 
     @classmethod
     def of(cls, profile: JobProfile, asked: AskedBatch) -> Shares:
-        """What the mean duration of a batch is made of, by the costs of a profile.
+        """Parts of the mean duration of a batch, by the costs of a profile.
 
         Notes
         -----
-        theory.md (E40): `g_s/D` and `d/D`. The duration is linear in all costs of tasks, so what a
-        coefficient adds is the duration of a job that has no other.
+        theory.md (E40): `g_s/D` and `d/D`. The duration is linear in all costs of tasks, so the
+        part of a coefficient is the duration of a job that has no other cost.
         """
         model = duration_model(profile, asked.num_slots, asked.shuffle_partitions)
         duration_s = max(float(model.mean_s(asked.num_rows)), _TINY_S)
@@ -71,9 +71,9 @@ class _Observation(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class FitError:
-    """What a fit on some runs leaves open, by the costs that a profile has of the job.
+    """The error that remains after a fit to some runs, by the costs in the job's profile.
 
-    ``settings`` are the runs of the fit: those of the profile, or others as well that were not
+    ``settings`` are the runs of the fit: those of the profile, and possibly others that were not
     made yet.
     """
 
@@ -85,16 +85,16 @@ class FitError:
 
         Notes
         -----
-        **(E40)** What the runs `i` of a fit leave open. A task of stage `s` takes `t = xᵀ θ` with
-        `x = (1, n/T, P)` as in (T2); (E3) fits it to relative residuals, so that with `z_i =
-        x_i/t_i` and the prior's weights `Λ_jj = (0.1/σ_j)^2` its error is `A^-1(Σ_i z_i e_i +
-        Λ^(1/2) h)`, `A = Σ_i z_i z_iᵀ + Λ`, `h` what the prior is wrong by. All tasks and the
-        driver of a run are off by the same `e_i`, whose standard deviation is that between runs,
-        (E5). With `g_s` what each coefficient adds to the asked duration `D`, and `d/m` for the
-        driver, which is a mean over runs, `D` is off by `w_i = (Σ_s g_sᵀ A_s^-1 z_is + d/m)/D` for
-        each `e_i`, and by `0.1 |Λ^(1/2) A^-1 g_s|/D` for the prior. A run is two observations that
-        share its `e_i`, its smaller and its larger batches, each with the noise of half of its
-        batches, counted as (E18) does.
+        **(E40)** Error that remains after a fit to runs `i`. A task of stage `s` takes `t = xᵀ θ`
+        with `x = (1, n/T, P)` as in (T2), and (E3) fits `θ` by relative residuals. With
+        `z_i = x_i/t_i` and the prior's weights `Λ_jj = (0.1/σ_j)^2`, the error of the fit is
+        `A^-1(Σ_i z_i e_i + Λ^(1/2) h)`, with `A = Σ_i z_i z_iᵀ + Λ` and `h` the error of the prior.
+        All tasks and the driver of a run are off by the same `e_i`, whose standard deviation is
+        that between runs, (E5). Let `g_s` be what each coefficient adds to the asked duration `D`,
+        and `d/m` the part of the driver, which is a mean over runs. Then `D` is off by
+        `w_i = (Σ_s g_sᵀ A_s^-1 z_is + d/m)/D` for each `e_i`, and by `0.1 |Λ^(1/2) A^-1 g_s|/D` for
+        the prior. A run counts as two observations that share its `e_i`, its smaller and its larger
+        batches, each with the noise of half of its batches, counted as in (E18).
         """
         weights = np.full(len(self._observations), shares.of_driver / len(self._observations))
         of_prior = 0.0
@@ -116,8 +116,9 @@ class FitError:
 
         Notes
         -----
-        **(E41)** `sqrt(s_r^2 + v + σ^2(d_C^2+d_P^2+d_n^2))`: (P2) with the variance `v` of (E40)
-        for its `s_r^2 k/m`, which is what `v` is on average over the fitted runs themselves.
+        **(E41)** Spread of a run around the fitted duration:
+        `sqrt(s_r^2 + v + σ^2(d_C^2+d_P^2+d_n^2))`. This is (P2) with the variance `v` of (E40)
+        instead of `s_r^2 k/m`, which is the average of `v` over the fitted runs themselves.
         """
         known = replace(self.profile, settings=tuple(self.settings))
         own = np.hypot(self.profile.noise.run_to_run_ratio, self.ratio(shares))
@@ -133,7 +134,7 @@ class FitError:
 
     @cached_property
     def _fits(self) -> tuple[tuple[Array, Array, Array], ...]:
-        """Of each stage what runs say of its tasks, the inverse of all that is known, the prior."""
+        """For each stage: information from runs, inverse of all information, and prior."""
         fits = []
         for place, stage in enumerate(self.profile.stages):
             writes = _is_followed(self.profile.stages, place)
@@ -146,7 +147,7 @@ class FitError:
             task_s = np.maximum(rows @ _coefficients(stage), _TINY_S)
             columns = rows / task_s[:, np.newaxis]
             prior = np.square(RUN_NOISE_RATIO.value / _prior_sd_s(stage, float(task_s.mean())))
-            # A run weighs one, half for each of its observations.
+            # A run has weight one, half for each of its observations.
             inverse = np.linalg.pinv(0.5 * columns.T @ columns + np.diag(prior), hermitian=True)
             fits.append((0.5 * columns, inverse, prior))
         return tuple(fits)
@@ -175,7 +176,7 @@ def _coefficients(stage: StageProfile) -> Array:
 
 
 def _prior_sd_s(stage: StageProfile, task_s: float) -> Array:
-    """What is known of the coefficients before any run, as (E3) has it; inf for nothing."""
+    """Prior standard deviations of the coefficients, as in (E3); inf if nothing is known."""
     if stage.separation is Separation.TOTALS:
         fixed_sd_s = task_s / np.sqrt(12.0)  # anything from nothing to all of it
     elif stage.separation is Separation.EMPTY:

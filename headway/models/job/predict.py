@@ -1,4 +1,4 @@
-"""The one door: a profile, a configuration and arrivals make a prediction."""
+"""Entry point: predicts from a profile, a configuration and arrivals."""
 
 from __future__ import annotations
 
@@ -63,15 +63,15 @@ def predict(
     Returns
     -------
     Prediction
-        With 90% intervals, wider outside of what was profiled; not calibrated far outside.
+        With 90% intervals, wider outside the profiled range; not calibrated far outside.
 
     Notes
     -----
-    **(P1)** A prediction is the law of (T6), certified by (T4) where more than 2% of the batches
-    overrun, at the asked setting with `f = (age/age_0)^(-γ)` and phases of the driver by (E35). The
-    mean tuple latency is split into the driver's phases before the commit, the levels, and the
-    wait: with `t` the interval that a row meets, solved from
-    `E[L] = t/2 + Σ_j d_j + Σ_ℓ M_ℓ(n) + b(λ t-n)`, the wait is `t/2` and each level has its share
+    **(P1)** A prediction is the distribution of (T6), certified by (T4) if more than 2% of the
+    batches overrun, for the asked configuration with `f = (age/age_0)^(-γ)` and driver phases by
+    (E35). The mean tuple latency is split into the driver phases before the commit, the levels, and
+    the wait. With `t` the interval in which a row arrives, solved from
+    `E[L] = t/2 + Σ_j d_j + Σ_ℓ M_ℓ(n) + b(λ t-n)`, the wait is `t/2`, and each level has its share
     of the last term. The parts add up to `E[L]` exactly.
 
     theory.md (P1)-(P3).
@@ -87,7 +87,7 @@ def predict(
     """
     if jvm_age_s is not None and not jvm_age_s > 0:
         raise ValueError(f"jvm_age_s is {jvm_age_s}; expected a positive number of seconds")
-    # The stream asked about, its burstiness included, stands in for the profiled one.
+    # The asked stream, including its burstiness, replaces the profiled one.
     profile = replace(profile, arrivals=arrivals)
     age_factor = 1.0
     if jvm_age_s is not None:
@@ -152,7 +152,7 @@ def _law_with_ends(
     rate_per_s: Array,
     factor: Array,
 ) -> SettingLaw:
-    """The law as expected, and at the low and the high end of 90%, in that order.
+    """The expected distributions, and those at the low and the high end of 90%, in that order.
 
     Declared figures are at the same end of their ranges: theory.md (P19).
     """
@@ -176,7 +176,7 @@ def _law_with_ends(
 
 
 def _joined(laws: Sequence[SettingLaw]) -> SettingLaw:
-    """The settings of several laws as those of one."""
+    """The settings of several distributions as those of one."""
     if len(laws) == 1:
         return laws[0]
     names = [field.name for field in fields(SteadyState)]
@@ -209,12 +209,12 @@ def _utilization_ratio(law: SettingLaw, configuration: Configuration) -> float:
 
 
 def _distribution(law: SettingLaw, of_law: _Law) -> LatencyDistribution:
-    """As expected, and the ends of its mean and p99: theory.md (P1)."""
+    """The expected distribution, and the ends of its mean and p99: theory.md (P1)."""
     mean_s, quantile_s = of_law(law)
     p99_s = quantile_s(0.99)
     _, expected_s = of_law(law.take(np.array([0])))
     (p50_s,), (p95_s,) = expected_s(np.array([[0.5], [0.95]]))
-    # Of a law whose mean is larger than its p99 neither is an end of anything.
+    # If the mean is larger than the p99, neither is a meaningful end.
     has_high = bool(law.is_stable[2]) and bool(mean_s[2] <= p99_s[2])
     return LatencyDistribution(
         mean_s=float(mean_s[0]),
@@ -228,7 +228,7 @@ def _distribution(law: SettingLaw, of_law: _Law) -> LatencyDistribution:
 
 def _of_windows(profile: JobProfile, law: SettingLaw) -> tuple[Array, Callable[[Numeric], Array]]:
     windows = window_law(profile, law)
-    assert windows is not None  # the profile tells enough of them
+    assert windows is not None  # the profile contains what they need
     return windows.mean_s(), windows.quantile_s
 
 
@@ -245,10 +245,10 @@ def _phases_s(
     settled: float,
     age_factor: float,
 ) -> Mapping[str, float]:
-    """The mean tuple latency, split; adds up to it exactly: theory.md (P1).
+    """The parts of the mean tuple latency, which add up to it exactly: theory.md (P1).
 
-    A row meets intervals in proportion to their length, so the batch it lands in is the one
-    that such an interval collects.
+    A row arrives in an interval with a probability in proportion to its length, so its batch is the
+    one that such an interval collects.
     """
     slope_s = age_factor * float(model.slope_s(settled))
     driver = {
@@ -257,8 +257,8 @@ def _phases_s(
         if phase.name not in AFTER_COMMIT_PHASES
     }
     levels = {level.name: age_factor * float(level.at(settled)) for level in model.levels}
-    # What is left of the mean are the wait and the rows beyond the settled batch, both of which
-    # grow with the interval a row meets: half of it is waited, and it brings rate * interval rows.
+    # The rest of the mean is the wait and the rows beyond the settled batch. Both grow with the
+    # interval in which a row arrives: the wait is half of it, and it collects rate * interval rows.
     left_s = float(law.tuple_latency_mean_s()[0]) - sum(driver.values()) - sum(levels.values())
     per_interval = 0.5 + slope_s * arrivals.rate_per_s
     met_interval_s = (left_s + slope_s * settled) / per_interval

@@ -1,4 +1,4 @@
-"""A job at many settings at once: from its profile to the latency law of each.
+"""A job at many settings at once: from its profile to the latency distribution of each.
 
 The vectorised path that prediction and search share.
 """
@@ -46,18 +46,19 @@ class SettingLaw:
 
     @property
     def offered_load_ratio(self) -> Array:
-        """Work that a second of input brings, on average [s/s]."""
+        """Mean processing time that one second of input adds [s/s]."""
         return self.state.offered_load_ratio
 
     @property
     def amplification_ratio(self) -> Array:
-        """How many times as large an error of the durations is in the squares of the intervals.
+        """Factor by which an error of the durations is larger in the squares of the intervals.
 
         Notes
         -----
-        **(B8)** Free running, `D' = (a+rD) ξ` with `E ξ^k = (1+c^2)^(k(k-1)/2)`: `E[D] = a/(1-r)`,
-        `E[D^2] = (1+c^2)(a^2+2ar E[D])/(1-r^2(1+c^2))`, the third moment likewise, and
-        `L = VD + D'` weighted by `D`. A moment whose denominator is not positive is `inf`. Exact.
+        **(B8)** Free running, `D' = (a+rD) ξ` with `E ξ^k = (1+c^2)^(k(k-1)/2)`. Then
+        `E[D] = a/(1-r)`, `E[D^2] = (1+c^2)(a^2+2ar E[D])/(1-r^2(1+c^2))`, and the third moment
+        likewise. The latency is `L = VD + D'`, weighted by `D`. A moment whose denominator is not
+        positive is `inf`. Exact.
 
         theory.md (P3). By (B8) they have a pole at ``r^2 (1 + c^2) = 1``. ``inf`` where unstable.
         """
@@ -68,7 +69,7 @@ class SettingLaw:
 
     @property
     def is_quotable(self) -> BoolArray:
-        """Whether a setting is so far from saturation that small errors move latencies little."""
+        """Whether a setting is so far from saturation that small errors change latencies little."""
         near = self.offered_load_ratio > HIGHEST_QUOTED_UTILIZATION_RATIO.value
         near |= self.amplification_ratio > _MOST_AMPLIFICATION
         return np.asarray(self.is_stable & ~near)
@@ -111,7 +112,7 @@ class SettingLaw:
         return tuple_latency_quantile(self.state, q)
 
     def take(self, chosen: NDArray[np.intp] | BoolArray) -> SettingLaw:
-        """The law at some of the settings."""
+        """The distributions at some of the settings."""
         return SettingLaw(state_at(self.state, chosen))
 
     def _lognormal(self) -> tuple[Array, Array]:
@@ -134,15 +135,15 @@ def duration_model(profile: JobProfile, num_slots: int, shuffle_partitions: int)
     Returns
     -------
     DurationModel
-        To be asked for any number of rows.
+        To be evaluated for any number of rows.
 
     Notes
     -----
     **(T1)** A batch of `n` rows takes `D(n) = Σ_j d_j + Σ_ℓ M_ℓ(n)` on average: the mean times
     `d_j` of the driver's phases, and one makespan per level of stages, since a level begins when
-    the one before has ended. What is left of Spark's `addBatch` without its stages counts as a
-    driver phase. The phases after the sink's commit are part of `D`, and no row waits for them:
-    their sum is `after_commit_s`.
+    the one before has ended. The rest of Spark's `addBatch`, without its stages, counts as a driver
+    phase. The phases after the sink's commit are part of `D`, but no row waits for them; their sum
+    is `after_commit_s`.
 
     Examples
     --------
@@ -205,9 +206,9 @@ def settled_batch_rows(
 
     Notes
     -----
-    **(T3)** Settled rows: `n = λ max(B, fD(n))`, `f` a factor on all durations. `D` is concave, so
-    Newton's rule from above comes down to the largest solution; where `λ fD'(n) ≥ 1` the rows are
-    quadrupled instead, and beyond `10^15` there is no solution.
+    **(T3)** Settled rows: `n = λ max(B, fD(n))`, with `f` a factor on all durations. `D` is
+    concave, so Newton's rule converges from above to the largest solution. Where `λ fD'(n) ≥ 1`,
+    the rows are quadrupled instead; beyond `10^15` there is no solution.
 
     Examples
     --------
@@ -241,7 +242,7 @@ def setting_law(
     trigger_s: Numeric,
     factor: Numeric = 1.0,
 ) -> SettingLaw:
-    """Latency law at many rates, triggers and duration factors, and many slots and partitions.
+    """Latency distribution at many rates, triggers, duration factors, slots and partitions.
 
     Parameters
     ----------
@@ -259,11 +260,11 @@ def setting_law(
 
     Notes
     -----
-    **(T6)** The law of a setting is that of (B1)-(B6) and (B15) with the tangent of `fD` at the
-    settled rows: `b = fD'(n)`, `a = fD(n) - bn`. Of the noise variance the share `ρ`
-    (`autocorrelation`) lasts, and `ψ` of that (`persistence_ratio`) from a batch to the next.
-    Searches go by it; what is printed of a setting is certified by the chain (T4) of the same line
-    and noise.
+    **(T6)** The distributions of a configuration are those of (B1)-(B6) and (B15) with the tangent
+    of `fD` at the settled rows: `b = fD'(n)`, `a = fD(n) - bn`. The share `ρ` (`autocorrelation`)
+    of the noise variance lasts, and `ψ` of that (`persistence_ratio`) remains from a batch to the
+    next. Searches use these distributions; printed figures are certified by the chain (T4) of the
+    same line and noise.
 
     Examples
     --------
@@ -304,14 +305,14 @@ def load_ratio(
     factor: Numeric,
     highest_offered_load: float,
 ) -> Array:
-    """Work that a second of input brings, over the most that is allowed.
+    """Processing time that one second of input adds, over the allowed maximum.
 
     Parameters
     ----------
     profile, model, rate_per_s, trigger_s, factor
         As in :func:`setting_law`.
     highest_offered_load : float, > 0 and <= 1
-        The most work per second of input [s/s].
+        Maximum processing time per second of input [s/s].
 
     Returns
     -------
@@ -320,8 +321,8 @@ def load_ratio(
 
     Notes
     -----
-    theory.md (P3). Where batches outgrow the trigger interval they run back to back, and by (B8)
-    their variance is finite if ``r^2 (1 + c^2) < 1``. Free of the fixed point of (B3), which
+    theory.md (P3). If batches outgrow the trigger interval they run back to back, and by (B8) their
+    variance is finite if ``r^2 (1 + c^2) < 1``. This does not use the fixed point of (B3), which
     converges slowly where it barely exists.
 
     Examples
@@ -339,14 +340,14 @@ def load_ratio(
 
 
 def allowed_offered_load(profile: JobProfile, highest_offered_load: float) -> float:
-    """The work per second of input at which `load_ratio` is 1 [s/s].
+    """The processing time per second of input at which `load_ratio` is 1 [s/s].
 
     Parameters
     ----------
     profile : JobProfile
         The job, whose batches vary.
     highest_offered_load : float, > 0 and <= 1
-        The most on average. [s/s]
+        Maximum on average. [s/s]
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The upper end of durations: what a plan counts on and where an interval ends."""
+"""The upper end of durations, which plans use and at which intervals end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headway.models.job.setting import (
     settled_batch_rows,
 )
 
-# Batch sizes below the profiled range that a setting is also held at, largest first.
+# Batch sizes below the profiled range at which a setting is also evaluated, largest first.
 _SMALLER_BATCHES = 2.0 ** (-0.5 * np.arange(25.0))
 
 
@@ -24,17 +24,17 @@ _SMALLER_BATCHES = 2.0 ** (-0.5 * np.arange(25.0))
 class UpperEnd:
     """Durations that settings exceed with a small probability only: theory.md (P4).
 
-    ``score`` is the normal quantile of the confidence, ``age_factor`` what the age of the JVM
-    multiplies every duration by. The settings are parallel arrays.
+    ``score`` is the normal quantile of the confidence, ``age_factor`` multiplies every duration,
+    for the age of the JVM. The settings are parallel arrays.
 
     Notes
     -----
-    **(P4)** A plan holds a target against (T6) with `f = e^(z s)`, `s` from (P2) and `z` the normal
-    quantile of the confidence, and calls settings of which (P3) quotes no latency infeasible. What
-    keeps a target at a rate keeps it at every lower one; but `s` grows as batches get smaller than
-    any profiled, so a setting may be held at a higher rate instead: of those at which batches
-    settle at `2^(-k/2)`, `k = 0..24`, of the fewest rows of (P2), the one with the shortest
-    batches.
+    **(P4)** A plan compares a target with (T6) at `f = e^(z s)`, with `s` from (P2) and `z` the
+    normal quantile of the confidence. Configurations for which (P3) quotes no latency are
+    infeasible. A configuration that meets a target at a rate meets it at every lower one. But `s`
+    grows as batches become smaller than any profiled one, so a configuration may be evaluated at a
+    higher rate instead: of the rates at which batches settle at `2^(-k/2)`, `k = 0..24`, of the
+    fewest rows of (P2), the one with the shortest batches.
     """
 
     profile: JobProfile
@@ -46,12 +46,12 @@ class UpperEnd:
     age_factor: float = 1.0
 
     def rate_and_factor(self, rate_per_s: Numeric) -> tuple[Array, Array]:
-        """The rate asked, or a higher one that the profile knows more of, and the factor there.
+        """The asked rate, or a higher one closer to the profiled range, and the factor there.
 
         Notes
         -----
-        theory.md (P4). What a setting keeps at a rate it keeps at all lower ones; without this,
-        batches smaller than any profiled would count as slower than those profiled.
+        theory.md (P4). A setting that meets a target at a rate meets it at all lower ones; without
+        this, batches smaller than any profiled one would count as slower than profiled ones.
         """
         rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
         model = self.durations.model(num_axes=1)
@@ -64,19 +64,19 @@ class UpperEnd:
         return rate, factor
 
     def factor(self, rows: Array) -> Array:
-        """What the mean durations of batches of so many rows are multiplied by. [-]"""
+        """Factor on the mean durations of batches with ``rows`` rows. [-]"""
         spread = spread_ratio(self.profile, self.num_slots, self.partitions, rows)
         return np.asarray(self.age_factor * np.exp(self.score * spread))
 
     def _least_loaded(
         self, small: np.ndarray[tuple[int], np.dtype[np.intp]], rate_per_s: Array, rows: Array
     ) -> tuple[Array, Array]:
-        """Of a rate and higher ones with batches up to the fewest rows, the shortest batches."""
+        """Among a rate and higher ones with batches up to the fewest rows: the shortest batches."""
         model = self.durations.take(small).model(num_axes=2)
         trigger_s = self.trigger_s[small, np.newaxis]
         fewest = fewest_rows(self.profile)
         larger = np.broadcast_to(fewest * _SMALLER_BATCHES, (len(small), len(_SMALLER_BATCHES)))
-        # The rate asked comes first, so that it wins where nothing is gained.
+        # The asked rate comes first, so that it is chosen if others gain nothing.
         rates = np.column_stack(
             [rate_per_s, larger / np.maximum(trigger_s, self.age_factor * model.mean_s(larger))]
         )

@@ -1,4 +1,4 @@
-"""Window latency of a profiled job: what its plan and its rows tell, at an array of settings."""
+"""Window latency of a profiled job, from its plan and its rows, at an array of settings."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class WindowLaw(NamedTuple):
 
 
 def why_no_window_law(profile: JobProfile) -> Finding | None:
-    """What the profile does not tell of its windows; None if it has none, or tells enough (T5).
+    """What the profile lacks on its windows; None if it has none, or lacks nothing (T5).
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def why_no_window_law(profile: JobProfile) -> Finding | None:
     Returns
     -------
     Finding or None
-        What is missing first.
+        The first that is missing.
 
     Notes
     -----
@@ -84,12 +84,12 @@ def why_no_window_law(profile: JobProfile) -> Finding | None:
 
 
 def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
-    """The window latency at the settings of a law, where the profile has windows and tells enough.
+    """The window latency at the settings of a law, if the profile has all that windows need.
 
     Parameters
     ----------
     profile : JobProfile
-        Its windows, watermark and output mode, and how late its newest rows come.
+        Its windows, watermark and output mode, and the lag of its newest rows.
     law : SettingLaw
         Batches at the settings (:func:`headway.models.job.setting.setting_law`).
 
@@ -100,16 +100,16 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
 
     Notes
     -----
-    **(T5)** The window latency of a profiled job: (W2) or (W3) with the slide, watermark delay and
-    output mode of its plan. The lag is the median distance from the newest event time of a batch to
-    its trigger, which holds the mean gap between rows; it is negative where a batch still reads
-    rows that come while it asks its sources, and then a window whose end plus delay meets a trigger
-    is not missed. Spark's watermark counts whole milliseconds and takes a window that ends on it as
-    ended, so half a millisecond is taken off the lag. Sessions end anywhere on the grid; in update
-    mode their last row comes a gap before their end.
+    **(T5)** The window latency of a profiled job is (W2) or (W3) with the slide, watermark delay
+    and output mode of its plan. The lag is the median distance from the newest event time of a
+    batch to its trigger, which includes the mean gap between rows. It is negative if a batch still
+    reads rows that arrive while it queries its sources; a window whose end plus delay coincides
+    with a trigger is then not missed. Spark's watermark counts whole milliseconds and treats a
+    window that ends on it as ended, so half a millisecond is subtracted from the lag. Sessions end
+    anywhere on the grid; in update mode their last row arrives one gap before their end.
 
-    Of several windows the one of the longest slide counts. Windows that end on the epoch grid of
-    their slide, as Spark's do without an offset.
+    Of several windows, the one with the longest slide counts. Windows are taken to end on the epoch
+    grid of their slide, as Spark's do without an offset.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
     ends = WindowEnds(slide_s=_slide_s(window))
     lag_s = arrivals.event_time_lag_s - _HALF_A_MILLISECOND_S
     if shape.output_mode in _FINAL_IN_ONE_BATCH:
-        # The last row of a session comes a gap before its end.
+        # The last row of a session arrives one gap before its end.
         gap_s = window.size_s if window.kind is WindowKind.SESSION else 0.0
         return WindowLaw(update_window_latency(law.state, ends, lag_s - gap_s), law)
     assert shape.watermark_delay_s is not None

@@ -15,8 +15,8 @@ from headway.models.laws.normal import ndtr, ndtri
 _NARROWEST_LOG_SD = 1e-9
 _BISECTION_TOLERANCE_RATIO = 1e-10
 _MOST_BISECTIONS = 200
-_NEWTON_STEPS = 6  # from the first guess to the last digit takes three
-# Below this share of the scale the difference quotient has no digits left; its limit has them all.
+_NEWTON_STEPS = 6  # three steps reach full precision from the first guess
+# Below this share of the scale the difference quotient loses all digits; its limit is used.
 _VANISHING_RATIO = 1e-8
 
 
@@ -44,8 +44,9 @@ def lognormal_cdf(x: Numeric, mean: Numeric, cv: Numeric) -> Array:
 
     Notes
     -----
-    **(D2)** `F(x) = Φ(z)` with `z = ln(x/m)/s + s/2`, and `Q(q) = m e^(s Φ^-1(q)-s^2/2)`. A
-    constant is the lognormal of width `10^-9`: one formula, no special case.
+    **(D2)** Distribution function and quantile of a lognormal: `F(x) = Φ(z)` with
+    `z = ln(x/m)/s + s/2`, and `Q(q) = m e^(s Φ^-1(q)-s^2/2)`. A constant is treated as a lognormal
+    of width `10^-9`, so that one formula covers all cases.
 
     Examples
     --------
@@ -118,7 +119,8 @@ def lognormal_partial_expectation(x: Numeric, mean: Numeric, cv: Numeric) -> Arr
 
     Notes
     -----
-    **(D3)** `G(x) = E[(x-D)^+] = ∫_(-∞)^x F = x Φ(z) - m Φ(z-s)` for `x > 0`, else 0.
+    **(D3)** Partial expectation of a lognormal:
+    `G(x) = E[(x-D)^+] = ∫_(-∞)^x F = x Φ(z) - m Φ(z-s)` for `x > 0`, else 0.
 
     Examples
     --------
@@ -135,7 +137,7 @@ def partial_expectation_from_log_sd(x: Array, mean: Array, log_sd: Array) -> Arr
     Parameters
     ----------
     x, mean : arrays
-        As there; ``mean`` positive.
+        As in `lognormal_partial_expectation`; ``mean`` positive.
     log_sd : array, > 0
         Standard deviation of the logarithm of ``D``. [-]
 
@@ -155,7 +157,7 @@ def partial_expectation_from_log_sd(x: Array, mean: Array, log_sd: Array) -> Arr
     """
     score = _score(x, mean, log_sd)
     value = x * ndtr(score) - mean * ndtr(score - log_sd)
-    # Far in the lower tail the difference of two tiny terms may come out below zero.
+    # Far in the lower tail the difference of two tiny terms may be negative by rounding.
     return np.where(x > 0.0, np.maximum(value, 0.0), 0.0)
 
 
@@ -187,8 +189,9 @@ def uniform_plus_lognormal_cdf(
 
     Notes
     -----
-    **(D4)** A wait uniform on `[0, B]` and an independent duration: `P(U+D ≤ x) = (G(x)-G(x-B))/B`,
-    and `F(x)` in the limit of `B → 0`. Exact, inverted by bisection.
+    **(D4)** A wait `U` that is uniform on `[0, B]` plus an independent duration `D`:
+    `P(U+D ≤ x) = (G(x)-G(x-B))/B`, and `F(x)` in the limit of `B → 0`. Exact; quantiles by
+    bisection.
 
     Examples
     --------
@@ -208,7 +211,7 @@ def uniform_plus_lognormal_cdf(
 def bisect_increasing(
     function: Callable[[Array], Array], target: Array, low: Array, high: Array
 ) -> Array:
-    r"""Where increasing functions reach their targets, all at once.
+    r"""Points at which increasing functions reach their targets, for whole arrays at once.
 
     Parameters
     ----------
@@ -231,8 +234,8 @@ def bisect_increasing(
 
     Notes
     -----
-    Bisection, which halves the brackets until they are narrow enough: it needs no slope and cannot
-    leave them (Brent 1973, ch. 4).
+    Bisection, which halves the brackets until they are narrow enough: it needs no derivative and
+    cannot leave them (Brent 1973, ch. 4).
 
     Examples
     --------
@@ -260,7 +263,7 @@ def _log_sd(mean: Numeric, cv: Numeric) -> Array:
     Notes
     -----
     **(D1)** A lognormal with mean `m` and variance `v` has the logarithmic variance
-    `s^2 = ln(1+v/m^2)`, computed with `log1p` so that small variances survive.
+    `s^2 = ln(1+v/m^2)`, computed with `log1p`, which keeps small variances accurate.
     """
     variation = np.asarray(cv, dtype=np.float64)
     if not (np.all(np.asarray(mean) > 0.0) and np.all(variation >= 0.0)):
@@ -299,7 +302,7 @@ def uniform_wait_cdf(
     interval : (n,) array, >= 0
         Length of the uniform wait, unit of ``x``.
     scale : (n,) array, > 0
-        Typical size of the duration, unit of ``x``: what an interval is small against.
+        Typical size of the duration, unit of ``x``; much shorter intervals count as zero.
     cdf : callable
         Distribution function of the duration.
     partial_expectation : callable
@@ -308,11 +311,11 @@ def uniform_wait_cdf(
     Returns
     -------
     array
-        Inputs broadcast, 0 to 1. [-] For inner loops: nothing is checked.
+        Inputs broadcast, 0 to 1. [-] For inner loops: arguments are not checked.
 
     Notes
     -----
-    theory.md (D4). Exact for every law of which the integral is.
+    theory.md (D4). Exact if ``partial_expectation`` is.
 
     Examples
     --------
@@ -345,8 +348,8 @@ def gauss_legendre(num_nodes: int) -> tuple[Array, Array]:
     Notes
     -----
     The roots of Legendre's polynomial `P_n`, by Newton's rule from `cos(π(k-1/4)/(n+1/2))`, and
-    `2/((1-x^2) P_n'(x)^2)`: Abramowitz and Stegun 1964, 25.4.29. NumPy's own takes a hundredth of
-    a second to be imported, which every plan would wait for.
+    `2/((1-x^2) P_n'(x)^2)`: Abramowitz and Stegun 1964, 25.4.29. Importing NumPy's own takes a
+    hundredth of a second, which would delay every plan.
 
     Examples
     --------

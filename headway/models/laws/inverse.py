@@ -1,4 +1,4 @@
-"""Quantiles of laws that are known by their distribution function alone."""
+"""Quantiles of distributions of which only the distribution function is known."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def averaged_quantile_s(
     Parameters
     ----------
     cdf : callable
-        Takes moments [s], of the shape of the pairs.
+        Takes times [s], in the broadcast shape of ``q`` and the settings.
     guess_s : (n,) array, > 0
-        Where to look first, about the mean; ignored where unstable. [s]
+        Where the search starts, about the mean; ignored where unstable. [s]
     q : float or array, 0 < q < 1
         Probability; broadcasts against the settings. [-]
     stable : (n,) bool array
-        Settings that have a law; the quantile is ``inf`` elsewhere.
+        Settings that have a stationary distribution; the quantile is ``inf`` elsewhere.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def averaged_quantile_s(
 
     Notes
     -----
-    theory.md (T5): a root of the logarithm of the tail, which is nearly straight.
+    theory.md (T5): a root of the logarithm of the tail, which is nearly linear.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def averaged_quantile_s(
     probability, guess = np.broadcast_arrays(open_probability(q), np.where(stable, guess_s, 1.0))
 
     def excess(x_s: Array) -> Array:
-        # Tails are nearly straight in the logarithm of what lies beyond.
+        # The logarithm of the tail probability is nearly linear.
         beyond = np.maximum(1.0 - cdf(x_s), _LEAST_TAIL)
         return np.where(stable, np.log((1.0 - probability) / beyond), 0.0)
 
@@ -66,16 +66,16 @@ def averaged_quantile_s(
 def increasing_root(
     function: Callable[[Array], Array], guess: Array, tolerance_ratio: float = 1e-10
 ) -> Array:
-    """Where increasing functions cross zero, all at once.
+    """Zeros of increasing functions, for whole arrays at once.
 
     Parameters
     ----------
     function : callable
         Increasing in each element of its array argument.
     guess : (n,) array, >= 0
-        The root is looked for up to twice that, and beyond where it is not found there.
+        The root is searched up to twice this value, and beyond if it is not there.
     tolerance_ratio : float, > 0
-        Accuracy, relatively. [-]
+        Relative accuracy. [-]
 
     Returns
     -------
@@ -112,7 +112,7 @@ def increasing_root(
         width, scale = np.abs(other - newest), np.maximum(newest, other)
         if np.all(rootless | (width <= tolerance_ratio * scale) | (f_newest == 0.0)):
             break
-        # So small a step beyond an end that is all but the root brings the other end close.
+        # If one end is almost the root, a step this small brings the other end close to it.
         smallest = 0.5 * tolerance_ratio * scale / np.where(width > 0.0, width, 1.0)
         step = _interpolated_step(newest, other, third, f_newest, f_other, f_third)
         step = np.clip(step, np.minimum(smallest, 0.5), np.maximum(1.0 - smallest, 0.5))
@@ -122,16 +122,16 @@ def increasing_root(
 def last_kept(
     excess: Callable[[int], float], low: int, high: int, at_low: float, at_high: float
 ) -> int:
-    """The last whole number at which an increasing function is not above zero.
+    """Largest integer at which an increasing function is not above zero.
 
     Parameters
     ----------
     excess : callable
         Increasing; may be infinite.
     low, high : int
-        A number where it is not above zero, and one where it is.
+        An integer at which it is not above zero, and one at which it is.
     at_low, at_high : float
-        What it is there.
+        Values of the function at these two.
 
     Returns
     -------
@@ -140,9 +140,9 @@ def last_kept(
 
     Notes
     -----
-    Regula falsi (Illinois, Dowell and Jarratt 1971: an end that stays twice counts half), and
-    halving where two steps have not halved the bracket: it always ends, and the result does not
-    hang on the way to it.
+    Regula falsi (Illinois variant, Dowell and Jarratt 1971: the value at an end that stays twice is
+    halved), and bisection if two steps have not halved the bracket. It always terminates, and the
+    result does not depend on the steps taken.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def last_kept(
 def _interpolated_step(
     newest: Array, other: Array, third: Array, f_newest: Array, f_other: Array, f_third: Array
 ) -> Array:
-    """Share of the way from the newest point to the one across the zero; a half where unsafe."""
+    """Step from the newest point to the one across the zero, as a share; a half if unsafe."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         place = (newest - other) / (third - other)
         height = (f_newest - f_other) / (f_third - f_other)

@@ -1,7 +1,7 @@
 """A second mode of durations: batches that take longer than the others for a reason of their own.
 
-Snapshots of state, maintenance, garbage collection and compaction hit some batches and not
-others. One spread for all then overstates the usual batch and understates the slow one.
+Snapshots of state, maintenance, garbage collection and compaction hit some batches and not others.
+A single spread then overstates usual batches and understates slow ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TOLERANCE = 1e-8
 
 
 class SlowMode(NamedTuple):
-    """``share`` of the values are ``ratio`` times the others; 0 and 1 where there is one mode."""
+    """``share`` of the values are ``ratio`` times the others; 0 and 1 if there is only one mode."""
 
     share: float
     ratio: float
@@ -37,13 +37,13 @@ def slow_mode(log_values: Array) -> SlowMode:
     """Whether some values form a slower mode of their own, and how much slower it is.
 
     Two normal densities are fitted to the logarithms by expectation and maximisation. They are
-    believed if they explain the values clearly better than one, lie far enough apart to show two
-    peaks, and the slower one holds several values but not most of them.
+    accepted if they explain the values clearly better than one, are far enough apart to form two
+    peaks, and the slower one contains several values but not most of them.
 
     Parameters
     ----------
     log_values : (n,) array
-        Logarithms of durations over what the model expects of them.
+        Logarithms of measured over modelled durations.
 
     Returns
     -------
@@ -52,9 +52,10 @@ def slow_mode(log_values: Array) -> SlowMode:
 
     Notes
     -----
-    **(E8)** Slow mode of `ln(D/model)`: two normals by expectation and maximisation against one;
-    believed if `2 Δ ℓ - 3 ln N ≥ 10`, the means lie two standard deviations apart, and the slower
-    holds at most half.
+    **(E8)** Slow mode of `ln(D/model)`: two normal distributions, fitted by expectation and
+    maximisation, are compared with one. They are accepted if `2 Δ ℓ - 3 ln N ≥ 10` (log-likelihood
+    `ℓ`, `N` values), if the means are two standard deviations apart, and if the slower one contains
+    at most half of the values.
 
     Dempster, Laird, Rubin (1977); Schwarz (1978, doi:10.1214/aos/1176344136) for the criterion.
 
@@ -115,7 +116,7 @@ def _two_normals(values: Array) -> tuple[float, tuple[float, float], tuple[float
 
 
 def _best_split(values: Array) -> int:
-    """Where to cut sorted values so that the two parts differ most from each other."""
+    """Where to split sorted values so that the two parts differ most from each other."""
     size = np.arange(1, len(values))
     below = np.cumsum(values)[:-1] / size
     above = (values.sum() - np.cumsum(values)[:-1]) / (len(values) - size)

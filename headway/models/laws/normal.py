@@ -1,9 +1,9 @@
-"""The normal distribution without the time scipy takes to load.
+"""The normal distribution without the time that scipy takes to load.
 
-Loading ``scipy.special`` takes longer than a whole plan computes. Arrays up to some ten thousand
-elements go through the C library's ``erfc``, element by element; larger ones, whose time would
-exceed the loading, through scipy. Both are right to the last digits; where the search asks for
-millions, in pieces, a table does.
+Loading ``scipy.special`` takes longer than computing a whole plan. Arrays of up to some ten
+thousand elements use the C library's ``erfc``, element by element; larger ones, for which that
+would take longer than the loading, use scipy. Both are accurate to the last digits. The search,
+which needs millions of values in pieces, uses a table.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from headway.models.arrays import Array, Numeric
 
-#: Median absolute deviations of normal values are so many times shorter than standard ones.
+#: Standard deviation of normal values over their median absolute deviation.
 MAD_TO_SD = 1.4826
 _LARGE = 50_000
 _HUNDREDS = 200
@@ -57,12 +57,12 @@ def ndtr(score: Numeric) -> Array:
 
 
 def quick_ndtr(score: Array) -> Array:
-    """`ndtr` to 4e-16 absolutely: of hundreds of scores from a table, in a tenth of the time.
+    """`ndtr` within 4e-16: hundreds of scores from a table, in a tenth of the time.
 
     Parameters
     ----------
     score : (n,) array
-        Any real number, infinities included; beyond 9 either way it may be taken as 9.
+        Any real number, infinities included; beyond 9 on either side it may be taken as 9.
 
     Returns
     -------
@@ -71,8 +71,8 @@ def quick_ndtr(score: Array) -> Array:
 
     Notes
     -----
-    theory.md (D2): the Taylor series at the nearest 256th, up to the fourth power. Relatively it
-    is right to ten digits, so that tails down to 1e-19 keep their shape.
+    theory.md (D2): the Taylor series at the nearest 256th, up to the fourth power. The relative
+    accuracy is ten digits, so that tails down to 1e-19 keep their shape.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def _table() -> tuple[Array, Array]:
 
 
 def log_ndtr(score: Numeric) -> Array:
-    """Its logarithm; ``-inf`` below a score of -38, where the probability is below 1e-308.
+    """Logarithm of `ndtr`; ``-inf`` below a score of -38, where the probability is below 1e-308.
 
     Parameters
     ----------

@@ -43,11 +43,11 @@ def max_normal(num_values: int) -> MaximumMoments:
 
     Notes
     -----
-    **(X1)** Moments of the largest of `n` standard normals from its density `n φ(z) Φ(z)^(n-1)` by
-    the trapezoid rule with step 0.05. Exact to rounding.
+    **(X1)** Moments of the largest of `n` standard normal values, from its density
+    `n φ(z) Φ(z)^(n-1)` by the trapezoid rule with step 0.05. Exact to rounding.
 
-    Trapezoid rule on the density of the maximum, which is smooth and vanishes at both ends, so that
-    the rule is exact to rounding.
+    The density of the maximum is smooth and vanishes at both ends, so that the trapezoid rule is
+    exact to rounding.
 
     Examples
     --------
@@ -82,9 +82,9 @@ def max_lognormal(num_values: int, cv: float) -> MaximumMoments:
 
     Notes
     -----
-    **(X2)** The largest lognormal belongs to the largest score: moments of `e^(sz-s^2/2)` under the
-    same density. Exact. A normal parent in its place would be 29% low in the mean for 32 values of
-    cv 1.
+    **(X2)** The largest of `n` lognormal values is the one with the largest normal score, so its
+    moments are those of `e^(sz-s^2/2)` under the density of (X1). Exact. Normal instead of
+    lognormal values would make the mean 29% low for 32 values of cv 1.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def max_lognormal(num_values: int, cv: float) -> MaximumMoments:
         raise ValueError(f"cv must lie in 0..100, got {cv}")
     log_variance = float(np.log1p(cv * cv))
     log_sd = float(np.sqrt(log_variance))
-    # The second moment weighs scores near 2 log_sd above the bulk.
+    # In the second moment, scores near 2 log_sd above the bulk weigh most.
     score, probability = _scores_of_maximum(num_values, highest_shift=2.0 * log_sd)
     value = np.exp(log_sd * score - log_variance / 2.0)
     mean = float(probability @ value)
@@ -103,7 +103,7 @@ def max_lognormal(num_values: int, cv: float) -> MaximumMoments:
 
 
 def _scores_of_maximum(num_values: int, highest_shift: float) -> tuple[Array, Array]:
-    """Nodes and probabilities that carry the law of the largest of n standard normals."""
+    """Nodes and probabilities of the distribution of the largest of n standard normals."""
     if num_values < 1:
         raise ValueError(f"num_values must be at least 1, got {num_values}")
     top = float(np.sqrt(2.0 * np.log(num_values))) + _TAIL_SCORES + highest_shift

@@ -1,4 +1,4 @@
-"""Mixtures of uniform distributions: what rows that arrive evenly make of given batches."""
+"""Mixtures of uniform distributions: latencies of rows that arrive evenly, for given batches."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def uniform_mixture_cdf(x: Numeric, low: Array, high: Array, weight: Array) -> A
 
     Notes
     -----
-    **(D5)** Mixture of uniforms on `[l_k, h_k]` with weights `w_k`: the distribution function is
-    piecewise linear with jumps where `l_k = h_k`, so a quantile is a search among the bends and one
-    interpolation. Exact.
+    **(D5)** Mixture of uniform distributions on `[l_k, h_k]` with weights `w_k`: the distribution
+    function is piecewise linear and jumps where `l_k = h_k`. A quantile is found by a search among
+    the bends and one interpolation. Exact.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def _checked_mixture(low: Array, high: Array, weight: Array) -> tuple[Array, Arr
 
 
 def _fraction_below(x: float, starts: Array, ends: Array) -> Array:
-    """Share of each part that lies at or below ``x``; an atom counts from its place on."""
+    """Share of each part at or below ``x``; an atom counts from its position on."""
     width = ends - starts
     inside = (x - starts) / np.where(width > 0.0, width, 1.0)
     at_atoms = (x >= starts).astype(np.float64)

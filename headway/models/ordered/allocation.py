@@ -1,4 +1,4 @@
-"""How many workers each operator of a pipeline needs, and what the pipeline carries."""
+"""How many workers each operator of a pipeline needs, and the throughput of the pipeline."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from headway.models.arrays import Array
 
 
 class Allocation(NamedTuple):
-    """What a pipeline carries [1/s], its workers by operator [-], and what limits it.
+    """Throughput of a pipeline [1/s], its workers by operator [-], and what limits it.
 
     ``limiting`` is the place of the operator whose maximum parallelism limits the throughput, None
-    where the workers do.
+    if the workers do.
     """
 
     throughput_per_s: float
@@ -23,7 +23,7 @@ class Allocation(NamedTuple):
 
 
 class WholeAllocation(NamedTuple):
-    """Tasks of each stage [-], what they carry [1/s], and the bound of (O1) [1/s]."""
+    """Tasks of each stage [-], their throughput [1/s], and the bound of (O1) [1/s]."""
 
     num_tasks: tuple[int, ...]
     throughput_per_s: float
@@ -31,7 +31,7 @@ class WholeAllocation(NamedTuple):
 
 
 def source_work_s(cost_s: Sequence[float], selectivity_ratio: Sequence[float]) -> Array:
-    r"""Worker time that a tuple of the source costs at each operator of a chain.
+    r"""Worker time per tuple of the source at each operator of a chain.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def source_work_s(cost_s: Sequence[float], selectivity_ratio: Sequence[float]) -
 def pipelined_allocation(
     work_s: Sequence[float] | Array, most_workers: Sequence[float] | Array, num_workers: float
 ) -> Allocation:
-    r"""Throughput of a pipeline whose operators run at once, and the workers of each.
+    r"""Throughput of a pipeline whose operators run at the same time, and the workers of each.
 
     Parameters
     ----------
@@ -94,12 +94,12 @@ def pipelined_allocation(
 
     Notes
     -----
-    **(O1)** Operators at once: `X = min(n/Σ d_i, min_i M_i/d_i)` tuples of the source per second,
-    `d_i = c_i s_1...s_(i-1)` the worker-seconds per tuple of the source, `M_i` the most workers of
-    an operator; it has `X d_i` workers. Exact as an upper bound of every scheduler; reached by
-    those that keep a limited operator busy. Prasaad, Ramalingam and Rajan (2018), who print the
-    work without saying so: equation (3) of the paper divides by the selectivity of the operator
-    itself.
+    **(O1)** All operators at the same time: `X = min(n/Σ d_i, min_i M_i/d_i)` tuples of the source
+    per second, with `d_i = c_i s_1...s_(i-1)` the worker-seconds per tuple of the source and `M_i`
+    the maximum number of workers of an operator, which has `X d_i` workers. This is an exact upper
+    bound for every scheduler, and is reached by those that keep a limited operator busy. Prasaad,
+    Ramalingam and Rajan (2018), whose equation (3), as printed, also divides by the selectivity of
+    the operator itself, without mentioning it.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def pipelined_allocation(
 def staged_throughput_per_s(
     work_s: Sequence[float] | Array, most_workers: Sequence[float] | Array, num_workers: float
 ) -> float:
-    r"""Throughput of a pipeline whose operators run one after another, as stages of a batch do.
+    r"""Throughput of a pipeline whose operators run one after another, like the stages of a batch.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def staged_throughput_per_s(
     Returns
     -------
     float
-        Tuples of the source per second, fixed times of tasks and batches left out. [1/s]
+        Tuples of the source per second, without fixed times of tasks and batches. [1/s]
 
     Raises
     ------
@@ -143,8 +143,8 @@ def staged_throughput_per_s(
 
     Notes
     -----
-    **(O2)** A stage at a time: `X_b = 1/Σ d_i/min(C, M_i)`. As (O1) if every stage can use all `C`
-    slots; otherwise what pipelining would gain is lost. Exact for tasks without fixed time.
+    **(O2)** One stage at a time: `X_b = 1/Σ d_i/min(C, M_i)`. Equal to (O1) if every stage can use
+    all `C` slots; otherwise the gain of pipelining is lost. Exact for tasks without fixed time.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def water_filled_slots(
     tied: Sequence[int] | None = None,
     most_tasks: Sequence[float] | None = None,
 ) -> WholeAllocation:
-    r"""Tasks of stages that run at once on whole slots, so that the busiest is busy least.
+    r"""Tasks of stages that run at the same time in whole slots, so that the busiest is least busy.
 
     Parameters
     ----------
@@ -171,15 +171,15 @@ def water_filled_slots(
     num_slots : int, >= 1
         Slots. [-]
     tied : (k,) sequence of int, optional
-        Stages of one number have as many tasks as each other, as stateful shuffles have; each
-        stage is on its own by default.
+        Stages with the same number have equally many tasks, like stateful shuffles; by default,
+        each stage is on its own.
     most_tasks : (k,) sequence, >= 1, optional
-        Tasks that each stage can use at most, as partitions of the source; no limit by default.
+        Maximum number of tasks of each stage, e.g. partitions of the source; no limit by default.
 
     Returns
     -------
     WholeAllocation
-        Tasks of each stage, and the rate that they carry.
+        Tasks of each stage, and their throughput.
 
     Raises
     ------
@@ -189,8 +189,9 @@ def water_filled_slots(
     Notes
     -----
     **(O9)** Whole slots: maximise `min_i t_i/d_i` with `Σ t_i ≤ C` by giving the next slots to the
-    stage, or the tied stages, with the least `t_i/d_i`, until they no longer fit. Exact: any better
-    setting would give them more. A stage at its most tasks ends it. Not above (O1).
+    stage, or the tied stages, with the least `t_i/d_i`, until they no longer fit or the stage has
+    its maximum number of tasks. Exact, since any better setting would give that stage more slots.
+    Never above (O1).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A whole pipeline: what its operators can use, and what it carries with its order kept."""
+"""A whole pipeline: workers that its operators can use, and its throughput with order preserved."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from headway.models.stages.skew import random_partition_loads, zipf_key_shares
 
 _PLACEMENTS = 64
 _SHARED_TUPLES = 20_000
-_DRAWN = 2018  # seed of placements and of tuples
+_DRAWN = 2018  # random seed of placements and tuples
 
 
 class OperatorLatency(NamedTuple):
-    """Mean and p99 [s] from a tuple's start at an operator to its exit in order.
+    """Mean and p99 time [s] from a tuple's start at an operator to its exit in order.
 
-    With partitioned queues from its arrival, since it waits in the queue for its own worker.
+    With partitioned queues it starts at the tuple's arrival, which waits for its own worker.
     """
 
     mean_s: float
@@ -49,14 +49,14 @@ class OperatorLatency(NamedTuple):
 
 
 class OnSpark(NamedTuple):
-    """The same work as stages of micro-batches [1/s], and in Real-Time Mode."""
+    """Throughput of the same work as stages of micro-batches [1/s], and in Real-Time Mode."""
 
     micro_batch_per_s: float
     real_time: WholeAllocation | None
 
 
 def partition_shares(operator: Operator, num_workers: int) -> Array:
-    r"""Shares of the partitions of an operator, largest first, keys being hashed anywhere.
+    r"""Shares of the partitions of an operator, largest first, for randomly hashed keys.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def partition_shares(operator: Operator, num_workers: int) -> Array:
     Returns
     -------
     (p,) array
-        Mean over placements of the largest share, of the second and so on. [-]
+        Mean over placements of the largest share, the second largest, and so on. [-]
 
     Notes
     -----
@@ -108,8 +108,8 @@ def most_workers(operator: Operator, num_workers: int) -> float:
 
     Notes
     -----
-    theory.md (O8); one for a stateful operator, all for a stateless one. A shared queue, of which
-    no formula is known, is simulated (S11).
+    theory.md (O8); one for a stateful operator, all for a stateless one. A shared queue is
+    simulated (S11), since no formula is known for it.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def most_workers(operator: Operator, num_workers: int) -> float:
 
 
 def pipeline_allocation(pipeline: OrderedPipeline, *, reordered: bool = True) -> Allocation:
-    r"""Throughput of a pipeline with its order kept, and the workers of each operator.
+    r"""Throughput of a pipeline with order preserved, and the workers of each operator.
 
     Parameters
     ----------
@@ -143,13 +143,13 @@ def pipeline_allocation(pipeline: OrderedPipeline, *, reordered: bool = True) ->
     Returns
     -------
     Allocation
-        In tuples of the source; ``workers`` includes those that wait for the lock.
+        In tuples of the source; ``workers`` includes workers that wait for the lock.
 
     Notes
     -----
-    **(O10)** A chain with its order kept: the largest `X` with `Σ_i w_i(X s_1...s_(i-1)) ≤ n`,
-    `w_i` the workers that carry so much by (O3) and at most `M_i`; (O1) if putting in order costs
-    nothing. Throughput of a whole number of workers is joined by lines.
+    **(O10)** A chain with order preserved: the largest `X` with `Σ_i w_i(X s_1...s_(i-1)) ≤ n`,
+    where `w_i` is the number of workers with this throughput by (O3), at most `M_i`. Equal to (O1)
+    if ordering costs nothing. Throughput is interpolated linearly between whole numbers of workers.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def pipeline_allocation(pipeline: OrderedPipeline, *, reordered: bool = True) ->
 
 
 def _rising(grid: Array, rates: list[float]) -> tuple[Array, Array]:
-    """Rates that still rise with workers, and their workers."""
+    """Rates that still increase with the number of workers, and these numbers."""
     rate = np.asarray(rates)
     rises = np.concatenate(([True], np.diff(np.maximum.accumulate(rate)) > 1e-12 * rate.max()))
     return rate[rises], grid[rises]
@@ -207,7 +207,7 @@ def _rising(grid: Array, rates: list[float]) -> tuple[Array, Array]:
 def operator_latency(
     operator: Operator, pipeline: OrderedPipeline, num_busy: float
 ) -> OperatorLatency:
-    r"""Latency of one operator of a pipeline, start to exit in order.
+    r"""Latency of one operator of a pipeline, from start to exit in order.
 
     Parameters
     ----------
@@ -216,17 +216,17 @@ def operator_latency(
     pipeline : OrderedPipeline
         Workers and reordering.
     num_busy : float, > 0
-        Workers that are busy with it, as from `pipeline_allocation`. [-]
+        Workers that are busy with it, e.g. from `pipeline_allocation`. [-]
 
     Returns
     -------
     OperatorLatency
-        Mean and p99; ``inf`` where a partition is saturated.
+        Mean and p99; ``inf`` if a partition is saturated.
 
     Notes
     -----
-    theory.md (O4)-(O7): one worker by its own time, several by the ordered exit, partitioned
-    operators by their queues; the time to send is added once.
+    theory.md (O4)-(O7): one worker by its own time, several workers by the ordered exit,
+    partitioned operators by their queues. The time to send is added once.
 
     Examples
     --------
@@ -264,7 +264,7 @@ def operator_latency(
 
 
 def on_spark(pipeline: OrderedPipeline, num_slots: int | None = None) -> OnSpark:
-    r"""What a pipeline would carry as stages of Spark, fixed times of tasks and batches left out.
+    r"""Throughput of a pipeline as stages of Spark, without fixed times of tasks and batches.
 
     Parameters
     ----------
@@ -276,13 +276,13 @@ def on_spark(pipeline: OrderedPipeline, num_slots: int | None = None) -> OnSpark
     Returns
     -------
     OnSpark
-        Rows per second of micro-batches (O2), and the tasks of Real-Time Mode (O9); None where
-        there are fewer slots than stages.
+        Rows per second of micro-batches (O2), and the tasks of Real-Time Mode (O9); None if there
+        are fewer slots than stages.
 
     Notes
     -----
-    theory.md (O2), (O9). A stage of Real-Time Mode has tasks of one operator; stateful operators
-    cannot be shared out and have one task.
+    theory.md (O2), (O9). A stage of Real-Time Mode has tasks of one operator. Stateful operators
+    cannot be divided and have one task.
 
     Examples
     --------

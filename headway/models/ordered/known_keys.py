@@ -1,4 +1,4 @@
-"""A stage whose keys are known: which rows its tasks have at any number of partitions."""
+"""A stage whose keys are known: rows of its tasks at any number of partitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headway.models.stages.spark_hash64 import Int64Array
 class KnownLoads:
     """Shares of the rows of a stage by partition, from hash and frequency of its keys.
 
-    Keys that are not listed have ``other_share`` of the rows, which counts as evenly spread.
+    Keys that are not listed have ``other_share`` of the rows, which is taken as evenly spread.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class KnownLoads:
         return listed * (1.0 - self._other_share) + self._other_share / shuffle_partitions
 
     def makespan_ratio(self, shuffle_partitions: int, num_slots: int) -> float:
-        r"""Until the last task has worked off its rows, over the time of all rows in a row.
+        r"""Time until the last task has processed its rows, over the time of all rows one by one.
 
         Parameters
         ----------
@@ -47,10 +47,10 @@ class KnownLoads:
 
         Notes
         -----
-        **(K11)** A stage with known keys: its rows take `m(P, C)` of their time on one slot, the
-        makespan (K9) of the loads (K1), (K3 for keys that are not listed: even). It stands for the
-        share `h` of one heavy key in (T2) where the keys are given. Exact without noise and fixed
-        times of tasks; the makespan of equal tasks bounds it from below.
+        **(K11)** A stage with known keys: its rows take `m(P, C)` of their time on one slot. This
+        is the makespan (K9) of the loads by (K1); keys that are not listed count as evenly spread
+        (see K3). If the keys are given, it replaces the share `h` of one heavy key in (T2). Exact
+        without noise and fixed times of tasks. The makespan of equal tasks is a lower bound.
 
         Examples
         --------
@@ -68,7 +68,7 @@ class KnownLoads:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KeyedStage(StageProfile):
-    """A stage of which a file says how often each key occurs."""
+    """A stage for which a file contains the frequency of each key."""
 
     loads: KnownLoads
 

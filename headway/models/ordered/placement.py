@@ -1,4 +1,4 @@
-"""Which bucket each heavy key goes to, so that Spark's own hash loads the partitions evenly."""
+"""Buckets for heavy keys, so that Spark's own hash loads the partitions evenly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PlacedKeys(NamedTuple):
 
 
 def first_bucket_ids(shuffle_partitions: int, num_each: int = 1) -> NDArray[np.int64]:
-    r"""The first whole numbers whose hash falls into each partition.
+    r"""The first non-negative integers whose hash falls into each partition.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def first_bucket_ids(shuffle_partitions: int, num_each: int = 1) -> NDArray[np.i
     Returns
     -------
     (num_each, shuffle_partitions) array
-        Numbers from 0 on, as values of an integer column to partition by.
+        Numbers from 0 on, to be used as values of an integer column to partition by.
 
     Raises
     ------
@@ -41,8 +41,9 @@ def first_bucket_ids(shuffle_partitions: int, num_each: int = 1) -> NDArray[np.i
 
     Notes
     -----
-    **(K7)** Bucket numbers: the first `i ≥ 0` with `pmod(Murmur3(int i, 42), P) = j`, for each
-    partition `j`, by (K1). `0..P-1` themselves would miss a third of the partitions. Exact.
+    **(K7)** Bucket numbers: for each partition `j`, the first `i ≥ 0` with
+    `pmod(Murmur3(int i, 42), P) = j` by (K1). The numbers `0..P-1` themselves would miss a third of
+    the partitions. Exact.
 
     Examples
     --------
@@ -64,13 +65,13 @@ def first_bucket_ids(shuffle_partitions: int, num_each: int = 1) -> NDArray[np.i
 
 
 def placed_keys(shares: Array, shuffle_partitions: int) -> PlacedKeys:
-    r"""Partitions for keys of known weight: the heaviest first, each to where least is.
+    r"""Partitions for keys of known weight: heaviest first, each to the least loaded partition.
 
     Parameters
     ----------
     shares : (k,) array, >= 0
-        Share of the rows that each key to be placed has, at most 1 together. What is missing to 1
-        is spread evenly over the partitions. [-]
+        Share of the rows of each key to be placed, with a sum of at most 1. The remaining share is
+        spread evenly over the partitions. [-]
     shuffle_partitions : int, >= 1
         Shuffle partitions. [-]
 
@@ -86,9 +87,9 @@ def placed_keys(shares: Array, shuffle_partitions: int) -> PlacedKeys:
 
     Notes
     -----
-    **(K8)** Placed keys: heaviest first onto the partition with the least. The fullest partition
-    has at most `max(p_1, (4/3-1/(3P)) max_load*)` with `max_load*` the best possible (Graham 1969,
-    doi:10.1137/0117039), and no placement goes below `max(p_1, 1/P)`.
+    **(K8)** Placed keys: heaviest first, each to the least loaded partition. The fullest partition
+    has at most `max(p_1, (4/3-1/(3P)) max_load*)`, with `max_load*` the best possible value (Graham
+    1969, doi:10.1137/0117039), and no placement is below `max(p_1, 1/P)`.
 
     Examples
     --------
@@ -111,7 +112,7 @@ def placed_keys(shares: Array, shuffle_partitions: int) -> PlacedKeys:
 
 
 def dealt_makespan_s(task_s: Array, num_slots: int) -> Array:
-    r"""Makespan of tasks in their order, each to the slot that is free first.
+    r"""Makespan of tasks that are assigned in order, each to the slot that is free first.
 
     Parameters
     ----------
@@ -123,7 +124,7 @@ def dealt_makespan_s(task_s: Array, num_slots: int) -> Array:
     Returns
     -------
     (...) array
-        Until the last task has ended. [s]
+        Time until the last task has ended. [s]
 
     Raises
     ------
@@ -132,8 +133,8 @@ def dealt_makespan_s(task_s: Array, num_slots: int) -> Array:
 
     Notes
     -----
-    **(K9)** Known task times on `C` slots: task `j` starts where the least is assigned so far, as
-    Spark's scheduler does with tasks of equal locality. Exact.
+    **(K9)** Known task times on `C` slots: task `j` starts on the slot with the least assigned work
+    so far, as in Spark's scheduler for tasks of equal locality. Exact.
 
     Examples
     --------
@@ -171,20 +172,20 @@ def skewed_stage_s(
     task_noise_ratio: float,
     seed: int,
 ) -> Array:
-    r"""Times of a stage whose partitions have known shares of the rows, batch after batch.
+    r"""Durations of a stage whose partitions have known shares of the rows, for several batches.
 
     Parameters
     ----------
     loads : (b, P) array, >= 0
-        Share of the rows in each partition, for each batch to draw. [-]
+        Share of the rows in each partition, for each batch to be drawn. [-]
     num_slots : int, >= 1
         Slots. [-]
     batch_rows : float, >= 0
-        Rows that enter the stage per batch, mean. [-]
+        Mean number of rows that enter the stage per batch. [-]
     task_fixed_s, task_per_row_s : float, >= 0
         Time of a task without rows, and of each row. [s]
     task_noise_ratio : float, >= 0
-        Coefficient of variation of tasks that have as many rows as each other. [-]
+        Coefficient of variation of tasks with equally many rows. [-]
     seed : int
         Seed of the generator.
 
@@ -201,8 +202,8 @@ def skewed_stage_s(
     Notes
     -----
     **(K10)** A stage under skew: Poisson rows in each partition, task times lognormal around
-    `t_0 + t_1 x`, makespan by (K9). Without noise the rows of a key are worked off one after
-    another, so no number of partitions goes below `t_0 + t_1 n p_1`.
+    `t_0 + t_1 x`, makespan by (K9). Even without noise, the rows of a key are processed one after
+    another, so no number of partitions is faster than `t_0 + t_1 n p_1`.
 
     Examples
     --------

@@ -9,14 +9,14 @@ from headway.models.arrays import Array
 from headway.models.ordered.service import ServiceLaw, TimeLaw
 
 _CELLS = 1 << 15
-_DAMPED = 20.0  # what wraps around the transform is damped by e^-20
+_DAMPED = 20.0  # wrap-around of the transform is damped by e^-20
 _DECAYS = 26.0  # the tail beyond is e^-26
 
 
 def partitioned_exit_law(
     service: ServiceLaw, shares: Array, num_workers: int, utilization_ratio: float
 ) -> TimeLaw:
-    r"""Time from the arrival of a tuple to its ordered exit, each partition with its own worker.
+    r"""Time from arrival of a tuple to its ordered exit, if each partition has its own worker.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def partitioned_exit_law(
     shares : (p,) array, > 0
         Share of the tuples in each partition; they add up to 1. [-]
     num_workers : int, >= 1
-        Workers that the utilisation is of; here as many as partitions. [-]
+        Workers that the utilisation refers to; here as many as partitions. [-]
     utilization_ratio : float, 0 to 1
         Mean share of the workers that is busy; no partition may be saturated. [-]
 
@@ -41,9 +41,9 @@ def partitioned_exit_law(
 
     Notes
     -----
-    **(O6)** Poisson arrivals, a queue and a worker for each partition, shares `q_j`:
+    **(O6)** Poisson arrivals, with a queue and a worker for each partition and shares `q_j`:
     `P(R ≤ x) = Σ_j q_j F_(W_j+S)(x) Π_(i≠j) F_(W_i)(x)`, with `W_i` the wait of an M/G/1 queue of
-    load `ρ n q_i`: every partition must have worked off what came before. Waits by Pollaczek and
+    load `ρ n q_i`: every partition must have processed all earlier tuples. Waits by Pollaczek and
     Khinchine, `Ŵ = (1-ρ)/(1-ρ Ŝ_e)`, on a lattice. Exact.
 
     Examples
@@ -110,10 +110,10 @@ def hybrid_exit_law(
 
     Notes
     -----
-    **(O7)** `b = max(1, ρ n)` busy workers, `p` partitions:
-    `P(L ≤ x) = F F_e^(b-1) exp(-(b^2/p) E[(V-x)^+]/E[S])`, `V` an excess plus a service: (O5), and
-    none of the tuples left to the worker of a busy partition may be later. Within -5 to +6% of
-    (S11).
+    **(O7)** With `b = max(1, ρ n)` busy workers and `p` partitions:
+    `P(L ≤ x) = F F_e^(b-1) exp(-(b^2/p) E[(V-x)^+]/E[S])`, with `V` an excess plus a service. The
+    first factors are (O5); the last requires that no tuple that was left to the worker of a busy
+    partition ends later. Within -5 to +6% of (S11).
 
     Examples
     --------
@@ -161,8 +161,8 @@ def skewed_workers(shares: Array, num_workers: float) -> float:
     Notes
     -----
     **(O8)** `min(n, 1/max q)`: the partition with the largest share is served by one worker at a
-    time. With a queue and a worker for each of `p = n` partitions exact; with hybrid queues over
-    more partitions within 4% of (S11).
+    time. Exact with a queue and a worker for each of `p = n` partitions; within 4% of (S11) with
+    hybrid queues over more partitions.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What it costs to put the outputs of several workers in order."""
+"""The cost of putting the outputs of several workers in order."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def reordered_throughput_per_s(
 
     Notes
     -----
-    **(O3)** By a lock: a closed queue of `n` workers that think `c` and are served `h+l` each, `h`
-    the time to send the outputs of a tuple, `l` to take the lock, by mean value analysis
-    `R = (h+l)(1+Q)`, `X = n/(c+R)`, `Q = X R`, between whole `n` linearly. Without blocking, `a`
-    the time to store: `X = min(n/(c+a+h), 1/h)`; the knee is at `n = (c+a+h)/h`. The schemes are
-    those of Prasaad, Ramalingam and Rajan (2018), the analysis is that of Reiser and Lavenberg
-    (1980, doi:10.1145/322186.322195).
+    **(O3)** With a lock: a closed queue of `n` workers with think time `c` and service time `h+l`,
+    where `h` is the time to send the outputs of a tuple and `l` the time to take the lock. By mean
+    value analysis `R = (h+l)(1+Q)`, `X = n/(c+R)`, `Q = X R`, interpolated linearly between whole
+    `n`. Without blocking, with `a` the time to store: `X = min(n/(c+a+h), 1/h)`, with the knee at
+    `n = (c+a+h)/h`. The schemes are those of Prasaad, Ramalingam and Rajan (2018), the analysis is
+    that of Reiser and Lavenberg (1980, doi:10.1145/322186.322195).
 
     Examples
     --------
@@ -70,7 +70,7 @@ def reordered_throughput_per_s(
 
 
 def tuple_cost_s(cost_s: float, reordering: Reordering, selectivity_ratio: float = 1.0) -> float:
-    r"""Time of a tuple at one worker alone, with putting it in order.
+    r"""Time of a tuple at a single worker, including the time to put it in order.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def tuple_cost_s(cost_s: float, reordering: Reordering, selectivity_ratio: float
     Returns
     -------
     float
-        What speedups are relative to. [s]
+        Time that speedups are relative to. [s]
 
     Notes
     -----
@@ -101,7 +101,7 @@ def tuple_cost_s(cost_s: float, reordering: Reordering, selectivity_ratio: float
 
 
 def saturated_latency_s(num_workers: int, cost_s: float, reordering: Reordering) -> float:
-    r"""Latency from start to exit once sending is what limits an operator.
+    r"""Latency from start to exit if an operator is limited by sending.
 
     Parameters
     ----------
@@ -124,9 +124,10 @@ def saturated_latency_s(num_workers: int, cost_s: float, reordering: Reordering)
 
     Notes
     -----
-    **(O4)** Beyond the knee of (O3) the buffer of `B` outputs is full, and a tuple is `B+n` sends
-    away from the exit when it begins: `(B+n) h`, within 10% of (S12). A lock holds the workers
-    back instead: `n h + c`. So a buffer of a few `n` loses nothing and keeps latency low.
+    **(O4)** Beyond the knee of (O3) the buffer of `B` outputs is full, so a tuple is `B+n` sends
+    away from the exit when it starts: latency is `(B+n) h`, within 10% of (S12). With a lock, the
+    workers wait instead, and latency is `n h + c`. So a buffer of a few `n` loses no throughput and
+    keeps latency low.
 
     Examples
     --------
@@ -162,10 +163,10 @@ def ordered_exit_law(service: ServiceLaw, num_busy: float) -> TimeLaw:
 
     Notes
     -----
-    **(O5)** `P(L ≤ x) = F(x) F_e(x)^(w-1)`: the tuple's own time, and what is left of those at the
-    other `w-1` busy workers at that moment, with `F_e` the stationary excess of `F`. For
-    exponential times `E[L] = H_w E[S]`. Exact for Poisson starts of independent times; for
-    saturated workers within 2% of (S11).
+    **(O5)** `P(L ≤ x) = F(x) F_e(x)^(w-1)`: the tuple's own time, and the remaining times of the
+    tuples at the other `w-1` busy workers when it starts, with `F_e` the stationary excess of `F`.
+    For exponential times `E[L] = H_w E[S]`. Exact for independent times with Poisson starts; within
+    2% of (S11) for saturated workers.
 
     Examples
     --------

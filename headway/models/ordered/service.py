@@ -1,4 +1,4 @@
-"""The time of a tuple at an operator: its law, and what is left of it at a random moment."""
+"""The time of a tuple at an operator: its law, and the law of the time left at a random moment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FINE, _COARSE = 6000, 3000
 
 
 class ServiceKind(StrEnum):
-    """Laws that a service time may have; both are the constant for cv 0."""
+    """Laws of a service time; both are constant for cv 0."""
 
     GAMMA = "gamma"
     LOGNORMAL = "lognormal"
@@ -47,11 +47,11 @@ class ServiceLaw:
 
     @property
     def is_constant(self) -> bool:
-        """Whether it never varies; the laws below lose their digits where it hardly does."""
+        """Whether it never varies; the laws below lose precision if it hardly varies."""
         return self.cv < 1e-4
 
     def cdf(self, time_s: Array) -> Array:
-        """Probability that it takes at most so long."""
+        """Probability that it is at most ``time_s``."""
         time = np.maximum(time_s, 0.0)
         if self.is_constant:
             return np.where(time >= self.mean_s, 1.0, 0.0)
@@ -61,7 +61,7 @@ class ServiceLaw:
         return np.asarray(gammainc(shape, time * shape / self.mean_s), dtype=np.float64)
 
     def excess_cdf(self, time_s: Array) -> Array:
-        """Probability that what is left of it at a random moment is at most so long."""
+        """Probability that the time left at a random moment is at most ``time_s``."""
         time = np.maximum(time_s, 0.0)
         if self.is_constant:
             return np.minimum(time / self.mean_s, 1.0)
@@ -74,7 +74,7 @@ class ServiceLaw:
         return np.clip((time - below) / self.mean_s, 0.0, 1.0)
 
     def grid_s(self, num_others: float = 1.0) -> Array:
-        """Times from 0 to where the longest of so many has ended, fine around the mean."""
+        """Times from 0 until the longest of this many has ended, fine around the mean."""
         rest = _NEGLIGIBLE / max(num_others, 1.0)
         if self.is_constant:
             highest = self.mean_s
@@ -103,5 +103,5 @@ class TimeLaw:
         return float(self.time_s[0] + 0.5 * (rest[1:] + rest[:-1]) @ np.diff(self.time_s))
 
     def quantile_s(self, q: float) -> float:
-        """The time that a share ``q`` does not exceed. [s]"""
+        """The time that is not exceeded with probability ``q``. [s]"""
         return float(np.interp(q, np.maximum.accumulate(self.cdf), self.time_s))

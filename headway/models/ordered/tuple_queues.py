@@ -1,4 +1,4 @@
-"""Tuples of a partitioned operator, taken from one, from many, or from hybrid queues."""
+"""Tuples of a partitioned operator with a shared queue, partitioned queues or hybrid queues."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from headway.models.queues.lindley import lindley_waits_s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRun:
-    """When tuples began, ended, and left in order.
+    """When tuples started, ended, and left in order.
 
     Parameters
     ----------
     start_s, end_s : (n,) arrays
-        Of each tuple at its worker, in order of arrival. [s]
+        Start and end of each tuple at its worker, in order of arrival. [s]
     exit_s : (n,) array
-        When it and all before it have ended. [s]
+        When it and all tuples before it have ended. [s]
     """
 
     start_s: Array
@@ -56,7 +56,7 @@ def simulate_queues(
     num_workers : int, >= 1
         Workers. [-]
     arrival_s : (n,) array, optional
-        Arrivals, not decreasing; all are there from the beginning by default. [s]
+        Arrivals, not decreasing; by default all have arrived at the start. [s]
 
     Returns
     -------
@@ -70,12 +70,13 @@ def simulate_queues(
 
     Notes
     -----
-    **(S11)** Tuple by tuple. *Shared*: the first in line is taken by the next free worker once its
-    partition is free, and everybody else waits meanwhile. *Partitioned*: worker `j mod n` serves
-    partition `j`, first come first served. *Hybrid*: the next free worker takes the first in line;
-    if its partition has a worker inside, the tuple is left to that worker, who goes on until
-    nothing is left to it. A tuple leaves when all before it have ended. Taking and handing over
-    cost nothing. Prasaad, Ramalingam and Rajan (2018), section 4.
+    **(S11)** Simulation, tuple by tuple. *Shared*: the next free worker takes the first tuple in
+    line once its partition is free; until then all other workers wait. *Partitioned*: worker
+    `j mod n` serves partition `j`, first come first served. *Hybrid*: the next free worker takes
+    the first tuple in line. If another worker is busy with the tuple's partition, the tuple is left
+    to that worker, who continues until no tuple is left to it. A tuple leaves when all tuples
+    before it have ended. Taking and handing over a tuple cost nothing. Prasaad, Ramalingam and
+    Rajan (2018), section 4.
 
     Examples
     --------
@@ -140,13 +141,13 @@ def _hybrid(
     start = [0.0] * len(service)
     free = [(0.0, worker) for worker in range(num_workers)]
     ends = [0.0] * (int(np.max(partition)) + 1)
-    inside = [-1] * len(ends)  # the worker that was in a partition last
+    inside = [-1] * len(ends)  # the last worker of each partition
     place_of = [0] * num_workers
     taken = 0.0
     rows = zip(service.tolist(), np.asarray(partition).tolist(), arrival.tolist(), strict=True)
     for at, (time, place, came) in enumerate(rows):
         now, worker = free[0]
-        # Who was left more tuples since then is not free yet.
+        # A worker to whom more tuples have been left since then is not free yet.
         while inside[place_of[worker]] == worker and ends[place_of[worker]] > now:
             heapreplace(free, (ends[place_of[worker]], worker))
             now, worker = free[0]

@@ -1,4 +1,4 @@
-"""The 12 phases as the VLDB'15 paper has them: independent, each queue G/G/1, the sum normal."""
+"""The 12 phases as in the VLDB'15 paper: independent, each queue G/G/1, the sum normal."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _SHORTEST_RATIO = 1e-9
 
 
 class ReducerArrivals(StrEnum):
-    """How the arrivals of batches at a reducer enter the paper's G/G/1 queue; it does not say."""
+    """How batches arrive at the reducer's G/G/1 queue, which the paper does not specify."""
 
     IN_BULK = "in bulk"
-    """As they are: all batches of a poll at once, then none for a period."""
+    """As they really arrive: all batches of a poll at once, then none for a period."""
     POISSON = "Poisson"
-    """As if they came singly and at random."""
+    """As if they arrived one by one, at random."""
     CLOCKED = "clocked"
-    """As if they came singly and evenly."""
+    """As if they arrived one by one, evenly."""
 
 
 def published_tuple_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> PipelineLatency:
@@ -41,25 +41,26 @@ def published_tuple_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> Pi
     pipeline : Pipeline
         Job, nodes, setting and rate; fields broadcast.
     arrivals : ReducerArrivals
-        Reading of the reducer's queue, on which the result depends strongly.
+        Interpretation of the reducer's queue, on which the result depends strongly.
 
     Returns
     -------
     PipelineLatency
-        Normal; its `cantelli_bound_s` is what the paper uses if no latency can be observed.
-        ``inf`` where unstable, or where other threads leave too little by (R1).
+        Normal; the paper uses its `cantelli_bound_s` if no latency can be observed. ``inf`` if
+        unstable, or if the other threads leave too little by (R1).
 
     Notes
     -----
-    **(L11)** As published: phases independent; batching and heartbeat `B/2`, `B^2/12`; processing
-    half the batch, at the share of (R1); queues G/G/1, here QNA (Q5). The paper leaves the moments
-    of the reducer's inter-arrival times to a report that is not to be had, and the result depends
-    on them: in bulk `c_A^2 = K(2-p)/p - 1`, `p = 1 - (1-min(q, 1))^M_t`; Poisson 1; clocked 0.
-    None is known to be the paper's.
+    **(L11)** As published: phases are independent. Batching and heartbeat have mean `B/2` and
+    variance `B^2/12`; processing takes half the batch, at the share of (R1). Queues are G/G/1, here
+    by QNA (Q5). For the moments of the reducer's inter-arrival times the paper refers to a report
+    that is not available, and the result depends on them: in bulk `c_A^2 = K(2-p)/p - 1`,
+    `p = 1 - (1-min(q, 1))^M_t`; Poisson 1; clocked 0. It is not known which of these the paper
+    uses.
 
-    What the paper leaves to a technical report that is not to be had is read as follows: queues by
-    QNA (Q5); a row anywhere in its batch, independently of when it came; fixed work belongs to the
-    batches that cause it. That these readings are the paper's is not known.
+    The paper refers to a technical report that is not available. Its gaps are filled as follows:
+    queues by QNA (Q5); a row is anywhere in its batch, independently of its arrival; fixed work
+    belongs to the batches that cause it. It is not known whether the paper does the same.
     """
     return _tuple_latency(pipeline, pipeline_loads(pipeline), arrivals)
 
@@ -86,12 +87,11 @@ def published_window_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> P
 
     Notes
     -----
-    **(L12)** As published, windows: the largest of `M_t` independent normals (X1), plus a
-    finalizing time `τ` of which key `i` of `k` takes `i τ/k`: `τ/2 (1+1/k)`,
-    `(τ^2)/12 (1-1/(k^2))`.
+    **(L12)** As published, windows: the largest of `M_t` independent normals (X1), plus a share of
+    the finalizing time `τ`. Key `i` of `k` is done after `i τ/k`, which has mean `τ/2 (1+1/k)` and
+    variance `(τ^2)/12 (1-1/(k^2))`.
 
-    The largest of as many independent normals as there are mappers, plus a uniform share of the
-    finalizing time.
+    The largest of one independent normal per mapper, plus a uniform share of the finalizing time.
     """
     if pipeline.finalizing is None:
         raise ValueError("a window latency needs the pipeline's finalizing")
@@ -126,7 +126,7 @@ def _tuple_latency(
         np.where(stable, slowdown, 1.0) for slowdown in slowdowns
     )
     map_s = loads.map_s * map_slowdown
-    # Fixed work of a poll falls on its batches.
+    # The fixed work of a poll is shared by its batches.
     poll_share_s = loads.poll_fixed_s / loads.batches_per_poll
     reduce_s = (loads.reduce_s + poll_share_s) * reduce_slowdown
     write_s = loads.write_s * disk_slowdown
@@ -159,7 +159,7 @@ def _tuple_latency(
 
 
 def _cpu_slowdowns(pipeline: Pipeline, loads: PipelineLoads) -> tuple[Array, Array]:
-    """Of a mapper and of a reducer, each beside all others of its node, (R1)."""
+    """Slowdown of a mapper and of a reducer, each with all other threads of its node, (R1)."""
     at, cores = pipeline.setting, np.asarray(pipeline.nodes.num_cores, dtype=np.float64)
     total = at.mappers_per_node * loads.map_busy + at.reducers_per_node * loads.reduce_busy
     return (
@@ -201,7 +201,7 @@ def _somewhere_in(batch_s: Array, scv: Array) -> tuple[Array, Array]:
 
 
 def _product_scv(rows_scv: Numeric, noise_cv: Numeric) -> Array:
-    """Squared variation of the work in a batch: its rows vary, and the time of a row does."""
+    """Squared variation of the work in a batch: both its rows and the time per row vary."""
     return (1.0 + np.asarray(rows_scv)) * (1.0 + np.asarray(noise_cv) ** 2) - 1.0
 
 
@@ -211,7 +211,7 @@ def _arrival_scv(arrivals: ReducerArrivals, loads: PipelineLoads, at: PipelineSe
         return np.ones_like(loads.batches_per_poll)
     if arrivals is ReducerArrivals.CLOCKED:
         return np.zeros_like(loads.batches_per_poll)
-    # Nothing within a poll, else whole poll periods.
+    # Zero within a poll, else whole poll periods.
     in_poll = np.minimum(np.asarray(at.poll_period_s) / at.shuffle_period_s, 1.0)
     filled = 1.0 - (1.0 - in_poll) ** loads.num_mappers
     return loads.batches_per_poll * (2.0 - filled) / filled - 1.0
@@ -221,7 +221,7 @@ def _queue(
     interarrival_s: Numeric, interarrival_scv: Numeric, service_s: Array, service_scv: Array
 ) -> tuple[Array, Array]:
     """Mean and variance of a G/G/1 wait; the service is taken as lognormal."""
-    # Times of zero do not wait, and are not taken by the formula.
+    # Zero service times cause no wait, and the formula does not accept them.
     service = np.maximum(service_s, _SHORTEST_RATIO * np.asarray(interarrival_s))
     wait: WaitMoments = qna_wait(
         interarrival_s, interarrival_scv, service, service_scv, (1.0 + service_scv) ** 3

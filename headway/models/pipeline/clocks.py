@@ -1,4 +1,4 @@
-"""What clocks do to a pipeline: batches packed by one period, fetched by another."""
+"""Effects of clocks on a pipeline: batches are packed by one period and fetched by another."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _NUM_LAST_ROW_NODES = 400
 
 
 class TwoClockDelay(NamedTuple):
-    """Wait for the next tick of a clock by what comes on the ticks of another."""
+    """Wait for the next tick of a clock, starting at the ticks of another clock."""
 
     lowest_mean_s: Array
-    """Least mean that a run can have, by the phase of its clocks. [s]"""
+    """Lowest mean of a run over the phases of its clocks. [s]"""
     highest_mean_s: Array
-    """Largest mean. [s]"""
+    """Highest mean. [s]"""
     variance_s2: Array
     """Variance within a run. [s^2]"""
     common_s: Array
@@ -30,7 +30,7 @@ class TwoClockDelay(NamedTuple):
 
 
 class PollSharing(NamedTuple):
-    """The other batches that a random batch meets in its poll."""
+    """The other batches in the poll of a random batch."""
 
     others: Array
     """Mean number. [-]"""
@@ -39,7 +39,7 @@ class PollSharing(NamedTuple):
 
 
 def two_clock_delay(first_period_s: Numeric, second_period_s: Numeric) -> TwoClockDelay:
-    r"""Wait for the next tick of a second clock, counted from the ticks of a first one.
+    r"""Wait for the next tick of a second clock, starting at the ticks of a first one.
 
     Parameters
     ----------
@@ -58,11 +58,11 @@ def two_clock_delay(first_period_s: Numeric, second_period_s: Numeric) -> TwoClo
 
     Notes
     -----
-    **(L3)** From the ticks of a clock of period `B_1` to the next of one of period `B_2`, at one
-    phase, with `g = gcd(B_1, B_2)`: the wait takes `B_2/g` values, variance `(B_2^2-g^2)/12`, mean
-    in `(B_2∓ g)/2` by the phase. Exact. Equal periods: no variance within a run, and runs that
-    differ by up to a period. `M_t R_t` pairs of phases leave the mean of a run a variance of
-    `g^2/(12M_t R_t)`.
+    **(L3)** Wait from the ticks of a clock of period `B_1` to the next tick of a clock of period
+    `B_2`, at a fixed phase, with `g = gcd(B_1, B_2)`: the wait takes `B_2/g` values with variance
+    `(B_2^2-g^2)/12`; its mean is within `(B_2∓ g)/2`, depending on the phase. Exact. With equal
+    periods there is no variance within a run, but runs differ by up to a period. With `M_t R_t`
+    pairs of phases, the mean of a run has the variance `g^2/(12M_t R_t)`.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def two_clock_delay(first_period_s: Numeric, second_period_s: Numeric) -> TwoClo
 
 
 def poll_sharing(num_mappers: Numeric, shuffle_periods_per_poll: Numeric) -> PollSharing:
-    r"""Other batches in the poll of a random batch, of mappers with random phases.
+    r"""Other batches in the poll of a random batch, if mappers have random phases.
 
     Parameters
     ----------
@@ -109,10 +109,10 @@ def poll_sharing(num_mappers: Numeric, shuffle_periods_per_poll: Numeric) -> Pol
 
     Notes
     -----
-    **(L4)** Others in the poll of a batch: `O = (M_t-1) q + E[k^2]/E[k] - 1`, `q = B_ch/B_sh`,
-    `k = ⌊ q⌋` or one more. Half of them are ahead. Exact for random phases. Given the moment of
-    packing, each of the `M_t - 1` others adds `(⌊ q⌋/6+f^2/2-f^3/3)/q`, `f = q - ⌊ q⌋`, to the
-    variance of the number ahead.
+    **(L4)** Mean number of other batches in the poll of a batch: `O = (M_t-1) q + E[k^2]/E[k] - 1`
+    with `q = B_ch/B_sh`, and `k = ⌊ q⌋` or one more. Half of the others are ahead. Exact for random
+    phases. Given the moment of packing, each of the `M_t - 1` others adds `(⌊ q⌋/6+f^2/2-f^3/3)/q`,
+    `f = q - ⌊ q⌋`, to the variance of the number ahead.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def poll_sharing(num_mappers: Numeric, shuffle_periods_per_poll: Numeric) -> Pol
     part = ratio - whole
     # A mapper has `whole` batches in a poll, or one more with probability `part`.
     own = (whole * whole + (2.0 * whole + 1.0) * part) / ratio - 1.0
-    # In a share of the poll period it has one of two successive counts, a Bernoulli trial.
+    # It has one of two successive counts, each in a share of the poll period: a Bernoulli trial.
     spread = (whole / 6.0 + part * part / 2.0 - part**3 / 3.0) / ratio
     return PollSharing((mappers - 1.0) * ratio + own, (mappers - 1.0) * spread)
 
@@ -140,14 +140,14 @@ def poll_carry_over(
     num_other_mappers: Numeric,
     shuffle_periods_per_poll: Numeric,
 ) -> tuple[Array, Array]:
-    r"""Work that is left of earlier polls at the moment of a poll.
+    r"""Work left over from earlier polls at the moment of a poll.
 
     Parameters
     ----------
     poll_period_s : float or (n,) array, > 0
         Time between polls. [s]
     work_per_poll_s : float or (n,) array, >= 0, < ``poll_period_s``
-        Mean work that a poll brings. [s]
+        Mean work that a poll adds. [s]
     work_variance_s2 : float or (n,) array, >= 0
         Its variance for a given number of batches; independent from poll to poll. [s^2]
     batch_s : float or (n,) array, >= 0
@@ -169,9 +169,10 @@ def poll_carry_over(
 
     Notes
     -----
-    **(L5)** What polls leave over: Spitzer's mean `Σ_j 1/j E[(X_j-jB_ch)^+]` holds for exchangeable
-    increments, so for batches of clocks too; `X_j`, the work of `j` polls, is taken as normal, with
-    count variance `(M_t-1) f_j(1-f_j)`, `f_j = jq mod 1`, up to one shuffle period.
+    **(L5)** Work left over from earlier polls: Spitzer's mean `Σ_j 1/j E[(X_j-jB_ch)^+]` holds for
+    exchangeable increments, and thus for clocked batches, too. The work `X_j` of `j` polls is taken
+    as normal, with the count variance `(M_t-1) f_j(1-f_j)`, `f_j = jq mod 1`, up to one shuffle
+    period.
 
     Examples
     --------
@@ -198,7 +199,7 @@ def poll_carry_over(
         raise ValueError("variance, batch_s and num_other_mappers must not be negative")
     longest = 2.0 / float(ratio.min()) if ratio.size else 1.0
     polls = np.arange(1.0, min(max(_FEWEST_POLLS, np.ceil(longest)), _MOST_POLLS) + 1.0)
-    # Counts come back to where they were with each whole shuffle period.
+    # After each whole shuffle period, counts are the same again.
     part = np.mod(polls * ratio, 1.0)
     within_period = polls * ratio <= np.maximum(ratio, 1.0)
     count_variance = np.where(within_period, mappers * part * (1.0 - part), 0.0)
@@ -219,12 +220,12 @@ def last_packing(
     num_mappers: Numeric,
     map_s: Numeric,
 ) -> tuple[Array, Array]:
-    r"""Time from the end of a window until the last mapper has packed its last rows of it.
+    r"""Time from the end of a window until the last mapper has packed the window's last rows.
 
     Parameters
     ----------
     map_period_s : float or (n,) array, > 0
-        Between input batches of one mapper. [s]
+        Time between input batches of one mapper. [s]
     input_period_s, shuffle_period_s : float or (n,) array, > 0
         Periods of input batches and of shuffle batches. [s]
     num_mappers : float or (n,) array, >= 1
@@ -253,8 +254,9 @@ def last_packing(
             for value in (map_period_s, input_period_s, shuffle_period_s, num_mappers)
         )
     )
-    # Input batches that end within an input period of the window's end still hold rows of it; a
-    # mapper has the last of these at any time in its own period, and packs at any time after.
+    # Input batches that end within one input period after the window's end still contain rows of
+    # it. A mapper receives the last of these at a random time in its own period, and packs at a
+    # random time after that.
     node = (np.arange(_NUM_LAST_ROW_NODES) + 0.5) / _NUM_LAST_ROW_NODES
     span = period + packed
     moment = node * span
@@ -262,7 +264,7 @@ def last_packing(
     step = span[..., 0] / _NUM_LAST_ROW_NODES
     mean = np.sum(not_all, axis=-1) * step
     second = 2.0 * np.sum(moment * not_all, axis=-1) * step
-    # Of the rows in that input batch only the first belong to the window if mappers are few.
+    # With few mappers, only the first rows of that input batch belong to the window.
     own = np.where(
         period[..., 0] >= batch[..., 0],
         1.0 - 0.5 * batch[..., 0] / period[..., 0],

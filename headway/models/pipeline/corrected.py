@@ -1,4 +1,4 @@
-"""The 12 phases of the mini-batch pipeline with what ties them together: clocks, order, counts."""
+"""The 12 phases of the mini-batch pipeline and their dependence: clocks, order, counts."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def tuple_latency(pipeline: Pipeline) -> PipelineLatency:
     Returns
     -------
     PipelineLatency
-        Over the rows of all runs; ``inf`` where a part of the pipeline cannot keep up.
+        Over the rows of all runs; ``inf`` if a part of the pipeline cannot keep up.
 
     Notes
     -----
-    theory.md (L2)-(L8). Against (S5), 8 mappers, periods of 0.02 to 1 s in all pairs, reducers
-    0.3 to 0.85 busy: see there for the errors.
+    theory.md (L2)-(L8). Against (S5), 8 mappers, periods of 0.02 to 1 s in all pairs, reducers 0.3
+    to 0.85 busy; that page gives the errors.
     """
     at = PipelineStages.of(pipeline)
     moments = (
         at.wait_to_pack(at.input_period_s),
         at.distributor_wait,
-        # A row is one of a large batch more often than of a small one.
+        # A row is more often in a large batch than in a small one.
         (at.transfer_s * (1.0 + at.input_scv), at.transfer_s**2 * at.input_scv),
         at.mapper_wait,
         in_batch(at.map_s, at.input_scv, at.map_scv),
@@ -54,11 +54,11 @@ def tuple_latency(pipeline: Pipeline) -> PipelineLatency:
     parts = at.parts(PHASES, moments)
     packed_width = np.abs(at.shuffle_period_s - at.reduce_rows_s)
     variance = (
-        # Early rows of a batch wait longer for its packing and are the first to be worked on.
+        # Early rows of a batch wait longer until it is packed, and are processed first.
         ((at.input_period_s - at.map_s) ** 2 + packed_width**2 + at.polled_width_s**2) / 12.0
         + at.map_s**2 * at.map_scv / 3.0
         + at.reduce_rows_s**2 * at.reduce_scv / 3.0
-        # A large batch is long in all of its phases.
+        # A large batch takes longer in all phases.
         + at.input_scv * at.transfer_s * (at.transfer_s + at.map_s)
         + at.shuffle_scv * (at.write_s + at.fetch_s) * (at.write_s + at.fetch_s + at.reduce_rows_s)
         + at.distributor_wait[1]
@@ -80,7 +80,7 @@ def window_latency(pipeline: Pipeline) -> PipelineLatency:
     Returns
     -------
     PipelineLatency
-        Over all keys of all windows; ``inf`` where a part of the pipeline cannot keep up.
+        Over all keys of all windows; ``inf`` if a part of the pipeline cannot keep up.
 
     Raises
     ------
@@ -89,14 +89,14 @@ def window_latency(pipeline: Pipeline) -> PipelineLatency:
 
     Notes
     -----
-    **(L13)** Windows: the last rows of each mapper are mapped at any time in `A` and packed at any
-    time in `B_sh` after; the largest of `M_t` such sums, by quadrature of `F^M_t`. The poll and the
-    queue behind it are common to all, so they are added once. All reducers of a node finalize at
-    about the same time: slowdown by (R2) beside them. A window's law takes finalizing and poll as
-    its two uniforms.
+    **(L13)** Windows: the last rows of each mapper are mapped at a random time in `A` and packed at
+    a random time in `B_sh` after that; the law of the largest of `M_t` such sums follows by
+    quadrature of `F^M_t`. The poll and the queue behind it are common to all and are added once.
+    All reducers of a node finalize at about the same time, so each is slowed down by the others
+    (R2). The two uniforms of a window's law are finalizing and the poll.
 
-    ``run_to_run_sd_s`` is that of a slide which is a multiple of both periods, so that all windows
-    of a run end at one phase of the clocks.
+    ``run_to_run_sd_s`` is for a slide that is a multiple of both periods, so that all windows of a
+    run end at the same phase of the clocks.
 
     theory.md (L13). Each mapper packs the last rows of a window by its own clock; the poll that
     fetches the last of these batches, and the queue behind it, are common to all of them.
@@ -147,7 +147,7 @@ def window_latency(pipeline: Pipeline) -> PipelineLatency:
 
 
 def _final_slowdown(pipeline: Pipeline, at: PipelineStages) -> Array:
-    """Of finalizing: all reducers of a node do it within about a poll period of each other."""
+    """Slowdown of finalizing: all reducers of a node do it within about one poll period."""
     final = pipeline.finalizing
     window_s = at.poll_period_s if final is None else final.window_s
     apart_s = at.polled_width_s / 3.0
@@ -155,7 +155,7 @@ def _final_slowdown(pipeline: Pipeline, at: PipelineStages) -> Array:
     cores, setting = pipeline.nodes.num_cores, pipeline.setting
     map_busy = alone = np.minimum(at.loads.map_busy, 1.0)
     others = np.asarray(setting.reducers_per_node) - 1
-    # Mappers are slowed down as well, and thus busy for longer.
+    # Mappers are slowed down, too, and are thus busy for longer.
     for _ in range(_MOST_ITERATIONS):
         mappers = ThreadGroup(
             num_threads=np.asarray(setting.mappers_per_node) - 1, busy_ratio=map_busy

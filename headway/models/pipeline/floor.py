@@ -1,4 +1,4 @@
-"""What no setting with periods in a range can do better than, by loads and waits at its ends."""
+"""Lower bound of latency over periods in a range, from loads and waits at the ends of the range."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from headway.models.pipeline.stages import PipelineStages
 
 
 def latency_floor_s(shortest: Pipeline, longest: Pipeline, *, quantile: float | None) -> Array:
-    r"""Least latency that the corrected model can give for any shuffle and poll period in a range.
+    r"""Lower bound of the corrected model's latency for any shuffle and poll period in a range.
 
     Parameters
     ----------
     shortest, longest : Pipeline
-        One pipeline at the shortest and at the longest shuffle and poll period of the range, all
-        else alike; fields broadcast.
+        One pipeline at the shortest and at the longest shuffle and poll period of the range,
+        otherwise equal; fields broadcast.
     quantile : float or None, 0 < quantile < 1
-        The quantile that is asked for; None is the mean. [-]
+        The requested quantile; None is the mean. [-]
 
     Returns
     -------
     array
-        Latency of a window for a windowed job, else of a row [s]; ``inf`` where no period of the
-        range is stable. A quantile below one half has the floor 0.
+        Latency of a window for a windowed job, else of a row [s]; ``inf`` if no period of the range
+        is stable. The floor of a quantile below one half is 0.
 
     Notes
     -----
-    **(L15)** Floor over `B_sh`, `B_ch` in ranges: the busy shares of (L1) fall with both, so they,
-    and the slowdowns of (R3) with them, are least at the upper ends; every wait of (L2)-(L6) grows
-    with its period at least, and the queue of a poll is at least `½(M_t-1)(B_ch/B_sh) p`, `p/B_sh`
-    least at the upper end. Left out are terms that are never negative: variation of rows, work
-    carried over, waits of distributors, mappers and disks. The law of (L8) is symmetric and holds a
-    uniform of width `B_sh - S ≥ B_sh(1-1/M_t)`, `τ` for windows, so that a quantile `q ≥ ½` exceeds
-    the mean by `q - ½` of that width at least.
+    **(L15)** Lower bound over `B_sh` and `B_ch` in ranges: the busy shares of (L1) fall with both
+    periods, so they, and the slowdowns (R3) that follow from them, are smallest at the upper ends.
+    Every wait of (L2)-(L6) grows at least with its own period, and the queue of a poll is at least
+    `½(M_t-1)(B_ch/B_sh) p`, where `p/B_sh` is smallest at the upper end. Terms that are never
+    negative are left out: variation of rows, work carried over, waits of distributors, mappers and
+    disks. The law of (L8) is symmetric and contains a uniform of width `B_sh - S ≥ B_sh(1-1/M_t)`,
+    or `τ` for windows, so a quantile `q ≥ ½` exceeds the mean by at least `q - ½` of that width.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The law of a pipeline's latency: two uniform waits and what is left, taken as normal."""
+"""The law of a pipeline's latency: two uniform waits and a remainder, taken as normal."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.laws.distributions import bisect_increasing
 from headway.models.laws.normal import ndtr, ndtri
 
-# A uniform narrower than this share of the scale is as good as normal, and would cancel.
+# A uniform narrower than this share of the scale is taken as normal; its terms would cancel.
 _NARROWEST_RATIO = 1e-3
-# Nor does a width matter that is this small beside the mean, or at all.
+# Widths this small relative to the mean, or in absolute terms, are ignored, too.
 _SMALLEST_WIDTH_RATIO = 1e-6
 _SMALLEST_WIDTH_S = 1e-100
-# What is left has at least this standard deviation: its law stays smooth.
+# The remainder has at least this standard deviation, which keeps the law smooth.
 _SMALLEST_SD_RATIO = 1e-9
 _FARTHEST_SCORE = 38.0
 _ROOT_TWO_PI = float(np.sqrt(2.0 * np.pi))
@@ -40,10 +40,10 @@ PHASES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LatencyPart:
-    """One phase of a latency. Phases may depend on each other: variances need not add up."""
+    """One phase of a latency. Phases may depend on each other, so variances need not add up."""
 
     name: str
-    """What passes in it."""
+    """What happens in it."""
     mean_s: Array
     """Mean. [s]"""
     variance_s2: Array
@@ -52,7 +52,7 @@ class LatencyPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PipelineLatency:
-    """A latency of the pipeline; ``inf`` throughout where it is unstable.
+    """A latency of the pipeline; all ``inf`` if it is unstable.
 
     The law is that of ``mean_s`` plus two independent uniform waits, each centred, plus a centred
     normal with the rest of the variance. Without the waits it is normal.
@@ -60,20 +60,20 @@ class PipelineLatency:
     Parameters
     ----------
     parts : tuple of LatencyPart
-        Phases in their order; the means add up to ``mean_s``.
+        Phases in order; their means add up to ``mean_s``.
     mean_s, variance_s2 : arrays
-        Of the latency over all rows, or windows, of all runs of the setting. [s], [s^2]
+        Moments of the latency over all rows, or windows, of all runs of the setting. [s], [s^2]
     uniform_widths_s : tuple of two arrays
         Widths of the uniform waits, 0 for none. [s]
     run_to_run_sd_s : array
-        Standard deviation of the mean between runs that the phases of polls make; where batches
-        are packed more rarely than polled, who meets whom in the queue adds to it. [s]
+        Standard deviation of the mean between runs that the phases of polls cause. If batches are
+        packed less often than polled, the order in the queue adds to it. [s]
 
     Notes
     -----
-    **(L8)** `L` is its mean, a centred uniform of width `B_sh - S`, one of width `B_ch - Op`, and a
-    normal with what is left of the variance. With `h(x) = E[((x-Z)^+)^2]/2` for the normal `Z`:
-    `P(L ≤ x) = (h(y)-h(y-a)-h(y-b)+h(y-a-b))/(ab)`. Without `Z`, for
+    **(L8)** `L` is the sum of its mean, a centred uniform of width `B_sh - S`, another of width
+    `B_ch - Op`, and a normal with the remaining variance. With `h(x) = E[((x-Z)^+)^2]/2` for the
+    normal `Z`: `P(L ≤ x) = (h(y)-h(y-a)-h(y-b)+h(y-a-b))/(ab)`. Without `Z`, and for
     `1 - q ≤ min(a, b)/(2 max(a, b))`, the quantile is `E[L] + (a+b)/2 - sqrt(2(1-q) ab)`.
 
     Examples
@@ -104,18 +104,18 @@ class PipelineLatency:
 
     @property
     def covariance_s2(self) -> Array:
-        """Variance less the sum of that of all parts; 0 if unstable. [s^2]"""
+        """Variance minus the sum of the variances of all parts; 0 if unstable. [s^2]"""
         alone = sum((part.variance_s2 for part in self.parts), np.zeros(()))
         with np.errstate(invalid="ignore"):
             return np.where(self.is_stable, self.variance_s2 - alone, 0.0)
 
     def with_independent_phases(self) -> PipelineLatency:
-        """The normal law that its phases would give if they were independent, theory.md (L9).
+        """The normal law of the latency if its phases were independent, theory.md (L9).
 
         Notes
         -----
-        **(L9)** For comparison: independent phases with a normal sum; and Cantelli's bound
-        `E + σ sqrt(q/(1-q))`, whatever the law.
+        **(L9)** For comparison: independent phases with a normal sum, and Cantelli's bound
+        `E + σ sqrt(q/(1-q))`, for any law.
         """
         none = np.zeros_like(self.mean_s)
         return PipelineLatency(
@@ -127,18 +127,18 @@ class PipelineLatency:
         )
 
     def cdf(self, x_s: Numeric) -> Array:
-        """Probability of a latency of at most ``x_s`` [s]; 0 where unstable. [-]"""
+        """Probability of a latency of at most ``x_s`` [s]; 0 if unstable. [-]"""
         law = _Law.of(self)
         return np.where(self.is_stable, law.cdf(np.asarray(x_s, dtype=np.float64)), 0.0)
 
     def quantile_s(self, q: Numeric) -> Array:
-        """Quantiles, 0 < q < 1; ``inf`` where unstable. [s]"""
+        """Quantiles, 0 < q < 1; ``inf`` if unstable. [s]"""
         probability = open_probability(q)
         law = _Law.of(self)
         reach = 0.5 * (law.first + law.second)
         score = np.minimum(np.abs(ndtri(probability)) + 1.0, _FARTHEST_SCORE) * law.sd
         shape = np.broadcast_shapes(probability.shape, law.mean.shape)
-        # Bisected from the mean, so that the digits do not depend on it.
+        # Bisection relative to the mean, so that precision does not depend on it.
         offset = bisect_increasing(
             law.cdf_beyond_mean,
             probability,
@@ -148,32 +148,32 @@ class PipelineLatency:
         return np.where(self.is_stable, law.mean + offset, np.inf)
 
     def cantelli_bound_s(self, q: Numeric) -> Array:
-        """Bound of a quantile, 0 < q < 1, that holds whatever the law. [s]
+        """Upper bound of a quantile, 0 < q < 1, for any law. [s]
 
-        theory.md (D9), (L9): Cantelli's inequality, VLDB'15 eq. 4; the paper's answer where no law
+        theory.md (D9), (L9): Cantelli's inequality, VLDB'15 eq. 4, which the paper uses if no law
         is known.
 
         Notes
         -----
-        **(D9)** Cantelli's bound, whatever the law: `μ + σ sqrt(q/(1-q))` (VLDB'15, eq. 4),
-        attained by a law on two points.
+        **(D9)** Cantelli's bound of a quantile, for any law: `μ + σ sqrt(q/(1-q))` (VLDB'15, eq.
+        4). A law on two points attains it.
         """
         probability = open_probability(q)
         return self.mean_s + self.sd_s * np.sqrt(probability / (1.0 - probability))
 
 
 def in_series(latencies: tuple[PipelineLatency, ...]) -> PipelineLatency:
-    r"""Latency through several pipelines, each fed by the one before, with independent clocks.
+    r"""Latency through several pipelines in series with independent clocks.
 
     Parameters
     ----------
     latencies : tuple of PipelineLatency
-        Of the rounds, at least one.
+        Latencies of the rounds, at least one.
 
     Returns
     -------
     PipelineLatency
-        Means and variances are added; of all uniform waits the two widest are kept as such.
+        Means and variances are added; the two widest uniform waits are kept as uniform.
 
     Raises
     ------
@@ -182,9 +182,9 @@ def in_series(latencies: tuple[PipelineLatency, ...]) -> PipelineLatency:
 
     Notes
     -----
-    **(L10)** Rounds in series: means and variances add up, the two widest uniforms are kept. The
-    paper gives each round a limit of its own, here in proportion to what it takes; exact for means,
-    too strict for quantiles.
+    **(L10)** Rounds in series: means and variances add up, and the two widest uniforms are kept.
+    The paper gives each round a limit of its own, here in proportion to its latency. This is exact
+    for means and too strict for quantiles.
 
     Examples
     --------
@@ -220,14 +220,14 @@ def in_series(latencies: tuple[PipelineLatency, ...]) -> PipelineLatency:
 
 
 def split_limit_s(limit_s: Numeric, round_latencies_s: tuple[Numeric, ...]) -> tuple[Array, ...]:
-    r"""A limit for each round of a job, as the paper breaks up the limit of the whole.
+    r"""A limit for each round of a job, as the paper divides the limit of the whole job.
 
     Parameters
     ----------
     limit_s : float or (n,) array, > 0
         Limit of the whole. [s]
     round_latencies_s : tuple of float or (n,) arrays, > 0
-        What each round takes by the metric that is limited: its mean, or its quantile. [s]
+        Value of the limited metric for each round: its mean, or its quantile. [s]
 
     Returns
     -------
@@ -241,8 +241,8 @@ def split_limit_s(limit_s: Numeric, round_latencies_s: tuple[Numeric, ...]) -> t
 
     Notes
     -----
-    theory.md (L10). Exact for means. For a quantile it asks for more than is needed: quantiles of
-    the rounds add up to more than that of their sum, `in_series`.
+    theory.md (L10). Exact for means. For a quantile it requires more than is needed, since the
+    quantiles of the rounds add up to more than the quantile of their sum, `in_series`.
 
     Examples
     --------
@@ -261,7 +261,7 @@ def split_limit_s(limit_s: Numeric, round_latencies_s: tuple[Numeric, ...]) -> t
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Law:
-    """Numbers of the law with stand-ins where the latency is infinite."""
+    """Numbers of the law, with placeholders if the latency is infinite."""
 
     mean: Array
     first: Array
@@ -308,12 +308,12 @@ class _Law:
         return np.clip(value, 0.0, 1.0)
 
     def _once(self, x: Array) -> Array:
-        """Mean of the positive part of ``x - Z``, Z the normal rest."""
+        """Mean of the positive part of ``x - Z``, Z the normal remainder."""
         score = x / self.sd
         return self.sd * (score * ndtr(score) + _density(score))
 
     def _twice(self, x: Array) -> Array:
-        """Half the mean square of the same."""
+        """Half the mean square of that positive part."""
         score = x / self.sd
         return 0.5 * self.sd**2 * ((score * score + 1.0) * ndtr(score) + score * _density(score))
 

@@ -1,4 +1,4 @@
-"""What goes into the mini-batch pipeline: a job, its nodes, its settings, and what they imply."""
+"""Inputs of the mini-batch pipeline (a job, its nodes, its settings) and the resulting loads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headway.models.arrays import Array, Numeric
 
 
 class _Checked:
-    """Base of dataclasses of numbers: all finite, ``_POSITIVE`` above zero, none below."""
+    """Base of dataclasses of numbers: all finite, ``_POSITIVE`` ones above zero, none negative."""
 
     __slots__ = ()
     _POSITIVE: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class _Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PipelineJob(_Checked):
-    """Costs of a map and a reduce function, as seconds of a core of one's own, and bytes."""
+    """Costs of a map and a reduce function, in seconds on a dedicated core, and bytes."""
 
     _POSITIVE = ("map_per_row_s", "reduce_per_row_s", "outputs_per_row")
 
@@ -49,14 +49,14 @@ class PipelineJob(_Checked):
     batch_fixed_s: Numeric
     """Reducer's work per fetched batch beyond its rows, >= 0. [s]"""
     map_cv: Numeric
-    """Noise of the map time of an input batch in proportion to it, >= 0. [-]"""
+    """Noise of the map time of an input batch, relative to it, >= 0. [-]"""
     reduce_cv: Numeric
-    """Noise of the reduce time of a fetched batch in proportion to it, >= 0. [-]"""
+    """Noise of the reduce time of a fetched batch, relative to it, >= 0. [-]"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PipelineNodes(_Checked):
-    """Hardware of one of the nodes, all of one kind, and of the link out of a distributor."""
+    """Hardware of a node (all nodes are equal) and of the link out of a distributor."""
 
     _POSITIVE = (
         "num_cores",
@@ -71,7 +71,7 @@ class PipelineNodes(_Checked):
     link_bytes_per_s: Numeric
     """Network link into a node, shared by its reducers, > 0. [B/s]"""
     stream_bytes_per_s: Numeric
-    """What one reducer can fetch at most, > 0. [B/s]"""
+    """Maximum rate at which one reducer can fetch, > 0. [B/s]"""
     disk_bytes_per_s: Numeric
     """Writing to the disk of a node, shared by its mappers, > 0. [B/s]"""
     disk_write_s: Numeric
@@ -82,7 +82,7 @@ class PipelineNodes(_Checked):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PipelineSetting(_Checked):
-    """What may be chosen: degrees of parallelism and granularity of batches."""
+    """Settings: degrees of parallelism and granularity of batches."""
 
     _POSITIVE = (
         "num_nodes",
@@ -107,10 +107,10 @@ class PipelineSetting(_Checked):
     shuffle_period_s: Numeric
     """B_sh: a mapper packs a shuffle batch this often, > 0. [s]"""
     poll_period_s: Numeric
-    """B_ch: a reducer asks for shuffle batches this often, > 0. [s]"""
+    """B_ch: a reducer requests shuffle batches this often, > 0. [s]"""
 
     def __post_init__(self) -> None:
-        # Not super(): a dataclass with slots is another class than the one super() was bound to.
+        # Not super(): a dataclass with slots is a different class from the one super() is bound to.
         _Checked.__post_init__(self)
         for name in ("num_nodes", "mappers_per_node", "reducers_per_node", "num_distributors"):
             value = np.asarray(getattr(self, name))
@@ -129,7 +129,7 @@ class Finalizing(_Checked):
     per_key_s: Numeric
     """Time of a core per key, > 0. [s]"""
     slide_s: Numeric
-    """Distance of two window ends, > 0. [s]"""
+    """Time between two window ends, > 0. [s]"""
 
     def __post_init__(self) -> None:
         _Checked.__post_init__(self)
@@ -179,9 +179,9 @@ class Pipeline:
 
 
 class PipelineLoads(NamedTuple):
-    """Batches and the work they bring; times as on a core, link or disk of one's own.
+    """Batches and their work; times are on a dedicated core, link or disk.
 
-    Where an own resource of a thread is overloaded, ``stable`` is false.
+    ``stable`` is false if a thread's own resource is overloaded.
     """
 
     num_mappers: Array
@@ -189,23 +189,23 @@ class PipelineLoads(NamedTuple):
     num_reducers: Array
     """On all nodes. [-]"""
     map_period_s: Array
-    """Between input batches of one mapper. [s]"""
+    """Time between input batches of one mapper. [s]"""
     input_transfer_s: Array
-    """Input batch through the link of its distributor. [s]"""
+    """Transfer of an input batch through the link of its distributor. [s]"""
     input_transfer_busy: Array
-    """Share of time that this link works. [-]"""
+    """Share of time that this link is busy. [-]"""
     map_s: Array
     """Map function on one input batch. [s]"""
     map_busy: Array
-    """Share of time that a mapper works, packing included. [-]"""
+    """Share of time that a mapper is busy, packing included. [-]"""
     write_s: Array
-    """Shuffle batch of a mapper, for all reducers, to disk. [s]"""
+    """Writing a shuffle batch of a mapper, for all reducers, to disk. [s]"""
     disk_busy: Array
     """Share of time that a disk writes. [-]"""
     batches_per_poll: Array
     """Shuffle batches that a poll finds on average, over all mappers. [-]"""
     fetch_s: Array
-    """One of them through the network, at the rate of a stream. [s]"""
+    """Transfer of one of them through the network, at the rate of a stream. [s]"""
     fetch_busy: Array
     """Share of time that a reducer fetches. [-]"""
     streams_per_link: Array
@@ -219,17 +219,17 @@ class PipelineLoads(NamedTuple):
     update_busy: Array
     """Share of time that a reducer updates or polls. [-]"""
     reduce_busy: Array
-    """The same with finalizing. [-]"""
+    """The same, with finalizing. [-]"""
     input_rows_scv: Array
     """Squared variation of the rows of an input batch. [-]"""
     shuffle_rows_scv: Array
     """Squared variation of the rows of a shuffle batch. [-]"""
     stable: NDArray[np.bool_]
-    """Whether every thread and resource, taken alone, has time left. [-]"""
+    """Whether every thread and resource, considered alone, has time left. [-]"""
 
 
 def pipeline_loads(pipeline: Pipeline) -> PipelineLoads:
-    r"""Rows per batch, the work in it, and how busy that keeps each part.
+    r"""Rows and work per batch, and how busy each part is.
 
     Parameters
     ----------
@@ -243,12 +243,12 @@ def pipeline_loads(pipeline: Pipeline) -> PipelineLoads:
 
     Notes
     -----
-    **(L1)** Rows of an input batch `λ B_in/D_n`, every `A = B_in M_t/D_n` at one mapper; of a
-    shuffle batch `α λ B_sh/M_t`, a share `1/R_t` of it for each reducer; batches per poll
-    `K = M_t B_ch/B_sh`. Counts have the squared variation `v = φ/(input rows)`. Stable only if each
-    thread, disk and link, and the cores of a node, have time left.
+    **(L1)** An input batch has `λ B_in/D_n` rows, and a mapper gets one every `A = B_in M_t/D_n`. A
+    shuffle batch has `α λ B_sh/M_t` rows, a share `1/R_t` of them for each reducer. A poll finds
+    `K = M_t B_ch/B_sh` batches. Counts have the squared variation `v = φ/(input rows)`. Stable only
+    if each thread, disk and link, and the cores of a node, have time left.
 
-    Input batches go to the mappers in turn, map output to the reducers evenly.
+    Input batches go to the mappers in turn; map output is spread evenly over the reducers.
     """
     job, nodes, at = pipeline.job, pipeline.nodes, pipeline.setting
     rate = np.asarray(pipeline.rate_per_s, dtype=np.float64)

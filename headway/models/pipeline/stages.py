@@ -1,4 +1,4 @@
-"""The phases of the pipeline, one by one, on resources that are shared."""
+"""The phases of the pipeline, one by one, on shared resources."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _SHORTEST_RATIO = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PipelineStages:
-    """Times of the phases on shared resources; zeros stand in where unstable.
+    """Times of the phases on shared resources; zeros if unstable.
 
-    Times are in seconds, each wait is a mean [s] and a variance [s^2].
+    Times are in seconds; each wait is a mean [s] and a variance [s^2].
 
     Notes
     -----
@@ -71,7 +71,7 @@ class PipelineStages:
         poll = np.asarray(at.poll_period_s, dtype=np.float64)
         update_s = loads.reduce_s * reduce_slowdown
         fetch_s = loads.fetch_s * link_slowdown
-        # The slower of the two sets the pace at which the batches of a poll are done with.
+        # The slower of the two determines the pace at which the batches of a poll are processed.
         pace_s = np.maximum(update_s, fetch_s)
         poll_fixed_s = loads.poll_fixed_s * reduce_slowdown
         stable &= loads.batches_per_poll * pace_s + poll_fixed_s < poll
@@ -123,7 +123,7 @@ class PipelineStages:
             mapper_wait=_clocked_wait(loads.map_period_s, map_s, map_scv),
             disk_wait=_disk_wait(pipeline, write, loads.shuffle_rows_scv),
             reducer_wait=(
-                # Work of the poll itself goes on while the first batch is transferred.
+                # The work of the poll itself continues while the first batch is transferred.
                 ahead_s + carry_mean + np.maximum(fixed - fetch, 0.0),
                 (sharing.others * pace) ** 2 / 12.0 + count_variance,
             ),
@@ -134,7 +134,7 @@ class PipelineStages:
 
     @staticmethod
     def cpu_slowdowns(pipeline: Pipeline, loads: PipelineLoads) -> tuple[Array, Array]:
-        """Of mappers and reducers on the cores of their node, (R3)."""
+        """Slowdowns of mappers and reducers on the cores of their node, (R3)."""
         at = pipeline.setting
         mappers, reducers = clocked_slowdowns(
             pipeline.nodes.num_cores,
@@ -175,15 +175,15 @@ class PipelineStages:
     def latency(
         self, parts: tuple[LatencyPart, ...], variance_s2: Array, widths_s: tuple[Array, Array]
     ) -> PipelineLatency:
-        """The sum of the parts, with what they have in common.
+        """The sum of the parts, with their dependence.
 
         Notes
         -----
-        **(L7)** Wait for the poll and queue behind it are FIFO as in (L2): together uniform of
-        width `B_ch - Op`. A large batch is long in all its phases:
-        `Var = v(w+N)(w+N+S) + 1/3 S^2 c^2` for writing `w`, transfer `N` and update `S`,
-        `1 + c^2 = (1+v)(1+c_S^2)`; a row is one of a large batch more often, so means of `w`, `N`,
-        `S/2` are `1 + v` times longer.
+        **(L7)** The wait for the poll and the queue behind it are FIFO as in (L2), and together
+        uniform of width `B_ch - Op`. A large batch takes longer in all phases:
+        `Var = v(w+N)(w+N+S) + 1/3 S^2 c^2` for writing `w`, transfer `N` and update `S`, with
+        `1 + c^2 = (1+v)(1+c_S^2)`. A row is more often in a large batch, so the means of `w`, `N`
+        and `S/2` are `1 + v` times longer.
         """
         return PipelineLatency(
             parts=parts,
@@ -195,7 +195,7 @@ class PipelineStages:
 
 
 def _link_slowdown(pipeline: Pipeline, loads: PipelineLoads) -> Array:
-    """Of the fetches of one reducer on the link into its node, (R3)."""
+    """Slowdown of the fetches of one reducer on the link into its node, (R3)."""
     fetchers = ThreadGroup(
         num_threads=pipeline.setting.reducers_per_node, busy_ratio=np.minimum(loads.fetch_busy, 1.0)
     )
@@ -210,10 +210,11 @@ def _carry_over(
     poll_fixed_s: Array,
     reduce_scv: Array,
 ) -> tuple[Array, Array]:
-    """Mean and variance of the work that a poll finds left of earlier ones, (L5)."""
+    """Mean and variance of the work left over from earlier polls at a poll, (L5)."""
     poll = np.asarray(pipeline.setting.poll_period_s, dtype=np.float64)
     ratio = poll / pipeline.setting.shuffle_period_s
-    # Between two of its own batches, a mapper adds nothing to the queue that the second meets.
+    # If polls are more frequent than packing, a batch never queues behind batches of its own
+    # mapper.
     met = np.where(ratio < 1.0, sharing.others, loads.batches_per_poll)
     return poll_carry_over(
         poll,
@@ -226,7 +227,7 @@ def _carry_over(
 
 
 def _clocked_wait(period_s: Numeric, service_s: Array, service_scv: Array) -> tuple[Array, Array]:
-    """Mean and variance of the wait of batches that come by the clock, (Q10)."""
+    """Mean and variance of the wait of batches that arrive by a clock, (Q10)."""
     service = np.maximum(service_s, _SHORTEST_RATIO * np.asarray(period_s))
     third = lognormal_third_central_s3(service, np.sqrt(service_scv))
     wait = shifted_gamma_wait(clocked_increment(period_s, service, service_scv * service**2, third))
@@ -238,9 +239,9 @@ def _disk_wait(pipeline: Pipeline, write_s: Array, rows_scv: Array) -> tuple[Arr
 
     Notes
     -----
-    **(L6)** The pace of a poll is the slower of transfer and update, `p = max(N, S)`: its wait is
-    `O/2 p` plus (L5). Other mappers' writes are taken as Poisson, (Q6). Input batches wait as in
-    (Q10).
+    **(L6)** The pace of a poll is that of the slower of transfer and update, `p = max(N, S)`; its
+    wait is `O/2 p` plus (L5). Writes of other mappers are taken as Poisson (Q6). Input batches wait
+    as in (Q10).
     """
     others = np.asarray(pipeline.setting.mappers_per_node, dtype=np.float64) - 1.0
     period = np.asarray(pipeline.setting.shuffle_period_s, dtype=np.float64)
@@ -261,19 +262,19 @@ def in_batch(batch_s: Array, rows_scv: Array, scv: Array) -> tuple[Array, Array]
     rows_scv : array, >= 0
         Squared coefficient of variation of the rows of a batch. [-]
     scv : array, >= 0
-        The same of the time of batches of one size. [-]
+        The same for the time of batches of equal size. [-]
 
     Returns
     -------
     tuple of two arrays
-        Mean [s] and variance [s^2]; of large batches there are more rows.
+        Mean [s] and variance [s^2] over rows; large batches contain more rows.
 
     Notes
     -----
-    **(L2)** Rows are worked on in the order of their coming. A row that arrives at `x` waits
-    `B - x` for the packing and is done after a share `x/B` of the time `S` of its batch:
-    `L = B - x(1-S/B)`, mean `(B+S)/2`, variance `(B-S)^2/12`. Exact. Independent phases give
-    `(B^2+S^2)/12`: 5 times as much at `S/B = 0.5`.
+    **(L2)** Rows are processed in the order of arrival. A row that arrives at `x` waits `B - x`
+    until its batch is packed, and is done after a share `x/B` of the time `S` of the batch. So
+    `L = B - x(1-S/B)`, with mean `(B+S)/2` and variance `(B-S)^2/12`. Exact. Independent phases
+    would give the variance `(B^2+S^2)/12`, which is 5 times as much at `S/B = 0.5`.
 
     Examples
     --------
@@ -285,5 +286,5 @@ def in_batch(batch_s: Array, rows_scv: Array, scv: Array) -> tuple[Array, Array]
 
 
 def _product_scv(rows_scv: Numeric, noise_cv: Numeric) -> Array:
-    """Squared variation of the work in a batch: its rows vary, and the time of a row does."""
+    """Squared variation of the work in a batch: both its rows and the time per row vary."""
     return (1.0 + np.asarray(rows_scv)) * (1.0 + np.asarray(noise_cv) ** 2) - 1.0

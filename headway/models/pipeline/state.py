@@ -1,4 +1,4 @@
-"""Rows whose key is in memory, and rows whose key is on disk: two costs of one update function."""
+"""Update costs of rows whose key is in memory and of rows whose key is on disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headway.models.stages.skew import KeyShares, zipf_key_shares
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReducerState:
-    """State of all reducers together, of which each keeps its most frequent keys in memory.
+    """State of all reducers together; each keeps its most frequent keys in memory.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class ReducerState:
     num_keys : int, >= 1
         Keys over all reducers. [-]
     exponent : float, >= 0
-        Of how often keys occur, as in `zipf_key_shares`. [-]
+        Exponent of the key frequencies, as in `zipf_key_shares`. [-]
     on_disk_s : float, > 0
         Update of a row whose key is on disk. [s/row]
     """
@@ -52,7 +52,7 @@ class ReducerState:
 def two_group_update(
     in_memory_s: Numeric, on_disk_s: Numeric, disk_share: Numeric, rows: Numeric, noise_cv: Numeric
 ) -> tuple[Array, Array]:
-    r"""Update time per row, and the noise of a batch, of rows of two costs.
+    r"""Update time per row, and noise of a batch, if rows have two different costs.
 
     Parameters
     ----------
@@ -63,19 +63,20 @@ def two_group_update(
     rows : float or (n,) array, > 0
         Rows of a fetched batch. [-]
     noise_cv : float or (n,) array, >= 0
-        Noise of the time of a batch in proportion to it, beside that of the groups. [-]
+        Noise of the time of a batch, relative to it, in addition to that of the groups. [-]
 
     Returns
     -------
     tuple of two arrays
-        Mean time per row [s/row], and the noise with that of the groups [-].
+        Mean time per row [s/row], and the noise including that of the groups [-].
 
     Notes
     -----
-    **(L14)** A share `d` of the rows has its key on disk (VLDB'15, 4): `u_r = (1-d)c_m + d c_d`.
-    The number of such rows in a batch of `n` is binomial, which adds `d(1-d)(c_d-c_m)^2/(n u_r^2)`
-    to the squared variation of its time. Each reducer holds its most frequent keys: `d` is the mass
-    of the keys beyond the `R_t Y/k` most frequent ones, `Y` its memory and `k` that of a key.
+    **(L14)** A share `d` of the rows has its key on disk (VLDB'15, 4), so the mean update time is
+    `u_r = (1-d)c_m + d c_d`. The number of these rows in a batch of `n` is binomial, which adds
+    `d(1-d)(c_d-c_m)^2/(n u_r^2)` to the squared variation of the batch's time. Each reducer keeps
+    its most frequent keys in memory: `d` is the share of rows of all keys except the `R_t Y/k` most
+    frequent ones, with `Y` the memory of a reducer and `k` that of a key.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The wait of clocked jobs whose service times resemble those of the jobs before."""
+"""The wait of clocked jobs whose service times are autocorrelated."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LARGEST_AUTOCORRELATION = 0.98
 def autocorrelated_service_wait(
     period_s: float, service_s: float, service_cv: float, autocorrelation: float
 ) -> WaitMoments:
-    r"""Wait of jobs of a clock with lognormal services that are autocorrelated.
+    r"""Wait of jobs that arrive by a clock and have autocorrelated lognormal service times.
 
     Parameters
     ----------
@@ -33,30 +33,30 @@ def autocorrelated_service_wait(
     service_cv : float, 0 to 2
         Its coefficient of variation. [-]
     autocorrelation : float, 0 to 0.98
-        Correlation of the logarithms of successive services; that of services `k` jobs apart
-        is its `k`-th power. [-]
+        Correlation of the logarithms of successive services; services `k` jobs apart have its
+        `k`-th power. [-]
 
     Returns
     -------
     WaitMoments
-        ``inf`` moments and probability 1 from utilization 1 on.
+        ``inf`` moments and probability 1 if the utilisation is 1 or more.
 
     Raises
     ------
     ValueError
-        If an argument is outside its range, or the utilization is so near to 1 that more than 1e8
-        jobs decide about the wait.
+        If an argument is outside its range, or the utilisation is so close to 1 that the wait
+        depends on more than 1e8 earlier jobs.
 
     Notes
     -----
-    **(V3)** Batches that resemble the ones before, logarithms autoregressive with `φ`: Spitzer's
-    sums (Q10) with the cumulants that `n` successive services have,
-    `κ_2(n) = Σ_(d < n)(n-d) c_2(d)` and likewise `κ_3`; `c_j(d)` are joint cumulants of `j`
-    services that span `d`, from `e^(s^2 φ^(|i-j|))`. Exact if the increments could be exchanged,
-    which autoregressive ones cannot;
+    **(V3)** Correlated batch durations, whose logarithms are autoregressive with coefficient `φ`:
+    Spitzer's sums (Q10) with the cumulants of `n` successive services,
+    `κ_2(n) = Σ_(d < n)(n-d) c_2(d)` and likewise `κ_3`. Here `c_j(d)` are the joint cumulants of
+    `j` services that span `d`, computed from `e^(s^2 φ^(|i-j|))`. This would be exact for
+    exchangeable increments, which autoregressive ones are not.
 
-    Spitzer's sums (Q10) with the cumulants that sums of correlated services have. Exact without
-    correlation and for gamma services; else high: see there.
+    Exact without correlation if services are gamma distributed; theory.md (V3) gives the errors
+    otherwise.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def autocorrelated_service_wait(
 
 @lru_cache(maxsize=1024)
 def _spitzer_sums(slack: float, cv: float, phi: float) -> tuple[float, float, float]:
-    """Cumulants of the wait in mean services, and the sum that decides how often there is one."""
+    """Cumulants of the wait in units of a mean service, and the sum that gives its probability."""
     last = _last_sum(slack, cv, phi)
     count, weight = _counts(last)
     variance, third = _cumulants_of_sums(count, cv, phi)
@@ -94,11 +94,11 @@ def _spitzer_sums(slack: float, cv: float, phi: float) -> tuple[float, float, fl
 
 
 def _last_sum(slack: float, cv: float, phi: float) -> float:
-    """From how many jobs on a sum of increments is practically never positive."""
+    """Number of jobs from which a sum of increments is practically never positive."""
     count = np.geomspace(1.0, _MOST_SUMS, 400)
     variance, third = _cumulants_of_sums(count, cv, phi)
     score = slack * count / np.sqrt(variance)
-    # A skewed sum is further out at the same probability: Cornish and Fisher's leading term.
+    # At the same probability, a skewed sum is further out: leading term of Cornish and Fisher.
     reach = _LAST_SCORE + third / variance**1.5 * (_LAST_SCORE**2 - 1.0) / 6.0
     above = np.flatnonzero(score >= reach)
     if len(above) == 0:
@@ -147,6 +147,7 @@ def _summed(by_span: Array, count: Array) -> Array:
     span = np.arange(len(by_span), dtype=np.float64)
     position = np.minimum(count, len(by_span)).astype(np.int64) - 1
     sums, moments = np.cumsum(by_span), np.cumsum(by_span * span)
-    # Between whole numbers of jobs, in the quadrature, all spans are long forgotten or nearly so.
+    # Where the quadrature falls between whole numbers of jobs, these correlations have (nearly)
+    # decayed.
     total: Array = count * sums[position] - moments[position]
     return total

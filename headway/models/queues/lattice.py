@@ -13,7 +13,7 @@ _MOST_CELLS = 1 << 20
 
 
 class LatticeTooLongError(ValueError):
-    """A law that needs more steps than fit: longer steps, or another method, are called for."""
+    """A law that needs more steps than fit. Use longer steps, or another method."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -115,8 +115,8 @@ def lattice_law(
     step_s : float, > 0
         Step of the lattice; a fiftieth of a standard deviation is fine. [s]
     lowest_s, highest_s : float
-        Range, which should hold all but a negligible part of the law; the rest is assigned in
-        proportion. [s]
+        Range, which should contain all of the law except a negligible part; that part is
+        distributed in proportion. [s]
 
     Returns
     -------
@@ -126,7 +126,7 @@ def lattice_law(
     Raises
     ------
     ValueError
-        If the range holds less than 99% of the law; as `LatticeTooLongError`, if it needs more
+        If the range contains less than 99% of the law; as `LatticeTooLongError`, if it needs more
         than a million steps.
 
     Notes
@@ -148,7 +148,7 @@ def lattice_law(
 
 
 def lattice_sample(values_s: Array, step_s: float) -> LatticeLaw:
-    r"""Observed times on a lattice, each shared by its two neighbours so that the mean is kept.
+    r"""Observed times on a lattice, each split between its neighbours so as to keep the mean.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def _range(step_s: float, lowest_s: float, highest_s: float) -> tuple[int, int]:
         raise ValueError(f"step_s must be positive, got {step_s}")
     if not (np.isfinite(lowest_s) and np.isfinite(highest_s) and lowest_s <= highest_s):
         raise ValueError("need finite lowest_s <= highest_s")
-    # A range that ends on the lattice up to rounding ends there.
+    # A range whose end is on the lattice, up to rounding, ends at that point.
     lowest = int(np.floor(lowest_s / step_s + 1e-9))
     num_times = int(np.ceil(highest_s / step_s - 1e-9)) - lowest + 1
     if num_times > _MOST_CELLS:

@@ -1,4 +1,4 @@
-"""Parts of a latency on one lattice: uniform waits, waits known by moments, coarser steps."""
+"""Parts of a latency on one lattice: uniform waits, waits with known moments, coarser steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headway.models.queues.lattice import LatticeLaw, lattice_law
 from headway.models.queues.queueing import WaitMoments
 
 _NEGLIGIBLE = 1e-9
-_SMALLEST_SCV = 1e-8  # of a positive wait: below, it is a constant to any step
+_SMALLEST_SCV = 1e-8  # of a positive wait; below this it is a constant at any step
 
 
 def uniform_law(width_s: float, step_s: float) -> LatticeLaw:
@@ -19,7 +19,7 @@ def uniform_law(width_s: float, step_s: float) -> LatticeLaw:
     Parameters
     ----------
     width_s : float, >= 0
-        Longest time; 0 is no time at all. [s]
+        Longest time; 0 means no time. [s]
     step_s : float, > 0
         Step of the lattice. [s]
 
@@ -31,8 +31,8 @@ def uniform_law(width_s: float, step_s: float) -> LatticeLaw:
     Raises
     ------
     ValueError
-        If an argument is outside its range; as `LatticeTooLongError`, if a million steps do not
-        hold the width.
+        If an argument is outside its range; as `LatticeTooLongError`, if the width needs more than
+        a million steps.
 
     Notes
     -----
@@ -51,7 +51,7 @@ def uniform_law(width_s: float, step_s: float) -> LatticeLaw:
 
 
 def zero_or_gamma_law(wait: WaitMoments, step_s: float) -> LatticeLaw:
-    r"""A wait of which moments are known: zero, or a gamma.
+    r"""A wait with known moments, taken as zero or gamma distributed.
 
     Parameters
     ----------
@@ -68,8 +68,8 @@ def zero_or_gamma_law(wait: WaitMoments, step_s: float) -> LatticeLaw:
     Raises
     ------
     ValueError
-        If the moments are not finite or negative; as `LatticeTooLongError`, if a million steps do
-        not hold the wait.
+        If the moments are not finite or negative; as `LatticeTooLongError`, if the wait needs more
+        than a million steps.
 
     Notes
     -----
@@ -102,14 +102,14 @@ def zero_or_gamma_law(wait: WaitMoments, step_s: float) -> LatticeLaw:
 
 
 def on_step(law: LatticeLaw, step_s: float) -> LatticeLaw:
-    r"""A law on another step: each time is shared by its two neighbours, so the mean is kept.
+    r"""A law on another step, each time split between its neighbours so as to keep the mean.
 
     Parameters
     ----------
     law : LatticeLaw
         On any step.
     step_s : float, > 0
-        Step to bring it to, best a longer one. [s]
+        New step, preferably a longer one. [s]
 
     Returns
     -------
@@ -148,7 +148,7 @@ def on_step(law: LatticeLaw, step_s: float) -> LatticeLaw:
 
 
 def smooth_quantile_s(law: LatticeLaw, q: Numeric) -> Array:
-    r"""Quantile of a law without atoms: the mass of a time is spread over its step.
+    r"""Quantile of a law without atoms: the mass of each time is spread over its step.
 
     Parameters
     ----------
@@ -169,10 +169,10 @@ def smooth_quantile_s(law: LatticeLaw, q: Numeric) -> Array:
 
     Notes
     -----
-    **(V5)** Quantiles: the mass of a lattice time is spread over its step, as the uniform `VB`
-    leaves no atoms.
+    **(V5)** Quantiles: the mass of each lattice time is spread evenly over its step. There are no
+    atoms, since `VB` is uniform.
 
-    `LatticeLaw.quantile_s` answers in whole steps, as suits laws with atoms.
+    `LatticeLaw.quantile_s` returns whole steps, which suits laws with atoms.
 
     Examples
     --------

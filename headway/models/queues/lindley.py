@@ -34,8 +34,8 @@ def lindley_waits_s(interarrival_s: Array, service_s: Array, first_wait_s: float
     Notes
     -----
     **(Q18)** Simulation: `W_(k+1) = (W_k+S_k-A_k)^+` (Lindley 1952, doi:10.1017/S0305004100027638),
-    as a running sum above its running minimum; `A_k = 0` within a bulk; correlated services have
-    autoregressive normal logarithms.
+    computed as the distance of a running sum from its running minimum. `A_k = 0` within a bulk.
+    Correlated services have autoregressive normal logarithms.
 
     Examples
     --------
@@ -50,11 +50,12 @@ def lindley_waits_s(interarrival_s: Array, service_s: Array, first_wait_s: float
         raise ValueError("times must be non-negative")
     wait = np.empty(len(arrival))
     carried = first_wait_s
-    # In blocks, so that the running sum keeps its digits however long the trace.
+    # In blocks, so that the running sum does not lose digits in long traces.
     for start in range(0, len(arrival), _BLOCK):
         block = slice(start, start + _BLOCK)
         walk = np.cumsum(service[block] - arrival[block])
-        # The wait is the walk above its lowest point so far, or above -carried before any idling.
+        # The wait is the height of the walk above its lowest point so far, or above -carried if the
+        # server has not been idle yet.
         lowest = np.minimum(np.minimum.accumulate(walk), -carried)
         wait[start] = carried
         after = walk - lowest

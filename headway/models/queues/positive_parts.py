@@ -1,4 +1,4 @@
-"""What Spitzer's sums are made of: the positive part of what came less what was served."""
+"""Terms of Spitzer's sums: the positive part of arrived work minus served work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy.special import gammaincc, ndtr
 
 from headway.models.arrays import Array
 
-_NORMAL_SHAPE = 1e6  # from this shape on a gamma is as good as normal
+_NORMAL_SHAPE = 1e6  # from this shape on, a gamma is taken as normal
 
 
 class PositiveParts(NamedTuple):
@@ -44,8 +44,8 @@ def positive_parts(drift: Array, sd: Array, third: Array) -> PositiveParts:
 
     Notes
     -----
-    theory.md (V3), (N6). Unlike the sums of (Q10) each value has its own skewness. Exact to about
-    1e-9 of the standard deviation.
+    theory.md (V3), (N6). Unlike in the sums of (Q10), each value has its own skewness. Exact to
+    about 1e-9 of the standard deviation.
 
     Examples
     --------
@@ -64,12 +64,12 @@ def positive_parts(drift: Array, sd: Array, third: Array) -> PositiveParts:
     second = (1.0 + score**2) * tail - score * density
     gamma = skewness > 2.0 / np.sqrt(_NORMAL_SHAPE)
     tail[gamma], first[gamma], second[gamma] = _of_gamma(score[gamma], skewness[gamma])
-    # Of a reflected law it is the other side that counts.
+    # For a reflected law, the other side counts.
     reflected = sign < 0.0
     tail = np.where(reflected, 1.0 - tail, tail)
     first = np.where(reflected, score + first, first)
     second = np.where(reflected, 1.0 + score**2 - second, second)
-    # Differences of nearly equal terms far in the tail may come out below zero.
+    # Differences of nearly equal terms far in the tail may be slightly negative.
     return PositiveParts(
         np.maximum(tail, 0.0), sd * np.maximum(first, 0.0), sd**2 * np.maximum(second, 0.0)
     )
@@ -88,26 +88,28 @@ def _of_gamma(score: Array, skewness: Array) -> tuple[Array, Array, Array]:
 
 
 def spitzer_terms(num_exact: int, last: float, nodes: Array, weights: Array) -> tuple[Array, Array]:
-    r"""Numbers of increments and what each counts in a sum over 1/n.
+    r"""Numbers of increments, and the weight of each in a sum over 1/n.
 
     Parameters
     ----------
     num_exact : int, >= 1
-        Terms that are taken one by one. [-]
+        Terms that are summed one by one. [-]
     last : float
-        From where on terms are negligible; no quadrature if that is within the exact ones. [-]
+        Number from which terms are negligible; if it is among the exact ones, there is no
+        quadrature. [-]
     nodes, weights : (k,) arrays
-        Gauss-Legendre on -1..1, for the terms beyond.
+        Gauss-Legendre on -1..1, for the remaining terms.
 
     Returns
     -------
     tuple of arrays
-        Numbers, not all of them whole, and weights; of one length.
+        Numbers (not all of them whole) and weights, of equal length.
 
     Notes
     -----
-    theory.md (Q10). Euler-Maclaurin: the rest is the integral from the last exact term on, less
-    half of that term. In the logarithm of n the integrand is smooth over all its decades.
+    theory.md (Q10). Euler-Maclaurin: the remainder is the integral from the last exact term on,
+    minus half of that term. As a function of the logarithm of n, the integrand is smooth over all
+    decades.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a queue gains from one arrival to the next, and identities on that increment."""
+"""The increment of a queue from one arrival to the next, and its cumulants."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def queue_increment(
     service_variance_s2: Numeric,
     service_third_central_s3: Numeric,
 ) -> Increment:
-    r"""Cumulants of service minus inter-arrival time, the two being independent.
+    r"""Cumulants of service minus inter-arrival time, which are independent.
 
     Parameters
     ----------
@@ -115,8 +115,9 @@ def queue_increment(
     Notes
     -----
     **(Q7)** The increment `U = S - A` has mean `-m`, variance `κ_2 = Var S + Var A` and third
-    cumulant `κ_3 = μ_3(S) - μ_3(A)`; `β = m/sqrt(κ_2)`, `g = κ_3/κ_2^(3/2)`. For a lognormal
-    `μ_3 = E^3(3c^4+c^6)`, for a gamma `2E^3 c^4`, for a clock 0.
+    cumulant `κ_3 = μ_3(S) - μ_3(A)`. Further, `β = m/sqrt(κ_2)` and `g = κ_3/κ_2^(3/2)`. The third
+    central moment is `μ_3 = E^3(3c^4+c^6)` for a lognormal, `2E^3 c^4` for a gamma, and 0 for a
+    clock.
 
     Examples
     --------
@@ -146,7 +147,7 @@ def clocked_increment(
     service_third_central_s3: Numeric,
     bulk_size: Numeric = 1.0,
 ) -> Increment:
-    r"""Cumulants of the increment of a queue that a clock feeds, one bulk per tick.
+    r"""Cumulants of the increment of a queue that is fed by a clock, with one bulk per tick.
 
     Parameters
     ----------

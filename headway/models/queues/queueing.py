@@ -51,7 +51,7 @@ def qna_wait(
     Returns
     -------
     WaitMoments
-        Inputs broadcast; ``inf`` moments and probability 1 from utilization 1 on.
+        Inputs broadcast; ``inf`` moments and probability 1 if the utilisation is 1 or more.
 
     Raises
     ------
@@ -60,13 +60,13 @@ def qna_wait(
 
     Notes
     -----
-    **(Q5)** QNA, Whitt (1983, doi:10.1002/j.1538-7305.1983.tb03204.x): the mean is `V` of (Q2), if
-    `c_A ≤ 1` times the factor `exp(-(2(1-ρ)(1-c_A^2)^2)/(3 ρ(c_A^2+c_S^2)) )` of Kraemer and
-    Langenbach-Belz (1976). `P(W > 0) = σ = ρ + (c_A^2-1) ρ(1-ρ) h` with
+    **(Q5)** QNA, Whitt (1983, doi:10.1002/j.1538-7305.1983.tb03204.x): the mean is `V` of (Q2),
+    multiplied if `c_A ≤ 1` by the factor `exp(-(2(1-ρ)(1-c_A^2)^2)/(3 ρ(c_A^2+c_S^2)) )` of Kraemer
+    and Langenbach-Belz (1976). `P(W > 0) = σ = ρ + (c_A^2-1) ρ(1-ρ) h` with
     `h = (1+c_A^2+ρ c_S^2)/(1+ρ(c_S^2-1)+ρ^2(4c_A^2+c_S^2))` if `c_A ≤ 1`, else
     `(4 ρ)/(c_A^2+ρ^2(4c_A^2+c_S^2))`. `Var W = E[W]^2(c_D^2+1-σ)/σ` with
-    `c_D^2 = 2 ρ - 1 + 4(1-ρ)/(3(c_S^2+1)^2) · E[S^3]/(E[S]^3)`. Meant for `0.8 ≤ c_A^2 ≤ 1.5`: for
-    a clock with `c_S = 0.3`, `ρ = 0.7` it is a sixth of the wait.
+    `c_D^2 = 2 ρ - 1 + 4(1-ρ)/(3(c_S^2+1)^2) · E[S^3]/(E[S]^3)`. Intended for `0.8 ≤ c_A^2 ≤ 1.5`:
+    for a clock with `c_S = 0.3` and `ρ = 0.7` it yields a sixth of the wait.
 
     Whitt (1983). Exact for Poisson arrivals. The variance is 58% low for clocked arrivals at
     utilization 0.9 and service cv 0.3.
@@ -80,7 +80,7 @@ def qna_wait(
     third = np.asarray(service_third_ratio, dtype=np.float64)
     rho, idle = queue.utilization, queue.slack_s / queue.interarrival_s
     ca2, cs2 = queue.interarrival_scv, queue.service_scv
-    # E[S] E[S^3] >= E[S^2]^2; the tolerance lets rounded moments of a constant pass.
+    # E[S] E[S^3] >= E[S^2]^2. The tolerance accepts rounded moments of a constant.
     if not np.all(third >= (1.0 + cs2) ** 2 * (1.0 - 1e-9)):
         raise ValueError("service_third_ratio must be at least (1 + service_scv)^2")
     mean = queue.heavy_traffic_s() * _correction(queue)
@@ -89,7 +89,7 @@ def qna_wait(
     regular = (1.0 + ca2 + rho * cs2) / (idle + rho * cs2 + rho * rho * spread)
     bursty = 4.0 * rho / (ca2 + rho * rho * spread + (ca2 <= 1.0))
     delay_prob = rho + (ca2 - 1.0) * rho * idle * np.where(ca2 <= 1.0, regular, bursty)
-    # The formula reaches 0 for two clocks, and the probability divides below.
+    # For two clocks the formula gives 0, and the probability is a divisor below.
     delay_prob = np.clip(delay_prob, _SMALLEST_WAIT_PROB, 1.0)
     delayed_scv = 2.0 * rho - 1.0 + 4.0 * idle * third / (3.0 * (cs2 + 1.0) ** 2)
     variance = mean * mean * (delayed_scv + 1.0 - delay_prob) / delay_prob
@@ -120,7 +120,7 @@ def pollaczek_khinchine_wait(
     Returns
     -------
     WaitMoments
-        Inputs broadcast; ``inf`` moments and probability 1 from utilization 1 on.
+        Inputs broadcast; ``inf`` moments and probability 1 if the utilisation is 1 or more.
 
     Raises
     ------
@@ -132,8 +132,8 @@ def pollaczek_khinchine_wait(
     **(Q6)** Pollaczek-Khinchine, Poisson arrivals: `E[W] = E[S^2]/2(E[A]-E[S])`,
     `Var W = E[W]^2 + E[S^3]/3(E[A]-E[S])`, `P(W > 0) = ρ`. Exact.
 
-    Pollaczek (1930), Khinchine (1932). The variance is a sum of positive terms: nothing cancels in
-    light traffic.
+    Pollaczek (1930), Khinchine (1932). The variance is a sum of positive terms, so nothing cancels
+    in light traffic.
 
     Examples
     --------
@@ -162,13 +162,13 @@ def pollaczek_khinchine_wait(
 
 
 class _Queue(NamedTuple):
-    """Checked inputs. Where the queue is unstable, ``slack_s`` is a stand-in that divides."""
+    """Checked inputs. If the queue is unstable, ``slack_s`` is a placeholder to divide by."""
 
     interarrival_s: Array
     interarrival_scv: Array
     service_s: Array
     service_scv: Array
-    slack_s: Array  # between arrivals, subtracted once: 1 - rho after rounding loses digits
+    slack_s: Array  # between arrivals; subtracted once, since 1 - rho loses digits by rounding
     stable: NDArray[np.bool_]
 
     @classmethod
@@ -212,13 +212,13 @@ class _Queue(NamedTuple):
 
 
 def _correction(queue: _Queue) -> Array:
-    """Factor on heavy traffic; 1 for arrivals burstier than Poisson."""
+    """Factor on the heavy-traffic wait; 1 for arrivals burstier than Poisson."""
     ca2 = queue.interarrival_scv
     idle = queue.slack_s / queue.interarrival_s
     rho = queue.utilization
     total = ca2 + queue.service_scv
-    # Two clocks: nothing varies and nothing waits, whatever the factor.
+    # Two clocks: nothing varies and nothing waits, with any factor.
     safe_total = np.where(total > _NO_VARIATION, total, 1.0)
-    with np.errstate(over="ignore"):  # an infinite exponent is as good as a huge one
+    with np.errstate(over="ignore"):  # an infinite exponent has the same effect as a huge one
         regular = np.exp(-2.0 * idle * (1.0 - ca2) ** 2 / (3.0 * rho * safe_total))
     return np.where(ca2 <= 1.0, regular, 1.0)

@@ -14,52 +14,53 @@ from headway.models.queues.queue_increments import Increment
 from headway.models.queues.queueing import WaitMoments
 
 _NUM_EXACT_TERMS = 500
-# What follows the last term is below e^-36 of the first.
+# All terms after the last one are below e^-36 of the first.
 _LAST_EXPONENT = 36.0
 _TAIL_NODES, _TAIL_WEIGHTS = gauss_legendre(96)
-# From this shape on a gamma is as good as normal, and its incomplete gamma function would begin
-# to lose digits.
+# From this shape on a gamma is taken as normal; its incomplete gamma function would lose digits.
 _NORMAL_SHAPE = 1e12
-# From this shape on Temme's expansion is exact to 1e-9, and scipy's series, at 2000 terms, is not.
+# From this shape on Temme's expansion is exact to 1e-9, while scipy's series with 2000 terms is
+# not.
 _TEMME_SHAPE = 1e4
 _SMALL_TILT = 1e-2
 _SERIES_ORDERS = np.arange(2.0, 10.0)
 _SMALLEST_DRIFT_RATIO = 1e-9
 
 
-# -zeta(1/2) / sqrt(2 pi): what the maximum of a walk in discrete time falls short of the
-# Brownian one.
+# -zeta(1/2) / sqrt(2 pi): by how much the maximum of a walk in discrete time is below that of
+# Brownian motion.
 def shifted_gamma_wait(increment: Increment) -> WaitMoments:
     r"""Wait of a queue from three cumulants of its increment.
 
     Parameters
     ----------
     increment : Increment
-        Service minus inter-arrival time; finite, of any sign of mean and skewness.
+        Service minus inter-arrival time; finite, with mean and skewness of any sign.
 
     Returns
     -------
     WaitMoments
-        Inputs broadcast; ``inf`` moments and probability 1 where the mean increment is not
-        negative, 0 where nothing varies.
+        Inputs broadcast; ``inf`` moments and probability 1 if the mean increment is not negative; 0
+        if nothing varies.
 
     Raises
     ------
     ValueError
-        If a cumulant is not finite, a variance is negative, or the mean increment is closer to
-        zero than 1e-9 standard deviations without reaching it.
+        If a cumulant is not finite, a variance is negative, or the mean increment is closer to zero
+        than 1e-9 standard deviations without being zero.
 
     Notes
     -----
     **(Q10)** Spitzer (1956, doi:10.1090/S0002-9947-1956-0079851-X): the `j`-th cumulant of `W` is
-    `Σ_n 1/n E[(S_n^+)^j]` and `P(W = 0) = exp(-Σ_n 1/n P(S_n > 0))`, `S_n` the sum of `n`
-    increments. `U` is taken as the shifted gamma of its three cumulants, reflected for `g < 0`,
-    normal for `g = 0`; then `S_n` is one of shape `k_n = 4n/g^2`, and all terms follow from
-    `Q = P(S_n > 0)` and `p = x^k_n e^(-x)/Γ(k_n)` at `x = k_n(1+β g/2)`: in units of `|g|/2`
-    standard deviations and with `d = |x - k_n|`, `E[S_n^+] = p - dQ` and
-    `E[(S_n^+)^2] = (d^2+k_n) Q - p(d∓1)`. `Q` is an incomplete gamma function, from `k_n = 10^4` on
-    the first terms of Temme's expansion, from `10^12` on normal. 500 terms are summed; the others,
-    until `e^-36`, by Euler-Maclaurin and Gauss-Legendre in `ln n`.
+    `Σ_n 1/n E[(S_n^+)^j]` and `P(W = 0) = exp(-Σ_n 1/n P(S_n > 0))`, where `S_n` is the sum of `n`
+    increments. `U` is taken as the shifted gamma with its three cumulants, reflected for `g < 0`
+    and normal for `g = 0`. Then `S_n` is a shifted gamma of shape `k_n = 4n/g^2`, and all terms
+    follow from `Q = P(S_n > 0)` and `p = x^k_n e^(-x)/Γ(k_n)` at `x = k_n(1+β g/2)`. In units of
+    `|g|/2` standard deviations and with `d = |x - k_n|`, `E[S_n^+] = p - dQ` and `E[(S_n^+)^2] =
+    (d^2+k_n) Q - p(d∓1)`. `Q` is an incomplete gamma function; from `k_n = 10^4` on it is computed
+    by the first terms of Temme's expansion, and from `10^12` on it is normal. The first 500 terms
+    are summed one by one, the others down to `e^-36` by Euler-Maclaurin and Gauss-Legendre in `ln
+    n`.
 
     Spitzer (1956). Exact if the increment is a shifted gamma, e.g. clocked arrivals and gamma
     service. Lognormal service, clocked arrivals, cv 0.1 to 1: mean within 3.3% and variance within
@@ -81,7 +82,7 @@ def shifted_gamma_wait(increment: Increment) -> WaitMoments:
         raise ValueError("the variance of the increment must be non-negative")
     sd = np.sqrt(variance)
     items = list(zip(mean.flat, sd.flat, third.flat, strict=True))
-    # Many settings of one job have the same queue somewhere.
+    # Many settings of one job contain the same queue.
     of_item = {item: _scaled_sums(*item) for item in dict.fromkeys(items)}
     sums = np.array([of_item[item] for item in items]).reshape(*mean.shape, 3)
     return WaitMoments(
@@ -92,10 +93,10 @@ def shifted_gamma_wait(increment: Increment) -> WaitMoments:
 
 
 def _scaled_sums(mean_s: float, sd_s: float, third_s3: float) -> tuple[float, float, float]:
-    """Mean and variance of the wait in powers of the sd, and its probability."""
+    """Mean and variance of the wait in powers of the standard deviation, and its probability."""
     if mean_s >= 0.0:
         return np.inf, np.inf, 1.0
-    # Nothing varies enough for a single late service, not even in a denormal number.
+    # The variation is too small for a single wait, even as a denormal number.
     if sd_s <= -1e-100 * mean_s:
         return 0.0, 0.0, 0.0
     beta = -mean_s / sd_s
@@ -133,7 +134,7 @@ def _partial_moments(count: Array, beta: float, skewness: float) -> tuple[Array,
         positive[gamma], first[gamma], second[gamma] = _gamma_partial_moments(
             count[gamma], beta, skewness
         )
-    # Differences of nearly equal terms far in the tail may come out below zero.
+    # Differences of nearly equal terms far in the tail may be slightly negative.
     return np.maximum(positive, 0.0), np.maximum(first, 0.0), np.maximum(second, 0.0)
 
 
@@ -144,10 +145,10 @@ def _gamma_partial_moments(
     scale, sign = abs(skewness) / 2.0, np.sign(skewness)
     tilt = beta * skewness / 2.0
     shape = count / (scale * scale)
-    # S > 0 if the gamma is above (reflected: below) this edge.
+    # S > 0 if the gamma is above this edge (below it, if reflected).
     edge = shape * (1.0 + tilt)
     distance = count * beta / scale
-    # edge^shape e^-edge / gamma(shape), by Stirling's series where powers would cancel.
+    # edge^shape e^-edge / gamma(shape), by Stirling's series if powers would cancel.
     large = shape > 20.0
     big = np.where(large, shape, 20.0)
     stirling = 1.0 / (12.0 * big) - 1.0 / (360.0 * big**3) + 1.0 / (1260.0 * big**5)

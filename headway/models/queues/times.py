@@ -1,4 +1,4 @@
-"""Service and inter-arrival times, and what is known of their laws."""
+"""Service and inter-arrival times, and what is known about their laws."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headway.models.queues.queue_increments import (
 )
 
 _NEGLIGIBLE = 1e-10
-# Narrower gammas and lognormals agree, and the incomplete gamma function begins to lose digits.
+# Below this, gamma and lognormal agree, and the incomplete gamma function would lose digits.
 _SMALLEST_GAMMA_CV = 1e-4
 
 OnLattice: TypeAlias = Callable[[float], LatticeLaw]
@@ -26,7 +26,7 @@ OnLattice: TypeAlias = Callable[[float], LatticeLaw]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueTime:
-    """What is known of a service or inter-arrival time; successive ones are independent.
+    """What is known about a service or inter-arrival time; successive times are independent.
 
     `constant_time`, `lognormal_time` and `gamma_time` know the whole law.
 
@@ -153,7 +153,7 @@ def gamma_time(mean_s: float, cv: float) -> QueueTime:
     Returns
     -------
     QueueTime
-        Known on any lattice; lognormal where it hardly varies, with the third moment of the gamma.
+        Known on any lattice; if it hardly varies, lognormal with the third moment of the gamma.
 
     Notes
     -----

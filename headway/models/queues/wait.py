@@ -1,4 +1,4 @@
-"""The wait in a queue, by the best method for what is known of its times."""
+"""The wait in a queue, by the best method for what is known about its times."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STEPS_PER_SD = 50.0
 _NEGLIGIBLE = 1e-10
 _RAREST_WAIT_RATIO = 1e-3
 
-# Where (Q10) and (Q5) were measured to be right, docs/model-accuracy.md.
+# Ranges in which (Q10) and (Q5) were found accurate, docs/model-accuracy.md.
 _LEAST_BUSY_CLOCKED = 0.7
 _LEAST_BUSY = 0.8
 _LEAST_BUSY_QNA = 0.9
@@ -48,7 +48,7 @@ class WaitMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Wait:
-    """A wait, how it was computed, and whether that method is trusted there.
+    """A wait, how it was computed, and whether it is within the method's checked range.
 
     Parameters
     ----------
@@ -57,9 +57,9 @@ class Wait:
     method : WaitMethod
         How they were computed.
     in_range : bool
-        Whether the queue lies where the errors in the method's docstring were measured.
+        Whether the queue is in the range in which the method's stated errors were measured.
     remark : str
-        What was assumed, or what is out of range; empty if there is nothing to say.
+        What was assumed, or what is out of range; empty if neither applies.
     law : LatticeLaw, optional
         The whole law, if the method yields it.
     """
@@ -86,7 +86,7 @@ class Wait:
         return float(self.moments.wait_prob)
 
     def quantile_s(self, q: Numeric) -> Array:
-        """Quantiles of the wait, 0 < q < 1: of the law if known, else by (Q15). [s]"""
+        """Quantiles of the wait, 0 < q < 1: from the law if it is known, else by (Q15). [s]"""
         if self.law is not None:
             return self.law.quantile_s(q)
         return gamma_wait_quantile_s(q, self.moments)
@@ -98,36 +98,38 @@ def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
     Parameters
     ----------
     interarrival : QueueTime
-        Time from one arrival to the next. For jobs that arrive in bulks, that between bulks.
+        Time from one arrival to the next, or from one bulk to the next if jobs arrive in bulks.
     service : QueueTime
-        Service time, of the whole bulk in that case; see `bulk_member_wait` for its members.
+        Service time, in that case of the whole bulk; see `bulk_member_wait` for its members.
 
     Returns
     -------
     Wait
-        By the lattice if both laws are known and fit; by a shifted gamma increment if three
-        moments are known; else by QNA if the variability of arrivals is near that of a Poisson
-        stream, or by a shifted gamma increment with third moments as of a lognormal service and
-        gamma inter-arrival times. ``inf`` at utilization 1 and above.
+        By the lattice if both laws are known and fit on it; by a shifted gamma increment if three
+        moments are known. Else by QNA if the variability of arrivals is close to that of a Poisson
+        stream, or by a shifted gamma increment with the third moments of a lognormal service and
+        gamma inter-arrival times. ``inf`` if the utilisation is 1 or more.
 
     Raises
     ------
     ValueError
-        Only from the constructors of its arguments, or if the utilization is below 1 by less than
-        rounding can tell.
+        Only from the constructors of its arguments, or if the utilisation is below 1 by less than
+        the rounding error.
 
     Notes
     -----
-    **(Q17)** Choice: (Q16) if both laws are known and a million steps hold them; (Q10) if three
-    moments are known; of two moments (Q5) if `0.8 ≤ c_A^2 ≤ 1.5`, else (Q10) with the third moments
-    of a lognormal service and gamma arrivals. In range is where simulations of every family of
-    times with these moments bear out mean and deviation. (Q10), within 10%: `c_S ≤ 1` and
-    `c_A ≤ 2`; `ρ ≥ 0.7` behind a clock, 0.8 if `c_S < 0.3` or if arrivals vary; the third central
-    moment of `A` at most 5/3 of a gamma's, so no lognormal arrivals beyond a cv of 0.5; `E[W] >
-    10^-3 E[A]`; no times of few values, whose third moment says little. (Q5), within 15%: `ρ ≥
-    0.9`, `c_S ≤ 1`, the third moment of `S` known. With an assumed third moment of `S`, or of both,
-    nothing is in range. (Q16), within 1% and 2.5%: `E[W] > 10^-3 E[A]` where the lattice loses at
-    most 5% of the third moments: lognormal times up to a cv of about 3, gammas of any.
+    **(Q17)** Choice of the method: (Q16) if both laws are known and fit into a million steps; (Q10)
+    if three moments are known. With only two known moments, it is (Q5) if `0.8 ≤ c_A^2 ≤ 1.5`, else
+    (Q10) with the third moments of a lognormal service and gamma arrivals. A queue is *in range* if
+    simulations with every family of times with these moments confirm the mean and the standard
+    deviation. For (Q10), within 10%: `c_S ≤ 1` and `c_A ≤ 2`; `ρ ≥ 0.7` for arrivals by a clock, or
+    0.8 if `c_S < 0.3` or if arrivals vary; the third central moment of `A` at most 5/3 of that of a
+    gamma, which excludes lognormal arrivals with a cv above 0.5; `E[W] > 10^-3 E[A]`; no times that
+    take only a few values, since their third moment says little. For (Q5), within 15%: `ρ ≥ 0.9`,
+    `c_S ≤ 1`, and the third moment of `S` is known. If the third moment of `S`, or of both, is
+    assumed, nothing is in range. For (Q16), within 1% and 2.5%: `E[W] > 10^-3 E[A]`, and the
+    lattice loses at most 5% of the third moments, which holds for lognormal times up to a cv of
+    about 3 and for any gamma times.
 
     theory.md (Q17) for the choice and the ranges.
 
@@ -161,25 +163,25 @@ def _lattice_wait(
 ) -> Wait:
     increment = _increment(interarrival, service)
     sd_s = float(np.sqrt(increment.variance_s2))
-    # Without variation there is no lattice to compute, and cumulants are exact.
+    # Without variation no lattice is needed, since cumulants are exact.
     if sd_s <= _NEGLIGIBLE * interarrival.mean_s:
         return _three_moment_wait(interarrival, service, "")
     step_s = sd_s / _STEPS_PER_SD
     if interarrival.scv == 0.0 and step_s < interarrival.mean_s:
-        # A clock keeps to the lattice if its period is a whole number of steps.
+        # A clock is exact on the lattice if its period is a whole number of steps.
         step_s = interarrival.mean_s / np.ceil(interarrival.mean_s / step_s)
     try:
         arrivals, services = interarrival_on_lattice(step_s), service_on_lattice(step_s)
         difference = services.plus(arrivals.negative())
         if not difference.mean_s < 0.0:
-            # So near to capacity the rounding of the times to steps decides.
-            raise LatticeTooLongError("the lattice is too coarse for so full a queue")
+            # This close to capacity, the result depends on the rounding of times to steps.
+            raise LatticeTooLongError("the lattice is too coarse for a queue this full")
         wait = lattice_wait(difference)
     except LatticeTooLongError:
         return _three_moment_wait(interarrival, service, "the law does not fit on a lattice")
     remark = ""
     if not wait.law.mean_s > _RAREST_WAIT_RATIO * interarrival.mean_s:
-        remark = "so rare a wait is known to 3% only"
+        remark = "a wait this rare is accurate to 3% only"
     elif not (_keeps_its_tail(services, service) and _keeps_its_tail(arrivals, interarrival)):
         remark = "times vary so much that the lattice cuts off a tail that matters"
     return Wait(
@@ -192,7 +194,7 @@ def _lattice_wait(
 
 
 def _keeps_its_tail(on_lattice: LatticeLaw, time: QueueTime) -> bool:
-    """Whether a law on the lattice has the third moment of the time, which makes long waits."""
+    """Whether a law on the lattice has the third moment of the time, which causes long waits."""
     exact_s3, mean_s = time.third_central_s3, time.mean_s
     assert exact_s3 is not None
     scale_s3 = exact_s3 + 3.0 * time.variance_s2 * mean_s + mean_s**3
@@ -213,7 +215,7 @@ def _three_moment_wait(interarrival: QueueTime, service: QueueTime, remark: str)
 def _outside_of_three_moments(
     interarrival: QueueTime, service: QueueTime, wait: WaitMoments
 ) -> str:
-    """Why mean and deviation may be further off than 10%; empty if they are not (Q17)."""
+    """Why mean and standard deviation may be off by more than 10%; empty if in range (Q17)."""
     clocked = interarrival.scv == 0.0
     lowest = _LEAST_BUSY_CLOCKED if clocked and service.scv >= _STEADY_SCV else _LEAST_BUSY
     gamma_s3 = float(gamma_third_central_s3(interarrival.mean_s, np.sqrt(interarrival.scv)))
@@ -223,9 +225,9 @@ def _outside_of_three_moments(
         return "measured only for a service cv up to 1 and arrivals of a cv up to 2"
     third_s3 = interarrival.third_central_s3
     if third_s3 is not None and third_s3 > _MOST_SKEWED_RATIO * gamma_s3 + _NEGLIGIBLE:
-        return "arrivals are so skewed that three moments do not tell the wait"
+        return "arrivals are so skewed that three moments do not determine the wait"
     if not float(wait.mean_s) > _RAREST_WAIT_RATIO * interarrival.mean_s:
-        return "so rare a wait does not follow from three moments"
+        return "three moments do not determine a wait this rare"
     return ""
 
 

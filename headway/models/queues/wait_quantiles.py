@@ -1,4 +1,4 @@
-"""Quantiles of a wait of which only moments are known."""
+"""Quantiles of a wait if only its moments are known."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headway.models.arrays import Array, Numeric
 from headway.models.queues.queue_increments import Increment
 from headway.models.queues.queueing import WaitMoments
 
-# Below this squared variation a positive wait is a constant to any quantile's accuracy, and the
+# Below this squared variation, a positive wait is constant to the accuracy of any quantile, and the
 # inverse of the incomplete gamma function would lose digits.
 _SMALLEST_SCV = 1e-10
 
@@ -25,8 +25,8 @@ def wait_decay_per_s(increment: Increment) -> Array:
     Returns
     -------
     array
-        Decay rate [1/s]; 0 where the queue is unstable. For a negative third moment so large that
-        the cubic has no root, its turning point.
+        Decay rate [1/s]; 0 if the queue is unstable. If the third moment is so negative that the
+        cubic has no root, its turning point.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def wait_decay_per_s(increment: Increment) -> Array:
 
     Notes
     -----
-    **(Q14)** The tail of `W` falls as `e^(-η x)`, after Abate, Choudhury and Whitt (1995,
+    **(Q14)** The tail of `W` decays as `e^(-η x)` (after Abate, Choudhury and Whitt 1995,
     doi:10.1287/opre.43.5.885), with `η = 2m/(κ_2/2+sqrt((κ_2^2)/4+(2 κ_3 m)/3) )`.
 
     After Abate, Choudhury and Whitt (1995).
@@ -66,7 +66,7 @@ def gamma_wait_quantile_s(q: Numeric, wait: WaitMoments) -> Array:
     Returns
     -------
     array
-        Inputs broadcast [s]; ``inf`` where the queue is unstable.
+        Inputs broadcast [s]; ``inf`` if the queue is unstable.
 
     Raises
     ------
@@ -75,8 +75,8 @@ def gamma_wait_quantile_s(q: Numeric, wait: WaitMoments) -> Array:
 
     Notes
     -----
-    **(Q15)** Zero with `1 - p`, else a gamma with mean `μ = E[W]/p` and squared variation
-    `Var W/(p μ^2) - (1-p)`.
+    **(Q15)** The wait is zero with probability `1 - p`, else gamma distributed with mean `μ =
+    E[W]/p` and squared variation `Var W/(p μ^2) - (1-p)`.
 
     P99 of a clocked queue with lognormal service of cv 0.3 and 1: within 3% at utilization 0.7 and
     0.9; p99.9 within 12%.

@@ -15,13 +15,13 @@ from headway.models.queues.wait_quantiles import wait_decay_per_s
 
 _FEWEST_CELLS = 1 << 12
 _MOST_CELLS = 1 << 20
-# Beyond this many decay lengths of the wait, e^-40 of it is left.
+# Beyond this many decay lengths, e^-40 of the wait is left.
 _DECAY_LENGTHS = 40.0
 _MOST_BISECTIONS = 100
 
 
 class WaitingTime(NamedTuple):
-    """Law of a wait on a lattice, and the probability that there is a wait at all."""
+    """Law of a wait on a lattice, and the probability of a wait."""
 
     law: LatticeLaw
     wait_prob: float
@@ -51,21 +51,21 @@ def lattice_wait(increment: LatticeLaw) -> WaitingTime:
     Raises
     ------
     ValueError
-        If the mean increment is not negative; as `LatticeTooLongError`, if the wait reaches so far
-        that a million steps do not hold it: take longer ones, or `shifted_gamma_wait`.
+        If the mean increment is not negative; as `LatticeTooLongError`, if the wait needs more than
+        a million steps: use longer steps, or `shifted_gamma_wait`.
 
     Notes
     -----
-    **(Q16)** The whole law, on a lattice of a fiftieth of the standard deviation of `U`: with `f`
-    the transform of the increment, tilted by `e^(θ u)` where that has its least mass, `-ln(1-f)`
-    transforms `Σ_n 1/n P(S_n = · )`; its positive lags `ν`, tilted back, give `W` the transform
-    `exp(ν̂-ν̂(0))`. The tilt removes the pole at frequency 0. `P(W = 0)` counts half of the mass at
-    zero lag.
+    **(Q16)** The whole law, on a lattice whose step is a fiftieth of the standard deviation of `U`.
+    With `f` the transform of the increment, tilted by `e^(θ u)` with the `θ` at which the mass is
+    least, `-ln(1-f)` is the transform of `Σ_n 1/n P(S_n = · )`. From its positive lags `ν`, tilted
+    back, the transform of `W` is `exp(ν̂-ν̂(0))`. The tilt removes the pole at frequency 0. `P(W =
+    0)` counts half of the mass at zero lag.
 
-    Spitzer (1956, doi:10.1090/S0002-9947-1956-0079851-X). Against simulations of a clocked queue at
-    a fiftieth of a standard deviation per step: mean within 0.5%, variance within 1.5%, if the
-    mean wait exceeds 0.001 periods; 3% for rarer waits. The probability of a wait counts half of
-    the mass at zero, as suits a law without atoms.
+    Spitzer (1956, doi:10.1090/S0002-9947-1956-0079851-X). Compared with simulations of a clocked
+    queue, with steps of a fiftieth of a standard deviation: mean within 0.5% and variance within
+    1.5% if the mean wait exceeds 0.001 periods; 3% for rarer waits. The probability of a wait
+    counts half of the mass at zero, which suits a law without atoms.
 
     Examples
     --------
@@ -84,12 +84,12 @@ def lattice_wait(increment: LatticeLaw) -> WaitingTime:
     num_cells = _num_cells(increment)
     index = np.arange(first, last + 1, dtype=float)
     tilt = _saddle_point(index, increment.probability)
-    # Tilted, the increments have mean zero and a mass below 1: log(1 - f) meets no pole.
+    # Tilted increments have mean zero and a mass below 1, so log(1 - f) has no pole.
     tilted = np.zeros(num_cells)
     tilted[np.arange(first, last + 1) % num_cells] = _tilted(index, increment.probability, tilt)
     sums = np.fft.irfft(-_log1p(-np.fft.rfft(tilted)), num_cells)
     num_positive = num_cells // 2
-    # What all partial sums together put on each positive time, weighted by 1/n.
+    # Mass that all partial sums together, weighted by 1/n, have at each positive time.
     density = np.zeros(num_cells)
     density[1:num_positive] = np.maximum(sums[1:num_positive], 0.0) * np.exp(
         -tilt * np.arange(1.0, num_positive)
@@ -111,7 +111,7 @@ def _num_cells(increment: LatticeLaw) -> int:
         np.array(increment.third_central_s3),
     )
     reach = _DECAY_LENGTHS / (float(wait_decay_per_s(cumulants)) * increment.step_s)
-    # Half of the cells hold positive times; partial sums and waits must not wrap around.
+    # Half of the cells are positive times; partial sums and waits must not wrap around.
     needed = 2.0 * (len(increment.probability) + reach)
     if not needed <= _MOST_CELLS:
         raise LatticeTooLongError(
@@ -138,14 +138,14 @@ def _saddle_point(index: Array, probability: Array) -> float:
             high = middle
         else:
             low = middle
-        # Any exponent near the saddle point serves: the mass there is stationary.
+        # Any exponent near the saddle point will do, since the mass is stationary there.
         if high - low <= 1e-6 * high:
             break
     return 0.5 * (low + high)
 
 
 def _tilted(index: Array, probability: Array, exponent: float) -> Array:
-    # No probability at a far positive time: its exponential may overflow for nothing.
+    # Times without probability are left out, since their exponential may overflow.
     likely = probability > 0.0
     return probability * np.exp(np.where(likely, exponent * index, 0.0))
 

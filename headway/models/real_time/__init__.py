@@ -1,1 +1,1 @@
-"""Real-Time Mode: all stages at once, rows one by one."""
+"""Real-Time Mode: all stages run at the same time, rows are processed one by one."""

@@ -1,4 +1,4 @@
-"""Latency of a row in Real-Time Mode: stage by stage, and what the gaps between batches add."""
+"""Latency of a row in Real-Time Mode: stage by stage, plus the gaps between batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from headway.models.real_time.stages import RealTimeStage, required_slots, susta
 
 _STEPS = 16384.0
 _RARE = 1e-6
-_NUM_PARTS = 8  # of a buffer, by the time at which rows enter it
+_NUM_PARTS = 8  # of a buffer's period, by the time at which rows enter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -34,9 +34,9 @@ class RealTimeLatency:
         Mean, from the arrival at the source to the end of the work in the last stage; ``inf`` if
         unstable. [s]
     stage_mean_s : tuple of float
-        What each stage adds, the wait in the shuffle before it included. [s]
+        Latency that each stage adds, including the wait in the shuffle before it. [s]
     gap_mean_s : float
-        What the gaps between batches add. [s]
+        Latency that the gaps between batches add. [s]
     utilization_ratio : tuple of float
         Busy share of the busiest task of each stage. [-]
     law : LatticeLaw, optional
@@ -51,7 +51,7 @@ class RealTimeLatency:
 
     @property
     def is_stable(self) -> bool:
-        """Whether latencies are bounded."""
+        """Whether the latency is finite."""
         return self.law is not None
 
     def quantile_s(self, q: Numeric) -> Array:
@@ -79,7 +79,7 @@ def real_time_latency(
     rate_per_s : float, > 0
         Input rate of the query. [rows/s]
     stages : sequence of RealTimeStage
-        In the order of their work; every row that leaves one enters the next.
+        Stages in order; every row that leaves one enters the next.
     num_slots : int
         Free slots of the cluster. [-]
     trigger_s : float, > 0
@@ -95,17 +95,17 @@ def real_time_latency(
     Returns
     -------
     RealTimeLatency
-        ``inf`` from the sustainable rate on.
+        ``inf`` at the sustainable rate and above.
 
     Raises
     ------
     ValueError
-        If an argument is outside its range, or there are fewer slots than tasks: Spark would not
-        start the query.
+        If an argument is outside its range, or there are fewer slots than tasks, in which case
+        Spark would not start the query.
 
     Notes
     -----
-    theory.md (N1)-(N7), with the measured error. Slots are taken as cores of their own.
+    theory.md (N1)-(N7), with the measured error. Each slot is taken to have a core of its own.
 
     Examples
     --------
@@ -155,7 +155,8 @@ def gap_probability(utilization_ratio: float, trigger_s: float, gap_s: float) ->
     Returns
     -------
     float
-        Rows that arrive in a gap, or before the backlog of one is worked off; at most 1. [-]
+        Share of rows that arrive in a gap, or before the backlog of a gap is processed; at most 1.
+        [-]
 
     Raises
     ------
@@ -164,12 +165,13 @@ def gap_probability(utilization_ratio: float, trigger_s: float, gap_s: float) ->
 
     Notes
     -----
-    **(N7)** A gap makes rows late by `g - (1-ρ) t`, `t` after its start, until its backlog is gone:
-    a share `P = g/((1-ρ)(T+g))` of the rows, by a time uniform on `[0, g]`. `ρ` of the busiest
-    task. Exact in the fluid limit, and added to the rest as if independent: `gP/2` in the mean, and
-    p99 once `P > 0.01`. In Spark `g` has three parts, all on record: batches start later than `T`
-    after each other; then tasks are planned and launched; then state stores are loaded. A batch
-    reads until `T` after its plan was made, whenever its tasks began.
+    **(N7)** A gap delays rows that arrive a time `t` after its start by `g - (1-ρ) t`, until its
+    backlog is processed. This is a share `P = g/((1-ρ)(T+g))` of the rows, delayed by a time that
+    is uniform on `[0, g]`; `ρ` is that of the busiest task. Exact in the fluid limit, and added to
+    the rest of the latency as if independent: it adds `gP/2` to the mean, and affects p99 once
+    `P > 0.01`. In Spark, `g` has three parts, all of which are recorded: batches start more than
+    `T` apart, then tasks are planned and launched, then state stores are loaded. A batch reads
+    until `T` after its plan was made, whenever its tasks started.
 
     Examples
     --------
@@ -185,7 +187,7 @@ def gap_probability(utilization_ratio: float, trigger_s: float, gap_s: float) ->
 
 @dataclass(frozen=True, slots=True)
 class _Visit:
-    """A row at one task: its time in a buffer, the wait for the task, its own work."""
+    """A row at one task: its time in a buffer, its wait for the task, its own processing time."""
 
     flush_s: float
     rows: float  # in a buffer, on average
@@ -211,7 +213,7 @@ class _Visit:
         return law.plus(self._buffer_law(step_s)) if self.flush_s > 0.0 else law
 
     def _buffer_law(self, step_s: float) -> LatticeLaw:
-        """(N5): the later a row enters its buffer, the less it waits and the more are ahead."""
+        """(N5): later rows wait less in their buffer and have more rows ahead of them."""
         part = uniform_law(self.flush_s / _NUM_PARTS, step_s)
         parts = []
         for number in range(_NUM_PARTS):
@@ -240,7 +242,7 @@ _Mixed = list[tuple[float, _Visit]]
 def _visits(
     rate_per_s: float, stages: Sequence[RealTimeStage], flush_s: float, dispersion: float
 ) -> list[_Mixed]:
-    """What a row meets at each stage: with its share of rows the busiest task, or another."""
+    """Visits of a row at each stage: to the busiest task, with its share of rows, or to another."""
     mixed: list[_Mixed] = []
     departure_scv = dispersion
     for number, stage in enumerate(stages):
@@ -262,7 +264,7 @@ def _visits(
 
 
 def _kinds(stage: RealTimeStage) -> list[tuple[float, int]]:
-    """Share of a task and number of such tasks."""
+    """Share of rows of a task, and number of tasks with this share."""
     shares = stage.shares
     if len(shares) == 1 or shares[0] <= shares[1] * (1.0 + 1e-9):
         return [(float(shares[0]), len(shares))]
@@ -271,13 +273,14 @@ def _kinds(stage: RealTimeStage) -> list[tuple[float, int]]:
 
 
 def _read(rate_per_s: float, arrival_scv: float, stage: RealTimeStage) -> _Visit:
-    """(N3): rows that come one by one.
+    """(N3): rows that arrive one by one.
 
     Notes
     -----
-    **(N3)** A task of the source has Poisson arrivals (Q6), or with dispersion `φ` gaps of squared
-    variation `1 + p(φ-1)`, `p` its share of the rows, by (Q10) or (Q5). Skew: one task has the
-    largest share, the others the rest evenly; laws are mixed by share of rows.
+    **(N3)** A task of the source has Poisson arrivals (Q6). With dispersion `φ`, its inter-arrival
+    times have the squared variation `1 + p(φ-1)`, with `p` its share of the rows, and (Q10) or (Q5)
+    applies. Skew: one task has the largest share and the others share the rest evenly; laws are
+    mixed by share of rows.
     """
     second = stage.row_s**2 * (1.0 + stage.row_cv**2)
     if abs(arrival_scv - 1.0) < _RARE:
@@ -299,20 +302,21 @@ def _read(rate_per_s: float, arrival_scv: float, stage: RealTimeStage) -> _Visit
 
 
 def _shuffled(rate_per_s: float, writers: int, flush_s: float, stage: RealTimeStage) -> _Visit:
-    """(N5), (N6): rows that come in buffers, and are worked on in their order."""
+    """(N5), (N6): rows that arrive in buffers and are processed in order."""
     rows = rate_per_s * flush_s / writers
     wait = shuffled_wait(rate_per_s, stage.row_s, stage.row_cv, writers, flush_s)
     return _Visit(flush_s, rows, wait, stage.row_s, stage.row_cv)
 
 
 def _departure_scv(rate_per_s: float, stage: RealTimeStage, arrival_scv: float) -> float:
-    """(N4): squared variation of the rows that leave the stage, all tasks alike.
+    """(N4): squared variation of the rows that leave the stage, the same for all tasks.
 
     Notes
     -----
-    **(N4)** Rows sent one by one: `c_D^2 = ρ^2 c_S^2 + (1-ρ^2) c_A^2` leave a task,
-    `1 + p(c_D^2-1)` of them go to one reader, and `n` such streams together have `wc^2 + 1 - w`,
-    `w = 1/(1+4(1-ρ)^2(n-1))` (Whitt 1983, doi:10.1002/j.1538-7305.1983.tb03204.x).
+    **(N4)** Squared variations if rows are sent one by one: `c_D^2 = ρ^2 c_S^2 + (1-ρ^2) c_A^2` for
+    the rows that leave a task, `1 + p(c_D^2-1)` for those that go to one reader, and `wc^2 + 1 - w`
+    with `w = 1/(1+4(1-ρ)^2(n-1))` for `n` of these streams together (Whitt 1983,
+    doi:10.1002/j.1538-7305.1983.tb03204.x).
     """
     busy2 = min(stage.utilization_ratio(rate_per_s), 1.0) ** 2
     share = stage.busiest_share
@@ -321,14 +325,14 @@ def _departure_scv(rate_per_s: float, stage: RealTimeStage, arrival_scv: float) 
 
 
 def _superposed_scv(departure_scv: float, share: float, writers: int, busy: float) -> float:
-    """(N4): a share of what each of several writers sends, put together."""
+    """(N4): the superposition of a share of the rows of each of several writers."""
     of_one = 1.0 + share * (departure_scv - 1.0)
     weight = 1.0 / (1.0 + 4.0 * (1.0 - busy) ** 2 * (writers - 1.0))
     return weight * of_one + 1.0 - weight
 
 
 def _law(visits: list[_Mixed], delayed: float, gap_s: float) -> LatticeLaw:
-    """Stages one after the other, independent; gaps delay some rows."""
+    """Independent stages in series; gaps delay some rows."""
     reach_s = gap_s + sum(max(visit.reach_s for _, visit in mixed) for mixed in visits)
     step_s = reach_s / _STEPS
     law = _mixture(

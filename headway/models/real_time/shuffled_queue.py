@@ -1,4 +1,4 @@
-"""The queue of a task that other tasks send rows to, buffer by buffer."""
+"""The queue of a task to which other tasks send rows, buffer by buffer."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _NODE, _WEIGHT = gauss_legendre(24)
 _MOST_WHOLE_PERIODS = 400
 _LAST_SCORE = 8.0
 _MOST_PERIODS = 1e7
-_NODES_PER_PERIOD = 8  # panels within a period, whose clock the variance of the work follows
+_NODES_PER_PERIOD = 8  # panels within a period, in which the variance of the work changes
 
 
 def shuffled_wait(
     rate_per_s: float, service_s: float, service_cv: float, num_writers: int, period_s: float
 ) -> WaitMoments:
-    r"""Work that a buffer of rows finds at a task when it arrives.
+    r"""Work that is waiting at a task when a buffer of rows arrives.
 
     Parameters
     ----------
@@ -30,31 +30,32 @@ def shuffled_wait(
     service_cv : float, 0 to 2
         Its coefficient of variation, taken as lognormal. [-]
     num_writers : int, >= 1
-        Tasks that send to it, each by a clock of its own with a random phase. [-]
+        Tasks that send rows to it, each by its own clock with a random phase. [-]
     period_s : float, >= 0
         Period of the clocks; 0 if rows are sent one by one. [s]
 
     Returns
     -------
     WaitMoments
-        Of the wait of the first row of a buffer; ``inf`` from utilization 1 on.
+        Wait of the first row of a buffer; ``inf`` if the utilisation is 1 or more.
 
     Raises
     ------
     ValueError
-        If an argument is outside its range, or the utilization is too near to 1.
+        If an argument is outside its range, or the utilisation is too close to 1.
 
     Notes
     -----
-    **(N6)** A buffer finds the work of the others' buffers. Before it, in a time `t`, they bring
-    work of mean `ρ t(M-1)/M`, of the variance of Poisson rows plus `(M-1) f(1-f)(b E[S])^2`,
-    `f = t/F mod 1`, since each ticks once per period at a random phase; its own earlier buffers
-    came at whole periods. Spitzer's sums in continuous time: `E[W] = ∫_0^(∞) 1/t E[(X_t)^+] dt`,
-    the variance with the square, `X_t` work less time as a shifted gamma of three cumulants. Exact
-    for exchangeable increments; it tends to (Q6) for many writers. One writer is a clocked queue
-    (Q10). `P(W > 0) ≤ ρ`.
+    **(N6)** A buffer waits for the work of the other writers' buffers. In a time `t` before it
+    arrives, they add work with mean `ρ t(M-1)/M`; its variance is that of Poisson rows plus
+    `(M-1) f(1-f)(b E[S])^2`, `f = t/F mod 1`, since each writer's clock ticks once per period at a
+    random phase. Earlier buffers of the same writer arrived whole periods before. Spitzer's sums in
+    continuous time: `E[W] = ∫_0^(∞) 1/t E[(X_t)^+] dt`, and the variance with the square, where
+    `X_t` is work minus time, taken as a shifted gamma with three cumulants. Exact for exchangeable
+    increments; tends to (Q6) for many writers. A single writer is a clocked queue (Q10).
+    `P(W > 0) ≤ ρ`.
 
-    theory.md (N6), with the measured error. Exact for rows one by one (Q6).
+    theory.md (N6), with the measured error. Exact if rows are sent one by one (Q6).
 
     Examples
     --------
@@ -82,7 +83,7 @@ def shuffled_wait(
 
 
 class _Work:
-    """Cumulants of the work that arrives in the time before a buffer of a given writer."""
+    """Cumulants of the work that arrives before a buffer of a given writer."""
 
     def __init__(
         self,
@@ -98,13 +99,13 @@ class _Work:
         self.busy = rate_per_s * service_moments[0]
 
     def surplus(self, time_s: Array) -> tuple[Array, Array, Array]:
-        """Drift, standard deviation and third cumulant of work less time."""
+        """Drift, standard deviation and third cumulant of work minus time."""
         first, second, third = self.moments
         periods = time_s / self.period_s
         own = np.floor(periods)
         part = periods - own
         others = self.num_writers - 1.0
-        # Rows that arrived: those of the others at random, those of its own by its clock.
+        # Arrived rows: those of other writers at random, those of the same writer by its clock.
         rows = self.rows * (others * periods + own)
         clock = others * part * (1.0 - part)
         variance = rows * second + clock * (self.rows * first) ** 2
@@ -116,7 +117,7 @@ class _Work:
         return time_s - rows * first, np.sqrt(variance), skew
 
     def last_period(self) -> float:
-        """Periods after which a surplus is practically impossible."""
+        """Number of periods after which a surplus is practically impossible."""
         count = np.geomspace(1.0, _MOST_PERIODS, 300)
         slack = count * self.period_s * (1.0 - self.busy)
         variance = self.rate_per_s * count * self.period_s * self.moments[1]
@@ -128,7 +129,7 @@ class _Work:
 
 
 def _alone(work: _Work) -> WaitMoments:
-    """One writer: a clocked queue of buffers, by Spitzer's sums (Q10)."""
+    """A single writer: a clocked queue of buffers, by Spitzer's sums (Q10)."""
     first, second, third = work.moments
     last = work.last_period()
     count, weight = spitzer_terms(int(min(_MOST_WHOLE_PERIODS, last)), last, _NODE, _WEIGHT)
@@ -141,7 +142,7 @@ def _alone(work: _Work) -> WaitMoments:
 
 
 def _among_others(work: _Work) -> WaitMoments:
-    """Several writers: the same sums in continuous time, within periods and over many."""
+    """Several writers: the same sums in continuous time, within a period and over many periods."""
     last = work.last_period()
     near = min(last, 40.0)
     edges = [np.geomspace(1e-7, 1.0 / _NODES_PER_PERIOD, 12)]
@@ -151,10 +152,10 @@ def _among_others(work: _Work) -> WaitMoments:
     edge = np.log(np.concatenate(edges))
     half_width = 0.5 * np.diff(edge)[:, np.newaxis]
     middle = 0.5 * (edge[1:] + edge[:-1])[:, np.newaxis]
-    # In the logarithm of time the weight 1/t is even.
+    # In the logarithm of time, the weight 1/t is constant.
     node = np.exp(middle + half_width * _NODE).ravel()
     weight = (half_width * _WEIGHT).ravel()
     parts = positive_parts(*work.surplus(node * work.period_s))
-    # Gammas are positive too often at first; a task is never busy for more of its time than this.
+    # At short times, gammas are positive too often; a task cannot be busy for more than this share.
     prob = min(float(-np.expm1(-(weight @ parts.probability))), work.busy)
     return WaitMoments(weight @ parts.first, weight @ parts.second, np.array(prob))

@@ -24,14 +24,14 @@ class RealTimeStage:
     num_tasks : int, >= 1
         Tasks: partitions of the source, or shuffle partitions. [-]
     row_s : float, > 0
-        Mean time that a task takes for a row. [s]
+        Mean time that a task needs for a row. [s]
     row_cv : float, 0 to 2
         Coefficient of variation of that time, taken as lognormal. [-]
     rows_ratio : float, > 0
         Rows that enter the stage per row of the source. [-]
     largest_share : float, optional
-        Share of the stage's rows that its busiest task has, 1 / num_tasks to 1; the others share
-        the rest evenly. Even by default. [-]
+        Share of the stage's rows at its busiest task, 1 / num_tasks to 1; the others share the rest
+        evenly. Even by default. [-]
 
     Raises
     ------
@@ -82,7 +82,7 @@ class RealTimeStage:
 
 
 def required_slots(stages: Sequence[RealTimeStage]) -> int:
-    r"""Slots that a query in Real-Time Mode must find free when a batch starts.
+    r"""Slots that must be free when a batch of a query in Real-Time Mode starts.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def required_slots(stages: Sequence[RealTimeStage]) -> int:
     Returns
     -------
     int
-        Tasks of all stages together, since all run at once. [-]
+        Tasks of all stages together, since all run at the same time. [-]
 
     Raises
     ------
@@ -101,8 +101,8 @@ def required_slots(stages: Sequence[RealTimeStage]) -> int:
 
     Notes
     -----
-    **(N1)** Slots needed at once: the sum of the tasks of all stages - partitions of the source,
-    shuffle partitions of every shuffle. With fewer Spark refuses the query.
+    **(N1)** Required slots: the sum of the tasks of all stages, i.e. the partitions of the source
+    plus the shuffle partitions of every shuffle. With fewer slots, Spark rejects the query.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def required_slots(stages: Sequence[RealTimeStage]) -> int:
 def sustainable_rate_per_s(
     stages: Sequence[RealTimeStage], *, trigger_s: float, gap_s: float = 0.0
 ) -> float:
-    r"""Input rate at which the busiest task of a query in Real-Time Mode has no time left.
+    r"""Input rate at which the busiest task of a query in Real-Time Mode is saturated.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def sustainable_rate_per_s(
     Returns
     -------
     float
-        From this rate on latencies grow without bound. [rows/s]
+        From this rate on, latency grows without bound. [rows/s]
 
     Raises
     ------
@@ -141,10 +141,11 @@ def sustainable_rate_per_s(
 
     Notes
     -----
-    **(N2)** Between two batches - commit, planning, launch - nothing is read for a gap `g`: reading
-    ends `T` after the plan was made, whenever tasks began, so `g` is by how much batches start
-    later than `T` after each other, plus the time from the plan to the first task, plus that to
-    load a state store. Stable if `ρ (1+g/T) < 1` for the busiest task, `T` the duration of a batch.
+    **(N2)** Between two batches nothing is read for a gap `g`, during commit, planning and launch.
+    Reading ends `T` after the plan was made, whenever tasks started. So `g` is the time between
+    batch starts in excess of `T`, plus the time from the plan to the first task, plus the time to
+    load a state store. Stable if `ρ (1+g/T) < 1` for the busiest task, with `T` the duration of a
+    batch.
 
     Examples
     --------
@@ -167,7 +168,7 @@ def shuffle_wait_limit_s(
     buffer_bytes: float = SHUFFLE_BUFFER_BYTES.value,
     max_wait_s: float = SHUFFLE_MAX_WAIT_S.value,
 ) -> float:
-    r"""How long a row waits at most in a buffer of the streaming shuffle.
+    r"""Maximum wait of a row in a buffer of the streaming shuffle.
 
     Parameters
     ----------
@@ -183,7 +184,7 @@ def shuffle_wait_limit_s(
     Returns
     -------
     float
-        The time after which a clock sends what is there, or until the buffer is full. [s]
+        Time after which the clock sends the buffer, or until it is full if that is shorter. [s]
 
     Raises
     ------
@@ -192,12 +193,13 @@ def shuffle_wait_limit_s(
 
     Notes
     -----
-    **(N5)** Rows do not go one by one: a writer collects them per reader and sends when the buffer
-    is 0.9 full or its clock of period `F` ticks (`networkBufferSize` 32 KB,
-    `networkBufferMaxWaitTimeMs` 50). `F` is the shorter of the clock and the time to fill. A row
-    that enters after a share `x` of `F` waits `(1-x) F` and has Poisson(`xb`) rows ahead in its
-    buffer, `b = λ F/M` with `M` writers: eight parts of `x`, each a uniform plus a zero-or-gamma.
-    So every shuffle adds at least `F/2`: 25 ms by default, more than all the work of a light query.
+    **(N5)** Rows are not sent one by one: a writer collects them per reader and sends them when the
+    buffer is 0.9 full or when its clock of period `F` ticks (`networkBufferSize` 32 KB,
+    `networkBufferMaxWaitTimeMs` 50). `F` is the shorter of the clock's period and the time to fill
+    the buffer. A row that enters after a share `x` of `F` waits `(1-x) F` and has Poisson(`xb`)
+    rows ahead of it in its buffer, with `b = λ F/M` for `M` writers. This is computed in eight
+    parts of `x`, each a uniform plus a zero-or-gamma. So every shuffle adds at least `F/2` on
+    average: 25 ms by default, more than all the work of a light query.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Runtime scheduling: which rows to process, which query runs next."""
+"""Runtime scheduling: which rows to process, and which query runs next."""

@@ -1,4 +1,4 @@
-"""When memory is short, and the query that frees the most goes first."""
+"""When memory is short, so that the query that frees the most memory runs first."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from headway.assumptions.turns import MEMORY_LOOK_AHEAD_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryReading:
-    """State of the queries that could run, when memory is looked at.
+    """State sizes of the queries that could run, when memory is checked.
 
     Parameters
     ----------
     used_bytes : float, >= 0
         State of all queries. [bytes]
     limit_bytes : float, > 0
-        From where on memory is short. [bytes]
+        Limit from which memory is short. [bytes]
     relieving_since_s : float or None
-        Since when the memory policy has been in force; None if it is not. [s]
+        Time since when the memory policy has been in force; None if it is not. [s]
     used_then_bytes : float
-        What was used when it came into force. [bytes]
+        Memory used when the policy came into force. [bytes]
     """
 
     used_bytes: float
@@ -29,7 +29,7 @@ class MemoryReading:
     used_then_bytes: float = 0.0
 
     def later(self, used_bytes: float, now_s: float) -> MemoryReading:
-        """The next look at memory: a relief goes on, ends, or begins.
+        """The next reading of memory, with which relief continues, ends or begins.
 
         Examples
         --------
@@ -58,7 +58,7 @@ def is_memory_short(reading: MemoryReading, now_s: float) -> bool:
     Parameters
     ----------
     reading : MemoryReading
-        What is used and since when memory has been short.
+        Used memory, and since when memory has been short.
     now_s : float
         The time of the decision. [s]
 
@@ -69,8 +69,8 @@ def is_memory_short(reading: MemoryReading, now_s: float) -> bool:
 
     Notes
     -----
-    theory.md (G7); Klink (SIGMOD 2021, 3.4): from the limit on, until half of what was used is free
-    or 3 s have passed.
+    theory.md (G7); Klink (SIGMOD 2021, 3.4): from when the limit is reached until half of the used
+    memory is free or 3 s have passed.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which of the waiting queries runs next: one function for simulation, replay and real gate."""
+"""Which waiting query runs next: one function for simulation, replay and the real gate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def grant_order(
     *,
     memory_is_short: bool = False,
 ) -> tuple[str, ...]:
-    r"""Names of the waiting queries that may run now, the one to run first in front.
+    r"""Names of the waiting queries that may run now, the next one first.
 
     Parameters
     ----------
@@ -31,20 +31,20 @@ def grant_order(
     Returns
     -------
     tuple of str
-        Those that are not yet due are left out.
+        Queries that are not due yet are left out.
 
     Notes
     -----
-    **(G8)** Slack on Spark: a window needs the batch that reads the closing row and the one that
-    emits, `e + W + δ + target - t - q(D_n+D_(n+1))`; a row one, oldest unread `+` target
-    `-t - q(D)`. Batches at once: `⌈ D/D_executor⌉`.
+    **(G8)** Slack on Spark: a window needs two batches, one that reads its closing row and one that
+    emits it: `e + W + δ + target - t - q(D_n+D_(n+1))`. A row needs one batch: oldest unread `+`
+    target `-t - q(D)`. Number of batches at the same time: `⌈ D/D_executor⌉`.
 
-    ``fcfs``: oldest unread row; ``rr``: longest without a turn; ``sbox``: the window that closes
-    first; ``hr``: most output rows per second of work; ``least-slack``: Klink's (SIGMOD 2021)
-    equation 1, ``w - t - cost``; ``promise``: first the batch that emits a closed window, then the
-    least slack to the target; ``economy``: the same, but no windowed query runs before a window
-    closes; ``stagger``: by due time. Over all of them: where memory is short the query that frees
-    the most, and a query that has waited for longer than it may.
+    ``fcfs``: oldest unread row; ``rr``: longest time without a turn; ``sbox``: the window that
+    closes first; ``hr``: most output rows per second of work; ``least-slack``: equation 1 of Klink
+    (SIGMOD 2021), ``w - t - cost``; ``promise``: first the batch that emits a closed window, then
+    the least slack to the target; ``economy``: the same, but no windowed query runs before a window
+    closes; ``stagger``: by due time. Two rules override all of them: if memory is short, the query
+    that frees the most runs first, and so does a query that has waited longer than it may.
 
     Examples
     --------
@@ -83,12 +83,12 @@ def ranked(
     Returns
     -------
     tuple of QueryState
-        All of them; the place of one does not depend on the others.
+        All queries; the place of each does not depend on the others.
 
     Notes
     -----
-    theory.md (G8), after Klink (SIGMOD 2021). What each policy goes by does not change while a
-    query waits, but for who has been passed over for too long: the order holds until
+    theory.md (G8), after Klink (SIGMOD 2021). The criterion of a policy does not change while a
+    query waits, unless a query has been passed over for too long: the order is valid until
     `order_holds_until_s`.
 
     Examples
@@ -114,7 +114,7 @@ def ranked(
 
 
 def order_holds_until_s(states: Sequence[QueryState], now_s: float) -> float:
-    r"""Until when the order of waiting queries stays what it is, if nothing happens to them.
+    r"""Until when the order of waiting queries is valid if nothing happens to them.
 
     Parameters
     ----------
@@ -126,12 +126,12 @@ def order_holds_until_s(states: Sequence[QueryState], now_s: float) -> float:
     Returns
     -------
     float
-        When the next of them has been passed over for too long; ``inf`` if none will be. [s]
+        When the next of them will have been passed over for too long; ``inf`` if none will. [s]
 
     Notes
     -----
-    theory.md (G8): what an order depends on besides the states; Klink (SIGMOD 2021) decides anew
-    every 120 ms.
+    theory.md (G8): time is the only thing besides the states that the order depends on. Klink
+    (SIGMOD 2021) decides anew every 120 ms.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def order_holds_until_s(states: Sequence[QueryState], now_s: float) -> float:
 
 
 def next_due_s(policy: Policy, states: Sequence[QueryState], now_s: float) -> float:
-    r"""When the next of the waiting queries becomes due that is not yet.
+    r"""When the next waiting query becomes due.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def next_due_s(policy: Policy, states: Sequence[QueryState], now_s: float) -> fl
 
 
 def slack_s(state: QueryState) -> float:
-    r"""Latest start at which a query still meets its targets; less the time, its slack.
+    r"""Latest start at which a query still meets its targets; minus the current time, its slack.
 
     Parameters
     ----------
@@ -193,9 +193,9 @@ def slack_s(state: QueryState) -> float:
     -----
     theory.md (G8), after Klink (SIGMOD 2021), equation 1. A window takes two batches on Spark, one
     that reads the row that closes it and one that emits it:
-    ``e + W + delta + target - q(D_n + D_n+1)``, of which one is left where the window is closed. A
-    row takes one: ``oldest unread + target - q(D)``. Rows that a rate limit left behind take their
-    batches before that, one by one.
+    ``e + W + delta + target - q(D_n + D_n+1)``. If the window is already closed, one batch is left.
+    A row takes one batch: ``oldest unread + target - q(D)``. Rows left over by a rate limit need
+    their own batches before that, one after another.
 
     Examples
     --------
@@ -222,19 +222,20 @@ def num_at_once(duration_s: float, executor_s: float, num_queries: int) -> int:
     duration_s : float, > 0
         Mean duration of a batch that runs alone. [s]
     executor_s : float, > 0
-        Part of it in which executors work. [s]
+        Part of it during which executors work. [s]
     num_queries : int, >= 1
         Queries. [-]
 
     Returns
     -------
     int
-        At least 1, at most all.
+        At least 1, at most the number of queries.
 
     Notes
     -----
-    theory.md (G8): with fewer than ``D / D_executor`` the cores idle while drivers plan and commit;
-    with more, batches slow each other down, which is what Klink (SIGMOD 2021) orders queries for.
+    theory.md (G8): with fewer than ``D / D_executor`` batches, cores idle while drivers plan and
+    commit. With more, batches slow each other down, which Klink (SIGMOD 2021) avoids by ordering
+    queries.
 
     Examples
     --------
@@ -245,7 +246,7 @@ def num_at_once(duration_s: float, executor_s: float, num_queries: int) -> int:
 
 
 def due_s(policy: Policy, state: QueryState) -> float:
-    r"""From when on a waiting query may run.
+    r"""Time from which a waiting query may run.
 
     Parameters
     ----------
@@ -257,12 +258,12 @@ def due_s(policy: Policy, state: QueryState) -> float:
     Returns
     -------
     float
-        Its trigger; under ``economy`` not before its window closes. [s]
+        Its trigger; with ``economy`` not before its window closes. [s]
 
     Notes
     -----
-    theory.md (G8): a windowed query that runs before a row closes its window runs once more for it;
-    ``economy`` leaves that out, Klink (SIGMOD 2021) does not.
+    theory.md (G8): a windowed query that runs before a row closes its window must run once more to
+    emit it. ``economy`` avoids the first run, Klink (SIGMOD 2021) does not.
 
     Examples
     --------
@@ -277,7 +278,7 @@ def due_s(policy: Policy, state: QueryState) -> float:
 
 
 def _waits_since_s(state: QueryState) -> float:
-    """Since when somebody waits for the query: for its window, or for its oldest row."""
+    """Since when the query has work waiting: its window, or its oldest row."""
     since_s = state.oldest_unread_s if state.closing_s is None else state.closing_s
     return max(since_s, state.ready_s) if state.row_limit_s is None else since_s
 

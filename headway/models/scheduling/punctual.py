@@ -1,4 +1,4 @@
-"""Rows of a micro-batch that can be in time: all that is kept commits together."""
+"""Rows of a micro-batch that can be in time; all kept rows are committed together."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from headway.models.arrays import Array
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PunctualSubset:
-    """What is kept of a batch.
+    """The kept rows of a batch.
 
     Parameters
     ----------
     kept : (b, g) array of int
-        Rows kept of each deadline and cost class.
+        Kept rows of each deadline and cost class.
     end_s : float
         Predicted end of the batch. [s]
     """
@@ -26,7 +26,7 @@ class PunctualSubset:
 
     @property
     def num_kept(self) -> int:
-        """Rows kept. [-]"""
+        """Number of kept rows. [-]"""
         return int(self.kept.sum())
 
 
@@ -39,7 +39,7 @@ def punctual_subset(
     fixed_s: float = 0.0,
     shed_cost_s: float = 0.0,
 ) -> PunctualSubset:
-    r"""The most rows of a batch that are in time if all others are shed.
+    r"""The largest set of rows of a batch that are in time if all others are shed.
 
     Parameters
     ----------
@@ -54,26 +54,27 @@ def punctual_subset(
     fixed_s : float, >= 0
         Time of a batch without rows. [s]
     shed_cost_s : float, >= 0
-        Time that a shed row adds, below that of any class. [s]
+        Time that a shed row adds, less than a row of any class. [s]
 
     Returns
     -------
     PunctualSubset
-        The rows, cheapest first among those whose deadline is the end of the batch or later.
+        The rows: the cheapest ones whose deadline is the end of the batch or later.
 
     Notes
     -----
-    **(G3)** Punctual subset of a micro-batch, whose rows commit together: for each deadline `d` the
-    cheapest rows of deadline `≥ d` while `a + c_s N + Σ(c_k-c_s) ≤ d - t`; the best `d` wins. Equal
-    to brute force. Goodput with `c_s` for a shed row: `(1-a/T-rc_s)/(c-c_s)`. Share in time under
-    steady overload: `m + (1-rmc_m)/(rc_d)` with a share `m` of cheap rows, `1/load` blind to costs.
+    **(G3)** Punctual subset of a micro-batch, whose rows are committed together: for each deadline
+    `d`, take the cheapest rows of deadline `≥ d` as long as `a + c_s N + Σ(c_k-c_s) ≤ d - t`; the
+    best `d` wins. The result is the same as by brute force. Goodput if a shed row costs `c_s`:
+    `(1-a/T-rc_s)/(c-c_s)`. Share of rows in time under steady overload: `m + (1-rmc_m)/(rc_d)` with
+    a share `m` of cheap rows, or `1/load` if costs are ignored.
 
     After VLDB'15, section 4. For each deadline d as the end of the batch: the cheapest rows of
     deadline d or later, while ``fixed + c_s N + sum (c_k - c_s) <= d - now``. The best d wins.
 
     Examples
     --------
-    The rows of VLDB'15's Figure 5, as a batch with fixed times of 0, 1 and 6.
+    The rows of VLDB'15, Figure 5, as a batch with fixed times of 0, 1 and 6.
 
     >>> counts = np.array([[0, 2, 0, 0], [1, 1, 1, 0], [0, 0, 0, 1]])
     >>> deadlines, costs = np.array([10.0, 15.0, 20.0]), np.array([1.0, 2.0, 3.0, 4.0])

@@ -46,7 +46,7 @@ def stagger_offsets_s(
     durations_s: Sequence[float],
     earliest_s: Sequence[float] | None = None,
 ) -> tuple[float, ...]:
-    r"""Offsets from the trigger grid that keep batches apart as far as can be.
+    r"""Offsets from the trigger grid that keep batches apart as far as possible.
 
     Parameters
     ----------
@@ -55,22 +55,22 @@ def stagger_offsets_s(
     durations_s : sequence of float, > 0
         Batch durations. [s]
     earliest_s : sequence of float, or None
-        Where in its interval each query would best tick: just after its windows close. [s]
+        Best time in its interval for each query's tick: just after its windows close. [s]
 
     Returns
     -------
     tuple of float
-        Offset of each query's ticks, 0 to below its period. [s]
+        Offset of each query's ticks, from 0 to less than its period. [s]
 
     Notes
     -----
-    **(G6)** Periodic batches never collide iff `d_a ≤ (φ_b-φ_a) mod G ≤ G - d_b`,
-    `G = gcd(T_a, T_b)`; some offset does it iff `d_a + d_b ≤ G` (Korst, Aarts and Lenstra 1991).
-    Exact.
+    **(G6)** Periodic batches never collide iff `d_a ≤ (φ_b-φ_a) mod G ≤ G - d_b` with
+    `G = gcd(T_a, T_b)`. Offsets that satisfy this exist iff `d_a + d_b ≤ G` (Korst, Aarts and
+    Lenstra 1991). Exact.
 
-    After Korst, Aarts and Lenstra (1991). The longest batch first; each takes the earliest offset,
-    counted from where it would best tick, at which it overlaps least with those already placed,
-    each pair seen modulo the greatest common divisor of its periods.
+    After Korst, Aarts and Lenstra (1991). Batches are placed longest first. Each gets the earliest
+    offset, counted from its best tick, at which it overlaps least with those already placed. Each
+    pair is compared modulo the greatest common divisor of its periods.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def stagger_offsets_s(
         common_s = np.array([common_period_s([period, periods_s[other]]) for other in placed])
         others_s = offsets_s[placed]
         theirs_s = np.array([durations_s[other] for other in placed])
-        # Right after each, right before it, and opposite to it.
+        # Candidates: right after each placed batch, right before it, and opposite to it.
         starts = (others_s + theirs_s, others_s - durations_s[at], others_s + 0.5 * common_s)
         candidates = np.unique(
             np.concatenate(([best[at] % period], *(np.round(one % period, 9) for one in starts)))
@@ -106,7 +106,7 @@ def stagger_offsets_s(
 
 
 def _overlaps_s(common_s: Array, between_s: Array, first_s: float, second_s: Array) -> Array:
-    """Of each candidate, the time that it runs together with the others in their worst meetings."""
+    """For each candidate, the time that it overlaps with the others in the worst case."""
     after_s = between_s % common_s
     before_s = np.maximum(second_s - (common_s - after_s), 0.0)
     overlaps_s: Array = (np.maximum(first_s - after_s, 0.0) + before_s).sum(axis=1)

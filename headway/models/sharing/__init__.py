@@ -1,1 +1,1 @@
-"""Sharing of windows and exchanges: what is merged, what each way costs, what may be fused."""
+"""Sharing of windows and exchanges: what is merged, costs of each way, what may be fused."""

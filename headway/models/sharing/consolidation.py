@@ -1,4 +1,4 @@
-"""Which pieces a window is merged from: panes, smaller windows, roll-ups; the least merges."""
+"""Pieces that a window is merged from (panes, smaller windows, roll-ups), with fewest merges."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from headway.domain.window_set import WindowSet, WindowSpec
 
 _MOST_PERIODS = 20
-"""Longest windows that a steady horizon spans where the slides share no short period."""
+"""Number of longest windows in a steady horizon if the slides have no short common period."""
 
 
 class Piece(NamedTuple):
@@ -22,7 +22,7 @@ class Piece(NamedTuple):
 
 
 def one_per_piece(length_ms: int) -> float:  # noqa: ARG001
-    """Weight of a piece where pieces are counted, whatever they hold.
+    """Weight of a piece if pieces are only counted.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def one_per_piece(length_ms: int) -> float:  # noqa: ARG001
 
     Notes
     -----
-    Enorm 2016, section 6.1 (doi:10.1145/2933267.2933315) counts merges so.
+    Enorm 2016, section 6.1 (doi:10.1145/2933267.2933315), counts merges in this way.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def one_per_piece(length_ms: int) -> float:  # noqa: ARG001
 
 
 def present_keys(num_keys: float, rows_per_ms: float) -> Callable[[int], float]:
-    r"""Keys that a piece holds, where keys are equally frequent and rows come at random times.
+    r"""Keys in a piece, if keys are equally frequent and rows arrive at random times.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ def present_keys(num_keys: float, rows_per_ms: float) -> Callable[[int], float]:
     Notes
     -----
     **(H1)** Keys of a piece of length `L`: `K (1 - e^(-λ L/K))`, since a key is absent with the
-    probability that a Poisson count is 0. With the rows of each piece given (K5) the exponential is
-    `(1 - 1/K)^(λ L)`. Enorm 2016, section 6.1, doi:10.1145/2933267.2933315.
+    probability that a Poisson count is 0. If the rows of each piece are given (K5), the exponential
+    is `(1 - 1/K)^(λ L)`. Enorm 2016, section 6.1, doi:10.1145/2933267.2933315.
 
     Examples
     --------
@@ -78,10 +78,10 @@ def present_keys(num_keys: float, rows_per_ms: float) -> Callable[[int], float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergePlan:
-    """From which pieces every window is merged.
+    """The pieces that every window is merged from.
 
-    ``rollups`` are tumbling windows that nobody asked for, made because larger ones are cheaper
-    with them. ``pane_ms`` divides every window.
+    ``rollups`` are additional tumbling windows that were not requested but make larger windows
+    cheaper. ``pane_ms`` divides every window.
     """
 
     windows: WindowSet
@@ -100,7 +100,7 @@ class MergePlan:
 
     @property
     def made(self) -> tuple[WindowSpec, ...]:
-        """Everything that is merged, smallest first: roll-ups and windows."""
+        """All roll-ups and windows that are merged, smallest first."""
         return tuple(sorted((*self.rollups, *self.windows.windows)))
 
     def pieces(self, spec: WindowSpec, start_ms: int) -> tuple[Piece, ...]:
@@ -116,7 +116,7 @@ class MergePlan:
         return sum(self._cost_between(spec, horizon_ms) for spec in self.made)
 
     def naive_cost(self, horizon_ms: int) -> float:
-        """The same where every window is merged from panes alone, without roll-ups."""
+        """The same if every window is merged from panes only, without roll-ups."""
         pane = self.weight(self.pane_ms)
         return sum(
             len(spec.ends_between(0, horizon_ms)) * (spec.size_ms // self.pane_ms) * pane
@@ -124,7 +124,7 @@ class MergePlan:
         )
 
     def kept_lengths_ms(self, horizon_ms: int) -> frozenset[int]:
-        """Sizes of the windows and roll-ups that larger ones are made of."""
+        """Sizes of the windows and roll-ups that larger ones are merged from."""
         return frozenset(
             piece.length_ms
             for spec in self.made
@@ -141,7 +141,7 @@ class MergePlan:
         return sum(number * self.cost(spec, start_ms) for start_ms, number in starts.items())
 
     def _different_starts(self, spec: WindowSpec, horizon_ms: int) -> Counter[int]:
-        """Starts of windows, those counted as one that lie alike between their pieces."""
+        """Starts of windows; those with the same position relative to their pieces count as one."""
         again_ms = math.lcm(self.pane_ms, *(each.slide_ms for each in self._smaller(spec)))
         ends_ms = spec.ends_between(0, horizon_ms)
         return Counter((end_ms - spec.size_ms) % again_ms for end_ms in ends_ms)
@@ -154,7 +154,7 @@ def _shortest(
     pane_ms: int,
     weight: Callable[[int], float],
 ) -> tuple[Piece, ...]:
-    """The shortest path from start to end; of equally short ones that of the larger last piece."""
+    """Shortest path from start to end; of equally short ones, that with the larger last piece."""
     steps = [(pane_ms, pane_ms, 0, weight(pane_ms))]
     steps += [(s.size_ms, s.slide_ms, s.offset_ms, weight(s.size_ms)) for s in smaller]
     num_places = size_ms // pane_ms
@@ -177,24 +177,24 @@ def _shortest(
 
 
 def with_rollups(plan: MergePlan, horizon_ms: int | None = None) -> MergePlan:
-    r"""The plan with the roll-ups that pay: the best one is added, while one pays.
+    r"""The plan with worthwhile roll-ups: the best one is added as long as one reduces the cost.
 
     Parameters
     ----------
     plan : MergePlan
         Windows, panes and weights.
     horizon_ms : int, optional
-        Time over which merges are counted; a period of all windows by default. [ms]
+        Time over which merges are counted; by default, a common period of all windows. [ms]
 
     Returns
     -------
     MergePlan
-        With more roll-ups, or as it was.
+        With more roll-ups, or unchanged.
 
     Notes
     -----
     "Factor windows", arXiv 2008.12379 (2020). Tumbling roll-ups of every multiple of the pane are
-    tried; their own merges count. Greedy, equal to enumeration on the sets of
+    tried; their own merges count. Greedy; equal to enumeration for the sets in
     ``tests/models/sharing``.
 
     Examples
@@ -224,7 +224,7 @@ def with_rollups(plan: MergePlan, horizon_ms: int | None = None) -> MergePlan:
 
 
 def possible_rollups(plan: MergePlan) -> list[WindowSpec]:
-    """Tumbling windows between the pane and the longest window that are not made yet.
+    """Tumbling windows between the pane and the longest window that do not exist yet.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def possible_rollups(plan: MergePlan) -> list[WindowSpec]:
     Returns
     -------
     list of WindowSpec
-        Of the sizes that divide a slide or a size: others align with no window for long.
+        Those whose sizes divide a slide or a size; others do not stay aligned with any window.
 
     Notes
     -----
@@ -263,7 +263,7 @@ def possible_rollups(plan: MergePlan) -> list[WindowSpec]:
 
 
 def steady_horizon_ms(plan: MergePlan) -> int:
-    """A time over which the merges of a plan stand for those of any other time.
+    """A time over which the merges of a plan are representative.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def steady_horizon_ms(plan: MergePlan) -> int:
     Returns
     -------
     int
-        A common period of all that is merged, at most 20 times the longest window. [ms]
+        A common period of all roll-ups and windows, at most 20 times the longest window. [ms]
 
     Notes
     -----

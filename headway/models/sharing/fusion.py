@@ -1,4 +1,4 @@
-"""Which operators may be partitioned alike and run as one: what then need not be shuffled."""
+"""Operators that can be partitioned in the same way and run as one, which avoids shuffles."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorGraph:
-    """Operators, numbered, with the attributes that each may be partitioned by, and who sends whom.
+    """Numbered operators, the attributes each may be partitioned by, and the edges between them.
 
-    An operator without attributes cannot be parallelised, and is fused with none.
+    An operator without attributes cannot be parallelised and is never fused.
     """
 
     attributes: tuple[frozenset[str], ...]
@@ -52,11 +52,11 @@ class Component:
 
 
 Score = Callable[[Edge, frozenset[str]], float]
-"""What fusing across an edge is worth: the edge, and the attributes the two have in common."""
+"""Value of fusing across an edge, from the edge and the attributes that both sides share."""
 
 
 def rows_score(edge: Edge, common: frozenset[str]) -> float:  # noqa: ARG001
-    """Rows that need not be shuffled: COMM.
+    """Rows that need not be shuffled (COMM).
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def rows_score(edge: Edge, common: frozenset[str]) -> float:  # noqa: ARG001
 
 
 def attributes_score(edge: Edge, common: frozenset[str]) -> float:  # noqa: ARG001
-    """Attributes in common, so that more can be fused afterwards: PA.
+    """Number of common attributes, so that more can be fused afterwards (PA).
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def attributes_score(edge: Edge, common: frozenset[str]) -> float:  # noqa: ARG0
 
 
 def fused(graph: OperatorGraph, score: Score) -> tuple[Component, ...]:
-    """Components by greedy fusion: the edge of best score first, until none can be fused.
+    """Components by greedy fusion: the edge with the best score first, until none can be fused.
 
     Parameters
     ----------
@@ -122,13 +122,13 @@ def fused(graph: OperatorGraph, score: Score) -> tuple[Component, ...]:
     Returns
     -------
     tuple of Component
-        In the order of their first operators; of equal scores the edge listed first is taken.
+        In the order of their first operators; among equal scores, the edge listed first is taken.
 
     Notes
     -----
-    Enorm 2016, algorithm 1 (doi:10.1145/2933267.2933315). It can miss the best by much: of the
-    edges 0-1 (10 rows), 0-2 (9), 0-3 (9) with attributes ab, a, b, b it leaves 18 rows, where 10
-    are possible (:func:`best_fusion`).
+    Enorm 2016, algorithm 1 (doi:10.1145/2933267.2933315). It can be far from optimal: for the edges
+    0-1 (10 rows), 0-2 (9), 0-3 (9) with attributes ab, a, b, b it leaves 18 rows, although 10 are
+    possible (:func:`best_fusion`).
 
     Examples
     --------
@@ -165,12 +165,12 @@ def best_fusion(graph: OperatorGraph) -> tuple[Component, ...]:
     Returns
     -------
     tuple of Component
-        Of equally good ones, one of the fewest fusions.
+        Of equally good results, one with the fewest fusions.
 
     Raises
     ------
     ValueError
-        If there are more edges.
+        If there are more edges than that.
 
     Notes
     -----
@@ -192,7 +192,7 @@ def best_fusion(graph: OperatorGraph) -> tuple[Component, ...]:
 
 
 def fewest_rows(graph: OperatorGraph) -> tuple[Component, ...]:
-    """The best components that can be found: by enumeration where small, by both scores else.
+    """The best components found: by enumeration for small graphs, else by both scores.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def fewest_rows(graph: OperatorGraph) -> tuple[Component, ...]:
     Returns
     -------
     tuple of Component
-        That leave the fewest rows to shuffle of those tried.
+        The components, of those tried, that leave the fewest rows to shuffle.
 
     Notes
     -----
@@ -234,7 +234,7 @@ def rows_between(graph: OperatorGraph, components: Iterable[Component]) -> float
     Returns
     -------
     float
-        Sum over the edges that cross; in the unit of the edges.
+        Sum over the edges between components, in the unit of the edges.
 
     Notes
     -----
@@ -252,7 +252,7 @@ def rows_between(graph: OperatorGraph, components: Iterable[Component]) -> float
 
 
 def _possible(graph: OperatorGraph) -> Iterator[tuple[Component, ...]]:
-    """Components of every set of edges across which all may be fused, fewest edges first."""
+    """Components for every set of edges across which fusion is possible, fewest edges first."""
     for number in range(len(graph.edges) + 1):
         for chosen in combinations(graph.edges, number):
             home, attributes = list(range(len(graph.attributes))), list(graph.attributes)

@@ -1,4 +1,4 @@
-"""Batch time of windows counted directly, from panes, fused and from a log: the formulas."""
+"""Formulas for the batch time of windows counted directly, from panes, fused and from a log."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from headway.units import ms_to_s
 
 
 class StateWrites(NamedTuple):
-    """State rows that a batch writes: every one, and more where it closes a pane."""
+    """State rows that every batch writes, and additional ones of a batch that closes a pane."""
 
     every_batch_rows: float
     closing_rows: float
 
     def mean_rows(self, closing_share: float) -> float:
-        """Mean over batches of which a share closes a pane."""
+        """Mean over batches, a share of which closes a pane."""
         return self.every_batch_rows + closing_share * self.closing_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchKeys:
-    """Different keys in a batch, in a pane, and the event time that a batch spans [s]."""
+    """Distinct keys in a batch and in a pane, and the event time that a batch spans [s]."""
 
     batch_keys: float
     pane_keys: float
@@ -37,7 +37,7 @@ class BatchKeys:
 
 
 def direct_state_writes(keys: BatchKeys, windows: WindowSet) -> StateWrites:
-    r"""State rows that the direct query writes: each key in each window that a batch touches.
+    r"""State rows that the direct query writes: one per key and window that a batch touches.
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ def direct_state_writes(keys: BatchKeys, windows: WindowSet) -> StateWrites:
 
     Notes
     -----
-    **(H2)** Rows of state written by a batch of `K_b` keys and event time `T`, each window by
-    itself: `U_0 = K_b Σ_i (s_i + T)/l_i` with sizes `s_i` and slides `l_i`. Enorm 2016,
-    doi:10.1145/2933267.2933315, on Spark's state.
+    **(H2)** State rows written by a batch with `K_b` keys and event time `T`, if each window is
+    counted separately: `U_0 = K_b Σ_i (s_i + T)/l_i` with sizes `s_i` and slides `l_i`. Enorm 2016,
+    doi:10.1145/2933267.2933315, applied to Spark's state.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def direct_state_writes(keys: BatchKeys, windows: WindowSet) -> StateWrites:
 
 
 def shared_state_writes(keys: BatchKeys, windows: WindowSet) -> StateWrites:
-    r"""State rows that panes write: each key in its pane, and in every window once a pane closes.
+    r"""State rows that panes write: a key in its pane, and in every window when a pane closes.
 
     Parameters
     ----------
@@ -82,12 +82,13 @@ def shared_state_writes(keys: BatchKeys, windows: WindowSet) -> StateWrites:
     Returns
     -------
     StateWrites
-        Where the batch is longer than a pane, closing rows of all panes that one batch closes.
+        If the batch is longer than a pane, closing rows are those of all panes that it closes.
 
     Notes
     -----
-    **(H3)** The same by panes of length `g`: `U_1 = K_b (1 + T/g) + K_g m T/g` on average, `m`
-    windows per row, `K_g` keys of a pane. Enorm 2016, doi:10.1145/2933267.2933315.
+    **(H3)** State rows written by a batch with panes of length `g`:
+    `U_1 = K_b (1 + T/g) + K_g m T/g` on average, with `m` windows per row and `K_g` keys of a pane.
+    Enorm 2016, doi:10.1145/2933267.2933315.
 
     Examples
     --------
@@ -118,7 +119,7 @@ def closing_share(batch_s: float, windows: WindowSet) -> float:
 
     Notes
     -----
-    Enorm 2016 (doi:10.1145/2933267.2933315): one batch in g/T is heavier.
+    Enorm 2016 (doi:10.1145/2933267.2933315): one batch in g/T has more work.
 
     Examples
     --------
@@ -130,12 +131,12 @@ def closing_share(batch_s: float, windows: WindowSet) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitCosts:
-    """What sharing changes, in wall time of a batch.
+    """Costs that sharing changes, in wall time of a batch.
 
-    ``copy_s`` of a row's copy for one window; ``state_row_s`` of a state row that rows of the
-    batch write, with its shuffle; ``second_stage_s`` of a stage with state that does nothing;
-    ``held_row_s``, part of ``state_row_s``, of looking at a state row that is not written;
-    ``closing_row_s`` of a state row that a pane writes when it closes, ``state_row_s`` where None.
+    ``copy_s``: copying a row for one window. ``state_row_s``: a state row that rows of the batch
+    write, including its shuffle. ``second_stage_s``: a stage with state that does nothing.
+    ``held_row_s``, part of ``state_row_s``: reading a state row that is not written.
+    ``closing_row_s``: a state row that a pane writes when it closes; ``state_row_s`` if None.
     """
 
     copy_s: float
@@ -161,7 +162,7 @@ class UnitCosts:
 
 
 class StateTime(NamedTuple):
-    """Wall time of the state of a batch: of every one, and more where it closes a pane. [s]"""
+    """Wall time for state in every batch, and additional time in one that closes a pane. [s]"""
 
     every_batch_s: float
     closing_s: float
@@ -170,7 +171,7 @@ class StateTime(NamedTuple):
 def shared_state_time(
     costs: UnitCosts, keys: BatchKeys, windows: WindowSet, *, row_s: float
 ) -> StateTime:
-    r"""What the state of panes takes in a batch.
+    r"""Wall time for the state of panes in a batch.
 
     Parameters
     ----------
@@ -182,15 +183,15 @@ def shared_state_time(
     Returns
     -------
     StateTime
-        Of every batch, and more where a pane closes. [s]
+        For every batch, and in addition if a pane closes. [s]
 
     Notes
     -----
     **(H11)** The state of panes takes `(u - h) K_b (1 + T/g) + h U_0` in every batch, and
-    `u_c K_g m` more where one closes. In each batch Spark's state store looks at all rows that it
-    holds, for those that the watermark has passed and to make the next version; panes hold the
-    windows that the direct query holds, which looks at them for `h` of the `u` that each of its
-    rows takes. After Enorm 2016, doi:10.1145/2933267.2933315.
+    additionally `u_c K_g m` in a batch that closes a pane. In each batch, Spark's state store reads
+    all rows that it holds, to find those that the watermark has passed and to create the next
+    version. Panes hold the same windows as the direct query, in which reading takes `h` of the time
+    `u` per row. After Enorm 2016, doi:10.1145/2933267.2933315.
 
     Examples
     --------
@@ -208,28 +209,29 @@ def shared_state_time(
 
 
 def panes_change_s(num_rows: float, costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> float:
-    r"""Mean batch time by panes less that of the direct query.
+    r"""Mean batch time with panes minus that of the direct query.
 
     Parameters
     ----------
     num_rows : float, >= 0
         Rows of a batch, n. [rows]
     costs : UnitCosts
-        Of a copy, a state row, a stage.
+        Costs of a copy, a state row, a stage.
     keys, windows
         As in :func:`shared_state_writes`.
 
     Returns
     -------
     float
-        Below 0 where panes pay. [s]
+        Negative if panes are faster. [s]
 
     Notes
     -----
-    **(H4)** Panes change a batch of `n` rows by `G - b_c (m - 1) n - u (U_0 - U_1)`: a second stage
-    `G` against the copies of `m - 1` windows at `b_c` and the rows of state spared at `u`; from the
-    profile of the direct query alone. Where not all rows of state take as long, `u U_1` is the mean
-    of (H11). After Enorm 2016, doi:10.1145/2933267.2933315.
+    **(H4)** Panes change the time of a batch of `n` rows by `G - b_c (m - 1) n - u (U_0 - U_1)`:
+    they add a second stage `G`, and save the copies for `m - 1` windows at `b_c` each and state
+    rows at `u` each. The profile of the direct query is sufficient to compute this. If state rows
+    differ in cost, `u U_1` is replaced by the mean of (H11). After Enorm 2016,
+    doi:10.1145/2933267.2933315.
 
     Examples
     --------
@@ -246,7 +248,7 @@ def panes_change_s(num_rows: float, costs: UnitCosts, keys: BatchKeys, windows: 
 
 
 def break_even_rows(costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> float:
-    r"""Rows of a batch from which panes pay, at the given keys.
+    r"""Number of rows per batch from which panes are faster, for the given keys.
 
     Parameters
     ----------
@@ -256,13 +258,13 @@ def break_even_rows(costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> fl
     Returns
     -------
     float
-        0 where they always pay, ``inf`` where they never do. [rows]
+        0 if they always are, ``inf`` if they never are. [rows]
 
     Notes
     -----
-    **(H5)** Panes pay from `n = (G - u (U_0 - U_1))/(b_c (m - 1))` rows on. After Enorm 2016,
-    doi:10.1145/2933267.2933315. Fewer rows than keys cannot hold all of them: there it is only the
-    zero of a line.
+    **(H5)** Panes are faster from `n = (G - u (U_0 - U_1))/(b_c (m - 1))` rows on. After Enorm
+    2016, doi:10.1145/2933267.2933315. If this is fewer rows than keys, it is only the zero of a
+    line, since a batch cannot contain all keys.
 
     Examples
     --------
@@ -282,7 +284,7 @@ def break_even_rows(costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> fl
 def break_even_keys(
     num_rows: float, costs: UnitCosts, keys: BatchKeys, windows: WindowSet
 ) -> float:
-    r"""Keys of a batch from which panes pay, at the given rows.
+    r"""Number of keys per batch from which panes are faster, for the given rows.
 
     Parameters
     ----------
@@ -291,16 +293,16 @@ def break_even_keys(
     costs, windows
         As in :func:`panes_change_s`.
     keys : BatchKeys
-        Their share of keys of a pane is kept.
+        The ratio to the keys of a pane is kept.
 
     Returns
     -------
     float
-        0 where they always pay, ``inf`` where they never do. [-]
+        0 if they always are, ``inf`` if they never are. [-]
 
     Notes
     -----
-    The change is a line in the keys, after Enorm 2016 (doi:10.1145/2933267.2933315).
+    The change is linear in the number of keys, after Enorm 2016 (doi:10.1145/2933267.2933315).
 
     Examples
     --------

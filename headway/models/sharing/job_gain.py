@@ -1,4 +1,4 @@
-"""Sharing the windows of a profiled query: batch time, window latency and state, way by way."""
+"""Sharing the windows of a profiled query: batch time, window latency and state of each way."""
 
 from __future__ import annotations
 
@@ -59,35 +59,35 @@ def sharing_gain(
     num_keys: float | None = None,
     queries: Mapping[str, WindowSet] | None = None,
 ) -> SharingGain:
-    r"""What counting windows in a shared way would change, by the direct query's profile.
+    r"""Predicted effect of counting windows in a shared way, from the direct query's profile.
 
     Parameters
     ----------
     profile : JobProfile
-        The direct query: it counts the windows of its own plan, which may be others.
+        The direct query. It counts the windows of its own plan, which may differ from ``windows``.
     configuration : Configuration
         Slots, shuffle partitions and trigger.
     windows : WindowSet
-        The windows to count. Costs per copy and state row are taken over to them.
+        The windows to count. Costs per copy and state row are assumed to be the same for them.
     rate_per_s : float, optional
         Arrivals; as profiled by default. [rows/s]
     num_keys : float, optional
-        Keys of the stream; by default they grow with the rows as profiled. [-]
+        Keys of the stream; by default they grow with the rows as in the profile. [-]
     queries : mapping of str to WindowSet, optional
-        The queries that count these windows today, each its own, by their names.
+        The queries that count these windows today, by name, each with its own windows.
 
     Returns
     -------
     SharingGain
-        Every way at the trigger, and the way, trigger and roll-ups of least utilisation whose
-        window latency is no higher than that of the direct query.
+        Every way at the trigger, and the combination of way, trigger and roll-ups with the lowest
+        utilisation whose window latency is no higher than that of the direct query.
 
     Notes
     -----
-    Enorm 2016 (doi:10.1145/2933267.2933315) on Spark: copies and state rows spared
-    (:func:`~headway.models.sharing.gain.panes_change_s`) against a second stage; fused without it,
-    but with all rows shuffled; from a log without state, but with files. A batch in g/T closes a
-    pane and takes longer: p99 is that of the mixture, and windows wait for the longer ones.
+    Enorm 2016 (doi:10.1145/2933267.2933315) on Spark. Panes save copies and state rows, and add a
+    second stage (:func:`~headway.models.sharing.gain.panes_change_s`). Fused windows have no second
+    stage, but all rows are shuffled. A log has no state, but files. One batch in g/T closes a pane
+    and takes longer: p99 is that of the mixture, and windows wait for the longer batches.
 
     Examples
     --------
@@ -132,7 +132,8 @@ def sharing_ways(
     Returns
     -------
     tuple of SharingWay
-        One for each of :func:`~headway.models.sharing.way_costs.ways_of`, a log without roll-ups.
+        One for each of :func:`~headway.models.sharing.way_costs.ways_of`; the log is without
+        roll-ups.
 
     Notes
     -----
@@ -144,7 +145,7 @@ def sharing_ways(
     'sharing_ways'
     """
     here = setting_of(profile, configuration, windows, rate_per_s, configuration.trigger_s)
-    # Roll-ups spare little of a batch, and finding them takes longer than all else.
+    # Roll-ups save little of a batch, and finding them takes longer than everything else.
     return tuple(_ways(here, MergePlan(windows=windows, pane_ms=windows.pane_ms)))
 
 
@@ -211,10 +212,10 @@ def _way(
 
 
 def _law(here: WindowSetting, change_s: float) -> SettingLaw:
-    """Latency law of the direct query whose batches take so much longer, or shorter."""
+    """Latency law of the direct query with batches that are longer or shorter by a given time."""
     model = here.model
     if change_s != 0.0:
-        # What is spared of rows and state is spared in proportion to the rows.
+        # Savings for rows and state are in proportion to the rows.
         at_rows_s = float(model.mean_s(here.num_rows))
         ratio = max(1.0 + change_s / at_rows_s, 0.05)
         model = DurationModel(
@@ -232,7 +233,7 @@ def _law(here: WindowSetting, change_s: float) -> SettingLaw:
 
 
 class _Mixture(NamedTuple):
-    """Batches of which a share closes panes."""
+    """Batches, a share of which closes panes."""
 
     light: SettingLaw
     heavy: SettingLaw
@@ -269,7 +270,7 @@ def _window_p99_s(how: WindowsHow, here: WindowSetting, heavy: SettingLaw) -> fl
     if why_no_window_law(asked) is not None:
         return None
     if how is WindowsHow.LOG and not here.is_update:
-        # emit="early": the batch that moves the watermark makes the windows itself.
+        # emit="early": the batch that moves the watermark computes the windows itself.
         assert profile.observed_arrivals is not None
         assert shape.watermark_delay_s is not None
         lag_s = profile.observed_arrivals.event_time_lag_s or 0.0
@@ -290,12 +291,12 @@ def _event_time_windows(windows: WindowSet) -> Iterator[EventTimeWindow]:
 
 
 def _open_s(here: WindowSetting) -> float:
-    """Event time behind the newest row whose windows are still open, beside the windows."""
+    """Event time before the newest row whose windows are still open, in addition to the windows."""
     return (here.profile.shape.watermark_delay_s or 0.0) + here.keys.batch_s
 
 
 def _state_rows(how: WindowsHow, here: WindowSetting) -> float:
-    """Rows that Spark's state holds: keys of open windows, and of open panes."""
+    """Rows in Spark's state: keys of open windows, and of open panes."""
     if how is WindowsHow.LOG:
         return 0.0
     windows_open = sum(
@@ -315,7 +316,7 @@ def _log_rows(here: WindowSetting) -> float:
 
 
 def _best(here: WindowSetting, merges: MergePlan, direct: SharingWay) -> SharingWay:
-    """Of all ways and triggers the one of least utilisation that delays no window."""
+    """The way and trigger with the lowest utilisation, of those that delay no window."""
     found, least_ratio = direct, LEAST_SAVED_RATIO.value
     for factor in TRIGGER_RATIOS.value if here.trigger_s > 0.0 else (1.0,):
         there = here

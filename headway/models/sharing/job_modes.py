@@ -1,4 +1,4 @@
-"""The paper's modes, moves of keys and deal of partitions, for a profiled query."""
+"""The paper's modes, moves of keys and assignment of partitions, for a profiled query."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def mode_work(here: WindowSetting, merges: MergePlan) -> ModeWork:
     Returns
     -------
     ModeWork
-        Processor time of all slots together, and the pause where the keys of one partition move.
+        Processor time of all slots together, and the pause if the keys of one partition move.
 
     Notes
     -----
-    Enorm 2016, section 5.1.1 (doi:10.1145/2933267.2933315). A state row written stands for a copy
-    sent as well as for a merge.
+    Enorm 2016, section 5.1.1 (doi:10.1145/2933267.2933315). The cost of writing a state row is used
+    for sending a copy and for a merge.
 
     Examples
     --------
@@ -75,12 +75,12 @@ def mode_work(here: WindowSetting, merges: MergePlan) -> ModeWork:
 
 
 def partition_deal(here: WindowSetting) -> GroupDeal:
-    """How evenly the partitions of the last stage load the slots, as dealt and moved at best.
+    """How evenly the last stage's partitions load the slots: as assigned, and after best moves.
 
     Parameters
     ----------
     here : WindowSetting
-        Slots, shuffle partitions, and the share of the rows that one task gets whatever happens.
+        Slots, shuffle partitions, and the share of the rows that one task always gets.
 
     Returns
     -------
@@ -89,8 +89,9 @@ def partition_deal(here: WindowSetting) -> GroupDeal:
 
     Notes
     -----
-    Flux 2003 as in Enorm 2016, section 3.2 (doi:10.1145/2933267.2933315), until it moves nothing.
-    Spark moves no partition; what a move would win, other shuffle partitions or salted keys may.
+    Flux 2003 as in Enorm 2016, section 3.2 (doi:10.1145/2933267.2933315), repeated until nothing
+    moves. Spark does not move partitions; the gain of a move may be achieved by other shuffle
+    partitions or salted keys.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The direct query's batch time by rows and state rows, for other keys than were profiled."""
+"""The direct query's batch time by rows and state rows, for numbers of keys not profiled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headway.models.sharing.gain import BatchKeys
 from headway.units import s_to_ms
 
 _TOO_ALIKE = 1e-3
-"""Settings whose rows and state rows differ by less of their product tell one cost, not two."""
+"""Settings whose rows and state rows differ by less of their product yield only one cost."""
 
 
 class KeyedCosts(NamedTuple):
@@ -25,7 +25,7 @@ class KeyedCosts(NamedTuple):
 
 
 def keyed_costs(profile: JobProfile) -> KeyedCosts | None:
-    r"""What a row and a state row take, by all profiled settings.
+    r"""Time of a row and of a state row, from all profiled settings.
 
     Parameters
     ----------
@@ -35,14 +35,14 @@ def keyed_costs(profile: JobProfile) -> KeyedCosts | None:
     Returns
     -------
     KeyedCosts or None
-        None where no state rows are on record.
+        None if no state rows are recorded.
 
     Notes
     -----
     **(H10)** A batch of the direct query takes `D = a + b n + v U_0` for `n` rows and `U_0` state
-    rows of (H2): `a` of the driver and the stages without rows; `b` and `v` by least squares of the
-    relative errors over the settings, neither below 0. Where all settings wrote as many state rows
-    per row, `v` is that of updates and commits alone.
+    rows of (H2). `a` is the time of the driver and of the stages without rows; `b` and `v` follow
+    by least squares of the relative errors over the settings, neither below 0. If all settings
+    wrote equally many state rows per row, `v` is the time of updates and commits only.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def keyed_costs(profile: JobProfile) -> KeyedCosts | None:
 
 
 def _is_alike(one: ObservedSetting, baseline: Configuration) -> bool:
-    """Whether a setting has state rows on record, at the slots of the costs."""
+    """Whether a setting has recorded state rows, with the slots that the costs are for."""
     found = one.configuration
     same = found.num_slots == baseline.num_slots
     return (
@@ -79,7 +79,7 @@ def _is_alike(one: ObservedSetting, baseline: Configuration) -> bool:
 
 
 def _point(profile: JobProfile, one: ObservedSetting) -> tuple[float, float]:
-    """Rows and state rows of a setting's batch, over its time beyond what every batch takes."""
+    """Rows and state rows of a setting's batch, over its time beyond that of an empty batch."""
     settled = one.configuration
     model = duration_model(profile, settled.num_slots, settled.shuffle_partitions)
     fixed_s = model.driver_s + sum(float(level.fixed_s) for level in model.levels)
@@ -104,7 +104,7 @@ def _measured_state_row_s(profile: JobProfile) -> float:
 
 
 def stream_keys(num_keys: float, num_rows: float, batch_s: float, windows: WindowSet) -> BatchKeys:
-    """Keys of a batch and of a pane, of a stream whose keys are equally frequent.
+    """Keys of a batch and of a pane, for a stream whose keys are equally frequent.
 
     Parameters
     ----------
@@ -141,12 +141,12 @@ def keyed_model(
     row_s: float,
     state_rows_s: float,
 ) -> DurationModel:
-    """The model with other costs: of rows in the first stage, of state rows in the last one.
+    """The model with different costs for rows in the first stage and state rows in the last one.
 
     Parameters
     ----------
     model : DurationModel
-        Of the profiled keys.
+        Model for the profiled keys.
     sources : sequence of bool
         Which of its levels read the source.
     row_s : float, >= 0
@@ -157,7 +157,7 @@ def keyed_model(
     Returns
     -------
     DurationModel
-        What no row changes stays.
+        Terms that do not depend on rows are unchanged.
 
     Notes
     -----

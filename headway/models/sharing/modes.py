@@ -1,4 +1,4 @@
-"""What overlapping windows cost unshared, shared in place and shared behind an exchange."""
+"""Costs of overlapping windows: unshared, shared in place and shared behind an exchange."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headway.domain.checks import require_not_negative
 
 
 class SharingMode(StrEnum):
-    """The three ways of Enorm: the second is measured in the paper, and missing in its model."""
+    """The three ways of Enorm; the paper measures the second, but its model lacks it."""
 
     UNSHARED = "unshared"
     IN_PLACE = "shared in place"
@@ -18,12 +18,12 @@ class SharingMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowWork:
-    """What happens within one period, the longest window.
+    """Work within one period, which is the longest window.
 
     ``num_windows`` are windows per row, ``num_panes`` panes per period, ``num_groups`` groups of
     keys that move together, ``num_merges`` merges of a key per period, ``num_migrations`` moves of
-    a group per period. ``copy_s`` is what one copy of a key's state costs to send, ``merge_s`` what
-    merging it costs.
+    a group per period. ``copy_s`` is the time to send one copy of a key's state, ``merge_s`` the
+    time to merge it.
     """
 
     num_rows: float
@@ -74,10 +74,10 @@ def mode_work_s(mode: SharingMode, work: WindowWork) -> float:
     Notes
     -----
     **(H6)** Work of a period: unshared `n E W + M K`, in place `n E + Q + M K PW`, split
-    `n E + Q + PW G K + M K`, for `n` rows of `E` seconds in `W` windows each, `PW` panes, `G`
-    groups, `M` migrations, `K` seconds to send a key's state, `Q` those of all merges. Enorm 2016,
-    section 5.1.1, doi:10.1145/2933267.2933315, corrected: merges cost by keys, and the printed
-    "combine" mixes the first two.
+    `n E + Q + PW G K + M K`. There are `n` rows of `E` seconds in `W` windows each, `PW` panes, `G`
+    groups and `M` migrations; sending a key's state takes `K` seconds, and all merges take `Q`.
+    Enorm 2016, section 5.1.1, doi:10.1145/2933267.2933315, corrected: the cost of merges depends on
+    the keys, and the printed "combine" mixes the first two ways.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def mode_pause_s(mode: SharingMode, work: WindowWork) -> float:
     Returns
     -------
     float
-        Pause of a period; 0 where partial windows are behind an exchange. [s]
+        Pause of a period; 0 if partial windows are behind an exchange. [s]
 
     Notes
     -----
@@ -131,18 +131,18 @@ def split_break_even_windows(work: WindowWork) -> float:
     Parameters
     ----------
     work : WindowWork
-        What happens in the period; its own number of windows does not matter.
+        Work in the period; its own number of windows does not matter.
 
     Returns
     -------
     float
-        More than these pay; ``inf`` without rows. [-]
+        More windows than this make sharing cheaper; ``inf`` without rows. [-]
 
     Notes
     -----
-    **(H7)** Splitting pays from `W > 1 + (PW G K + Q)/(n E)` windows per row on, symbols as in
-    (H6); migrations cost both ways alike. Enorm 2016, section 5.1.1,
-    doi:10.1145/2933267.2933315, corrected.
+    **(H7)** Splitting is cheaper than not sharing if there are `W > 1 + (PW G K + Q)/(n E)` windows
+    per row, with the symbols of (H6). Migrations cost the same both ways. Enorm 2016, section
+    5.1.1, doi:10.1145/2933267.2933315, corrected.
 
     Examples
     --------

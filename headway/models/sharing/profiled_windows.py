@@ -1,4 +1,4 @@
-"""A query that counts windows, at one setting: its rows, its keys, its costs by what is shared."""
+"""A query that counts windows, at one setting: its rows, keys, and costs by what is shared."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from headway.models.sharing.keyed import keyed_costs, keyed_model, stream_keys
 from headway.units import format_duration, ms_to_s, s_to_ms
 
 _STAGES_PHASE = "add_batch"
-"""Of the driver, what Spark's running of a batch takes beside its stages."""
+"""The driver's part of Spark's running of a batch, outside of its stages."""
 
 
 class CostCase(NamedTuple):
-    """One guess of what the profile does not tell."""
+    """Assumed values of the costs that the profile does not contain."""
 
     costs: UnitCosts
     second_state_s: float
@@ -54,22 +54,22 @@ class WindowSetting(NamedTuple):
 
     @property
     def is_update(self) -> bool:
-        """Whether the query gives windows again and again, as they stand."""
+        """Whether the query emits intermediate results of windows repeatedly."""
         return self.profile.shape.output_mode == "update"
 
 
 def windows_of(profile: JobProfile) -> WindowSet | None:
-    """The windows of a profiled query, where they can be shared.
+    """The windows of a profiled query, if they can be shared.
 
     Parameters
     ----------
     profile : JobProfile
-        The query, of which the plan tells the windows.
+        The query, whose plan contains the windows.
 
     Returns
     -------
     WindowSet or None
-        None where it has none, or sessions, which have no panes.
+        None if it has none, or has session windows, which have no panes.
 
     Notes
     -----
@@ -107,18 +107,18 @@ def setting_of(
     profile, configuration, windows, rate_per_s
         As in :func:`headway.models.sharing.job_gain.sharing_gain`.
     trigger_s : float, >= 0
-        Trigger interval in place of that of the configuration. [s]
+        Trigger interval, instead of that of the configuration. [s]
     num_keys : float, optional
-        Keys of the stream; by default they grow with the rows as profiled. [-]
+        Keys of the stream; by default they grow with the rows as in the profile. [-]
 
     Returns
     -------
     WindowSetting
-        With the duration of the direct query by its rows.
+        With the duration of the direct query as a function of its rows.
 
     Notes
     -----
-    theory.md (T1), (T3); (H10) where keys are given.
+    theory.md (T1), (T3); (H10) if keys are given.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def setting_of(
     batch_s = max(num_rows / rate_per_s, 1e-3)
     keys = _keys(profile, num_rows, batch_s, windows)
     if num_keys is not None:
-        # Once for the keys of a batch, once more for the rows of a batch with those keys.
+        # Once for the keys of a batch, and once more for the rows of a batch with those keys.
         for _ in range(2):
             keys = stream_keys(num_keys, num_rows, batch_s, windows)
             model, state_row_s = _model_of_keys(profile, configuration, windows, keys)
@@ -181,14 +181,14 @@ def _over(one: float, other: float) -> float:
 
 
 def _rows_ratio(windows: WindowSet, own: WindowSet) -> float:
-    """Time of a row with the copies of other windows, over that with those profiled."""
+    """Time of a row with the copies of other windows, over that with the profiled windows."""
     return 1.0 + COPIES_SHARE_RATIO.value[0] * (windows.num_copies / own.num_copies - 1.0)
 
 
 def _direct_model(
     profile: JobProfile, configuration: Configuration, windows: WindowSet
 ) -> DurationModel:
-    """The profiled query, with copies and state rows in proportion where windows differ."""
+    """The profiled query, with copies and state rows scaled if the windows differ."""
     model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
     own = windows_of(profile)
     if own is None or own == windows:
@@ -216,7 +216,7 @@ def _are_sources(profile: JobProfile) -> list[bool]:
 
 
 def _keys(profile: JobProfile, num_rows: float, batch_s: float, windows: WindowSet) -> BatchKeys:
-    """Keys by the rows that the last stage reads: of each map task, one per key and window."""
+    """Keys from the rows that the last stage reads, which are one per map task, key and window."""
     own = windows_of(profile) or windows
     pane_s = ms_to_s(windows.pane_ms)
 
@@ -247,7 +247,7 @@ def _keys(profile: JobProfile, num_rows: float, batch_s: float, windows: WindowS
 
 
 def cost_cases(here: WindowSetting) -> Iterator[CostCase]:
-    """What is taken of costs that the profile does not tell, then every corner of what may be.
+    """Assumed costs that the profile does not contain, then all extreme combinations of them.
 
     Parameters
     ----------
@@ -261,10 +261,10 @@ def cost_cases(here: WindowSetting) -> Iterator[CostCase]:
 
     Notes
     -----
-    The state row as measured: updates and commits by rows written, over the tasks that run at a
-    time; with keys given, by (H10), and as measured for those that no row of the batch writes.
-    A second state in a stage takes what the tasks of the last stage do without rows. Assumed costs:
-    measured once, 2026, on two cores of one machine.
+    The time of a state row is as measured: updates and commits per written row, over the tasks that
+    run at a time. If keys are given, it follows from (H10), and is as measured for rows that no row
+    of the batch writes. A second state in a stage takes as long as tasks of the last stage without
+    rows. Assumed costs were measured once, in 2026, on two cores of one machine.
 
     Examples
     --------
@@ -312,7 +312,7 @@ def _second_stage_s(here: WindowSetting) -> float:
 
 
 def _source_slope_s(here: WindowSetting) -> float:
-    """Wall time that a row of the batch costs in the stages that read the source."""
+    """Wall time per row of the batch in the stages that read the source."""
     at = np.asarray(here.num_rows)
     return sum(
         float(level.slope_at(at))
@@ -334,7 +334,7 @@ def _measured_or(here: WindowSetting, otherwise_s: float) -> float:
 
 
 def _state_row_s(here: WindowSetting) -> float:
-    """Wall time of a state row: as measured, or what rows cost in the last stage in all."""
+    """Wall time of a state row: as measured, or the total cost of rows in the last stage."""
     if here.state_row_s is not None:
         return here.state_row_s
     if _state_is_measured(here.profile):
@@ -346,7 +346,7 @@ def _state_row_s(here: WindowSetting) -> float:
 
 
 def assumptions(profile: JobProfile) -> Iterator[str]:
-    """What is assumed because the profile does not tell it, in words.
+    """Descriptions of what is assumed since the profile does not contain it.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ def assumptions(profile: JobProfile) -> Iterator[str]:
     Yields
     ------
     str
-        One for each.
+        One for each assumption.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Key groups moved between nodes: which ones, and what the move costs by the way it is made."""
+"""Key groups moved between nodes: which ones, and the cost of each way to move them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headway.domain.checks import require_not_negative
 
 
 class Move(NamedTuple):
-    """A key group, by its place on the node it leaves, that goes to another node."""
+    """A key group, by its index on the node it leaves, that moves to another node."""
 
     source: int
     target: int
@@ -19,7 +19,7 @@ class Move(NamedTuple):
 
 
 def flux_moves(nodes: Sequence[Sequence[float]]) -> tuple[Move, ...]:
-    """One period of Flux: busy nodes hand a key group each to idle ones.
+    """One period of Flux: each busy node hands a key group to an idle one.
 
     Parameters
     ----------
@@ -29,14 +29,14 @@ def flux_moves(nodes: Sequence[Sequence[float]]) -> tuple[Move, ...]:
     Returns
     -------
     tuple of Move
-        At most one per pair of nodes; none where no move lowers the variance.
+        At most one per pair of nodes; none if no move reduces the variance.
 
     Notes
     -----
-    Flux 2003 as Enorm 2016, section 3.2 (doi:10.1145/2933267.2933315) uses it: nodes by load, the
-    first paired with the last, the second with the second last; the largest group that weighs less
-    than the difference of the pair moves. Spark cannot move single partitions of the state: it is a
-    model of what an even deal would bring.
+    Flux 2003 as Enorm 2016, section 3.2 (doi:10.1145/2933267.2933315) uses it: nodes are ordered by
+    load; the first is paired with the last, the second with the second last, and so on. The largest
+    group with less load than the difference of the pair moves. Spark cannot move single partitions
+    of state; this models the gain of an even distribution.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def flux_moves(nodes: Sequence[Sequence[float]]) -> tuple[Move, ...]:
 def after_moves(
     nodes: Sequence[Sequence[float]], moves: Sequence[Move]
 ) -> tuple[tuple[float, ...], ...]:
-    """The key groups of each node after some moves.
+    """The key groups of each node after the given moves.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def after_moves(
     Returns
     -------
     tuple of tuples of float
-        As the nodes.
+        In the order of ``nodes``.
 
     Notes
     -----
@@ -89,7 +89,7 @@ def after_moves(
 
 
 class Migration(StrEnum):
-    """How a key group changes its node."""
+    """How a key group moves to another node."""
 
     INSTANT = "instant"
     DISRUPTIVE = "disruptive"
@@ -98,7 +98,7 @@ class Migration(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationCost:
-    """What a move costs: how long rows wait, until when it takes, and processor time."""
+    """Cost of a move: how long rows wait, how long the move takes, and processor time."""
 
     pause_s: float
     takes_s: float
@@ -108,24 +108,25 @@ class MigrationCost:
 def migration_costs(
     *, state_copies: float, copy_s: float, longest_window_s: float, rows_work_s: float
 ) -> Mapping[Migration, MigrationCost]:
-    """Pause, time and work of moving one key group, by each way.
+    """Pause, time and work of moving one key group in each way.
 
     Parameters
     ----------
     state_copies : float, >= 0
-        Copies of key state that the group holds: keys, times panes where they are kept apart. [-]
+        Copies of key state in the group: keys, times panes if those are stored separately. [-]
     copy_s : float, >= 0
-        To send and take up one copy. [s]
+        Time to send and receive one copy. [s]
     longest_window_s : float, >= 0
-        Time until no window needs what the old node holds. [s]
+        Time until no window needs the state of the old node. [s]
     rows_work_s : float, >= 0
         Work of the group's rows over that time, done twice in a smooth migration. [s]
 
     Returns
     -------
     mapping of Migration to MigrationCost
-        Instant: partials of both nodes are merged until no window needs the old ones, the same
-        copies, later. Disruptive: rows wait for the copies. Smooth: both work for a window.
+        Instant: partial results of both nodes are merged until no window needs the old ones; the
+        same copies are sent, but later. Disruptive: rows wait for the copies. Smooth: both nodes
+        work for the duration of a window.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What each way of counting windows changes in a batch: copies, state rows, stages, files."""
+"""Changes of each way of counting windows to a batch: copies, state rows, stages, files."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from headway.units import ms_to_s
 
 
 class BatchChange(NamedTuple):
-    """Batch time of a way less that of the direct query: of every batch, and of closing ones."""
+    """Batch time of a way minus that of the direct query: for every batch, and for closing ones."""
 
     every_batch_s: float
     closing_s: float
 
     def mean_s(self, closing_share_ratio: float) -> float:
-        """Mean over batches of which a share closes a pane."""
+        """Mean over batches, a share of which closes a pane."""
         return self.every_batch_s + closing_share_ratio * self.closing_s
 
 
@@ -42,23 +42,24 @@ def batch_change(
     here : WindowSetting
         Rows and keys of a batch.
     case : CostCase
-        Costs. [s]
+        Assumed costs. [s]
     merges : MergePlan
-        From which pieces a log makes windows.
+        Pieces from which a log merges windows.
 
     Returns
     -------
     BatchChange
-        Below 0 where it takes less time. [s]
+        Below 0 if it takes less time. [s]
 
     Notes
     -----
-    **(H8)** A log changes a batch by `L + l K_b (1 + T/g) - b_c (m - 1) n - u U_0` for its files
-    `L` and rows of partial windows `l`; one in which windows are due takes `J R + l (Q + Q_w)` more
-    for `J` jobs of `R` seconds each, `Q` rows merged and `Q_w` rows of pieces that are kept. Fused
-    windows: (H4) with `G` of a second state alone, `u_c` in place of `u` for the rows of panes,
-    which nothing combines before the shuffle, and `b_r` for each row that is shuffled for it.
-    After Enorm 2016, doi:10.1145/2933267.2933315.
+    **(H8)** A log changes the time of a batch by `L + l K_b (1 + T/g) - b_c (m - 1) n - u U_0`,
+    with `L` for its files and `l` per row of partial windows. A batch in which windows are due
+    takes `J R + l (Q + Q_w)` longer, for `J` jobs of `R` seconds each, `Q` merged rows and `Q_w`
+    rows of pieces that are kept. Fused windows: (H4) with the `G` of a second state only, with
+    `u_c` instead of `u` for rows of panes, which are not combined before the shuffle, and with
+    `b_r` for each row that is shuffled for this reason. After Enorm 2016,
+    doi:10.1145/2933267.2933315.
 
     Examples
     --------
@@ -92,7 +93,7 @@ def batch_change(
 
 
 def ways_of(here: WindowSetting) -> tuple[WindowsHow, ...]:
-    """The ways that there are: panes and fused windows know append mode alone.
+    """The available ways; panes and fused windows require append mode.
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ def ways_of(here: WindowSetting) -> tuple[WindowsHow, ...]:
 
     Notes
     -----
-    Enorm 2016 (doi:10.1145/2933267.2933315) on Spark, which refuses two aggregations in a row in
+    Enorm 2016 (doi:10.1145/2933267.2933315) on Spark, which rejects two consecutive aggregations in
     any other mode.
 
     Examples
@@ -118,27 +119,27 @@ def ways_of(here: WindowSetting) -> tuple[WindowsHow, ...]:
 
 
 class DueWork(NamedTuple):
-    """Jobs, and rows of partial windows read and kept, of a batch in which windows are due."""
+    """Jobs of a batch in which windows are due, and rows of partial windows it reads and keeps."""
 
     jobs: float
     rows: float
 
 
 def due_work(merges: MergePlan, keys: BatchKeys) -> DueWork:
-    """What a log does in a batch that closes panes, on average.
+    """Mean work of a log in a batch that closes panes.
 
     Parameters
     ----------
     merges : MergePlan
-        From which pieces windows are made.
+        Pieces from which windows are merged.
     keys : BatchKeys
         Keys of a pane, and the event time of a batch.
 
     Returns
     -------
     DueWork
-        One job hands the windows on, and one more keeps those of each size that larger ones are
-        made of.
+        One job emits the windows, and one more for each size keeps those from which larger windows
+        are merged.
 
     Notes
     -----
@@ -170,7 +171,7 @@ def _merged_and_kept(merges: MergePlan) -> tuple[float, tuple[WindowSpec, ...]]:
 
 
 def update_merges(windows: WindowSet, batch_s: float) -> float:
-    r"""Panes merged per key in a batch of update mode, which makes all windows that it touches.
+    r"""Panes merged per key in update mode, in which a batch computes all windows that it touches.
 
     Parameters
     ----------
@@ -186,8 +187,8 @@ def update_merges(windows: WindowSet, batch_s: float) -> float:
 
     Notes
     -----
-    **(H9)** In update mode a log merges `Σ_i (s_i + T)/l_i · (s_i + g)/(2g)` panes of each key: the
-    windows of (H2), from their starts until now, on average half full. Enorm 2016,
+    **(H9)** In update mode, a log merges `Σ_i (s_i + T)/l_i · (s_i + g)/(2g)` panes per key: the
+    windows of (H2) from their starts until now, which are half full on average. Enorm 2016,
     doi:10.1145/2933267.2933315, has no such mode.
 
     Examples
@@ -206,24 +207,24 @@ def update_merges(windows: WindowSet, batch_s: float) -> float:
 
 
 def cheapest_merges(here: WindowSetting, merges: MergePlan) -> MergePlan:
-    """How a log makes windows in the least time: with the roll-ups of a plan, or without.
+    """The fastest way for a log to compute windows: with the roll-ups of a plan, or without.
 
     Parameters
     ----------
     here : WindowSetting
         Rows and keys of a batch.
     merges : MergePlan
-        With the roll-ups that spare most merges.
+        With the roll-ups that save the most merges.
 
     Returns
     -------
     MergePlan
-        Pieces counted, not weighed. Every size that is kept for larger ones takes a job of its own,
-        which the merges that it spares must pay for.
+        Pieces are counted without weights. Each size that is kept for larger ones needs a job of
+        its own, whose time the saved merges must exceed.
 
     Notes
     -----
-    (H8); "Factor windows", arXiv 2008.12379 (2020), counts merges alone.
+    (H8); "Factor windows", arXiv 2008.12379 (2020), counts only merges.
 
     Examples
     --------

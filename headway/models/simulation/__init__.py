@@ -1,1 +1,1 @@
-"""Event simulations that commands run; those that only judge formulas are in `tests/oracles`."""
+"""Event simulations that commands run; those that only verify formulas are in `tests/oracles`."""

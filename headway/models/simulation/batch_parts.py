@@ -1,6 +1,6 @@
-"""What batches that run beside each other are at: work of executors or of a driver, on which cores.
+"""Parts of concurrently running batches: work of executors or of a driver, and on which cores.
 
-Theory.md (S7): the cores are shared evenly between all that works on them.
+Theory.md (S7): the cores are shared evenly by all work on them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Part(Enum):
-    """What a batch is at."""
+    """The current part of a batch."""
 
     BEFORE = auto()
     EXECUTORS = auto()
@@ -24,20 +24,20 @@ class Part(Enum):
 
 
 class Parts:
-    """Parts of batches that are under way: on the cores, shared evenly, or in the driver alone."""
+    """Parts of running batches: on the evenly shared cores, or in the driver only."""
 
     def __init__(self, works: Sequence[QueryWork], cores: float) -> None:
         self._works, self._cores = works, cores
-        # Times at which the driver is done with a part.
+        # Times at which the driver finishes a part.
         self._timers: list[tuple[float, int]] = []
         self._left_core_s: dict[int, float] = {}
         self._most_cores: dict[int, float] = {}
         self._part: dict[int, Part] = {}
-        # Cores that each of them uses; None since one came or went.
+        # Cores that each part uses; None after a part has started or ended.
         self._used_cores: dict[int, float] | None = None
 
     def begin(self, at: int, part: Part, now_s: float, executors_core_s: float = 0.0) -> None:
-        """A query's batch comes to a part."""
+        """Start a part of a query's batch."""
         work, self._part[at] = self._works[at], part
         if part is Part.EXECUTORS:
             self._begin_on_cores(at, executors_core_s, work.most_cores)
@@ -49,7 +49,7 @@ class Parts:
             heapq.heappush(self._timers, (now_s + driver_s, at))
 
     def next_end(self, now_s: float) -> tuple[float, int]:
-        """When the first of them ends, of which query; never if there is none."""
+        """When the first part ends, and of which query; never if there is none."""
         found = self._timers[0] if self._timers else (math.inf, -1)
         used_cores = self._all_used_cores()
         for at, left in self._left_core_s.items():
@@ -59,7 +59,7 @@ class Parts:
         return found
 
     def pass_s(self, elapsed_s: float) -> float:
-        """Let time pass; core time that was used. [core-s]"""
+        """Let time pass, and return the core time used. [core-s]"""
         used = 0.0
         for at, cores in self._all_used_cores().items():
             done = elapsed_s * cores
@@ -68,7 +68,7 @@ class Parts:
         return used
 
     def end(self, at: int) -> Part:
-        """The part that a query's batch is done with."""
+        """End the current part of a query's batch, and return it."""
         if self._left_core_s.pop(at, None) is None:
             heapq.heappop(self._timers)
         else:

@@ -1,4 +1,4 @@
-"""A micro-batch query whose executors a policy changes while a rate trace runs."""
+"""A micro-batch query whose executors are changed by a policy during a rate trace."""
 
 from __future__ import annotations
 
@@ -29,66 +29,66 @@ Costs = tuple[float, tuple[tuple[float, float], ...]]
 
 
 class Sight(NamedTuple):
-    """What a policy can see at a moment; sums count from the start of the trace."""
+    """What a policy can observe at a time; sums count from the start of the trace."""
 
     at_s: float
-    """The moment. [s]"""
+    """The current time. [s]"""
     executors: int
-    """Executors that are asked for."""
+    """Requested executors."""
     num_pending: int
-    """Those of them that are on their way."""
+    """Requested executors that are not yet available."""
     asked_s: float
-    """When the source was last asked what has arrived. [s]"""
+    """When the source was last queried for its offsets. [s]"""
     asked_rows: float
-    """What it said. [rows]"""
+    """Rows that had arrived at that time. [rows]"""
     arrived_rows: float
-    """What has arrived by now, which only a source of metrics of its own tells. [rows]"""
+    """Rows that have arrived by now, known only to a source with metrics of its own. [rows]"""
     processed_rows: float
-    """Rows that were processed; of a running batch in proportion to its time. [rows]"""
+    """Processed rows; those of a running batch in proportion to its time. [rows]"""
     backlog_rows: float
-    """Rows that the last batch to begin has left. [rows]"""
+    """Rows that the last started batch has left. [rows]"""
     busy_s: float
-    """Time in which a batch ran. [s]"""
+    """Time during which a batch ran. [s]"""
     cpu_s: float
     """Core seconds that tasks used. [s]"""
     core_s: float
     """Core seconds that executors had. [s]"""
     silent_s: float
-    """How long the running batch has run; 0 between two. [s]"""
+    """How long the current batch has been running; 0 between batches. [s]"""
     batch: tuple[float, float, float] | None
     """Rows, duration and late rows of the batch that has just ended. [rows, s, rows]"""
 
 
 class Policy(Protocol):
-    """Who changes the executors."""
+    """A policy that changes the executors."""
 
     @property
     def period_s(self) -> float:
-        """Asked by a clock that often; 0 is after batches only. [s]"""
+        """Interval at which a clock calls the policy; 0 means after batches only. [s]"""
 
     @property
     def sees_batches(self) -> bool:
-        """Whether it is asked after each batch too."""
+        """Whether it is also called after each batch."""
 
     def wanted(self, sight: Sight) -> int:
-        """Executors that are wanted from now on."""
+        """Requested executors from now on."""
 
 
 @runtime_checkable
 class ChangesTrigger(Protocol):
-    """A policy that wants a trigger interval, too."""
+    """A policy that also sets a trigger interval."""
 
     @property
     def trigger_s(self) -> float:
-        """The one that is wanted from now on. [s]"""
+        """Requested trigger interval from now on. [s]"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopJob:
-    """The query, and the cluster that it runs on."""
+    """The query and its cluster."""
 
     duration: Mapping[int, Costs]
-    """Of batches, by executors. [s]"""
+    """Batch duration by number of executors. [s]"""
     cpu: Costs
     """Core seconds of the tasks of a batch. [s]"""
     cores_per_executor: int
@@ -105,19 +105,19 @@ class LoopJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopTrace:
-    """What comes: rates between edges, what batches cost beside the profile, outages."""
+    """The input: rates between edges, cost of batches relative to the profile, outages."""
 
     edges_s: Array
     rates_per_s: Array
     cost_ratio: tuple[tuple[float, float], ...] = ((0.0, 1.0),)
-    """From a moment on [s], what multiplies every duration. [-]"""
+    """Start time [s], and factor on every duration from then on. [-]"""
     outages_s: tuple[tuple[float, float], ...] = ()
 
 
 def simulate_closed_loop(
     job: LoopJob, trace: LoopTrace, policy: Policy, *, executors: int, seed: int
 ) -> LoopRun:
-    r"""One run of a query under a trace, with executors as a policy wants them.
+    r"""One run of a query under a trace, with executors set by a policy.
 
     Parameters
     ----------
@@ -126,11 +126,12 @@ def simulate_closed_loop(
     trace : LoopTrace
         What arrives.
     policy : Policy
-        Asked after batches, by a clock, or both.
+        Called after batches, by a clock, or both.
     executors : int, >= 1
-        There at the start.
+        Executors at the start.
     seed : int
-        Seed of the generator; runs of one seed meet the same rows, noise and provisioning times.
+        Seed of the generator; runs with the same seed have the same rows, noise and provisioning
+        times.
 
     Returns
     -------
@@ -140,16 +141,17 @@ def simulate_closed_loop(
     Raises
     ------
     ValueError
-        If the job has no duration at a number of executors that is wanted.
+        If the job has no duration for a requested number of executors.
 
     Notes
     -----
-    **(A11)** Closed loop: (S6) with executors that change. More are billed from the request on and
-    there after a uniform time; the first 2 batches with them take twice as long. Fewer are gone
-    with the next batch, which takes 5.9 s longer. Another trigger interval restarts the query: the
-    next batch takes 2.2 s longer, and the rate limit changes with the interval. A policy sees what
-    the last batch reported: what had arrived when it began. Late are the rows of a batch that
-    arrived more than `L` before its commit, and at the end those that no batch has committed.
+    **(A11)** Closed loop: (S6) with a changing number of executors. Additional executors are billed
+    from the request on and available after a uniformly distributed time; the first 2 batches with
+    them take twice as long. Removed executors are gone from the next batch on, which takes 5.9 s
+    longer. A new trigger interval restarts the query: the next batch takes 2.2 s longer, and the
+    rate limit changes with the interval. A policy observes what the last batch reported, i.e. the
+    rows that had arrived when it started. A row is late if it arrived more than `L` before the
+    commit of its batch; at the end, so are rows that no batch has committed.
 
     Examples
     --------
@@ -168,7 +170,7 @@ def simulate_closed_loop(
 
 
 class _Loop:
-    """One run: the moments of batches and of the clock in turn."""
+    """One run: events of batches and of the clock in order."""
 
     def __init__(
         self, job: LoopJob, trace: LoopTrace, policy: Policy, executors: int, seed: int
@@ -237,7 +239,7 @@ class _Loop:
     def _done(self, batches: Sequence[tuple[float, float, float, float]]) -> LoopRun:
         self._bill(self.end_s)
         columns = np.array(batches, dtype=np.float64).reshape(-1, 4).T
-        # What was not committed when the trace ended, and is late already.
+        # Rows that were not committed when the trace ended and are already late.
         unread = max(self._arrived(self.end_s - self.job.limit_s) - self.taken, 0.0)
         return LoopRun(
             start_s=columns[0],
@@ -252,7 +254,7 @@ class _Loop:
         )
 
     def _tick_until(self, moment: float, running: tuple[float, float, float, float] | None) -> None:
-        """The clock of the policy, up to a moment; ``running`` is the batch of that time."""
+        """The clock of the policy, up to a given time; ``running`` is the batch at that time."""
         while self.tick_s <= moment:
             tick = self.tick_s
             self.tick_s += self.policy.period_s
@@ -288,7 +290,7 @@ class _Loop:
         )
 
     def _apply(self, sight: Sight) -> None:
-        """Ask the policy, and do what it wants."""
+        """Call the policy, and apply its request."""
         wanted = self.policy.wanted(sight)
         if self.also_trigger is not None and self.also_trigger.trigger_s != self.trigger_s:
             self._restart(sight.at_s, self.also_trigger.trigger_s)
@@ -300,7 +302,7 @@ class _Loop:
         for _ in range(self.asked, wanted):
             self.pending.append(sight.at_s + float(self.delays.uniform(*self.job.provisioning_s)))
         fewer = self.asked - wanted
-        # Those on their way are called off first.
+        # Executors that are not yet available are cancelled first.
         for _ in range(min(max(fewer, 0), len(self.pending))):
             self.pending.pop()
             fewer -= 1
@@ -312,7 +314,7 @@ class _Loop:
         self.steps.append(Step(sight.at_s, wanted, self.trigger_s))
 
     def _restart(self, at_s: float, trigger_s: float) -> None:
-        """Another trigger interval from the next batch on, and its rate limit."""
+        """Set another trigger interval, and its rate limit, from the next batch on."""
         self.most_rows *= max(trigger_s, _LEAST_LIMITED_S) / max(self.trigger_s, _LEAST_LIMITED_S)
         self.trigger_s = trigger_s
         self.pause_s = max(self.pause_s, self.job.restart_pause_s)

@@ -19,9 +19,9 @@ class Done(NamedTuple, Generic[Payload]):
 
 
 class FairShare(Generic[Payload]):
-    """Servers shared evenly by threads, each of which does its jobs first come first served.
+    """Servers shared evenly by threads; each thread processes its jobs first come first served.
 
-    A thread gets ``min(1, num_servers / active threads)`` of a server. Times must not go back.
+    A thread gets ``min(1, num_servers / active threads)`` of a server. Times must not decrease.
 
     Parameters
     ----------
@@ -37,8 +37,9 @@ class FairShare(Generic[Payload]):
 
     Notes
     -----
-    **(S4)** Processor sharing: every active thread progresses at `min(1, n/active)`, so one sum of
-    progress serves all threads, and the next to end has the least sum at its end. Exact.
+    **(S4)** Processor sharing: every active thread progresses at the rate `min(1, n/active)`. So
+    one running sum of progress is enough for all threads, and the next job to end is the one whose
+    end has the lowest sum. Exact.
 
     Examples
     --------
@@ -60,15 +61,15 @@ class FairShare(Generic[Payload]):
         self._now_s = 0.0
         self._progress_s = 0.0
         self._ends: list[tuple[float, int]] = []
-        # First come first served; another order would choose here.
+        # First come first served; another order would be implemented here.
         self._queues: list[deque[tuple[float, Payload]]] = [deque() for _ in range(num_threads)]
         self._running: list[tuple[Payload, float, float] | None] = [None] * num_threads
         self.version = 0
-        """Changes whenever the end of the next job may have moved."""
+        """Changes whenever the end of the next job may have changed."""
 
     @property
     def next_end_s(self) -> float:
-        """When the next job ends if nothing else comes; ``inf`` if none runs. [s]"""
+        """When the next job ends if no other job arrives; ``inf`` if none runs. [s]"""
         if not self._ends:
             return math.inf
         left = max(self._ends[0][0] - self._progress_s, 0.0)
@@ -98,7 +99,7 @@ class FairShare(Generic[Payload]):
         return Done(payload, start_s, end_s)
 
     def current(self, now_s: float, thread: int) -> tuple[Payload, float] | None:
-        """The job that a thread is at, and the share of it that is done; None if idle."""
+        """The current job of a thread, and the completed share of it; None if idle."""
         running = self._running[thread]
         if running is None:
             return None
@@ -112,7 +113,7 @@ class FairShare(Generic[Payload]):
         if self._ends:
             elapsed = max(now_s - self._now_s, 0.0)
             self._progress_s += elapsed * min(1.0, self._num_servers / len(self._ends))
-            # Rounding must not carry it past a job that has not been ended.
+            # Rounding must not move it past a job that has not ended.
             self._progress_s = min(self._progress_s, self._ends[0][0])
         self._now_s = max(now_s, self._now_s)
 

@@ -1,4 +1,4 @@
-"""Queries of one application on shared cores, as Spark runs them or as a gate lets them."""
+"""Queries of one application on shared cores, as Spark or a gate runs them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TICK_S = 0.001
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryWork:
-    """A query and what its batches cost.
+    """A query and the costs of its batches.
 
     Parameters
     ----------
@@ -33,16 +33,16 @@ class QueryWork:
     per_row_core_s : float, >= 0
         Core time that a row adds. [core-s/row]
     most_cores : float, > 0
-        Cores that a batch can use at most. [-]
+        Maximum number of cores that a batch can use. [-]
     noise_ratio : float, >= 0
         Coefficient of variation of the work of a batch. [-]
     closing_delay_s : float, >= 0
-        From the end of a window plus the watermark delay to the row that closes it. [s]
+        Time from the end of a window plus the watermark delay to the row that closes it. [s]
     output_rows : float, >= 0
         Rows that a window emits. [rows]
     driver_cores : float, >= 0
-        Cores that the driver's work takes from those of the executors while it lasts; 0 on a
-        cluster, where it has its own. [-]
+        Cores that the driver takes from the executors while it works; 0 on a cluster, where it has
+        its own. [-]
     """
 
     query: ScheduledQuery
@@ -58,24 +58,24 @@ class QueryWork:
     driver_cores: float = 0.0
 
     def duration_s(self, rows: float, cores: float) -> float:
-        """Mean duration of a batch that has so many cores. [s]"""
+        """Mean duration of a batch with the given number of cores. [s]"""
         work_s = self.fixed_core_s + self.per_row_core_s * rows
         return self.before_s + work_s / min(cores, self.most_cores) + self.after_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QueryOutcome:
-    """What became of a query, after the warm-up.
+    """Results of a query, after the warm-up.
 
     Parameters
     ----------
     window_latency_s : (n,) array
-        Of each window that was due, above the watermark delay; of those still open at the end, what
-        it was by then. [s]
+        Latency of each window that was due, beyond the watermark delay; for windows still open at
+        the end, their latency by then. [s]
     num_open : int
         Windows that were due and still open at the end. [-]
     row_wait_s : (m, 3) array
-        Of each batch: latency of its newest and of its oldest row [s], and its rows.
+        For each batch: latency of its newest and of its oldest row [s], and its rows.
     num_batches : int
         Batches. [-]
     """
@@ -111,7 +111,7 @@ class QueryOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GateOutcome:
-    """What became of the queries.
+    """Results of all queries.
 
     Parameters
     ----------
@@ -126,13 +126,13 @@ class GateOutcome:
 
     @property
     def window_latency_s(self) -> Array:
-        """Latency of all windows of all queries, above the watermark delay. [s]"""
+        """Latency of all windows of all queries, beyond the watermark delay. [s]"""
         return np.concatenate([outcome.window_latency_s for outcome in self.queries])
 
 
 @dataclass(slots=True)
 class _Running:
-    """A query while it is simulated."""
+    """State of a query during the simulation."""
 
     work: QueryWork
     tick_offset_s: float = 0.0
@@ -162,24 +162,24 @@ def simulate_gate(
     offsets_s: Sequence[float] | None = None,
     on_decision: Callable[[Decision], None] | None = None,
 ) -> GateOutcome:
-    r"""Simulate queries that share cores evenly, each batch between two pieces of driver work.
+    r"""Simulate queries that share cores evenly, with driver work before and after each batch.
 
     Parameters
     ----------
     works : sequence of QueryWork
         The queries. A trigger of a millisecond or less is as fast as possible.
     policy : Policy or None
-        Who is let go next; None lets everyone go at its trigger, as Spark does.
+        Chooses the next query; None starts every query at its trigger, as Spark does.
     cores : float, > 0
         Cores of all executors. [-]
     at_once : int, >= 1
         Batches that may run at the same time; without a policy there is no limit. [-]
     length_s, warm_up_s : float
-        Time that is simulated, and the part of it that does not count. [s]
+        Simulated time, and the initial part of it that is not evaluated. [s]
     seed : int
         Seed of the generator.
     offsets_s : sequence of float, or None
-        Of each query's triggers from the grid, for the policy ``stagger``. [s]
+        Offsets of each query's triggers from the grid, for the policy ``stagger``. [s]
     on_decision : callable or None
         Called with each decision.
 
@@ -190,9 +190,10 @@ def simulate_gate(
 
     Notes
     -----
-    **(S7)** Gate: batches of several queries share the cores evenly between two pieces of driver
-    work, which in local mode takes one of the same cores; a batch reads what has come when it
-    starts, its watermark closes windows for the next one; a policy (G8) chooses who goes next.
+    **(S7)** Gate: batches of several queries share the cores evenly. Each has driver work before
+    and after, which takes one of the same cores in local mode. A batch reads the rows that have
+    arrived when it starts; its watermark closes windows for the next batch. A policy (G8) chooses
+    the next query.
 
     Examples
     --------
@@ -280,7 +281,7 @@ def simulate_gate(
 
 
 def _state(one: _Running, share_cores: float) -> QueryState:
-    """What the policy sees; the same for as long as the query waits."""
+    """What the policy sees; it does not change while the query waits."""
     if one.state is None:
         one.state = _new_state(one, share_cores)
     return one.state
@@ -288,7 +289,7 @@ def _state(one: _Running, share_cores: float) -> QueryState:
 
 def _new_state(one: _Running, share_cores: float) -> QueryState:
     work, query = one.work, one.work.query
-    # Of what is there when it is let go; what arrives meanwhile comes with the next batch.
+    # Rows that have arrived when it is started; rows that arrive later are in the next batch.
     rows = work.rate_per_s * max(one.ready_s - one.read_to_s, 0.0)
     duration_s = work.duration_s(rows, share_cores)
     second_s = work.duration_s(work.rate_per_s * duration_s, share_cores)

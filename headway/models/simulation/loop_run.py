@@ -1,4 +1,4 @@
-"""What became of a run in which the executors changed: late rows over time, node time, changes."""
+"""Results of a run with changing executors: late rows over time, node time, changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NO_ROW = 1e-9
 
 
 class Step(NamedTuple):
-    """Executors that are asked for, and the trigger interval, from a moment on."""
+    """Requested executors and trigger interval from a given time on."""
 
     at_s: float
     executors: int
@@ -24,37 +24,38 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopRun:
-    """What became of one run; arrays have one entry per batch."""
+    """Results of one run; arrays have one entry per batch."""
 
     start_s: Array
     duration_s: Array
     num_rows: Array
     late_rows: Array
-    """The oldest rows of the batch, committed after the limit. [rows]"""
+    """Rows of the batch, the oldest ones, that were committed after the limit. [rows]"""
     unread_late_rows: float
     """Rows older than the limit that no batch had committed when the trace ended. [rows]"""
     arrived_rows: float
     steps: tuple[Step, ...]
-    """The first is the begin; every other one is a change."""
+    """The first is the start; every other one is a change."""
     executor_s: float
-    """Executors that were asked for, over time. [s]"""
+    """Requested executors, integrated over time. [s]"""
     arrivals: CumulativeRows
 
     @property
     def num_changes(self) -> int:
-        """How often executors or trigger interval were changed."""
+        """How often the executors or the trigger interval were changed."""
         return len(self.steps) - 1
 
     @property
     def late_ratio(self) -> float:
-        """Share of the rows that came late. [-]"""
+        """Share of rows that were late. [-]"""
         return float((self.late_rows.sum() + self.unread_late_rows) / self.arrived_rows)
 
     def late_by(self, edges_s: Array) -> tuple[Array, Array]:
-        """Rows that arrived between edges, and those of them that came late. [rows]"""
+        """Rows that arrived between edges, and how many of them were late. [rows]"""
         arrived = self.arrivals.of_run_until(edges_s, 0)
         taken = np.concatenate([[0.0], np.cumsum(self.num_rows)])
-        # The late rows of a batch are its oldest: up to a row the count rises with it, then rests.
+        # The late rows of a batch are its oldest ones: the count rises up to one row, then is
+        # constant.
         knots = np.stack([taken[:-1], taken[:-1] + self.late_rows], axis=1).ravel()
         before = np.concatenate([[0.0], np.cumsum(self.late_rows)])
         counts = np.stack([before[:-1], before[1:]], axis=1).ravel()
@@ -64,7 +65,7 @@ class LoopRun:
         return np.diff(arrived), np.diff(np.interp(arrived, knots, counts))
 
     def kept_share(self, most_late_ratio: float, window_s: float = 300.0) -> float:
-        """Share of windows of the trace with no more late rows than that. [-]"""
+        """Share of windows of the trace that have no more late rows than allowed. [-]"""
         first_s = self.arrivals.first_s
         end_s = first_s + self.arrivals.cell_s * (len(self.arrivals.rows) - 1)
         num = max(round((end_s - first_s) / window_s), 1)
@@ -72,7 +73,7 @@ class LoopRun:
         return float(np.mean(late <= most_late_ratio * rows + _NO_ROW * self.arrived_rows))
 
     def num_reversals(self, within_s: float) -> int:
-        """Changes of executors that go back within a time of the one before."""
+        """Changes of executors that reverse the previous one within a given time."""
         found, steps = 0, [self.steps[0]]
         steps += [one for last, one in pairwise(self.steps) if one.executors != last.executors]
         for before, here, after in zip(steps, steps[1:], steps[2:], strict=False):

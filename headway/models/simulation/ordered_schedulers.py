@@ -1,4 +1,4 @@
-"""Workers that take slices of the operators of a chain, by each scheduler."""
+"""Workers that take slices of the operators of a chain, for each scheduler."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from headway.domain.ordered import OrderedPipeline, Scheduler
 from headway.models.arrays import Array
 from headway.models.ordered.allocation import pipelined_allocation, source_work_s
 
-_POLLS_PER_SLICE = 20.0  # idle workers look again so often
+_POLLS_PER_SLICE = 20.0  # how often idle workers look again
 _SLICES_PER_WINDOW = 100.0
-_POLLS_ONE_BY_ONE = 1000.0  # beyond, their times are multiplied, not added up
-_BEGINS, _POLLS = -2, -1  # in place of an operator: a worker begins, idle ones look again
-_JITTER = 0.1  # slices are so much longer or shorter: equal ones would keep workers in step
+_POLLS_ONE_BY_ONE = 1000.0  # beyond this, their times are multiplied instead of added up
+_BEGINS, _POLLS = -2, -1  # instead of an operator: a worker starts, idle ones look again
+_JITTER = 0.1  # relative variation of slices, since equal ones would keep workers in step
 _FIRST_DRAW = 1
-_MARKED = (0.2, 0.8)  # of the tuples, whose latency is taken, as in the paper
+_MARKED = (0.2, 0.8)  # share of the tuples whose latency is recorded, as in the paper
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerRun:
-    """What a scheduler made of a pipeline.
+    """Result of a scheduler for a pipeline.
 
     Parameters
     ----------
     throughput_per_s : float
         Tuples of the source per second that left the pipeline. [1/s]
     mean_s, p50_s, p99_s : float
-        From the start of a tuple at the first operator to its exit; ``inf`` where none leaves. [s]
+        From the start of a tuple at the first operator to its exit; ``inf`` if none leaves. [s]
     busy_workers : (k,) array
         Mean number of workers at each operator. [-]
     num_slices : int
-        Decisions of the scheduler that were followed. [-]
+        Decisions of the scheduler that were executed. [-]
     """
 
     throughput_per_s: float
@@ -65,14 +65,14 @@ def simulate_scheduler(
     most_workers : (k,) sequence, > 0
         Workers that each operator can use. [-]
     num_tuples : int, >= 1000
-        Tuples of the source that the pipeline could carry in the time that is simulated. [-]
+        Tuples of the source that the pipeline could process in the simulated time. [-]
     queue_limit : float, > 0
         The constant of QST: tuples in all queues together. [-]
 
     Returns
     -------
     SchedulerRun
-        Throughput, latency, and where the workers were.
+        Throughput, latency, and workers at each operator.
 
     Raises
     ------
@@ -81,14 +81,15 @@ def simulate_scheduler(
 
     Notes
     -----
-    **(S10)** A worker that is free asks for an operator with input and fewer workers than it can
-    use, takes a slice of its input, and hands on its outputs at the end of it, in order; slices
-    vary by a tenth, as equal ones keep workers in step. CT takes the least
-    `(T_i+w_i s)/(c_i s_1...s_(i-1))`, `T_i` the worker time in a window of 100 slices (as printed:
-    `s_1...s_i`); QST the first whose output queue is below `C s_1...s_i` over the sum of these; ET
-    the largest `I_i c_i/(w_i+1)`, LP the last. Idle workers look again 20 times a slice. More
-    workers than a skewed operator can use share what it can. Latencies are read off the curves of
-    starts and exits, to about a slice. Prasaad, Ramalingam and Rajan (2018), section 6.
+    **(S10)** A free worker requests an operator that has input and fewer workers than it can use,
+    takes a slice of its input, and passes on the outputs at the end of the slice, in order. Slices
+    vary by a tenth, since equal ones would keep workers in step. CT takes the operator with the
+    least `(T_i+w_i s)/(c_i s_1...s_(i-1))`, where `T_i` is the worker time in a window of 100
+    slices (as printed: `s_1...s_i`). QST takes the first one whose output queue is below
+    `C s_1...s_i` over the sum of these, ET the one with the largest `I_i c_i/(w_i+1)`, LP the last
+    one. Idle workers look again 20 times per slice. If a skewed operator has more workers than it
+    can use, they share its usable ones. Latencies are read from the curves of starts and exits,
+    with a precision of about a slice. Prasaad, Ramalingam and Rajan (2018), section 6.
 
     Examples
     --------
@@ -114,7 +115,7 @@ def simulate_scheduler(
 
 
 class _Slices:
-    """The state of workers and worklists, and what has happened so far."""
+    """The state of workers and worklists, and the events so far."""
 
     def __init__(
         self, pipeline: OrderedPipeline, scheduler: Scheduler, most: Array, queue_limit: float
@@ -145,11 +146,12 @@ class _Slices:
 
     def run(self, length_s: float) -> None:
         """Until the time is over."""
-        # A step of this loop is a slice of perhaps one tuple: what it needs is looked up before.
+        # A step of this loop may be a slice of a single tuple, so attributes are looked up
+        # beforehand.
         waiting, workers, window_time_s = self.waiting, self.workers, self.window_time_s
         outputs, rate_per_s, take = self.outputs, self.rate_per_s, self._taker()
         choose = self._chooser()
-        # Workers begin one after another within the first slice, not in step for ever.
+        # Workers start one after another within the first slice, so that they are not in step.
         ends: list[tuple[float, int, int, int]] = [
             (self.slice_s * at / self.num_workers, at, _BEGINS, 0) for at in range(self.num_workers)
         ]
@@ -198,7 +200,8 @@ class _Slices:
                 heappop(ends)
             is_idle = free > 0
             if rate_per_s is not None:
-                # Who finds nothing looks again at the next poll, not at every tuple that comes.
+                # Workers that find nothing look again at the next poll, not at every arriving
+                # tuple.
                 free, asleep = 0, asleep + free
             if asleep and not polls:
                 polls, number = 1, number + 1
@@ -208,9 +211,9 @@ class _Slices:
                 heappush(ends, (poll_s, number, _POLLS, 0))
 
     def _useful_poll_s(self, poll_s: float, event_s: float) -> float:
-        """The first poll that may find something, for none did now: after an event or a tuple."""
+        """The first poll that may find something (none does now): after an event or a tuple."""
         step_s, rate_per_s = self.slice_s / _POLLS_PER_SLICE, self.rate_per_s or np.inf
-        # With input there, the first operator is closed until a slice ends.
+        # If it has input, the first operator is closed until a slice ends.
         upcoming = self.taken + 1 if self.waiting[0] < 1.0 else np.inf
         until_s = min(event_s, upcoming / rate_per_s)
         if until_s == np.inf:
@@ -223,11 +226,11 @@ class _Slices:
         return poll_s
 
     def _taker(self) -> Callable[[int, float], tuple[int, float]]:
-        """Takes a slice of an operator's input: how many tuples, and how long they take."""
+        """Takes a slice of an operator's input: number of tuples, and their time."""
         waiting, workers, most, costs = self.waiting, self.workers, self.most, self.cost_s
         window_time_s, busy_s, slice_s = self.window_time_s, self.busy_s, self.slice_s
         draw, lowest, wide = self.random.random, 1.0 - _JITTER, (1.0 + _JITTER) - (1.0 - _JITTER)
-        # So many are less than any slice holds.
+        # Fewer tuples than any slice contains.
         few = [max(1.0, slice_s * lowest // cost_s - 1.0) for cost_s in costs]
         final = len(costs) - 1
 
@@ -256,7 +259,7 @@ class _Slices:
         return take
 
     def _chooser(self) -> Callable[[int], int]:
-        """The operator that a free worker takes, given the one it comes from; -1 is none."""
+        """The operator that a free worker takes, given its previous one; -1 means none."""
         waiting, workers, most, places = self.waiting, self.workers, self.most, self.places
         window_time_s, weight, limits = self.window_time_s, self.weight, self.limits
         cost_s = self.cost_s
@@ -284,7 +287,7 @@ class _Slices:
             return best
 
         def slowest(_last: int) -> int:
-            # The time of slices that still run is in the window already: theirs is the w_i s.
+            # The window already includes the time of running slices, which is the term w_i s.
             best, least = -1, np.inf
             for at in places:
                 if waiting[at] >= 1.0 and workers[at] < most[at]:
@@ -311,7 +314,7 @@ class _Slices:
         }.get(self.scheduler, slowest)
 
     def outcome(self, length_s: float) -> SchedulerRun:
-        """Throughput and latency, of the curves of what began and what left."""
+        """Throughput and latency, from the curves of starts and exits."""
         start_s, begun = _curve(self.started, length_s)
         exit_s, gone = _curve(self.exited, length_s)
         gone = gone / self.per_source
@@ -334,17 +337,17 @@ class _Slices:
 
 
 def _curve(slices: list[tuple[float, float, int]], length_s: float) -> tuple[Array, Array]:
-    """How many tuples slices have worked off by each of some times, increasing."""
+    """Number of tuples that slices have processed by each of several increasing times."""
     if not slices:
         return np.array([0.0, length_s]), np.array([0.0, 0.0])
     begin_s, took_s, num = np.array(slices, dtype=np.float64).T
     time_s = np.concatenate([begin_s, begin_s + took_s])
-    # As long as it is in times that may lie days after the start.
+    # Duration computed from times that may be days after the start.
     seen_s = time_s[len(begin_s) :] - begin_s
     rate = num / np.where(seen_s > 0.0, seen_s, took_s)
     order = np.argsort(time_s, kind="stable")
     time_s, rate = time_s[order], np.cumsum(np.concatenate([rate, -rate])[order])
-    # Of rates that were added and taken away again something is left.
+    # Adding and subtracting rates leaves a rounding error.
     working = np.cumsum(np.repeat([1, -1], len(begin_s))[order]) > 0
     rate = np.where(working, np.maximum(rate, 0.0), 0.0)
     count = np.concatenate(([0.0], np.cumsum(rate[:-1] * np.diff(time_s))))

@@ -15,19 +15,19 @@ from headway.models.simulation.pipeline_rows import followed_rows, followed_wind
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PipelineTrace:
-    """What rows and windows went through after the warm-up.
+    """Times of rows and windows after the warm-up.
 
-    ``phase_s`` and ``window_latency_s`` hold ``inf`` for what outlived the simulation.
+    ``phase_s`` and ``window_latency_s`` are ``inf`` for what had not ended with the simulation.
     """
 
     phase_s: Array
-    """Time in each of the 12 phases, (12, rows), of rows taken evenly over all input. [s]"""
+    """Time in each of the 12 phases, (12, rows), of rows sampled evenly from all input. [s]"""
     window_latency_s: Array
-    """End of each window to the end of finalizing, at keys taken evenly; empty if none. [s]"""
+    """End of each window to end of finalizing, for keys sampled evenly; empty if none. [s]"""
     map_busy: float
-    """Share of the time that mappers were at work or slowed down in it. [-]"""
+    """Share of the time that mappers were working, including slowdown. [-]"""
     reduce_busy: float
-    """The same of reducers, finalizing included. [-]"""
+    """The same for reducers, including finalizing. [-]"""
 
     @property
     def latency_s(self) -> Array:
@@ -70,23 +70,23 @@ def simulate_pipeline(
     Parameters
     ----------
     pipeline : Pipeline
-        Every number a scalar.
+        With scalars only.
     length_s : float, > 0
         Time over which the followed rows arrive, and the followed windows end. [s]
     seed : int
         Seed of the generator: phases of all clocks, numbers of rows, noise.
     warmup_s : float, >= 0
-        Time before. [s]
+        Time before that. [s]
     num_rows : int, >= 1
         Rows to follow. [-]
     most_jobs_per_fetch : int, >= 1
-        Batches of one poll are worked on in at most so many groups, each entering the queue of
-        the reducer when the whole group is there. [-]
+        Maximum number of groups in which batches of one poll are processed; a group enters the
+        queue of the reducer when all of it has arrived. [-]
 
     Returns
     -------
     PipelineTrace
-        Of the rows and windows of ``length_s``.
+        Rows and windows of ``length_s``.
 
     Raises
     ------
@@ -95,14 +95,15 @@ def simulate_pipeline(
 
     Notes
     -----
-    **(S5)** Pipeline: distributors out of step by equal parts of `B_in` hand batches to the mappers
-    in turn, node by node, each through a link of its own; counts `φ · Poisson`; mappers and
-    reducers are threads on the cores of their node (S4), fetches are threads on the link into it; a
-    FIFO disk per node; clocks of mappers and reducers with random phases; all queues FIFO by batch.
-    A reducer finalizes a window after the batch that completes it. Rows are followed by
+    **(S5)** Pipeline: distributors, offset by equal parts of `B_in`, hand batches to the mappers in
+    turn, node by node, each through its own link. Counts are `φ · Poisson`. Mappers and reducers
+    are threads on the cores of their node (S4), fetches are threads on the link into it, and each
+    node has one FIFO disk. Clocks of mappers and reducers have random phases; all queues are FIFO
+    by batch. A reducer finalizes a window after the batch that completes it. Rows are followed by
     interpolation within their batch.
 
-    After ``length_s`` the simulation goes on for as long as rows need in a pipeline that keeps up.
+    After ``length_s`` the simulation continues for as long as rows need in a pipeline that keeps
+    up.
     """
     if not (length_s > 0.0 and warmup_s >= 0.0 and num_rows >= 1 and most_jobs_per_fetch >= 1):
         raise ValueError("need length_s > 0, warmup_s >= 0, and at least one row and job")

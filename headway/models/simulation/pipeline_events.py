@@ -39,7 +39,7 @@ class _Job(NamedTuple):
 
 
 class ShuffleBatches:
-    """What mappers packed, one element per batch in the order of packing."""
+    """Batches packed by mappers, one element per batch in the order of packing."""
 
     def __init__(self) -> None:
         self.mapper: list[int] = []
@@ -48,8 +48,8 @@ class ShuffleBatches:
         self.rows_until: list[float] = []  # of the same mapper, this batch included
         self.write_start_s: list[float] = []
         self.write_end_s: list[float] = []
-        self.rank: list[int] = []  # in the order in which they can be fetched; -1 before that
-        self.windows: list[range] = []  # of which it holds the mapper's last rows
+        self.rank: list[int] = []  # by the order in which they can be fetched; -1 before that
+        self.windows: list[range] = []  # windows whose last rows of this mapper it contains
 
 
 class Groups:
@@ -178,7 +178,7 @@ class PipelineRun:
                 self._poll(now, index)
 
     def _push(self, when_s: float, event: _Event, index: int, version: int = 0) -> None:
-        # The running number keeps events of one moment in the order of their making.
+        # The running number keeps simultaneous events in the order of their creation.
         self._num_events += 1
         heapq.heappush(self._events, (when_s, self._num_events, event, index, version))
 
@@ -256,7 +256,7 @@ class PipelineRun:
     def _groups_of(self, first: int, after: int) -> list[tuple[int, int]]:
         number = min(after - first, self._most_jobs_per_fetch)
         cuts = {first + (after - first) * part // number for part in range(number + 1)}
-        # A window that is complete is finalized before later rows are updated.
+        # A complete window is finalized before later rows are updated.
         cuts.update(rank for rank in self._complete if first < rank <= after)
         ordered = sorted(cuts)
         return list(pairwise(ordered))
@@ -333,7 +333,7 @@ class PipelineRun:
         self._complete: dict[int, list[int]] = {}
 
     def _windows_ended(self, mapper: int, mapped: float) -> range:
-        """Windows whose last rows of a mapper are the latest it has packed."""
+        """Windows whose last rows of a mapper are among the latest it has packed."""
         first = after = self._next_window[mapper]
         ends = self._last_rows[mapper]
         while after < len(ends) and mapped >= ends[after] * (1.0 - _SAME_ROW_RATIO):

@@ -16,7 +16,7 @@ class InputBatches(NamedTuple):
     """One element per batch, in the order of packing."""
 
     packed_s: Array
-    """End of the input period whose rows it holds. [s]"""
+    """End of the input period whose rows it contains. [s]"""
     num_rows: Array
     """Its rows. [-]"""
     sent_s: Array
@@ -24,15 +24,15 @@ class InputBatches(NamedTuple):
     arrived_s: Array
     """End of its transfer. [s]"""
     mapper: NDArray[np.int64]
-    """Where it goes."""
+    """Its destination."""
     rows_before: Array
     """Rows of the same mapper that arrive before it. [-]"""
     map_work_s: Array
-    """Time of a core that it takes. [s]"""
+    """Core time that it needs. [s]"""
 
 
 def input_batches(pipeline: Pipeline, end_s: float, random: np.random.Generator) -> InputBatches:
-    """Batches packed before ``end_s``, by distributors out of step by equal parts of a period.
+    """Batches packed before ``end_s``, by distributors that are offset by equal parts of a period.
 
     Notes
     -----
@@ -66,7 +66,7 @@ def input_batches(pipeline: Pipeline, end_s: float, random: np.random.Generator)
 
 
 def rows_of_window(batches: InputBatches, period_s: float, mapper: int, end_s: float) -> float:
-    """Where, among the rows of a mapper, the last one that arrived before ``end_s`` stands (S5).
+    """Position, among the rows of a mapper, of the last one that arrived before ``end_s`` (S5).
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def rows_of_window(batches: InputBatches, period_s: float, mapper: int, end_s: f
     period_s : float, > 0
         Input period, over which the rows of a batch arrive. [s]
     mapper : int, >= 0
-        The mapper asked about.
+        The mapper.
     end_s : float
         End of the window. [s]
 

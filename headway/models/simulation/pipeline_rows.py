@@ -1,4 +1,4 @@
-"""Rows and windows followed through a run of the pipeline that has been simulated."""
+"""Rows and windows followed through a simulated run of the pipeline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEYS_PER_WINDOW = 64
 def followed_rows(
     run: PipelineRun, begin_s: float, end_s: float, num_rows: int, random: np.random.Generator
 ) -> Array:
-    """Time in each of the 12 phases, (12, rows), of rows that arrived between two moments (S5)."""
+    """Time in each of the 12 phases, (12, rows), of rows that arrived between two times (S5)."""
     number, share = _rows_between(run, begin_s, end_s, num_rows)
     entry = run.input
     period_s = float(run.pipeline.setting.input_period_s)
@@ -45,7 +45,7 @@ def followed_rows(
 
 
 def followed_windows(run: PipelineRun, begin_s: float, end_s: float) -> Array:
-    """From the end of each window between two moments to the end of finalizing of its keys (S5)."""
+    """From the end of each window between two times to the end of finalizing its keys (S5)."""
     final = run.pipeline.finalizing
     if final is None:
         return np.zeros(0)
@@ -66,7 +66,7 @@ def followed_windows(run: PipelineRun, begin_s: float, end_s: float) -> Array:
 def _rows_between(
     run: PipelineRun, begin_s: float, end_s: float, num_rows: int
 ) -> tuple[NDArray[np.int64], Array]:
-    """Input batch of each followed row, and its place in it from 0 to 1."""
+    """Input batch of each followed row, and its position in it from 0 to 1."""
     entry = run.input
     period_s = float(run.pipeline.setting.input_period_s)
     chosen = np.flatnonzero((entry.packed_s >= begin_s + period_s) & (entry.packed_s <= end_s))
@@ -82,7 +82,7 @@ def _rows_between(
 def _batches_of(
     run: PipelineRun, mapper: NDArray[np.int64], position: Array
 ) -> tuple[NDArray[np.int64], Array]:
-    """Shuffle batch of each row, -1 if it is not packed, and the row's place in it."""
+    """Shuffle batch of each row, -1 if it is not packed, and the row's position in it."""
     batches = run.batches
     of_mapper = np.array(batches.mapper, dtype=np.int64)
     until, rows = np.array(batches.rows_until), np.array(batches.num_rows)

@@ -1,4 +1,4 @@
-"""A micro-batch query under a rate that changes, with outages and a cap: runs simulated in step."""
+"""A micro-batch query under a changing rate, with outages and a rate limit; runs in step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from headway.assumptions.predictions import POLLING_DELAY_S, USUAL_PERSISTENCE_RATIO
 from headway.models.arrays import Array
 
-_ROUNDING = 1e-9  # a start that stands on the grid may fall a rounding error short of it
+_ROUNDING = 1e-9  # a start on the grid may be below it by a rounding error
 _CELLS_PER_SHORTEST = 4
 _MOST_CELLS = 200_000
 _LEAST_CELLS = 1000
@@ -19,7 +19,7 @@ _LEAST_CELLS = 1000
 
 @dataclass(frozen=True, slots=True)
 class RateTraceRuns:
-    """What batches did; one entry per batch, runs one after the other."""
+    """Results of all batches; one entry per batch, runs one after the other."""
 
     run: Array
     """Number of the run. [-]"""
@@ -30,18 +30,18 @@ class RateTraceRuns:
     num_rows: Array
     """Rows of the batch. [-]"""
     num_backlog_rows: Array
-    """Rows that had arrived at its start, its own among them. [-]"""
+    """Rows that had arrived at its start, including its own. [-]"""
     first_arrival_s: Array
     """Arrival of its first row. [s]"""
     last_arrival_s: Array
     """Arrival of its last row. [s]"""
     commit_s: Array
-    """When the sink shows its rows. [s]"""
+    """When its rows are visible in the sink. [s]"""
     arrivals: CumulativeRows
-    """Rows that had arrived by any time. [-]"""
+    """Cumulative arrivals over time. [-]"""
 
     def peak_backlog_rows(self, edges_s: Array) -> Array:
-        """The most rows that had arrived and were in no batch yet, between edges; one run a column.
+        """Maximum number of arrived rows in no batch yet, between edges; one column per run.
 
         Parameters
         ----------
@@ -51,12 +51,12 @@ class RateTraceRuns:
         Returns
         -------
         (m, n) array
-            Between every two of them, in each of n runs. [-]
+            Maximum between consecutive edges, for each of n runs. [-]
 
         Notes
         -----
-        The backlog grows with every arrival and falls when a batch starts, so it is highest at
-        the begin or the end of a stretch, or where a batch starts in it.
+        The backlog grows with every arrival and falls when a batch starts, so it is highest at the
+        start or end of an interval, or when a batch starts within it.
         """
         peaks = np.zeros((len(edges_s) - 1, self.arrivals.num_runs))
         for run in range(self.arrivals.num_runs):
@@ -75,7 +75,7 @@ class RateTraceRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchNoise:
-    """How durations scatter: every batch anew, over several batches, and from run to run. [-]"""
+    """Scatter of durations: between batches, lasting over several batches, and between runs. [-]"""
 
     batch_ratio: float
     autocorrelation: float = 0.0
@@ -103,7 +103,7 @@ def simulate_rate_trace(
     mean_duration_s : callable
         Mean duration of batches [s] by their rows, for arrays.
     edges_s : (m + 1,) array, increasing
-        Where rates begin, and the end. [s]
+        Start times of the rates, and the end. [s]
     rates_per_s : (m,) array, >= 0
         Arrival rates between the edges. [rows/s]
     trigger_s : float, >= 0
@@ -115,18 +115,18 @@ def simulate_rate_trace(
     num_runs : int, >= 1
         Runs, simulated in step.
     after_commit_s : float, >= 0
-        Part of a batch that passes after its rows are shown. [s]
+        Part of a batch after its rows are visible. [s]
     max_rows_per_trigger : float, > 0
-        Cap on the rows of a batch. [-]
+        Rate limit: maximum number of rows of a batch. [-]
     dispersion : float, >= 0
-        Variance over mean of row counts; 0 is an even flow. [-]
+        Variance over mean of row counts; 0 means even arrivals. [-]
     outages_s : sequence of (start, end)
-        When no batch is started. [s]
+        Intervals in which no batch starts. [s]
 
     Returns
     -------
     RateTraceRuns
-        Of the batches with rows that start before the end of the trace.
+        Batches with rows that start before the end of the trace.
 
     Raises
     ------
@@ -135,13 +135,14 @@ def simulate_rate_trace(
 
     Notes
     -----
-    **(S6)** A rate trace: arrivals as counts of variance `φ` times their mean on a grid a quarter
-    of the trigger wide or finer, starts as in (S2), none in an outage; a query that comes back
-    starts at once. Durations are lognormal, with the lasting share of the noise an autoregression
-    of coefficient 0.95 over batches and a factor per run of the spread between runs.
+    **(S6)** A rate trace: arrivals are counts with variance `φ` times their mean, on a grid with a
+    step of a quarter of the trigger or less. Batches start as in (S2), none during an outage; after
+    an outage, a batch starts at once. Durations are lognormal. The lasting share of the noise is an
+    autoregression over batches with coefficient 0.95, and each run has a factor with the spread
+    between runs.
 
-    Spark's trigger rules as in (S2). Lognormal durations; the lasting share of the noise is an
-    autoregression of the first order over batches.
+    Spark's trigger rules as in (S2). Lognormal durations; the lasting share of the noise is a
+    first-order autoregression over batches.
 
     Examples
     --------
@@ -156,7 +157,7 @@ def simulate_rate_trace(
     if len(edges) != len(rates) + 1 or not np.all(np.diff(edges) > 0.0) or np.any(rates < 0.0):
         raise ValueError("need increasing edges_s, and a rate >= 0 between every two of them")
     if not (0.0 <= trigger_s < math.inf and max_rows_per_trigger > 0.0 and dispersion >= 0.0):
-        raise ValueError("need trigger_s >= 0, a positive cap and dispersion >= 0")
+        raise ValueError("need trigger_s >= 0, a positive rate limit and dispersion >= 0")
     if num_runs < 1 or after_commit_s < 0.0:
         raise ValueError("need num_runs >= 1 and after_commit_s >= 0")
     random = np.random.default_rng(seed)
@@ -186,7 +187,7 @@ def simulate_rate_trace(
 
 @dataclass(frozen=True, slots=True)
 class CumulativeRows:
-    """Rows that have arrived, by run, on an even grid of times."""
+    """Cumulative arrivals, by run, on an even grid of times."""
 
     first_s: float
     cell_s: float
@@ -218,7 +219,7 @@ class CumulativeRows:
         return cls(float(edges[0]), length / num_cells, rows)
 
     def until(self, moment: Array) -> Array:
-        """Rows that have arrived by a moment of each run."""
+        """Rows that have arrived by a given time in each run."""
         place = np.clip((moment - self.first_s) / self.cell_s, 0.0, len(self.rows) - 1)
         cell = np.minimum(place.astype(int), len(self.rows) - 2)
         every = np.arange(self.rows.shape[1])
@@ -231,11 +232,11 @@ class CumulativeRows:
         return int(self.rows.shape[1])
 
     def of_run_until(self, moments: Array, run: int) -> Array:
-        """Rows of one run that have arrived by moments."""
+        """Rows of one run that have arrived by given times."""
         return np.asarray(np.interp(moments, self._times(), self.rows[:, run]))
 
     def arrival_s(self, number: Array, run: int) -> Array:
-        """When the row of a number of one run arrived."""
+        """Arrival time of the row with a given number in one run."""
         return np.asarray(np.interp(number, self.rows[:, run], self._times()))
 
     def _times(self) -> Array:
@@ -267,7 +268,7 @@ def _log_sd(cv: float) -> float:
 
 def _after_outages(start: Array, outages_s: Sequence[tuple[float, float]]) -> Array:
     for begin, finish in outages_s:
-        # A query that comes back starts its first batch at once, wherever on the grid that is.
+        # After an outage, a query starts its first batch at once, regardless of the grid.
         start = np.where((start >= begin) & (start < finish), finish, start)
     return start
 
@@ -293,7 +294,7 @@ def _simulated(
     start, duration, rows, waiting, taken = (np.array(each).T for each in zip(*steps, strict=True))
     kept = rows > 0.0
     runs = np.broadcast_to(np.arange(len(rows), dtype=np.float64)[:, np.newaxis], rows.shape)
-    # A hair less than the last row: behind it there may be a long time without any.
+    # Slightly less than the last row, after which there may be a long time without rows.
     until = taken + rows * (1.0 - _ROUNDING)
     arrivals = [
         counts.arrival_s(np.stack([taken[run][kept[run]], until[run][kept[run]]]), run)

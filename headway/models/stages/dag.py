@@ -20,12 +20,12 @@ class StageDag:
     Parameters
     ----------
     stages : tuple of JobStage
-        At least one. Where several are ready, cores go to the one with the lowest number first.
+        At least one. If several are ready, cores go to the one with the lowest number first.
     driver_gap_s : float, >= 0
         Time from the end of a stage's last parent, or the start of the job, to its first launch.
         [s]
     launch_s : float, >= 0
-        What launching a task adds to the time that it holds its core. [s]
+        Time that launching a task adds to its time on a core. [s]
 
     Raises
     ------
@@ -72,12 +72,12 @@ class StageDag:
 
     @cached_property
     def pooled(self) -> PooledStages:
-        """Stages that begin together, are waited for together and are alike, made one."""
+        """Stages, those merged that begin together, have the same successors and are similar."""
         return pooled_stages(self.launched)
 
     @cached_property
     def sinks(self) -> tuple[int, ...]:
-        """Numbers of the stages that nothing waits for."""
+        """Numbers of the stages that no other stage waits for."""
         return sinks_of(self.stages)
 
 
@@ -90,7 +90,7 @@ class RunTime:
     mean_s, sd_s : float
         Estimated mean and standard deviation. [s]
     lower_s, upper_s : float
-        Bounds that the mean run time keeps for certain. [s]
+        Proven bounds of the mean run time. [s]
     stage_end_s : tuple of float
         Estimated mean time at which each stage ends. [s]
     """
@@ -103,7 +103,7 @@ class RunTime:
 
 
 def run_time(dag: StageDag, num_cores: int) -> RunTime:
-    r"""Run time of a batch job on cores that it has for itself.
+    r"""Run time of a batch job on cores that it shares with no other job.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def run_time(dag: StageDag, num_cores: int) -> RunTime:
 
 
 def run_time_bounds(dag: StageDag, num_cores: int) -> tuple[float, float]:
-    r"""What the mean run time of a job cannot undercut, and cannot exceed.
+    r"""Lower and upper bound of the mean run time of a job.
 
     Parameters
     ----------
@@ -174,15 +174,17 @@ def run_time_bounds(dag: StageDag, num_cores: int) -> tuple[float, float]:
 
     Notes
     -----
-    **(J1)** Lower bounds of the mean: `g + Σ w/C`, with `w` the work; and the longest path of
-    `g + max(E[max _j d_j], w/C)` per stage (X2). In each run a stage takes at least its own
-    makespan, since other tasks only make cores free later; means follow by Jensen.
+    **(J1)** Two lower bounds of the mean run time: `g + Σ w/C`, with `w` the work of a stage; and
+    the longest path if each stage takes `g + max(E[max _j d_j], w/C)`, by (X2). In each run a stage
+    takes at least its own makespan, since other tasks only make cores free later; the bound of the
+    mean follows by Jensen's inequality.
 
-    **(J2)** Upper bound, after Graham (1966, doi:10.1002/j.1538-7305.1966.tb01709.x): whenever a
-    core is idle, some stage of one path from start to end is in its gap or has its longest task
-    running, so the run takes at most `Σ w/C + Σ_path(g+(1-1/C) max _j d_j)` for the longest such
-    path. Mean of the longest: over the `n` parents of a stage `E max ≤ max E + sqrt((n-1)/n Σ Var)`
-    (Aven 1985) and `Var max ≤ Σ Var`, whatever they have in common. Proven, given (X2).
+    **(J2)** Upper bound, after Graham (1966, doi:10.1002/j.1538-7305.1966.tb01709.x). Whenever a
+    core is idle, some stage on one path from start to end is in its gap or has its longest task
+    running. A run therefore takes at most `Σ w/C + Σ_path(g+(1-1/C) max _j d_j)` for the longest
+    such path. The mean of the longest path is bounded over the `n` parents of a stage by
+    `E max ≤ max E + sqrt((n-1)/n Σ Var)` (Aven 1985) and `Var max ≤ Σ Var`, however dependent they
+    are. Proven, given (X2).
 
     Graham (1966), Aven (1985). Proven for independent task times; the largest lognormals by (X2).
 
@@ -210,7 +212,7 @@ def run_time_bounds(dag: StageDag, num_cores: int) -> tuple[float, float]:
     chain_s, _ = _largest_at_most([upper[number] for number in dag.sinks])
     even_s = dag.work_s / num_cores
     lower_s = max(max(lower), dag.driver_gap_s + even_s)
-    return lower_s, max(even_s + chain_s, lower_s)  # equal ones differ by rounding
+    return lower_s, max(even_s + chain_s, lower_s)  # equal bounds may differ by rounding
 
 
 def _largest_at_most(times: list[tuple[float, float]]) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""The later of random moments, which may have causes in common."""
+"""The later of random points in time, which may share sources of noise."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from headway.models.arrays import Array
 from headway.models.laws.normal import ndtr
 
 _SCORES = np.arange(-8.0, 8.01, 0.04)
-_SMALLEST_SKEWNESS = 1e-3  # below, a shifted lognormal is a normal to all digits that matter
+_SMALLEST_SKEWNESS = 1e-3  # below, a shifted lognormal is practically normal
 _NO_NOISE = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A random moment: its mean, and how far each source of noise moves it per unit.
+    """A random point in time: its mean, and how far each source of noise moves it per unit.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ class Moment:
         return float(np.sqrt(self.noise_s @ self.noise_s))
 
     def after(self, delay_s: float) -> Moment:
-        """The moment a constant time later."""
+        """The point in time that is a constant time later."""
         return Moment(self.mean_s + delay_s, self.noise_s)
 
 
 def latest(moments: Sequence[Moment], skewness: Array) -> Moment:
-    r"""The latest of several moments.
+    r"""The latest of several random points in time.
 
     Parameters
     ----------
@@ -67,12 +67,13 @@ def latest(moments: Sequence[Moment], skewness: Array) -> Moment:
 
     Notes
     -----
-    **(J5)** The later of two moments: what they share is set aside; the rest are independent
-    shifted lognormals with two moments and the skewness that the stages give; mean and variance of
-    the larger by quadrature of `F_1 F_2`, coefficients in proportion to `P(first is later)`. More
-    than two, one after the other.
+    **(J5)** The later of two random points in time. The noise that they share is set aside. The
+    rest is taken as independent shifted lognormals with two moments and the skewness that result
+    from the stages. Mean and variance of the later one are computed by quadrature of `F_1 F_2`, and
+    its noise coefficients are weighted in proportion to `P(first is later)`. More than two are
+    combined one after the other.
 
-    Exact for two moments whose own parts are shifted lognormals.
+    Exact for two points in time whose unshared parts are shifted lognormals.
 
     Examples
     --------
@@ -122,7 +123,7 @@ def _larger_of_independent(
 
 @dataclass(frozen=True, slots=True)
 class _ShiftedLognormal:
-    """A law with given mean, standard deviation and positive skewness; normal without it."""
+    """Shifted lognormal with given mean, sd and positive skewness; normal without skewness."""
 
     mean_s: float
     sd_s: float

@@ -12,7 +12,7 @@ from headway.models.laws.distributions import lognormal_cdf, lognormal_partial_e
 from headway.models.laws.normal import ndtr, ndtri
 from headway.models.laws.order_statistics import max_lognormal
 
-_DAMPING = 18.0  # e^-18: what wraps around the transform is damped to 1.5e-8
+_DAMPING = 18.0  # e^-18: values that wrap around the transform are damped to 1.5e-8
 _SMALLEST_CV = 0.01  # below, the spread of the makespan is proportional to cv
 _NEGLIGIBLE = 1e-9
 _MOST_CELLS = 8192
@@ -50,9 +50,9 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MakespanMomen
 
     Notes
     -----
-    **(M1)** Exact cases: `T ≤ C` is (X2) with `n = T`; `C = 1` has mean `T` and variance `T cv^2`;
-    `cv = 0` gives `⌈ T/C⌉`. Below `cv = 0.01` waves do not mix, and what noise adds to mean and
-    standard deviation is in proportion to `cv`.
+    **(M1)** Exact cases: for `T ≤ C`, (X2) with `n = T`; for `C = 1`, mean `T` and variance
+    `T cv^2`; for `cv = 0`, `⌈ T/C⌉`. Below `cv = 0.01` waves of tasks do not mix, and noise adds to
+    mean and standard deviation in proportion to `cv`.
 
     theory.md (M1)-(M5). Exact for ``num_tasks <= num_cores``, for one core and for ``cv = 0``;
     otherwise a renewal approximation: mean within 2.5%, standard deviation within 35% of a
@@ -73,7 +73,7 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MakespanMomen
 
 
 def makespan_lower_bound(num_tasks: Numeric, num_cores: Numeric) -> Array:
-    r"""A mean makespan that no cv can undercut: one task, or the work shared out evenly.
+    r"""Lower bound of the mean makespan for any cv: one task, or the work evenly distributed.
 
     Parameters
     ----------
@@ -94,9 +94,9 @@ def makespan_lower_bound(num_tasks: Numeric, num_cores: Numeric) -> Array:
 
     Notes
     -----
-    **(M6)** `M ≥ max(1, T/C)` in the mean, whatever the cv.
+    **(M6)** Lower bound of the mean makespan, whatever the cv: `M ≥ max(1, T/C)`.
 
-    Cheap enough to prune a search before (M1)-(M5) is asked.
+    Cheap enough to prune a search before (M1)-(M5) are evaluated.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def makespan_lower_bound(num_tasks: Numeric, num_cores: Numeric) -> Array:
 
 
 def mean_first_idle(num_tasks: int, num_cores: int, cv: float) -> float:
-    r"""Mean time from which on a core is free for whatever comes after the stage.
+    r"""Mean time from which on a core is free for work after the stage.
 
     Parameters
     ----------
@@ -135,11 +135,12 @@ def mean_first_idle(num_tasks: int, num_cores: int, cv: float) -> float:
     Notes
     -----
     **(M3)** The last task starts when the cores together have completed `T - C` tasks:
-    `P(τ > t) = Φ((T-C-1/2-C m(t))/(sqrt(C Var N(t))) )`, made non-increasing, and set to 0 or 1
-    where all cores stand at one of two counts that decide it. Mean and variance of `τ` follow by
-    summation.
+    `P(τ > t) = Φ((T-C-1/2-C m(t))/(sqrt(C Var N(t))) )`, made non-increasing. It is set to 0 or 1
+    at times when every core has completed one of two possible numbers of tasks and these decide it.
+    Mean and variance of `τ` follow by summation.
 
-    theory.md (M3), (M5): the start of a further task, which does not depend on how long that takes.
+    theory.md (M3), (M5): the start of one more task, which does not depend on how long that task
+    takes.
 
     Examples
     --------
@@ -180,7 +181,7 @@ def _cached_moments(num_tasks: int, num_cores: int, cv: float) -> MakespanMoment
 
 
 def _scaled_from_smallest_cv(num_tasks: int, num_cores: int, cv: float) -> MakespanMoments:
-    """While waves stay apart, what noise adds is proportional to its size."""
+    """While waves do not overlap, the effect of noise is proportional to its size."""
     waves = -(-num_tasks // num_cores)
     at_smallest = _cached_moments(num_tasks, num_cores, _SMALLEST_CV)
     share = cv / _SMALLEST_CV
@@ -188,19 +189,19 @@ def _scaled_from_smallest_cv(num_tasks: int, num_cores: int, cv: float) -> Makes
 
 
 def _cores_are_desynchronised(num_tasks: int, num_cores: int, cv: float) -> bool:
-    """Whether the common start is forgotten when the last task begins."""
+    """Whether the common start no longer matters when the last task begins."""
     tasks_per_core = num_tasks / num_cores
-    # The memory of the start lasts in proportion to the mean residual task time.
+    # The influence of the start lasts in proportion to the mean residual task time.
     long_enough = tasks_per_core > 5.0 * (1.0 + cv * cv)
     return long_enough and cv * float(np.sqrt(2.0 * tasks_per_core)) > 1.2
 
 
 def _desynchronised_moments(num_tasks: int, num_cores: int, cv: float) -> MakespanMoments:
-    """(M5): the other cores are at a stationary point of their tasks.
+    """(M5): the tasks on the other cores are at stationary random positions.
 
     Notes
     -----
-    **(M5)** For `T/C > 5(1+cv^2)` and `cv sqrt(2T/C) > 1.2` the common start is forgotten:
+    **(M5)** For `T/C > 5(1+cv^2)` and `cv sqrt(2T/C) > 1.2` the common start no longer matters:
     `H(t) = ∫_0^(t-τ)(1-F)`, `τ = (T-1-(C-1) E[R])/C`, `E[R] = (1+cv^2)/2`, and `T cv^2/C^2` is
     added to the variance.
     """
@@ -218,12 +219,12 @@ def _desynchronised_moments(num_tasks: int, num_cores: int, cv: float) -> Makesp
 
 
 def _synchronised_moments(num_tasks: int, num_cores: int, cv: float) -> MakespanMoments:
-    """(M2)-(M4): all cores began together, and waves of tasks are still visible.
+    """(M2)-(M4): all cores began together, and waves of tasks are still distinct.
 
     Notes
     -----
-    **(M4)** From `τ = E[τ]` on: `P(M ≤ t) = F(t-τ) H(t)^(C-1)` with
-    `1 - H(t) = 1 - F(t) + ∫_0^τ(1-F(t-s)) dm(s)`; the variance of `τ` is added.
+    **(M4)** The last task starts at `τ = E[τ]`: `P(M ≤ t) = F(t-τ) H(t)^(C-1)` with
+    `1 - H(t) = 1 - F(t) + ∫_0^τ(1-F(t-s)) dm(s)`. The variance of `τ` is added.
     """
     completions = _Completions.of_one_core(num_tasks, num_cores, cv)
     start_mean, start_variance = _last_start(completions, num_tasks, num_cores)
@@ -245,10 +246,10 @@ class _Completions(NamedTuple):
 
         Notes
         -----
-        **(M2)** One core, started at 0, completes `N(t)` tasks. On a lattice, `m̂ = f̂/(1-f̂)`
+        **(M2)** A core that starts at 0 completes `N(t)` tasks. On a lattice, `m̂ = f̂/(1-f̂)`
         gives the expected completions per cell and `m̂^2` the expected ordered pairs, hence
         `Var N(t) = m(t) + 2 (m*dm)(t) - m(t)^2`. The transform is damped by `e^(-18i/N)`, which
-        removes the pole at frequency 0 and keeps what wraps around below `10^-7`.
+        removes the pole at frequency 0 and keeps wrap-around below `10^-7`.
         """
         waves = num_tasks / num_cores
         spread = max(min(cv, 1.0), cv / float(np.sqrt(num_cores))) * float(np.sqrt(waves))
@@ -279,14 +280,14 @@ def _last_start(completions: _Completions, num_tasks: int, num_cores: int) -> tu
     mean_count = np.cumsum(completions.per_cell)
     missing = num_tasks - num_cores - 0.5 - num_cores * mean_count
     not_started = ndtr(missing / np.sqrt(num_cores * completions.count_variance))
-    # While waves stay apart, every core is at one of two counts, and the normal law has to be
-    # kept from reaching beyond them.
+    # While waves do not overlap, every core is at one of two counts; the normal approximation must
+    # not reach beyond them.
     fewest = np.floor(mean_count)
     two_counts = (mean_count - fewest) * (1.0 - mean_count + fewest)
     apart = completions.count_variance <= 1.02 * two_counts + 10.0 * _NEGLIGIBLE
     not_started[apart & (num_cores * (fewest + 1.0) < num_tasks - num_cores)] = 1.0
     not_started[apart & (num_cores * fewest >= num_tasks - num_cores)] = 0.0
-    # Completions never decrease, which the normal law of their number does not know.
+    # The number of completions never decreases; the normal approximation does not ensure that.
     not_started = np.minimum.accumulate(not_started)
     edge = completions.step * (np.arange(len(not_started), dtype=np.float64) + 0.5)
     mean = completions.step * float(not_started.sum())

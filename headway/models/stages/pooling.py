@@ -1,4 +1,4 @@
-"""Stages of a job that may be seen as one."""
+"""Stages of a job that can be treated as one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headway.assumptions.predictions import ALIKE_STAGES_RATIO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStage:
-    """A stage of a batch job, with tasks that are alike.
+    """A stage of a batch job, with similar tasks.
 
     Parameters
     ----------
@@ -55,14 +55,14 @@ class JobStage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PooledStages:
-    """Stages, some of them made one.
+    """Stages of which some have been merged.
 
     Parameters
     ----------
     stages : tuple of JobStage
-        What is left of them, parents first.
+        The stages after merging, parents first.
     pool_of : tuple of int
-        For each of the former stages, the number of the one that it is part of.
+        For each original stage, the number of the one that contains it.
     """
 
     stages: tuple[JobStage, ...]
@@ -70,12 +70,12 @@ class PooledStages:
 
     @property
     def sinks(self) -> tuple[int, ...]:
-        """Numbers of the stages that nothing waits for."""
+        """Numbers of the stages that no other stage waits for."""
         return sinks_of(self.stages)
 
 
 def sinks_of(stages: tuple[JobStage, ...]) -> tuple[int, ...]:
-    """Numbers of the stages that nothing waits for (J3).
+    """Numbers of the stages that no other stage waits for (J3).
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def sinks_of(stages: tuple[JobStage, ...]) -> tuple[int, ...]:
 
 
 def pooled_stages(stages: tuple[JobStage, ...]) -> PooledStages:
-    r"""Make one of stages that begin together, are waited for together, and are alike.
+    r"""Merge stages that begin together, have the same successors, and are similar.
 
     Parameters
     ----------
@@ -112,14 +112,14 @@ def pooled_stages(stages: tuple[JobStage, ...]) -> PooledStages:
     Returns
     -------
     PooledStages
-        Pooled are stages of successive numbers whose mean task times have at most a tenth of the
-        variance that tasks have within them.
+        Stages of successive numbers are merged if the variance of their mean task times is at most
+        a tenth of the variance of tasks within them.
 
     Notes
     -----
-    **(J3)** Stages of successive numbers with the same parents and the same children are one pool
-    if the variance between their means is at most a tenth of that within: mean and variance of all
-    their tasks.
+    **(J3)** Stages of successive numbers with the same parents and the same children form one pool
+    if the variance between their means is at most a tenth of that within them. The pool has the
+    mean and the variance of all their tasks.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def _brothers(stages: tuple[JobStage, ...]) -> list[list[int]]:
 
 
 def _alike(stages: tuple[JobStage, ...], group: list[int]) -> list[list[int]]:
-    """The group in parts of successive stages whose mean task times are near each other."""
+    """The group in parts of successive stages with similar mean task times."""
     parts: list[list[int]] = []
     for number in group:
         follows = bool(parts) and number == parts[-1][-1] + 1

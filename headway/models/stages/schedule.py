@@ -1,4 +1,4 @@
-"""Stages that wait for each other and share cores, followed from event to event in the mean."""
+"""Stages that wait for each other and share cores: mean progress from event to event."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from headway.models.stages.joining import Moment, latest
 from headway.models.stages.makespan import makespan_moments, mean_first_idle
 from headway.models.stages.pooling import JobStage
 
-_NO_CORE = 1e-9  # of a core: what is left over by rounding
-_TAIL_PARTS = 4  # in which the cores that a stage gives back are counted
+_NO_CORE = 1e-9  # of a core: less is a rounding error
+_TAIL_PARTS = 4  # of a stage's tail, in which its remaining cores are averaged
 
 
 class StageSchedule:
-    r"""The stages of one job, each going on in the mean at the pace that its cores allow.
+    r"""The stages of one job, each progressing at the mean rate that its cores allow.
 
     Parameters
     ----------
@@ -29,15 +29,16 @@ class StageSchedule:
 
     Notes
     -----
-    **(J4)** Estimate: stages are followed from event to event in the mean. A stage on `c` cores
-    goes on at the pace `1/M(T, c)`, (M1)-(M5). It holds all its cores until a further task would
-    start (M3), then less and less, as `(1-x)^k` with the mean that its remaining work asks for. The
-    next stage has what is left. When an older stage becomes ready, a younger one keeps its cores
-    for a mean residual task, or to its end if all its tasks run. Noise is carried along: each
-    moment is a mean plus coefficients of the independent noise of each stage, so that what two
-    branches have in common cancels in their difference. A chain is the exact sum of makespans.
+    **(J4)** Estimate: the mean progress of the stages is followed from event to event. A stage on
+    `c` cores progresses at the rate `1/M(T, c)`, (M1)-(M5). It occupies all its cores until a
+    further task would start (M3), then fewer and fewer, as `(1-x)^k` with the mean that its
+    remaining work requires. The next stage gets the other cores. When an older stage becomes ready,
+    a younger one keeps its cores for a mean residual task, or to its end if all its remaining tasks
+    are running. Noise is propagated: each point in time is a mean plus coefficients of the
+    independent noise of each stage, so that what two branches have in common cancels in their
+    difference. A chain gives the exact sum of makespans.
 
-    To be run once.
+    An instance is run once.
 
     Examples
     --------
@@ -77,7 +78,7 @@ class StageSchedule:
         return [self.end[number] for number in range(len(self.stages))]
 
     def _release(self) -> None:
-        """Stages whose parents have all ended wait for the driver only."""
+        """Stages whose parents have all ended wait only for the driver."""
         for number, stage in enumerate(self.stages):
             if number in self.end or number in self.active or number in self.ready:
                 continue
@@ -87,7 +88,7 @@ class StageSchedule:
                 self.ready[number] = begun.after(self.driver_gap_s)
 
     def _keep_cores_of_younger(self, number: int) -> None:
-        """A task is never taken off its core: an older stage waits for those that run."""
+        """A task is never taken off its core: an older stage waits for running tasks."""
         for younger, state in self.active.items():
             if younger < number or state.part or state.cores <= 0.0:
                 continue
@@ -99,7 +100,7 @@ class StageSchedule:
             state.kept_until_s = min(state.kept_until_s, self.now.mean_s + residual_s)
 
     def _share_cores(self) -> None:
-        """Running tasks keep their cores; what is left goes to the oldest stage that has more."""
+        """Running tasks keep their cores; the others go to the oldest stage that has more tasks."""
         left = float(self.num_cores)
         waiting = []
         for number, state in sorted(self.active.items()):
@@ -144,7 +145,7 @@ class StageSchedule:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """What a stage does on a number of cores: its time, when its tasks are launched, its tail."""
+    """Course of a stage on a number of cores: its time, the launch of its tasks, its tail."""
 
     mean_s: float
     sd_s: float
@@ -176,7 +177,7 @@ _NO_SPAN = _Span(1.0, 0.0, 0.0, 0.0, 0.0)
 
 @dataclass(slots=True)
 class _Active:
-    """A stage at work: the part of it that is done, and how that part moves with the noise."""
+    """A running stage: the part of it that is done, and how that part depends on the noise."""
 
     noise: Array
     done: float = 0.0
@@ -188,7 +189,7 @@ class _Active:
 
 
 def _span(stage: JobStage, num_cores: float) -> _Span:
-    """The stage on any number of cores, whole or not."""
+    """The stage on any number of cores, integer or not."""
     fewer = max(int(num_cores), 1)
     spans = [_span_on(stage, fewer)]
     if num_cores < 1.0:
@@ -201,7 +202,7 @@ def _span(stage: JobStage, num_cores: float) -> _Span:
     if share <= _NO_CORE * num_cores or fewer >= stage.num_tasks:
         return spans[0]
     spans.append(_span_on(stage, fewer + 1))
-    # Work per second is what grows evenly with cores, not the time.
+    # Work per second, not the time, is interpolated linearly between numbers of cores.
     weights = np.array([1.0 - share, share])
     return _Span(
         float(1.0 / (weights @ [1.0 / span.mean_s for span in spans])),
@@ -216,7 +217,7 @@ def _span_on(stage: JobStage, num_cores: int) -> _Span:
     mean, sd = makespan_moments(stage.num_tasks, num_cores, stage.cv)
     first_idle = mean_first_idle(stage.num_tasks, num_cores, stage.cv)
     rest = mean - first_idle
-    # Until then no core was idle, so this is the work that is left; none if all end at once.
+    # Until then no core was idle, so this is the remaining work; none if all end at once.
     tail = (stage.num_tasks - num_cores * first_idle) / rest if rest > _NO_CORE * mean else 0.0
     if stage.num_tasks < num_cores:
         tail = stage.num_tasks / mean

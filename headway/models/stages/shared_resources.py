@@ -1,4 +1,4 @@
-"""What a thread gets of the cores, the link or the disk that it shares with others."""
+"""Share of the cores, the link or the disk that a thread gets beside others."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class ThreadGroup:
     Parameters
     ----------
     num_threads : int or (n,) array, >= 0
-        How many. [-]
+        Number of threads. [-]
     busy_ratio : float or (n,) array, 0 to 1
-        Share of time that each would be at work if it were alone. [-]
+        Share of time that each would be busy if it were alone. [-]
 
     Raises
     ------
@@ -66,8 +66,8 @@ def published_slowdown(num_servers: Numeric, others_demand: Numeric) -> Array:
     Returns
     -------
     array
-        Time over the time on a server of one's own, inputs broadcast [-]; ``inf`` where the
-        others leave nothing.
+        Time over the time on a server of one's own, inputs broadcast [-]; ``inf`` where the others
+        leave no capacity.
 
     Raises
     ------
@@ -76,14 +76,14 @@ def published_slowdown(num_servers: Numeric, others_demand: Numeric) -> Array:
 
     Notes
     -----
-    **(R1)** As published (VLDB'15, eq. 2): the other threads of a node ask for `d` of `n` cores,
-    and a thread gets `min(n-d, 1)`. Called an upper bound of the time, but it is none: it knows
-    only the mean of the others. For 12 threads busy 0.25 on 4 cores 18% low, for 7 busy 0.5 60%
-    high. `inf` for `d ≥ n`.
+    **(R1)** As published (VLDB'15, eq. 2): the other threads of a node need `d` of `n` cores, and a
+    thread gets `min(n-d, 1)`. The paper calls this an upper bound of the time, but it is not one,
+    since it uses only the mean of the others. It is 18% low for 12 threads busy 0.25 on 4 cores,
+    and 60% high for 7 threads busy 0.5. `inf` for `d ≥ n`.
 
-    Equation 2 of the VLDB'15 paper, which calls it an upper bound. It is not one: it looks at the
-    mean of the others only (-18% for 12 threads of 0.25 on 4 cores), and it exceeds the truth by
-    60% where they come close to all cores.
+    Equation 2 of the VLDB'15 paper, which calls it an upper bound. It is not one: it uses only the
+    mean of the others (-18% for 12 threads of 0.25 on 4 cores), and it is 60% too high where they
+    almost need all cores.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def published_slowdown(num_servers: Numeric, others_demand: Numeric) -> Array:
 
 
 def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
-    r"""Slowdown by others that rest for a time of their own after each piece of work.
+    r"""Slowdown by other threads that rest for a time of their own after each piece of work.
 
     Parameters
     ----------
@@ -112,8 +112,8 @@ def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
     Returns
     -------
     array
-        Time over the time on a server of one's own, inputs broadcast [-]; ``inf`` where the
-        others alone ask for all servers.
+        Time over the time on a server of one's own, inputs broadcast [-]; ``inf`` where the others
+        alone need all servers.
 
     Raises
     ------
@@ -122,10 +122,10 @@ def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
 
     Notes
     -----
-    **(R2)** Processor sharing: a thread beside `J` others gets `min(1, n/(J+1))`, so its slowdown
-    is `1/E min(1, n/(J+1))` with `J` binomial of `K` threads busy `u'`. Threads that rest after
-    their work for `(1-u)/u` of its length: `u' = u/(u+e(1-u))`, `e = E min(1, n/(j+2))`, `j`
-    binomial of `K - 1` threads.
+    **(R2)** Processor sharing: a thread beside `J` busy ones gets `min(1, n/(J+1))`, so its
+    slowdown is `1/E min(1, n/(J+1))`, with `J` binomial for `K` threads that are busy `u'` of the
+    time. For threads that rest after their work for `(1-u)/u` of its length, `u' = u/(u+e(1-u))`,
+    `e = E min(1, n/(j+2))`, with `j` binomial for `K - 1` threads.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
 
 
 def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> list[Array]:
-    r"""Slowdown of each group of threads whose work comes by the clock, whatever their progress.
+    r"""Slowdown of each group of threads whose work arrives by a clock, whatever their progress.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> li
     -------
     list of arrays
         For each group, time over the time on a server of one's own, inputs broadcast [-]; ``inf``
-        for all groups where a thread has no rest left, or the groups ask for all servers.
+        for all groups where a thread has no rest left, or the groups need all servers.
 
     Raises
     ------
@@ -171,14 +171,15 @@ def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> li
 
     Notes
     -----
-    **(R3)** Threads whose work comes by a clock do all of it: `u'_t = u_t/E min(1, n/(1+J_t))`,
-    `J_t` the sum of all other threads, of any groups. Then `E min(n, active) = Σ u`, as it must be.
-    `inf` where a thread needs all of its time. Threads are taken as independent. Clocks that make
-    the threads of a node work at once break that: six mappers with one batch each at the same time
-    slow a reducer by 1.24 where (R3) says 1.05, and a reducer busy 0.82 then falls behind.
+    **(R3)** Threads whose work arrives by a clock do all of it: `u'_t = u_t/E min(1, n/(1+J_t))`,
+    with `J_t` the number of all other busy threads, of any group. Then `E min(n, active) = Σ u`, as
+    it must be. The slowdown is `inf` where a thread needs all of its time. Threads are taken as
+    independent. Clocks that make the threads of a node work at the same time violate this: six
+    mappers with one batch each at the same time slow a reducer by 1.24 where (R3) predicts 1.05,
+    and a reducer busy 0.82 of the time then falls behind.
 
-    All work is done, so a slower thread is busy for longer. The laws of the threads are taken as
-    independent; clocks of one period may keep a run off this average.
+    All work is done, so a slower thread is busy for longer. The threads are taken as independent;
+    with clocks of one period, a run may stay away from this average.
 
     Examples
     --------
@@ -211,14 +212,14 @@ def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> li
 
 
 def slowdown_beside(num_servers: Numeric, others: Sequence[ThreadGroup]) -> Array:
-    r"""Slowdown of a thread beside others whose busy share is known, not to be solved for.
+    r"""Slowdown of a thread beside others whose busy share is known and need not be solved for.
 
     Parameters
     ----------
     num_servers : float or (n,) array, > 0
         Cores, each thread at most one, evenly shared. [-]
     others : sequence of ThreadGroup
-        The other threads, with the share of time they really are at work.
+        The other threads, with the share of time that they are actually busy.
 
     Returns
     -------
@@ -245,7 +246,7 @@ def slowdown_beside(num_servers: Numeric, others: Sequence[ThreadGroup]) -> Arra
 
 
 def _fixed_point(num_groups: int, again: Callable[[int, list[Array]], Array]) -> list[Array]:
-    """Busy shares that reproduce themselves, approached from below, where they start idle."""
+    """Fixed point of the busy shares, approached from below, where all threads are idle."""
     busy: list[Array] = [np.zeros(()) for _ in range(num_groups)]
     for _ in range(_MOST_ITERATIONS):
         updated = [again(index, busy) for index in range(num_groups)]
@@ -264,7 +265,7 @@ def _others_of(groups: list[NDArray[np.int64]], index: int) -> list[NDArray[np.i
 
 
 class _Choices(NamedTuple):
-    """How many threads of a group may be active, how many are idle then, and in how many ways."""
+    """Possible numbers of active threads of a group, of idle ones, and of ways to choose them."""
 
     active: NDArray[np.int64]
     idle: NDArray[np.int64]
@@ -272,7 +273,7 @@ class _Choices(NamedTuple):
 
 
 def _choices(groups: list[NDArray[np.int64]]) -> list[_Choices]:
-    """Of each group, along a new last axis: what does not depend on how busy they are."""
+    """For each group, along a new last axis: values that do not depend on how busy it is."""
     return [_choices_of(num_threads) for num_threads in groups]
 
 
@@ -288,7 +289,7 @@ def _choices_of(num_threads: NDArray[np.int64]) -> _Choices:
 
 
 def _mean_rate(servers: Array, groups: list[_Choices], busy: list[Array], num_more: int) -> Array:
-    """Expected rate of a thread beside independent others and ``num_more`` that surely work."""
+    """Expected rate of a thread beside independent others and ``num_more`` that are always busy."""
     probability: Array = np.ones(1)
     for choices, share in zip(groups, busy, strict=True):
         probability = _sum_of_counts(probability, _binomial(choices, share))

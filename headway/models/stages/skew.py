@@ -1,4 +1,4 @@
-"""Key skew: how full the fullest partition gets, and what that does to a stage."""
+"""Key skew: the load of the largest partition, and its effect on a stage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy.special import exprel
 
 from headway.models.arrays import Array, Numeric
 
-_FEWEST_TAIL_KEYS = 30  # per partition: from here on a sum over keys is close to normal
+_FEWEST_TAIL_KEYS = 30  # per partition: from here on a sum over keys is nearly normal
 _TAIL_RATIO = 1.02  # ranks of the tail within this ratio count as equally frequent
 
 
@@ -56,8 +56,8 @@ def zipf_key_shares(num_keys: int, exponent: float, *, num_top_keys: int = 2000)
 
     Notes
     -----
-    **(K2)** Zipf: `p_k ∝ k^(-s)` for the top keys; beyond, ranks within 2% of each other share a
-    class of mass `∫_(l+1/2)^(h+1/2) x^(-s) dx`.
+    **(K2)** Zipf frequencies: `p_k ∝ k^(-s)` for the top keys. Beyond them, ranks within 2% of each
+    other share a class of mass `∫_(l+1/2)^(h+1/2) x^(-s) dx`.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def zipf_key_shares(num_keys: int, exponent: float, *, num_top_keys: int = 2000)
 def random_partition_loads(
     keys: KeyShares, shuffle_partitions: int, *, num_replications: int = 200, seed: int
 ) -> Array:
-    r"""Shares of the rows in each partition, keys being hashed anywhere.
+    r"""Shares of the rows in each partition if keys are hashed at random.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def random_partition_loads(
     num_replications : int, >= 1
         Sets of keys to draw. [-]
     seed : int
-        Seed of the generator.
+        Random seed.
 
     Returns
     -------
@@ -109,9 +109,9 @@ def random_partition_loads(
 
     Notes
     -----
-    **(K3)** Load of the partitions: top keys are thrown at random, the rest is normal with mean
-    `Σ p/P`, variance `Σ p^2/P` and, by Cornish and Fisher, third moment `Σ p^3/P`; with fewer than
-    30 keys per partition all are thrown.
+    **(K3)** Load of the partitions: top keys are placed at random. The load of the other keys is
+    normal with mean `Σ p/P`, variance `Σ p^2/P` and, by the expansion of Cornish and Fisher, third
+    moment `Σ p^3/P`. If there are fewer than 30 keys per partition, all are placed at random.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def combined_rows(share: Array, num_rows: Numeric, num_map_tasks: Numeric) -> Ar
     Parameters
     ----------
     share : (k,) array, 0 to 1
-        Share of the rows that each key has (key and window, where windows overlap). [-]
+        Share of the rows that each key has (of each key and window, if windows overlap). [-]
     num_rows : float or array, > 0
         Rows of the batch. [-]
     num_map_tasks : float or array, >= 1
@@ -162,8 +162,8 @@ def combined_rows(share: Array, num_rows: Numeric, num_map_tasks: Numeric) -> Ar
 
     Notes
     -----
-    **(K5)** `M` map tasks that combine `n` rows leave `M(1-(1-p_k)^(n/M))` of key `k`. Exact for
-    independent rows.
+    **(K5)** `M` map tasks that combine `n` rows leave a mean of `M(1-(1-p_k)^(n/M))` rows of key
+    `k`. Exact for independent rows.
 
     Sums, counts and averages combine; sessions, joins and arbitrary state do not.
 
@@ -183,7 +183,7 @@ def combined_rows(share: Array, num_rows: Numeric, num_map_tasks: Numeric) -> Ar
 
 
 def hot_start_makespan(task_times_s: Array, num_cores: int) -> Array:
-    r"""Mean makespan of unequal tasks in any order, on cores that take the next one in line.
+    r"""Mean makespan of unequal tasks in random order, on cores that take the next one in line.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def hot_start_makespan(task_times_s: Array, num_cores: int) -> Array:
     Returns
     -------
     (...) array
-        Mean over the place of the longest task in line. [s]
+        Mean over the position of the longest task in line. [s]
 
     Raises
     ------
@@ -204,9 +204,10 @@ def hot_start_makespan(task_times_s: Array, num_cores: int) -> Array:
 
     Notes
     -----
-    **(K6)** Tasks `d_j` on `C < P` cores: the longest starts at `U(Σ d-d_max)/C` with `U` uniform,
-    so `E max(U(Σ d-d_max)/C+d_max, Σ d/C+(C-1)/(2C) d̄)`, in closed form, and at least the `k + 1`
-    shortest of the `kC + 1` longest, for every `k`. With `P ≤ C` it is `d_max`.
+    **(K6)** Mean makespan of tasks `d_j` on `C < P` cores: the longest task starts at
+    `U(Σ d-d_max)/C` with `U` uniform, so it is `E max(U(Σ d-d_max)/C+d_max, Σ d/C+(C-1)/(2C) d̄)`,
+    in closed form. It is also at least the sum of the `k + 1` shortest of the `kC + 1` longest
+    tasks, for every `k`. With `P ≤ C` it is `d_max`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which partition Spark sends a key to."""
+"""The partition to which Spark assigns a key."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def spark_hash(
     kind: KeyKind,
     seed: int | Int32Array = SPARK_SEED,
 ) -> Int32Array:
-    r"""What Spark's ``hash`` makes of a column of keys.
+    r"""Spark's ``hash`` of a column of keys.
 
     Parameters
     ----------
     values : n keys
         Strings, or integers that fit the kind.
     kind : {"int", "long", "string"}
-        Spark's type: int stands for byte, short, boolean and date too, long for timestamp (in
+        Spark's type; int also covers byte, short, boolean and date, and long also timestamp (in
         microseconds). The column ``window`` is two longs, its start and its end.
     seed : int or (n,) array
         42 for the first column, the hash so far for each further one.
@@ -47,9 +47,10 @@ def spark_hash(
 
     Notes
     -----
-    **(K1)** Spark's partition of a key is `pmod(Murmur3_(x86, 32)(key, 42), P)`: integers as one
-    word, longs as low and high word, strings as UTF-8 in whole words, then byte by byte with sign.
-    Further columns start from the hash so far; a null leaves it. Exact; compared with Spark 4.3.0.
+    **(K1)** Spark assigns a key to partition `pmod(Murmur3_(x86, 32)(key, 42), P)`. Integers are
+    hashed as one word, longs as low and high word, strings as UTF-8 in whole words, then byte by
+    byte with sign. Further columns start from the hash so far; a null leaves it unchanged. Exact;
+    compared with Spark 4.3.0.
 
     Examples
     --------
@@ -83,7 +84,7 @@ def _string_hash(texts: list[bytes], start: Words) -> Int32Array:
         state = start[chosen]
         for word in np.ascontiguousarray(text[:, :num_whole]).view("<u4").T:
             state = _mixed(state, word)
-        # Spark takes the bytes left over one by one, with their sign; the published hash does not.
+        # Spark hashes the remaining bytes one by one, with their sign; the published hash does not.
         for byte in text[:, num_whole:].astype(np.int32).T:
             state = _mixed(state, byte.view(np.uint32))
         hashes[chosen] = _finished(state, num_bytes)
@@ -109,7 +110,7 @@ def _finished(state: Words, num_bytes: int) -> Int32Array:
 def known_partition_loads(
     hashes: Int32Array | NDArray[np.int64], weights: Array, shuffle_partitions: int
 ) -> Array:
-    r"""Share of the rows in each partition, keys and their frequencies being known. Exact.
+    r"""Share of the rows in each partition for known keys and frequencies. Exact.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which bucket ``headway.ordered`` deals a key to: Spark's hash of 64 bits."""
+"""The bucket to which ``headway.ordered`` assigns a key: Spark's 64-bit hash."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BLOCK, _WORD, _HALF = 32, 8, 4
 def spark_xxhash64(
     values: Sequence[str] | Sequence[int] | NDArray[np.int64], kind: KeyKind
 ) -> Int64Array:
-    r"""What Spark's ``xxhash64`` makes of a column of keys.
+    r"""Spark's ``xxhash64`` of a column of keys.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ def spark_xxhash64(
 
     Notes
     -----
-    **(K12)** Ordered streams deal a key that is not placed to bucket `pmod(XXH64(key, 42), P)` of
-    (K7): integers as one half word, longs as one word, strings as UTF-8. Exact; longs compared
-    with the tasks of Spark 4.3.0, texts with the published hash.
+    **(K12)** Ordered streams assign a key that is not placed to bucket `pmod(XXH64(key, 42), P)` of
+    (K7). Integers are hashed as one half word, longs as one word, strings as UTF-8. Exact; longs
+    are compared with the tasks of Spark 4.3.0, strings with the published hash.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def _hashed_texts(texts: list[bytes]) -> Int64Array:
 
 
 def _of_blocks(text: NDArray[np.uint8]) -> _Words:
-    """Of the blocks of 32 bytes, none of which a short text has."""
+    """Hash state after the blocks of 32 bytes; a short text has none."""
     seed = np.full(len(text), np.uint64(SPARK_SEED))
     if not text.shape[1]:
         return seed + _P5

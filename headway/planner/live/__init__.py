@@ -1,1 +1,1 @@
-"""A running query held to its target: what sizes sustain, when to change, what others would do."""
+"""Keeping a running query within its target: rates of sizes, when to change, other policies."""

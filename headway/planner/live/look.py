@@ -1,4 +1,4 @@
-"""One look at a running query: which changes there are, what each gains and what it costs."""
+"""One evaluation of a running query: possible changes, with gain and cost of each."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from headway.units import S_PER_HOUR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """One look at a query: what is estimated, and what each kind of change would bring.
+    """One evaluation of a query: the estimate, and the effect of each kind of change.
 
-    ``needed`` are the fewest executors that suffice for the forecast rate, as `of` finds them.
+    ``needed`` is the minimum of executors for the forecast rate, as computed by `of`.
     """
 
     memory: Memory
@@ -84,12 +84,12 @@ class Look:
 
     @property
     def is_too_small(self) -> bool:
-        """Whether what runs is too small even for the rate of the lower margin."""
+        """Whether the current size is too small even for the rate with the lower margin."""
         is_known = self.memory.forecast.tells_spread
         return is_known and not self._suffices(self.executors, self.lower.planned_per_s)
 
     def _fewest(self) -> int:
-        """The fewest executors that the rate that is prepared for needs."""
+        """The fewest executors for the rate that is prepared for."""
         for executors in self.table.sizes[self.trigger_s]:
             if self._suffices(executors, self.estimate.planned_per_s):
                 return self.bounds.clipped(executors)
@@ -101,7 +101,7 @@ class Look:
         return rate_per_s <= self.table.expected(executors, self.trigger_s, cost_ratio)
 
     def _waiting_later(self) -> float:
-        """Rows that will wait beside the usual when executors that are asked for now are there."""
+        """Rows that will wait beyond the usual when executors requested now are available."""
         rate, costs = self.estimate.rate_per_s, self.estimate.cost_ratio
         until_s = self.estimate.lead_s - BIN_S.value
         if self.signal.num_pending and not math.isnan(self.memory.pending_since_s):
@@ -115,7 +115,7 @@ class Look:
         return self.waiting_rows + max(rate - processed, 0.0) * max(until_s, 0.0)
 
     def _to_catch_up(self) -> int:
-        """The fewest executors that work the backlog off in time."""
+        """The fewest executors that process the backlog in time."""
         rate = self.estimate.rate_per_s
         usual_s = self.table.duration_s(self.executors, self.trigger_s, rate * self.trigger_s)
         pause_s = prior_pause_s(ChangeKind.ADD, usual_s * self.estimate.cost_ratio)
@@ -128,7 +128,7 @@ class Look:
         return self.bounds.clipped(self.table.most(self.trigger_s))
 
     def remembered(self, memory: Memory) -> Memory:
-        """What this look adds to the memory: how long each size has been enough, what was calm."""
+        """The updated memory: how long each size has been enough, and when the query was calm."""
         at_s, needed = self.signal.at_s, self.needed
         above_s = {
             size: at_s if needed > size or size not in memory.above_s else memory.above_s[size]
@@ -141,7 +141,7 @@ class Look:
         return learned(replace(found, calm_late_s=found.late_s), at_s)
 
     def up(self, memory: Memory) -> tuple[Proposal | None, Reason]:
-        """To what the forecast needs, or the backlog."""
+        """Step up to what the forecast or the backlog needs."""
         after, reason = self.executors, Reason.HOLD
         is_confirmed = memory.is_short or (memory.num_short > 0 and self.estimate.is_jump)
         if is_confirmed:
@@ -158,7 +158,7 @@ class Look:
         return self.proposed(reason, after, gain_node_s=math.inf, cost_node_s=0.0), reason
 
     def down(self, memory: Memory) -> tuple[Proposal | None, Reason]:
-        """To the smallest size that has idled for what leaving it and coming back costs."""
+        """Step down to the smallest size that has idled for the cost of leaving and coming back."""
         if self.is_behind or self.signal.num_pending or self.signal.backlog_rows is None:
             return None, Reason.HOLD
         least = max(
@@ -198,13 +198,13 @@ class Look:
         return proposal, Reason.IDLE
 
     def purse_node_s(self, memory: Memory, size: int) -> float:
-        """What leaving for a size and coming back costs: theory.md (A8)."""
+        """Cost of going down to a size and coming back: theory.md (A8)."""
         up_late_s = min(memory.costs.up_late_s, self._return_late_s(memory, size))
         used = max(self.estimate.budget_used_ratio, 1.0)
         return used * purse_node_s(self._down_late_s(memory, size), up_late_s, self.table.quantile)
 
     def _is_allowed_again(self, memory: Memory, size: int) -> bool:
-        """Whether the late rows of a step down and one up fit into the budget since the last."""
+        """Whether the late rows of a step down and a step up fit into the budget since then."""
         if not memory.changes_s:
             return True
         own_s = self._down_late_s(memory, size) + self._late_s(ChangeKind.ADD, size, self.trigger_s)
@@ -218,27 +218,27 @@ class Look:
         )
 
     def _return_late_s(self, memory: Memory, size: int) -> float:
-        """What the highest rate of the last hours would make late if it came back: (A16)."""
+        """Late rows if the highest rate of the last hours returned: (A16)."""
         table, costs, peak = self.table, self.estimate.cost_ratio, memory.peak_per_s
         return return_late_s(
             self._late_s(ChangeKind.ADD, size, self.trigger_s),
             table.late_share(size, self.trigger_s, peak, costs),
-            # Two bins until it is certain, of which the lead has one.
+            # Two bins until it is certain; the lead contains one of them.
             self.estimate.lead_s + BIN_S.value,
             peak / table.drained_per_s(size, self.trigger_s, costs),
             peak / table.drained_per_s(self.executors, self.trigger_s, costs),
         )
 
     def other_trigger(self, memory: Memory) -> tuple[Proposal | None, Reason]:
-        """To the trigger interval whose rows in time outweigh those that the restart makes late.
+        """Change to a trigger interval that saves more late rows than its restart causes.
 
         Notes
         -----
-        **(A10)** Another trigger: `t (g - g')` late seconds are saved over an outlook of `t`, as
-        long as the rate has lasted since its last jump and at most six hours, `g` and `g'` the
-        shares of late rows by (T6) at the upper end of what batches cost (A15); the change is
-        worth it where they exceed those that its pause makes late (A7). None where `g <= 1-q`, the
-        share that a target on the quantile `q` allows: it is met as it is.
+        **(A10)** Another trigger interval saves `t (g - g')` late seconds over an outlook `t`,
+        which is the time since the rate's last jump and at most six hours. `g` and `g'` are the
+        shares of late rows by (T6) at the upper end of batch costs (A15). The change is made if it
+        saves more late seconds than its pause causes (A7). There is none if `g <= 1-q`, the share
+        that a target on the quantile `q` allows, since the target is already met.
         """
         if len(self.table.triggers_s) < 2 or self.signal.num_pending:
             return None, Reason.HOLD
@@ -280,20 +280,20 @@ class Look:
         return proposal, Reason.TRIGGER
 
     def _late_share(self, trigger_s: float) -> float:
-        """Share of rows that another trigger makes late at the rate that is prepared for: (T6)."""
+        """Share of late rows with another trigger at the rate that is prepared for: (T6)."""
         cost_ratio = self.memory.planned_cost_ratio(self.table, self.executors, trigger_s)
         rate_per_s = self.estimate.planned_per_s
         return self.table.late_share(self.executors, trigger_s, rate_per_s, cost_ratio)
 
     def _late_s(self, kind: ChangeKind, executors: int, trigger_s: float) -> float:
-        """Seconds of arrivals that a change is expected to make late where none was seen."""
+        """Seconds of arrivals that a change is expected to make late if none has been observed."""
         rate, costs = self.estimate.rate_per_s, self.estimate.cost_ratio
         usual_s = self.table.duration_s(executors, trigger_s, rate * trigger_s) * costs
         pause_s = prior_pause_s(kind, usual_s)
         return self.table.late_of_pause_s(pause_s, executors, trigger_s, rate, costs)
 
     def refused(self, proposal: Proposal, memory: Memory) -> Reason | None:
-        """Why a proposal may not be acted upon now."""
+        """Why a proposal must not be applied now."""
         if self.bounds.is_quiet(self.signal.at_s):
             return Reason.HOLD
         in_need = proposal.reason in (Reason.BACKLOG, Reason.JUMP) and proposal.is_up

@@ -1,4 +1,4 @@
-"""A plan under a rate trace, its executors changed by Headway's rule and by those of others."""
+"""A plan under a rate trace, with executors changed by Headway's rule and by other policies."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _STRETCHES = 96
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopCase:
-    """A job, what is allowed, and the table that Headway's rule and the optimum go by."""
+    """A job, its bounds, and the table used by Headway's rule and the optimum."""
 
     job: LoopJob
     table: CapacityTable
@@ -65,14 +65,14 @@ class LoopCase:
         trigger_s: float,
         triggers_s: Sequence[float] = (),
     ) -> LoopCase:
-        """The case of a question whose partitions are fixed.
+        """The case of a question with fixed shuffle partitions.
 
-        ``triggers_s`` are the intervals that Headway's rule may choose from beside the first. [s]
+        ``triggers_s`` are further intervals that Headway's rule may choose. [s]
 
         Raises
         ------
         InputError
-            If the target is no quantile of the tuple latency: what is counted is late rows.
+            If the target is not on a quantile of the tuple latency, since late rows are counted.
         """
         if question.target.metric is not Metric.TUPLE:
             raise InputError(
@@ -105,19 +105,19 @@ class LoopCase:
                 run_to_run_ratio=profile.noise.run_to_run_ratio,
             ),
             after_commit_s=after_commit_s(profile),
-            # What the largest size needs in one trigger, and half more: never to be changed.
+            # Rows of the largest size in one trigger, and half more; never changed.
             max_rows_per_trigger=LEAST_LIMIT_RATIO.value * highest_per_s * interval_s,
             dispersion=profile.arrivals.dispersion_ratio,
         )
         return cls(job=job, table=table, bounds=bounds, trigger_s=trigger_s)
 
     def start(self, rate_per_s: float) -> int:
-        """Executors at the begin of a trace: what its first rate needs."""
+        """Executors at the start of a trace, for its first rate."""
         found = self.table.need(rate_per_s, self.trigger_s)
         return self.bounds.clipped(self.table.most(self.trigger_s) if found is None else found)
 
     def policy(self, name: str, constant: float | None) -> Callable[[], Policy]:
-        """A maker of policies of a name; each run gets a fresh one."""
+        """A factory of policies with a name; each run gets a new one."""
         bounds, value = self.bounds, _USUAL.get(name, 0.0) if constant is None else constant
         makers: dict[str, Callable[[], Policy]] = {
             "headway": lambda: HeadwayPolicy(
@@ -142,7 +142,7 @@ class LoopCase:
         return simulate_closed_loop(self.job, trace, policy, executors=executors, seed=seed)
 
     def optimum(self, trace: LoopTrace, seed: int) -> Callable[[], Policy]:
-        """A maker of the path of somebody who knew the trace: theory.md (A12)."""
+        """A factory of the optimal path with full knowledge of the trace: theory.md (A12)."""
         costs = path_costs(self.table, trace, self.trigger_s)
         steps = optimal_steps(
             costs,
@@ -170,31 +170,31 @@ def compare_policies(
     num_runs: int = 2,
     seed: int = 1,
 ) -> PolicyComparison:
-    """Policies on a plan's job under a trace, each with the same rows and noise.
+    """Compare policies on a plan's job under a trace, all with the same rows and noise.
 
     Parameters
     ----------
     plan : Plan
-        Its target, trigger interval and partitions; what is static is its number of executors.
+        Its target, trigger interval, shuffle partitions, and executors of the static policy.
     profile : JobProfile
-        That the plan was made of: it tells how long batches take with other executors.
+        The profile of the plan, from which batch durations with other executors follow.
     trace : RateTrace
         Arrivals over time.
     policies : sequence of (name, constant)
-        Of `POLICIES`; without a constant its usual one.
+        Names of `POLICIES`; without a constant, the default of each.
     executors : (int, int) or None
-        Fewest and most; None is from 1 to half more than the highest rate of the trace needs.
+        Minimum and maximum; None means from 1 to half more than the trace's highest rate needs.
     triggers_s : sequence of float, > 0
-        Intervals that Headway's rule may change to, beside the plan's [s].
+        Intervals that Headway's rule may change to, besides that of the plan [s].
     outages : sequence of Outage
-        When the query starts no batch, counted from the start of the trace.
+        Times in which the query starts no batch, counted from the start of the trace.
     num_runs, seed : int
-        Runs, each with draws of its own.
+        Number of runs, each with its own draws, and random seed.
 
     Raises
     ------
     InputError
-        If the target counts no rows, or a policy is unknown.
+        If the target is not about rows, or a policy is unknown.
 
     Notes
     -----
@@ -237,7 +237,7 @@ def compare_policies(
 
 
 def constant_text(name: str, value: float | None) -> str:
-    """What the user of a policy has to set, as text.
+    """The constant that the user of a policy has to set, as text.
 
     Examples
     --------
@@ -280,7 +280,7 @@ def outcome_of(
 
 
 def _question(plan: StreamAnswer, profile: JobProfile, bounds: Bounds) -> Question:
-    """What the plan was asked, of executors instead of nodes."""
+    """The question of the plan, with executors instead of nodes."""
     setting = plan.configuration
     return question_of(
         replace(profile, arrivals=plan.arrivals),

@@ -1,4 +1,4 @@
-"""What somebody who knew the whole trace would do: fewest node-hours for the late rows allowed."""
+"""The optimum with full knowledge of the trace: fewest node-hours for the allowed late rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_PRICE = 1e7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathCosts:
-    """What each size costs in each step of time, and going to it.
+    """Costs of each size in each time step, and of going to it.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class PathCosts:
     removal_late_s : (m, n) array
         Seconds of late arrivals of a step down to each size [s].
     added_s : float
-        Executors that are added are paid so much earlier than they work [s].
+        Time for which added executors are paid before they work [s].
     """
 
     sizes: Array
@@ -45,17 +45,17 @@ class PathCosts:
     added_s: float
 
     def going(self, step: int, price: float) -> Array:
-        """From each size (rows) to each (columns), at the begin of a step [node-seconds]."""
+        """Cost of going from each size (rows) to each (columns), at a step's start [node-s]."""
         more = self.sizes[np.newaxis, :] - self.sizes[:, np.newaxis]
         late = np.where(more < 0.0, price * self.removal_late_s[step][np.newaxis, :], 0.0)
         return np.asarray(np.maximum(more, 0.0) * self.added_s + late)
 
     def staying(self, step: int, price: float) -> Array:
-        """At each size, for a step [node-seconds]."""
+        """Cost of staying at each size for a step [node-seconds]."""
         return np.asarray(self.sizes * self.step_s + price * self.late_s[step])
 
     def total(self, path: Places, price: float) -> float:
-        """Of a path of places of sizes, one for each step [node-seconds]."""
+        """Cost of a path of indices of sizes, one for each step [node-seconds]."""
         cost = 0.0
         for step, place in enumerate(path):
             cost += float(self.staying(step, price)[place])
@@ -72,22 +72,23 @@ class PathCosts:
 
 
 def cheapest_path(costs: PathCosts, price: float) -> Places:
-    """The path of least node-seconds and priced late seconds, by dynamic programming.
+    """The path with minimum node-seconds plus priced late seconds, by dynamic programming.
 
     Parameters
     ----------
     costs : PathCosts
-        Of each step and size.
+        Costs of each step and size.
     price : float, >= 0
-        Node-seconds that a second of late arrivals counts as.
+        Node-seconds per second of late arrivals.
 
     Notes
     -----
-    **(A12)** Clairvoyant optimum: with `S` executors in steps `t` of 30 s, the least sum of
-    `S t + μ g` and of what changes cost, `g` late seconds by the law at the expected durations, by
-    `V_k(S) = S t + μ g_k(S) + min(V_(k+1)(S') + c_k(S, S'))` over `S'` (Bellman 1957); `μ` is the
-    least for which no more rows come late than the target allows. What a step leaves waiting for
-    the next is left out; the path is then simulated by (A11).
+    **(A12)** Clairvoyant optimum: with `S` executors in steps `t` of 30 s, it minimises the sum of
+    `S t + μ g` and the cost of changes, with `g` the late seconds by the law at the expected
+    durations. It is computed by `V_k(S) = S t + μ g_k(S) + min(V_(k+1)(S') + c_k(S, S'))` over `S'`
+    (Bellman 1957). `μ` is the smallest value for which no more rows are late than the target
+    allows. The backlog that a step leaves to the next is ignored; the path is then simulated by
+    (A11).
     """
     num_steps, num_sizes = costs.late_s.shape
     best = np.zeros((num_steps, num_sizes), dtype=np.intp)
@@ -104,7 +105,7 @@ def cheapest_path(costs: PathCosts, price: float) -> Places:
 
 
 def path_costs(table: CapacityTable, trace: LoopTrace, trigger_s: float) -> PathCosts:
-    """The costs of a trace, by what settings make late at the rate and the costs of each step."""
+    """The costs of a trace, from the late rows of settings at each step's rate and costs."""
     sizes = [count for count, each in table.settings if each == trigger_s]
     first_s, end_s = float(trace.edges_s[0]), float(trace.edges_s[-1])
     num_steps = max(int(np.ceil((end_s - first_s) / STEP_S)), 1)
@@ -119,7 +120,7 @@ def path_costs(table: CapacityTable, trace: LoopTrace, trigger_s: float) -> Path
     late, removal = np.zeros((num_steps, len(sizes))), np.zeros((num_steps, len(sizes)))
     for place, size in enumerate(sizes):
         for step, (rate, cost) in enumerate(zip(rates.tolist(), costs.tolist(), strict=True)):
-            # Late seconds count as rows do: those of a busy hour are more.
+            # Late seconds are weighted by rows: those of a busy hour count more.
             weight = rate / mean
             late[step, place] = STEP_S * weight * table.late_share(size, trigger_s, rate, cost)
             removal[step, place] = weight * table.late_of_pause_s(
@@ -140,22 +141,23 @@ def optimal_steps(
     late_ratio_of: Callable[[list[tuple[float, int]]], float],
     most_late_ratio: float,
 ) -> list[tuple[float, int]]:
-    """Moments and executors of the cheapest path whose simulated share of late rows is allowed.
+    """Times and executors of the cheapest path with an allowed simulated share of late rows.
 
     Parameters
     ----------
     costs : PathCosts
-        Of the trace.
+        Costs of the trace.
     first_s : float
-        Begin of the trace [s].
+        Start of the trace [s].
     late_ratio_of : callable
         Simulates a path.
     most_late_ratio : float
-        What the target allows; where nothing keeps it, the path of fewest late rows.
+        Share that the target allows; if no path meets it, the path with the fewest late rows is
+        returned.
 
     Notes
     -----
-    theory.md (A12). The least price is found by halving on a scale of logarithms.
+    theory.md (A12). The lowest price is found by bisection on a logarithmic scale.
     """
 
     def steps_at(price: float) -> list[tuple[float, int]]:
@@ -176,7 +178,7 @@ def optimal_steps(
 
 
 def _steps(costs: PathCosts, path: Places, first_s: float) -> list[tuple[float, int]]:
-    """Changes of a path; more executors are asked for so early that they are there in time."""
+    """Changes of a path; more executors are requested early enough to be available in time."""
     found = [(first_s, int(costs.sizes[path[0]]))]
     for step in range(1, len(path)):
         size = int(costs.sizes[path[step]])

@@ -1,7 +1,8 @@
-"""Who changes the executors of a running query: Headway's rule, and the rules of others.
+"""Policies that change the executors of a running query: Headway's rule, and others.
 
-The others are as their projects define them. All of them change executors of the running query
-here, which is kind to those that restart it. Headway's may change the trigger interval, too.
+The others are as defined by their projects. Here, all of them change executors without a restart of
+the query, which favours those that would restart it. Headway's may also change the trigger
+interval.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _DS2_INTERVAL_S, _DS2_WARM_UP_S = 60.0, 30.0
 
 @dataclass(slots=True, kw_only=True)
 class HeadwayPolicy:
-    """`planner.live.rule` on what the last batch reported; ``trigger_s`` is what it wants now."""
+    """`planner.live.rule` on reports of the last batch; ``trigger_s`` is its current request."""
 
     table: CapacityTable
     bounds: Bounds
@@ -39,7 +40,7 @@ class HeadwayPolicy:
     _num_since: int = 0
 
     def wanted(self, sight: Sight) -> int:
-        """What is proposed, which is done at once."""
+        """The proposal, which is applied at once."""
         there = sight.executors - sight.num_pending
         if (there, self.trigger_s) != self._setting:
             self._setting = there, self.trigger_s
@@ -78,20 +79,20 @@ class HeadwayPolicy:
 
 @dataclass(slots=True, kw_only=True)
 class StaticPolicy:
-    """A number of executors that stays."""
+    """A constant number of executors."""
 
     executors: int
     period_s: float = 0.0
     sees_batches: bool = False
 
     def wanted(self, sight: Sight) -> int:  # noqa: ARG002  # of the protocol
-        """The same as ever."""
+        """The constant number."""
         return self.executors
 
 
 @dataclass(slots=True, kw_only=True)
 class PathPolicy:
-    """Numbers of executors known beforehand, each from a moment on."""
+    """Given numbers of executors, each from a given time on."""
 
     steps: Sequence[tuple[float, int]]
     period_s: float = 5.0
@@ -99,7 +100,7 @@ class PathPolicy:
     _place: int = 0
 
     def wanted(self, sight: Sight) -> int:
-        """That of the moment."""
+        """The number at the current time."""
         while self._place + 1 < len(self.steps) and self.steps[self._place + 1][0] <= sight.at_s:
             self._place += 1
         return self.steps[self._place][1]
@@ -110,8 +111,8 @@ class HpaPolicy:
     """Kubernetes' horizontal pod autoscaler on CPU, with its defaults.
 
     Every 15 s `ceil(pods * use / target)`, nothing within 10% of the target; at most double or 4
-    pods more in 15 s; down to the highest of the last 5 minutes. Pods on their way count as idle
-    for a step up (kubernetes.io, Horizontal Pod Autoscaling, 2025).
+    more pods in 15 s; down to the highest value of the last 5 minutes. Pods that are not yet ready
+    count as idle for a step up (kubernetes.io, Horizontal Pod Autoscaling, 2025).
     """
 
     target_ratio: float
@@ -123,7 +124,7 @@ class HpaPolicy:
     _recommended: deque[tuple[float, int]] = field(default_factory=deque)
 
     def wanted(self, sight: Sight) -> int:
-        """The recommendation, held as the defaults hold it."""
+        """The recommendation, stabilised by the defaults."""
         cpu_s, core_s = sight.cpu_s - self._cpu_s, sight.core_s - self._core_s
         self._cpu_s, self._core_s = sight.cpu_s, sight.core_s
         pods = sight.executors
@@ -146,10 +147,11 @@ class HpaPolicy:
 class FlinkPolicy:
     """The autoscaler of Flink's Kubernetes operator, with the settings of its example.
 
-    Once a minute, over a window of 5 minutes, 1 minute after a change at the earliest: capacity is
-    rows over busy time; wanted is `input / target` and what works off the lag, and what a restart
-    of 2 minutes leaves, within 5 minutes. Nothing while the use is within 0.2 of the target; at
-    most 60% less at a time (FLIP-271; flink-kubernetes-operator 1.10, Autoscaler).
+    Once a minute, over a window of 5 minutes, at the earliest 1 minute after a change. Capacity is
+    rows over busy time. The requested capacity is `input / target` plus what processes the lag, and
+    the backlog of a restart of 2 minutes, within 5 minutes. No change while utilisation is within
+    0.2 of the target; at most 60% less at a time (FLIP-271; flink-kubernetes-operator 1.10,
+    Autoscaler).
     """
 
     target_ratio: float
@@ -160,7 +162,7 @@ class FlinkPolicy:
     _changed_s: float = -math.inf
 
     def wanted(self, sight: Sight) -> int:
-        """The parallelism of the job's true rate."""
+        """The parallelism from the job's true rate."""
         if sight.num_pending or sight.at_s < self._changed_s + _FLINK_STABLE_S:
             self._seen.clear()
             return sight.executors
@@ -193,10 +195,11 @@ class FlinkPolicy:
 
 @dataclass(slots=True, kw_only=True)
 class Ds2Policy:
-    """DS2: the parallelism that the true processing rate of the last minute asks for.
+    """DS2: the parallelism from the true processing rate of the last minute.
 
-    Every 60 s `ceil(workers * input / true rate * factor)`, the true rate of useful time; the first
-    30 s after a change do not count (Kalavri et al., OSDI 2018). ``factor`` is its target ratio.
+    Every 60 s `ceil(workers * input / true rate * factor)`, with the true rate per useful time; the
+    first 30 s after a change do not count (Kalavri et al., OSDI 2018). ``factor`` is its target
+    ratio.
     """
 
     factor: float
@@ -206,7 +209,7 @@ class Ds2Policy:
     _last: Sight | None = None
 
     def wanted(self, sight: Sight) -> int:
-        """The optimal parallelism, as if rows took time and batches none."""
+        """The optimal parallelism, as if only rows, not batches, took time."""
         last, self._last = self._last, sight
         if last is None or last.num_pending or sight.num_pending:
             return sight.executors

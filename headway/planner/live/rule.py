@@ -1,4 +1,4 @@
-"""Headway's own rule: from what was seen to a change, or to none, and why."""
+"""Headway's own rule: from observations to a change, or to none, with the reason."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headway.units import S_PER_HOUR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What came of one look: the memory of after, what is made of it, a change or the reason."""
+    """Result of one evaluation: new memory, estimate, and a change or the reason for none."""
 
     memory: Memory
     reason: Reason
@@ -26,37 +26,38 @@ class Decision:
 def decide(
     memory: Memory, signal: Signal, table: CapacityTable, bounds: Bounds, trigger_s: float
 ) -> Decision:
-    """One look at a running query; changes nothing but the memory that it returns.
+    """Evaluate a running query once; changes nothing except the memory that it returns.
 
     Parameters
     ----------
     memory : Memory
-        Of before; ``Memory()`` at the start, with what was learned before where that was kept.
+        Previous memory; ``Memory()`` at the start, with earlier learned costs if these were kept.
     signal : Signal
-        What was seen.
+        The observation.
     table : CapacityTable
-        Of the job, at its fixed partitions.
+        Table of the job, at its fixed shuffle partitions.
     bounds : Bounds
-        What is allowed.
+        Allowed changes.
     trigger_s : float
-        The trigger interval that runs [s].
+        The current trigger interval [s].
 
     Returns
     -------
     Decision
-        A proposal at most once a bin of 15 s; `applied` says that it was acted upon.
+        A proposal at most once per bin of 15 s; call `applied` after it was applied.
 
     Notes
     -----
-    **(A9)** Sizes: `C(z)` is the fewest executors that sustain (A3) at the score `z`, at the upper
-    end of what batches cost (A15), of those that carry at least 6% more than the next smaller one.
-    Up: to `C(z)` where what runs does not sustain (A3) at `z-0.7`, in two bins in a row or after a
-    jump, and once the spread is known; with a backlog of `n` rows beyond the usual at least to
-    where `n/(0.85/(b f)-λ)` is within the time to catch up, `1/(bf)` the rows per second of large
-    batches: `n` is what will wait when the executors are there, with what arrives until then beyond
-    what those of now process, and while the first batches on them take longer (A7). Down: to the
-    smallest size that has been enough for so long that (A8) is exceeded, by half at most, never
-    with a backlog or executors on their way.
+    **(A9)** Sizes: `C(z)` is the minimum number of executors that sustain (A3) at the score `z`, at
+    the upper end of batch costs (A15), among sizes that sustain at least 6% more than the next
+    smaller one. Up: to `C(z)` if the current size does not sustain (A3) at `z-0.7`, in two
+    consecutive bins or after a jump, and once the spread is known. With a backlog of `n` rows
+    beyond the usual, at least to the size at which `n/(0.85/(b f)-λ)` is within the time to catch
+    up, with `1/(bf)` the rows per second of large batches. Here `n` is the backlog when the
+    executors become available, including arrivals until then beyond what the current executors
+    process, and while the first batches on them take longer (A7). Down: to the smallest size that
+    has been enough for so long that (A8) is exceeded, by at most half, never with a backlog or
+    while executors are pending.
     """
     now = seen(memory, signal, table, trigger_s)
     if not now.forecast.is_known:
@@ -85,7 +86,7 @@ def decide(
 
 
 def applied(memory: Memory, proposal: Proposal) -> Memory:
-    """The memory after a proposal was acted upon: what it makes late from now on is its cost."""
+    """The memory after a proposal was applied; rows that are late from now on are its cost."""
     hour_ago_s = proposal.at_s - S_PER_HOUR
     before_s = memory.calm_late_s if proposal.is_up else memory.late_s
     episode = memory.episode
@@ -102,7 +103,7 @@ def applied(memory: Memory, proposal: Proposal) -> Memory:
 def _while_silent(
     memory: Memory, signal: Signal, table: CapacityTable, bounds: Bounds, trigger_s: float
 ) -> Decision:
-    """A query that has not reported for three long batches gets one step up, once."""
+    """A query without a report for three long batches gets a single step up."""
     estimate = estimated(memory, signal.at_s, table.quantile)
     larger = [one for one in table.sizes[trigger_s] if one > signal.executors]
     after = bounds.clipped(larger[0]) if larger else signal.executors

@@ -1,4 +1,4 @@
-"""What each setting within bounds sustains, made once, so that a decision only looks it up."""
+"""Rates of all settings within bounds, computed once, so that a decision only looks them up."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.question import Question
 
 _RATE_TOLERANCE = 1e-3
-# Loads that late rows are known at, over the rate that a setting is expected to sustain.
+# Loads for which late rows are tabulated, relative to the expected max rate of a setting.
 _LOADS = np.geomspace(0.5, 4.0, 96)
 
 
@@ -60,9 +60,9 @@ class CapacityTable:
     """Rates that settings sustain at the planned confidence, by trigger, executors, cost factor.
 
     ``settings`` are all pairs of executors and trigger interval; ``sustained_per_s`` has a row for
-    each and a column for each of ``factors``. ``sizes`` are the numbers of executors worth going
-    to, by trigger. ``spread_ratio`` is how uncertain each setting is by the profile alone (P2);
-    ``late_ratio`` its share of late rows at loads, at durations as expected.
+    each and a column for each of ``factors``. ``sizes`` are the useful numbers of executors, by
+    trigger. ``spread_ratio`` is the uncertainty of each setting by the profile alone (P2);
+    ``late_ratio`` is its share of late rows at loads, with expected durations.
     """
 
     question: Question
@@ -82,20 +82,20 @@ class CapacityTable:
     def quantile(self) -> float:
         """Of the target."""
         quantile = self.question.target.quantile
-        assert quantile is not None  # capacity_table has looked
+        assert quantile is not None  # checked by capacity_table
         return quantile
 
     @property
     def limit_s(self) -> float:
-        """Of the target [s]."""
+        """Limit of the target [s]."""
         return self.question.target.limit_s
 
     def planned_ratio(self, executors: int, trigger_s: float) -> float:
-        """What the durations of a setting are multiplied by for the planned confidence. [-]"""
+        """Factor on the durations of a setting for the planned confidence. [-]"""
         return math.exp(self.score * self.spread_ratio[self.place_of[executors, trigger_s]])
 
     def spread_at(self, executors: int, trigger_s: float, batch_rows: float) -> float:
-        """How uncertain the durations of batches of so many rows are by the profile alone: (P2)."""
+        """Uncertainty of durations of batches with a number of rows, by the profile alone: (P2)."""
         question = self.question
         partitions = self.candidates.partitions[self.place_of[executors, trigger_s]]
         slots = float(question.space.num_slots(executors))
@@ -107,7 +107,7 @@ class CapacityTable:
         return tuple(self.sizes)
 
     def sustained(self, executors: int, trigger_s: float, cost_ratio: float = 1.0) -> float:
-        """The highest rate within target, where batches cost so many times more [rows/s]."""
+        """The highest rate within target with durations multiplied by a factor [rows/s]."""
         row = self.sustained_per_s[self.place_of[executors, trigger_s]]
         factors = self.factors
         if cost_ratio <= factors[0]:
@@ -119,19 +119,19 @@ class CapacityTable:
         return row[high - 1] + part * (row[high] - row[high - 1])
 
     def expected(self, executors: int, trigger_s: float, cost_ratio: float) -> float:
-        """The highest rate within target at durations so many times the predicted [rows/s]."""
+        """The highest rate within target at a multiple of the predicted durations [rows/s]."""
         cost_ratio /= self.planned_ratio(executors, trigger_s)
         return self.sustained(executors, trigger_s, cost_ratio)
 
     def need(self, rate_per_s: float, trigger_s: float, cost_ratio: float = 1.0) -> int | None:
-        """The fewest executors, of those worth going to, that sustain a rate; None if none do."""
+        """The fewest executors, of the useful sizes, that sustain a rate; None if none do."""
         for executors in self.sizes[trigger_s]:
             if self.sustained(executors, trigger_s, cost_ratio) >= rate_per_s:
                 return executors
         return None
 
     def most(self, trigger_s: float) -> int:
-        """The largest number of executors worth going to."""
+        """The largest useful number of executors."""
         return self.sizes[trigger_s][-1]
 
     def duration_s(self, executors: int, trigger_s: float, batch_rows: float) -> float:
@@ -139,16 +139,17 @@ class CapacityTable:
         return self.durations[self.place_of[executors, trigger_s]].mean_s(batch_rows)
 
     def drained_per_s(self, executors: int, trigger_s: float, cost_ratio: float = 1.0) -> float:
-        """Rows that large batches process per second: what a backlog is worked off with."""
+        """Rows that large batches process per second, at which a backlog is processed."""
         duration = self.durations[self.place_of[executors, trigger_s]]
         rows = self.highest_per_s * max(trigger_s, LARGE_BATCHES_S.value)
         return rows / max((duration.mean_s(rows) - duration.mean_s(0.0)) * cost_ratio, 1e-12)
 
     def limit_rows(self, interval_s: float) -> float:
-        """Rows of a batch that no setting needs more of in an interval: half more than it drains.
+        """Rows of a batch that are enough for any setting: half more than it drains in an interval.
 
-        At durations as expected, not at the planned confidence: with that the less is known, the
-        lower the limit would lie, and rows would wait in the source that the cores have time for.
+        With expected durations, not at the planned confidence. Otherwise, the limit would be lower
+        with more uncertainty, and rows would wait in the source although the cores have time for
+        them.
         """
         drained = (self.drained_per_s(self.most(each), each) for each in self.triggers_s)
         return LEAST_LIMIT_RATIO.value * max(drained) * interval_s
@@ -156,7 +157,7 @@ class CapacityTable:
     def slack_s(
         self, executors: int, trigger_s: float, rate_per_s: float, cost_ratio: float = 1.0
     ) -> float:
-        """What the target leaves beyond a usual row at its quantile: ``L - qB - D`` [s]."""
+        """Time that the target leaves beyond a usual row at its quantile: ``L - qB - D`` [s]."""
         rows = rate_per_s * trigger_s
         usual_s = self.duration_s(executors, trigger_s, rows) * cost_ratio
         return max(self.limit_s - self.quantile * max(trigger_s, usual_s) - usual_s, 0.0)
@@ -164,10 +165,10 @@ class CapacityTable:
     def late_share(
         self, executors: int, trigger_s: float, rate_per_s: float, cost_ratio: float = 1.0
     ) -> float:
-        """Share of rows that a setting is expected to make late at a lasting rate.
+        """Expected share of late rows of a setting at a lasting rate.
 
-        Costs count as rate: at twice the costs as many are late as at the rate that is as far above
-        what the setting then sustains.
+        Costs are treated like rate: the share depends only on the rate over the rate that the
+        setting sustains at these costs.
         """
         load = self._load(executors, trigger_s, rate_per_s, cost_ratio)
         return float(np.interp(load, _LOADS, self.late_ratio[self.place_of[executors, trigger_s]]))
@@ -175,7 +176,7 @@ class CapacityTable:
     def _load(
         self, executors: int, trigger_s: float, rate_per_s: float, cost_ratio: float
     ) -> float:
-        """A rate over the one that a setting is expected to sustain. [-]"""
+        """A rate over the expected max rate of a setting. [-]"""
         return rate_per_s / max(self.expected(executors, trigger_s, cost_ratio), 1e-12)
 
     def late_of_pause_s(
@@ -200,16 +201,16 @@ def capacity_table(
     Parameters
     ----------
     question : Question
-        The job with its target; its space is of one executor a node, its partitions are fixed.
+        The job with its target; its space has one executor per node and fixed shuffle partitions.
     executors : sequence of int
-        Numbers that the rule may choose from, increasing.
+        Allowed numbers of executors, increasing.
     triggers_s : sequence of float
-        Intervals that it may choose from [s].
+        Allowed trigger intervals [s].
 
     Raises
     ------
     InputError
-        If the target is no quantile: a mean has no late rows that could be counted.
+        If the target is not on a quantile, since late rows cannot be counted for a mean.
 
     Notes
     -----
@@ -257,10 +258,10 @@ def capacity_table(
 
 
 def _at_factors(candidates: Candidates, factors: Sequence[float]) -> Candidates:
-    """The settings with all durations multiplied by each factor in turn, one beside the other."""
+    """The settings with all durations multiplied by each factor in turn, side by side."""
     stack, num = candidates.durations, len(candidates)
     each, factor = np.tile(np.arange(num), len(factors)), np.repeat(factors, num)
-    # The driver's time differs from one to the other, too: it is a level without stages here.
+    # The driver's time is different for each, too; it is a level without stages here.
     driver_s = np.full((1, len(each)), stack.alike.driver_s)
     slower = DurationStack(
         DurationModel(0.0, (LevelSpan("driver", 0.0, ()), *stack.alike.levels)),
@@ -290,7 +291,7 @@ def _durations(stack: DurationStack) -> tuple[Duration, ...]:
 
 
 def _worth_going_to(sustained: Sequence[tuple[int, float]]) -> tuple[int, ...]:
-    """Sizes that carry clearly more than the next smaller one that does.
+    """Sizes that sustain clearly more than the next smaller such size.
 
     Notes
     -----
@@ -300,12 +301,12 @@ def _worth_going_to(sustained: Sequence[tuple[int, float]]) -> tuple[int, ...]:
     for count, rate_per_s in sustained[1:]:
         if rate_per_s >= LEAST_CARRIED_RATIO.value * found[-1][1] and rate_per_s > 0.0:
             found.append((count, rate_per_s))
-    # A size that carries nothing is no place to stay at.
+    # A size that sustains nothing is not useful.
     return tuple(count for count, rate_per_s in found if rate_per_s > 0.0) or (sustained[-1][0],)
 
 
 def _spreads(candidates: Candidates, rates_per_s: Array) -> Array:
-    """How uncertain the durations of each setting are by the profile alone: theory.md (P2)."""
+    """Uncertainty of the durations of each setting, by the profile alone: theory.md (P2)."""
     model = candidates.durations.model(num_axes=1)
     rows = settled_batch_rows(model, np.maximum(rates_per_s, 1e-9), candidates.trigger_s)
     slots = candidates.nodes.astype(np.float64) * candidates.question.space.num_slots(1)
@@ -318,7 +319,7 @@ def _late_ratios(
 ) -> tuple[tuple[float, ...], ...]:
     """The share of late rows of each setting at each load; 1 where unstable.
 
-    Durations are as expected: the confidence is a matter of the rate that they are asked at.
+    With expected durations; confidence is accounted for in the rate.
     """
     expected = replace(candidates, question=replace(candidates.question, confidence=0.5))
     promised, limit_s = expected.promised(), candidates.question.target.limit_s
@@ -326,7 +327,7 @@ def _late_ratios(
     shares = np.ones((len(candidates), len(_LOADS)))
     kept = np.flatnonzero(highest_per_s > 0.0)
     if len(kept):
-        # All at once: one setting after the other takes several times as long.
+        # All at once, since one setting after the other takes several times as long.
         asked = expected.take(np.repeat(kept, len(_LOADS)))
         law = asked.planned_law(np.outer(highest_per_s[kept], _LOADS).ravel())
         late = np.where(law.is_stable, 1.0 - promised.cdf(law, limit_s), 1.0)
@@ -346,22 +347,22 @@ def expectation_of(
     pause_s: float,
     backlog_rows: float = 0.0,
 ) -> Expectation:
-    """What a setting is expected to show once it runs, to be written down before it is changed.
+    """Expected measurements of a setting, to be recorded before the change.
 
     Parameters
     ----------
     table : CapacityTable
-        Of the job.
+        Table of the job.
     executors, trigger_s : int, float
-        The setting as it will be, after rounding and all bounds.
+        The new setting, after rounding and all bounds.
     rate_per_s, cost_ratio : float
-        The forecast rate, and by what durations exceed the profile's.
+        The forecast rate, and the factor of durations over those of the profile.
     kind : ChangeKind
-        What is changed: executors that are added come after a while.
+        Kind of the change; added executors become available after a while.
     pause_s : float, >= 0
-        What the change is expected to pause the query for [s].
+        Expected pause of the query by the change [s].
     backlog_rows : float, >= 0
-        What is waiting already.
+        Rows that are already waiting.
 
     Notes
     -----

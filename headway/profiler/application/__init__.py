@@ -1,1 +1,1 @@
-"""What was collected of a batch or DStreams application -> its profile."""
+"""Collected data of a batch or DStreams application -> its profile."""

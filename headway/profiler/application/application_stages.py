@@ -1,6 +1,6 @@
-"""Attempts of stages, as collected -> the stages of an application, heaviest listed, others summed.
+"""Collected attempts of stages -> stages of an application: heaviest listed, others summed.
 
-Every sum is of the tasks that finished, over all attempts of the stage.
+Every sum is over the finished tasks of all attempts of the stage.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from headway.profiler.rows import Record
 from headway.profiler.stage_totals import SUMS_OF_TASKS
 from headway.profiler.streaming.observations import share
 
-# Beyond these a number is damage, not a measurement: the years 1970 and 9999, three years.
+# Numbers beyond these are damaged, not measured: the years 1970 and 9999, three years.
 _LATEST_S = 253_402_300_799.0
 _LONGEST_S = 1e8
 _MOST_TASKS = 100_000_000
@@ -36,10 +36,10 @@ _MOST_TASKS = 100_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSums:
-    """One stage over its attempts: sums over the tasks that finished, times in seconds.
+    """One stage over its attempts: sums over finished tasks, times in seconds.
 
-    ``start_s`` and ``end_s`` are instants, None where nothing tells them. ``squares_s2`` are the
-    squared deviations of task times from their mean, with ``freedoms`` degrees of freedom.
+    ``start_s`` and ``end_s`` are instants, None if unknown. ``squares_s2`` are the squared
+    deviations of task times from their mean, with ``freedoms`` degrees of freedom.
     """
 
     stage_id: int
@@ -88,17 +88,17 @@ def stage_sums(stage_runs: Sequence[Record]) -> list[StageSums]:
 
 
 def is_instant(at_s: float | None) -> bool:
-    """Whether it is an instant that a clock may have shown."""
+    """Whether it is a plausible instant."""
     return at_s is not None and 0 < at_s < _LATEST_S
 
 
 def num_damaged(stage_runs: Sequence[Record]) -> int:
-    """Attempts whose tasks finished at times that make no sense: they are in no sum."""
+    """Attempts whose tasks finished at implausible times, which are not in any sum."""
     return sum(bool(row["num_finished"]) and not _is_measured(row) for row in stage_runs)
 
 
 def heaviest(stages: Iterable[StageSums]) -> list[StageSums]:
-    """Those that took most task time, as many as a profile lists."""
+    """The stages with the most task time, as many as a profile lists."""
     finished = [stage for stage in stages if stage.num_finished and stage.start_s is not None]
     return sorted(finished, key=lambda stage: (-stage.task_time_s, stage.stage_id))[:MOST_STAGES]
 
@@ -106,9 +106,9 @@ def heaviest(stages: Iterable[StageSums]) -> list[StageSums]:
 def recorded_stages(
     listed: Sequence[StageSums], every: Sequence[StageSums], started_s: float
 ) -> tuple[RecordedStage, ...]:
-    """The listed stages in order of submission, none before its parents, listed or not."""
+    """The listed stages in order of submission, none before its parents (listed or not)."""
     parents = _listed_parents({stage.stage_id for stage in listed}, every)
-    # A clock that was set back would put stages before their parents.
+    # With a clock that was set back, stages would precede their parents.
     since: dict[int, float] = {}
     for stage in sorted(listed, key=lambda stage: stage.stage_id):
         submitted_s = (stage.start_s or started_s) - started_s
@@ -129,7 +129,7 @@ def recorded_stages(
 def recorded_stage(
     stage: StageSums, *, parents: tuple[int, ...], wall_clock: WallClock
 ) -> RecordedStage:
-    """One stage as a profile shows it; it must have a finished task."""
+    """One stage as it is in a profile; it must have a finished task."""
     return RecordedStage(
         id=stage.stage_id,
         job=stage.job_id,
@@ -170,7 +170,7 @@ def recorded_stage(
 
 
 def other_stages(stages: Sequence[StageSums]) -> OtherStages:
-    """Stages that are not listed, as sums."""
+    """Sums over stages that are not listed."""
     return OtherStages(
         num_stages=len(stages),
         num_tasks=sum(stage.num_finished for stage in stages),
@@ -188,14 +188,14 @@ def memory_of(stages: Sequence[StageSums]) -> MemoryProfile:
     heap_bytes = max(stage.peak_heap_bytes for stage in stages)
     return MemoryProfile(
         peak_task_bytes=round(max(stage.peak_memory_bytes for stage in stages)),
-        # Spark reports it only of executors that are asked, and long tasks.
+        # Spark reports it only for polled executors and long tasks.
         peak_heap_bytes=round(heap_bytes) if heap_bytes > 0 else None,
         spilled_bytes=round(sum(stage.spilled_bytes for stage in stages)),
     )
 
 
 def _sums_of(attempts: Sequence[Record]) -> StageSums:
-    """One stage; of its attempts, in order, the last tells whether it failed."""
+    """One stage; the last of its attempts, in order, determines whether it failed."""
     first, last = attempts[0], attempts[-1]
     spans = [span for row in attempts if (span := _span(row)) is not None]
     finished = [row for row in attempts if _is_measured(row)]
@@ -275,7 +275,7 @@ def _plausible(start_s: Any, end_s: Any) -> tuple[float, float] | None:
 
 
 def _listed_parents(listed: set[int], every: Sequence[StageSums]) -> Mapping[int, frozenset[int]]:
-    """By stage, the listed ones that it waits for, through those that are not listed."""
+    """By stage, the listed stages that it waits for, also through unlisted ones."""
     found: dict[int, frozenset[int]] = {}
     for stage in every:  # in the order of ids, which is parents first
         above: set[int] = set()

@@ -62,7 +62,7 @@ def profile_application(
     Raises
     ------
     EventLogError
-        If no stage with a finished task, or of DStreams no complete batch, is on record.
+        If no stage with a finished task is recorded, or for DStreams no complete batch.
     """
     application = application_of(facts)
     stages = stage_sums(stage_runs)
@@ -77,7 +77,7 @@ def profile_application(
     if is_dstreams and steady is None:
         raise EventLogError(
             f"application {application.id}: none of its DStreams batches is complete: stages "
-            f"failed or were not seen to end; {_RECORD_NEXT_TIME}"
+            f"failed or have no recorded end; {_RECORD_NEXT_TIME}"
         )
     endless = receivers(stages) if is_dstreams else []
     lifetime = _lifetime(facts, stages)
@@ -119,14 +119,14 @@ def profile_application(
 def _not_listed(
     stages: Sequence[StageSums], listed: Sequence[StageSums], steady: SteadyBatches | None
 ) -> list[StageSums]:
-    """Stages that the list of the profile says nothing about."""
+    """Stages that are not in the profile's list."""
     shown = listed if steady is None else [s for batch in steady.typical for s in batch.stages]
     ids = {stage.stage_id for stage in shown}
     return [stage for stage in stages if stage.stage_id not in ids]
 
 
 def _lifetime(facts: ApplicationFacts, stages: Sequence[StageSums]) -> _Lifetime:
-    """The time of the application; a log without its start or end has at least its stages."""
+    """Lifetime of the application; without a recorded start or end, that of its stages."""
     starts_s = [stage.start_s for stage in stages if stage.start_s is not None]
     ends_s = [stage.end_s for stage in stages if stage.end_s is not None]
     if facts.started_s is not None and is_instant(facts.started_s):
@@ -137,9 +137,9 @@ def _lifetime(facts: ApplicationFacts, stages: Sequence[StageSums]) -> _Lifetime
 
 
 def _cluster(facts: ApplicationFacts, lifetime: _Lifetime) -> tuple[Cluster, list[str]]:
-    """The executors over time, and what to know about them.
+    """The executors over time, and notes about them.
 
-    Executors that tasks ran on, but whose coming was not recorded, count as there all the time.
+    Executors that ran tasks but have no recorded start count as present all the time.
     """
     spans = [
         (
@@ -159,7 +159,7 @@ def _cluster(facts: ApplicationFacts, lifetime: _Lifetime) -> tuple[Cluster, lis
             "profile a log that starts with the application"
         )
     elif cores[0] != cores[-1]:
-        notes.append(f"executors have {cores[0]} to {cores[-1]} cores; the median stands for all")
+        notes.append(f"executors have {cores[0]} to {cores[-1]} cores; the median is used for all")
     most = max(_num_alive(spans, at_s) for at_s, _ in spans)
     present_s = sum(max(until_s - since_s, 0.0) for since_s, until_s in spans)
     per_executor = max(int(np.median(cores)), 1) if cores else None
@@ -168,21 +168,21 @@ def _cluster(facts: ApplicationFacts, lifetime: _Lifetime) -> tuple[Cluster, lis
         executors=most,
         executors_mean=present_s / lifetime.duration_s if lifetime.duration_s > 0 else float(most),
         cores_per_executor=per_executor,
-        # Executors of fewer cores than a task takes ran none.
+        # Executors with fewer cores than a task needs ran none.
         task_cpus=per_task if per_executor is None else min(per_task, per_executor),
     )
     return cluster, notes
 
 
 def _within(lifetime: _Lifetime, at_s: float | None, otherwise_s: float) -> float:
-    """The instant, where it is one of the application's time."""
+    """The instant, if it is within the application's lifetime."""
     if at_s is None or not lifetime.start_s <= at_s <= lifetime.end_s:
         return otherwise_s
     return at_s
 
 
 def _num_alive(spans: Sequence[tuple[float, float]], at_s: float) -> int:
-    """Executors at an instant; one that went at once was there for that instant."""
+    """Executors at an instant; one that was removed at once counts at that instant."""
     return sum(
         since_s <= at_s and (until_s > at_s or since_s == at_s) for since_s, until_s in spans
     )

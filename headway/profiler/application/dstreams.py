@@ -22,7 +22,7 @@ _MS_PER_S = 1000
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch: its own time, an instant in seconds, and its stages by job and number."""
+    """One batch: its scheduled time, an instant in seconds, and its stages by job and number."""
 
     time_s: float
     stages: tuple[StageSums, ...]
@@ -49,7 +49,7 @@ class Batch:
 
     @property
     def rows(self) -> float:
-        """Rows from outside; every output operation, a job, reads them again."""
+        """Input rows; every output operation (a job) reads them again."""
         by_job: dict[int | None, float] = defaultdict(float)
         for stage in self.stages:
             if not stage.parent_ids:
@@ -58,7 +58,7 @@ class Batch:
 
     @property
     def parents(self) -> tuple[tuple[int, ...], ...]:
-        """By stage, the places of its parents in the batch; skipped ones left out."""
+        """By stage, the indices of its parents in the batch, without skipped ones."""
         places = {stage.stage_id: place for place, stage in enumerate(self.stages)}
         return tuple(
             tuple(sorted(places[parent] for parent in stage.parent_ids if parent in places))
@@ -67,7 +67,7 @@ class Batch:
 
     @property
     def signature(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """What tells batches with the same stages from others: jobs and parents, by place."""
+        """Signature that identifies batches with the same stages: jobs and parents, by index."""
         jobs = list(dict.fromkeys(stage.job_id for stage in self.stages))
         return tuple(
             (jobs.index(stage.job_id), parents)
@@ -77,7 +77,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyBatches:
-    """The batches of an application, from where it was warm."""
+    """The batches of an application after warm-up."""
 
     kept: tuple[Batch, ...]
     typical: tuple[Batch, ...]
@@ -87,7 +87,7 @@ class SteadyBatches:
 
 
 def steady_batches(stages: Sequence[StageSums]) -> SteadyBatches | None:
-    """The steady part of a DStreams application; None where no batch is complete."""
+    """The steady part of a DStreams application; None if no batch is complete."""
     batches = _batches(stages)
     complete = _without_torn_ends([batch for batch in batches if batch.is_complete])
     if not complete:
@@ -135,7 +135,7 @@ def typical_stages(steady: SteadyBatches) -> tuple[RecordedStage, ...]:
 
 
 def receivers(stages: Sequence[StageSums]) -> list[StageSums]:
-    """Stages that hold a core for as long as the batches go on: one endless task each."""
+    """Stages that occupy a core throughout, with one endless task each."""
     of_batches = [stage for stage in stages if stage.dstream_batch_s is not None]
     starts_s = [stage.start_s for stage in of_batches if stage.start_s is not None]
     ends_s = [stage.end_s for stage in of_batches if stage.end_s is not None]
@@ -159,8 +159,8 @@ def dstreams_notes(steady: SteadyBatches) -> list[str]:
         notes.append(f"cut {steady.num_cut} batch(es) as warm-up")
     if steady.num_incomplete:
         notes.append(
-            f"{steady.num_incomplete} batch(es) left out: a stage failed, or the log does not hold "
-            "all of them"
+            f"{steady.num_incomplete} batch(es) left out: a stage failed, or the log does not "
+            "contain all of them"
         )
     if num_others := len(steady.kept) - len(steady.typical):
         notes.append(
@@ -194,7 +194,7 @@ def _batches(stages: Sequence[StageSums]) -> list[Batch]:
 
 
 def _without_torn_ends(batches: list[Batch]) -> list[Batch]:
-    """Without a first and last batch of which the log may hold some jobs only."""
+    """Without the first and last batch, if the log may contain only some of their jobs."""
     if len(batches) < 3:
         return batches
     usual = float(np.median([batch.num_jobs for batch in batches]))
@@ -204,7 +204,7 @@ def _without_torn_ends(batches: list[Batch]) -> list[Batch]:
 
 
 def _interval_s(times_s: Sequence[float]) -> float | None:
-    """The most frequent distance: batches that run no stage leave gaps."""
+    """The most frequent distance, since batches without stages leave gaps."""
     steps_ms = [round(_MS_PER_S * (after - before)) for before, after in pairwise(times_s)]
     counts = Counter(step for step in steps_ms if step > 0)
     if not counts:
@@ -231,7 +231,7 @@ def _spread(times_s: Array) -> Spread:
 
 
 def _mean_stage(place: int, job: int, same: Sequence[StageSums]) -> StageSums:
-    """The same stage of several batches as one: tasks of one batch are compared, not of all."""
+    """The same stage of several batches as one; tasks are compared within a batch, not between."""
     num_batches = len(same)
 
     def mean(name: str) -> Any:
@@ -262,7 +262,7 @@ def _mean_stage(place: int, job: int, same: Sequence[StageSums]) -> StageSums:
 
 
 def _mean_clock(batches: Sequence[Batch], same: Sequence[StageSums]) -> WallClock:
-    """When the stage began and ended, since the first of its batch."""
+    """Start and end of the stage, since the first stage of its batch."""
     starts_s, ends_s = [], []
     for batch, stage in zip(batches, same, strict=True):
         assert stage.start_s is not None and stage.end_s is not None, "batches are complete"

@@ -1,4 +1,4 @@
-"""What reads pieces of logs: processes of this machine, or Spark."""
+"""Engines that read pieces of logs: processes of this machine, or Spark."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """Has pieces of logs read, somewhere."""
+    """Reads pieces of logs in some place."""
 
     def results(self, orders: Sequence[Order]) -> Iterator[Result]:
-        """What was made of the pieces, in their order; sums of one log may come as one."""
+        """Results of the pieces, in their order; sums of one log may be combined."""
         ...

@@ -1,4 +1,4 @@
-"""Pieces of logs read in this process, and in others beside it where there is much to read."""
+"""Pieces of logs read in this process, and in further ones if there is much to read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headway.errors import HeadwayError
 from headway.profiler.pieces import OnProgress, Order, Result, carried_out
 from headway.units import parse_size_bytes
 
-# To start a process takes as long as to read so much.
+# Starting a process takes as long as reading this much.
 _WORTH_A_PROCESS_BYTES = parse_size_bytes("24m")
 _RESULTS_AHEAD = 8
 
@@ -28,7 +28,7 @@ def _tell_nobody(_read_bytes: int, _num_events: int) -> None:
 class InProcess:
     """Reads pieces in processes of this machine, by default one for each core it may use.
 
-    ``on_progress`` hears of bytes and events that were read, from several threads.
+    ``on_progress`` is called with bytes and events that were read, from several threads.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class InProcess:
 
 
 class _Shared:
-    """Orders that several processes take from, and what they made of them."""
+    """Orders shared by several processes, and their results."""
 
     def __init__(self, orders: Sequence[Order]) -> None:
         self.orders = orders
@@ -71,7 +71,7 @@ class _Shared:
         self._error: BaseException | None = None
 
     def take(self, *, patiently: bool = False) -> int | None:
-        """The place of an order that nobody has taken; None if there is none left."""
+        """Index of an order that has not been taken; None if there is none left."""
         with self._changed:
             while patiently and self._num_taken >= self._num_given + _RESULTS_AHEAD:
                 self._changed.wait()
@@ -111,13 +111,13 @@ class _Shared:
 
 @contextlib.contextmanager
 def _process_at_work(shared: _Shared, on_progress: OnProgress) -> Iterator[None]:
-    """A process that takes orders as long as there are any; gone with the block."""
+    """A process that takes orders as long as there are any; it ends with the block."""
     process = subprocess.Popen(
         [sys.executable, "-m", "headway.profiler.engines.in_process"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
-        # Ctrl-C in the terminal is for this process, which ends the others.
+        # Ctrl-C in the terminal is handled by this process, which ends the others.
         start_new_session=True,
     )
     assert process.stdin is not None and process.stdout is not None, "pipes were asked for"
@@ -154,10 +154,10 @@ def _hand_on(shared: _Shared, to: IO[bytes], back: IO[bytes], on_progress: OnPro
 
 
 def _num_cores() -> int:
-    """Cores that this process may use; 1 where no other process could be started."""
+    """Cores that this process may use; 1 if no other process can be started."""
     if not sys.executable:
         return 1
-    # Not every system can tell which ones.
+    # Not every system provides this.
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-# So that cores are done at about the same time.
+# So that cores finish at about the same time.
 _TASKS_PER_CORE = 3
 _CORES_OF_A_STRANGER = 8
 
 
 def local_session_conf() -> dict[str, str]:
-    """Settings for a local session that lives for one pass over logs; for ``extra_conf``.
+    """Settings for a local session that makes one pass over logs; for ``extra_conf``.
 
-    Python does the work; what Java compiles beside it never pays back.
+    Python does the work, so JIT compilation in Java never pays off.
     """
     return {
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC",
-        # Python would tell Java the place of each expression in the source, at twice the calls.
+        # Python would pass the source position of each expression to Java, with twice the calls.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
@@ -35,7 +35,7 @@ def local_session_conf() -> dict[str, str]:
 
 
 def require_arrow() -> None:
-    """Refuse to begin without the packages that PySpark's ``mapInArrow`` asks for."""
+    """Fail early without the packages that PySpark's ``mapInArrow`` requires."""
     require_packages("logs", "reading logs through Spark", "pandas", "pyarrow")
 
 
@@ -47,9 +47,9 @@ class OnSpark:
         self._spark = spark
 
     def results(self, orders: Sequence[Order]) -> Iterator[Result]:
-        """What was made of the pieces; each task puts together what it read of one log."""
+        """Results of the pieces; each task combines those of one log."""
         num_tasks = min(len(orders), _TASKS_PER_CORE * self._num_cores())
-        # Neighbours go together: they are mostly of one log.
+        # Neighbours stay together, since they are mostly of one log.
         per_task = -(-len(orders) // num_tasks)
         rows = [
             (place, pickle.dumps(list(orders[place : place + per_task])))
@@ -65,14 +65,14 @@ class OnSpark:
             yield pickle.loads(row["result"])
 
     def _num_cores(self) -> int:
-        # A session of Spark Connect does not tell.
+        # Not available in a session of Spark Connect.
         with contextlib.suppress(Exception):
             return self._spark.sparkContext.defaultParallelism
         return _CORES_OF_A_STRANGER
 
 
 def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What each row's orders come to, in as few results as there are logs."""
+    """Results of each row's orders, combined into one per log."""
     import pyarrow as pa
 
     for batch in batches:

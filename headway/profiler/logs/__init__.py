@@ -1,1 +1,1 @@
-"""Where event logs are, and how they become plain lines."""
+"""Finding event logs, and turning them into plain lines."""

@@ -1,4 +1,4 @@
-"""The log of one application, its files wherever they are."""
+"""The log of one application, with its files at any place."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ class ZipMember:
 class HadoopFile:
     """A file, a folder or a pattern on a file system that only Hadoop can read."""
 
-    uri: str = field(repr=False)  # may hold keys
+    uri: str = field(repr=False)  # may contain keys
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryServerZip:
-    """What a History Server sends for one attempt of an application: a zip."""
+    """The zip that a History Server sends for one attempt of an application."""
 
     url: str  # without user and password
     credentials: tuple[str, str] | None = field(default=None, repr=False)
 
 
 PACKED_SUFFIX = ".packed"
-"""Ends the name of a part of a log that is to be read as it is packed."""
+"""Suffix of the name of a part of a log that is read in compressed form."""
 
 LogFile: TypeAlias = Path | ZipMember | HadoopFile | HistoryServerZip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventLog:
-    """The log of one application: its files in the order of writing.
+    """The log of one application: its files in the order in which they were written.
 
-    A HadoopFile may turn out to hold several logs. ``name`` is for messages: on one line, without
-    secrets. ``compacted``: Spark has left out its earlier parts; missing parts have lower numbers
-    than others that are there.
+    A HadoopFile may turn out to contain several logs. ``name`` is for messages: on one line,
+    without secrets. ``compacted``: Spark has removed its earlier parts; missing parts have lower
+    numbers than existing ones.
     """
 
     name: str
@@ -58,7 +58,7 @@ class EventLog:
 
 
 class LogFailure(NamedTuple):
-    """Why one source or log is not read: what is wrong, what was expected, what to do."""
+    """Why one source or log is not read: the fault, what was expected, what to do."""
 
     name: str
     why: str
@@ -70,11 +70,11 @@ class UnreadableLogError(EventLogError):
 
 
 class UnfetchedLogError(UnreadableLogError, LogNotFetchedError):
-    """The same where the log itself may be as it should: nobody answers, the disk is full."""
+    """The same, if the log itself may be correct: no answer from a server, disk full."""
 
 
 def exit_code_of(error: Exception) -> ExitCode:
-    """Whether a log is at fault, or what stands between it and us.
+    """Whether a log is at fault, or the access to it.
 
     >>> exit_code_of(FileNotFoundError()).name, exit_code_of(OSError(28, "No space left")).name
     ('INVALID', 'FAILURE')
@@ -86,7 +86,7 @@ def exit_code_of(error: Exception) -> ExitCode:
 
 
 def nothing_read(failures: Sequence[LogFailure]) -> EventLogError:
-    """The error of a command that could read none of its logs."""
+    """Error of a command that could read none of its logs."""
     lines = [f"{failure.name}: {failure.why}" for failure in failures[:_MOST_LISTED]]
     if len(failures) > _MOST_LISTED:
         lines.append(f"and {len(failures) - _MOST_LISTED} more")
@@ -96,12 +96,12 @@ def nothing_read(failures: Sequence[LogFailure]) -> EventLogError:
 
 
 def reason_of(error: Exception) -> str:
-    """What the operating system said, for a message: ``Permission denied``."""
+    """Reason given by the operating system, for a message: ``Permission denied``."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def why_unreadable(error: Exception) -> str:
-    """The same of a log that the operating system, or its own content, keeps from being read."""
+    """The same for a log that cannot be read because of the operating system or its content."""
     if isinstance(error, UnreadableLogError):
         return str(error)
     return f"{one_line(reason_of(error))}; expected a Spark event log that can be read"

@@ -1,4 +1,4 @@
-"""Event logs from a Spark History Server: which there are, and their download."""
+"""Event logs from a Spark History Server: available logs, and their download."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ class _Address:
 
 
 def history_server_logs(address: str) -> list[EventLog]:
-    """The logs of an application on a History Server, one of each attempt, oldest first.
+    """The logs of an application on a History Server, one for each attempt, oldest first.
 
-    The address is as the browser shows it, ``http://host:18080/history/<application>[/<attempt>]``,
-    or of the REST interface, ``.../api/v1/applications/<application>[/<attempt>]/...``; with
+    The address is that in the browser, ``http://host:18080/history/<application>[/<attempt>]``, or
+    that of the REST interface, ``.../api/v1/applications/<application>[/<attempt>]/...``; with
     ``user:password@`` before the host if the server asks for them.
     """
     at = _parse(address)
@@ -97,7 +97,7 @@ def history_server_logs(address: str) -> list[EventLog]:
 def download(
     file: HistoryServerZip, target: Path, allowance: Allowance, on_progress: Callable[[int], None]
 ) -> None:
-    """Download the zip of one attempt, and tell the bytes of each piece that has come."""
+    """Download the zip of one attempt, and report the bytes of each received piece."""
     with _opened(file.url, file.credentials, PATIENCE) as answer, target.open("wb") as written:
         response = answer.response
         while chunk := answer.next_chunk():
@@ -117,7 +117,7 @@ def _parse(address: str) -> _Address:
         parts = urlsplit(address)
         host, port = parts.hostname, parts.port
     except ValueError:
-        # What is wrong may be a piece of the password.
+        # The faulty text may be a part of the password.
         raise UnreadableLogError(
             "not an address: its host or port is wrong; write a / in the password as %2F"
         ) from None
@@ -135,7 +135,7 @@ def _parse(address: str) -> _Address:
 
 
 def _split_path(path: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """What stands before the server's own part of the path, and the application and what follows.
+    """The path before the server's own part, and the application with what follows.
 
     >>> _split_path(["spark", "history", "app-1", "2", "jobs"])
     (['spark'], ['app-1', '2', 'jobs'])
@@ -161,7 +161,7 @@ def _logs_url(at: _Address, attempt: str | None) -> str:
 
 
 def _attempts(application: Any) -> list[tuple[str | None, bool]]:
-    """Id, if it has one, and whether it has ended, of each attempt; the newest first."""
+    """For each attempt, newest first: its id, if any, and whether it has ended."""
     try:
         return [
             (
@@ -224,11 +224,11 @@ class _Answer:
     watch: Watch
 
     def next_chunk(self) -> bytes:
-        """What has come; nothing at the end."""
+        """Received bytes; empty at the end."""
         try:
-            # Not a whole chunk of a size, which may never come together.
+            # Not a full chunk of a given size, which may never be complete.
             chunk = self.response.read1(_CHUNK_BYTES)
-            # An answer of no stated length just ends when the connection does.
+            # An answer without a stated length ends with the connection.
             self.watch.require_in_time()
         except (OSError, http.client.HTTPException, ValueError, TooSlowError) as error:
             raise _no_answer(error, self.watch) from None
@@ -273,7 +273,7 @@ def _no_answer(error: Exception, watch: Watch) -> UnreadableLogError:
 
 
 def _opener(watch: Watch) -> urllib.request.OpenerDirector:
-    """Opens http and https only, wherever it is redirected to."""
+    """Opens http and https only, also after redirects."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(),
@@ -288,7 +288,7 @@ def _opener(watch: Watch) -> urllib.request.OpenerDirector:
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Hands user and password on to the same server only."""
+    """Passes user and password on to the same server only."""
 
     def redirect_request(
         self,

@@ -1,4 +1,4 @@
-"""Which of the files in a folder belong to one log, and in which order they were written.
+"""Which files in a folder belong to one log, and in which order they were written.
 
 The folder may be a local one, inside a zip, or on a Hadoop file system.
 """
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from headway.profiler.logs.event_logs import EventLog, LogFile, UnreadableLogError
 
-#: More than a source may stand for.
+# : Maximum number of files of a source.
 MOST_FILES = 100_000
 TOO_MANY_FILES = f"more than {MOST_FILES} files; name the folder that holds event logs only"
 NOTHING_THERE = "no such file or folder; expected a Spark event log"
@@ -29,7 +29,7 @@ _IN_PROGRESS = ".inprogress"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFile:
-    """A file that may be a part of a log; ``folder`` tells its folder from all others."""
+    """A file that may be a part of a log; ``folder`` identifies its folder."""
 
     folder: str
     folder_name: str
@@ -54,7 +54,7 @@ class _Family(NamedTuple):
 
 
 def is_passed_over(base_name: str) -> bool:
-    """Whether a file that was not asked for by its name is none of a log's.
+    """Whether a file that was not named explicitly is not part of a log.
 
     >>> [is_passed_over(name) for name in (".app-1.crc", "_SUCCESS", "truth.jsonl", "app-1")]
     [True, True, True, False]
@@ -69,12 +69,12 @@ def is_passed_over(base_name: str) -> bool:
 
 
 def is_status(base_name: str) -> bool:
-    """Whether a file only says if the rolling log beside it is still being written."""
+    """Whether a file only indicates if its rolling log is still being written."""
     return base_name.startswith(_STATUS)
 
 
 def require_event_log(base_names: Iterable[str]) -> None:
-    """Refuse files of which none is more than a status."""
+    """Reject files if all of them are only status files."""
     if all(map(is_status, base_names)):
         raise UnreadableLogError(
             "no event log there; expected files written by Spark or folders named eventlog_v2_*"
@@ -82,12 +82,12 @@ def require_event_log(base_names: Iterable[str]) -> None:
 
 
 def is_rolling_part(base_name: str) -> bool:
-    """Whether a file's name is that of a part of a rolling log."""
+    """Whether a file has the name of a part of a rolling log."""
     return _ROLLING_PART.fullmatch(base_name) is not None
 
 
 def is_compacted_part(base_name: str) -> bool:
-    """Whether a file stands for itself and for all parts of a rolling log before it.
+    """Whether a file replaces itself and all earlier parts of a rolling log.
 
     >>> is_compacted_part("events_7_app-1.zstd.compact"), is_compacted_part("events_8_app-1.zstd")
     (True, False)
@@ -97,7 +97,7 @@ def is_compacted_part(base_name: str) -> bool:
 
 
 def is_recorder_file(base_name: str) -> bool:
-    """Whether a file's name is that of a recorder's newest file.
+    """Whether a file has the name of a recorder's newest file.
 
     >>> is_recorder_file("a.headway.jsonl"), is_recorder_file("a.headway.jsonl.1")
     (True, False)
@@ -107,7 +107,7 @@ def is_recorder_file(base_name: str) -> bool:
 
 
 def is_rotation_of(base_name: str, newest: str) -> bool:
-    """Whether a file is an older part of what a recorder wrote to ``newest``.
+    """Whether a file is an older part of the recording in ``newest``.
 
     >>> is_rotation_of("a.headway.jsonl.2", "a.headway.jsonl")
     True
@@ -117,7 +117,7 @@ def is_rotation_of(base_name: str, newest: str) -> bool:
 
 
 def finished_name(base_name: str) -> str:
-    """What a file is called once its application has ended.
+    """Name of a file after its application has ended.
 
     >>> finished_name("app-1.zstd.inprogress")
     'app-1.zstd'
@@ -126,7 +126,7 @@ def finished_name(base_name: str) -> str:
 
 
 def group_into_logs(files: Sequence[FoundFile]) -> list[EventLog]:
-    """The logs that the files make up, each in the place of its first file."""
+    """The logs that the files form, each at the position of its first file."""
     families: dict[_Family, list[FoundFile]] = {}
     for file in files:
         if not is_status(file.base_name):
@@ -181,7 +181,8 @@ def _log_of(
             members = sorted(members, key=_recorder_place)
             name = members[-1].name
         case _Layout.SINGLE:
-            # Spark renames the file when the application ends: both means a copy was left over.
+            # Spark renames the file when the application ends, so if both exist, one is a leftover
+            # copy.
             members = sorted(members, key=lambda file: file.base_name.endswith(_IN_PROGRESS))[:1]
             name = members[0].name
     return EventLog(
@@ -193,7 +194,7 @@ def _log_of(
 
 
 def _rolling_parts(members: Iterable[FoundFile]) -> tuple[list[FoundFile], bool]:
-    """Parts by number; a compacted one stands for all up to its own number."""
+    """Parts by number; a compacted one replaces all up to its own number."""
     numbered = sorted(
         ((_rolling_place(file), file) for file in members), key=lambda placed: placed[0]
     )
@@ -203,7 +204,7 @@ def _rolling_parts(members: Iterable[FoundFile]) -> tuple[list[FoundFile], bool]
 
 
 def _num_missing(parts: Sequence[FoundFile]) -> int:
-    """Numbers without a part: Spark counts from 1, and a compacted part from its own number."""
+    """Numbers without a part, from 1 or from the number of a compacted part on."""
     places = [_rolling_place(part) for part in parts]
     (_, begins_compacted), numbers = places[0], {number for number, _ in places}
     first = min(numbers) if begins_compacted else 1

@@ -1,4 +1,4 @@
-"""How much of the disk one log may take when it is unpacked: what a bomb runs into."""
+"""Limits on disk space for unpacking one log, as protection against zip bombs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _CHECK_EVERY_BYTES = parse_size_bytes("64m")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnpackLimits:
-    """Most bytes of one log on disk, most bytes unpacked per byte packed, bytes to leave free.
+    """Maximum bytes of one log on disk, maximum compression ratio, bytes to leave free.
 
-    Real logs reach a ratio of 40, repetitive ones 300, bombs 1000; up to ``ratio_from_bytes`` it
-    does not matter, since little logs may say one thing often.
+    Real logs reach a ratio of 40, repetitive ones 300, bombs 1000. Up to ``ratio_from_bytes`` the
+    ratio does not matter, since small logs may be very repetitive.
     """
 
     max_bytes: int = parse_size_bytes("1t")
@@ -30,9 +30,9 @@ DEFAULT_LIMITS = UnpackLimits()
 
 
 class Allowance:
-    """What one log may still take on disk.
+    """Disk space that one log may still use.
 
-    ``packed_bytes`` is None while it is only copied, ``folder`` None while nothing is written.
+    ``packed_bytes`` is None while it is only copied, ``folder`` is None while nothing is written.
     """
 
     def __init__(self, limits: UnpackLimits, packed_bytes: int | None, folder: Path | None) -> None:
@@ -46,13 +46,13 @@ class Allowance:
         return min(_CHECK_EVERY_BYTES, self._limits.max_bytes - self._taken_bytes + 1)
 
     def take(self, num_bytes: int) -> None:
-        """Count bytes that are to be written, or just were; refuse what reaches a limit."""
+        """Count bytes that will be or have just been written; raise an error at a limit."""
         self._taken_bytes += num_bytes
         limits, taken = self._limits, self._taken_bytes
         if taken > limits.max_bytes:
             raise UnreadableLogError(
-                f"more than {_size(limits.max_bytes)} when unpacked, the most that one log may "
-                "take; unpack it yourself if it is sound"
+                f"more than {_size(limits.max_bytes)} when unpacked, the maximum for one log; "
+                "unpack it yourself if it is sound"
             )
         packed = self._packed_bytes
         if packed is not None and taken > limits.ratio_from_bytes:
@@ -69,13 +69,13 @@ class Allowance:
         if free < limits.min_free_bytes:
             raise UnreadableLogError(
                 f"its first {_size(taken)} leave {_size(free)} free on the disk of "
-                f"{self._folder}, less than the {_size(limits.min_free_bytes)} to keep; "
+                f"{self._folder}, less than the {_size(limits.min_free_bytes)} to keep free; "
                 "set TMPDIR to a folder with more room"
             )
 
 
 def _size(num_bytes: int) -> str:
-    """Bytes for people.
+    """Bytes as text.
 
     >>> _size(1536), _size(3 * 2**30)
     ('1.5 KiB', '3 GiB')

@@ -1,4 +1,4 @@
-"""The codecs of event logs, recognised by their first bytes, and read."""
+"""The codecs of event logs: detection by first bytes, and reading."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headway.profiler.logs.spark_codecs import DAMAGE, SPARK_CODECS, DamagedBloc
 from headway.units import parse_size_bytes
 
 HEAD_BYTES = 64
-"""Bytes of a file's beginning that the functions here want to see."""
+"""Bytes of a file's beginning that the functions here need."""
 
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -24,7 +24,7 @@ _CHUNK_BYTES = parse_size_bytes("4m")
 
 
 class Codec(Enum):
-    """What a log is packed with."""
+    """Compression of a log."""
 
     NONE = "none"
     ZSTD = "zstd"
@@ -33,7 +33,7 @@ class Codec(Enum):
 
 
 def codec_of(head: bytes) -> Codec | None:
-    r"""The codec of a file that begins so; None where it is no event log.
+    r"""The codec of a file with this beginning; None if it is not an event log.
 
     >>> codec_of(b'{"Event":'), codec_of(b"\x28\xb5\x2f\xfd"), codec_of(b"PK")
     (<Codec.NONE: 'none'>, <Codec.ZSTD: 'zstd'>, None)
@@ -48,11 +48,11 @@ def codec_of(head: bytes) -> Codec | None:
 
 
 class NothingWholeError(UnreadableLogError):
-    """A file that ends before it says anything."""
+    """A file that ends before it contains anything complete."""
 
 
 def is_json(head: bytes) -> bool:
-    r"""Whether a file that begins so is an event log as Spark is to read it.
+    r"""Whether a file with this beginning is an event log in plain JSON.
 
     >>> is_json(b'{"Event":'), is_json(b"\x1f\x8b"), is_json(b"")
     (True, False, False)
@@ -61,16 +61,16 @@ def is_json(head: bytes) -> bool:
 
 
 def plain_chunks(packed: IO[bytes], head: bytes) -> Iterator[bytes]:
-    """The plain text of a file that begins so; where it was cut off, what came before.
+    """The plain text of a file with this beginning; if it was cut off, the text before that.
 
-    What is damaged is left out, and a line that is no event stands for it.
+    Damaged parts are left out and replaced by a line that is not an event.
 
     Raises
     ------
     NothingWholeError
         If it is empty or ends inside its first block.
     UnreadableLogError
-        If it is no event log, or damaged from the beginning.
+        If it is not an event log, or is damaged from the beginning.
     """
     if not head:
         raise NothingWholeError("the file is empty; expected a Spark event log")
@@ -93,7 +93,7 @@ def plain_chunks(packed: IO[bytes], head: bytes) -> Iterator[bytes]:
 
 
 def _as_far_as_whole(codec: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """What can be unpacked. A log that was cut off ends there; damage is a damaged line."""
+    """The readable part. A log that was cut off ends there; damage becomes a damaged line."""
     anything, complaint = False, ""
     try:
         for chunk in chunks:
@@ -130,5 +130,5 @@ def _of_zstd(packed: IO[bytes]) -> Iterator[bytes]:
 
 
 def _chunks(reader: BufferedIOBase) -> Iterator[bytes]:
-    # A plain read would gather a whole chunk and lose it all when the data ends on the way.
+    # A plain read would collect a whole chunk and lose all of it if the data ends early.
     return iter(lambda: reader.read1(_CHUNK_BYTES), b"")

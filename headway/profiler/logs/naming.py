@@ -1,4 +1,4 @@
-"""How files and addresses are named in messages: on one line, and without secrets."""
+"""Names of files and addresses in messages: on one line, and without secrets."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 
 _LONGEST_CHARACTERS = 300
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)(.*)", re.DOTALL)
-# There, what stands before the @ is the name of a container.
+# In these schemes, the text before the @ is the name of a container.
 _CONTAINER_SCHEMES = ("abfs", "abfss", "wasb", "wasbs")
 
 
 def one_line(text: str) -> str:
-    r"""The text with what a terminal would obey spelled out, and its middle left out if long.
+    r"""The text with control characters escaped, and its middle left out if it is long.
 
     >>> print(one_line("two\nlines \x1b[31m"))
     two\nlines \x1b[31m
@@ -52,7 +52,7 @@ def without_secrets(address: str) -> str:
     port = host.rpartition("]")[2].partition(":")[2]
     is_web = scheme.lower() in ("http", "https")
     if not user and "@" in rest and port and (is_web or not port.isdecimal()):
-        # A password with a slash in it makes the address end early.
+        # A password that contains a slash makes the host part end early.
         host, slash, path = rest.rpartition("@")[2].partition("/")
         return one_line(f"{scheme}://{host}{slash}{path}")
     if scheme.lower() in _CONTAINER_SCHEMES and user and ":" not in user:

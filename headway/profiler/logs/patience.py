@@ -1,4 +1,4 @@
-"""How long a server may take: what sends a byte now and then is not waited for without end."""
+"""Time limits for a server, so that one that sends single bytes is not waited for forever."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from headway.units import counted, parse_size_bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """What a server is given: time before any rate is asked for, connecting included; the mean rate
-    after that; time for the whole answer, however fast it comes.
+    """Limits for a server: time before a rate is required, including connecting; the minimum mean
+    rate after that; time for the whole answer at any rate.
     """
 
     first_s: float = 60.0
@@ -26,13 +26,13 @@ class Patience:
 
 
 class TooSlowError(Exception):
-    """The server used up the patience."""
+    """The server exceeded the limits."""
 
 
 class Watch:
-    """Ends the connections of one request when the patience is used up.
+    """Ends the connections of one request when the limits are exceeded.
 
-    A timeout of a socket starts anew with each byte, so it cannot do that.
+    A socket timeout restarts with each byte, so it cannot do this.
     """
 
     def __init__(self, patience: Patience) -> None:
@@ -56,7 +56,7 @@ class Watch:
         self._num_bytes += num_bytes
 
     def require_in_time(self) -> None:
-        """Refuse an answer whose connection was ended here."""
+        """Raise an error if the connection was ended here."""
         if self._expired:
             raise TooSlowError(
                 f"it sent {counted(self._num_bytes, 'byte')} in "
@@ -66,7 +66,7 @@ class Watch:
             )
 
     def handlers(self) -> tuple[urllib.request.BaseHandler, urllib.request.BaseHandler]:
-        """What opens http and https under this watch."""
+        """Handlers that open http and https under this watch."""
         watch = self
 
         class Http(urllib.request.HTTPHandler):

@@ -1,4 +1,4 @@
-"""What event logs there are: files, folders, patterns, zips, History Servers, Hadoop addresses."""
+"""Finding event logs: files, folders, patterns, zips, History Servers, Hadoop addresses."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from headway.profiler.logs.zipped import is_zip, logs_in_zip
 
 __all__ = ["EventLog", "FoundLogs", "LogFailure", "find_event_logs"]
 
-# One letter would be a drive of Windows.
+# A single letter would be a Windows drive.
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 _KINDS = (
     (stat.S_ISFIFO, "a pipe"),
@@ -49,19 +49,20 @@ _KINDS = (
 
 
 class FoundLogs(NamedTuple):
-    """The logs that sources stand for, and why some sources stand for none."""
+    """The logs of sources, and why some sources have none."""
 
     logs: tuple[EventLog, ...]
     failures: tuple[LogFailure, ...]
 
 
 def find_event_logs(sources: Sequence[str | Path]) -> FoundLogs:
-    """The event logs that the sources stand for, each once; a source without one is a failure.
+    """The event logs of the sources, each once; a source without one is a failure.
 
-    A source is a log file, one part of a rolling log, a zip of logs, a folder of such at any depth,
-    a pattern (``*``, ``?``, ``[...]``, ``**``) of such; or, as a str, the address of an application
-    on a History Server, or one for Hadoop (``hdfs://``, ``s3a://``, ``file:/``...). Local logs come
-    first. Nothing is unpacked; what a Hadoop address stands for shows once Spark runs.
+    A source is a log file, one part of a rolling log, a zip of logs, a folder that contains these
+    at any depth, a pattern for these (``*``, ``?``, ``[...]``, ``**``); or, as a str, the address
+    of an application on a History Server, or one for Hadoop (``hdfs://``, ``s3a://``,
+    ``file:/``...). Local logs come first. Nothing is unpacked; the logs of a Hadoop address are
+    known only once Spark runs.
     """
     local = _LocalFiles()
     remote: list[EventLog] = []
@@ -88,16 +89,16 @@ def _name_of(source: str | Path) -> str:
 
 def _logs_at(address: str, *, scheme: str) -> list[EventLog]:
     if scheme in ("http", "https"):
-        # Loads what speaks HTTP.
+        # Loads the HTTP client.
         from headway.profiler.logs.history_server import history_server_logs
 
         return history_server_logs(address)
-    address.encode()  # or it cannot be given to Spark
+    address.encode()  # otherwise it cannot be passed to Spark
     return [EventLog(name=without_secrets(address), files=(HadoopFile(address),))]
 
 
 class _LocalFiles:
-    """The local files that sources stand for, each once however often it is named."""
+    """The local files of sources, each once even if it is named several times."""
 
     def __init__(self) -> None:
         self._files: dict[str, FoundFile] = {}
@@ -105,12 +106,12 @@ class _LocalFiles:
 
     @property
     def logs(self) -> list[EventLog]:
-        """In the order of naming, within folders sorted; zips last."""
+        """In the order given, sorted within folders; zips last."""
         of_zips = [log for logs in self._zips.values() for log in logs]
         return group_into_logs(list(self._files.values())) + of_zips
 
     def add(self, source: str | Path) -> list[LogFailure]:
-        """Add what a source stands for; what is wrong with parts of it is returned."""
+        """Add the files of a source, and return faults of parts of it."""
         failures: list[LogFailure] = []
         files = list(islice(_files_of(source, failures), MOST_FILES + 1))
         if len(files) > MOST_FILES:
@@ -133,7 +134,7 @@ class _LocalFiles:
             self._zips[identity] = logs_in_zip(file, name)
             return
         self._files[identity] = FoundFile(
-            # Links that were gathered in one folder belong together.
+            # Links that are in one folder belong together.
             folder=os.path.realpath(file.parent),
             folder_name=one_line(str(file.parent)),
             base_name=file.name,
@@ -143,7 +144,7 @@ class _LocalFiles:
 
 
 def _files_of(source: str | Path, failures: list[LogFailure]) -> Iterator[Path]:
-    """The files that a source may mean, folders walked through; failures of folders are added."""
+    """The files of a source, including those in folders; failures of folders are added."""
     if not str(source):
         raise UnreadableLogError("the name is empty; expected a file, a folder or a pattern")
     path = _finished(Path(source))
@@ -162,7 +163,7 @@ def _files_of(source: str | Path, failures: list[LogFailure]) -> Iterator[Path]:
 
 
 def _finished(path: Path) -> Path:
-    """A log that was renamed because its application ended, under its new name."""
+    """A log that was renamed when its application ended, under its new name."""
     renamed = path.with_name(finished_name(path.name)) if path.name else path
     return renamed if renamed.is_file() else path
 
@@ -170,7 +171,7 @@ def _finished(path: Path) -> Path:
 def _matches(pattern: str | Path) -> list[Path]:
     matches: list[str] = []
     if glob.has_magic(str(pattern)):
-        # That of Path wants patterns to be relative.
+        # Path.glob requires relative patterns.
         matches = sorted(glob.glob(str(pattern), recursive=True))  # noqa: PTH207
     if not matches:
         raise UnreadableLogError(NOTHING_THERE)
@@ -178,7 +179,7 @@ def _matches(pattern: str | Path) -> list[Path]:
 
 
 def _files_below(roots: Sequence[Path], failures: list[LogFailure]) -> Iterator[Path]:
-    """Depth first and sorted; links may lead in circles."""
+    """Depth first and sorted; links may be circular."""
     seen: set[str] = set()
     waiting = list(reversed(roots))
     while waiting:
@@ -195,7 +196,7 @@ def _files_below(roots: Sequence[Path], failures: list[LogFailure]) -> Iterator[
 
 
 def _companions(file: Path) -> Iterator[Path]:
-    """The files beside one that was named which say more about the same log."""
+    """Files next to a named one that belong to the same log."""
     if is_rolling_part(file.name):
         yield from sorted(path for path in _beside(file) if is_status(path.name))
     elif is_recorder_file(file.name):
@@ -206,7 +207,7 @@ def _beside(file: Path) -> Iterable[Path]:
     try:
         return list(file.parent.iterdir())
     except OSError:
-        return ()  # a folder may let its files be read and yet not be listed
+        return ()  # a folder may permit reading its files but not listing them
 
 
 def _first_bytes(file: Path) -> bytes:

@@ -1,8 +1,8 @@
 """Spark's own codecs of event logs besides zstd: lz4, snappy and lzf, block by block.
 
-Each is a row of blocks with the length before them, as Spark's Java libraries write them
-(LZ4BlockOutputStream of lz4-java, SnappyOutputStream of snappy-java, LZFOutputStream of Ning).
-Only lz4 has checksums; elsewhere what is damaged and can be unpacked shows as damaged lines.
+Each is a sequence of blocks that are preceded by their length, as written by Spark's Java libraries
+(LZ4BlockOutputStream of lz4-java, SnappyOutputStream of snappy-java, LZFOutputStream of Ning). Only
+lz4 has checksums; in the others, damage that can still be unpacked appears as damaged lines.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from headway.errors import require_packages
 from headway.profiler.logs.event_logs import UnreadableLogError
 from headway.units import parse_size_bytes
 
-# Spark writes blocks of 32 KiB; the libraries take 32 MiB at most.
+# Spark writes blocks of 32 KiB; the libraries accept at most 32 MiB.
 _LARGEST_BLOCK_BYTES = parse_size_bytes("64m")
 _LZ4_HEADER = struct.Struct("<8sBiiI")
 _LZ4_STORED, _LZ4_PACKED = 0x10, 0x20
 _LZ4_CHECKED_BITS = 0x0FFFFFFF  # lz4-java keeps no more
 _CHECKED_TOGETHER = 256
-# Of XXH32, and the seed that lz4-java gives it.
+# Constants of XXH32, and the seed used by lz4-java.
 _P1, _P2, _P3, _P4, _P5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393
 _SEED = 0x9747B28C
 _SNAPPY_MAGIC = b"\x82SNAPPY\x00"
@@ -35,7 +35,7 @@ _LZF_STORED, _LZF_PACKED = 0, 1
 
 
 DAMAGE = b"\n\0\n"
-"""Stands for a block that is damaged: a line that nobody could have written."""
+"""Replaces a damaged block: a line that cannot have been written."""
 
 
 class DamagedBlockError(UnreadableLogError):
@@ -43,7 +43,7 @@ class DamagedBlockError(UnreadableLogError):
 
 
 class _Lz4Block(NamedTuple):
-    """A block, unpacked, and its checksum; None in place of one that cannot be unpacked."""
+    """An unpacked block, and its checksum; None for one that cannot be unpacked."""
 
     plain: bytes | None
     checksum: int
@@ -55,9 +55,9 @@ def lz4_blocks(packed: IO[bytes]) -> Iterator[bytes]:
     Raises
     ------
     DamagedBlockError
-        At the first block whose header makes no sense, so that none behind it can be found.
+        At the first block with an invalid header, so that none after it can be found.
     EOFError
-        Where the file ends inside of a block.
+        If the file ends inside a block.
     """
     blocks = _unchecked_lz4_blocks(packed)
     ended: Exception | None = None
@@ -90,7 +90,7 @@ def _unchecked_lz4_blocks(packed: IO[bytes]) -> Iterator[_Lz4Block]:
             raise DamagedBlockError("its kind makes no sense")
         block = _whole(packed.read(packed_bytes), packed_bytes)
         if plain_bytes == 0:
-            continue  # ends what was written at once; more may follow
+            continue  # ends one written sequence; more may follow
         plain: bytes | None = block
         if kind == _LZ4_PACKED:
             try:
@@ -101,7 +101,7 @@ def _unchecked_lz4_blocks(packed: IO[bytes]) -> Iterator[_Lz4Block]:
 
 
 def _checked(blocks: Sequence[_Lz4Block]) -> Iterator[bytes]:
-    """The blocks, :data:`DAMAGE` in place of those that are not what was written."""
+    """The blocks, with :data:`DAMAGE` in place of those with a wrong checksum."""
     by_length: dict[int, list[bytes]] = defaultdict(list)
     for block in blocks:
         if block.plain is not None:
@@ -113,7 +113,7 @@ def _checked(blocks: Sequence[_Lz4Block]) -> Iterator[bytes]:
 
 
 def _xxh32(blocks: Sequence[bytes]) -> list[int]:
-    """XXH32 of blocks of one length, side by side, with the seed of lz4-java.
+    """XXH32 of blocks of equal length in parallel, with the seed of lz4-java.
 
     Notes
     -----
@@ -151,7 +151,7 @@ def _turned(words: Any, bits: int) -> Any:
 
 
 def snappy_blocks(packed: IO[bytes]) -> Iterator[bytes]:
-    """The blocks of a file of Spark's snappy; errors as of :func:`lz4_blocks`."""
+    """The blocks of a file of Spark's snappy; errors as in :func:`lz4_blocks`."""
     require_packages("logs", "unpacking snappy", "pyarrow")
     from pyarrow import Codec
 
@@ -170,7 +170,7 @@ def snappy_blocks(packed: IO[bytes]) -> Iterator[bytes]:
 
 
 def lzf_blocks(packed: IO[bytes]) -> Iterator[bytes]:
-    """The blocks of a file of Spark's lzf; errors as of :func:`lz4_blocks`."""
+    """The blocks of a file of Spark's lzf; errors as in :func:`lz4_blocks`."""
     while header := packed.read(5):
         kind = _whole(header, 5)[2]
         length = int.from_bytes(header[3:5], "big")
@@ -192,7 +192,7 @@ SPARK_CODECS: Mapping[str, tuple[bytes, Callable[[IO[bytes]], Iterator[bytes]]]]
         "lzf": (b"ZV", lzf_blocks),
     }
 )
-"""By Spark's name of a codec how its files begin, and what reads them."""
+"""By Spark's name of a codec: how its files begin, and the function that reads them."""
 
 
 def _whole(block: bytes, num_bytes: int) -> bytes:
@@ -209,7 +209,7 @@ def _unpacked(unpack: Callable[[bytes, int], object], block: bytes, plain_bytes:
 
 
 def _snappy_plain_bytes(block: bytes) -> int:
-    """The length of a block when unpacked, which it begins with: seven bits to a byte."""
+    """The uncompressed length of a block, with which it begins: seven bits per byte."""
     length = 0
     for place, byte in enumerate(block[:5]):
         length |= (byte & 0x7F) << (7 * place)
@@ -221,7 +221,7 @@ def _snappy_plain_bytes(block: bytes) -> int:
 
 
 def _lzf_unpacked(block: bytes, plain_bytes: int) -> bytes:
-    """One block of lzf: runs of new bytes, and of bytes that stood before."""
+    """One block of lzf: runs of new bytes, and of earlier bytes."""
     plain = bytearray()
     at = 0
     while at < len(block):
@@ -240,7 +240,7 @@ def _lzf_unpacked(block: bytes, plain_bytes: int) -> bytes:
         start = len(plain) - back
         if start < 0:
             raise ValueError("a run from before the block")
-        # It may reach into itself, as runs of one byte do.
+        # It may overlap itself, as for runs of one byte.
         run = plain[start : start + length + 2]
         while len(run) < length + 2:
             run += run[: length + 2 - len(run)]

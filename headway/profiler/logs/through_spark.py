@@ -1,4 +1,4 @@
-"""The rest of unpacking, for which Spark must run: logs on Hadoop's file systems."""
+"""The part of unpacking that needs Spark: logs on Hadoop's file systems."""
 
 from __future__ import annotations
 
@@ -45,10 +45,11 @@ def unpack_with_spark(
     *,
     limits: UnpackLimits = DEFAULT_LIMITS,
 ) -> Unpacked:
-    """Lay out the logs that were pending, with a session whose JVM is in reach.
+    """Unpack the pending logs, with a session whose JVM is accessible.
 
-    All logs and failures, the former ones too; nothing is pending. A Hadoop address that turns out
-    to hold several logs keeps its number for the first, the others get numbers beyond.
+    Returns all logs and failures, including earlier ones; nothing is pending. If a Hadoop address
+    turns out to contain several logs, the first keeps its number, and the others get further
+    numbers.
     """
     if not unpacked.pending:
         return unpacked
@@ -70,7 +71,7 @@ def unpack_with_spark(
 def _pending_logs(
     hadoop: Hadoop, pending: Mapping[int, EventLog], numbers: Iterator[int]
 ) -> tuple[dict[int, EventLog], list[LogFailure]]:
-    """By number the logs that the addresses stand for; and addresses that stand for none."""
+    """The logs of the addresses, by number, and addresses without logs."""
     number_of: dict[LogFile, int] = {}
     found: list[FoundFile] = []
     unlisted: list[LogFailure] = []
@@ -96,7 +97,7 @@ def _fetched(hadoop: Hadoop, log: EventLog, limits: UnpackLimits, folder: Path) 
     targets: list[Path] = []
     for place, file in enumerate(log.files):
         assert isinstance(file, HadoopFile)
-        # Its own name, as any JVM can write it.
+        # Its own name, in a form that any JVM can write.
         name = re.sub(r"[^\w.-]", "_", file.uri.rpartition("/")[2], flags=re.ASCII)[-100:]
         target = folder / str(place) / name
         target.parent.mkdir()
@@ -106,7 +107,7 @@ def _fetched(hadoop: Hadoop, log: EventLog, limits: UnpackLimits, folder: Path) 
 
 
 class Hadoop:
-    """Hadoop's file systems, as a session has them set up; not one of Spark Connect."""
+    """Hadoop's file systems with a session's configuration; not for Spark Connect."""
 
     def __init__(self, spark: SparkSession) -> None:
         context = spark.sparkContext
@@ -114,7 +115,7 @@ class Hadoop:
         self._hadoop_conf: Any = context._jsc.hadoopConfiguration()
 
     def files_of(self, source: HadoopFile) -> list[FoundFile]:
-        """The files that an address stands for: a file, a folder or a pattern of such."""
+        """The files of an address: a file, a folder or a pattern."""
         with _java_complaints(source.uri):
             files = list(self._files_of(self._path(source.uri)))
         require_event_log(file.base_name for file in files)
@@ -167,7 +168,7 @@ class Hadoop:
                 raise UnreadableLogError(TOO_MANY_FILES)
 
     def _companions(self, files: Any, named: Sequence[Any]) -> Iterator[FoundFile]:
-        """The files beside those that were named which say more about the same logs."""
+        """Files next to the named ones that belong to the same logs."""
         wanted = dict.fromkeys(
             (status.getPath().getParent().toString(), pattern)
             for status in named
@@ -201,7 +202,7 @@ def _found_file(status: Any) -> FoundFile:
 
 
 def _companion_pattern(base_name: str) -> str | None:
-    r"""The names, for Hadoop, of files that may say more about the log of a file.
+    r"""Hadoop pattern for files that may belong to the log of a file.
 
     >>> _companion_pattern("events_1_app")
     'appstatus_*'
@@ -221,7 +222,7 @@ def _sorted(files: Iterator[FoundFile]) -> list[FoundFile]:
 
 @contextmanager
 def _java_complaints(uri: str) -> Iterator[None]:
-    """What Java says as the reason why the address cannot be read."""
+    """Reason given by Java why the address cannot be read."""
     from py4j.protocol import Py4JJavaError
 
     try:
@@ -236,14 +237,14 @@ def _java_complaints(uri: str) -> Iterator[None]:
 
 
 def _message(error: Any) -> str:
-    """The first line of a Java exception: its message, else its kind."""
+    """The first line of a Java exception: its message, else its class."""
     exception = error.java_exception
     lines = (exception.getMessage() or "").strip().splitlines()
     return one_line(lines[0] if lines else exception.getClass().getSimpleName())
 
 
 def _without_users(message: str) -> str:
-    """Without the user and password of any address in it.
+    """The text without user and password of any address in it.
 
     >>> _without_users("cannot reach s3a://KEY:secret@bucket/x, really")
     'cannot reach s3a://bucket/x, really'

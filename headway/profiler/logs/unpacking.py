@@ -1,4 +1,4 @@
-"""Logs -> files of JSON lines that can be read at any place, one sub-folder ``app=N`` per log."""
+"""Logs -> files of JSON lines with random access, one sub-folder ``app=N`` per log."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from headway.profiler.logs.log_codecs import HEAD_BYTES, NothingWholeError, is_j
 from headway.profiler.logs.naming import one_line
 from headway.profiler.logs.zipped import is_zip, logs_in_zip, open_member
 
-# Spark passes over folders that begin so.
+# Spark ignores folders with this prefix.
 _FETCHED = "_fetched"
 
 
 class Unpacked(NamedTuple):
-    """What became of logs: log N stands in ``work_folder/app=N/part-*``; ``pending`` are those that
+    """Result of unpacking: log N is in ``work_folder/app=N/part-*``; ``pending`` are those that
     only a running Spark can fetch; failures left nothing on disk.
     """
 
@@ -50,12 +50,12 @@ def unpack(
     on_progress: Callable[[int, int], None] | None = None,
     stay_packed: bool = False,
 ) -> Unpacked:
-    """Lay out every log that needs no Spark for it, under its place in ``logs``.
+    """Unpack every log that does not need Spark, under its index in ``logs``.
 
-    Where one turns out to hold several logs, the others get numbers beyond. Plain local files are
-    only linked, and with ``stay_packed`` packed ones too, under names that end so; what of them is
-    no event log is refused here all the same. ``on_progress`` hears the packed bytes done and in
-    total, which grow with downloads.
+    If one turns out to contain several logs, the others get further numbers. Plain local files are
+    only linked, and with ``stay_packed`` so are compressed ones, under names with that suffix;
+    files that are not event logs are still rejected here. ``on_progress`` is called with the
+    compressed bytes done and in total, which grow with downloads.
     """
     progress = Progress(logs, on_progress)
     unpacker = Unpacker(
@@ -69,7 +69,7 @@ def unpack(
 
 
 class Progress:
-    """Packed bytes done, of those known so far."""
+    """Compressed bytes done, of those known so far."""
 
     def __init__(
         self, logs: Sequence[EventLog] = (), on_progress: Callable[[int, int], None] | None = None
@@ -82,19 +82,19 @@ class Progress:
         self._downloaded_bytes = 0
 
     def begin(self, log: EventLog) -> None:
-        """The log before is done, be it read or not; this one is next."""
+        """The previous log is done, whether it was read or not; this one is next."""
         self._before_bytes += self._log_bytes
         self._of_log_bytes, self._log_bytes = 0, _packed_bytes(log.files)
         self._tell()
 
     def advance(self, num_bytes: int) -> None:
-        """So much more of the log is done."""
-        # A log that is still being written grows meanwhile.
+        """A further part of the log is done."""
+        # A log that is still being written grows in the meantime.
         self._of_log_bytes = min(self._of_log_bytes + num_bytes, self._log_bytes)
         self._tell()
 
     def downloaded(self, num_bytes: int) -> None:
-        """So much more has come, of nobody knows how much."""
+        """A further part of an unknown total was downloaded."""
         self._downloaded_bytes += num_bytes
         self._tell()
 
@@ -111,9 +111,9 @@ class Progress:
 
 
 class Unpacker:
-    """Unpacks logs one by one and keeps what became of each.
+    """Unpacks logs one by one and keeps the result of each.
 
-    ``numbers`` are for logs that show up inside of others.
+    ``numbers`` are for logs that are found inside others.
     """
 
     def __init__(
@@ -137,11 +137,11 @@ class Unpacker:
 
     @property
     def unpacked(self) -> Unpacked:
-        """What became of the logs so far."""
+        """Result for the logs so far."""
         return Unpacked(dict(self._logs), dict(self._pending), tuple(self._failures))
 
     def _fetched_folder(self, number: int) -> Path:
-        """The folder, made if missing, for what has to be brought here to unpack a log."""
+        """The folder, created if missing, for files that are fetched to unpack a log."""
         folder = self._work_folder / _FETCHED / str(number)
         folder.mkdir(parents=True, exist_ok=True)
         return folder
@@ -149,7 +149,7 @@ class Unpacker:
     def unpack(
         self, number: int, log: EventLog, fetch: Callable[[Path], EventLog] | None = None
     ) -> None:
-        """Unpack a log, or note why not; ``fetch`` brings it into a folder before."""
+        """Unpack a log, or record why not; ``fetch`` copies it into a folder first."""
         try:
             local = fetch(self._fetched_folder(number)) if fetch else log
             for at, part in enumerate(self._expand(number, local)):
@@ -160,7 +160,7 @@ class Unpacker:
             shutil.rmtree(self._work_folder / _FETCHED, ignore_errors=True)
 
     def _expand(self, number: int, log: EventLog) -> list[EventLog]:
-        """The logs that one stands for, which shows once its files are here."""
+        """The logs that one contains, which is known once its files have been fetched."""
         file = log.files[0]
         if isinstance(file, HistoryServerZip):
             from headway.profiler.logs import history_server
@@ -189,7 +189,7 @@ class Unpacker:
             shutil.rmtree(self._app_folder(number), ignore_errors=True)
             raise
         else:
-            # What was only brought here will be gone.
+            # Fetched files will be removed.
             self._logs[number] = replace(log, files=of.files)
 
     def _fail(self, number: int, log: EventLog, error: UnreadableLogError | OSError) -> None:
@@ -206,7 +206,7 @@ class Unpacker:
             try:
                 self._write_part(file, plain, allowance, growing=log.in_progress)
             except NothingWholeError as error:
-                # Spark may just have begun the last part of a log that is still growing.
+                # Spark may have just started the last part of a log that is still growing.
                 if part == 0 or file != log.files[-1]:
                     raise _in_part(file, log, error) from None
                 plain.unlink(missing_ok=True)
@@ -231,10 +231,10 @@ class Unpacker:
         self._write_plain(file, head, plain, allowance)
 
     def _linked(self, file: Path, plain: Path, growing: bool) -> bool:
-        """Whether the part could be made another name of the file.
+        """Whether the part could be linked to the file.
 
-        Only a hard link outlives that Spark renames a log when the application ends, and that
-        what was brought here is removed.
+        Only a hard link survives when Spark renames a log at the end of the application, and when
+        fetched files are removed.
         """
         may_go = growing or file.is_relative_to(self._work_folder)
         return _hard_link(file, plain) if may_go else _link(file, plain)
@@ -256,13 +256,13 @@ class Unpacker:
 
 
 def _require_something(file: Path, head: bytes) -> None:
-    """That the file is an event log, and some of it can be unpacked."""
+    """Require that the file is an event log, and that some of it can be unpacked."""
     with file.open("rb") as packed:
         next(plain_chunks(packed, head), None)
 
 
 def _link(file: Path, target: Path) -> bool:
-    # A hard link would leave its mark on the user's file, the time of its last change.
+    # A hard link would change the user's file: the time of its last change.
     try:
         target.symlink_to(file.resolve())
     except OSError:
@@ -271,7 +271,7 @@ def _link(file: Path, target: Path) -> bool:
 
 
 def _hard_link(file: Path, target: Path) -> bool:
-    """Fails across disks, and where the file is not ours."""
+    """Fails across disks, and for files of other users."""
     try:
         target.hardlink_to(file.resolve())
     except OSError:
@@ -292,19 +292,19 @@ def _head(file: LogFile) -> bytes:
 
 
 def _packed_bytes(files: Sequence[LogFile]) -> int:
-    """Of the files that are here."""
+    """Compressed bytes of the local files."""
     sizes = 0
     for file in files:
         if isinstance(file, ZipMember):
             sizes += file.packed_bytes
         elif isinstance(file, Path):
-            with contextlib.suppress(OSError):  # said when it is read
+            with contextlib.suppress(OSError):  # reported when it is read
                 sizes += file.stat().st_size
     return sizes
 
 
 def _in_part(file: LogFile, log: EventLog, error: UnreadableLogError) -> UnreadableLogError:
-    """The error, with the part of the log that it is about."""
+    """The error, with the part of the log that it refers to."""
     if len(log.files) == 1:
         return error
     name = file.member if isinstance(file, ZipMember) else getattr(file, "name", "")

@@ -1,4 +1,4 @@
-"""Event logs inside zips, as a History Server sends them; read in place, never laid out on disk."""
+"""Event logs inside zips, as sent by a History Server; read in place, never unpacked to disk."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MOST_MEMBERS = 10_000
 
 
 def is_zip(head: bytes) -> bool:
-    """Whether a file that begins so is a zip."""
+    """Whether a file with this beginning is a zip."""
     return head.startswith(_ZIP_MAGICS)
 
 
 def logs_in_zip(archive: Path, name: str) -> list[EventLog]:
-    """The event logs in a zip; if it holds only one, that is called as the zip.
+    """The event logs in a zip; if there is only one, it has the name of the zip.
 
-    A zip that is not whole, names files outside of itself or holds no event log is refused.
+    A zip that is incomplete, names files outside itself or contains no event log is rejected.
     """
     try:
         with zipfile.ZipFile(archive) as opened:
@@ -54,7 +54,8 @@ def open_member(file: ZipMember) -> Iterator[IO[bytes]]:
             archive = stack.enter_context(zipfile.ZipFile(file.archive))
             packed = stack.enter_context(archive.open(file.member))
         except (zipfile.BadZipFile, KeyError, RuntimeError) as error:
-            # RuntimeError: encrypted; its heir NotImplementedError: a rare method of compression.
+            # RuntimeError: encrypted; its subclass NotImplementedError: an unusual compression
+            # method.
             raise _damaged(error) from None
         try:
             yield packed

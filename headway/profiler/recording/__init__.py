@@ -1,1 +1,1 @@
-"""The recorder that a running session carries."""
+"""The recorder inside a running session."""

@@ -1,4 +1,4 @@
-"""What the status store of a running driver knows, in the events of Spark's event log."""
+"""Data of a running driver's status store, as events of Spark's event log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _API = "org.apache.spark.status.api.v1"
-# What the driver leaves out when it writes JSON: free text, addresses, and what nobody reads.
+# Fields left out when the driver writes JSON: free text, addresses, and unused fields.
 _LEFT_OUT = {
     f"{_API}.JobData": "name jobTags numTasks numActiveTasks numCompletedTasks "
     "numSkippedTasks numFailedTasks numKilledTasks numCompletedIndices numActiveStages "
@@ -30,7 +30,7 @@ _LEFT_OUT = {
     "resources peakMemoryMetrics blacklistedInStages excludedInStages",
     "org.apache.spark.ui.scope.RDDOperationGraph": "edges outgoingEdges rootCluster",
 }
-# The event log's names; a group is its name in the store and the names within.
+# Names in the event log; a group is its name in the store and the names within it.
 _TASK_METRICS: Mapping[str, Any] = {
     "Executor Deserialize Time": "executorDeserializeTime",
     "Executor Deserialize CPU Time": "executorDeserializeCpuTime",
@@ -68,7 +68,7 @@ _TASK_METRICS: Mapping[str, Any] = {
         {"Bytes Written": "bytesWritten", "Records Written": "recordsWritten"},
     ),
 }
-# The store does not tell what made a task fail.
+# The store does not contain the reason for a task's failure.
 _END_REASONS = {"SUCCESS": "Success", "FAILED": "UnknownReason", "KILLED": "TaskKilled"}
 _BATCH_JOB = re.compile(r"^id = (\S+)\nrunId = (\S+)\nbatch = (\d+)$", re.MULTILINE)
 _MOST_LOOKS = 3
@@ -83,10 +83,10 @@ class _Batch(NamedTuple):
 
 
 class DriverStore:
-    """What the status store of the driver knows of executors, jobs, stages and tasks.
+    """Executors, jobs, stages and tasks in the driver's status store.
 
-    The JVM writes it as JSON, in one call for each stage: a call for each field would take longer
-    than many a batch.
+    The JVM writes it as JSON, in one call per stage; one call per field would take longer than many
+    batches.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -105,13 +105,13 @@ class DriverStore:
         self.num_cores: int = context.defaultParallelism
 
     def wait_for_delivery(self) -> None:
-        """Until the listeners know of everything that has happened, or some seconds."""
+        """Wait until the listeners have received all events, or for some seconds."""
         self._context.listenerBus().waitUntilEmpty(_DELIVERED_WITHIN_MS)
 
     def executor_events(self) -> list[Json]:
         events = []
         for executor in self._read(self._store.executorList(False)):
-            # The driver of a cluster stands among them, without cores.
+            # The driver of a cluster is among them, without cores.
             if executor["totalCores"] > 0:
                 events.append(
                     executor_added(executor["id"], executor["totalCores"], executor["addTime"])
@@ -127,16 +127,16 @@ class DriverStore:
         return events
 
     def take_num_given_up(self) -> int:
-        """Batches whose work never became complete, since the last call."""
+        """Number of batches, since the last call, whose work never became complete."""
         number, self._num_given_up = self._num_given_up, 0
         return number
 
     def expect_work(self, event: Json, *, is_affordable: bool) -> int:
-        """Note the batch that the event reports as one to look at; 1 if it is passed over."""
+        """Note the reported batch for later reading; returns 1 if it is skipped."""
         if event["Event"] != schema.QUERY_PROGRESS:
             return 0
         progress = event["progress"]
-        # A query without news announces its next batch, which has no work yet.
+        # An idle query announces its next batch, which has no work yet.
         if "addBatch" not in progress["durationMs"]:
             return 0
         if is_affordable:
@@ -145,9 +145,9 @@ class DriverStore:
         return int(not is_affordable)
 
     def work_before(self, event: Json) -> Iterator[list[Json]]:
-        """Jobs, stages and tasks of the batches that ended, one list per batch.
+        """Jobs, stages and tasks of finished batches, one list per batch.
 
-        A batch whose last stage has not reached the store yet comes with a later event.
+        A batch whose last stage has not reached the store yet is returned with a later event.
         """
         if event["Event"] == schema.QUERY_PROGRESS:
             progress = event["progress"]
@@ -160,7 +160,7 @@ class DriverStore:
             self._shuffle_partitions.pop(event["runId"], None)
 
     def work_due(self, *, at_the_end: bool) -> Iterator[list[Json]]:
-        """The work of batches that ended before, as far as it is complete; at the end, all."""
+        """The work of earlier batches, as far as it is complete; at the end, all of it."""
         if not self._looks:
             return
         self._find_jobs()
@@ -183,9 +183,9 @@ class DriverStore:
             yield [event for job in jobs for event in self._job_events(batch, job, stages)]
 
     def _find_jobs(self) -> None:
-        """Jobs of streaming queries that started since the last look."""
+        """Jobs of streaming queries that started since the last call."""
         number = _JOBS_AT_ONCE
-        # Newest first; the store keeps a thousand.
+        # Newest first; the store keeps a thousand jobs.
         while len(jobs := self._read(self._store.jobsList(None).take(number))) == number:
             if jobs[-1]["jobId"] <= self._newest_job:
                 break
@@ -199,7 +199,7 @@ class DriverStore:
                 known = self._jobs.setdefault(batch, {})
                 known[job["jobId"]] = {**job, "queryId": found[1]}
         self._newest_job = max([self._newest_job, *(job["jobId"] for job in jobs)])
-        # Queries of other sessions, which nobody tells us the end of.
+        # Queries of other sessions, whose end is not reported here.
         while len(self._jobs) > _MOST_BATCHES_OPEN:
             del self._jobs[min(self._jobs, key=lambda batch: min(self._jobs[batch]))]
 
@@ -246,7 +246,7 @@ class DriverStore:
             }
 
     def _parents(self, job: Json, stages: Mapping[int, list[Json]]) -> dict[int, list[int]]:
-        """Stages whose shuffle output each stage reads: the store knows edges between RDDs only."""
+        """Stages whose shuffle output each stage reads; the store has only edges between RDDs."""
         rdds = {
             stage_id: {rdd for attempt in stages[stage_id] for rdd in attempt["rddIds"]}
             for stage_id in job["stageIds"]
@@ -264,11 +264,11 @@ class DriverStore:
         }
 
     def _ask_for_partitions(self, run_id: str, query_id: str) -> None:
-        """Shuffle partitions as the query has them: the session's may have changed since."""
+        """Shuffle partitions of the query; the session's may have changed since its start."""
         if run_id in self._shuffle_partitions:
             return
         self._shuffle_partitions[run_id] = None
-        # A query that has ended cannot be asked; if it has state, its progress tells.
+        # A query that has ended cannot be asked; if it has state, its progress contains them.
         with contextlib.suppress(Exception):
             execution = self._streams.get(query_id)._jsq.streamingQuery().lastExecution()
             conf = execution.sparkSession().conf()
@@ -279,7 +279,7 @@ class DriverStore:
 
 
 def _json_writer(jvm: Any) -> Callable[[Any], str]:
-    """Jackson in the driver, which Spark brings along and its REST interface is made with."""
+    """Jackson in the driver, which is part of Spark and used by its REST interface."""
     jackson = jvm.com.fasterxml.jackson
     mapper = jackson.databind.ObjectMapper()
     mapper.registerModule(getattr(getattr(jackson.module.scala, "DefaultScalaModule$"), "MODULE$"))
@@ -297,7 +297,7 @@ def _json_writer(jvm: Any) -> Callable[[Any], str]:
 def _is_over(attempt: Json) -> bool:
     status: str = attempt["status"]
     if status == "COMPLETE":
-        # Tasks reach the store behind their stage's end now and then.
+        # Tasks sometimes reach the store after the end of their stage.
         done: int = sum(task["status"] == "SUCCESS" for task in attempt["tasks"].values())
         return done >= int(attempt["numTasks"])
     return status in ("FAILED", "SKIPPED")
@@ -348,7 +348,7 @@ def _task_end(attempt: Json, task: Json) -> Json:
 
 
 def _renamed(names: Mapping[str, Any], values: Json) -> Json:
-    """The values under the event log's names, groups of them within groups."""
+    """The values with the names of the event log, with nested groups."""
     return {
         name: values[key] if isinstance(key, str) else _renamed(key[1], values[key[0]])
         for name, key in names.items()

@@ -1,4 +1,4 @@
-"""A log that is still being written: what has come since it was last read."""
+"""A log that is still being written: lines since it was last read."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class GrowingLog:
     Parameters
     ----------
     path : path
-        The file, or the folder of a rolling log. Parts that are set aside, compacted or renamed
-        while it is read are read once.
+        The file, or the folder of a rolling log. Parts that are rotated, compacted or renamed while
+        it is read are read once.
 
     Raises
     ------
     EventLogError
-        If there is nothing there, no log, or several.
+        If the path has no log, or several.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -43,12 +43,12 @@ class GrowingLog:
         self._files()
 
     def new_lines(self) -> Iterator[bytes]:
-        """Whole lines that were written since the last call, the oldest first.
+        """Complete lines that were written since the last call, oldest first.
 
         Raises
         ------
         EventLogError
-            If the log is gone, or is one that cannot be read while it grows.
+            If the log is gone, or cannot be read while it grows.
         """
         files = self._files()
         is_first = not self._parts
@@ -61,10 +61,10 @@ class GrowingLog:
                     self._written_s = max(self._written_s, status.st_mtime)
                     newer = len(files) - place
                     part = self._parts.get(key)
-                    # A number that the system gives to another file after the first is gone.
+                    # The inode number may be reused for another file after the first is gone.
                     if part is None or newer < part.num_newer or status.st_size < part.position:
                         part = _Part(num_newer=newer)
-                        # What was compacted since has been read before.
+                        # Parts that were compacted since then have been read before.
                         part.is_known = not is_first and is_compacted_part(file.name)
                     part.num_newer = newer
                     there[key] = part
@@ -73,12 +73,12 @@ class GrowingLog:
                         part.position += len(data)
                         yield from part.lines_of(data, file)
             except FileNotFoundError:
-                continue  # renamed since it was listed: it is read the next time
+                continue  # renamed since it was listed; it is read the next time
         self._parts = there
 
     @property
     def is_written(self) -> bool:
-        """Whether something was written to it of late."""
+        """Whether it was written to recently."""
         return time.time() - self._written_s < LOG_ENDED_S.value
 
     def _files(self) -> list[Path]:
@@ -101,7 +101,7 @@ class GrowingLog:
 
 @dataclass(kw_only=True)
 class _Part:
-    """How far one file has been read."""
+    """Read position of one file."""
 
     num_newer: int
     position: int = 0
@@ -110,7 +110,7 @@ class _Part:
     unpack: Callable[[bytes], bytes] | None = field(default=None, repr=False)
 
     def lines_of(self, data: bytes, file: Path) -> Iterator[bytes]:
-        """The lines that more of its bytes complete."""
+        """The lines that are completed by further bytes."""
         if self.is_known:
             return
         if self.unpack is None:

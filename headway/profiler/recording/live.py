@@ -1,4 +1,4 @@
-"""Batches of a running query as they end: from a growing log, or from the query itself."""
+"""Batches of a running query as they end, from a growing log or from the query itself."""
 
 from __future__ import annotations
 
@@ -46,25 +46,25 @@ _ONE_QUERY = (
 
 
 class Feed(Protocol):
-    """Where batches of one query come from."""
+    """Source of the batches of one query."""
 
     def new_batches(self) -> Sequence[LiveBatch]:
-        """Those with rows that ended since the last call, in order."""
+        """Batches with rows that ended since the last call, in order."""
         ...
 
     @property
     def is_active(self) -> bool:
-        """Whether the query runs, as far as is known."""
+        """Whether the query runs, as far as known."""
         ...
 
     @property
     def executor_cores(self) -> Sequence[int]:
-        """Cores of each executor that is there; empty where nothing tells."""
+        """Cores of each current executor; empty if unknown."""
         ...
 
     @property
     def shuffle_partitions(self) -> int | None:
-        """As the session has them; None where nothing tells."""
+        """Shuffle partitions of the session; None if unknown."""
         ...
 
 
@@ -76,7 +76,7 @@ class LogFeed:
     path : path
         A recorder's file or an event log, rolling or not.
     query : str, optional
-        Name of the query, or the beginning of its id; needed where the log has several.
+        Name of the query, or the beginning of its id; required if the log has several.
     cure : str
         What to do about several.
 
@@ -102,7 +102,7 @@ class LogFeed:
         self._active = True
 
     def new_batches(self) -> list[LiveBatch]:
-        """As of :class:`Feed`.
+        """As in :class:`Feed`.
 
         Raises
         ------
@@ -123,17 +123,17 @@ class LogFeed:
 
     @property
     def is_active(self) -> bool:
-        """Whether no end of the query is on record, and the log is still written to."""
+        """Whether no end of the query is recorded, and the log is still written to."""
         return self._active and self._log.is_written
 
     @property
     def executor_cores(self) -> list[int]:
-        """As of :class:`Feed`."""
+        """As in :class:`Feed`."""
         return [one.num_cores for one in self._executors.values()]
 
     @property
     def shuffle_partitions(self) -> int | None:
-        """As of :class:`Feed`."""
+        """As in :class:`Feed`."""
         return self._partitions_of.get(self._query_id or "", self._partitions)
 
     def _batch_of(self, progress: Progress) -> list[LiveBatch]:
@@ -178,7 +178,7 @@ class QueryFeed:
     Parameters
     ----------
     query : StreamingQuery or None
-        It runs in a classic session; None until there is one.
+        A query in a classic session; None until there is one.
     """
 
     def __init__(self, query: StreamingQuery | None = None) -> None:
@@ -187,11 +187,11 @@ class QueryFeed:
         self._last: tuple[str, int] | None = None
 
     def follow(self, query: StreamingQuery) -> None:
-        """Read from the same query as it was started anew: its offsets go on."""
+        """Continue with the same query after a restart; its offsets continue."""
         self._query, self._last = query, None
 
     def new_batches(self) -> list[LiveBatch]:
-        """As of :class:`Feed`; those that the query itself still knows, a hundred at most."""
+        """As in :class:`Feed`; at most the last hundred batches, which the query itself keeps."""
         query: Any = self._query
         last = None if query is None else query._jsq.lastProgress()
         if last is None or _place(last) == self._last:
@@ -212,7 +212,7 @@ class QueryFeed:
 
     @property
     def executor_cores(self) -> list[int]:
-        """As of :class:`Feed`, from the driver's own store."""
+        """As in :class:`Feed`, from the driver's own store."""
         return [one.num_cores for one in self._executors()]
 
     def _executors(self) -> list[_Executor]:
@@ -229,7 +229,7 @@ class QueryFeed:
 
     @property
     def shuffle_partitions(self) -> int | None:
-        """As of :class:`Feed`."""
+        """As in :class:`Feed`."""
         query: Any = self._query
         execution = None if query is None else query._jsq.streamingQuery().lastExecution()
         if execution is None:
@@ -243,7 +243,7 @@ def query_of_session(spark: SparkSession, name: str | None = None) -> StreamingQ
     Raises
     ------
     InputError
-        If there is none, or there are several and none was named; names them.
+        If there is none, or several and none was named; the message names them.
     """
     active = list(spark.streams.active)
     found = [
@@ -260,14 +260,14 @@ def query_of_session(spark: SparkSession, name: str | None = None) -> StreamingQ
 
 
 class _Executor(NamedTuple):
-    """An executor that is there: its cores, and when it started, in seconds since 1970."""
+    """A current executor: its cores, and its start in seconds since 1970."""
 
     num_cores: int
     started_s: float | None
 
 
 def _on(batch: LiveBatch, executors: Sequence[_Executor]) -> LiveBatch:
-    """The batch with the executors that there were when it was reported."""
+    """The batch with the executors at the time of its report."""
     starts_s = [one.started_s for one in executors if one.started_s is not None]
     return replace(
         batch,
@@ -277,14 +277,14 @@ def _on(batch: LiveBatch, executors: Sequence[_Executor]) -> LiveBatch:
 
 
 class _Positions:
-    """How far a query has come, in rows, once its offsets were seen to count rows."""
+    """Position of a query in rows, once its offsets are known to count rows."""
 
     def __init__(self) -> None:
         self._pairs: list[Any] = []
         self._rows: list[float] = []
 
     def of(self, row: Record) -> tuple[int | None, int | None]:
-        """Where it stands after a batch, and what was available when the batch was planned."""
+        """Position after a batch, and what was available when the batch was planned."""
         starts, ends, latests = (
             [read_offset(source[name]) for source in row["sources"] or ()]
             for name in ("start_offset", "end_offset", "latest_offset")
@@ -298,7 +298,7 @@ class _Positions:
 
 
 def live_batch(row: Record, positions: _Positions | None = None) -> LiveBatch | None:
-    """A batch with rows from the row that its progress makes; None for any other progress."""
+    """A batch with rows from the table row of its progress; None for any other progress."""
     phases_s: Mapping[str, float | None] = row["phases_s"] or {}
     whole_s, started_s = phases_s.get(_WHOLE), row["started_s"]
     position, available = (positions or _Positions()).of(row)
@@ -336,17 +336,17 @@ def _whole(text: str | None) -> int | None:
 
 
 def _place(progress: Any) -> tuple[str, int]:
-    """Which batch a progress of Java's is about, and when it was reported."""
+    """Batch of a Java progress object, and the time of the report."""
     return str(progress.timestamp()), int(progress.batchId())
 
 
 class LaterLogFeed:
-    """Batches of a log that is not there yet; as of :class:`Feed`.
+    """Batches of a log that does not exist yet; as in :class:`Feed`.
 
     Parameters
     ----------
     path : path
-        Where it will be.
+        Where the log will be.
     """
 
     is_active = True
@@ -363,10 +363,10 @@ class LaterLogFeed:
 
     @property
     def executor_cores(self) -> list[int]:
-        """As of the log."""
+        """As in the log."""
         return [] if self._feed is None else self._feed.executor_cores
 
     @property
     def shuffle_partitions(self) -> int | None:
-        """As of the log."""
+        """As in the log."""
         return None if self._feed is None else self._feed.shuffle_partitions

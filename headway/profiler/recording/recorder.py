@@ -1,8 +1,8 @@
-"""Records the streaming queries of a running session, in the lines of Spark's own event log.
+"""Records the streaming queries of a running session, in the format of Spark's event log.
 
-For jobs without an event log. A listener hands events to a queue; one thread takes them, asks the
-driver's status store for the jobs, stages and tasks of each batch, and appends lines to a file.
-Names and units in there are Spark's: milliseconds, nanoseconds, spaces in names.
+For jobs without an event log. A listener puts events into a queue. One thread takes them, reads
+jobs, stages and tasks of each batch from the driver's status store, and appends lines to a file.
+Names and units in that file are Spark's: milliseconds, nanoseconds, spaces in names.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
 _DeferredEvent: TypeAlias = Callable[[], Json]
-"""An event not yet spelled out; calling it spells it out, which may take calls to the JVM."""
+"""An event that is not yet serialized; calling it does so, which may need calls to the JVM."""
 
 RECORDED_PROPERTIES = (
     *("spark.cores.max", "spark.default.parallelism", "spark.driver.cores", "spark.driver.memory"),
@@ -42,7 +42,7 @@ RECORDED_PROPERTIES = (
     *("spark.executor.memoryOverhead", "spark.memory.fraction", "spark.memory.offHeap.size"),
     *("spark.sql.shuffle.partitions", "spark.task.cpus"),
 )
-"""All of the configuration that is ever written: sizes, no addresses, nothing secret."""
+"""The only configuration that is ever written: sizes, no addresses, nothing secret."""
 
 _MOST_QUEUED = 1000
 _EXECUTORS_EVERY_S = 10.0
@@ -61,29 +61,29 @@ def record(
 ) -> Recorder:
     """Record the streaming queries of a session from now on, for ``headway profile`` to read.
 
-    No query is held up or fails for it: what goes wrong later is counted in ``num_lost``. Progress
-    is always recorded; jobs, stages and tasks of as many batches as ``max_cost_ratio`` allows.
-    It goes on until it is stopped, or a ``with`` block of it ends. Numbers out of range are an
-    InputError, a file that cannot be written a HeadwayError.
+    It neither delays queries nor makes them fail: later faults are counted in ``num_lost``.
+    Progress is always recorded; jobs, stages and tasks only of as many batches as
+    ``max_cost_ratio`` allows. It continues until it is stopped, or until its ``with`` block ends.
+    Numbers out of range raise an InputError, a file that cannot be written a HeadwayError.
 
     Parameters
     ----------
     spark : SparkSession
-        Its own queries are recorded, not those of sessions beside it. With Spark Connect (4.0 or
-        later) their progress can be recorded, but no stages and tasks.
+        Its own queries are recorded, not those of other sessions. With Spark Connect (4.0 or later)
+        their progress can be recorded, but no stages and tasks.
     path : path
-        Appended to. When full, or when it holds another application, it becomes ``path.1``,
-        which becomes ``path.2``, and so on.
+        The file to append to. If it is full, or contains another application, it becomes
+        ``path.1``, which becomes ``path.2``, and so on.
     executors, cores_per_executor : int, optional
-        For Spark Connect, where the driver cannot be asked; elsewhere Spark's word counts.
+        For Spark Connect, where the driver cannot be asked; otherwise Spark's values are used.
     max_bytes : int, >= 1
-        Size of a file, which only a single large batch exceeds. [bytes]
+        Size of a file, exceeded only by a single large batch. [bytes]
     max_files : int, >= 1
-        Files kept, with the one being written.
+        Number of kept files, including the one being written.
     max_cost_ratio : float, > 0, <= 1
-        Share of the session's cores that recording may take. Where batches follow each other so
-        fast that looking at the tasks of each would take more, those of some are passed over and
-        counted in ``num_passed_over``. With 1.0 all are recorded.
+        Share of the session's cores that recording may take. If batches follow each other so fast
+        that reading the tasks of each would take more, those of some are skipped and counted in
+        ``num_passed_over``. With 1.0, all are recorded.
     """
     _require_counts(
         executors=executors,
@@ -136,11 +136,11 @@ def record(
 
 
 class Recorder:
-    """A recording that goes on until :meth:`stop`; made by :func:`record`.
+    """A recording that continues until :meth:`stop`; created by :func:`record`.
 
-    ``num_events`` were written, not counting what every file begins with; ``num_lost`` are not in
-    the file, since the queue was full or something went wrong, ``last_error`` the last time;
-    of ``num_passed_over`` batches jobs, stages and tasks were left out for what they cost.
+    ``num_events`` were written, without those at the beginning of every file. ``num_lost`` are not
+    in the file, since the queue was full or because of an error (``last_error`` is the last one).
+    For ``num_passed_over`` batches, jobs, stages and tasks were left out because of their cost.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class Recorder:
         self._driver = driver
         self._allowance = allowance
         self._executors_asked_s = time.monotonic()
-        # Bounded when something is put in: the mark of the end must always find room.
+        # Bounded on insertion, since the end marker must always fit.
         self._queue: queue.SimpleQueue[_DeferredEvent | None] = queue.SimpleQueue()
         self._counting = threading.Lock()
         self.num_events = self.num_lost = self._num_lost_reported = 0
@@ -168,7 +168,7 @@ class Recorder:
         atexit.register(self.stop)
 
     def stop(self) -> None:
-        """Write what is known by now and leave the session; at most 10 s; may be repeated."""
+        """Write what is known so far and detach from the session; at most 10 s; may be repeated."""
         atexit.unregister(self.stop)
         self._queue.put(None)
         self._thread.join(_STOP_WITHIN_S)
@@ -185,7 +185,7 @@ class Recorder:
         self.stop()
 
     def _hand_over(self, deferred: _DeferredEvent) -> None:
-        """All that is done in a callback."""
+        """The only work done in a callback."""
         if self._queue.qsize() < _MOST_QUEUED:
             self._queue.put(deferred)
         else:
@@ -226,7 +226,7 @@ class Recorder:
 
     def _leave(self) -> None:
         listener, self._listener = self._listener, None
-        # A session that was stopped before has neither a bus nor listeners any more.
+        # A stopped session no longer has a bus or listeners.
         with contextlib.suppress(Exception):
             if self._driver is not None:
                 self._driver.wait_for_delivery()
@@ -272,7 +272,7 @@ def _listener(hand_over: Callable[[_DeferredEvent], None]) -> StreamingQueryList
     from pyspark.sql.streaming import listener as events
 
     class FromJava:
-        """Called by the JVM with its own events, which are spelled out in our thread."""
+        """Called by the JVM with its own events, which are serialized in the recorder's thread."""
 
         def onQueryStarted(self, event: Any) -> None:  # noqa: N802
             hand_over(lambda: _started(events.QueryStartedEvent.fromJObject(event)))
@@ -290,7 +290,7 @@ def _listener(hand_over: Callable[[_DeferredEvent], None]) -> StreamingQueryList
             implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
 
     class Listener(events.StreamingQueryListener):
-        """Called by PySpark, where there is no JVM to call us directly."""
+        """Called by PySpark if there is no JVM that can call the recorder directly."""
 
         def onQueryStarted(self, event: events.QueryStartedEvent) -> None:  # noqa: N802
             hand_over(lambda: _started(event))
@@ -301,8 +301,8 @@ def _listener(hand_over: Callable[[_DeferredEvent], None]) -> StreamingQueryList
         def onQueryTerminated(self, event: events.QueryTerminatedEvent) -> None:  # noqa: N802
             hand_over(lambda: _terminated(event))
 
-        # PySpark's own would take every progress apart before it calls: some hundred calls to
-        # the JVM, for every listener and batch.
+        # PySpark's own listener would parse every progress before the call: some hundred calls to
+        # the JVM for every listener and batch.
         @cached_property
         def _jlistener(self) -> Any:
             jvm: Any = SparkContext._jvm
@@ -331,7 +331,7 @@ def _terminated(event: Any) -> Json:
         "Event": schema.QUERY_TERMINATED,
         "id": str(event.id),
         "runId": str(event.runId),
-        # Its text may hold anything, data and passwords too.
+        # Its text may contain anything, including data and passwords.
         "exception": None if event.exception is None else LEFT_OUT_TEXT,
         "errorClassOnException": event.errorClassOnException,
     }
@@ -354,16 +354,16 @@ def _require_listeners_on_this_side() -> None:
         )
 
 
-# So many looks at a batch are made up for later: a short burst of batches is recorded whole.
+# Saved-up time for reading batches, so that a short burst of batches is recorded completely.
 _MOST_SAVED_S = 0.1
 
 
 class Allowance:
-    """Time to be at work: a share of the time that passes, of which a little is saved up.
+    """Allowed work time: a share of elapsed time, some of which can be saved up.
 
-    0.01 ``cores`` is one core's time one part in a hundred. Time at work is never less than the
-    processor time of one who works alone, here or in the JVM that is waited for; on a busy machine
-    it is more, and less is done.
+    0.01 ``cores`` is one percent of one core's time. Work time is wall time, i.e. at least the
+    processor time of one thread here or in the JVM; on a busy machine it is longer, and less is
+    done.
 
     >>> now_s = 0.0
     >>> allowance = Allowance(0.01, clock=lambda: now_s)
@@ -383,7 +383,7 @@ class Allowance:
         self._left_s = _MOST_SAVED_S
 
     def is_left(self) -> bool:
-        """Whether more may be done now; what is begun then may be finished."""
+        """Whether more work may be started now; it may then be finished."""
         now_s = self._clock()
         gained_s = self._cores * (now_s - self._known_at_s)
         self._known_at_s = now_s
@@ -392,7 +392,7 @@ class Allowance:
 
     @contextlib.contextmanager
     def used(self) -> Iterator[None]:
-        """What is done inside the block is work."""
+        """Time inside the block counts as work."""
         begun_s = self._clock()
         try:
             yield

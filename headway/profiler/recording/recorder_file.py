@@ -1,4 +1,4 @@
-"""The file that a recorder appends to, and its older parts."""
+"""The file to which a recorder appends, and its older parts."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _ENDING = ".headway.jsonl"
 
 
 class FileLostError(HeadwayError):
-    """The file is gone or its disk is full: that lasts, so the recording ends."""
+    """The file is gone or its disk is full, which is permanent, so the recording ends."""
 
 
 class RotatingFile:
-    """Groups of lines in a file that makes way for the next when it is full.
+    """Groups of lines in a file that is rotated when it is full.
 
-    Each file begins with the application and its executors, and holds one application only:
-    another one counts its stages from 0 again.
+    Each file begins with the application and its executors, and contains one application only,
+    since another one numbers its stages from 0 again.
     """
 
     def __init__(self, path: Path, max_bytes: int, max_files: int) -> None:
@@ -41,7 +41,7 @@ class RotatingFile:
         self._mode = 0o666
 
     def begin(self, application: Sequence[Json], cluster: Sequence[Json]) -> None:
-        """Open the file, with the events that every file begins with."""
+        """Open the file; it begins with these events, like every further file."""
         self._application, self._cluster = application, list(cluster)
         header = _lines([*application, *cluster])
         if self.path.exists():
@@ -54,7 +54,7 @@ class RotatingFile:
         self._open(header)
 
     def news_of_cluster(self, cluster: Sequence[Json]) -> list[Json]:
-        """The events that are new; files to come will begin with all of them."""
+        """The events that are new; future files will begin with all of them."""
         news = [event for event in cluster if event not in self._cluster]
         self._cluster += news
         return news
@@ -78,12 +78,12 @@ class RotatingFile:
         self._file.close()
 
     def _open(self, header: bytes) -> None:
-        # Unbuffered: what was written is the system's, whatever becomes of this process.
+        # Unbuffered, so that written data survives the end of this process.
         self._file = open(self.path, "a+b", buffering=0, opener=self._opened)  # noqa: SIM115
         self._num_groups = 0
         try:
             if self._ends_within_a_line():
-                # Left by a process that was killed: it must not spoil the line that follows.
+                # A partial line of a killed process must not corrupt the next line.
                 header = b"\n" + header
             self._put(header)
         except OSError:
@@ -109,7 +109,7 @@ class RotatingFile:
             raise FileNotFoundError(errno.ENOENT, "it was moved or replaced")
 
     def _set_aside(self, application: str) -> None:
-        """Name all files after the application they hold: files of one name are one log."""
+        """Name all files after their application, since files with the same name are one log."""
         stem = self.path.name.removesuffix(_ENDING)
         named = f"{stem}-{re.sub('[^0-9A-Za-z_-]', '_', application)}{_ENDING}"
         for file in self._parts():
@@ -117,12 +117,12 @@ class RotatingFile:
                 file.replace(file.with_name(named + file.name.removeprefix(self.path.name)))
 
     def _parts(self) -> list[Path]:
-        """The newest first."""
+        """Newest first."""
         older = [self.path.with_name(f"{self.path.name}.{n}") for n in range(1, self._max_files)]
         return [self.path, *older]
 
     def _make_way(self) -> None:
-        # Whoever may not read a file must not read the next one.
+        # The next file gets the same permissions.
         self._mode = stat.S_IMODE(self.path.stat().st_mode)
         oldest_first = self._parts()[::-1]
         for older, newer in pairwise(oldest_first):

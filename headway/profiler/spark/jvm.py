@@ -1,4 +1,4 @@
-"""One JVM of this process's own for PySpark: started, connected to, and always ended."""
+"""A JVM of this process for PySpark: started, connected to, and always ended."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _EXIT_WITHIN_S = 5.0
 def running_jvm(
     spark_home: Path, conf: Mapping[str, str], scratch: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A JVM that PySpark will use, gone with the block however the block ends.
+    """A JVM for PySpark that ends with the block, however the block ends.
 
     Its output goes to ``spark.log`` in ``scratch``. SparkUnavailableError if Spark does not start.
     """
     with (scratch / "spark.log").open("wb") as output:
         process = _start(spark_home, conf, scratch, output.fileno())
-    # While it starts it has nothing to put in order.
+    # While it is starting, it needs no orderly shutdown.
     exit_within_s = 0.0
     try:
         gateway = _connect(process, scratch)
@@ -43,7 +43,7 @@ def running_jvm(
 
 
 def complaint(scratch: Path) -> str:
-    """The line of the JVM's output that says most: the first error, else the last line."""
+    """The most informative line of the JVM's output: the first error, else the last line."""
     output = (scratch / "spark.log").read_text(errors="replace")
     lines = [line.strip() for line in output.splitlines()]
     lines = [line for line in lines if line and not line.startswith(("at ", "WARNING:"))]
@@ -54,30 +54,30 @@ def complaint(scratch: Path) -> str:
 def _start(
     spark_home: Path, conf: Mapping[str, str], scratch: Path, output: int
 ) -> subprocess.Popen[bytes]:
-    """Start what PySpark would start, by the protocol that its own launcher follows.
+    """Start the process that PySpark would start, with the protocol of its own launcher.
 
-    PySpark's launcher hands out the process only when it has succeeded, and looks for the answer
-    ten times a second.
+    PySpark's launcher returns the process only after success, and polls for the answer ten times a
+    second.
     """
     command = [str(spark_home / "bin" / "spark-submit")]
     for name, value in conf.items():
         command += ["--conf", f"{name}={value}"]
     return subprocess.Popen(
         [*command, "pyspark-shell"],
-        # Closing it, which the end of this process does too, asks the JVM to end.
+        # Closing it, as the end of this process does, too, requests the JVM to end.
         stdin=subprocess.PIPE,
         stdout=output,
         stderr=subprocess.STDOUT,
         env=os.environ
         | {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(scratch / _CONNECTION)},
-        # A session of its own keeps the terminal's Ctrl-C away from the JVM and lets the
-        # launcher's processes be ended together.
+        # A separate session keeps the terminal's Ctrl-C from the JVM, and allows ending the
+        # launcher's processes together.
         start_new_session=True,
     )
 
 
 def _connect(process: subprocess.Popen[bytes], scratch: Path) -> Any:
-    """The gateway to the JVM once it is up: it writes its port and secret, then names the file."""
+    """The gateway to the JVM once it is up: it writes port and secret, then renames the file."""
     from pyspark.java_gateway import launch_gateway
 
     _load_what_pyspark_loads_later()
@@ -120,8 +120,8 @@ def _used_by_pyspark(gateway: Any) -> Iterator[None]:
 def _load_what_pyspark_loads_later() -> None:
     """Load pandas and pyarrow while the JVM starts instead of after.
 
-    PySpark does at the first value that it hands to the JVM, to find out whether it is NumPy's:
-    it asks its test kit, which loads them and warns of every pandas 3.
+    PySpark does so at the first value that it passes to the JVM, to check whether it is a NumPy
+    value: its test utilities load them and warn about every pandas 3.
     """
     from pyspark.sql.types import NumpyScalarConverter
 
@@ -131,15 +131,15 @@ def _load_what_pyspark_loads_later() -> None:
 
 
 def end_at_once(process: subprocess.Popen[bytes]) -> None:
-    """End a JVM that has nothing to put in order."""
+    """End a JVM that needs no orderly shutdown."""
     if process.poll() is None:
-        # Its group: while starting, the launcher's shell has children.
+        # The whole group, since during the start the launcher's shell has children.
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
 def _end(process: subprocess.Popen[bytes], *, within_s: float) -> None:
-    """Let the process go by itself, which closing its input asks for, else kill it."""
+    """Let the process end on its own, as closing its input requests, else kill it."""
     try:
         if process.stdin is not None:
             process.stdin.close()

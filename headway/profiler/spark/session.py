@@ -1,4 +1,4 @@
-"""The embedded Spark: one JVM that starts silently, leaves no litter and always ends."""
+"""The embedded Spark: a JVM that starts silently, leaves no files behind and always ends."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _STOP_WITHIN_S = 20.0
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
-# Settings of the caller's shell that would bend the session: another Spark, a Connect server,
-# a JVM that spark-submit has started already.
+# Variables of the caller's shell that would change the session: another Spark, a Connect server, a
+# JVM already started by spark-submit.
 _FOREIGN_VARIABLES = (
     "PYSPARK_GATEWAY_PORT",
     "PYSPARK_GATEWAY_SECRET",
@@ -50,10 +50,10 @@ appender.file.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 
 
 def local_checkpoint_conf() -> dict[str, str]:
-    """The setting that makes checkpoints on a local disk cost what the disk costs.
+    """Setting with which checkpoints on a local disk cost no more than the disk.
 
-    Without Hadoop's native library Spark's default file manager starts a process for each file
-    that it writes: some 30 ms per state partition and batch that no cluster has.
+    Without Hadoop's native library, Spark's default file manager starts a process for each file
+    that it writes: some 30 ms per state partition and batch, which do not occur on a cluster.
     """
     import pyspark
 
@@ -78,23 +78,23 @@ def embedded_session(
     driver_memory: str = "2g",
     extra_conf: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
-    """A Spark session in a JVM of its own, gone with the block however the block ends.
+    """A Spark session in its own JVM that ends with the block, however the block ends.
 
-    The JVM writes nothing to the terminal and nothing into the working directory. SIGTERM ends
-    the block as Ctrl-C does, unless the program handles it itself. One session per process at a
-    time; another may follow.
+    The JVM writes nothing to the terminal and nothing into the working directory. SIGTERM ends the
+    block like Ctrl-C, unless the program handles it. One session per process at a time; another may
+    follow.
 
     Parameters
     ----------
     master : str
-        A local one is shielded from the caller's Spark settings; any other takes SPARK_HOME,
+        A local master ignores the caller's Spark settings; any other uses SPARK_HOME,
         SPARK_CONF_DIR and SPARK_LOCAL_IP as they are.
     event_log_dir : Path, optional
         Folder of the event log, made if missing: rolling files, zstd, on every Spark version.
     driver_memory : str
-        Heap of the driver in Spark's spelling; with a local master the only heap there is.
+        Heap of the driver in Spark's format; with a local master, it is the only heap.
     extra_conf : mapping, optional
-        Spark properties that win over all of the above.
+        Spark properties that override all of the above.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def embedded_session(
 
 
 def _require_no_other_session() -> None:
-    # What is not imported has no session; importing it now would only keep the JVM waiting.
+    # If PySpark is not imported, it has no session; importing it now would only delay the JVM.
     pyspark = sys.modules.get("pyspark")
     if pyspark is not None and pyspark.SparkContext._gateway is not None:
         raise SparkUnavailableError(
@@ -132,14 +132,14 @@ def _require_no_other_session() -> None:
 
 
 def _spark_home(*, local: bool) -> Path:
-    """PySpark's own Spark; where the master is not local, the caller's SPARK_HOME if it is set."""
+    """PySpark's own Spark; if the master is not local, the caller's SPARK_HOME if it is set."""
     named = os.environ.get("SPARK_HOME")
     if named and not local:
         return Path(named)
     package = find_spec("pyspark")
     if package is not None and package.origin is not None:
         home = Path(package.origin).parent
-        # PySpark that was installed with another Hadoop has its Spark in a folder.
+        # PySpark installed for another Hadoop version has its Spark in a sub-folder.
         for candidate in (home / "spark-distribution", home):
             if (candidate / "jars").is_dir():
                 return candidate
@@ -186,7 +186,7 @@ def _java_options(scratch: Path) -> list[str]:
 
 
 def _quoted(option: str) -> str:
-    r"""One of several options in a text, in the spelling of Spark's launcher.
+    r"""One of several options in a text, quoted for Spark's launcher.
 
     >>> print(_quoted("-Dhome=/home/with space"))
     "-Dhome=/home/with space"
@@ -197,7 +197,7 @@ def _quoted(option: str) -> str:
 
 def _event_log_conf(folder: Path) -> dict[str, str]:
     folder.mkdir(parents=True, exist_ok=True)
-    # The defaults of Spark 4, spelled out so that 3.5 writes the same.
+    # The defaults of Spark 4, set explicitly so that 3.5 writes the same.
     return {
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": folder.resolve().as_uri(),
@@ -255,14 +255,14 @@ def _session(scratch: Path) -> Iterator[SparkSession]:
 
 
 def _stop(session: SparkSession) -> None:
-    """Stop the session, or give up after a while: the JVM ends in any case.
+    """Stop the session, or give up after a while; the JVM ends in any case.
 
-    A thread of its own has a connection of its own. That of this thread may still owe the answer
-    to a call that a signal interrupted.
+    A separate thread has a separate connection. That of this thread may still be waiting for the
+    answer to a call that a signal interrupted.
     """
 
     def stop() -> None:
-        # A JVM that is gone or broken cannot be stopped in order; ending it comes next.
+        # A JVM that is gone or broken cannot be stopped properly; it is ended next.
         with contextlib.suppress(Exception):
             session.stop()
 
@@ -284,7 +284,7 @@ class Java:
 def require_java() -> Java:
     """The Java that Spark will run on, of version 17 or later: that of JAVA_HOME, else of PATH.
 
-    SparkUnavailableError says how to get one.
+    SparkUnavailableError states how to get one.
     """
     found = []
     for candidate in _candidates():
@@ -309,7 +309,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def _describe(java: Path) -> Java | None:
-    """Asked from Java itself; None if this is not a working Java."""
+    """Version as reported by Java itself; None if this is not a working Java."""
     try:
         answer = subprocess.run(
             [java, "-XshowSettings:properties", "-version"],

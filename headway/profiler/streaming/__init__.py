@@ -1,1 +1,1 @@
-"""What was collected of a streaming query -> its profile."""
+"""Collected data of a streaming query -> its profile."""

@@ -1,4 +1,4 @@
-"""What arrived at the sources of a query, read from offsets where they count rows."""
+"""Arrivals at the sources of a query, from offsets if they count rows."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ ROWS = "rows"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchArrivals:
-    """One batch as its sources saw it: the time since the batch before, its rows, the offsets.
+    """One batch at its sources: the time since the previous batch, its rows, the offsets.
 
-    ``sources_before`` are the offsets at the batch before.
+    ``sources_before`` are the offsets at the previous batch.
     """
 
     interval_s: float
@@ -30,11 +30,11 @@ class BatchArrivals:
 
 
 def arrival_series(batches: Sequence[BatchArrivals]) -> ArrivalSeries:
-    """What arrived in the intervals of consecutive batches.
+    """Arrivals in the intervals of consecutive batches.
 
-    Offsets are believed only if, over the batches, what lies between start and end is what the
-    batch read. What arrived is what a batch took and by how much it left more behind than the
-    batch before: the advance of the latest offset, which no rate limit holds back.
+    Offsets are used only if, over the batches, the difference between start and end equals the rows
+    that the batch read. Arrivals are the rows that a batch took plus the increase of the rows that
+    it left behind: the advance of the latest offset, which no rate limit affects.
     """
     interval_s = np.array([batch.interval_s for batch in batches], dtype=np.float64)
     taken = np.array([batch.num_rows for batch in batches], dtype=np.float64)
@@ -50,7 +50,7 @@ def arrival_series(batches: Sequence[BatchArrivals]) -> ArrivalSeries:
     lag_before_rows = np.array([_total_lag(batch.sources_before) for batch in batches])
     by_partition: Counter[str] = Counter()
     for source in (source for batch in batches for source in batch.sources):
-        # Other offsets are positions too, but not of partitions.
+        # Other offsets are positions, too, but not of partitions.
         if num_source_partitions(source.end) is not None:
             by_partition.update(rows_between(source.start, source.end))
     return ArrivalSeries(
@@ -65,9 +65,9 @@ def arrival_series(batches: Sequence[BatchArrivals]) -> ArrivalSeries:
 def observed_arrivals(
     series: ArrivalSeries, event_time_lag_s: float | None, mean_file: MeanFile | None = None
 ) -> ObservedArrivals:
-    """How the rate varied between batches; intervals weigh by their length.
+    """Variation of the rate between batches; intervals are weighted by their length.
 
-    ``event_time_lag_s``: how late the newest rows come; ``mean_file``: of sources of files.
+    ``event_time_lag_s``: delay of the newest rows; ``mean_file``: for file sources.
     """
     rates_per_s = series.arrived_rows / series.interval_s
     order = np.argsort(rates_per_s)

@@ -1,4 +1,4 @@
-"""Runs of a job -> errors of predictions about those left out of the fit."""
+"""Runs of a job -> prediction errors for runs that are left out of the fit."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def backtest(
     version: str,
     trigger_s: float | None = None,
 ) -> Backtest:
-    """Predict runs of a job from other runs of it; parameters as of `summarize`.
+    """Predict runs of a job from its other runs; parameters as in `summarize`.
 
-    EventLogError also if there is too little to leave a part of it out.
+    EventLogError also if there is not enough data to leave a part out.
     """
     job = runs_of_job(logs, event_logs, queries, trigger_s)
     by_setting = _settings(job.runs)
@@ -63,7 +63,7 @@ def backtest(
 
 
 def _settings(runs: Sequence[QueryRun]) -> list[list[QueryRun]]:
-    """Runs by what they ran at: the same configuration, and rates a tenth apart at most."""
+    """Runs by setting: the same configuration, and rates that differ by at most a tenth."""
     settings: list[list[QueryRun]] = []
     for run in runs:
         for setting in settings:
@@ -87,7 +87,7 @@ def _without_each(settings: Sequence[Sequence[QueryRun]]) -> Iterator[_Fold]:
 
 
 def _halves(runs: Sequence[QueryRun]) -> Iterator[_Fold]:
-    """All earlier halves against all later ones."""
+    """All earlier halves compared with all later ones."""
     if any(len(run.batches) < 2 * LEAST_BATCHES.value for run in runs):
         raise EventLogError(
             f"{counted(len(runs), 'run')} at one setting, with "
@@ -103,7 +103,7 @@ def _halves(runs: Sequence[QueryRun]) -> Iterator[_Fold]:
 
 
 def _part(run: QueryRun, batches: Sequence[BatchSample]) -> QueryRun:
-    """Some of a run's batches, at the rate at which their own rows arrived."""
+    """Some of a run's batches, with the rate at which their own rows arrived."""
     timed = [batch for batch in batches if batch.interval_s is not None]
     seconds = sum(batch.interval_s or 0.0 for batch in timed)
     rows = sum(batch.num_rows for batch in timed)
@@ -131,12 +131,13 @@ def _judged(run: QueryRun, profile: JobProfile) -> HeldOut:
 
 
 def _observed_latency(run: QueryRun) -> LatencyDistribution:
-    """Of the rows, from the batches: theory.md (B7). No row waits for what follows the commit."""
+    """Latency of rows from batches: theory.md (B7). No row waits for what follows the commit."""
     timed = [batch for batch in run.batches if batch.interval_s is not None]
     if not timed:
         raise EventLogError(
-            f"query {query_label(run.query_id, run.query_name)}: no two batches in a row on "
-            "record, so what its rows waited for is unknown; profile a log without gaps"
+            f"query {query_label(run.query_id, run.query_name)}: no two consecutive "
+            "batches are recorded, so the latency of its rows is unknown; profile a log without "
+            "gaps"
         )
     intervals_s = np.array([batch.interval_s for batch in timed], dtype=np.float64)
     to_commit_s = np.array(

@@ -1,4 +1,4 @@
-"""Rows of batches and their stages, as collected -> what one batch showed."""
+"""Collected rows of batches and their stages -> measurements of one batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headway.profiler.rows import Record
 from headway.profiler.stage_totals import NO_TASKS, SUMS_OF_TASKS
 from headway.profiler.streaming.samples import BatchSample, SourceSample, StageSample, StateSample
 
-# Spark's phase -> ours, in the order Spark runs them.
+# Spark's phase -> Headway's, in the order in which Spark runs them.
 PHASES = {
     "latestOffset": "latest_offset",
     "getOffset": "latest_offset",
@@ -25,19 +25,19 @@ PHASES = {
     "commitBatch": "commit_batch",
     "commitOffsets": "commit_offsets",
 }
-# Beyond these a number is damage, not a measurement.
+# Numbers beyond these are damaged, not measured.
 _MOST_ROWS = 1e12
 _LONGEST_S = 1e6
 
 
 def known_rows(report: Record) -> float:
-    """Rows of the batch; less than none where the report does not tell."""
+    """Rows of the batch; negative if the report does not contain them."""
     rows = report["num_rows"]
     return float(rows) if rows is not None and 0 <= rows < _MOST_ROWS else -1.0
 
 
 def is_timed(report: Record) -> bool:
-    """Whether the times of the batch are all there and make sense."""
+    """Whether the times of the batch are complete and plausible."""
     phases_s = report["phases_s"] or {}
     times_s = [seconds for seconds in phases_s.values() if seconds is not None]
     return (
@@ -49,7 +49,7 @@ def is_timed(report: Record) -> bool:
 
 
 def is_usable(stages: Sequence[Record]) -> bool:
-    """Whether the stages of a batch are on record, each with most of its tasks."""
+    """Whether the stages of a batch are recorded, each with most of its tasks."""
     return bool(stages) and all(
         not stage["failed"]
         and stage["num_tasks"]
@@ -61,7 +61,7 @@ def is_usable(stages: Sequence[Record]) -> bool:
 
 
 def stages_by_batch(stage_runs: Sequence[Record]) -> dict[int, list[Record]]:
-    """The stages of each batch in the order they ran."""
+    """The stages of each batch in the order in which they ran."""
     by_batch: dict[int, list[Record]] = defaultdict(list)
     for row in stage_runs:
         by_batch[row["batch_id"]].append(row)
@@ -72,14 +72,14 @@ def stages_by_batch(stage_runs: Sequence[Record]) -> dict[int, list[Record]]:
 
 
 def jvm_age_s(started_s: float, jvm_started_s: float) -> float:
-    """Age of the JVM at the start of a batch, a second at least."""
+    """Age of the JVM at the start of a batch, at least a second."""
     return max(started_s - jvm_started_s, 1.0)
 
 
 def batch_sample(
     report: Record, stages: Sequence[Record], jvm_started_s: float, interval_s: float | None
 ) -> BatchSample:
-    """What one batch showed; its times and stages must be usable."""
+    """Measurements of one batch, whose times and stages must be usable."""
     phases_s: dict[str, float] = {}
     for name, seconds in report["phases_s"].items():
         if name in PHASES and seconds is not None:
@@ -106,9 +106,9 @@ def batch_sample(
 
 
 def unpacked(sample: BatchSample) -> BatchSample:
-    """A batch whose rows `headway.ordered` packed before its exchange: all of them come behind it.
+    """A batch whose rows `headway.ordered` packed before its exchange, so all arrive after it.
 
-    How many each task had is not on record, so they count as dealt out evenly.
+    The rows of each task are not recorded, so they are taken as evenly distributed.
     """
     stages = tuple(
         replace(
@@ -126,7 +126,7 @@ def unpacked(sample: BatchSample) -> BatchSample:
 
 
 def covered_s(spans: Iterable[tuple[float, float]]) -> float:
-    """The union of intervals: stages of one level may follow each other or overlap."""
+    """Length of the union of intervals; stages of a level may be consecutive or overlap."""
     total_s, until_s = 0.0, -math.inf
     for start_s, end_s in sorted(spans):
         total_s += max(end_s - max(start_s, until_s), 0.0)
@@ -135,7 +135,7 @@ def covered_s(spans: Iterable[tuple[float, float]]) -> float:
 
 
 def _event_time_lag_s(report: Record) -> float | None:
-    """Negative where rows came while the batch was asking its sources what there is."""
+    """Negative if rows arrived while the batch was querying its sources for offsets."""
     newest_s = report["newest_event_s"]
     return None if newest_s is None else report["started_s"] - newest_s
 
@@ -152,10 +152,10 @@ def source_samples(report: Record) -> tuple[SourceSample, ...]:
 
 
 def whole_batch(report: Record, num_slots: int) -> dict[str, Any]:
-    """What stands for the stages of a batch where only its progress is on record.
+    """Replacement for the stages of a batch if only its progress is recorded.
 
-    One stage with a task on every slot, as long as ``addBatch``: it tells how the duration grows
-    with the rows, and nothing of other slots or partitions.
+    One stage with a task on every slot, as long as ``addBatch``. It shows how the duration grows
+    with the rows, but nothing about other slots or partitions.
     """
     add_batch_s = (report["phases_s"] or {}).get("addBatch") or 0.0
     return NO_TASKS | {
@@ -197,7 +197,7 @@ def _state(operators: Sequence[Any]) -> StateSample:
 
 
 def _stage_sample(stage: Record, level: int) -> StageSample:
-    # Sums over the tasks seen stand for all tasks.
+    # Sums over the recorded tasks are extrapolated to all tasks.
     all_over_seen = max(stage["num_tasks"] / stage["num_finished"], 1.0)
 
     def total(name: str) -> Any:
@@ -225,7 +225,7 @@ def _stage_sample(stage: Record, level: int) -> StageSample:
 
 
 def _levels(stages: Sequence[Record]) -> Mapping[int, int]:
-    """Level of each stage: behind its parents, and behind the jobs that came before."""
+    """Level of each stage: after its parents, and after earlier jobs."""
     levels: dict[int, int] = {}
     first_of_job, job_id = 0, None
     for stage in stages:

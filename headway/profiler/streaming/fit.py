@@ -37,7 +37,7 @@ _EXPONENT_TOLERANCE = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DurationFit:
-    """The fitted duration model and how it meets the runs it was fitted on."""
+    """The fitted duration model, and its deviation from the runs that it was fitted to."""
 
     driver_phases: tuple[DriverPhase, ...]
     stages: tuple[StageProfile, ...]
@@ -55,13 +55,13 @@ def common_signature(runs: Sequence[QueryRun]) -> tuple[tuple[int, bool], ...]:
 def fit_duration(runs: Sequence[QueryRun]) -> DurationFit:
     """Fit driver phases, task costs and noise on runs whose batches share one signature.
 
-    Every run weighs the same however many batches it has: runs differ by more than the batches
-    of one run do. Durations are brought to the age of the last run before the final fit, so that
-    what compilation won in between is not mistaken for an effect of the settings.
+    Every run has the same weight, however many batches it has, since runs differ by more than the
+    batches of one run. Durations are scaled to the age of the last run before the final fit, so
+    that speed-up by compilation is not mistaken for an effect of the settings.
     """
     drift = Drift(exponent=0.0, reference_age_s=_mean_age_s(runs[-1]))
-    # The lines and the drift explain parts of the same differences: fitted in turn until neither
-    # moves, they are fitted together.
+    # The lines and the drift explain parts of the same differences. Fitting them in turn until
+    # neither changes is a joint fit.
     for _ in range(_MOST_ROUNDS):
         aged = [_at_reference_age(run, drift) for run in runs]
         drift = replace(drift, driver_exponent=_fit_driver_drift(aged))
@@ -104,19 +104,19 @@ def _fit_drift(runs: Sequence[QueryRun], fit: _Costs) -> float:
 
 
 def _fit_driver_drift(runs: Sequence[QueryRun]) -> float:
-    """The driver's own drift, of runs that what the whole batch wins is taken off."""
+    """The driver's own drift, from runs without the drift of the whole batch."""
     driver_s = [float(np.mean([_driver_s(batch) for batch in run.batches])) for run in runs]
     points = [(seconds, _mean_age_s(run)) for seconds, run in zip(driver_s, runs, strict=True)]
     return driver_drift_exponent(*np.log(np.maximum(np.array(points), 1e-6)).T)
 
 
 def _driver_factor(drift: Drift, age_s: float) -> float:
-    """Within the ages of the runs."""
+    """For ages within those of the runs."""
     return drift.driver_factor(age_s, oldest_s=age_s)
 
 
 def _driver_s(batch: BatchSample) -> float:
-    """What the driver does in a batch, but for the files of the checkpoint."""
+    """Driver time in a batch, except for the files of the checkpoint."""
     files_s = sum(batch.phases_s.get(name, 0.0) for name in CHECKPOINT_PHASES)
     return max(batch.duration_s - batch.stages_s - files_s, 0.0)
 
@@ -131,7 +131,7 @@ def _with_driver_at_reference(run: QueryRun, drift: Drift) -> QueryRun:
 
 
 def _driver_rescaled(batch: BatchSample, factor: float) -> BatchSample:
-    """The batch with what the driver takes divided by a factor; stages and files as they are."""
+    """The batch with driver times divided by a factor; stages and files are unchanged."""
     phases_s = {
         name: seconds if name in CHECKPOINT_PHASES else seconds / factor
         for name, seconds in batch.phases_s.items()
@@ -174,7 +174,7 @@ def _rescaled(batch: BatchSample, factor: float) -> BatchSample:
 
 
 class _Costs(NamedTuple):
-    """What batches cost at one age, and what that makes of each batch of each run."""
+    """Costs of batches at one age, and the resulting model of each batch of each run."""
 
     driver_phases: tuple[DriverPhase, ...]
     stages: tuple[StageProfile, ...]
@@ -194,13 +194,13 @@ def _fit_at_one_age(runs: Sequence[QueryRun]) -> _Costs:
 
 
 def _noise(runs: Sequence[QueryRun], costs: _Costs) -> DurationNoise:
-    """How batches lie around the model of their run, and runs around that of all."""
+    """Spread of batches around the model of their run, and of runs around the common model."""
     observed = [np.array([batch.duration_s for batch in run.batches]) for run in runs]
     pairs = list(zip(observed, costs.modelled_s, strict=True))
     ratios = [float(seen.mean() / fit.mean()) for seen, fit in pairs]
     own = [seen / (ratio * fit) for (seen, fit), ratio in zip(pairs, ratios, strict=True)]
     residuals = [
-        # The ratio of the run is fitted too: it takes one degree of freedom.
+        # The ratio of the run is fitted, too, which uses one degree of freedom.
         (values - 1.0) * np.sqrt(len(values) / (len(values) - 1))
         for values in own
     ]
@@ -247,7 +247,7 @@ def _fit_driver_phases(runs: Sequence[QueryRun], handovers_s: float) -> tuple[Dr
         name: np.array([batch.phases_s.get(name, 0.0) for batch in batches]) for name in names
     }
     if "add_batch" in columns:
-        # What is left of addBatch without its stages is the driver's: physical planning, state
+        # The rest of addBatch without its stages is driver time: physical planning, state
         # bookkeeping, job submission and the sink's commit.
         in_stages = np.array([batch.stages_s for batch in batches]) - handovers_s
         columns["add_batch"] = np.maximum(columns["add_batch"] - in_stages, 0.0)

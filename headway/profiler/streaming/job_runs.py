@@ -1,4 +1,4 @@
-"""Collected logs -> the runs of one streaming job: chosen, each once, alike in their stages."""
+"""Collected logs -> the runs of one streaming job: chosen, each once, with the same stages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from headway.profiler.streaming.samples import QueryRun
 _LEAST_ID_PREFIX = 8
 _MOST_LISTED = 8
 NO_EVENT = 'no Spark event in it; expected JSON lines with an "Event" field'
-# A number that stands alone, as in "rowsPerSecond=5000": a setting, not part of a name.
+# A separate number, as in "rowsPerSecond=5000", is a setting, not part of a name.
 _SETTING = re.compile(r"(?<![\w.-])\d[\d.]*(?![\w-])")
 
 
@@ -40,7 +40,7 @@ class RunKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRuns:
-    """Steady runs of one job in the order of time, the logs they stand in, and what was noted."""
+    """Steady runs of one job in order of time, the logs that contain them, and notes."""
 
     runs: tuple[QueryRun, ...]
     apps: tuple[int, ...]
@@ -63,7 +63,7 @@ def runs_of_job(
         _without_copies(_by_run(logs.batches), notes), queries, list(names.values())
     )
     stage_runs = _stages_by_run(logs.stage_runs, chosen)
-    # Of an application only its first query meets a fresh JVM, whether it is chosen or not.
+    # Only the first query of an application has a fresh JVM, whether it is chosen or not.
     first_s: dict[int, float] = {}
     for key, reports in _by_run(logs.batches).items():
         first_s[key.app] = min(first_s.get(key.app, math.inf), _started_s(reports))
@@ -89,14 +89,14 @@ def runs_of_job(
 
 
 def listed(names: Iterable[str]) -> str:
-    """The first names in words, and how many more there are."""
+    """The first names, as text, and the number of further ones."""
     every = list(names)
     more = f" and {len(every) - _MOST_LISTED} more" if len(every) > _MOST_LISTED else ""
     return ", ".join(every[:_MOST_LISTED]) + more
 
 
 def _require_streaming(logs: CollectedLogs, names: Mapping[int, str]) -> Iterator[str]:
-    """Notes on the logs without a streaming query, if others have one."""
+    """Notes on logs without a streaming query, if others have one."""
     streaming = {row["app"] for row in logs.batches}
     without = []
     for app, name in names.items():
@@ -121,7 +121,7 @@ def _by_run(batches: Sequence[Record]) -> dict[RunKey, list[Record]]:
     by_run: dict[RunKey, list[Record]] = defaultdict(list)
     for row in batches:
         by_run[RunKey(row["app"], row["query_id"], row["run_id"] or "")].append(row)
-    # In order of log and time, so that messages and choices do not hang on Spark's order.
+    # In order of log and time, so that messages and choices do not depend on Spark's order.
     return {
         key: by_run[key]
         for key in sorted(
@@ -133,16 +133,16 @@ def _by_run(batches: Sequence[Record]) -> dict[RunKey, list[Record]]:
 def _without_copies(
     by_run: dict[RunKey, list[Record]], notes: list[str]
 ) -> dict[RunKey, list[Record]]:
-    """Runs that stand in several logs, which are then copies, once: the longest of them."""
+    """Runs without duplicates: of copies of a run in several logs, the longest is kept."""
     longest: dict[tuple[str, str], RunKey] = {}
     for key, reports in by_run.items():
-        # Without a run id each log has runs of its own.
+        # Without run ids, runs of different logs are different.
         name = (key.query_id, key.run_id or f"log {key.app}")
         known = longest.setdefault(name, key)
         if known != key:
             notes.append(
-                f"query {query_label(key.query_id, reports[0]['query_name'])}: the same run stands "
-                "in two logs; one of them is used"
+                f"query {query_label(key.query_id, reports[0]['query_name'])}: the same run is in "
+                "two logs; one of them is used"
             )
             if len(reports) > len(by_run[known]):
                 longest[name] = key
@@ -186,7 +186,7 @@ def _stages_by_run(
     by_run: dict[RunKey, list[Record]] = defaultdict(list)
     for row in stage_runs:
         candidates = runs_of.get((row["app"], row["query_id"]), [])
-        # A query gives its jobs its run's id as group; only the job's own code can change that.
+        # A query sets its run id as the group of its jobs; only the job's own code can change that.
         owners = [key for key in candidates if key.run_id == row["run_id"]]
         for key in owners or candidates[:1]:
             by_run[key].append(row)
@@ -202,7 +202,7 @@ def _require_runs(runs: Sequence[QueryRun], log_names: Sequence[str], notes: Seq
 
 
 def _require_one_job(runs: Sequence[QueryRun], notes: list[str], *, chosen_by_name: bool) -> None:
-    """Queries that read, keep or write other things are other jobs, however alike their stages."""
+    """Queries with other sources, state or sinks are other jobs, even with similar stages."""
     jobs: dict[QueryShape, list[str]] = defaultdict(list)
     for run in runs:
         jobs[_what_it_does(run.shape)].append(query_label(run.query_id, run.query_name))
@@ -228,7 +228,7 @@ def _require_one_job(runs: Sequence[QueryRun], notes: list[str], *, chosen_by_na
 
 
 def _query_options(runs: Sequence[QueryRun], *, by_id: bool = False) -> str:
-    """The options that choose these queries: by name, those without one to show by id."""
+    """The options that choose these queries: by name, or by id without a name that can be shown."""
     names = []
     for run in runs:
         name = None if by_id else run.query_name
@@ -237,19 +237,19 @@ def _query_options(runs: Sequence[QueryRun], *, by_id: bool = False) -> str:
 
 
 def _what_it_does(shape: QueryShape) -> QueryShape:
-    """The shape without what differs between runs of a job: settings and state size."""
+    """The shape without what differs between runs of a job, i.e. settings and state size."""
     return replace(
         shape,
         sources=tuple(_SETTING.sub("#", source) for source in shape.sources),
         sink=_SETTING.sub("#", shape.sink),
         state_rows=0,
-        # A watermark shows from the first batch that advanced it.
+        # A watermark is visible from the first batch that advanced it.
         watermarked=False,
     )
 
 
 def same_stages(runs: Sequence[QueryRun], notes: list[str]) -> list[QueryRun]:
-    """Runs reduced to batches of one signature; runs of mostly others are another job."""
+    """Runs reduced to batches with one signature; runs with mostly other ones are another job."""
     signature = common_signature(runs)
     kept, others = [], []
     for run in runs:

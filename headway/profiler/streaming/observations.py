@@ -1,4 +1,4 @@
-"""What the runs of a job showed beyond durations: volumes, shares, state, memory, what is fixed."""
+"""Measurements of a job's runs besides durations: volumes, shares, state, memory, fixed parts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSampl
 
 
 def observe_stage(runs: Sequence[QueryRun], place: int, stage: StageProfile) -> StageObserved:
-    """What the tasks of one stage, by its place in the batch, showed besides their time."""
+    """Measurements of the tasks of one stage, by its index in the batch, besides their time."""
     samples = [batch.stages[place] for run in runs for batch in run.batches]
     rows = _total(samples, lambda sample: sample.rows_read)
     run_s = _total(samples, lambda sample: sample.run_s)
@@ -61,21 +61,21 @@ def observe_state(runs: Sequence[QueryRun]) -> StateProfile | None:
 
 
 def mean_updated_rows(batches: Sequence[BatchSample]) -> float | None:
-    """State rows that a batch writes; None where none is on record."""
+    """State rows that a batch writes; None if not recorded."""
     updated = [batch.state.num_updated for batch in batches if batch.state.num_stores > 0]
     return (float(np.mean(updated)) or None) if updated else None
 
 
 def _rate_exponent(runs: Sequence[QueryRun]) -> float:
-    """How the state follows the rate; 0 where it goes on growing, or where it never grew.
+    """Exponent of state over rate; 0 if the state keeps growing, or never grew.
 
     Notes
     -----
-    **(E36)** State at the asked rate: a state that drops what is old holds `S = λ` times its
-    retention. Where the state at most grows by a fifth in the later half of most runs,
-    `S ∝ λ^e`, `e` by (E4) from the rates and sizes of the runs, 1 where their rates are alike; else
-    `e = 0`. Every time (T2) asks for `S` it is `S_0 (λ/λ_0)^e`, `S_0` and `λ_0` those of the last
-    run.
+    **(E36)** State at the requested rate: state from which old rows are removed has a size of
+    `S = λ` times its retention. If the state grows by at most a fifth in the later half of most
+    runs, `S ∝ λ^e`, with `e` by (E4) from the rates and sizes of the runs, or 1 if their rates are
+    similar; else `e = 0`. Wherever (T2) uses `S`, it is `S_0 (λ/λ_0)^e`, with `S_0` and `λ_0` those
+    of the last run.
     """
     grown = [
         run.batches[-1].state.num_rows / max(run.batches[len(run.batches) // 2].state.num_rows, 1)
@@ -95,7 +95,7 @@ def observe_memory(runs: Sequence[QueryRun]) -> MemoryProfile:
     heap_bytes = max(stage.peak_heap_bytes for stage in stages)
     return MemoryProfile(
         peak_task_bytes=int(max(stage.peak_memory_bytes for stage in stages)),
-        # Spark reports it only of executors that are asked, and long tasks.
+        # Spark reports it only for polled executors and long tasks.
         peak_heap_bytes=int(heap_bytes) if heap_bytes > 0 else None,
         spilled_bytes=int(sum(stage.spilled_bytes for stage in stages)),
     )
@@ -106,7 +106,7 @@ def _total(samples: Sequence[StageSample], value: Callable[[StageSample], float]
 
 
 def share(part_s: float, run_s: float) -> float:
-    """A part of the run time; clocks of different resolution may make it a little more."""
+    """A share of the run time; it may be slightly above 1 by clocks of different resolution."""
     return min(part_s / run_s, 1.0) if run_s > 0 else 0.0
 
 
@@ -116,7 +116,7 @@ def _largest_ratio(sample: StageSample) -> float:
 
 
 def _growth_per_s(batches: Sequence[BatchSample]) -> float:
-    """Slope of the state's rows over time; state that shrinks does not grow."""
+    """Slope of the state's rows over time; 0 if the state shrinks."""
     at_s = np.array([batch.started_s for batch in batches])
     rows = np.array([batch.state.num_rows for batch in batches], dtype=np.float64)
     spread = float(np.var(at_s))
@@ -127,10 +127,10 @@ def _growth_per_s(batches: Sequence[BatchSample]) -> float:
 
 
 def _updated_row_s(batches: Sequence[BatchSample]) -> float | None:
-    """What a task takes for a state row that it writes: the update, and its part in the commit.
+    """Time of a task per state row that it writes: the update, and its part of the commit.
 
-    Spark's times are sums over the stores. What a commit takes without rows is known from batches
-    that wrote more and fewer rows; where all wrote as many, only the updates count.
+    Spark's times are sums over the stores. The time of a commit without rows follows from batches
+    that wrote more and fewer rows; if all wrote equally many, only the updates count.
     """
     updated = np.array([batch.state.num_updated for batch in batches], dtype=np.float64)
     if not updated.sum() > 0:

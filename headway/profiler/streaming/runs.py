@@ -41,14 +41,14 @@ _LONGEST_LABEL = 60
 
 
 class SteadyPart(NamedTuple):
-    """A run, or None where there is too little of it, and what to know about it."""
+    """A run, or None if it is too short, and notes about it."""
 
     run: QueryRun | None
     notes: tuple[str, ...]
 
 
 def query_label(query_id: str, query_name: str | None) -> str:
-    """What messages call a query: its name, if it has one, and the start of its id.
+    """Name of a query in messages: its name, if it has one, and the start of its id.
 
     >>> query_label("3f1c7e0a-0d51-4a0e-9d1d-1f2e3d4c5b6a", "orders")
     'orders (3f1c7e0a)'
@@ -69,8 +69,8 @@ def steady_part(
 ) -> SteadyPart:
     """The steady part of one run of a query, from its progress and the stages of its batches.
 
-    ``trigger_s`` is what the user states; else it is read off the log. EventLogError if no executor
-    is on record.
+    ``trigger_s`` is stated by the user; else it is inferred from the log. EventLogError if no
+    executor is recorded.
     """
     reports = _one_per_batch(reports)
     last = reports[-1]
@@ -83,10 +83,11 @@ def steady_part(
         num_slots = task_slots(num_executors, cores, _task_cpus(facts, cores))
         stages = {report["batch_id"]: [whole_batch(report, num_slots)] for report in reports}
         notes.append(
-            f"{label}: no tasks on record, only progress: what other cores or partitions would "
-            "cost is unknown; record a classic session, or an event log"
+            f"{label}: no tasks were recorded, only progress: the cost with other cores or "
+            "partitions is unknown; record a classic session, or an event log"
         )
-    # The first batch has no interval that filled it, and pays for planning and class loading.
+    # The first batch has no interval in which its rows arrived, and includes planning and class
+    # loading.
     filled = [report for report in reports[1:] if known_rows(report) != 0]
     usable = [
         report
@@ -129,7 +130,7 @@ def steady_part(
     arrivals = arrival_series(_arrivals(observed, intervals_s))
     rate_per_s = arrivals.rate_per_s
     if rate_per_s is None:
-        notes.append(f"{label}: left out, the times of its batches do not tell a rate")
+        notes.append(f"{label}: left out, the times of its batches give no rate")
         return SteadyPart(None, tuple(notes))
     gated = _gated_triggers_s(steady, stages)
     if gated:
@@ -137,13 +138,13 @@ def steady_part(
         notes.append(
             f"{label}: {len(gated)} of {len(steady)} batches were started by a gate "
             f"(headway.schedule), not by its trigger of {format_duration(gated[-1])}: their "
-            "durations count, beside fewer other batches than without the gate; when they started "
-            "says nothing about the trigger"
+            "durations are used, although fewer other batches ran at the same time than without "
+            "the gate; their start times say nothing about the trigger"
         )
     else:
         trigger = _trigger(reports, label, trigger_s)
         notes += trigger.notes
-    # Not the last, before which the clock may have been set back.
+    # Not the last one, before which the clock may have been set back.
     latest_s = max(sample.started_s for sample in steady)
     num_executors, cores = _executors_at(facts.executors, latest_s, label, log_name)
     run = QueryRun(
@@ -181,9 +182,10 @@ def _without_rows(
     jvm_started_s: float,
     steady: Sequence[BatchSample],
 ) -> Iterator[BatchSample]:
-    """Batches that ran their stages for nothing, and a first one that did so for next to nothing.
+    """Batches that ran their stages without rows, and a first batch with next to none.
 
-    Not those of a fresh JVM, which loads classes, nor the first of a restart, which loads state.
+    Not those of a fresh JVM, which loads classes, nor the first batch after a restart, which loads
+    state.
     """
     few_rows = FEW_ROWS_RATIO.value * float(np.mean([sample.num_rows for sample in steady]))
     for report in reports:
@@ -201,7 +203,7 @@ def _without_rows(
 
 
 def _early(reports: Sequence[Record], steady_id: int, jvm_started_s: float) -> Iterator[EarlyBatch]:
-    """The batches before the steady part; none where the first of the log is not among them."""
+    """The batches before the steady part; none if the first of the log is not among them."""
     before = [report for report in reports if report["batch_id"] < steady_id]
     if not before or not (is_timed(before[0]) and known_rows(before[0]) > 0):
         return
@@ -217,9 +219,9 @@ def _early(reports: Sequence[Record], steady_id: int, jvm_started_s: float) -> I
 def _gated_triggers_s(
     batches: Sequence[BatchSample], stages: Mapping[int, Sequence[Record]]
 ) -> list[float]:
-    """Of each batch that a gate let start, the trigger interval that the query has by itself [s].
+    """For each batch started by a gate, the query's own trigger interval [s].
 
-    The gate leaves it with the jobs of the batch.
+    The gate records it with the jobs of the batch.
     """
     marks = [
         next((mark for one in stages[batch.batch_id] if (mark := one["gated_trigger_s"])), None)
@@ -234,8 +236,8 @@ class _Trigger(NamedTuple):
 
 
 def _trigger(reports: Sequence[Record], label: str, stated_s: float | None) -> _Trigger:
-    """As stated, whatever the log says; else as the starts of its batches tell."""
-    # The interval is the same during warm-up: more starts, more that fall after a pause.
+    """As stated, regardless of the log; else inferred from the starts of its batches."""
+    # The interval is the same during warm-up, which adds more starts, and more after a pause.
     timed = [report for report in reports if is_timed(report)]
     started_s = np.array([report["started_s"] for report in timed])
     duration_s = np.array([report["phases_s"]["triggerExecution"] for report in timed])
@@ -257,14 +259,14 @@ def _trigger(reports: Sequence[Record], label: str, stated_s: float | None) -> _
 
 
 def _task_cpus(facts: ApplicationFacts, cores: int) -> int:
-    """Cores that a task takes; executors of fewer ran none, so it is not more than they have."""
+    """Cores per task; not more than executors have, since those with fewer cores ran no task."""
     return min(task_cpus_of(allowed_properties(facts.properties)), cores)
 
 
 def _one_per_batch(reports: Sequence[Record]) -> list[Record]:
-    """The reports in order, one per batch: an idle query announces the next batch time and again.
+    """The reports in order, one per batch, since an idle query announces the next batch repeatedly.
 
-    The one with rows is the batch that ran; where lines stand twice any of them will do.
+    The one with rows is the batch that ran; of duplicate lines, any one is used.
     """
     by_batch: dict[int, Record] = {}
     for report in reports:
@@ -275,7 +277,7 @@ def _one_per_batch(reports: Sequence[Record]) -> list[Record]:
 
 
 def _intervals_s(reports: Sequence[Record]) -> dict[int, float]:
-    """Time from the start of the batch before, by batch; without gaps and clocks set back."""
+    """Time since the start of the previous batch, by batch; without gaps and clocks set back."""
     return {
         this["batch_id"]: this["started_s"] - before["started_s"]
         for before, this in pairwise(reports)
@@ -287,7 +289,7 @@ def _intervals_s(reports: Sequence[Record]) -> dict[int, float]:
 
 
 def _arrivals(reports: Sequence[Record], intervals_s: Mapping[int, float]) -> list[BatchArrivals]:
-    """What the sources showed at each batch; batches without rows had their time too."""
+    """State of the sources at each batch; batches without rows took time, too."""
     return [
         BatchArrivals(
             interval_s=intervals_s[report["batch_id"]],
@@ -301,7 +303,7 @@ def _arrivals(reports: Sequence[Record], intervals_s: Mapping[int, float]) -> li
 
 
 def _mean_file(reports: Sequence[Record], facts: ApplicationFacts) -> MeanFile | None:
-    """What a file of the source held, if the query has one that reads files and all is counted."""
+    """Mean content of a file of the source, if the query has one file source and all is counted."""
     sources: Sequence[Any] = reports[-1]["sources"] or ()
     if len(sources) != 1 or not reader_limit(sources[0]["description"] or "").counts.of_files:
         return None
@@ -327,7 +329,7 @@ def _first_executor_s(executors: Sequence[Executor], label: str, log_name: str) 
 def _executors_at(
     executors: Sequence[Executor], at_s: float, label: str, log_name: str
 ) -> tuple[int, int]:
-    """Executors alive at an instant and their cores; local mode is one executor, the driver."""
+    """Executors alive at a given time, and their cores; local mode has one executor, the driver."""
     alive = [
         one.num_cores
         for one in executors
@@ -342,9 +344,9 @@ def _executors_at(
 
 
 def _shuffle_partitions(report: Record, stages: Sequence[Record]) -> int:
-    """Partitions of the state, which the checkpoint fixed; without state those of the session.
+    """Shuffle partitions of the state, fixed by the checkpoint; without state, of the session.
 
-    Where neither is on record, the tasks of the last stage.
+    If neither is recorded, the tasks of the last stage.
     """
     stated = _state_partitions(report)
     if not report["stateful_operators"]:
@@ -358,7 +360,7 @@ def _state_partitions(report: Record) -> int | None:
 
 
 def _state_store(properties: Mapping[str, str]) -> str | None:
-    """The short name of the class that keeps the state, where the application chose one."""
+    """Short name of the state store class, if the application chose one."""
     provider = allowed_properties(properties).get("spark.sql.streaming.stateStore.providerClass")
     return provider.rsplit(".", 1)[-1] if provider else None
 
@@ -369,7 +371,7 @@ def _shape(report: Record, plan: PlanShape) -> QueryShape:
         sources=tuple(describe_source(source["description"]) for source in report["sources"] or ()),
         sink=describe_source(report["sink"]),
         output_mode=plan.output_mode,
-        # Versions before 3.2 do not say which.
+        # Versions before 3.2 do not name them.
         stateful_operators=tuple(redact(operator["name"] or "unknown") for operator in operators),
         state_rows=sum(max(operator["num_rows"] or 0, 0) for operator in operators),
         watermarked=bool(report["watermarked"]) or plan.watermark_delay_s is not None,

@@ -1,4 +1,4 @@
-"""What one batch, and one run of a query, showed: the input of every fit."""
+"""Measurements of one batch, and of one run of a query: the input of every fit."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from headway.models.arrays import Array
 class StageSample:
     """One stage of one batch: means over its tasks, and sums over them.
 
-    Where tasks are missing, ``num_seen`` of ``num_tasks``, the sums are those of all tasks at the
-    mean of the ones seen. Without ``has_tasks`` it is the batch as a whole that stands here.
+    If tasks are missing (``num_seen`` of ``num_tasks``), the sums are extrapolated to all tasks by
+    the mean of the recorded ones. Without ``has_tasks``, it represents the batch as a whole.
     """
 
     level: int
@@ -49,7 +49,7 @@ class StageSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSample:
-    """Offsets of one source of one batch, by partition; None where they count no rows."""
+    """Offsets of one source of one batch, by partition; None if they do not count rows."""
 
     start: Mapping[str, int] | None
     end: Mapping[str, int] | None
@@ -69,11 +69,11 @@ class StateSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSample:
-    """One micro-batch: when, how long, how many rows, and its stages in order.
+    """One micro-batch: its start, duration, rows, and its stages in order.
 
-    ``interval_s`` is the time in which its rows arrived: since the start of the batch before,
-    ``event_time_lag_s`` how far the newest event time of its rows lies before its start; None
-    where that is not on record. ``stages_s`` is the time in which tasks of any stage ran.
+    ``interval_s`` is the time in which its rows arrived, since the start of the previous batch.
+    ``event_time_lag_s`` is how far the newest event time of its rows is before its start; None if
+    not recorded. ``stages_s`` is the time in which tasks of any stage ran.
     """
 
     batch_id: int
@@ -98,9 +98,9 @@ class BatchSample:
 class ArrivalSeries:
     """Rows that arrived in each interval between two batches.
 
-    ``counted``: ``offsets``, what the source had by each batch, taken by the query or not, or
-    ``rows``, what the query took, where the offsets do not count rows. ``lag_rows`` each batch left
-    behind at the source. ``partition_rows`` are of the whole series; empty without partitions.
+    ``counted`` is ``offsets`` (what the source had by each batch, taken by the query or not) or, if
+    offsets do not count rows, ``rows`` (what the query took). Each batch left ``lag_rows`` behind
+    at the source. ``partition_rows`` are for the whole series; empty without partitions.
     """
 
     counted: str
@@ -117,7 +117,7 @@ class ArrivalSeries:
 
     @property
     def dispersion_ratio(self) -> float | None:
-        """Variance over mean of the count in an interval; None where it is unknown."""
+        """Variance over mean of the count in an interval; None if unknown."""
         rate_per_s = self.rate_per_s
         if rate_per_s is None:
             return None
@@ -126,7 +126,7 @@ class ArrivalSeries:
 
 
 class MeanFile(NamedTuple):
-    """What a file that a source brought held on average."""
+    """Mean content of a file of a source."""
 
     rows: float
     size_bytes: float
@@ -134,7 +134,7 @@ class MeanFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlyBatch:
-    """A batch before the steady part of a run: how old the JVM was, and how long it took."""
+    """A batch before the steady part of a run: age of the JVM, and duration."""
 
     jvm_age_s: float
     duration_s: float
@@ -145,10 +145,10 @@ class EarlyBatch:
 class QueryRun:
     """One run of the query at one setting, steady batches only.
 
-    ``early`` are the batches before, the first of them the first of the run; empty where another
-    query of the application ran earlier. ``without_rows`` are batches that read nothing, or next
-    to nothing, in a JVM that has run for a while: the first of a query, mostly.
-    ``is_gated``: a gate let most batches start, not the trigger.
+    ``early`` are the batches before these, beginning with the first of the run; empty if another
+    query of the application ran earlier. ``without_rows`` are batches that read nothing, or next to
+    nothing, in a JVM that has run for a while, mostly the first of a query. ``is_gated``: most
+    batches were started by a gate, not by the trigger.
     """
 
     query_id: str
@@ -169,7 +169,7 @@ class QueryRun:
 
     @property
     def tasks(self) -> Share:
-        """Of the tasks of these batches, how many are on record."""
+        """Number of recorded tasks of these batches, and of all."""
         stages = [stage for batch in self.batches for stage in batch.stages if stage.has_tasks]
         return Share(
             seen=sum(stage.num_seen for stage in stages),

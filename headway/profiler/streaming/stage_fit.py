@@ -1,4 +1,4 @@
-"""One stage of a query's batches -> what its tasks cost."""
+"""One stage of a query's batches -> costs of its tasks."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSampl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageFit:
-    """A stage, and what the driver takes to read the result of a level's last task."""
+    """A stage, and the driver's time to read the result of a level's last task."""
 
     stage: StageProfile
     handover_s: float
 
 
 def fit_stage(runs: Sequence[QueryRun], place: int, before: Sequence[StageProfile]) -> StageFit:
-    """Costs of the tasks of one stage, and how they hand over their slots."""
+    """Costs of the tasks of one stage, and the time to hand over their slots."""
     fitted = _fit_stage(runs, place, before)
     taken_s = min(_handover_s(runs, place, fitted), fitted.task_fixed_s)
-    # Until then the next task has the slot already: of the slots' time it is no part.
+    # By then, the next task has the slot already, so it is not part of slot time.
     stage = replace(fitted, task_fixed_s=fitted.task_fixed_s - taken_s)
     return StageFit(stage=stage, handover_s=taken_s)
 
@@ -110,8 +110,8 @@ def _fit_stage(
     else:
         fixed_s, per_row_s = _by_parts(batches, place, mean_rows, task_mean_s, weights)
         if before and samples[0].has_parents:
-            # What is left of a short task is mostly set-up: a row that was shuffled is charged
-            # with no more than the dearest row before the exchange.
+            # The rest of a short task is mostly set-up, so the cost of a shuffled row is at most
+            # that of the most expensive row before the exchange.
             dearest_s = max(stage.task_per_row_s for stage in before)
             total_s = fixed_s + per_row_s * mean_rows
             per_row_s = min(per_row_s, dearest_s)
@@ -144,7 +144,7 @@ def _fit_stage(
 
 
 def _handover_s(runs: Sequence[QueryRun], place: int, stage: StageProfile) -> float:
-    """How much longer than its slots a stage takes, where it is alone on its level."""
+    """Time of a stage in excess of its slots' time, if it is alone on its level."""
     samples = [batch.stages[place] for run in runs for batch in run.batches]
     levels = [other.level for other in runs[0].batches[0].stages]
     if levels.count(stage.level) > 1 or stage.hot_share_ratio > 0:
@@ -171,7 +171,7 @@ def _partitions_written(runs: Sequence[QueryRun], place: int) -> Array:
 
 
 def _num_readers(run: QueryRun, place: int) -> int:
-    """Tasks that a task of the stage writes for: none where no exchange follows."""
+    """Tasks that a task of the stage writes for; none if no exchange follows."""
     behind = run.batches[0].stages[place + 1 : place + 2]
     followed = any(stage.has_parents for stage in behind)
     return run.configuration.shuffle_partitions if followed else 0
@@ -180,7 +180,7 @@ def _num_readers(run: QueryRun, place: int) -> int:
 def _is_separable(column: Array, terms: Array) -> bool:
     """Whether a column differs enough between batches beyond what the other terms explain.
 
-    Two settings that differ in rows and partitions cannot tell what each of them costs.
+    Two settings that differ in both rows and partitions do not separate their costs.
     """
     explained = terms @ np.linalg.lstsq(terms, column, rcond=None)[0]
     return is_spread(column.mean() + column - explained)
@@ -189,7 +189,7 @@ def _is_separable(column: Array, terms: Array) -> bool:
 def _by_parts(
     batches: Sequence[BatchSample], place: int, mean_rows: float, task_mean_s: Array, weights: Array
 ) -> tuple[float, float]:
-    """Fixed: launch, deserialization, and the state commit. The rows are charged with the rest."""
+    """Fixed time is launch, deserialization, and the state commit; the rest is for rows."""
     fixed = _parts_s(batches, place)
     fixed_s = float(np.average(np.minimum(fixed, task_mean_s), weights=weights))
     mean_s = float(np.average(task_mean_s, weights=weights))
@@ -197,7 +197,7 @@ def _by_parts(
 
 
 def _parts_s(batches: Sequence[BatchSample], place: int) -> Array:
-    """What Spark reports of a task's time apart from its rows, for each batch."""
+    """Reported time of a task that does not depend on rows, for each batch."""
     fixed = np.array([batch.stages[place].outside_run_s for batch in batches])
     if _holds_state(batches[0], place):
         fixed = fixed + np.array(
@@ -209,12 +209,12 @@ def _parts_s(batches: Sequence[BatchSample], place: int) -> Array:
 def _prior(
     runs: Sequence[QueryRun], place: int, tells_partitions: bool, tells_state: bool
 ) -> Prior:
-    """What is known of fixed time, time per row, per partition and row of state before any fit.
+    """Prior of fixed time, time per row, per partition and per row of state.
 
-    The line through a few runs, each off by some per cent as a whole, leaves the time of a task
-    without rows open by tens of milliseconds; batches without rows show it, and else what Spark
-    reports of it is closer, but for what it does not report. A partition is a buffer and a part of
-    a file.
+    A line through a few runs, each of which deviates by some per cent as a whole, determines the
+    time of a task without rows only to tens of milliseconds. Batches without rows show it;
+    otherwise, the time that Spark reports is closer, except for parts that it does not report. A
+    partition is a buffer and a part of a file.
     """
     partition_s = USUAL_PARTITION_S.value
     fixed = _without_rows(runs, place, partition_s if tells_partitions else 0.0)
@@ -234,7 +234,7 @@ def _prior(
 
 
 def _without_rows(runs: Sequence[QueryRun], place: int, per_partition_s: float) -> FixedTime | None:
-    """What batches without rows tell of a task's fixed time; None where there are none."""
+    """Fixed time of a task from batches without rows; None if there are none."""
     usual = runs[0].batches[0].signature
     seen = [
         AlmostEmpty(
@@ -252,30 +252,31 @@ def _without_rows(runs: Sequence[QueryRun], place: int, per_partition_s: float) 
 
 
 def _rows_per_task(batch: BatchSample, place: int) -> float:
-    """Those of the batch, where its source does not report what its tasks read."""
+    """Rows of the batch, if its source does not report what its tasks read."""
     stage = batch.stages[place]
     return (stage.rows_read or batch.num_rows) / stage.num_tasks
 
 
 def _holds_state(batch: BatchSample, place: int) -> bool:
-    """The state is committed in the last stage behind an exchange."""
+    """Whether it is the last stage behind an exchange, in which the state is committed."""
     behind = [number for number, stage in enumerate(batch.stages) if stage.has_parents]
     return bool(behind) and place == behind[-1]
 
 
 def _state_grows(runs: Sequence[QueryRun], place: int) -> bool:
-    """Whether the state of a stage grows under way in most runs, as one without bounds does.
+    """Whether the state of a stage grows during most runs, like an unbounded one.
 
-    A state that follows the rate differs between runs only, just as the rows do: what it costs
-    cannot be separated from what they cost.
+    State that follows the rate differs only between runs, like the rows, so their costs cannot be
+    separated.
 
     Notes
     -----
     **(E29)** Cost of a row of state, `t_3` of (T2): Spark's default store copies the map of its
-    rows for every batch. Fitted by (E3) with the other terms of the stage that holds the state,
-    where the state at least doubles within most runs and rows and state are separable by (E2);
-    else 0, for a state that follows the rate differs between runs just as the rows do. A prediction
-    is for the state at its rate, (E36); one that grows is as the last run ended.
+    rows for every batch. It is fitted by (E3), with the other terms of the stage that holds the
+    state, if the state at least doubles within most runs, and rows and state are separable by (E2).
+    Else it is 0, since state that follows the rate differs between runs just like the rows. A
+    prediction is for the state at its rate (E36); growing state has the size at the end of the last
+    run.
     """
     grown = [
         run.batches[-1].state.num_rows
@@ -309,10 +310,10 @@ def _task_noise_ratio(samples: Sequence[StageSample], weights: Array) -> float:
 
 
 def _hot_share_ratio(samples: Sequence[StageSample]) -> float:
-    """Share of the rows that one task has beyond an even deal; 0 below a tenth.
+    """Share of the rows that one task has beyond an even share; 0 below a tenth.
 
-    A hot key keeps its share however many tasks there are. What chance deals unevenly does not:
-    of several numbers of tasks the one with the least share counts.
+    A hot key keeps its share for any number of tasks, but random unevenness does not. So of several
+    numbers of tasks, the one with the smallest share counts.
     """
     of_count: dict[int, list[float]] = {}
     for sample in samples:

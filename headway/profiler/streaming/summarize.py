@@ -50,19 +50,19 @@ def summarize(
     Parameters
     ----------
     queries : sequence of str
-        Names or ids (a prefix of 8 characters will do) of the queries that make the profile;
-        empty takes all, which must be runs of one job.
+        Names or ids (a prefix of 8 characters is enough) of the queries to profile; if empty, all
+        of them, which must be runs of one job.
     version : str
         The Headway version that makes the profile.
     trigger_s : float, optional
-        The trigger interval of every run, where the user states it [s]; 0: as fast as possible.
+        The trigger interval of every run, if the user states it [s]; 0: as fast as possible.
 
     Raises
     ------
     EventLogError
         If there is no streaming query, or too few batches to profile.
     InputError
-        If ``queries`` names none, or the queries found are different jobs.
+        If ``queries`` matches none, or the queries are different jobs.
     """
     runs = runs_of_job(logs, event_logs, queries, trigger_s)
     return profile_of(runs, logs, event_logs, version)
@@ -71,7 +71,7 @@ def summarize(
 def profile_of(
     job: JobRuns, logs: CollectedLogs, event_logs: Mapping[int, EventLog], version: str
 ) -> JobProfile:
-    """Fit one profile to runs of one job, from the same logs; parameters as of `summarize`."""
+    """Fit one profile to runs of one job, from the same logs; parameters as in `summarize`."""
     of_each = each_application(logs)
     coverage = together(
         coverage_of(logs.applications[app], of_each[app].batches, event_logs[app])
@@ -89,7 +89,7 @@ def profile_of_runs(
     notes: Sequence[str] = (),
     coverage: Coverage | None = None,
 ) -> JobProfile:
-    """Fit one profile to runs of one job, in the order of time, wherever they come from."""
+    """Fit one profile to runs of one job, in order of time, from any logs."""
     noted = list(notes)
     fit = fit_duration(runs)
     last = runs[-1]
@@ -136,18 +136,18 @@ def application_of(facts: ApplicationFacts) -> Application:
 
 
 def _dispersion_ratio(runs: Sequence[QueryRun]) -> float:
-    """Variance over mean of arrivals, from how far batches stray from rate times interval."""
+    """Variance over mean of arrivals, from deviations of batches from rate times interval."""
     ratios = [run.arrivals.dispersion_ratio for run in runs]
     known = [ratio for ratio in ratios if ratio is not None]
-    # Where no interval is known, arrivals at random times.
+    # If no interval is known, arrivals are at random times.
     return float(np.median(known)) if known else 1.0
 
 
 def _event_time_lag_s(run: QueryRun) -> float | None:
-    """The usual one, so that a single row from another time does not count.
+    """The typical lag, so that a single row from another time does not matter.
 
-    Counted from the trigger, which a batch starts a few milliseconds after: where a window ends on
-    a trigger, they decide.
+    Measured from the trigger, after which a batch starts by a few milliseconds; these matter if a
+    window ends on a trigger.
     """
     trigger_s = 0.0 if run.is_gated else run.configuration.trigger_s
     known = [
@@ -159,16 +159,16 @@ def _event_time_lag_s(run: QueryRun) -> float | None:
 
 
 def _behind_trigger_s(started_s: float, trigger_s: float) -> float:
-    """How long after its trigger a batch started; 0 for those that no trigger started."""
+    """How long after its trigger a batch started; 0 for batches not started by a trigger."""
     behind_s = started_s % trigger_s if trigger_s > 0 else 0.0
     return behind_s if behind_s < ON_TIME_RATIO.value * trigger_s else 0.0
 
 
 def _less_sure(fit: DurationFit, runs: Sequence[QueryRun], notes: list[str]) -> DurationNoise:
-    """The noise, with what tasks that are not on record may hide.
+    """The noise, including the uncertainty from tasks that are not recorded.
 
-    If the missing tasks are on average one standard deviation slower or faster than those seen,
-    the mean of all is off by their share of it.
+    If the missing tasks are on average one standard deviation slower or faster than the recorded
+    ones, the mean of all is off by their share of it.
     """
     tasks = [run.tasks for run in runs]
     seen, expected = (sum(share.seen for share in tasks), sum(share.expected for share in tasks))
@@ -177,7 +177,7 @@ def _less_sure(fit: DurationFit, runs: Sequence[QueryRun], notes: list[str]) -> 
         return fit.noise
     hidden_ratio = missing * max(stage.task_noise_ratio for stage in fit.stages)
     notes.append(
-        f"{missing:.1%} of the tasks are not on record: intervals are wider by up to "
+        f"{missing:.1%} of the tasks are not recorded: intervals are wider by up to "
         f"{hidden_ratio:.1%}"
     )
     spread_ratio = float(np.hypot(fit.noise.run_to_run_ratio, hidden_ratio))
@@ -205,14 +205,14 @@ def _setting(run: QueryRun, modelled_s: float) -> ObservedSetting:
 
 
 def _drift_notes(runs: Sequence[QueryRun], fit: DurationFit) -> tuple[str, ...]:
-    """Runs that the common model misses by more than a tenth, in the order they ran."""
+    """Runs from which the common model deviates by more than a tenth, in order of time."""
     notes = []
     for run, modelled_s in zip(runs, fit.modelled_mean_s, strict=True):
         observed_s = float(np.mean([batch.duration_s for batch in run.batches]))
         if abs(observed_s / modelled_s - 1) > 0.1:
             notes.append(
                 f"query {query_label(run.query_id, run.query_name)}: batches took "
-                f"{observed_s / modelled_s - 1:+.0%} of what all runs together suggest "
-                "(drift, or load of others)"
+                f"{observed_s / modelled_s - 1:+.0%} compared with what all runs together suggest "
+                "(drift, or other load on the machine)"
             )
     return tuple(notes)

@@ -1,4 +1,4 @@
-"""The trigger interval of a query, which no event states, read off when its batches start."""
+"""The trigger interval of a query, which no event states, inferred from its batch starts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from headway.assumptions.logs import (
 from headway.models.arrays import Array
 from headway.units import format_duration
 
-_EARLY_MS = 1  # by which a timestamp may stand before its trigger
+_EARLY_MS = 1  # by which a timestamp may precede its trigger
 
 _DIVISORS = (1, 2, 3, 4, 5)  # a step between two starts may span several intervals
 _NEAR_RATIO = 0.02
@@ -29,7 +29,7 @@ _ALWAYS_TRIED_S = (
     *(40, 45, 60, 90, 120, 180, 240, 300, 600, 900, 1200, 1800, 3600),
 )
 _SORTED_OUT_BY = 300  # batches that leave the best candidates,
-_NUM_JUDGED = 40  # which are then held against all batches
+_NUM_JUDGED = 40  # which are then compared with all batches
 _NEXT_TO_GRID_MS = 3 * LATE_MS.value
 _PHASE_QUANTILES = np.linspace(0.0, 0.9, 10)
 
@@ -37,14 +37,14 @@ _Milliseconds = NDArray[np.int64]
 
 
 class TriggerReading(NamedTuple):
-    """``trigger_s`` is 0 for as fast as possible; None where the starts do not tell."""
+    """``trigger_s`` is 0 for as fast as possible; None if the starts are inconclusive."""
 
     trigger_s: float | None
     why: str
 
 
 class _Starts(NamedTuple):
-    """Of batches that follow another: its start, its end, and their own start."""
+    """For batches that follow another one: its start, its end, and their own start."""
 
     before_ms: _Milliseconds
     free_ms: _Milliseconds
@@ -54,9 +54,9 @@ class _Starts(NamedTuple):
 def read_trigger(started_s: Array, duration_s: Array) -> TriggerReading:
     """The trigger interval that explains the start times of consecutive batches [s].
 
-    The likeliest interval, if it is a thousand times as likely as starts that keep to no grid, and
-    likelier than rows that come at intervals of their own. Batches that hardly ever pause mean
-    either as fast as possible or a query that cannot keep up; both run alike.
+    The most likely interval, if it is a thousand times as likely as starts without a grid, and more
+    likely than rows that arrive at intervals of their own. Batches with hardly any pause are either
+    as fast as possible or of a query that cannot keep up, which run in the same way.
 
     Notes
     -----
@@ -93,7 +93,7 @@ def read_trigger(started_s: Array, duration_s: Array) -> TriggerReading:
 
 
 def contradiction(stated_s: float, started_s: Array, duration_s: Array) -> str | None:
-    """What the starts of batches say against a stated trigger interval; None where nothing.
+    """Evidence of batch starts against a stated trigger interval; None if there is none.
 
     >>> started_s, duration_s = 1.8e9 + 2.0 * np.arange(10), np.full(10, 0.4)
     >>> contradiction(2.0, started_s, duration_s)
@@ -114,28 +114,29 @@ def contradiction(stated_s: float, started_s: Array, duration_s: Array) -> str |
 
 
 def grid_log_ratio(starts: _Starts, interval_ms: _Milliseconds) -> Array:
-    """By interval, how much likelier starts are with it than without, as a logarithm.
+    """By interval, how much more likely starts are with it than without, as a logarithm.
 
     Notes
     -----
-    **(E31)** The trigger interval of a log. With `B` a batch is due at the first trigger after the
-    start of the one before, `g_k = B(⌊ s_(k-1)/B⌋+1)`, and ready at
-    `r_k = max(s_(k-1)+D_(k-1), g_k)`, as in (B2). Against a query that starts its batches at once
-    or at any phase of `B`, the start `s_k` speaks for `B` by `ℓ_k = 1` if
-    `s_(k-1) + D_(k-1) ≥ g_k`, started at once, else `ℓ_k = (1-c_k) w_k/τ e^(-x_k/τ) + c_k`, where
-    `x_k` is the time since the latest trigger from `g_k` on; `τ = 4` ms the mean delay of a start;
-    `w_k = B` after a pause, else 30 ms, up to which a start counts as at once; `c_k = 0.05`, the
-    share of batches that start at any time after their trigger, since the driver was busy, and
-    0.001 before it, where none should. `Λ(B) = Σ_k ln ℓ_k + ln p(B)`, and `p(B)` is in proportion
-    to the roundest of 1, 5, 10, 50, 100, 250, 500 ms and 1 s that divides `B`. The likeliest `B`
-    among those within 2% of a usual step or its half to fifth, and the common ones, is read where
-    `Λ(B) ≥ ln 1000`, and is larger than `Λ` of any interval whose grid is shifted by a phase `φ`
-    that is not on that of `B` (rows that come every minute, say), less `ln(B/τ)` for the choice of
-    `φ`. A stated interval is contradicted where another is 1000 times as likely.
+    **(E31)** The trigger interval of a log. With interval `B`, a batch is due at the first trigger
+    after the start of the previous one, `g_k = B(⌊ s_(k-1)/B⌋+1)`, and ready at
+    `r_k = max(s_(k-1)+D_(k-1), g_k)`, as in (B2). Relative to a query that starts its batches at
+    once or at any phase of `B`, the start `s_k` has the likelihood ratio `ℓ_k = 1` if
+    `s_(k-1) + D_(k-1) ≥ g_k` and it started at once, else `ℓ_k = (1-c_k) w_k/τ e^(-x_k/τ) + c_k`.
+    Here `x_k` is the time since the latest trigger from `g_k` on; `τ = 4` ms is the mean delay of a
+    start; `w_k = B` after a pause, else 30 ms, up to which a start counts as at once; and
+    `c_k = 0.05` is the share of batches that start at any time after their trigger, since the
+    driver was busy, or 0.001 before the trigger, when none should start.
+    `Λ(B) = Σ_k ln ℓ_k + ln p(B)`, and `p(B)` is in proportion to the roundest of 1, 5, 10, 50, 100,
+    250, 500 ms and 1 s that divides `B`. Candidates are intervals within 2% of a usual step or of
+    its half to fifth, and the common ones. The most likely `B` is accepted if `Λ(B) ≥ ln 1000` and
+    if it is larger than `Λ` of any interval whose grid is shifted by a phase `φ` that is not on
+    that of `B` (e.g. rows that arrive every minute), minus `ln(B/τ)` for the choice of `φ`. A
+    stated interval is contradicted if another one is 1000 times as likely.
 
-    Without a trigger interval a batch starts at once or at any phase of the interval; with one it
-    starts a little after its trigger, or at once where the batch before overran, and now and then
-    at any phase nevertheless.
+    Without a trigger interval, a batch starts at once or at any phase of the interval. With one, it
+    starts slightly after its trigger, or at once if the previous batch overran, and occasionally at
+    any phase nevertheless.
     """
     every_ms = interval_ms[:, None]
     trigger_ms = ((starts.before_ms + _EARLY_MS) // every_ms + 1) * every_ms
@@ -157,10 +158,10 @@ def grid_log_ratio(starts: _Starts, interval_ms: _Milliseconds) -> Array:
 def _rhythm_log_odds(
     latest: _Starts, starts: _Starts, candidates_ms: _Milliseconds, grid_ms: int
 ) -> float:
-    """The same for rows that come at an interval, counted from any moment: a file each minute.
+    """The same for rows that arrive at an interval with any phase, e.g. a file each minute.
 
-    A query that runs as fast as possible starts then, too. Any moment is as likely as another;
-    those on the grid of a trigger say nothing against it.
+    A query that runs as fast as possible starts at these times, too. All phases are equally likely;
+    those on the grid of a trigger are not evidence against it.
     """
     log_prior = _log_prior(candidates_ms) + np.log(LATE_MS.value / candidates_ms)
     turns = latest.started_ms[_paused(latest)] % candidates_ms[:, None] / candidates_ms[:, None]
@@ -179,7 +180,7 @@ def _rhythm_log_odds(
 
 
 def _starts(started_s: Array, duration_s: Array) -> _Starts:
-    """In whole milliseconds, as Spark writes them; without starts before the batch before."""
+    """In whole milliseconds, as written by Spark; without starts before the previous batch."""
     started_ms = np.round(np.asarray(started_s) * 1000.0).astype(np.int64)
     ended_ms = started_ms + np.round(np.asarray(duration_s) * 1000.0).astype(np.int64)
     in_order = started_ms[1:] >= started_ms[:-1]
@@ -191,13 +192,13 @@ def _paused(starts: _Starts) -> NDArray[np.bool_]:
 
 
 def _candidates_ms(starts: _Starts) -> _Milliseconds:
-    """Intervals near usual steps between starts after a pause and their parts; common ones."""
+    """Intervals near usual steps between starts after a pause, their fractions, and common ones."""
     after_pause_ms = starts.started_ms[_paused(starts)]
     steps_ms = np.diff(np.append(starts.before_ms[:1], after_pause_ms))
     longest_ms = int(steps_ms.max())
     found = {round(1000 * seconds) for seconds in _ALWAYS_TRIED_S}
     found = {interval_ms for interval_ms in found if interval_ms <= (1 + _NEAR_RATIO) * longest_ms}
-    # Late starts shorten the next step, so the shortest may be no interval.
+    # Late starts shorten the next step, so the shortest step may not be an interval.
     for step_ms in np.quantile(steps_ms, (0.1, 0.5)):
         for divisor in _DIVISORS:
             low_ms = int(step_ms / divisor * (1 - _NEAR_RATIO)) - 1
@@ -207,7 +208,7 @@ def _candidates_ms(starts: _Starts) -> _Milliseconds:
 
 
 def _log_prior(interval_ms: _Milliseconds) -> Array:
-    """People write round intervals: one is as likely as the roundest unit that it is made of."""
+    """Round intervals are more likely: in proportion to the roundest unit that divides them."""
     units_ms = np.array(ROUND_INTERVALS_MS.value)
     roundest_ms = np.max(np.where(interval_ms[:, None] % units_ms == 0, units_ms, 1), axis=1)
     return np.asarray(np.log(roundest_ms / roundest_ms.sum()), dtype=np.float64)

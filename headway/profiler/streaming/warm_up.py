@@ -1,4 +1,4 @@
-"""The first batches of runs in fresh JVMs -> what a restart costs."""
+"""The first batches of runs in fresh JVMs -> cost of a restart."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class _Fresh(NamedTuple):
 
 
 def warm_up_of(runs: Sequence[QueryRun], fit: DurationFit) -> WarmUp | None:
-    """What the first batches took beyond the fit; None where no fresh JVM is on record.
+    """Excess of the first batches over the fit; None if no fresh JVM is recorded.
 
     Notes
     -----
-    theory.md (E30). Of each application the first query counts, if it began within 30 s.
+    theory.md (E30). The first query of each application counts, if it started within 30 s.
     """
     fresh = [
         _fresh(run, modelled_s, fit)
@@ -61,7 +61,7 @@ def _fresh(run: QueryRun, modelled_mean_s: float, fit: DurationFit) -> _Fresh:
         sum(phase.mean_s for phase in fit.driver_phases),
         level_spans(fit.stages, configuration.num_slots, configuration.shuffle_partitions),
     )
-    # What makes this run slower or faster than others as a whole is no warm-up.
+    # A deviation of this run as a whole is not warm-up.
     run_ratio = float(np.mean([batch.duration_s for batch in run.batches])) / modelled_mean_s
     expected_s = [run_ratio * float(model.mean_s(float(batch.num_rows))) for batch in run.early]
     first, *others = run.early

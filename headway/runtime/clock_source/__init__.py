@@ -1,4 +1,4 @@
-"""A streaming source on the wall clock, compiled from Java when it is first needed."""
+"""A streaming source on the wall clock, compiled from Java when first needed."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def build_clock_source_jar(folder: Path) -> Path:
     Raises
     ------
     SparkUnavailableError
-        If there is no Java compiler, or it refuses the source.
+        If there is no Java compiler, or it rejects the source.
     """
     return build_jar(folder, package=__name__, java_files=_JAVA_FILES, what="clock source")

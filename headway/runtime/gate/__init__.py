@@ -1,1 +1,1 @@
-"""Queries of one session take turns: the gate in front of their triggers."""
+"""Queries of one session take turns, by a gate in front of their triggers."""

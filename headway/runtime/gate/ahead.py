@@ -1,7 +1,7 @@
-"""Decisions that are made ahead, and carried out in the JVM where a batch ends.
+"""Decisions that are made ahead, and executed in the JVM when a batch ends.
 
-A decision that begins when a batch has ended waits twice for a core: Python's thread, and the JVM's
-that hears of it. An order that is there already is carried out by the thread that ended the batch.
+A decision that starts when a batch has ended waits twice for a core: for Python's thread, and for
+the JVM thread that receives it. A prepared order is executed by the thread that ended the batch.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _NEVER_MS = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Went:
-    """Turns that the JVM has passed on.
+    """Turns that the JVM has granted.
 
-    ``since_s`` is the time from the end of the batch to the grants; 0 where a trigger was waited
-    for and not a turn.
+    ``since_s`` is the time from the end of the batch to the grants; 0 if the wait was for a
+    trigger, not for a turn.
     """
 
     decision: Decision
@@ -34,7 +34,7 @@ class Went:
 
 
 class Ahead:
-    """The order that the hub hands turns out by until the arbiter has decided again.
+    """The order in which the hub grants turns until the arbiter has decided again.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Ahead:
         now_s: float,
         at_once: int,
     ) -> None:
-        """Leave an order with the hub, unless something has happened since the arbiter looked.
+        """Give an order to the hub, unless something has happened since the arbiter decided.
 
         Parameters
         ----------
@@ -67,14 +67,14 @@ class Ahead:
         waiting : mapping of int to QueryState
             The queries that wait, by their numbers.
         members : sequence of Member
-            All that take part.
+            All members.
         now_s : float
             The time of the decision. [s]
         at_once : int
             Batches that may run at the same time.
         """
         next_grant = 1 + max((one.last_grant for one in members), default=0)
-        # Under stagger whoever comes back is ranked by its tick, known or not.
+        # With stagger, a query that comes back is ranked by its tick, whether known or not.
         backs = {
             one.number: back
             for one in members
@@ -86,7 +86,7 @@ class Ahead:
         ranks = {id(state): rank for rank, state in enumerate(ranked(policy, cases, now_s))}
 
         def then(number: int, holds_turn: bool) -> str:
-            """How one will come back, as the hub reads it; nothing where that is not known."""
+            """How a query will come back, in the hub's format; empty if unknown."""
             if (back := backs.get(number)) is None:
                 return ""
             due_ms = _NEVER_MS if back.at_its_tick else _first_ms_from(due_s(policy, back.state))
@@ -112,12 +112,12 @@ class Ahead:
             self._states, self._backs = dict(waiting), backs
 
     def take_back(self) -> None:
-        """No order is in force any longer."""
+        """Withdraw the order."""
         if self._is_given:
             self._is_given = not self._hub.stand(None)
 
     def went(self, line: str) -> Went:
-        """What the hub did by the order in force, from the line in which it says so."""
+        """Grants of the hub by the current order, parsed from its report line."""
         _, since_us, at_ms, free, went, waiting = line.split("\t")
         at_s = ms_to_s(float(at_ms))
         states = dict(self._waited(waiting))
@@ -144,7 +144,7 @@ class Ahead:
                 continue
             back = self._backs[int(number)]
             state = back.emitting if how == "c" else back.state
-            # Who waits for a tick waits for no turn yet.
+            # A query that waits for a tick does not wait for a turn yet.
             if not back.at_its_tick:
                 yield int(number), replace(state, ready_s=ms_to_s(float(ready_ms)))
 
@@ -160,5 +160,5 @@ def _first_ms_from(at_s: float) -> int:
 
 
 def _last_ms_before(at_s: float) -> int:
-    """A millisecond that is surely before a time."""
+    """A millisecond that is certainly before a time."""
     return s_to_ms(at_s) - 1 if math.isfinite(at_s) else _NEVER_MS

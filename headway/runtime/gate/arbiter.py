@@ -1,4 +1,4 @@
-"""The gate: queries of one session take turns, by a policy, through their trigger clocks."""
+"""The gate: queries of one session take turns by a policy, through their trigger clocks."""
 
 from __future__ import annotations
 
@@ -54,28 +54,28 @@ _LOG = logging.getLogger("headway.gate")
 class Gate:
     """Lets queries of a session start their batches one after the other.
 
-    A waiting query has chosen no offsets and holds nothing; its plan, sink and checkpoint are
-    untouched. When the gate is left, closed or broken, every query goes by its own trigger.
+    A waiting query has not chosen offsets and holds nothing; its plan, sink and checkpoint are
+    untouched. When the gate is left, is closed or fails, every query runs by its own trigger.
 
     Parameters
     ----------
     spark : SparkSession
         A classic session.
     policy : Policy
-        Who goes next. ``auto`` is first come first served until it is known what batches cost,
-        then what ``choose`` says.
+        Which query is next. ``auto`` is first come first served until the costs of batches are
+        known, then the choice of ``choose``.
     at_once : int, optional
-        Batches that may run at the same time; by what drivers leave idle without.
+        Batches that may run at once; by default, as many as keep the cores busy.
     decisions : path, optional
         File to which every decision is appended.
     memory_limit_bytes : float, optional
-        State on the heap from which on the query that frees the most goes first. [bytes]
+        State on the heap from which the query that frees the most goes first. [bytes]
     choose : callable, optional
-        For ``auto``: from the works of the queries and the cores to a policy and how many at once.
+        For ``auto``: from the works of the queries and the cores to a policy and ``at_once``.
     heartbeat_within_s : float
-        How long the arbiter may be silent until the gate opens. [s]
+        Maximum silence of the arbiter before the gate opens. [s]
     jar_folder : Path, optional
-        Where the gate's jar is kept.
+        Folder for the gate's jar.
 
     Raises
     ------
@@ -127,23 +127,23 @@ class Gate:
         predicted_s: Callable[[float], float] | None = None,
         in_turn: Turn | None = None,
     ) -> None:
-        """Take a running query in; it waits for grants from its next trigger on.
+        """Add a running query; it waits for grants from its next trigger on.
 
         Parameters
         ----------
         query : StreamingQuery
-            Started with ``trigger(processingTime=...)``, which is in force when the gate is open.
+            Started with ``trigger(processingTime=...)``, which applies when the gate is open.
         declared : ScheduledQuery
-            Its windows and targets; the trigger is read off the query.
+            Its windows and targets; the trigger is read from the query.
         predicted_s : callable, optional
-            Mean duration of a batch of so many rows; learned as it runs without. [s]
+            Mean duration of a batch by number of rows; by default learned while it runs. [s]
         in_turn : Turn, optional
-            What it does with each batch, where that is to wait and not its trigger.
+            Its function for each batch, if that should wait instead of its trigger.
 
         Raises
         ------
         InputError
-            If its trigger cannot be gated; the query goes on as it is.
+            If its trigger cannot be gated; the query continues unchanged.
         """
         if self.opened_because is not None or self._is_closing:
             raise InputError(
@@ -185,14 +185,14 @@ class Gate:
             self._members[declared.name] = self._numbered[number] = member
 
     def remove(self, name: str) -> None:
-        """Let a query go by its own trigger again."""
+        """Remove a query, which then runs by its own trigger again."""
         with self._lock:
             if name not in self._members:
                 raise InputError(f"{name} is not under the gate")
             self._leave(self._members[name])
 
     def close(self) -> None:
-        """Open the gate for good: every query goes by its own trigger."""
+        """Open the gate permanently: every query runs by its own trigger."""
         self._is_closing = True
         if self._thread is not threading.current_thread():
             self._thread.join(timeout=2.0 * _LONGEST_WAIT_S + 5.0)
@@ -216,7 +216,7 @@ class Gate:
         self.close()
 
     def report(self) -> ScheduleReport:
-        """Waits, windows missed, predicted beside observed durations."""
+        """Waits, missed windows, predicted and observed durations."""
         with self._lock:
             times = np.array(self._times_s) if self._times_s else np.zeros(1)
             return ScheduleReport(
@@ -243,7 +243,7 @@ class Gate:
                 self._break(error)
 
     def _break(self, error: BaseException) -> None:
-        """Never hold a query because of a fault of ours, and never silently."""
+        """After an internal fault, open the gate and report it: a fault must never hold a query."""
         self.opened_because = f"the arbiter failed: {type(error).__name__}: {error}"
         with contextlib.suppress(Exception):
             self._hub.open()
@@ -252,7 +252,7 @@ class Gate:
             warnings.warn(f"headway: the gate is open; {self.opened_because}", stacklevel=2)
 
     def _step(self, happened: str, now_s: float) -> float:
-        """Grants first, whatever else there is to do: somebody waits for them."""
+        """Grants come before all other work, since queries wait for them."""
         ended = self._take(happened)
         wait_s = self._decide(now_s)
         for member, batch in ended:
@@ -265,9 +265,9 @@ class Gate:
         return wait_s
 
     def _take(self, happened: str) -> list[tuple[Member, BatchEnd | None]]:
-        """Who is idle, and what it did before; whose turn is over or passed on; who has ended."""
+        """Read reports: idle queries and their last batches, turns over or passed on, ends."""
         ended = []
-        # Only as the hub parts them: progress may hold other characters that end a line.
+        # Split only at the hub's separator, since progress may contain other line separators.
         for line in filter(None, happened.split("\n")):
             what, number, *rest = line.split("\t", 4)
             if what == "go":
@@ -293,7 +293,7 @@ class Gate:
             self._log.write(batch)
 
     def _look_after(self, now_s: float) -> bool:
-        """Queries that hang no longer hold others; whether there is one more."""
+        """Queries that hang no longer block others; returns whether there is a new one."""
         hanging = [one for one in self._members.values() if one.hangs(now_s)]
         for one in hanging:
             _LOG.warning(
@@ -306,7 +306,7 @@ class Gate:
         return bool(hanging)
 
     def _went(self, line: str) -> None:
-        """The JVM has passed a turn on by the order that was left there."""
+        """The JVM has granted a turn by the prepared order."""
         went = self._ahead.went(line)
         decision = went.decision
         members = [self._numbered[one] for one in went.numbers if one in self._numbered]
@@ -344,7 +344,7 @@ class Gate:
         return min(max(due_s - now_s, 0.001), _LONGEST_WAIT_S)
 
     def _leave_order(self, waiting: dict[int, QueryState], now_s: float) -> None:
-        """What the JVM goes by until the next decision; none where it could not be kept."""
+        """Prepare the order for the JVM until the next decision; none if it could not be used."""
         members = self._members.values()
         if math.isfinite(self._memory.limit_bytes) or any(one.waits_within for one in members):
             self._ahead.take_back()
@@ -358,7 +358,7 @@ class Gate:
         )
 
     def _let_go(self, granted: list[Member], decision: Decision) -> bool:
-        """Whether the JVM, where more may have happened, has let them go."""
+        """Whether the JVM, in which more may have happened, has started them."""
         since_us = self._hub.grant(",".join(str(member.number) for member in granted))
         if since_us < 0:
             return False
@@ -386,13 +386,12 @@ class Gate:
         return since_s is not None
 
     def _leave(self, member: Member) -> None:
-        """Its own clock again; whoever waits at ours goes on."""
+        """Restore its own clock; a query that waits at the gate's clock continues."""
         del self._members[member.declared.name], self._numbered[member.number]
         executor, before = self._before.pop(member.declared.name, (None, None))
         with contextlib.suppress(Exception):
-            # The JVM may be gone. A batch that was granted, here or by the order that stands there,
-            # is marked as such. Our clock takes the mark off when it is over, and from then on does
-            # nothing but sleep.
+            # The JVM may be gone. A batch granted here or by the prepared order is marked. The
+            # gate's clock removes the mark when the batch is over, and from then on only sleeps.
             is_marked = member.clock.release()
             self._hub.leave(member.number)
             if executor is not None and not is_marked and member.query.isActive:

@@ -26,14 +26,14 @@ _LOADERS: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictio
 
 
 class GateClasses:
-    """The gate's Java, loaded into the JVM of a session that is already running.
+    """The gate's Java classes, loaded into the JVM of a running session.
 
     Parameters
     ----------
     spark : SparkSession
         A classic session; Spark Connect gives no access to its JVM.
     folder : Path, optional
-        Where the jar is kept; by default in the user's folder for temporary files.
+        Folder for the jar; by default the user's folder for temporary files.
 
     Raises
     ------
@@ -52,8 +52,8 @@ class GateClasses:
         self._jvm = jvm
         folder = folder or Path(tempfile.gettempdir()) / "headway-jars"
         jar = build_jar(folder, package="headway.runtime.gate", java_files=_JAVA_FILES, what="gate")
-        # One for all gates of a JVM: Py4J keeps the methods that it has found by the name of their
-        # class, and those of another loader do not take objects of this one.
+        # One class loader for all gates of a JVM: Py4J caches methods by class name, and those from
+        # another loader do not accept objects of this one.
         loaders = _LOADERS.setdefault(gateway, {})
         if str(jar) not in loaders:
             urls = gateway.new_array(jvm.java.net.URL, 1)
@@ -63,13 +63,13 @@ class GateClasses:
         self._loader: Any = loaders[str(jar)]
 
     def hub(self, heartbeat_within_s: float) -> Any:
-        """Where queries say that they are idle."""
+        """The hub to which queries report that they are idle."""
         return self._new(
             "headway.gate.GateHub", round(s_to_ms(heartbeat_within_s)), self._context._jsc.sc()
         )
 
     def clock(self, hub: Any, number: int, query: StreamingQuery, trigger_s: float) -> Any:
-        """The clock of one query, which takes part, and the trigger that it would go by."""
+        """The clock of a participating query, with the trigger that it would use."""
         trigger_ms = round(s_to_ms(trigger_s))
         return self._new(_GATE_CLOCK, hub, number, query._jsq, trigger_ms)
 
@@ -81,12 +81,12 @@ class GateClasses:
 
 
 def trigger_of(query: StreamingQuery) -> tuple[Any, float]:
-    """What runs the batches of a query, and its trigger interval [s].
+    """The trigger executor of a query, and its trigger interval [s].
 
     Raises
     ------
     InputError
-        If its trigger never waits, or is not there.
+        If its trigger never waits, or does not exist.
     """
     require_classic(query)
     label = _label(query)
@@ -113,14 +113,14 @@ def trigger_of(query: StreamingQuery) -> tuple[Any, float]:
 
 
 def require_classic(query: StreamingQuery) -> None:
-    """A query that runs in the JVM of this driver.
+    """Require a query that runs in the JVM of this driver.
 
     Raises
     ------
     InputError
-        If it is none, one of Spark Connect, or has ended.
+        If it is not a query, one of Spark Connect, or has ended.
     """
-    # Of its class: a Java object says that it has whatever it is asked for.
+    # Checked on its class, since a Java object claims to have every attribute.
     if not hasattr(type(query), "id"):
         raise InputError(
             f"query: got {query!r}; expected a running StreamingQuery, as start() gives it"
@@ -132,12 +132,12 @@ def require_classic(query: StreamingQuery) -> None:
 
 
 def replace_clock(executor: Any, clock: Any, query: StreamingQuery) -> Any:
-    """Put a clock in place of that of a trigger, from its next wait on; the one that was there.
+    """Replace the clock of a trigger from its next wait on; returns the previous one.
 
     Raises
     ------
     InputError
-        If this Spark keeps its clock elsewhere, or another gate has it.
+        If this Spark version keeps its clock elsewhere, or another gate has replaced it.
     """
     with _as_spark_keeps_it(query):
         field = executor.getClass().getDeclaredField("clock")
@@ -154,7 +154,7 @@ def replace_clock(executor: Any, clock: Any, query: StreamingQuery) -> Any:
 
 @contextlib.contextmanager
 def _as_spark_keeps_it(query: StreamingQuery) -> Iterator[None]:
-    """A refusal, with what can be done instead, where something internal is not where it was."""
+    """An error, with an alternative, if Spark's internals are not as expected."""
     from py4j.protocol import Py4JError, Py4JJavaError
 
     try:

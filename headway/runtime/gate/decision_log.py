@@ -1,4 +1,4 @@
-"""The log of a gate's decisions: a line each, enough to decide again and compare."""
+"""The log of a gate's decisions: one line each, sufficient to repeat and compare them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headway.errors import InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchEnd:
-    """A granted batch has ended; its rows are 0 where it found nothing to do."""
+    """The end of a granted batch; its rows are 0 if it found nothing to do."""
 
     at_s: float
     name: str
@@ -26,12 +26,12 @@ class BatchEnd:
 
 
 class DecisionLog:
-    """JSON lines in a file, written as the gate decides; without a file nothing is written.
+    """JSON lines in a file, written as the gate decides; nothing is written without a file.
 
     Parameters
     ----------
     path : path or None
-        The file, to which lines are added.
+        The file to append to.
 
     Raises
     ------
@@ -59,7 +59,7 @@ class DecisionLog:
             self._file.write(msgspec.json.encode({kind: entry}) + b"\n")
 
     def flush(self) -> None:
-        """Hand what was written to the operating system."""
+        """Pass written lines to the operating system."""
         if self._file is not None:
             self._file.flush()
 
@@ -76,12 +76,12 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_decision_log(path: str | Path) -> Iterator[Decision | BatchEnd]:
-    """The lines of a log; an unfinished last one, of a driver that was killed, is left out.
+    """The lines of a log, without an incomplete last line of a killed driver.
 
     Raises
     ------
     InputError
-        If the file cannot be read or is no such log; names the line.
+        If the file cannot be read or is not such a log; names the line.
     """
     decoder = msgspec.json.Decoder(_Line)
     try:

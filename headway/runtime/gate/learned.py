@@ -1,4 +1,4 @@
-"""How long the batches of a query take, learned as it runs or predicted and corrected."""
+"""Batch durations of a query, learned while it runs, or predicted and corrected."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _SCORE_OF = {0.95: Z90, 0.999: 3.09}
 
 
 class BatchDurations:
-    """Durations by rows: a profile's prediction times what was observed over it, or a line.
+    """Durations by rows: a profile's prediction times the observed ratio, or a line.
 
     Parameters
     ----------
     predicted_s : callable, optional
-        Mean duration of a batch of so many rows, from a profile. [s]
+        Mean duration of a batch by number of rows, from a profile. [s]
 
     Examples
     --------
@@ -58,7 +58,7 @@ class BatchDurations:
         return at_0_s, max(self._predicted_s(rows) * self._ratio - at_0_s, 0.0) / rows
 
     def observe(self, rows: float, duration_s: float) -> None:
-        """A batch has ended."""
+        """Add a finished batch."""
         if self._left_out < COMPILED_BATCHES.value:
             self._left_out += 1
             return
@@ -77,11 +77,11 @@ class BatchDurations:
             self._spread = float(np.sqrt(np.mean(off**2)))
 
     def mean_s(self, rows: float) -> float:
-        """Mean duration of a batch of so many rows. [s]"""
+        """Mean duration of a batch with a number of rows. [s]"""
         return self._ratio * self._model_s(rows)
 
     def quantile_s(self, rows: float, quantile: float) -> float:
-        """Quantile of it, 0.95 or 0.999. [s]"""
+        """Quantile of the duration, 0.95 or 0.999. [s]"""
         return self.mean_s(rows) * math.exp(_SCORE_OF[quantile] * self._spread)
 
     def _model_s(self, rows: float) -> float:
@@ -99,9 +99,9 @@ class BatchDurations:
 
 
 class _Table:
-    """A prediction by rows, asked for once at each of some counts and a line between them.
+    """A prediction by rows, computed once at each of some counts, linear in between.
 
-    A profile's model takes longer than a decision may, and is nearly a line over a tenth more rows.
+    A profile's model takes longer than a decision may, and is nearly linear over a tenth more rows.
 
     >>> table = _Table(lambda rows: 0.1 + 1e-5 * rows)
     >>> [round(table(rows), 6) for rows in (0.0, 0.5, 1000.0, 123456.0)]

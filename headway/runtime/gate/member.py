@@ -1,4 +1,4 @@
-"""A query under the gate: what its progress tells, and what the policy sees of it."""
+"""A query under the gate: information from its progress, and its state for the policy."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ class Member:
     query : StreamingQuery
         The query.
     clock : Java object or Turn
-        The clock that its trigger goes by, or what its batches wait in.
+        The clock of its trigger, or the turn in which its batches wait.
     declared : ScheduledQuery
         Its trigger, windows and targets.
     predicted_s : callable, optional
-        Mean duration of a batch of so many rows; learned as it runs without.
+        Mean duration of a batch by number of rows; by default learned while it runs.
     now_s : float
         When it joined. [s since the epoch]
     number : int
-        What the hub calls it.
+        Its number in the hub.
     run_id : str
-        What Spark calls this run of the query.
+        Spark's id of this run of the query.
     waits_within : bool
-        Whether it waits within its batches, whose rows are chosen by then.
+        Whether it waits within its batches, after their rows have been chosen.
     """
 
     def __init__(
@@ -94,21 +94,21 @@ class Member:
 
     @property
     def rate_per_s(self) -> float:
-        """Rows per second that the query reads, of late. [rows/s]"""
+        """Rows per second that the query has read recently. [rows/s]"""
         return self._rate_per_s
 
     @property
     def heap_state_bytes(self) -> float:
-        """State on the heap of the executors, as the last batch said. [bytes]"""
+        """State on the heap of the executors, reported by the last batch. [bytes]"""
         return 0.0 if self.last is None else self.last.heap_state_bytes
 
     @property
     def mean_at_once(self) -> float:
-        """Batches that ran at the same time as one of this query, itself among them."""
+        """Mean number of concurrent batches during one of this query, including itself."""
         return statistics.fmean(self._at_once) if self._at_once else 1.0
 
     def grant(self, now_s: float, number: int, num_at_once: int = 1) -> None:
-        """Let one batch start, beside others."""
+        """Let one batch start, in parallel with others."""
         waited_s = max(now_s - max(self._idle_since_s, 0.0), 0.0)
         self._at_once.append(num_at_once)
         self._waited_s += waited_s
@@ -120,33 +120,33 @@ class Member:
         self._grants += 1
 
     def lease_s(self) -> float:
-        """How long a granted batch may take until others go on without it. [s]"""
+        """How long a granted batch may take before others continue without it. [s]"""
         assert self.granted_at_s is not None
         usual_s = self.durations.quantile_s(self._rows_by(self.granted_at_s), _OF_LEASE)
         return max(LEASE_RATIO.value * usual_s, SHORTEST_LEASE_S.value)
 
     def hangs(self, now_s: float) -> bool:
-        """Whether its batch has run for longer than its lease, which has not been ended yet."""
+        """Whether its batch has exceeded its lease, and the lease has not been ended yet."""
         if self.granted_at_s is None or self.lease_over:
             return False
         return now_s - self.granted_at_s > self.lease_s()
 
     def end_lease(self) -> None:
-        """Others go on without it; it is not stopped."""
+        """Let others continue without it; it is not stopped."""
         self.lease_over = True
         self._leases += 1
 
     def turn_is_over(self) -> None:
-        """It holds nobody up any longer, and has not come back for another turn yet."""
+        """Its turn is over, but it has not come back for another turn yet."""
         self.granted_at_s, self.lease_over = None, False
 
     def became_idle(self, at_s: float, target_s: float, progress: str) -> BatchEnd | None:
-        """The query waits; the batch that it has run since the last time, if it was granted one."""
+        """The query waits; returns the batch that it has run since then, if it was granted one."""
         was_granted, self._has_run = self._has_run, False
         self.is_idle, self.granted_at_s, self.lease_over = True, None, False
         self._idle_since_s = at_s
         seen = self._new_batch(progress)
-        # Nothing came and nothing was due: it looks again at its own trigger.
+        # No rows arrived and no window was due, so it looks again at its own trigger.
         self.ready_s = at_s if seen is not None and seen.rows else target_s
         if self.offset_s is not None:
             ticks = math.floor((at_s - self.offset_s) / self.declared.trigger_s) + 1
@@ -172,13 +172,13 @@ class Member:
         )
 
     def learn(self) -> None:
-        """Durations of the batches that have ended; apart, since nobody need wait for it."""
+        """Learn durations of finished batches; separate, since no query has to wait for it."""
         for seen in self._unlearned:
             self.durations.observe(seen.rows, seen.duration_s)
         self._unlearned.clear()
 
     def state(self, now_s: float) -> QueryState:
-        """What the policy sees."""
+        """State for the policy."""
         return self._state(
             self._rows_by(now_s),
             ready_s=self.ready_s,
@@ -188,7 +188,7 @@ class Member:
         )
 
     def coming_back(self, now_s: float, next_grant: int) -> ComingBack | None:
-        """How it will wait after the batch that it runs, or would run; None if little is known."""
+        """How it will wait after its current or next batch; None if too little is known."""
         last, windows = self.last, self.declared.windows
         if last is None:
             return None
@@ -197,7 +197,8 @@ class Member:
         if windows is not None:
             if self._newest_event_s is None or emitted_to_s is None:
                 return None
-            # What was closed before, this batch emits; only what it reads can close the next.
+            # This batch emits windows closed before; only rows that it reads can close further
+            # ones.
             emitted_to_s = max(self._newest_event_s - windows.watermark_delay_s, emitted_to_s)
             closes_at_s = windows.first_end_after_s(emitted_to_s) + windows.watermark_delay_s
         takes_s = max(self._predicted_s, now_s - granted_at_s)
@@ -247,7 +248,7 @@ class Member:
         )
 
     def report(self) -> QueryReport:
-        """What became of the query so far."""
+        """Results of the query so far."""
         count = self._num_predicted
         return QueryReport(
             name=self.declared.name,
@@ -269,11 +270,11 @@ class Member:
         came = self._rate_per_s * max(until_s - since_s, 0.0)
         if self.last is None or not self.last.behind_rows:
             return came
-        # The limit of the source is what it read last.
+        # The source's rate limit is the number of rows read last.
         return min(self.last.behind_rows + came, self.last.rows)
 
     def _num_batches(self) -> int:
-        """Batches until nothing is left, where a rate limit leaves rows behind."""
+        """Batches until no rows are left, if a rate limit leaves rows behind."""
         last = self.last
         if last is None or not last.behind_rows or not last.rows:
             return 1
@@ -283,7 +284,7 @@ class Member:
         return self._idle_since_s if self.last is None else self.last.start_s - self._behind_s()
 
     def _behind_s(self) -> float:
-        """What was left behind came before the batch that left it, as fast as rows are read."""
+        """Rows left behind arrived before the batch that left them, at the rate of reading."""
         if self.last is None or not self._rate_per_s > 0.0:
             return 0.0
         return self.last.behind_rows / self._rate_per_s
@@ -303,7 +304,7 @@ class Member:
         return watermark_s >= windows.first_end_after_s(self._emitted_to_s)
 
     def _removes_rows(self) -> float:
-        """Of a windowed query only the batch that emits removes state."""
+        """In a windowed query, only the batch that emits removes state."""
         may_remove = self.declared.windows is None or self._emits()
         return self._usually_removed_rows if may_remove else 0.0
 

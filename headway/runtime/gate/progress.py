@@ -1,4 +1,4 @@
-"""The progress of a query, as far as the gate goes by it."""
+"""The progress of a query, as far as the gate uses it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headway.units import ms_to_s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSeen:
-    """What the progress of a batch says."""
+    """Content of the progress of a batch."""
 
     batch_id: int
     start_s: float
@@ -34,7 +34,7 @@ class _Operator(msgspec.Struct, rename="camel"):
 
     @property
     def on_heap_bytes(self) -> int:
-        """RocksDB keeps its state outside of the heap."""
+        """State on the heap; RocksDB keeps its state outside the heap."""
         is_rocksdb = any(name.startswith("rocksdb") for name in self.custom_metrics)
         return 0 if is_rocksdb else self.memory_used_bytes
 
@@ -50,7 +50,7 @@ class _Source(msgspec.Struct, rename="camel"):
 
     @property
     def behind_rows(self) -> float:
-        """Rows that it has and the batch did not read, as Kafka says; 0 for other sources."""
+        """Rows in the source that the batch did not read, as Kafka reports; 0 for other sources."""
         behind = float((self.metrics or {}).get("avgOffsetsBehindLatest", 0.0))
         if not behind > 0.0:
             return 0.0
@@ -72,7 +72,7 @@ _PROGRESS = msgspec.json.Decoder(_Progress)
 
 
 def batch_seen(progress: str) -> BatchSeen:
-    """What a batch did, from the JSON in which Spark says so."""
+    """A batch, from the JSON of Spark's progress."""
     given = _PROGRESS.decode(progress)
     spent, event, operators = given.duration_ms, given.event_time, given.state_operators
     return BatchSeen(

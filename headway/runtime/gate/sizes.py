@@ -1,4 +1,4 @@
-"""Which policy is in force at a gate, and how many batches run at once."""
+"""The current policy of a gate, and the number of batches at the same time."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ _LOOK_EVERY_S = 5.0
 _LOG = logging.getLogger("headway.gate")
 
 Chooser = Callable[[Sequence[QueryWork], float], tuple[Policy, int]]
-"""From the works of the queries and the number of cores to a policy and how many at once."""
+"""From the works of the queries and the number of cores to a policy and a number of batches."""
 
 
 class Sizes:
-    """The policy in force, and how many batches may run at once.
+    """The current policy, and how many batches may run at the same time.
 
     Parameters
     ----------
     asked : Policy
-        What was asked for. ``auto`` is first come first served until it is known what batches cost,
-        then what ``choose`` says.
+        The requested policy. ``auto`` is first come first served until the costs of batches are
+        known, then the choice of ``choose``.
     at_once : int or None
-        Batches that may run at the same time; by what drivers leave idle without.
+        Batches that may run at once; by default, as many as keep the cores busy while drivers work.
     choose : callable or None
         For ``auto``.
     cores : float, > 0
         Cores of all executors. [-]
     lock : context manager
-        Held by whoever asks; what is chosen aside takes it.
+        Held by callers; the choice in the background acquires it.
 
     Raises
     ------
     InputError
-        If ``at_once`` is no number of batches.
+        If ``at_once`` is not a valid number of batches.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Sizes:
         self._next_look_s = 0.0
 
     def look_at(self, members: Sequence[Member], task_time: TaskTime, now_s: float) -> None:
-        """Now and then, once it is known what the batches of all take."""
+        """Choose from time to time, once the batch costs of all queries are known."""
         if now_s < self._next_look_s:
             return
         self._next_look_s = now_s + _LOOK_EVERY_S
@@ -77,11 +77,12 @@ class Sizes:
         if self._asked is Policy.AUTO and self.choose is not None and names != self._chosen_for:
             self._chosen_for = names
             works = task_time.works_of(members, self._cores)
-            # Beside the arbiter: simulations take longer than its heartbeat may.
+            # In a separate thread, since simulations take longer than the arbiter's heartbeat
+            # allows.
             threading.Thread(target=self._take_best, args=(works, members), daemon=True).start()
 
     def _keep_apart(self, members: Sequence[Member]) -> None:
-        """Ticks of their own; then nobody needs to be held back."""
+        """Give queries different ticks, so that none has to wait."""
         if not self._at_once_is_given:
             self.at_once = len(members)
         if all(one.offset_s is not None for one in members):
@@ -102,6 +103,6 @@ class Sizes:
                 self.at_once = at_once
             for member in members:
                 member.offset_s = None
-            # Offsets, where the policy needs them.
+            # Offsets, if the policy needs them.
             self._next_look_s = 0.0
         _LOG.info("policy %s, %d at once", policy, at_once)

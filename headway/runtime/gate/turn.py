@@ -1,4 +1,4 @@
-"""Turns within ``foreachBatch``, where a query's trigger clock cannot be replaced."""
+"""Turns within ``foreachBatch``, for queries whose trigger clock cannot be replaced."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ _LOOK_EVERY_S = 0.1
 
 
 class Turn:
-    """A function for ``foreachBatch`` that waits for its turn before it does what it was given.
+    """A function for ``foreachBatch`` that waits for its turn before it calls the given function.
 
-    The rows of a batch are chosen before it waits, and its wait counts as part of it: the trigger
-    clock is the better place, and this one for a Spark that does not let it be replaced. Until the
-    query is added to a gate, and whenever the gate is open, nothing waits. A query that is stopped
-    while it waits ends without the batch, which comes again at its next start.
+    The rows of a batch are chosen before it waits, and its wait counts as part of it. So the
+    trigger clock is the better place; this one is for Spark versions in which it cannot be
+    replaced. Before the query is added to a gate, and whenever the gate is open, nothing waits. A
+    query that is stopped while it waits ends without the batch, which is repeated at its next
+    start.
 
     Parameters
     ----------
     each : callable
-        What is done with a batch and its number.
+        Called with a batch and its number.
 
     Raises
     ------
     InputError
-        If it cannot be called.
+        If it is not callable.
     """
 
     def __init__(self, each: Callable[[DataFrame, int], None]) -> None:
@@ -52,7 +53,7 @@ class Turn:
 
     @property
     def is_taken(self) -> bool:
-        """Whether a query under a gate waits in it."""
+        """Whether it is used by a query under a gate."""
         return self._hub is not None
 
     def join(self, hub: Any, number: int, query: StreamingQuery) -> None:
@@ -70,22 +71,23 @@ class Turn:
             self._each(batch, batch_id)
         finally:
             with contextlib.suppress(Exception):
-                # A fault of ours fails no batch.
+                # An internal fault must not fail a batch.
                 hub.over(number)
 
     def grant(self) -> None:
-        """The batch that waits may go on."""
+        """Let the waiting batch continue."""
         self._granted.set()
 
     def release(self) -> None:
-        """Batches do not wait from now on."""
+        """From now on, batches do not wait."""
         self._hub = None
         self._granted.set()
 
     def _wait(self, hub: Any, number: int) -> None:
         self._granted.clear()
         with contextlib.suppress(Exception):
-            # Nobody hears it where the JVM is gone, and nobody answers then: no wait for ever.
+            # If the JVM is gone, nothing receives this and nothing answers, so it must not wait
+            # forever.
             hub.post(number, round(s_to_ms(time.time())))
         while not self._granted.wait(_LOOK_EVERY_S):
             if self._hub is None or hub.isOpen():
@@ -99,7 +101,7 @@ class Turn:
 
 
 def require_turn_of(query: StreamingQuery, turn: object) -> None:
-    """A turn that no other query has, of a query that writes by ``foreachBatch``.
+    """Require an unused turn, of a query that writes by ``foreachBatch``.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The windows of a running query, read off its logical plan."""
+"""The windows of a running query, from its logical plan."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 _MICROS_PER_S = 1e6
 _WATERMARK = re.compile(r"EventTimeWatermark .*: timestamp(?:_ntz)?, (.+)$", re.MULTILINE)
-# How Spark writes the start of a window: the event time less its distance from the last one.
+# Spark's form of the start of a window: event time minus its distance from the last start.
 _START = re.compile(r"LongType\) - (-?\d+)\) % (\d+)\)")
 _SIZE = re.compile(r"\) \+ (\d+)\), LongType, Timestamp")
 _READY_WITHIN_S = 10.0
 
 
 def windows_of_plan(plan: str) -> WindowGrid | None:
-    """Windows and watermark that a logical plan tells; None without both.
+    """Windows and watermark of a logical plan; None unless it has both.
 
-    Of several windows the one of the longest slide counts, of several watermarks the latest.
+    Of several windows, the one with the longest slide is used; of several watermarks, the latest.
     """
     delays_s = [_interval_s(text) for text in _WATERMARK.findall(plan)]
     starts = [(int(slide), int(start)) for start, slide in _START.findall(plan)]
@@ -44,7 +44,7 @@ def windows_of_query(query: StreamingQuery) -> WindowGrid | None:
     Returns
     -------
     WindowGrid or None
-        None where the query has no window in event time, or ends before it has a plan.
+        None if the query has no event-time window, or ends before it has a plan.
     """
     from py4j.protocol import Py4JJavaError
 
@@ -53,7 +53,7 @@ def windows_of_query(query: StreamingQuery) -> WindowGrid | None:
         try:
             return windows_of_plan(query._jsq.streamingQuery().logicalPlan().toString())
         except Py4JJavaError:
-            # Only the thread of the query may make it.
+            # Only the query's own thread may create the plan.
             time.sleep(0.05)
     return None
 

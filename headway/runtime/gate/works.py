@@ -1,4 +1,4 @@
-"""What batches cost the cores, learned as queries run: what `auto` simulates."""
+"""Core time of batches, learned while queries run, as input of the simulation for `auto`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _LEAST_OBSERVED_S = 1.0
 
 
 class TaskTime:
-    """Time of tasks over the time of the batches that they are of, from the driver's own store.
+    """Time of tasks over the time of their batches, from the driver's own store.
 
-    Progress tells how long a batch took, not how many cores it kept busy.
+    Progress contains the duration of a batch, but not how many cores it kept busy.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class TaskTime:
         self._tasks_then_s = self._total_s()
 
     def observe(self, work_s: float) -> None:
-        """A batch has ended whose executors' part took so long."""
+        """Add a finished batch with the duration of its executors' part."""
         self._work_s += work_s
 
     @property
@@ -46,7 +46,7 @@ class TaskTime:
         return (self._total_s() - self._tasks_then_s) / self._work_s
 
     def works_of(self, members: Sequence[Member], cores: float) -> list[QueryWork]:
-        """What the batches of each query cost."""
+        """Costs of the batches of each query."""
         busy_cores = self.busy_cores
         return [learned_work(one, cores, busy_cores) for one in members]
 
@@ -56,20 +56,20 @@ class TaskTime:
 
 
 def learned_work(member: Member, cores: float, busy_cores: float | None) -> QueryWork:
-    """What the batches of a query cost.
+    """Costs of the batches of a query.
 
     Parameters
     ----------
     member : Member
-        The query and what its progress reported.
+        The query and the reports of its progress.
     cores : float, > 0
         Cores of all executors. [-]
     busy_cores : float or None
-        Cores that batches kept busy on average while executors worked for them; None takes all
-        that a batch had. [-]
+        Cores that batches kept busy on average while executors worked for them; None assumes all
+        cores that a batch had. [-]
     """
     before_s, work_s, after_s = member.mean_parts_s
-    # While others ran beside it a batch had its share of the cores.
+    # While others ran at the same time, a batch had its share of the cores.
     share_cores = cores / member.mean_at_once
     core_s = work_s * min(busy_cores or share_cores, share_cores)
     fixed_s, per_row_s = member.durations.line
@@ -78,7 +78,7 @@ def learned_work(member: Member, cores: float, busy_cores: float | None) -> Quer
     return QueryWork(
         query=member.declared,
         rate_per_s=max(member.rate_per_s, 1e-9),
-        # What executors were not busy with, the driver was.
+        # Time in which executors were not busy is the driver's.
         before_s=before_s + max(work_s - core_s / share_cores, 0.0),
         after_s=after_s,
         fixed_core_s=max(core_s - per_row_core_s * rows, 1e-3),
@@ -89,7 +89,7 @@ def learned_work(member: Member, cores: float, busy_cores: float | None) -> Quer
 
 
 def usual_at_once(members: Sequence[Member]) -> int:
-    """As many at once as keep the cores busy while drivers plan and commit."""
+    """Number of concurrent batches that keeps the cores busy while drivers plan and commit."""
     parts = [one.mean_parts_s for one in members]
     work_s = statistics.fmean(work for _, work, _ in parts)
     total_s = statistics.fmean(map(sum, parts))
@@ -97,7 +97,7 @@ def usual_at_once(members: Sequence[Member]) -> int:
 
 
 def best_offsets_s(members: Sequence[Member]) -> tuple[float, ...]:
-    """Ticks of their own, just after their windows close where they have any [s]."""
+    """Separate ticks for all queries, just after their windows close if they have windows [s]."""
     wishes_s = [
         0.0
         if one.declared.windows is None

@@ -1,1 +1,1 @@
-"""Rows of a key in order on a stream, with state; calls that wait, their results in order."""
+"""Rows of a key in order on a stream, with state; blocking calls with results in order."""

@@ -1,4 +1,4 @@
-"""Columns in Spark's words as Arrow columns, and the checks of what a stream can be ordered by."""
+"""Spark columns as Arrow columns, and checks of what a stream can be ordered by."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SIMPLE = {
 
 
 def spark_schema(df: DataFrame, text: str) -> StructType:
-    """Columns such as ``"last double, n long"``, read by Spark.
+    """Columns such as ``"last double, n long"``, parsed by Spark.
 
     Raises
     ------
@@ -44,12 +44,12 @@ def spark_schema(df: DataFrame, text: str) -> StructType:
 
 
 def arrow_schema(schema: StructType) -> Any:
-    """The same columns as Arrow has them.
+    """The same columns in Arrow.
 
     Raises
     ------
     InputError
-        If a type has no form in Arrow that every version of Spark reads.
+        If a type has no Arrow form that every version of Spark reads.
     """
     import pyarrow as pa
 
@@ -57,12 +57,12 @@ def arrow_schema(schema: StructType) -> Any:
 
 
 def arrow_type(kind: DataType) -> Any:
-    """A type of Spark as Arrow has it.
+    """A Spark type in Arrow.
 
     Raises
     ------
     InputError
-        If it has none that every version of Spark reads.
+        If it has no Arrow form that every version of Spark reads.
     """
     import pyarrow as pa
     from pyspark.sql.types import ArrayType, DecimalType, MapType, StructType
@@ -87,7 +87,7 @@ def arrow_type(kind: DataType) -> Any:
 
 
 def on_connect(df: DataFrame) -> bool:
-    """Whether a DataFrame is one of Spark Connect, which reaches neither plans nor files."""
+    """Whether a DataFrame is one of Spark Connect, which has access to neither plans nor files."""
     return type(df).__module__.startswith("pyspark.sql.connect")
 
 

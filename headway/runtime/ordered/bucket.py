@@ -1,7 +1,7 @@
-"""What a bucket does with the rows of a batch: many keys, each in order, one after the other.
+"""Processing the rows of a batch in a bucket: many keys, each in order, one after the other.
 
-Every value comes to ``step`` as it was. Where pandas would change one, rows are packed: they travel
-as Arrow streams inside binary columns.
+Every value reaches ``step`` unchanged. If pandas would change one, rows are packed, i.e. passed as
+Arrow streams inside binary columns.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from headway.runtime.ordered.kept_state import (
 from headway.units import US_PER_MS
 
 Step: TypeAlias = Callable[[Any, Any], tuple[Any, Iterable[tuple[Any, ...]]]]
-"""A row and the state of its key, None for a new one, to the new state and rows of output."""
+"""From a row and the state of its key (None for a new key) to the new state and output rows."""
 
 PREFIX = "_headway_"
 BUCKET, ROWS = f"{PREFIX}bucket", f"{PREFIX}rows"
 TIE = f"{PREFIX}tie_"
-"""Begins the names of columns that only break ties: the texts of nested ones."""
-# Objects made before Python's collector looks at them; a batch holds as many and more.
+"""Prefix of columns that only break ties: text forms of nested columns."""
+# Objects created before a run of Python's garbage collector; a batch has as many and more.
 _YOUNG_OBJECTS = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderedStep:
-    """What is done to rows: the keys, the order, the step, and its columns as Arrow has them.
+    """Definition of the processing: the keys, the order, the step, and its columns in Arrow.
 
     ``held`` is whether rows wait until the watermark has passed the first column of the order.
     """
@@ -65,12 +65,12 @@ class BucketState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketBatch:
-    """What a batch makes of a bucket; ``wakes_ms`` is the time of the first row that waits.
+    """Result of a batch for a bucket; ``wakes_ms`` is the time of the first waiting row.
 
     ``output`` is an Arrow table, or None.
 
-    ``num_tied`` rows had all columns of the order equal to those of a row before them, of the same
-    key and batch, and ``num_late`` and ``num_untimed`` were left out: behind the watermark of their
+    ``num_tied`` rows had all columns of the order equal to those of an earlier row of the same key
+    and batch. ``num_late`` and ``num_untimed`` rows were left out: behind the watermark of their
     batch, or without a time.
     """
 
@@ -88,10 +88,10 @@ def run_bucket(
     before: BucketState,
     watermark_us: int | None = None,
 ) -> BucketBatch:
-    """Run the step over the rows that are due, each key in order; the same again gives the same.
+    """Run the step over the rows that are due, each key in order; a repeat gives the same result.
 
-    Without a watermark all rows that arrived are due. With one, rows wait until it is past their
-    time, and a row that arrives when it is past already is left out.
+    Without a watermark, all arrived rows are due. With one, rows wait until it is past their time,
+    and a row that arrives after that is left out.
     """
     new = pa.concat_tables(arrived) if arrived else None
     due, waiting = new, None
@@ -114,15 +114,15 @@ def run_bucket(
 
 
 def _num_tied(due: Any, columns: Sequence[str]) -> int:
-    """Rows beyond the first of those that have the same key and place in the order."""
+    """Number of rows, beyond the first each, with the same key and position in the order."""
     columns = list(dict.fromkeys(columns))
     return len(due) - len(due.select(columns).group_by(columns).aggregate([]))
 
 
 def packed(batches: Iterable[Any], key: str, bucket_of: Mapping[Any, int]) -> Iterator[Any]:
-    """Record batches with a bucket per row, to one row per bucket that holds its rows.
+    """Turn record batches with a bucket per row into one row per bucket that contains its rows.
 
-    Keys in ``bucket_of`` go to their bucket there.
+    Keys in ``bucket_of`` go to the bucket given there.
     """
     for batch in batches:
         if not batch.num_rows:
@@ -151,7 +151,7 @@ def packed(batches: Iterable[Any], key: str, bucket_of: Mapping[Any, int]) -> It
 
 
 def unpacked(batches: Iterable[Any]) -> Iterator[Any]:
-    """Rows of output that came as one value per bucket."""
+    """Output rows from one value per bucket."""
     for batch in batches:
         for written in batch.column(0).to_pylist():
             if written is not None:
@@ -161,13 +161,13 @@ def unpacked(batches: Iterable[Any]) -> Iterator[Any]:
 def _placed(buckets: Any, keys: Any, bucket_of: Mapping[Any, int]) -> Any:
     known = pa.array([*bucket_of], keys.type)
     found = pc.index_in(keys, value_set=known).fill_null(-1).to_numpy()
-    # The last one stands for keys that are not placed.
+    # The last one is for keys that are not placed.
     ids = np.array([*bucket_of.values(), 0], dtype=np.int32)
     return np.where(found < 0, buckets, ids[found])
 
 
 def as_kept(table: Any) -> Any:
-    """The same rows in types that no setting of the session changes, timestamps in UTC."""
+    """The same rows in types that do not depend on session settings, with timestamps in UTC."""
     return table.cast(pa.schema([pa.field(f.name, _kept_type(f.type)) for f in table.schema]))
 
 
@@ -182,7 +182,7 @@ def _kept_type(kind: Any) -> Any:
 def _parted(
     ordered: OrderedStep, new: Any, held: bytes | None, watermark_us: int
 ) -> tuple[Any, Any]:
-    """Rows that the watermark has passed, all of which were held, and those that wait on."""
+    """Held rows that the watermark has passed, and those that keep waiting."""
     waiting = []
     due = None
     if held is not None:
@@ -191,7 +191,7 @@ def _parted(
         due = old.filter(passed)
         waiting.append(old.filter(pc.invert(passed)))
     if new is not None:
-        # Rows that are late, or have no time, are left out.
+        # Rows that are late, or without a time, are left out.
         waiting.append(new.filter(pc.greater_equal(_times_us(new, ordered.by[0]), watermark_us)))
     rest = pa.concat_tables(waiting) if waiting else None
     return due, rest if rest is not None and len(rest) else None
@@ -202,12 +202,12 @@ def _times_us(table: Any, time: str) -> Any:
 
 
 def _first_ms(waiting: Any, time: str) -> int:
-    """Spark wakes a bucket when the watermark is past this time, whose own 0 means never."""
+    """Time after which Spark wakes a bucket by the watermark; in Spark, 0 means never."""
     return max(int(pc.min(_times_us(waiting, time)).as_py()) // US_PER_MS, 1)
 
 
 def _stepped(ordered: OrderedStep, due: Any, written: bytes | None) -> tuple[Any, bytes | None]:
-    """Output of the rows that are due, and the states after them."""
+    """Output of the rows that are due, and the resulting states."""
     if due is None or not len(due):
         return None, written
     table = _in_order(due, ordered.by)
@@ -237,7 +237,7 @@ def _stepped(ordered: OrderedStep, due: Any, written: bytes | None) -> tuple[Any
 
 @contextmanager
 def _fewer_collections() -> Iterator[None]:
-    """Python's collector looks at all young rows again and again, and finds them all in use."""
+    """Reduce garbage collections, which would repeatedly scan all new rows and find them in use."""
     before = gc.get_threshold()
     gc.set_threshold(max(before[0], _YOUNG_OBJECTS) if before[0] else 0, *before[1:])
     try:
@@ -247,7 +247,7 @@ def _fewer_collections() -> Iterator[None]:
 
 
 def _in_order(table: Any, by: Sequence[str]) -> Any:
-    """Rows by the columns of the order; ties by all others, so that no order is left to chance."""
+    """Rows by the columns of the order, then by all others, so that the order is deterministic."""
     columns = table.schema
     ties = [
         name for name in columns.names
@@ -258,7 +258,7 @@ def _in_order(table: Any, by: Sequence[str]) -> Any:
 
 
 def named_rows(table: Any) -> Iterator[Any]:
-    """Rows with their columns as names, those of Headway left out."""
+    """Rows as named tuples of their columns, without those of Headway."""
     names = [name for name in table.schema.names if not name.startswith(PREFIX)]
     values = (values_of(table.column(name)) for name in names)
     return map(maker_of("Row", names), zip(*values, strict=True))

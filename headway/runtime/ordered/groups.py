@@ -1,4 +1,4 @@
-"""What Spark calls for each bucket, of a batch of a stream with its state, or of a table."""
+"""Functions that Spark calls for each bucket, of a stream's batch with state, or of a table."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def on_stream(
     leaving: StructType | None,
     counted_as: str,
 ) -> DataFrame:
-    """Output of the buckets of a stream; Spark sums what is counted in its progress.
+    """Output of the buckets of a stream; Spark sums the counts in its progress.
 
-    ``arriving`` is the Arrow schema of rows that are not packed, ``leaving`` the columns of output
-    that need not be; None stands for packed.
+    ``arriving`` is the Arrow schema of rows that are not packed, ``leaving`` the output columns
+    that need not be packed; None means packed.
     """
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.streaming.state import GroupStateTimeout
 
     timeout = GroupStateTimeout.NoTimeout
     if ordered_step.held:
-        # Spark wakes a bucket by a column with a watermark. It leaves out rows that are late by
-        # this column; which ones are is said here by the time of each row, so this is never late.
+        # Spark wakes a bucket by a column with a watermark, and drops rows that are late by this
+        # column. Lateness is decided here by the time of each row, so this column is never late.
         never_late = f"{PREFIX}never_late"
         by_bucket = by_bucket.withColumn(never_late, F.expr(_NEVER_LATE))
         by_bucket = by_bucket.withMetadata(never_late, {WATERMARK: 0})
@@ -76,7 +76,7 @@ def on_stream(
 def _of_stream(
     ordered_step: OrderedStep, fingerprint: str, arriving: Any, leave_packed: bool
 ) -> Callable[[Any, Iterable[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
-    """What Spark calls for each bucket of a batch, and for one that a watermark wakes."""
+    """Called by Spark for each bucket of a batch, and for one that a watermark wakes."""
     columns = len(ordered_step.output)
 
     def on_bucket(
@@ -105,7 +105,7 @@ def _of_stream(
         counts = (batch.num_tied, batch.num_late, batch.num_untimed)
         if batch.output is not None or any(counts):
             frame = _packed(batch.output) if leave_packed else leaving_frame(batch.output, columns)
-            # Of all rows the first counts.
+            # Counts are in the first row.
             for name, count in zip(_COUNTED, counts, strict=True):
                 frame[name] = [count] + [0] * (len(frame) - 1)
             yield frame
@@ -119,7 +119,7 @@ def on_table(by_bucket: DataFrame, ordered_step: OrderedStep) -> DataFrame:
 
 
 def _of_table(ordered_step: OrderedStep) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """What Spark calls for each bucket of a table: one batch, from no state."""
+    """Called by Spark for each bucket of a table: one batch, without initial state."""
 
     def on_bucket(frame: pd.DataFrame) -> pd.DataFrame:
         return _packed(run_bucket(ordered_step, _unpacked([frame]), BucketState()).output)
@@ -128,7 +128,7 @@ def _of_table(ordered_step: OrderedStep) -> Callable[[pd.DataFrame], pd.DataFram
 
 
 def _unpacked(frames: Iterable[pd.DataFrame]) -> list[Any]:
-    """Packed rows of a bucket as tables; a bucket that was woken has none."""
+    """Packed rows of a bucket as tables; a woken bucket has none."""
     return [
         as_table(bytes(written))
         for frame in frames

@@ -1,4 +1,4 @@
-"""State of keys between batches: a value comes back exactly as ``step`` gave it."""
+"""State of keys between batches: a value is returned exactly as ``step`` returned it."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def as_bytes(table: Any) -> bytes:
 
 
 def as_table(written: bytes) -> Any:
-    """What :func:`as_bytes` wrote."""
+    """The table written by :func:`as_bytes`."""
     return pa.ipc.open_stream(pa.py_buffer(written)).read_all()
 
 
 def values_of(column: Any) -> list[Any]:
-    """A column as Python's own values; whole numbers stay whole where others are null."""
+    """A column as plain Python values; whole numbers stay whole if others are null."""
     kind = column.type
     as_numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind)
     if (as_numbers and not column.null_count) or pa.types.is_string(kind):
@@ -69,10 +69,10 @@ def table_of(rows: Iterable[Values], schema: Any, what: str) -> Any:
 
 
 class StateForm:
-    """Columns of a state, and how each value is brought into the form in which it is kept.
+    """Columns of a state, and the conversion of each value into its stored form.
 
-    Every state is, at each step: otherwise a row would meet another value behind a batch than
-    within it, and results would depend on the trigger.
+    Every state is converted at each step. Otherwise, a row would see a different value after a
+    batch boundary than within a batch, and results would depend on the trigger.
     """
 
     def __init__(self, schema: Any) -> None:
@@ -87,7 +87,7 @@ class StateForm:
         self.of = maker_of("State", schema.names)
 
     def kept(self, state: Any) -> Any:
-        """A state in the form in which it is kept.
+        """A state in its stored form.
 
         Raises
         ------
@@ -99,7 +99,7 @@ class StateForm:
                 f"step returned the state {state!r}; expected a tuple of "
                 f"{', '.join(self.schema.names)}, or None to forget the key"
             )
-        # Most states are plain values, and this is run once a row.
+        # Most states are plain values, and this runs once per row.
         if tuple(map(type, state)) == self._as_is:
             for at, least, most in self._bounds:
                 if not least <= state[at] <= most:
@@ -122,7 +122,7 @@ class StateForm:
 
 
 def maker_of(name: str, columns: Sequence[str]) -> Callable[[Iterable[Any]], Any]:
-    """What makes named tuples of values that are one for each column; it does not count them.
+    """Factory of named tuples from one value per column; it does not check their number.
 
     Examples
     --------
@@ -133,10 +133,10 @@ def maker_of(name: str, columns: Sequence[str]) -> Callable[[Iterable[Any]], Any
 
 
 class KeptStates:
-    """States of the keys of a bucket: those that a batch touches are read, the others are not."""
+    """States of the keys of a bucket; only those that a batch touches are read."""
 
     def __init__(self, keys: Any, form: StateForm, written: bytes | None) -> None:
-        # Names of their own: a state may have a column of the same name as a key.
+        # Distinct names, since a state may have a column with the same name as a key.
         named = [field.with_name(f"{_KEY}{at}") for at, field in enumerate(keys)]
         self._schema = pa.schema([*named, *form.schema])
         self._form = form
@@ -146,7 +146,7 @@ class KeptStates:
         self._at = {key: at for at, key in enumerate(rows_of(self._table, names))}
 
     def of(self, keys: Iterable[Key]) -> dict[Key, Any]:
-        """States of those keys that have one."""
+        """States of the given keys that have one."""
         known = [key for key in dict.fromkeys(keys) if key in self._at]
         if not known:
             return {}
@@ -155,7 +155,7 @@ class KeptStates:
         return dict(zip(known, map(self._form.of, rows), strict=True))
 
     def after(self, changes: Mapping[Key, Any]) -> bytes | None:
-        """All states as they are to be kept; a key that changed to None is forgotten."""
+        """All states to be stored; a key that changed to None is removed."""
         if not changes:
             return self._written
         untouched = np.ones(len(self._table), dtype=bool)
@@ -168,12 +168,12 @@ class KeptStates:
 
 
 def keeping(kind: Any, name: str) -> Keep:
-    """What brings a value into the form in which a column of that Arrow type gives it back.
+    """Conversion of a value into the form in which a column of an Arrow type returns it.
 
     Raises
     ------
     InputError
-        If values of that type do not come back as they were.
+        If values of that type are not preserved.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def _only(kind: type) -> Keep:
 
 
 def _kept_as_is(kind: Any) -> type | None:
-    """The type whose values a column keeps as they are, whole numbers within their bounds."""
+    """The type whose values a column preserves, whole numbers within their bounds."""
     if pa.types.is_integer(kind):
         return int
     kept = {pa.float64(): float, pa.bool_(): bool, pa.string(): str, pa.binary(): bytes}
@@ -246,7 +246,7 @@ def _whole(num_bits: int) -> Keep:
 
 
 def _double(value: Any) -> float:
-    # Texts have none, where float() would read them.
+    # Strings do not have this method, although float() would accept them.
     return float(value.__float__())
 
 

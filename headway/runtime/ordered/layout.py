@@ -1,4 +1,4 @@
-"""Which bucket a key belongs to, kept beside the checkpoint: buckets hold state."""
+"""The bucket of each key, stored beside the checkpoint, since buckets hold state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FORMAT = "headway.ordered/v1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketLayout:
-    """Buckets of keys, and what else the state of a query was made with.
+    """Buckets of keys, and further parameters of a query's state.
 
     A key that is not in ``bucket_of`` goes to ``ids[pmod(xxhash64(key), len(ids))]``. Buckets are
     integers that Spark's hash sends to all of ``shuffle_partitions`` evenly.
@@ -33,20 +33,20 @@ class BucketLayout:
     wait: str
     state: str
     columns: str | None = None
-    """Of the rows that wait for the watermark, which are part of the state."""
+    """Columns of the rows that wait for the watermark, which are part of the state."""
 
     @property
     def fingerprint(self) -> str:
-        """Stands in the state of each bucket."""
+        """Stored in the state of each bucket."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
 
     def to_json(self) -> str:
-        """As it stands beside the checkpoint."""
+        """The form stored beside the checkpoint."""
         return json.dumps({"format": _FORMAT, **asdict(self)}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> BucketLayout:
-        """What :meth:`to_json` wrote.
+        """The layout written by :meth:`to_json`.
 
         Raises
         ------
@@ -61,12 +61,12 @@ class BucketLayout:
 
     @classmethod
     def of_checkpoint(cls, files: Files, checkpoint: str) -> BucketLayout | None:
-        """The layout that a query's checkpoint was begun with; None of one that never ran.
+        """The layout that a query's checkpoint was created with; None if it never ran.
 
         Raises
         ------
         HeadwayError
-            If the checkpoint is that of a query without :func:`headway.ordered`.
+            If the checkpoint belongs to a query without :func:`headway.ordered`.
         """
         kept = f"{checkpoint}/{GUARD_FILE}"
         if not files.exists(f"{checkpoint}/offsets"):
@@ -79,18 +79,18 @@ class BucketLayout:
         return cls.from_json(files.read(kept))
 
     def keep(self, files: Files, checkpoint: str) -> None:
-        """Write it down beside a checkpoint that has not begun."""
+        """Store it beside a new checkpoint."""
         kept = f"{checkpoint}/{GUARD_FILE}"
         files.delete(kept)
         files.write_new(kept, self.to_json())
 
     def require_same(self, first: BucketLayout, checkpoint: str) -> None:
-        """Refuse what a checkpoint was not begun with.
+        """Reject parameters that a checkpoint was not created with.
 
         Raises
         ------
         HeadwayError
-            If keys, order, state or placed keys are others: rows would not find their state.
+            If keys, order, state or placed keys differ, since rows would not find their state.
         """
         names = {"key": "key", "by": "by", "wait": "wait", "state": "state",
                  "columns": "columns of the stream", "bucket_of": "place"}  # fmt: skip
@@ -105,7 +105,7 @@ class BucketLayout:
 
 
 def partition_ids(shuffle_partitions: int) -> tuple[int, ...]:
-    """The first integer, from 0 on, that Spark sends to each partition.
+    """For each partition, the first integer from 0 on that Spark's hash sends there.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def partition_ids(shuffle_partitions: int) -> tuple[int, ...]:
 
 
 def placed_keys(shares: Mapping[str, float], ids: tuple[int, ...]) -> dict[str, int]:
-    """The heaviest key first, each to the bucket with the least so far; all others count evenly.
+    """Heaviest key first, each to the least loaded bucket; all other keys count evenly.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def placed_keys(shares: Mapping[str, float], ids: tuple[int, ...]) -> dict[str, 
     {'a': 12, 'b': 16, 'c': 16}
     """
     keys = sorted(shares, key=lambda key: (-shares[key], key))
-    # Shares of a file are rounded.
+    # Shares in a file are rounded.
     weights = np.array([shares[key] for key in keys]) / max(sum(shares.values()), 1.0)
     partitions = placement.placed_keys(weights, len(ids)).partition
     return {key: ids[at] for key, at in zip(keys, partitions.tolist(), strict=True)}

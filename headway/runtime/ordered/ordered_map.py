@@ -1,4 +1,4 @@
-"""Calls that wait, many at once, their results in the order of the rows."""
+"""Blocking calls, many at the same time, with results in the order of the rows."""
 
 from __future__ import annotations
 
@@ -27,26 +27,27 @@ def ordered_map(
     buffer: int | None = None,
     retries: int = 0,
 ) -> DataFrame:
-    """Rows through a function that waits, such as a lookup over the network, in their order.
+    """Apply a blocking function, such as a lookup over the network, to rows, keeping their order.
 
-    Each task calls the function for ``at_once`` rows at a time. Results leave in the order of the
-    rows, so that those of a key keep theirs; a slow call holds back at most ``buffer`` results.
+    Each task calls the function for ``at_once`` rows at the same time. Results are returned in the
+    order of the rows, which also keeps the order within a key; a slow call delays at most
+    ``buffer`` results.
 
     Parameters
     ----------
     df : DataFrame
         A stream or a table.
     call : callable
-        Takes a row (columns by name), gives a tuple of the columns of ``output``. It runs in
-        threads and must be safe to call again: Spark repeats a task that failed.
+        Takes a row (columns by name) and returns a tuple of the columns of ``output``. It runs in
+        threads and must be safe to call again, since Spark repeats a failed task.
     output : str
-        Columns of the result in Spark's words, e.g. ``"card string, score double"``.
+        Columns of the result as a Spark schema, e.g. ``"card string, score double"``.
     at_once : int
-        Calls at a time in each task.
+        Calls at the same time in each task.
     buffer : int, optional
-        Most rows that are called and have not left; four times ``at_once`` by default.
+        Maximum number of rows that were called but not returned; by default four times ``at_once``.
     retries : int
-        How often a call that raised is made again. If it still raises, the task fails.
+        How often a call that raised an error is repeated. If it still raises, the task fails.
 
     Returns
     -------
@@ -56,7 +57,7 @@ def ordered_map(
     Raises
     ------
     InputError
-        If a number is out of range or a column of ``output`` cannot be made of Python's values.
+        If a number is out of range, or a column of ``output`` cannot be created from Python values.
     """
     require_packages("logs", "ordered_map", "pandas", "pyarrow")
     most = _BUFFERED_PER_CALL * at_once if buffer is None else buffer
@@ -98,10 +99,10 @@ def in_order(
     buffer: int,
     retries: int = 0,
 ) -> Iterator[_Found]:
-    """Results of calls in the order of what they were called with.
+    """Results of calls in the order of their arguments.
 
-    At most ``buffer`` calls are made and not given out; the first that fails for good is raised in
-    its place, and no call is begun after that.
+    At most ``buffer`` calls are made but not returned. The first permanent failure is raised at its
+    position, and no call is started after that.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Rows of each key in order through a function with state, by buckets of keys."""
+"""A function with state over the rows of each key in order, by buckets of keys."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Wait: TypeAlias = Literal["batch", "watermark"]
 _FIRST_WITH_NEWER = (4, 3)
-# What 3.5.9 and 4.0.1 work with; of PyArrow 18.1 was run, and 26 fails.
+# Versions that 3.5.9 and 4.0.1 work with; of PyArrow, 18.1 was tested, and 26 fails.
 _TOO_NEW = {"pandas": 3, "pyarrow": 19}
 _KEY_TYPES = (
     "byte", "short", "integer", "long", "string", "binary", "boolean", "date", "timestamp",
@@ -52,56 +52,58 @@ def ordered(
     checkpoint: str | None = None,
     counted_as: str = "ordered",
 ) -> DataFrame:
-    """Call a function with the rows of each key in order, and with what it returned for the last.
+    """Call a function with the rows of each key in order, and with the state that it returned last.
 
-    Keys share buckets, one for each shuffle partition: what Python costs per group is paid per
-    bucket and batch, not per key. State is in Spark's checkpoint. The rows that come out do not
-    depend on partitions, placed keys, or where a run was cut. Of a table, which is one batch, the
-    same call gives what a test of your own can compare with.
+    Keys share buckets, one for each shuffle partition, so Python's cost per group is paid per
+    bucket and batch, not per key. State is in Spark's checkpoint. Output rows do not depend on
+    partitions, placed keys, or interruptions of a run. For a table, which is one batch, the same
+    call gives a result for comparison in your own tests.
 
     Parameters
     ----------
     df : DataFrame
         A stream without an aggregation of its own, or a table.
     key : str or sequence of str
-        Columns whose rows are kept in order; no doubles, which have no exact equality.
+        Columns that identify the key whose rows are kept in order; no doubles, which have no exact
+        equality.
     by : str or sequence of str
-        Columns of the order, ascending, nulls last. Ties are broken by all other columns. Rows of
-        Kafka in the order of arrival: ``["partition", "offset"]``, of a topic with that key.
+        Columns of the order, ascending, nulls last. Ties are broken by all other columns. For Kafka
+        rows in the order of arrival: ``["partition", "offset"]``, of a topic with that key.
     step : callable
-        ``step(row, state)`` returns the state of the key after the row, and a list of rows of
-        output. Row and state have their columns as names, ``state`` is None for a new key, and a
-        state of None forgets the key. Timestamps are in UTC. Results may depend on these two only.
+        ``step(row, state)`` returns the state of the key after the row, and a list of output rows.
+        Row and state have their columns as attributes, ``state`` is None for a new key, and a
+        returned state of None removes the key. Timestamps are in UTC. Results may depend on these
+        two only.
     state, output : str
-        Columns in Spark's words, e.g. ``"last double, n long"``.
+        Columns as a Spark schema, e.g. ``"last double, n long"``.
     wait : {"batch", "watermark"}
         ``batch`` orders the rows of each batch. ``watermark`` holds rows until the watermark is
-        past the first column of ``by``, so that rows which are late by less than its delay find
-        their place; a row that the watermark of its batch has passed is left out.
+        past the first column of ``by``, so that rows that are late by less than its delay are put
+        in order; a row that the watermark of its batch has passed is left out.
     place : str or Path, optional
-        CSV file or JSON lines with ``key`` and ``share`` of all rows, or ``count`` where all keys
-        are there; for one key column. These keys, the heaviest first, go to the partition with
-        the least so far.
+        CSV file or JSON lines with ``key`` and ``share`` of all rows, or ``count`` if it contains
+        all keys; for one key column. These keys, heaviest first, each go to the least loaded
+        partition.
     checkpoint : str, optional
-        The folder that the query will be started with; needed for streams. Which bucket a key is
-        in is kept there.
+        The folder with which the query will be started; required for streams. The buckets of keys
+        are stored there.
     counted_as : str, optional
-        Of a stream: under this name each progress has, in ``observedMetrics``, how many rows of
-        the batch were ``tied`` (a row of the same key and batch before it has equal columns of
-        ``by``), ``late`` and ``untimed`` (left out: the watermark had passed them, or they have no
+        For a stream: name in ``observedMetrics`` of each progress for how many rows of the batch
+        were ``tied`` (an earlier row of the same key and batch has equal columns of ``by``),
+        ``late`` and ``untimed`` (left out, since the watermark had passed them, or they have no
         time). Spark allows one ordered stream in a query: order a union, or run two queries.
 
     Returns
     -------
     DataFrame
-        To be started in append mode where it is a stream.
+        To be started in append mode if it is a stream.
 
     Raises
     ------
     InputError
-        If what is asked cannot be ordered; the message says why.
+        If the rows cannot be ordered as requested; the message states why.
     HeadwayError
-        If the checkpoint was begun with other keys, order, state or placed keys.
+        If the checkpoint was created with other keys, order, state or placed keys.
     """
     _require_packages(streaming=df.isStreaming)
     keys, order = _names(key), _names(by)
@@ -138,7 +140,7 @@ def ordered(
     layout = _layout(df, keys, order, wait, columns, shares, checkpoint)
     placed = {as_keys[text]: bucket for text, bucket in layout.bucket_of.items()}
     by_bucket = _with_buckets(df, keys, layout.ids)
-    # Packing and unpacking take a Python worker each, in every task of every batch.
+    # Packing and unpacking need a Python worker each, in every task of every batch.
     plain = df.isStreaming and not placed and arrive_plain(df.schema)
     if plain:
         by_bucket = arriving(by_bucket, BUCKET)
@@ -161,7 +163,7 @@ def ordered(
 
 
 def _require_packages(*, streaming: bool) -> None:
-    """Pandas and PyArrow, and for a stream such that Spark can hand state to Python with."""
+    """Require pandas and PyArrow; for a stream, versions with which Spark can pass state."""
     require_packages("logs", "ordered", "pandas", "pyarrow")
     release = tuple(map(int, version("pyspark").split(".")[:2]))
     if not streaming or release >= _FIRST_WITH_NEWER:
@@ -213,23 +215,22 @@ def _require_columns(df: DataFrame, keys: tuple[str, ...], order: tuple[str, ...
 
 
 def _require_orderable(df: DataFrame, time: str, wait: Wait, checkpoint: str | None) -> None:
-    """What a stream must have, before Spark says less of it when the query starts."""
+    """Check a stream's requirements, which Spark reports less clearly when the query starts."""
     if on_connect(df):
         raise InputError(
-            "a stream of Spark Connect cannot be ordered: which bucket a key is in is kept beside "
-            "the checkpoint, which only a driver reaches; use a classic session"
+            "a stream of Spark Connect cannot be ordered: the buckets of the keys are stored "
+            "beside the checkpoint, which only a driver can reach; use a classic session"
         )
     stateful = sorted(streaming_operators(df))
     if stateful:
         raise InputError(
-            f"the stream has {', '.join(stateful)} before: such rows come when the state says so, "
-            "and in update mode again and again, in no order; write them to a topic or table, and "
-            "order that"
+            f"the stream has {', '.join(stateful)} before: its rows come in no order, and in "
+            "update mode again and again; write them to a topic or table, and order that"
         )
     if checkpoint is None:
         raise InputError(
-            "a stream needs checkpoint=..., the folder that the query will be started with: which "
-            "bucket a key is in is kept there"
+            "a stream needs checkpoint=..., the folder that the query will be started with: the "
+            "buckets of the keys are stored there"
         )
     if wait != "watermark":
         return
@@ -255,7 +256,7 @@ def _layout(
     shares: Mapping[str, float],
     checkpoint: str | None,
 ) -> BucketLayout:
-    """Which bucket a key is in: as the checkpoint was begun, or by the partitions set now."""
+    """The bucket of each key: as in the checkpoint, or by the current shuffle partitions."""
     spark = df.sparkSession
     first, folder = None, (checkpoint or "").rstrip("/")
     files = SparkFiles(spark) if df.isStreaming else None
@@ -289,7 +290,7 @@ def _as_keys(texts: Iterable[str], schema: StructType, key: str) -> dict[str, An
     Raises
     ------
     InputError
-        If one is none.
+        If one is not a value of the column.
     """
     import pyarrow as pa
 
@@ -307,7 +308,7 @@ def _as_keys(texts: Iterable[str], schema: StructType, key: str) -> dict[str, An
 
 
 def _with_buckets(df: DataFrame, keys: tuple[str, ...], ids: tuple[int, ...]) -> DataFrame:
-    """Rows with the bucket that their key hashes to, and texts of nested columns to break ties."""
+    """Rows with the bucket of their key's hash, and text forms of nested columns to break ties."""
     from pyspark.sql import functions as F  # noqa: N812
 
     from headway.runtime.ordered.bucket import BUCKET, TIE

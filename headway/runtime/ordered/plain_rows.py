@@ -1,8 +1,8 @@
-"""Rows that go to a bucket, and output that comes from it, as columns that pandas does not change.
+"""Rows that go to a bucket, and its output, as columns that pandas does not change.
 
-Spark hands rows to a step through pandas, which makes doubles of whole numbers beside a null, nulls
-of NaN, and nanoseconds of times. So values that it would change travel as whole numbers without a
-null, and which were null as the bits of one more column.
+Spark passes rows to a step through pandas, which turns whole numbers in a column with nulls into
+doubles, NaN into nulls, and times into nanoseconds. So values that it would change are passed as
+whole numbers without nulls, and the nulls as the bits of an additional column.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _all_are(schema: StructType, kinds: Sequence[str]) -> bool:
 
 
 def arriving(df: DataFrame, *beside: str) -> DataFrame:
-    """The columns of a stream as pandas leaves them, their nulls, and some columns beside."""
+    """A stream's columns in forms that pandas preserves, their nulls, and some further columns."""
     from pyspark.sql import functions as F  # noqa: N812
 
     fields = [field for field in df.schema.fields if field.name not in beside]
@@ -76,7 +76,7 @@ def _arriving_value(field: StructField) -> Column:
 
 
 def arrived_table(frame: pd.DataFrame, schema: Any) -> Any:
-    """The rows of a frame of :func:`arriving` as an Arrow table; None where it has none."""
+    """The rows of a frame of :func:`arriving` as an Arrow table; None if it has none."""
     if not len(frame):
         return None
     nulls = frame[NULLS].to_numpy()
@@ -97,7 +97,7 @@ def _arrived(values: pd.Series, kind: Any, are_null: Any) -> Any:
 
 
 def leaving_columns(output: StructType) -> list[str]:
-    """What a bucket gives Spark for output of these columns, as Spark writes a schema."""
+    """Columns that a bucket returns to Spark for output of these columns, as a Spark schema."""
     values = [
         f"{PREFIX}{at} {field.dataType.simpleString()}" for at, field in enumerate(output.fields)
     ]
@@ -105,7 +105,7 @@ def leaving_columns(output: StructType) -> list[str]:
 
 
 def leaving_frame(output: Any, num_columns: int) -> pd.DataFrame:
-    """Output as a frame of :func:`leaving_columns`; none is a single row that is left out again."""
+    """Output as a frame of :func:`leaving_columns`; if empty, one row that is dropped later."""
     import pandas as pd
 
     if output is None:
@@ -127,7 +127,7 @@ def _leaving(column: Any) -> Any:
 
 
 def left(results: DataFrame, output: StructType) -> DataFrame:
-    """The rows of output, with their nulls, under their own names."""
+    """The output rows, with their nulls and their own names."""
     from pyspark.sql import functions as F  # noqa: N812
 
     columns = []

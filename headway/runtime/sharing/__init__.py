@@ -1,1 +1,1 @@
-"""Overlapping windows computed from shared panes on a running Spark: one query, or a log."""
+"""Overlapping windows from shared panes on a running Spark, by one query or a log."""

@@ -1,6 +1,6 @@
-"""Aggregates as partial results that merge: what is kept per pane, and what becomes of it.
+"""Aggregates as partial results that can be merged: columns per pane, and final results.
 
-Everything is Spark SQL text, so that nothing here loads PySpark.
+Everything is Spark SQL text, so nothing here loads PySpark.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import pairwise
 from headway.errors import InputError
 
 PREFIX = "_headway_"
-"""Begins the names of columns that no query may have: partial results."""
+"""Prefix of columns with partial results, which no query may use."""
 
 _MERGED_BY = {
     **dict.fromkeys(("count", "count_if"), "sum"),
@@ -48,7 +48,7 @@ _REFUSED = {
     "collect_set": f"{_ALL_VALUES}; hll_sketch_agg(x) or bitmap_construct_agg(x) merge",
 }
 _DISTINCT = f"{_ALL_VALUES}; approx_count_distinct(x) merges"
-# Chan, Golub and LeVeque 1979: no difference of large numbers, however far values are from 0.
+# Chan, Golub and LeVeque 1979: avoids differences of large numbers for values far from 0.
 _MERGED_MOMENTS = """aggregate(
     collect_list({column}) FILTER (WHERE {column}.n > 0),
     named_struct('n', 0L, 'mean', 0.0D, 'm2', 0.0D),
@@ -62,9 +62,9 @@ _MERGED_MOMENTS = """aggregate(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
-    """One column of the result: what is kept of rows, how that merges, what it ends as.
+    """One column of the result: partial results, how they merge, and the final expression.
 
-    ``partials`` and ``merges`` hold the same columns in the same order; merging may be repeated.
+    ``partials`` and ``merges`` have the same columns in the same order; merging may be repeated.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Aggregate:
 
 
 def read_aggregates(texts: Mapping[str, str]) -> tuple[Aggregate, ...]:
-    """Aggregates from Spark SQL text by the name of their column.
+    """Aggregates from Spark SQL text, by the name of their column.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def read_aggregates(texts: Mapping[str, str]) -> tuple[Aggregate, ...]:
     Raises
     ------
     InputError
-        If there is none, or one cannot be merged from partial results; says why.
+        If there is none, or one cannot be merged from partial results; states why.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def read_aggregates(texts: Mapping[str, str]) -> tuple[Aggregate, ...]:
 
 
 def quoted(name: str) -> str:
-    """A column name as SQL, whatever is in it."""
+    """A column name quoted for SQL, with any characters in it."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -183,7 +183,7 @@ def _call(name: str, text: str) -> tuple[str, list[str], str]:
 
 
 def _closing(text: str, start: int) -> tuple[int, list[int]]:
-    """Where the bracket that is open at ``start`` closes, and its own commas; -1 if nowhere."""
+    """Where the bracket that is open at ``start`` closes, and its own commas; -1 if it does not."""
     depth, quote, commas = 1, "", list[int]()
     for place in range(start, len(text)):
         each = text[place]

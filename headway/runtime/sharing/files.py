@@ -1,4 +1,4 @@
-"""Small files on any file system that Spark knows: whole or not there at all."""
+"""Small files on any file system that Spark supports, written atomically."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from headway.errors import HeadwayError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# A put is whole or nothing there, and a rename is a copy.
+# In these, a put is atomic, and a rename is a copy.
 _OBJECT_STORES = ("s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "oss", "cosn")
 
 
 class Files(Protocol):
-    """What a log of windows needs of a file system."""
+    """File system operations that a log of windows needs."""
 
     def exists(self, path: str) -> bool:
-        """Whether a file or folder is there."""
+        """Whether a file or folder exists."""
         ...
 
     def read(self, path: str) -> str:
@@ -26,27 +26,27 @@ class Files(Protocol):
         ...
 
     def write_new(self, path: str, text: str) -> None:
-        """Write a file that is not there yet, whole or not at all."""
+        """Write a new file, atomically."""
         ...
 
     def names(self, folder: str) -> list[str]:
-        """Names in a folder; none where there is no folder."""
+        """Names in a folder; none if there is no folder."""
         ...
 
     def delete(self, path: str) -> None:
-        """Delete a file or a folder with what is in it, if it is there."""
+        """Delete a file, or a folder with its contents, if it exists."""
         ...
 
 
 class SparkFiles:
-    """Files through Hadoop's file systems, as Spark reaches them."""
+    """Files through Hadoop's file systems, as accessed by Spark."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._jvm: Any = spark._jvm
         self._conf = spark._jsc.hadoopConfiguration()
 
     def exists(self, path: str) -> bool:
-        """Whether a file or folder is there."""
+        """Whether a file or folder exists."""
         return bool(self._system(path).exists(self._path(path)))
 
     def read(self, path: str) -> str:
@@ -58,19 +58,19 @@ class SparkFiles:
             stream.close()
 
     def write_new(self, path: str, text: str) -> None:
-        """Write a file that is not there yet, whole or not at all.
+        """Write a new file, atomically.
 
         Raises
         ------
         HeadwayError
-            If the file is there already: somebody else writes to the folder.
+            If the file exists already, since another process writes to the folder.
         """
         system, target = self._system(path), self._path(path)
         system.mkdirs(target.getParent())
         if system.getScheme() in _OBJECT_STORES:
             self._put(system, target, text)
             return
-        # Hidden names are left out of listings.
+        # Hidden names are not listed.
         draft = self._path(f"{target.getParent()}/.{target.getName()}.{uuid4().hex}")
         self._put(system, draft, text)
         if not self._name(system, draft, target):
@@ -78,7 +78,7 @@ class SparkFiles:
             raise HeadwayError(f"{path}: there already; does another query write to this folder?")
 
     def names(self, folder: str) -> list[str]:
-        """Names in a folder, without hidden ones; none where there is no folder."""
+        """Names in a folder, without hidden ones; none if there is no folder."""
         system = self._system(folder)
         if not system.exists(self._path(folder)):
             return []
@@ -86,7 +86,7 @@ class SparkFiles:
         return sorted(name for name in found if not name.startswith("."))
 
     def delete(self, path: str) -> None:
-        """Delete a file or a folder with what is in it, if it is there."""
+        """Delete a file, or a folder with its contents, if it exists."""
         self._system(path).delete(self._path(path), True)
 
     def _path(self, path: str) -> Any:
@@ -96,7 +96,7 @@ class SparkFiles:
         return self._path(path).getFileSystem(self._conf)
 
     def _name(self, system: Any, draft: Any, target: Any) -> bool:
-        """Give a draft its name, unless a file has it."""
+        """Rename a draft, unless a file has that name."""
         return not system.exists(target) and bool(system.rename(draft, target))
 
     def _put(self, system: Any, path: Any, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Panes with one exchange: both aggregations in one stage, guarded at every start."""
+"""Panes with one exchange: both aggregations in one stage, verified at every start."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _EXCHANGE = re.compile(
 
 
 def fused(df: DataFrame, query: WindowQuery, checkpoint: str | None) -> DataFrame:
-    """Rows dealt out by key once; panes and windows are then counted where the rows are.
+    """Rows partitioned by key once; panes and windows are then counted in the same tasks.
 
     Raises
     ------
     InputError
-        If a stream has no checkpoint named, or there is no key.
+        If no checkpoint is given for a stream, or there is no key.
     HeadwayError
-        If Spark does not plan one exchange, or not the one of the first start: its state would
-        not be found again.
+        If Spark does not plan one exchange, or a different one from the first start, since its
+        state would not be found.
     """
     if not query.key:
-        raise InputError("how='fused' deals rows out by key; expected at least one key column")
+        raise InputError("how='fused' distributes rows by key; expected at least one key column")
     spark = df.sparkSession
     if df.isStreaming and checkpoint is None:
         raise InputError(
@@ -51,7 +51,7 @@ def fused(df: DataFrame, query: WindowQuery, checkpoint: str | None) -> DataFram
 
 
 def exchanges_of(df: DataFrame) -> list[str]:
-    """Shuffles of a query's plan, with what they deal out by, without the numbers of columns."""
+    """Shuffles of a query's plan, with their partitioning columns, without column numbers."""
     text = str(
         df.sparkSession._jvm.org.apache.spark.sql.api.python.PythonSQLUtils.explainString(  # type: ignore[union-attr]
             df._jdf.queryExecution(), "simple"
@@ -84,7 +84,7 @@ def _hold_against_first_start(found: DataFrame, checkpoint: str) -> None:
         if files.exists(f"{checkpoint.rstrip('/')}/offsets"):
             raise HeadwayError(
                 f"{checkpoint}: the checkpoint of a query that was not started as fused; its state "
-                "lies elsewhere. Start fused queries with a new checkpoint"
+                "is elsewhere. Start fused queries with a new checkpoint"
             )
         files.write_new(kept, json.dumps({"exchanges": exchanges}))
         return

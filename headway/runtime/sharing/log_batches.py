@@ -1,4 +1,4 @@
-"""What a log of partial windows does with a batch, and which windows are due."""
+"""Processing of a batch in a log of partial windows, and which windows are due."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Emit: TypeAlias = Literal["exact", "early", "update"]
 
 
 class Store(Protocol):
-    """What a log does with data; to write a folder is to replace whatever is in it."""
+    """Operations of a log on data; writing a folder replaces its contents."""
 
     def write_batch(self, folder: str) -> tuple[list[int], int | None]:
-        """Write the batch's partial results by pane; its panes, its largest event time [ms]."""
+        """Write a batch's partial results by pane; returns its panes, largest event time [ms]."""
         ...
 
     def write_compacted(self, folder: str, panes: Mapping[int, Sequence[str]]) -> None:
@@ -30,38 +30,38 @@ class Store(Protocol):
     def make_windows(
         self, folder: str, size_ms: int, ends: Mapping[int, Sequence[str]], keep: Sequence[int]
     ) -> None:
-        """Merge windows of one size from parts, named by path; write those that are to be kept."""
+        """Merge windows of one size from parts, named by path; write those to be kept."""
         ...
 
     def make_changed(
         self, spec: WindowSpec, ends: Sequence[int], before: Sequence[str], now: Sequence[str]
     ) -> None:
-        """Merge open windows of one size from all parts of their panes, those of the batch last.
+        """Merge open windows of one size from all parts of their panes, the batch's parts last.
 
-        Kept are the keys that have rows in the batch.
+        Only keys with rows in the batch are kept.
         """
         ...
 
     def deliver(self, reader: str, made: Sequence[tuple[int, int]]) -> None:
-        """Hand windows just made, by size and end, to a reader."""
+        """Pass new windows, by size and end, to a reader."""
         ...
 
 
 def pane_path(folder: str, start_ms: int) -> str:
-    """Where a pane's part lies in a folder of the store."""
+    """Path of a pane's part in a folder of the store."""
     return f"{folder}/pane={start_ms}"
 
 
 def window_path(folder: str, size_ms: int, end_ms: int) -> str:
-    """Where a kept window lies in a folder of the store."""
+    """Path of a kept window in a folder of the store."""
     return f"{folder}/window={size_ms}-{end_ms}"
 
 
 class WindowLog:
-    """Runs batches of a log: partial results in, due windows out, then the commit.
+    """Runs batches of a log: store partial results, emit due windows, then commit.
 
-    Nothing counts before the commit: a batch that was cut short is run again, and writes the same
-    to the same places. A batch that was committed is passed over.
+    Nothing takes effect before the commit: an interrupted batch is repeated, and writes the same
+    data to the same places. A committed batch is skipped.
     """
 
     def __init__(
@@ -93,16 +93,16 @@ class WindowLog:
 
     @property
     def pane_ms(self) -> int:
-        """Panes of the store: those of its first windows, whatever is asked of it now."""
+        """Pane length of the store: that of its first windows, regardless of the current ones."""
         return self._pane_ms
 
     def add(self, name: str, windows: Sequence[WindowSpec]) -> None:
-        """Hand windows to a reader, from the next batch on; those that begin from then on.
+        """Pass windows to a reader from the next batch on, if they begin from then on.
 
         Raises
         ------
         InputError
-            If the panes of the log do not divide them, or a size is there with another slide.
+            If the panes of the log do not divide them, or a size exists with another slide.
         """
         known = {spec for specs in self._wanted.values() for spec in specs}
         for spec in windows:
@@ -117,7 +117,7 @@ class WindowLog:
         self._wanted[name] = tuple(windows)
 
     def run_batch(self, batch: int, store: Store) -> None:
-        """Take in a batch, emit what is due, commit."""
+        """Store a batch, emit due windows, commit."""
         if batch <= self.state.batch:
             return
         before = replace(self.state, readers=tuple(self._readers()))
@@ -134,7 +134,7 @@ class WindowLog:
         until_ms = max(before.closed_ms, next_ms if self._emit == "early" else before.watermark_ms)
         pieces = dict(before.pieces)
         if self._emit == "update":
-            # Before parts are compacted, which hides what is new.
+            # Before parts are compacted, after which new rows are no longer distinguishable.
             made = self._make_changed(store, batch, plan, before, touched, panes)
             self._compact(store, batch, panes, before.closed_ms, until_ms)
         else:
@@ -158,7 +158,7 @@ class WindowLog:
         self._forget(before)
 
     def _readers(self) -> Iterator[Reader]:
-        """Those wanted now; one that comes later is given windows that nothing was dropped of."""
+        """The current readers; a later one only gets windows of which nothing was dropped."""
         known = {reader.name: reader for reader in self.state.readers}
         first = self.state.batch < 0
         for name, windows in self._wanted.items():
@@ -193,7 +193,7 @@ class WindowLog:
         closed_ms: int,
         until_ms: int,
     ) -> None:
-        """Panes that end now take few rows from here on: their parts become one."""
+        """Merge the parts of panes that end now, since they get few rows from here on."""
         closing = {
             start_ms: [pane_path(part.folder, start_ms) for part in parts]
             for start_ms, parts in panes.items()
@@ -214,7 +214,7 @@ class WindowLog:
         pieces: dict[tuple[int, int], Part],
         until_ms: int,
     ) -> list[tuple[int, int]]:
-        """Windows that end now, by size and end; smaller ones first, which larger are made of."""
+        """Windows that end now, by size and end; smaller ones, which larger ones use, first."""
         made = list[tuple[int, int]]()
         for spec in plan.made:
             folder = f"windows/{batch}-{spec.size_ms}"
@@ -242,7 +242,7 @@ class WindowLog:
         touched: Sequence[int],
         panes: Mapping[int, tuple[Part, ...]],
     ) -> list[tuple[int, int]]:
-        """Windows that take rows of the batch, as they stand now, by size and end."""
+        """Current state of the windows with rows of the batch, by size and end."""
         made = list[tuple[int, int]]()
         for spec in plan.windows.windows:
             ends = self._ends(spec, touched, before, math.inf)
@@ -271,7 +271,7 @@ class WindowLog:
     ) -> list[int]:
         """Ends of the open windows with rows in some panes that end by a time."""
         readers = [reader for reader in before.readers if spec in reader.windows]
-        # A roll-up has no reader: it is only a piece of others.
+        # A roll-up has no reader, since it is only a piece of others.
         from_ms = min((r.from_ms or -math.inf for r in readers), default=-math.inf)
         ends = {
             start_ms + spec.size_ms
@@ -289,7 +289,7 @@ class WindowLog:
         panes: Mapping[int, tuple[Part, ...]],
         pieces: Mapping[tuple[int, int], Part],
     ) -> Iterator[str]:
-        """Parts of a window: pieces with what came late for them, panes where there is no piece."""
+        """Parts of a window: pieces with their late rows, and panes where there is no piece."""
         for begin_ms, length_ms in self._pieces(plan, spec, start_ms):
             end_ms = begin_ms + length_ms
             piece = pieces.get((length_ms, end_ms)) if length_ms > self._pane_ms else None
@@ -303,7 +303,7 @@ class WindowLog:
                         yield pane_path(part.folder, pane_ms)
 
     def _pieces(self, plan: MergePlan, spec: WindowSpec, start_ms: int) -> list[Piece]:
-        """Pieces of a window, which are those of each other one that lies alike between slides."""
+        """Pieces of a window, equal for all windows with the same position between slides."""
         smaller = (each.slide_ms for each in plan.made if each.size_ms < spec.size_ms)
         phase_ms = start_ms % math.lcm(self._pane_ms, *smaller)
         alike = (plan.windows, spec, phase_ms)
@@ -314,7 +314,7 @@ class WindowLog:
     def _uses(
         self, plan: MergePlan, size_ms: int, end_ms: int, closed_ms: int
     ) -> Iterator[WindowSpec]:
-        """Larger windows, not closed yet, that are made of this one."""
+        """Larger windows, not closed yet, that use this one."""
         if size_ms <= self._pane_ms:
             return
         for spec in plan.made:
@@ -332,7 +332,7 @@ class WindowLog:
         return LogState.from_json(self._files.read(f"{self._root}/log/{max(names)}"))
 
     def _forget(self, before: LogState) -> None:
-        """Delete what the commit made needless; what a cut left behind goes with the next."""
+        """Delete what is no longer needed after the commit, or after an earlier interruption."""
         for name in self._files.names(f"{self._root}/log"):
             if name < f"{before.batch:012}.json":
                 self._files.delete(f"{self._root}/log/{name}")
@@ -344,7 +344,7 @@ class WindowLog:
 
 
 def _deliver(store: Store, readers: Iterable[Reader], made: Sequence[tuple[int, int]]) -> None:
-    """To each reader its windows, those from its first on."""
+    """Pass to each reader its windows, from its first one on."""
     for reader in readers:
         sizes = {spec.size_ms for spec in reader.windows}
         mine = [

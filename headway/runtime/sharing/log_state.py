@@ -1,4 +1,4 @@
-"""What a log of partial windows knows after each batch: its readers, panes and pieces."""
+"""State of a log of partial windows after each batch: readers, panes and pieces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FORMAT = "headway.windows/v1"
 
 
 class Part(NamedTuple):
-    """Partial results in the store: the folder, and the batch whose rows are the last in it."""
+    """Partial results in the store: the folder, and the last batch with rows in it."""
 
     folder: str
     batch: int
@@ -22,7 +22,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """One consumer of the log: its windows, and the start of the first that it may be given."""
+    """One consumer of the log: its windows, and the earliest window start that it may get."""
 
     name: str
     windows: tuple[WindowSpec, ...]
@@ -31,11 +31,11 @@ class Reader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogState:
-    """The log after a batch: all that the next one, or a restart, needs.
+    """The log after a batch: everything that the next one, or a restart, needs.
 
     ``watermark_ms`` is Spark's watermark for the next batch; windows that end at or before
-    ``closed_ms`` were emitted, and take no more rows. ``panes`` are by start, ``pieces`` (windows
-    that larger ones are made of) by size and end.
+    ``closed_ms`` were emitted and get no more rows. ``panes`` are by start, ``pieces`` (windows
+    from which larger ones are merged) by size and end.
     """
 
     batch: int = -1
@@ -53,7 +53,7 @@ class LogState:
         return {part.folder for part in (*parts, *self.pieces.values())}
 
     def to_json(self) -> str:
-        """As it stands in the store."""
+        """The form in the store."""
         return json.dumps(
             {
                 "format": _FORMAT,
@@ -76,7 +76,7 @@ class LogState:
 
     @classmethod
     def from_json(cls, text: str) -> LogState:
-        """What :meth:`to_json` wrote.
+        """The state written by :meth:`to_json`.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Rows to partial results by pane, panes to windows, windows to the columns that were asked for."""
+"""Rows to partial results by pane, panes to windows, windows to the requested columns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIZE, END = f"{PREFIX}size", f"{PREFIX}end"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowQuery:
-    """What is counted: the time column, the keys, the windows, the aggregates."""
+    """A query over windows: the time column, the keys, the windows, the aggregates."""
 
     time: str
     key: tuple[str, ...]
@@ -44,13 +44,13 @@ class WindowQuery:
         aggregates: Mapping[str, str],
         watermarked: bool = True,
     ) -> WindowQuery:
-        """Checked against the columns of a DataFrame.
+        """The query, checked against the columns of a DataFrame.
 
         Raises
         ------
         InputError
-            If a column is missing, the time is no timestamp or has no watermark, two columns of
-            the result have one name, or windows or aggregates cannot be shared.
+            If a column is missing, the time is not a timestamp or has no watermark, two columns of
+            the result have the same name, or windows or aggregates cannot be shared.
         """
         if isinstance(key, str) or isinstance(windows, str):
             raise InputError("key and windows are lists of texts, e.g. key=['area']")
@@ -101,20 +101,20 @@ def partials(df: DataFrame, query: WindowQuery, pane_ms: int | None = None) -> D
 
 
 def merged(panes: DataFrame, query: WindowQuery) -> DataFrame:
-    """Panes, each copied to all windows that it is part of, merged to windows."""
+    """Panes, each copied to all windows that contain it, merged to windows."""
     columns = columns_of(each.partials for each in query.aggregates)
     ends = windows_of_pane(
         "unix_micros(window.start)", query.windows.windows, query.windows.pane_ms
     )
     copied = panes.selectExpr(*map(quoted, (*query.key, *columns)), f"inline({ends})")
-    # Spark then holds window ends against the watermark, as it does with its own windows.
+    # Spark then compares window ends with the watermark, as for its own windows.
     if panes.isStreaming:
         copied = copied.withMetadata(END, {WATERMARK: 0})
     return copied.groupBy(SIZE, END, *map(quoted, query.key)).agg(*merge_columns(query))
 
 
 def finished(windows: DataFrame, query: WindowQuery, df: DataFrame) -> DataFrame:
-    """Merged partial results as the columns that were asked for, with the types of ``direct``."""
+    """Merged partial results as the requested columns, with the types of ``direct``."""
     from pyspark.sql import functions as F  # noqa: N812
 
     micros = f"unix_micros({END}) - {SIZE} * {US_PER_MS}"
@@ -128,7 +128,7 @@ def finished(windows: DataFrame, query: WindowQuery, df: DataFrame) -> DataFrame
 
 
 def merge_columns(query: WindowQuery) -> list[Column]:
-    """Merges of partial results, under the names of what they merge."""
+    """Merges of partial results, with the names of the merged columns."""
     from pyspark.sql import functions as F  # noqa: N812
 
     merges = columns_of(each.merges for each in query.aggregates)
@@ -136,7 +136,7 @@ def merge_columns(query: WindowQuery) -> list[Column]:
 
 
 def windows_of_pane(start_us: str, windows: Iterable[WindowSpec], pane_ms: int) -> str:
-    """SQL array of (size [ms], end) of all windows that hold the pane at ``start_us``.
+    """SQL array of (size [ms], end) of all windows that contain the pane at ``start_us``.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def _partial_columns(query: WindowQuery) -> list[Column]:
 
 
 def _types(df: DataFrame, query: WindowQuery) -> dict[str, str]:
-    """Types that Spark gives the aggregates where nothing is shared."""
+    """Spark's types of the aggregates without sharing."""
     from pyspark.sql import functions as F  # noqa: N812
 
     empty = df.sparkSession.createDataFrame([], df.schema)
@@ -175,7 +175,7 @@ def _types(df: DataFrame, query: WindowQuery) -> dict[str, str]:
 
 
 def window_of(time: str, spec: WindowSpec) -> Column:
-    """Spark's own window of a specification, under the name ``window``."""
+    """Spark's own window for a specification, with the name ``window``."""
     from pyspark.sql import functions as F  # noqa: N812
 
     size, slide, offset = (

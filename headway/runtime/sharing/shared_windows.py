@@ -27,46 +27,45 @@ def shared_windows(
     how: How = "panes",
     checkpoint: str | None = None,
 ) -> DataFrame:
-    """Aggregates of overlapping windows, with each row counted once where they are shared.
+    """Aggregates of overlapping windows, with each row counted once if they are shared.
 
-    Every way gives the same columns, the keys, ``window`` (``start``, ``end``) and the aggregates,
-    and for rows that are on time the same rows; as a stream in append mode in the same batches.
-    So ``how="direct"`` is what a test of your own can compare with. A row that comes after the end
-    of its pane passed the watermark is dropped from all windows, where ``direct`` still counts it
-    in those that are open; :func:`headway.window_log` does too.
+    Every way gives the same columns (the keys, ``window`` with ``start`` and ``end``, and the
+    aggregates), and the same result rows for input rows that are on time; for a stream in append
+    mode, in the same batches. So your own tests can compare with ``how="direct"``. A row that
+    arrives after the watermark has passed the end of its pane is dropped from all windows, while
+    ``direct`` and :func:`headway.window_log` still count it in those that are open.
 
     Parameters
     ----------
     df : DataFrame
-        Rows; of a stream, with a watermark on ``time``.
+        Rows; for a stream, with a watermark on ``time``.
     time : str
         Column with the event time, a timestamp.
     key : sequence of str
         Columns to group by.
     windows : sequence of str
-        E.g. ``["1 hour every 5 minutes", "10 minutes"]``, each of another size.
+        E.g. ``["1 hour every 5 minutes", "10 minutes"]``, each with a different size.
     aggregates : mapping of str to str
         Name to Spark SQL, e.g. ``{"n": "count(*)", "spent": "sum(price)"}``.
     how : {"panes", "fused", "direct"}
         ``panes`` counts each row in one pane and merges panes, with two exchanges. ``fused`` does
-        so with one exchange, of rows: it sets
-        ``spark.sql.streaming.statefulOperator.useStrictDistribution`` to false, which Spark calls
-        internal, so the query's plan is compared with that of its first start. ``direct`` is
-        Spark's own window for each size.
+        so with one exchange, of rows: it sets the internal Spark option
+        ``spark.sql.streaming.statefulOperator.useStrictDistribution`` to false, so the query's plan
+        is compared with that of its first start. ``direct`` is Spark's own window for each size.
     checkpoint : str, optional
-        The folder that the query will be started with; needed for ``fused`` streams.
+        The folder with which the query will be started; required for ``fused`` streams.
 
     Returns
     -------
     DataFrame
-        To be started in append mode where it is a stream.
+        To be started in append mode if it is a stream.
 
     Raises
     ------
     InputError
-        If what is asked cannot be shared; the message says why.
+        If the windows cannot be shared as requested; the message states why.
     HeadwayError
-        If the plan of a fused query is not the one of its first start.
+        If the plan of a fused query differs from that of its first start.
     """
     query = WindowQuery.of(df, time=time, key=key, windows=windows, aggregates=aggregates)
     if how not in get_args(How):
@@ -79,7 +78,7 @@ def shared_windows(
 
 
 def direct(df: DataFrame, query: WindowQuery) -> DataFrame:
-    """Each size by Spark's own window: the query that sharing is compared with."""
+    """Each size by Spark's own window: the query with which sharing is compared."""
     from pyspark.sql import functions as F  # noqa: N812
 
     aggregates = [F.expr(each.direct).alias(each.name) for each in query.aggregates]

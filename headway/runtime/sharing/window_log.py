@@ -1,4 +1,4 @@
-"""A stream as a log of partial windows: windows are made from it for one or several readers."""
+"""A stream as a log of partial windows, from which windows are computed for readers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 Sink = Callable[["DataFrame", int], object]
-"""Takes the windows of a batch and its number; the same batch again must overwrite the first."""
+"""Receives the windows of a batch and its number; a repeated batch must overwrite the first."""
 _PANE, _NEWEST, _CHANGED = f"{PREFIX}pane", f"{PREFIX}newest", f"{PREFIX}changed"
 
 
@@ -45,37 +45,36 @@ def window_log(
     delay: str | None = None,
     rollups: Sequence[str] = (),
 ) -> SharedLog:
-    """A log of partial windows in a store, from which windows are made batch by batch.
+    """A log of partial windows in a store, from which windows are computed batch by batch.
 
-    Windows are those of Spark's own direct query, late rows too. ``emit="exact"`` gives them in
-    the batch in which Spark does without no-data batches; ``"early"`` one trigger sooner, in the
-    batch that moves the watermark past their end, as Spark does with no-data batches.
-    ``"update"`` is Spark's update mode: each batch gives the keys and open windows that it has
-    rows for, as they stand then. Several readers share the log (:meth:`SharedLog.add`).
+    Windows are those of Spark's own direct query, including late rows. ``emit="exact"`` emits them
+    in the same batch as Spark without no-data batches; ``"early"`` one trigger sooner, in the batch
+    that moves the watermark past their end, like Spark with no-data batches. ``"update"`` is
+    Spark's update mode: each batch emits the current state of the keys and open windows for which
+    it has rows. Several readers share the log (:meth:`SharedLog.add`).
 
     Parameters
     ----------
     df : DataFrame
         A stream, without an aggregation of its own.
     time, key, windows, aggregates
-        As in :func:`headway.shared_windows`. The panes of the log divide these windows for good.
+        As in :func:`headway.shared_windows`. The panes of the log permanently divide these windows.
     store : str
-        A folder of the log alone, on any file system that Spark writes to.
+        A folder for the log only, on any file system that Spark writes to.
     emit : {"exact", "early", "update"}
-        When windows leave; what ``"update"`` gives again, the sink must overwrite by key and
-        window.
+        When windows are emitted; with ``"update"``, the sink must overwrite by key and window.
     delay : str, optional
-        How far the watermark stays behind the newest event time, e.g. ``"10 seconds"``; that of
-        ``withWatermark`` where ``df`` has one.
+        How far the watermark is behind the newest event time, e.g. ``"10 seconds"``; by default
+        that of ``withWatermark`` of ``df``, if any.
     rollups : sequence of str, optional
-        Windows that nobody asks for and that larger ones are made of, where ``headway windows``
-        names some. By default none: each size that is kept takes a job of its own, for which few
-        streams spare merges enough.
+        Additional windows from which larger ones are merged, if ``headway windows`` names some. By
+        default none, since each kept size needs a job of its own, for which few streams save enough
+        merges.
 
     Raises
     ------
     InputError
-        If what is asked cannot be shared; the message says why.
+        If the windows cannot be shared as requested; the message states why.
     """
     if emit not in get_args(Emit):
         raise InputError(f"emit is {emit!r}; expected one of {', '.join(get_args(Emit))}")
@@ -83,7 +82,7 @@ def window_log(
         df, time=time, key=key, windows=windows, aggregates=aggregates, watermarked=False
     )
     if not df.isStreaming:
-        raise InputError("a log of windows is of a stream; use shared_windows for other rows")
+        raise InputError("a log of windows needs a stream; use shared_windows for other rows")
     marked_ms = df.schema[time].metadata.get(WATERMARK)
     if delay is not None:
         delay_ms = s_to_ms(parse_duration_s(delay))
@@ -96,7 +95,7 @@ def window_log(
 
 
 class SharedLog:
-    """The log of :func:`window_log`: start it with a sink, add readers before or while it runs."""
+    """The log of :func:`window_log`: start it with a sink; add readers before or while it runs."""
 
     def __init__(
         self,
@@ -116,10 +115,10 @@ class SharedLog:
         self._sinks = dict[str, Sink]()
 
     def add(self, *, windows: Sequence[str], sink: Sink, name: str | None = None) -> None:
-        """Hand windows to another reader, from the next batch on.
+        """Pass windows to another reader, from the next batch on.
 
-        Added to a log that has run, it is given the windows that begin from then on. After a
-        restart each is added again, under its own name.
+        If it is added to a log that has run, it gets the windows that begin from then on. After a
+        restart, each reader must be added again, with the same name.
 
         Parameters
         ----------
@@ -128,12 +127,12 @@ class SharedLog:
         sink : callable
             Called with the windows of a batch and its number; must overwrite on a repeat.
         name : str, optional
-            Of the reader; its windows in words by default.
+            Name of the reader; by default the text of its windows.
 
         Raises
         ------
         InputError
-            If the log cannot make those windows.
+            If the log cannot compute those windows.
         """
         specs = WindowSet.parse(windows).windows
         self._add(name or ", ".join(map(str, specs)), specs, sink)
@@ -146,12 +145,12 @@ class SharedLog:
         trigger: Mapping[str, str | bool] | None = None,
         name: str | None = None,
     ) -> StreamingQuery:
-        """Start the stream; ``sink`` is given the windows that the log was made with.
+        """Start the stream; ``sink`` receives the windows that the log was created with.
 
         Parameters
         ----------
         sink : callable, optional
-            Called with the windows of a batch and its number; must overwrite on a repeat. Needed
+            Called with the windows of a batch and its number; must overwrite on a repeat. Required
             unless readers were added.
         checkpoint : str
             The stream's own checkpoint. Store and checkpoint belong together.
@@ -165,10 +164,10 @@ class SharedLog:
         InputError
             If there is neither a sink nor a reader.
         HeadwayError
-            If the store was filled with another checkpoint.
+            If the store was used with another checkpoint.
         """
         if sink is None and not self._sinks:
-            raise InputError("nobody is given the windows; name a sink, or add readers first")
+            raise InputError("nothing receives the windows; name a sink, or add readers first")
         if self._log.state.batch >= 0 and not self._files.exists(f"{checkpoint}/offsets"):
             raise HeadwayError(
                 f"{self._store}: filled up to batch {self._log.state.batch} with another "
@@ -202,7 +201,7 @@ class SharedLog:
 
 
 class _SparkStore:
-    """What the log does with the rows of one batch."""
+    """Operations of the log on the rows of one batch."""
 
     def __init__(
         self,
@@ -222,7 +221,7 @@ class _SparkStore:
         self._changed: dict[int, DataFrame] = {}
 
     def write_batch(self, folder: str) -> tuple[list[int], int | None]:
-        """Partial results by pane; the largest event time is observed on the way."""
+        """Write partial results by pane; the largest event time is observed in the same pass."""
         from pyspark.sql import Observation
         from pyspark.sql import functions as F  # noqa: N812
 
@@ -232,11 +231,11 @@ class _SparkStore:
         pane_ms = F.expr(f"unix_micros(window.start) div {US_PER_MS}")
         self._write(rows.withColumn(_PANE, pane_ms).drop("window"), folder, "pane", _PANE)
         panes = self._panes(folder)
-        # Of a batch without rows Spark observes nothing.
+        # For a batch without rows, Spark observes nothing.
         return panes, seen.get[_NEWEST] // US_PER_MS if panes else None
 
     def write_compacted(self, folder: str, panes: Mapping[int, Sequence[str]]) -> None:
-        """One part for each pane."""
+        """Write one part for each pane."""
         paths = [path for parts in panes.values() for path in parts]
         merged = self._merged(self._read(paths, with_pane=True), _PANE)
         self._write(merged, folder, "pane", _PANE)
@@ -244,7 +243,7 @@ class _SparkStore:
     def make_windows(
         self, folder: str, size_ms: int, ends: Mapping[int, Sequence[str]], keep: Sequence[int]
     ) -> None:
-        """One job for all windows of a size that are due; those that are kept are read back."""
+        """One job for all due windows of a size; kept ones are read back."""
         from pyspark.sql import functions as F  # noqa: N812
 
         made = {end: self._merged(self._read(paths)) for end, paths in ends.items() if paths}
@@ -261,7 +260,7 @@ class _SparkStore:
     def make_changed(
         self, spec: WindowSpec, ends: Sequence[int], before: Sequence[str], now: Sequence[str]
     ) -> None:
-        """One job for all open windows of a size; keys without rows in the batch are left out."""
+        """One job for all open windows of a size, without keys that have no rows in the batch."""
         from pyspark.sql import functions as F  # noqa: N812
 
         rows = self._read(now, with_pane=True).withColumn(_CHANGED, F.lit(True))
@@ -280,7 +279,7 @@ class _SparkStore:
         )
 
     def deliver(self, reader: str, made: Sequence[tuple[int, int]]) -> None:
-        """Finished columns of the windows, together, to the reader's sink."""
+        """Pass the finished columns of the windows, together, to the reader's sink."""
         from pyspark.sql import functions as F  # noqa: N812
 
         windows = [
@@ -303,7 +302,7 @@ class _SparkStore:
         return [int(name.removeprefix("pane=")) for name in names if name.startswith("pane=")]
 
     def _read(self, paths: Sequence[str], *, with_pane: bool = False) -> DataFrame:
-        """Partial results, by the schema they were written with: to look it up takes a job."""
+        """Partial results with their written schema, since looking it up would need a job."""
         from pyspark.sql.types import LongType, StructField, StructType
 
         panes = [StructField(_PANE, LongType())] if with_pane else []
@@ -316,7 +315,7 @@ class _SparkStore:
         return parts.groupBy(*keys).agg(*merge_columns(self._query))
 
     def _write(self, rows: DataFrame, folder: str, name: str, column: str) -> None:
-        """Parquet by the values of a column, which is kept in the files as well."""
+        """Write Parquet partitioned by a column, which is also kept in the files."""
         from pyspark.sql import functions as F  # noqa: N812
 
         kept = [*self._query.key, *columns_of(a.partials for a in self._query.aggregates), column]
@@ -325,7 +324,7 @@ class _SparkStore:
 
 
 def _stored_schema(df: DataFrame, query: WindowQuery, pane_ms: int) -> StructType:
-    """Columns of partial results, as they are written."""
+    """Schema of partial results, as written."""
     return partials(df, query, pane_ms).drop("window").schema
 
 

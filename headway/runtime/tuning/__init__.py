@@ -1,1 +1,1 @@
-"""A running query is changed: stopped between batches, started anew, given executors."""
+"""Changing a running query: stopping between batches, restarting, changing executors."""

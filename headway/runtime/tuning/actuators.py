@@ -1,4 +1,4 @@
-"""What is asked of a running query is done to it: restarts, executors, partitions."""
+"""Applying changes to a running query: restarts, executors, partitions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 At = Callable[[str], None]
-"""Called at each named point of a change: what tests break there."""
+"""Called at each named point of a change, so that tests can inject faults there."""
 
 
 def nothing(_point: str) -> None:
@@ -47,7 +47,7 @@ def nothing(_point: str) -> None:
 
 
 class ChangesQueries(Protocol):
-    """What a tuner asks of whatever changes its query."""
+    """Interface through which a tuner changes its query."""
 
     query: Any
     query_id: str | None
@@ -55,7 +55,7 @@ class ChangesQueries(Protocol):
     may_cut: bool
 
     def is_in_gap(self, trigger_s: float, /) -> bool:
-        """Whether a stop now would fall between two batches, as far as is known."""
+        """Whether a stop now would be between two batches, as far as known."""
         ...
 
     @property
@@ -65,11 +65,11 @@ class ChangesQueries(Protocol):
 
     @property
     def is_in_batch(self) -> bool:
-        """Whether a batch runs now, as far as is known."""
+        """Whether a batch runs now, as far as known."""
         ...
 
     def start(self, configuration: Configuration) -> object:
-        """Start the query at a setting; only one that does not run."""
+        """Start the query at a setting; only if it does not run."""
         ...
 
     def stop(self, trigger_s: float) -> object:
@@ -77,40 +77,40 @@ class ChangesQueries(Protocol):
         ...
 
     def stop_at_once(self) -> None:
-        """Stop the query, within a batch if need be."""
+        """Stop the query, within a batch if necessary."""
         ...
 
     def apply(self, kind: ChangeKind, now: Configuration, then: Configuration) -> float:
-        """Change the query from one setting to another; how long it stood still [s]."""
+        """Change the query from one setting to another; returns the pause [s]."""
         ...
 
     def num_executors(self) -> int:
-        """Executors that are there."""
+        """Number of current executors."""
         ...
 
     def why_no_live_executors(self) -> str | None:
-        """Why executors cannot be changed while the query runs; None where they can."""
+        """Why executors cannot be changed while the query runs; None if they can."""
         ...
 
     def ask_for_executors(self, total: int, /) -> None:
-        """Ask for so many executors in all."""
+        """Request a total number of executors."""
         ...
 
     def with_partitions_of_checkpoint(self, configuration: Configuration) -> Configuration:
-        """The setting at the partitions that the checkpoint says."""
+        """The setting with the shuffle partitions of the checkpoint."""
         ...
 
     def ended_with(self) -> str | None:
-        """Why the query ended by itself; None where it runs."""
+        """Why the query ended on its own; None if it runs."""
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class Actuators:
-    """A query that was started by a function of the user, and what can be done to it.
+    """A query that was started by a user's function, and the possible changes to it.
 
-    ``root`` is its checkpoint and ``query_id`` what the checkpoint makes of the query: a function
-    that starts it from another one would begin anew.
+    ``root`` is its checkpoint and ``query_id`` the query's id from the checkpoint; a function that
+    starts it from another checkpoint would begin a new query.
     """
 
     spark: SparkSession
@@ -122,12 +122,12 @@ class Actuators:
     root: str | None = None
 
     def start(self, configuration: Configuration) -> StreamingQuery:
-        """Start the query at a setting; only one that does not run.
+        """Start the query at a setting; only if it does not run.
 
         Raises
         ------
         InputError
-            If the function returns no running query, or one of another checkpoint.
+            If the function returns no running query, or one with another checkpoint.
         HeadwayError
             If it fails.
         """
@@ -169,19 +169,19 @@ class Actuators:
         return stopped
 
     def stop_at_once(self) -> None:
-        """Stop the query, within a batch if need be."""
+        """Stop the query, within a batch if necessary."""
         if self.query is not None:
             self.query.stop()
 
     def apply(self, kind: ChangeKind, now: Configuration, then: Configuration) -> float:
-        """Change the query from one setting to another; how long it stood still [s].
+        """Change the query from one setting to another; returns the pause [s].
 
-        What it does names the setting that is wanted, so it may be repeated.
+        It refers to the target setting only, so it may be repeated.
 
         Raises
         ------
         ActuatorError
-            If it cannot be done; the message says what runs then.
+            If it cannot be done; the message states what runs then.
         """
         if kind in (ChangeKind.ADD, ChangeKind.REMOVE):
             return self.set_executors(then.executors, now.trigger_s)
@@ -196,9 +196,9 @@ class Actuators:
         return pause_s
 
     def set_executors(self, total: int, trigger_s: float) -> float:
-        """Ask for so many executors, or remove the youngest between two batches; the pause [s].
+        """Request executors, or remove the newest between two batches; returns the pause [s].
 
-        It does not wait for new ones.
+        It does not wait for new executors.
         """
         self.at("before executors")
         if total < len(alive_executors(self.spark)):
@@ -206,7 +206,7 @@ class Actuators:
             if query is not None and not wait_for_gap(query, trigger_s) and not self.may_cut:
                 raise NoGapError(
                     "the query has no gap between batches in which executors could leave without "
-                    "the work of a batch; nothing was changed"
+                    "losing the work of a batch; nothing was changed"
                 )
             remove_executors(self.spark, total)
         else:
@@ -215,7 +215,7 @@ class Actuators:
         return 0.0
 
     def with_partitions_of_checkpoint(self, configuration: Configuration) -> Configuration:
-        """The setting at the partitions that the checkpoint says, where there is one."""
+        """The setting with the shuffle partitions of the checkpoint, if there is one."""
         if self.root is None:
             return configuration
         partitions = partitions_of_checkpoint(self.spark, self.root)
@@ -226,13 +226,13 @@ class Actuators:
     def repartition(self, now: Configuration, partitions: int) -> None:
         """Give the state of a stopped query another number of partitions.
 
-        The batch that its source has by then is run first at the old number, since only whole
-        batches can be repartitioned.
+        The rows that its source has by then are first processed in a batch with the old number,
+        since only the state of complete batches can be repartitioned.
 
         Raises
         ------
         ActuatorError
-            If this Spark cannot, or the state is in another store than RocksDB.
+            If this Spark version cannot do it, or the state store is not RocksDB.
         """
         manager = getattr(self.spark, "_streamingCheckpointManager", None)
         if manager is None:
@@ -250,7 +250,7 @@ class Actuators:
         self.at("repartitioned")
 
     def _drain(self, now: Configuration) -> None:
-        """Finish a batch that was cut: it cannot be repartitioned."""
+        """Finish an interrupted batch, since its state cannot be repartitioned."""
         if not self.is_cut():
             return
         query = self.start(now)
@@ -271,29 +271,29 @@ class Actuators:
         return self.query is not None and bool(self.query.status["isTriggerActive"])
 
     def is_in_gap(self, trigger_s: float) -> bool:
-        """Whether a stop now would fall between two batches."""
+        """Whether a stop now would be between two batches."""
         return self.query is not None and is_in_gap(self.query, trigger_s)
 
     def num_executors(self) -> int:
-        """Executors that are there."""
+        """Number of current executors."""
         return len(alive_executors(self.spark))
 
     def why_no_live_executors(self) -> str | None:
-        """Why executors cannot be changed while the query runs; None where they can."""
+        """Why executors cannot be changed while the query runs; None if they can."""
         return why_no_live_executors(self.spark)
 
     def ask_for_executors(self, total: int) -> None:
-        """Ask for so many executors in all, where that can be done while the query runs."""
+        """Request a total number of executors, if that is possible while the query runs."""
         if self.why_no_live_executors() is None:
             ask_for_executors(self.spark, total)
 
     def is_cut(self) -> bool:
-        """Whether the checkpoint has a batch that was begun and not done."""
+        """Whether the checkpoint has a batch that was started but not completed."""
         session: Any = self.spark._jsparkSession
         return self.root is not None and written_in(session, self.root).is_cut
 
     def ended_with(self) -> str | None:
-        """Why the query ended by itself; None where it runs, or nothing is known."""
+        """Why the query ended on its own; None if it runs, or if nothing is known."""
         if self.query is None or self.query.isActive:
             return None
         error = self.query.exception()
@@ -301,16 +301,16 @@ class Actuators:
 
 
 def kind_of(now: Configuration, then: Configuration, *, is_stateful: bool) -> ChangeKind:
-    """What it takes to come from one setting to another.
+    """What it takes to change from one setting to another.
 
     Raises
     ------
     ActuatorError
-        If it takes a new application, which only a supervisor starts.
+        If it takes a new application, which only a supervisor can start.
     """
     if (now.cores_per_executor, now.task_cpus) != (then.cores_per_executor, then.task_cpus):
         raise ActuatorError(
-            f"executors of {counted(then.cores_per_executor, 'core')} take a new application; "
+            f"executors of {counted(then.cores_per_executor, 'core')} need a new application; "
             "change spark.executor.cores and start it anew"
         )
     if now.shuffle_partitions != then.shuffle_partitions:

@@ -1,4 +1,4 @@
-"""A query is stopped between two batches, so that none is cut."""
+"""Stopping a query between two batches, so that none is interrupted."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ if TYPE_CHECKING:
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 _POLL_EVERY_S = 0.02
 _LOOKS_WITHOUT_TRIGGER = 2
-_LOOKS_UNTIL_IDLE = 5  # progress is there a moment before its batch counts as over
+_LOOKS_UNTIL_IDLE = 5  # progress is available shortly before its batch counts as over
 
 
 class NoGapError(ActuatorError):
-    """A query had no gap between batches in time; it runs on as it was, and may have one later."""
+    """A query had no gap between batches in time; it keeps running, and may have one later."""
 
 
 class Written(NamedTuple):
-    """The newest batch that a checkpoint has begun, and that it has done; -1 for none."""
+    """The newest batch that was started, and the newest completed, by a checkpoint; -1 for none."""
 
     begun: int
     done: int
 
     @property
     def is_cut(self) -> bool:
-        """Whether a batch was begun and not done: it runs again, with the same rows."""
+        """Whether a batch was started but not completed; it runs again, with the same rows."""
         return self.begun > self.done
 
 
 class Stopped(NamedTuple):
-    """A query that was stopped: how long it was waited for, where its checkpoint stands."""
+    """A stopped query: how long the wait took, and the state of its checkpoint."""
 
     waited_s: float
     written: Written
 
 
 def least_gap_s(trigger_s: float) -> float:
-    """Time to the next trigger that a stop needs [s].
+    """Minimum time to the next trigger for a stop [s].
 
     Examples
     --------
@@ -86,14 +86,14 @@ def left_no_gap(trigger_s: float, started_s: float, ended_s: float) -> bool:
 
 
 def is_in_gap(query: StreamingQuery, trigger_s: float) -> bool:
-    """Whether no batch runs and the next trigger is far enough, as far as one look tells."""
+    """Whether no batch runs and the next trigger is far enough away, by a single check."""
     if query.status["isTriggerActive"]:
         return False
     return to_next_trigger_s(trigger_s, time.time()) > least_gap_s(trigger_s)
 
 
 def always() -> bool:
-    """A stop that is not taken back."""
+    """A stop that is never withdrawn."""
     return True
 
 
@@ -104,11 +104,12 @@ def wait_for_gap(
     may_cut: bool = False,
     is_wanted: Callable[[], bool] = always,
 ) -> bool:
-    """Wait until no batch runs and the next trigger is far enough; False if that does not come.
+    """Wait until no batch runs and the next trigger is far enough away; False if it never is.
 
-    Ten batches without such a gap, or a minute without any news, are the end of it: a query that
-    runs as fast as possible, or that cannot keep up, has none. With ``may_cut`` it is one batch
-    that the next follows at once. So is the first look at which it is no longer wanted.
+    It gives up after ten batches without such a gap, or a minute without any progress, since a
+    query that runs as fast as possible, or cannot keep up, has none. With ``may_cut``, it gives up
+    after one batch that the next one follows at once. It also gives up as soon as the stop is no
+    longer wanted.
     """
     num_batches, looks, active_looks = 0, 0, 0
     seen = _last_seen(query)
@@ -128,7 +129,7 @@ def wait_for_gap(
         active_looks = 0 if is_idle else active_looks + 1
         if may_cut and num_batches and active_looks > _LOOKS_UNTIL_IDLE:
             return False
-        # One look may fall between two parts of a trigger.
+        # A single check may be between two parts of a trigger.
         if looks >= _LOOKS_WITHOUT_TRIGGER and to_next_trigger_s(
             trigger_s, time.time()
         ) > least_gap_s(trigger_s):
@@ -153,16 +154,16 @@ def stop_between_batches(
     trigger_s : float, >= 0
         Its trigger interval. [s]
     may_cut : bool
-        Whether to stop it within a batch if there is no gap: as soon as the batch that runs has
-        ended without one, so that little of the next is done. That batch runs again, with the
-        same rows: a sink that is not idempotent then has them twice.
+        Whether to stop it within a batch if there is no gap. This is done as soon as the current
+        batch has ended without a gap, so that little of the next one is done. That batch runs
+        again, with the same rows, so a sink that is not idempotent then has them twice.
     is_wanted : callable
-        Asked again and again while there is no gap: where it says no, the query runs on.
+        Called repeatedly while there is no gap; if it returns False, the query keeps running.
 
     Raises
     ------
     NoGapError
-        If there is no gap and none may be cut, or the stop is no longer wanted.
+        If there is no gap and batches may not be interrupted, or the stop is no longer wanted.
     ActuatorError
         If the query does not stop.
     """
@@ -175,14 +176,15 @@ def stop_between_batches(
         number = counted(MOST_BATCHES_WITHOUT_GAP.value, "batch", "batches")
         raise NoGapError(
             f"the query has no gap between batches ({number} without "
-            f"{format_duration(least_gap_s(trigger_s))} to the next trigger), so a stop would cut "
-            "one; nothing was changed. With an idempotent sink, half_done='allow' stops it"
+            f"{format_duration(least_gap_s(trigger_s))} to the next trigger), so a stop would "
+            "interrupt one; nothing was changed. With an idempotent sink, half_done='allow' stops "
+            "it"
         )
     waited_s = time.monotonic() - began_s
     try:
         query.stop()
     except Exception as error:
-        # What a stop does to the thread of foreachBatch is no failure of the query.
+        # An error in the thread of foreachBatch because of a stop is not a failure of the query.
         if query.isActive:
             raise ActuatorError(
                 f"the query did not stop ({type(error).__name__}: {_first_line(error)}); it runs "
@@ -192,19 +194,19 @@ def stop_between_batches(
 
 
 def checkpoint_of(query: StreamingQuery) -> str:
-    """The folder of a query's checkpoint, as Hadoop knows it."""
+    """The folder of a query's checkpoint, as a Hadoop path."""
     execution: Any = query._jsq.streamingQuery()
     return str(execution.resolvedCheckpointRoot())
 
 
 def written(query: StreamingQuery, root: str) -> Written:
-    """Where a checkpoint stands, by its own files."""
+    """The state of a checkpoint, from its own files."""
     session: Any = query._jsq.sparkSession()
     return written_in(session, root)
 
 
 def written_in(session: Any, root: str) -> Written:
-    """The same for a session of Java's, whether or not the query still runs."""
+    """The same with a Java session, whether or not the query still runs."""
     gateway: Any = _gateway()
     hadoop = session.sessionState().newHadoopConf()
     newest = []
@@ -218,7 +220,7 @@ def written_in(session: Any, root: str) -> Written:
 
 
 def partitions_of_checkpoint(spark: SparkSession, root: str) -> int | None:
-    """Shuffle partitions of the state in a checkpoint, by its newest offsets; None if unknown."""
+    """Shuffle partitions of the state in a checkpoint, from its newest offsets; None if unknown."""
     session: Any = spark._jsparkSession
     newest = written_in(session, root).begun
     if newest < 0:
@@ -230,7 +232,7 @@ def partitions_of_checkpoint(spark: SparkSession, root: str) -> int | None:
         text = str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
     finally:
         stream.close()
-    # A version, what a batch begins with, then the offsets.
+    # A version, the metadata of a batch, then the offsets.
     for line in text.splitlines()[1:2]:
         with contextlib.suppress(ValueError):
             number = json.loads(line).get("conf", {}).get(_PARTITIONS_KEY)

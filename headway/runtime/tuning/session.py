@@ -1,4 +1,4 @@
-"""What of a session the tuner may change, and its executors."""
+"""Parts of a session that the tuner may change, and its executors."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 _DYNAMIC_KEY = "spark.dynamicAllocation.enabled"
 _STOP_KEY = "spark.sql.streaming.stopTimeout"
-# By what their sinks call themselves in the progress of a query.
+# By the descriptions of sinks in the progress of a query.
 _APPENDING = {
-    "foreachbatch": "foreachBatch runs again for a batch that was cut; if it appends, its rows are "
-    "there twice. Write each batch under its batch id, or let half_done='wait' avoid cuts",
-    "kafka": "Kafka's sink is at least once: the rows of a batch that was cut are there twice",
-    "foreach": "foreach is at least once: the rows of a batch that was cut are written twice",
+    "foreachbatch": "foreachBatch runs again for an interrupted batch; if it appends, its rows are "
+    "there twice. Write each batch under its batch id, or use half_done='wait' to avoid this",
+    "kafka": "Kafka's sink is at least once: the rows of an interrupted batch are there twice",
+    "foreach": "foreach is at least once: the rows of an interrupted batch are written twice",
 }
 
 
 class Executor(NamedTuple):
-    """An executor that is there."""
+    """A current executor."""
 
     name: str
     added_s: float
@@ -31,7 +31,7 @@ class Executor(NamedTuple):
 
 
 def require_classic(spark: SparkSession) -> None:
-    """Refuse a session that hides what is to be tuned.
+    """Reject a session that does not give access to what is tuned.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def require_classic(spark: SparkSession) -> None:
 
 
 def why_no_live_executors(spark: SparkSession) -> str | None:
-    """Why executors of the session cannot be changed while it runs; None where they can."""
+    """Why executors of the session cannot be changed while it runs; None if they can."""
     context: Any = spark.sparkContext
     if str(context.master).startswith("local") and not str(context.master).startswith(
         "local-cluster"
@@ -60,7 +60,7 @@ def why_no_live_executors(spark: SparkSession) -> str | None:
 
 
 def require_no_dynamic_allocation(spark: SparkSession) -> None:
-    """Refuse to act where Spark changes the executors itself.
+    """Raise an error if Spark itself changes the executors.
 
     Raises
     ------
@@ -70,32 +70,32 @@ def require_no_dynamic_allocation(spark: SparkSession) -> None:
     if str(spark.conf.get(_DYNAMIC_KEY, "false")).lower() == "true":
         raise InputError(
             "spark.dynamicAllocation.enabled is true, so Spark would undo what is done to the "
-            "executors; set it to false, or leave out mode='act' to be recommended to only"
+            "executors; set it to false, or leave out mode='act' to get recommendations only"
         )
 
 
 def let_stops_end(spark: SparkSession) -> None:
-    """Give stops of queries an end where they have none: some hang for ever."""
+    """Set a timeout for stops of queries if there is none, since some hang forever."""
     if str(spark.conf.get(_STOP_KEY, "0")) in ("0", "0ms", "0s"):
         spark.conf.set(_STOP_KEY, f"{STOPS_WITHIN_S.value:g}s")
 
 
 def warning_of_sink(sink: str | None) -> str | None:
-    """What a cut batch does to a sink that is not exactly-once; None of one that is.
+    """Effect of an interrupted batch on a sink that is not exactly-once; None if it is.
 
     >>> warning_of_sink("FileSink[file:/data/out]") is None
     True
     >>> warning_of_sink("ForeachBatchSink")[:44]
-    'foreachBatch runs again for a batch that was'
+    'foreachBatch runs again for an interrupted b'
     """
     name = (sink or "").lower()
     return next((why for part, why in _APPENDING.items() if part in name), None)
 
 
 def takes_each_batch_once(sink: str | None) -> bool:
-    """Whether a sink by itself has the rows of a batch that was cut once, after it ran again.
+    """Whether a sink has the rows of an interrupted batch exactly once after it ran again.
 
-    Spark's file sink writes down which files belong to which batch.
+    Spark's file sink records which files belong to which batch.
 
     >>> takes_each_batch_once("FileSink[file:/data/out]"), takes_each_batch_once("ForeachBatchSink")
     (True, False)
@@ -104,7 +104,7 @@ def takes_each_batch_once(sink: str | None) -> bool:
 
 
 def alive_executors(spark: SparkSession) -> list[Executor]:
-    """Executors that are there, the oldest first; the driver of a cluster is none."""
+    """Current executors, oldest first, without the driver of a cluster."""
     found: Any = spark.sparkContext._jsc.sc().statusStore().executorList(True)
     executors = []
     for at in range(found.size()):
@@ -116,7 +116,7 @@ def alive_executors(spark: SparkSession) -> list[Executor]:
 
 
 def ask_for_executors(spark: SparkSession, total: int) -> None:
-    """Ask the cluster for so many executors in all; does not wait for them.
+    """Request a total number of executors from the cluster; does not wait for them.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def ask_for_executors(spark: SparkSession, total: int) -> None:
 
 
 def remove_executors(spark: SparkSession, total: int) -> None:
-    """Remove the youngest executors until so many are left; to be called between batches.
+    """Remove the newest executors until a given number is left; to be called between batches.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def remove_executors(spark: SparkSession, total: int) -> None:
 
 
 def running_slots(spark: SparkSession) -> tuple[int, int]:
-    """Executors of a session and the cores of each; of those that are there, or are to come."""
+    """Executors of a session and the cores of each: current ones, or those to come."""
     there = alive_executors(spark)
     if there:
         return len(there), min(one.cores for one in there)

@@ -1,4 +1,4 @@
-"""An application that the tuner starts, asks to stop, and starts anew at another setting."""
+"""An application that the tuner starts, requests to stop, and restarts at another setting."""
 
 from __future__ import annotations
 
@@ -32,41 +32,41 @@ from headway.runtime.tuning.clean_stop import NoGapError, always
 from headway.units import format_duration
 
 _ANSWER_EVERY_S = 0.2
-# What an application gets to end its session, or to answer a request that was withdrawn.
+# Time for an application to end its session, or to answer a withdrawn request.
 _SESSION_ENDS_S = 5.0
 
 
 def never() -> bool:
-    """A request that is not taken back."""
+    """A request that is never withdrawn."""
     return False
 
 
 def silently(_event: str, _why: str) -> None:
-    """Say nothing."""
+    """Log nothing."""
 
 
 @dataclass(slots=True, kw_only=True)
 class SupervisedQuery:
-    """The query of an application of its own, with all that a tuner asks of actuators.
+    """The query of a separate application, with the interface of actuators.
 
     Parameters
     ----------
     command : sequence of str
-        What starts the application, which calls ``headway.setting`` and
+        Command that starts the application, which calls ``headway.setting`` and
         ``headway.stop_when_asked``.
     path : path
-        The file that tells it its setting.
+        The file with its setting.
     recording : path
-        The file that it records itself to.
+        The file to which it records itself.
     may_cut : bool
         Whether it may stop within a batch.
     meanwhile : callable
-        Called several times a second while the application waits for its gap; whether it is to
-        run on after all.
+        Called several times a second while the application waits for its gap; returns whether it
+        should keep running after all.
     left_gap : callable
-        Whether its last batch left a gap, as far as its recording tells.
+        Whether its last batch left a gap, from its recording.
     say : callable
-        Takes an event and why it came to it, for the log.
+        Called with an event and its reason, for the log.
     """
 
     command: Sequence[str]
@@ -86,7 +86,7 @@ class SupervisedQuery:
     say: Callable[[str, str], None] = silently
 
     def start(self, configuration: Configuration) -> None:
-        """Start the application at a setting; only where none runs.
+        """Start the application at a setting; only if none runs.
 
         Raises
         ------
@@ -114,19 +114,19 @@ class SupervisedQuery:
         self.at("started")
 
     def stop(self, trigger_s: float) -> bool:
-        """Ask the application to stop between two batches, and wait for it; whether it was cut.
+        """Request a stop between two batches, and wait; returns whether a batch was interrupted.
 
-        As long as it shows signs of life it is not ended; ``meanwhile`` is called all the while,
-        and where that says why not to, the request is taken back.
+        As long as it shows signs of life, it is not ended. ``meanwhile`` is called repeatedly; if
+        it returns a reason against the stop, the request is withdrawn.
 
         Raises
         ------
         NoGapError
-            If it had no gap in time, or the request was taken back; it runs on as it was.
+            If it had no gap in time, or the request was withdrawn; it keeps running.
         ActuatorError
-            If it says that it cannot; it runs on as it was.
+            If it reports that it cannot stop; it keeps running.
         QueryEndedError
-            If it ended by itself instead.
+            If it ended on its own instead.
         """
         if self.process is None or self.configuration is None or not self.is_active:
             return False
@@ -138,7 +138,7 @@ class SupervisedQuery:
             raise (NoGapError if answer.no_gap else ActuatorError)(answer.why)
         if answer is None and self.process.poll():
             raise QueryEndedError(f"{self.ended_with()} when it was asked to stop")
-        # Until now it ran: what it waited for its gap is no pause.
+        # It ran until now, so the wait for its gap is not part of the pause.
         self.stopped_s = time.monotonic()
         is_cut = answer is None and self.is_active
         if is_cut:
@@ -149,12 +149,12 @@ class SupervisedQuery:
         return is_cut
 
     def _await_answer(self, silent_s: float) -> Answer | None:
-        """What it answers; None if it ended without a word, or has shown no life for so long."""
+        """Its answer; None if it ended without one, or has shown no sign of life for too long."""
         assert self.process is not None and self.configuration is not None
         asked_s = time.time()
         withdrawn_s = math.inf
         while True:
-            # It ends right after it answers: a process that has ended says no more.
+            # It ends right after it answers; an ended process sends no further answer.
             has_ended = self.process.poll() is not None
             answer = load_answer(self.path, self.number)
             if answer is not None or has_ended:
@@ -170,7 +170,7 @@ class SupervisedQuery:
             time.sleep(_ANSWER_EVERY_S)
 
     def stop_at_once(self) -> None:
-        """End the application, within a batch if need be."""
+        """End the application, within a batch if necessary."""
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
             self._await_end()
@@ -181,10 +181,10 @@ class SupervisedQuery:
         Raises
         ------
         ActuatorError
-            If it cannot stop, or the change takes more than another start.
+            If it cannot stop, or the change takes more than a restart.
         """
         if kind not in (ChangeKind.RESTART, ChangeKind.APPLICATION):
-            raise ActuatorError(f"{kind}: a supervisor only starts applications anew")
+            raise ActuatorError(f"{kind}: a supervisor can only restart the application")
         self.stopped_s = time.monotonic()
         self.stop(now.trigger_s)
         self.start(then)
@@ -197,11 +197,11 @@ class SupervisedQuery:
 
     @property
     def is_in_batch(self) -> bool:
-        """Whether a batch runs now: from outside nobody sees that."""
+        """Whether a batch runs now, which is not visible from outside."""
         return False
 
     def is_in_gap(self, _trigger_s: float) -> bool:
-        """Whether a stop may be asked for: its last batch left a gap, and so may the next."""
+        """Whether a stop may be requested: its last batch left a gap, and so may the next one."""
         return self.left_gap()
 
     def num_executors(self) -> int:
@@ -209,34 +209,34 @@ class SupervisedQuery:
         return 1 if self.configuration is None else self.configuration.executors
 
     def why_no_live_executors(self) -> str:
-        """Why executors are not changed."""
+        """Why executors cannot be changed."""
         return "a supervisor does not change executors; give them to the command"
 
     def ask_for_executors(self, _total: int) -> None:
-        """Nothing: they are the command's."""
+        """Does nothing, since executors are set by the command."""
 
     def with_partitions_of_checkpoint(self, configuration: Configuration) -> Configuration:
-        """The setting itself: the checkpoint is the application's."""
+        """The setting itself, since the checkpoint belongs to the application."""
         return configuration
 
     def ended_with(self) -> str | None:
-        """How the application ended by itself; None where it runs."""
+        """How the application ended on its own; None if it runs."""
         code = None if self.process is None else self.process.poll()
         return None if code is None else f"the application ended with exit code {code}"
 
     def _number_before(self) -> int:
-        """The number that an earlier supervisor asked for last."""
+        """The last number requested by an earlier supervisor."""
         return load_setting(self.path).number if self.path.exists() else 0
 
     def _end_left_behind(self, configuration: Configuration) -> None:
-        """Two drivers on one checkpoint: an application whose supervisor was killed ends first."""
+        """End an application whose supervisor was killed, to avoid two drivers on a checkpoint."""
         if self.process is not None or not self._is_left_behind():
             return
         self._write(configuration)
         ends_s = time.monotonic() + 2.0 * configuration.trigger_s + ANSWERED_WITHIN_S.value
         while time.monotonic() < ends_s:
             if load_answer(self.path, self.number) == Answer(None) or not self._is_left_behind():
-                # What is left of it is the end of its session.
+                # Only the end of its session remains.
                 time.sleep(_SESSION_ENDS_S)
                 self.number += 1
                 return
@@ -250,7 +250,7 @@ class SupervisedQuery:
         return time.time() - self._last_sign_s() < ALIVE_WITHIN_S.value
 
     def _last_sign_s(self) -> float:
-        """When the application last showed that it waits to be asked, since 1970 [s]."""
+        """When the application last showed that it waits for requests, since 1970 [s]."""
         try:
             return alive_file(self.path).stat().st_mtime
         except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""How files are declared: fields with a kind each, read strictly, shown as schema and page.
+"""Declaration of files: fields, each with a kind, read strictly, shown as schema and page.
 
-A noun of a file is a frozen dataclass whose fields are made by :func:`entry`. From that one
-declaration come the reader with all its messages, the JSON Schema for editors and the reference.
+A noun of a file is a frozen dataclass whose fields are made by :func:`entry`. The reader with all
+its messages, the JSON Schema for editors and the reference are derived from that one declaration.
 """
 
 from headway.spec.forms.entries import Entry, entries_of, entry

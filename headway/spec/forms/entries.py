@@ -1,4 +1,4 @@
-"""Fields of a file's noun: key, kind and what it is about, declared once."""
+"""Fields of a file's noun: key, kind and description, declared once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One key of a file: what it is called there, how it is read, what it is about."""
+    """One key of a file: its name, its reader, its description."""
 
     field_name: str
     key: str
@@ -29,9 +29,10 @@ def entry(kind: Kind, about: str, *, key: str | None = None, default: Any = MISS
     kind : Kind
         How its value is read.
     about : str
-        What it is, for the reference and for editors; with its default, where one is not obvious.
+        Its description, for the reference and for editors; with its default, if that is not
+        obvious.
     key : str, optional
-        Its name in the file, where that is not the field's: ``rate`` for ``rate_per_s``.
+        Its name in the file, if it is not that of the field: ``rate`` for ``rate_per_s``.
     default : optional
         Its value when it is not given; without one the key is required.
     """
@@ -44,7 +45,7 @@ def entry(kind: Kind, about: str, *, key: str | None = None, default: Any = MISS
 
 
 def entries_of(noun: type[Any]) -> tuple[Entry, ...]:
-    """The entries of a noun in the order of its fields; fields made otherwise are no entries."""
+    """The entries of a noun in the order of its fields; other fields are no entries."""
     return tuple(_entry(each) for each in fields(noun) if "kind" in each.metadata)
 
 

@@ -1,4 +1,4 @@
-"""Values that name other files, and the readings of them that a file shares with its parts."""
+"""Values that name other files, and their readings, which a file shares with its parts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headway.spec.forms.reader import FAULTY, Reader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePath:
-    """The path of a file that is there; a relative one starts at the folder of the spec."""
+    """The path of an existing file; a relative one starts at the folder of the spec."""
 
     words: str
 
@@ -38,7 +38,7 @@ class FilePath:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOr:
-    """The path of a file of some kind, or the same written out here."""
+    """The path of a file of some kind, or its content written out."""
 
     words: str
     noun: type[Any]

@@ -1,4 +1,4 @@
-"""What a value in a file may be: each kind reads, names itself in words, tells its JSON Schema."""
+"""Kinds of values in a file: each reads, describes itself in words, and has a JSON Schema."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Kind(Protocol):
 
     @abstractmethod
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        """The value, or ``FAULTY`` once what is wrong with it has been reported."""
+        """The value, or ``FAULTY`` after its faults have been reported."""
 
     @abstractmethod
     def json_schema(self) -> JsonSchema:
-        """What editors check it with."""
+        """The JSON Schema for editors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number:
-    """A number between bounds, both included unless ``above`` says that the lower is not."""
+    """A number between bounds, both included unless ``above`` excludes the lower one."""
 
     words: str
     low: float = 0.0
@@ -148,7 +148,7 @@ class Choice:
 class Parsed:
     """Text in a notation of its own, e.g. a duration; some notations take plain numbers too.
 
-    ``slips`` are patterns of what people write by mistake, each with what they meant.
+    ``slips`` are patterns of common mistakes, each with the intended text.
     """
 
     words: str
@@ -277,7 +277,7 @@ class Nested:
 
 @dataclass(frozen=True, slots=True)
 class NameOr:
-    """A name of something that stands elsewhere, or the thing written out."""
+    """A name of something that is defined elsewhere, or the thing written out."""
 
     name: Kind
     noun: type[Any]
@@ -322,7 +322,7 @@ def read_noun(reader: Reader, route: Route, value: Mapping[str, Plain], noun: ty
 def _tell_unknown(
     reader: Reader, route: Route, value: Mapping[str, Plain], known: list[str]
 ) -> set[str]:
-    """Tell of keys that no one knows; the known ones that they may have meant."""
+    """Report unknown keys, with known keys that may have been intended."""
     from difflib import get_close_matches
 
     meant: set[str] = set()
@@ -350,7 +350,7 @@ def _did_you_mean(value: Plain, choices: tuple[str, ...]) -> str:
 
 
 def _whole_meant(value: Plain) -> int | None:
-    """The whole number that someone meant who wrote it in a way that is none."""
+    """The whole number that was probably intended by an invalid text."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     if isinstance(value, str):

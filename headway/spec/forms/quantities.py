@@ -18,7 +18,7 @@ from headway.units import parse_duration_s, parse_rate_per_s, parse_size_bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """A measured number in base units; ``low`` to ``high`` holds it nine times in ten.
+    """A number in base units; ``low`` to ``high`` contains it with a probability of 90%.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class Quantity:
 
     @classmethod
     def exactly(cls, value: float) -> Quantity:
-        """A number without doubt."""
+        """A number without uncertainty."""
         return cls(low=value, mid=value, high=value)
 
     def scaled(self, ratio: float) -> Quantity:
@@ -212,7 +212,7 @@ NAME = Text(
 class Uncertain:
     """A quantity: a plain value, or ``{low, mid, high}`` of it.
 
-    A plain value stands for a range from it over ``plain_ratio`` to it times that.
+    A plain value means a range from it divided by ``plain_ratio`` to it times that ratio.
 
     Examples
     --------
@@ -255,7 +255,7 @@ class Uncertain:
         return Quantity(low=low, mid=mid, high=high)
 
     def about(self, value: float) -> Quantity:
-        """What a plain value stands for."""
+        """The range of a plain value."""
         return Quantity(low=value / self.plain_ratio, mid=value, high=value * self.plain_ratio)
 
     def json_schema(self) -> JsonSchema:

@@ -1,4 +1,4 @@
-"""Where the reading of a file stands: its text and that of its includes, and what is wrong."""
+"""State of reading a file: its text and that of its includes, and the faults."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FAULTY = _Faulty.FAULTY
 
 @dataclass(frozen=True, slots=True, order=True)
 class Where:
-    """A place in one of the files that were read."""
+    """A position in one of the files that were read."""
 
     name: str
     mark: Mark
@@ -34,7 +34,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """A file and the files that it includes, nearest first: a key stands where it is first found.
+    """A file and the files that it includes, nearest first: the first one with a key counts.
 
     Examples
     --------
@@ -49,11 +49,11 @@ class Sources:
     documents: tuple[Document, ...]
 
     def value_place(self, route: Route) -> Where:
-        """Where a value stands; of a missing one, where the nearest thing around it does."""
+        """Position of a value; for a missing one, that of the nearest thing around it."""
         return self._place(route, of_key=False)
 
     def key_place(self, route: Route) -> Where:
-        """Where a key stands."""
+        """Position of a key."""
         return self._place(route, of_key=True)
 
     def _place(self, route: Route, *, of_key: bool) -> Where:
@@ -69,10 +69,10 @@ class Sources:
 
 @dataclass(slots=True)
 class Reader:
-    """Collects what is wrong while a file is read.
+    """Collects faults while a file is read.
 
-    ``folder`` is where paths in the file start; ``needs_files`` says whether what they name must be
-    there.
+    ``folder`` is where paths in the file start; ``needs_files`` says whether the named files must
+    exist.
     """
 
     sources: Sources
@@ -109,7 +109,7 @@ def faults_text(faults: Iterable[tuple[Where, Fault]]) -> str:
 
 
 def merged(own: Plain, under: Plain) -> Plain:
-    """A file over the one it includes: mappings are merged, of all else the file's own counts.
+    """A file merged over the one it includes: mappings are merged, otherwise its own value counts.
 
     Examples
     --------

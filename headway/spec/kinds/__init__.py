@@ -1,4 +1,4 @@
-"""The kinds of spec files: what each may say, declared once; a kind is loaded when it is met."""
+"""The kinds of spec files: the content of each, declared once; a kind is loaded when needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fleets: many jobs, the nodes they may have, and what that may cost."""
+"""Fleets: many jobs, the nodes they may use, and the limits of the cost."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class FleetEntry:
     )
     turns: str = entry(
         Choice(("none", "stagger", "any")),
-        "What the queries of a QuerySchedule may count on: `none`, Spark by itself; `stagger`, "
-        "triggers that are shifted apart; `any`, also the other policies of `headway.schedule`. "
-        "Default `none`.",
+        "How the queries of a QuerySchedule take turns: `none`, not at all; `stagger`, by triggers "
+        "that are shifted apart; `any`, also by the other policies of `headway.schedule`. Default "
+        "`none`.",
         default="none",
     )
     growth_ratio: float = entry(
@@ -82,14 +82,14 @@ class PoolEntry:
     )
     zones: tuple[str, ...] = entry(
         ListOf(item=NAME, or_one=True),
-        "Zones that are kept apart: a job runs in one, and nodes of one serve no other. "
-        "Default: one zone.",
+        "Zones that are kept apart: a job runs in one of them, and the nodes of a zone serve no "
+        "other zone. Default: one zone.",
         default=(),
     )
     failures: int = entry(
         Whole(low=0, high=100),
-        "Nodes that may fail at once with all targets still met: in each pool, node type and zone, "
-        "of dedicated pools for each job. Default 0.",
+        "Number of nodes that may fail at once while all targets are still met: per pool, node "
+        "type and zone, in dedicated pools also per job. Default 0.",
         default=0,
     )
     max_nodes: int | None = entry(
@@ -103,7 +103,7 @@ class PoolEntry:
     )
     cores_per_executor: int | None = entry(
         Whole(low=1, high=MOST_CORES),
-        "Cores of every executor in the pool. Default: the jobs' own, which must then be alike.",
+        "Cores of every executor in the pool. Default: the jobs' own, which must then be equal.",
         default=None,
     )
 
@@ -118,7 +118,9 @@ class QuotaEntry:
         ListOf(item=NAME, or_one=True), "Zones that count. Default: all.", default=()
     )
     max_nodes: int | None = entry(
-        Whole(low=0, high=10_000_000), "Most nodes. One of `max_nodes`, `max_cores`.", default=None
+        Whole(low=0, high=10_000_000),
+        "Maximum nodes. One of `max_nodes`, `max_cores`.",
+        default=None,
     )
     max_cores: int | None = entry(Whole(low=0, high=100_000_000), "Maximum cores.", default=None)
 
@@ -133,7 +135,7 @@ class PurchasingEntry:
 
     spot_ratio: float = entry(
         SHARE,
-        "Most of the nodes of a type, at any hour, that may be spot nodes. Default 0%.",
+        "Maximum share of the nodes of a type that may be spot nodes at any hour. Default 0%.",
         key="max_spot_share",
         default=0.0,
     )
@@ -163,12 +165,12 @@ class BudgetEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioEntry:
-    """How rates and costs that are given as ranges are taken."""
+    """Which values of rates and costs that are given as ranges are used."""
 
     rule: str = entry(
         Choice(("high", "mid", "least-regret", "chance")),
         "`high`: every range at its upper end; `mid`: at its middle; `least-regret`: of the plans "
-        "of all scenarios the one that costs least too much or too little in the worst; `chance`: "
+        "for one scenario each, the one with the lowest worst regret over all scenarios; `chance`: "
         "enough for all but a few scenarios. Default `high`.",
         default="high",
     )
@@ -183,7 +185,7 @@ class ScenarioEntry:
     )
     shortage_ratio: float = entry(
         RATIO,
-        "What a missing node costs against a bought one, for `least-regret`. Default 5.",
+        "Cost of a missing node relative to a bought one, for `least-regret`. Default 5.",
         key="shortage_cost",
         default=5.0,
     )
@@ -244,7 +246,7 @@ class CapacityPlan:
             names = [each.name for each in things]
             twice = next((name for name in names if names.count(name) > 1), None)
             if twice is not None:
-                raise ValueError(f"the {what} {twice!r} stands twice; expected each name once")
+                raise ValueError(f"the {what} {twice!r} occurs twice; expected each name once")
         if not self.pools:
             raise ValueError("pools is empty; expected at least one")
         known = {pool.name for pool in self.pools}

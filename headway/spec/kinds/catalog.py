@@ -1,4 +1,4 @@
-"""What nodes there are, and what they cost."""
+"""Nodes and their prices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class NodeEntry:
     provider: str = entry(
         NAME, "Who offers it, e.g. `aws`. Default `on-premises`.", default="on-premises"
     )
-    region: str | None = entry(Text(), "Where the price holds, e.g. `us-east-1`.", default=None)
+    region: str | None = entry(Text(), "Region of the price, e.g. `us-east-1`.", default=None)
     cores: int = entry(Whole(low=1, high=MOST_CORES), "Cores (vCPUs) of the node.")
     memory_bytes: int = entry(SIZE, "Memory, e.g. `16Gi`.", key="memory")
     price_per_hour: float = entry(PRICE, "Price of an hour on demand, in the catalogue's currency.")
@@ -31,8 +31,7 @@ class NodeEntry:
     )
     core_speed_ratio: float = entry(
         RATIO,
-        "Speed of a core against the machine that was profiled: 1.2x needs 1/1.2 of the time. "
-        "Default 1.",
+        "Core speed relative to the profiled cores: 1.2x needs 1/1.2 of the time. Default 1.",
         key="speed",
         default=1.0,
     )
@@ -53,7 +52,7 @@ class NodeCatalog:
     """Kinds of nodes with their prices, at a date."""
 
     date: str = entry(
-        Text(pattern=r"\d{4}-\d{2}-\d{2}", words="a date, e.g. 2026-11-21"), "When the prices held."
+        Text(pattern=r"\d{4}-\d{2}-\d{2}", words="a date, e.g. 2026-11-21"), "Date of the prices."
     )
     currency: str = entry(
         Text(pattern="[A-Z]{3}", words="a currency of three letters, e.g. USD"),
@@ -65,17 +64,17 @@ class NodeCatalog:
     )
     reserves: tuple[ReserveEntry, ...] = entry(
         ListOf(item=Nested(ReserveEntry)),
-        "What platforms keep of each node. Default: as the catalogue that comes with Headway has "
-        "it.",
+        "What platforms reserve on each node. Default: as in the catalogue that comes with "
+        "Headway.",
         default=(),
     )
 
     def reserve_of(self, platform: str) -> ReserveEntry | None:
-        """What a platform keeps of a node, if it is stated here."""
+        """What a platform reserves on a node, if it is stated here."""
         return next((one for one in self.reserves if platform in one.platforms), None)
 
     def __post_init__(self) -> None:
         names = [node.name for node in self.nodes]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ValueError(f"the node {twice!r} stands twice; expected each name once")
+            raise ValueError(f"the node {twice!r} occurs twice; expected each name once")

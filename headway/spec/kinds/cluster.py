@@ -1,4 +1,4 @@
-"""Where jobs run."""
+"""The cluster on which jobs run."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class Cluster:
     )
     reserved_cores: int | None = entry(
         Whole(low=0, high=MOST_CORES),
-        "Cores of each node that the system keeps for itself. Default: by platform, as the "
-        "catalogue that comes with Headway has it.",
+        "Cores of each node that are reserved for the system. Default: by platform, as in the "
+        "catalogue that comes with Headway.",
         default=None,
     )
     reserved_memory_bytes: int | None = entry(
         SIZE_OR_ZERO,
-        "Memory of each node that the system keeps. Default: by platform.",
+        "Memory of each node that is reserved for the system. Default: by platform.",
         key="reserved_memory",
         default=None,
     )

@@ -1,4 +1,4 @@
-"""Jobs: what arrives, what is promised, and what is known of their cost."""
+"""Jobs: their input, their targets, and what is known of their costs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _labels() -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredStream:
-    """What a micro-batch costs, stated by people before there is a log."""
+    """Costs of a micro-batch, declared before there is a log."""
 
     task_per_row_s: Quantity = entry(
         COST, "Core time per record in the first stage.", key="task_per_row"
@@ -116,7 +116,7 @@ class DeclaredStream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredBatch:
-    """What a batch job costs, stated by people before there is a log."""
+    """Costs of a batch job, declared before there is a log."""
 
     work_s: Quantity = entry(COST, "Core time of all tasks together, e.g. 40h.", key="work")
     driver_s: Quantity = entry(
@@ -163,7 +163,7 @@ class ApplicationEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pinned:
-    """Settings that are not Headway's to choose."""
+    """Settings that Headway must not change."""
 
     shuffle_partitions: int | None = entry(
         Whole(low=1, high=MOST_PARTITIONS),
@@ -178,11 +178,11 @@ class Pinned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamingJob:
-    """A streaming query and the latency it is to keep."""
+    """A streaming query and its latency target."""
 
     profile: Path | None = _profile("a job profile as 'headway profile' writes it")
     declared: DeclaredStream | None = entry(
-        Nested(DeclaredStream), "Declared costs, where there is no log yet.", default=None
+        Nested(DeclaredStream), "Declared costs, if there is no log yet.", default=None
     )
     rate: Rate = entry(RateForm(), "Input rate; the plan is made for its maximum.")
     targets: tuple[Promise, ...] = entry(
@@ -200,7 +200,7 @@ class StreamingJob:
     pinned: Pinned = entry(Nested(Pinned), "Settings that are fixed.", default=Pinned())
     from_start: bool = entry(
         Flag(),
-        "Plan for batches that stay as long as those of a fresh JVM, as after a restart. "
+        "Plan for batches that always take as long as in a fresh JVM, as after a restart. "
         "Default false.",
         default=False,
     )
@@ -216,13 +216,13 @@ class StreamingJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchJob:
-    """A batch job and the time by which it is to be done."""
+    """A batch job and its deadline."""
 
     profile: Path | None = _profile(
         "the profile of a batch application as 'headway profile' writes it"
     )
     declared: DeclaredBatch | None = entry(
-        Nested(DeclaredBatch), "Declared costs, where there is no log yet.", default=None
+        Nested(DeclaredBatch), "Declared costs, if there is no log yet.", default=None
     )
     deadline_s: float = entry(DURATION, "Maximum run time, e.g. 45min.", key="deadline")
     start_hour: int = entry(

@@ -32,7 +32,7 @@ class KeysEntry:
 
     number: int = entry(Whole(low=1, high=MOST_INT), "Keys.")
     zipf: float = entry(
-        EXPONENT, "Exponent of how often they occur; 0 is evenly. Default 0.", default=0.0
+        EXPONENT, "Zipf exponent of their frequencies; 0 is uniform. Default 0.", default=0.0
     )
 
 
@@ -52,20 +52,22 @@ class OperatorEntry:
     )  # fmt: skip
     selectivity: float = entry(PER_ROW, "Outputs per input tuple. Default 1.", default=1.0)
     after: str | None = entry(
-        NAME, "The operator whose output it reads: the one above. Default: that one.", default=None
+        NAME,
+        "The operator whose output it reads, which must be the one above. Default: that one.",
+        default=None,
     )
     partitions: int | None = entry(
         Whole(low=1, high=MOST_PARTITIONS),
-        "Partitions of a partitioned operator, for which it is required.",
+        "Number of partitions; required for a partitioned operator.",
         default=None,
     )
     queue: str = entry(
         Choice(tuple(map(str, QueueScheme))),
-        "How tuples wait before a partitioned operator. Default `hybrid`.",
+        "How tuples queue before a partitioned operator. Default `hybrid`.",
         default="hybrid",
     )
     keys: KeysEntry | None = entry(
-        Nested(KeysEntry), "Keys of a partitioned operator. Default: partitions are equally full.",
+        Nested(KeysEntry), "Keys of a partitioned operator. Default: partitions get equal shares.",
         default=None,
     )  # fmt: skip
 
@@ -94,7 +96,7 @@ class OperatorEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain(ListOf):
-    """Operators in the order of flow, each fed by the one above; one fed from below is a cycle."""
+    """Operators in the order of flow, each reading from the one above; from below is a cycle."""
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
         # Not super(): a dataclass with slots is another class than the one super() was bound to.
@@ -114,7 +116,7 @@ class Chain(ListOf):
 
 
 def _not_above(after: str, names: list[str], at: int) -> str:
-    """What is wrong with an operator that is to come after another one than that above it."""
+    """The fault of an operator that names another predecessor than the operator above it."""
     expected = f"expected {names[at - 1]!r}, the operator above" if at else "the first has none"
     if after not in names:
         return f"no operator of that name; {expected}"
@@ -125,7 +127,7 @@ def _not_above(after: str, names: list[str], at: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReorderingEntry:
-    """What brings outputs back into order, and what its steps take."""
+    """How outputs are brought back into order, and the times of its steps."""
 
     scheme: str = entry(
         Choice(tuple(map(str, ReorderScheme))), "Default `non-blocking`.", default="non-blocking"
@@ -157,7 +159,7 @@ class ReorderingEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaturatedOr:
-    """A rate, or ``saturated``: as many as the pipeline takes."""
+    """A rate, or ``saturated``: as much as the pipeline can process."""
 
     @property
     def words(self) -> str:
@@ -182,12 +184,14 @@ class OrderedPipeline:
         key="slice", default=1e-3,
     )  # fmt: skip
     rate_per_s: float | None = entry(
-        SaturatedOr(), "Tuples of the source; `saturated` is as many as the pipeline takes.",
+        SaturatedOr(), "Input rate; `saturated` is as much as the pipeline can process.",
         key="rate",
     )  # fmt: skip
     target: Target | None = entry(LATENCY_TARGET, "Target, e.g. `p99 <= 50ms`.", default=None)
     reorder: ReorderingEntry = entry(
-        Nested(ReorderingEntry), "What brings outputs back into order.", default=ReorderingEntry()
+        Nested(ReorderingEntry),
+        "How outputs are brought back into order.",
+        default=ReorderingEntry(),
     )
     operators: tuple[OperatorEntry, ...] = entry(
         Chain(item=Nested(OperatorEntry), least=1, most=_MOST_OPERATORS),

@@ -37,18 +37,18 @@ _THREADS = ListOf(item=Whole(low=1, high=_MOST_THREADS), least=1, most=40, or_on
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineNodeEntry:
-    """One of the nodes, all alike, and the network link out of a distributor."""
+    """A node (all are equal), and the network link out of a distributor."""
 
     cores: int = entry(Whole(low=1, high=MOST_CORES), "Cores of a node.")
     network_bytes_per_s: float = entry(
         SIZE_PER_S, "Network link into a node, which its reducers share.", key="network"
     )
     stream_bytes_per_s: float | None = entry(
-        SIZE_PER_S, "What one reducer can fetch. Default: the whole link.",
+        SIZE_PER_S, "Maximum that one reducer can fetch. Default: the whole link.",
         key="stream", default=None,
     )  # fmt: skip
     disk_bytes_per_s: float = entry(
-        SIZE_PER_S, "Writing to the disk of a node, which its mappers share.", key="disk"
+        SIZE_PER_S, "Write rate of the disk of a node, which its mappers share.", key="disk"
     )
     write_s: float = entry(
         DURATION_OR_ZERO, "Fixed time of a write. Default 0s.", key="write", default=0.0
@@ -97,10 +97,10 @@ class PipelineStateEntry:
     key_bytes: int = entry(SIZE, "Memory of a key with its state.", key="key")
     keys: int = entry(Whole(low=1, high=_MOST_KEYS), "Keys, over all reducers together.")
     zipf: float = entry(
-        EXPONENT, "Exponent of how often keys occur; 0 is evenly. Default 0.", default=0.0
+        EXPONENT, "Zipf exponent of the key frequencies; 0 is uniform. Default 0.", default=0.0
     )
     on_disk_s: float = entry(
-        DURATION, "Update of a row whose key is on disk, instead of `reduce`.", key="on_disk"
+        DURATION, "Time to update a row whose key is on disk, instead of `reduce`.", key="on_disk"
     )
 
 
@@ -120,10 +120,10 @@ class PipelineRoundEntry:
         default=1.0,
     )  # fmt: skip
     input_row_bytes: int = entry(
-        SIZE_OR_ZERO, "Input row on the network. Default 0b.", key="input_row", default=0
+        SIZE_OR_ZERO, "Size of an input row on the network. Default 0b.", key="input_row", default=0
     )
     shuffle_row_bytes: int = entry(
-        SIZE_OR_ZERO, "Row of map output on disk and network. Default 0b.",
+        SIZE_OR_ZERO, "Size of a row of map output on disk and network. Default 0b.",
         key="shuffle_row", default=0,
     )  # fmt: skip
     packing_s: float = entry(
@@ -146,7 +146,7 @@ class PipelineRoundEntry:
         key="reduce_noise", default=0.0,
     )  # fmt: skip
     windows: PipelineWindowsEntry | None = entry(
-        Nested(PipelineWindowsEntry), "Windows, if results come by the window.", default=None
+        Nested(PipelineWindowsEntry), "Windows, if results are computed per window.", default=None
     )
     state: PipelineStateEntry | None = entry(
         Nested(PipelineStateEntry), "State that may not fit into memory. Default: it does.",
@@ -196,13 +196,13 @@ class MicroBatchPipeline:
     target: Target | None = entry(
         LATENCY_TARGET, "Target, `mean <= 1s`, `p99 <= 3s` or `window p99 <= 3s`.", default=None
     )
-    node: PipelineNodeEntry = entry(Nested(PipelineNodeEntry), "One of the nodes.")
+    node: PipelineNodeEntry = entry(Nested(PipelineNodeEntry), "A node; all are equal.")
     distributors: int = entry(
         Whole(low=1, high=MOST_NODES), "Distributors, which deal batches to mappers. Default 1.",
         default=1,
     )  # fmt: skip
     setting: PipelineSettingEntry = entry(
-        Nested(PipelineSettingEntry), "What runs now: `predict` and `simulate` are about it."
+        Nested(PipelineSettingEntry), "Current setting, which `predict` and `simulate` use."
     )
     rounds: tuple[PipelineRoundEntry, ...] = entry(
         ListOf(item=Nested(PipelineRoundEntry), least=1, most=_LONGEST_SERIES, or_one=True),
@@ -223,7 +223,7 @@ class MicroBatchPipeline:
 
     @property
     def is_windowed(self) -> bool:
-        """Whether results come by the window."""
+        """Whether results are computed per window."""
         return self.rounds[-1].windows is not None
 
 

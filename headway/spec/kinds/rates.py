@@ -1,4 +1,4 @@
-"""How much arrives: one number, a range, a curve over the day, or a trace in a CSV file."""
+"""Input rates: one number, a range, a curve over the day, or a trace in a CSV file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class DailyCurve:
         key="daily",
     )
     scale_ratio: float = entry(
-        RATIO, "All of them times this, e.g. 1.5x. Default 1.", key="scale", default=1.0
+        RATIO, "Factor on all rates, e.g. 1.5x. Default 1.", key="scale", default=1.0
     )
 
     def hourly_rates(self) -> tuple[Quantity, ...]:
@@ -35,7 +35,7 @@ class DailyCurve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateTrace:
-    """Rates over time from a CSV file, as for `simulate`; of each hour the highest counts."""
+    """Rates over time from a CSV file, as for `simulate`; the highest rate of each hour counts."""
 
     trace: Path = entry(
         FilePath(words="a CSV file with the columns time and rate"),
@@ -44,7 +44,7 @@ class RateTrace:
         "next line.",
     )
     scale_ratio: float = entry(
-        RATIO, "All of them times this, e.g. 1.5x. Default 1.", key="scale", default=1.0
+        RATIO, "Factor on all rates, e.g. 1.5x. Default 1.", key="scale", default=1.0
     )
     peaks_per_s: tuple[float, ...] = ()
 
@@ -78,7 +78,7 @@ class RateForm:
 
 
 def hourly_rates(rate: Rate) -> tuple[Quantity, ...]:
-    """The rate in each hour of the day, whatever its form [records/s].
+    """The rate in each hour of the day, for any form [records/s].
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a platform keeps of a node for itself: system, agents, daemons; the rest is Spark's."""
+"""What a platform reserves on a node: system, agents, daemons; Spark can use the rest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CoreTier:
 
     up_to: float | None = entry(
         Number(words="a number of cores, above 0", above=True, high=MOST_CORES),
-        "Of the cores up to this one; default: of all others.",
+        "Number of cores at which the tier ends; default: it has all remaining cores.",
         default=None,
     )
     share_ratio: float = entry(SHARE, "Share that is reserved.", key="share")
@@ -33,14 +33,17 @@ class MemoryTier:
     """A share of the memory of a node, up to a size."""
 
     up_to_bytes: int | None = entry(
-        SIZE, "Of the memory up to this size; default: of all the rest.", key="up_to", default=None
+        SIZE,
+        "Size at which the tier ends; default: it has all remaining memory.",
+        key="up_to",
+        default=None,
     )
     share_ratio: float = entry(SHARE, "Share that is reserved.", key="share")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReserveEntry:
-    """What one or more platforms keep of each node; shares are of one tier after the other.
+    """What one or more platforms reserve on each node; the tiers follow each other.
 
     Examples
     --------
@@ -60,14 +63,14 @@ class ReserveEntry:
     )
     other_cores: float = entry(
         Number(words="a number of cores, 0 or more", high=MOST_CORES),
-        "Cores kept beside, e.g. for daemons on each node. Default 0.",
+        "Further reserved cores, e.g. for daemons on each node. Default 0.",
         default=0.0,
     )
     memory: tuple[MemoryTier, ...] = entry(
         ListOf(item=Nested(MemoryTier)), "Shares of the memory.", default=()
     )
     other_memory_bytes: int = entry(
-        SIZE_OR_ZERO, "Memory kept beside. Default none.", key="other_memory", default=0
+        SIZE_OR_ZERO, "Further reserved memory. Default none.", key="other_memory", default=0
     )
     date: str = entry(
         Text(pattern=r"\d{4}-\d{2}-\d{2}", words="a date, e.g. 2026-11-22"),
@@ -76,19 +79,19 @@ class ReserveEntry:
     source: str = entry(Text(), "Where the figures are from.")
 
     def cores_left(self, cores: int) -> int:
-        """Whole cores of a node that executors can ask for."""
+        """Whole cores of a node that executors can request."""
         kept = _kept(float(cores), [(one.up_to, one.share_ratio) for one in self.cores])
         return max(math.floor(cores - kept - self.other_cores + 1e-9), 0)
 
     def memory_left_bytes(self, memory_bytes: int) -> int:
-        """Memory of a node that executors' containers can ask for, in whole MiB [bytes]."""
+        """Memory of a node that executors' containers can request, in whole MiB [bytes]."""
         tiers = [(one.up_to_bytes, one.share_ratio) for one in self.memory]
         left = memory_bytes - _kept(float(memory_bytes), tiers) - self.other_memory_bytes
         return max(math.floor(left / _MIB) * _MIB, 0)
 
 
 def _kept(whole: float, tiers: Iterable[tuple[float | None, float]]) -> float:
-    """What tiers keep of a whole, each of what lies between the one before and its own end."""
+    """What tiers reserve: each one a share of the part between the previous end and its own."""
     kept, begin = 0.0, 0.0
     for up_to, share in tiers:
         end = whole if up_to is None else min(up_to, whole)

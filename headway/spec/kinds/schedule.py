@@ -29,16 +29,16 @@ _SHORTEST_S = 0.001
 class ScheduledJob:
     """A streaming query of the application."""
 
-    name: str = entry(NAME, "What the answer calls it.")
+    name: str = entry(NAME, "Name in the answer.")
     profile: Path | None = entry(
         FilePath(words="a job profile as 'headway profile' writes it"),
         "Its profile. Either this or `declared`.",
         default=None,
     )
     declared: DeclaredStream | None = entry(
-        Nested(DeclaredStream), "Declared costs, where there is no log yet.", default=None
+        Nested(DeclaredStream), "Declared costs, if there is no log yet.", default=None
     )
-    rate: Quantity = entry(Uncertain(RATE), "Records that arrive.")
+    rate: Quantity = entry(Uncertain(RATE), "Input rate.")
     targets: tuple[Promise, ...] = entry(
         ListOf(item=TARGET, least=1, most=2, or_one=True),
         "Its targets: `p99 <= 2s` for rows, `window p99 <= 3s` for windows, or both.",
@@ -50,13 +50,13 @@ class ScheduledJob:
     )  # fmt: skip
     window_slide_s: float | None = entry(
         DURATION,
-        "Distance of the ends of its windows. Default: as profiled.",
+        "Time between the ends of its windows. Default: as profiled.",
         key="window_slide",
         default=None,
     )
     window_start_s: float = entry(
         DURATION_OR_ZERO,
-        "`startTime` of its windows: how far their ends lie from the epoch grid. Default 0s.",
+        "`startTime` of its windows: offset of their ends from the epoch grid. Default 0s.",
         key="window_start",
         default=0.0,
     )
@@ -87,7 +87,7 @@ class QuerySchedule:
     cores: int = entry(Whole(low=1, high=MOST_CORES), "Cores of all executors together.")
     cores_per_node: int | None = entry(
         Whole(low=1, high=MOST_CORES),
-        "Cores of a node; with it the answer counts nodes with and without turns.",
+        "Cores of a node; if given, the answer states the nodes needed with and without turns.",
         default=None,
     )
     queries: tuple[ScheduledJob, ...] = entry(

@@ -1,4 +1,4 @@
-"""A streaming query that is held to its target while it runs."""
+"""A streaming query that is kept within its target while it runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headway.spec.forms.quantities import DURATION, NAME, TARGET
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorBounds:
-    """Fewest and most executors."""
+    """Minimum and maximum number of executors."""
 
     min_executors: int = entry(Whole(low=1, high=MOST_EXECUTORS), "Minimum.", key="min")
     max_executors: int = entry(Whole(low=1, high=MOST_EXECUTORS), "Maximum.", key="max")
@@ -28,7 +28,7 @@ class ExecutorBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """A query, what it is to meet, and what may be changed for that."""
+    """A query, its target, and what may be changed to meet it."""
 
     code: Path | None = entry(
         FilePath(words="a Python file with a function build(spark, setting)"),
@@ -47,7 +47,7 @@ class Tuning:
     )
     executors: ExecutorBounds | None = entry(
         Nested(ExecutorBounds),
-        "Bounds of the executors. Default: those that there are.",
+        "Bounds of the number of executors. Default: the current number.",
         default=None,
     )
     triggers_s: tuple[float, ...] | None = entry(
@@ -61,19 +61,19 @@ class Tuning:
     )
     half_done: str = entry(
         Choice(("wait", "allow")),
-        "A query without a gap between batches: `wait` waits for one, `allow` cuts a batch, which "
-        "needs an idempotent sink; Spark's file sink is one. Default `wait`.",
+        "If the query has no gap between batches: `wait` waits for one, `allow` interrupts a "
+        "batch, which needs an idempotent sink such as Spark's file sink. Default `wait`.",
         default="wait",
     )
     catch_up_s: float = entry(
         DURATION,
-        "Time in which a backlog is to be worked off. Default 5min.",
+        "Time within which a backlog must be processed. Default 5min.",
         key="catch_up",
         default=CATCH_UP_S.value,
     )
     budget: float | None = entry(
         Number(words="executor-hours a day, above 0", above=True, high=1e9),
-        "Most executor-hours a day. Default: no limit.",
+        "Maximum executor-hours per day. Default: no limit.",
         default=None,
     )
     quiet: tuple[str, ...] = entry(

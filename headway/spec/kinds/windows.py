@@ -22,10 +22,10 @@ WINDOW = Parsed(
 class WindowsQuery:
     """One of the queries, and the windows that it counts."""
 
-    name: str = entry(NAME, "What the answer calls it.")
+    name: str = entry(NAME, "Name in the answer.")
     specs: tuple[WindowSpec, ...] = entry(
         ListOf(item=WINDOW, least=1, most=_MOST_WINDOWS, or_one=True),
-        "Its windows, each of another size.",
+        "Its windows, each of a different size.",
         key="windows",
     )
 
@@ -39,10 +39,10 @@ class WindowsQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedWindows:
-    """Queries over one stream that count windows, each by itself today."""
+    """Queries that count windows over one stream, so far each on its own."""
 
     rate_per_s: float | None = entry(
-        RATE, "Records that arrive. Default: as profiled.", key="rate", default=None
+        RATE, "Input rate. Default: as profiled.", key="rate", default=None
     )
     trigger_s: float | None = entry(
         DURATION, "Trigger interval of each. Default: as profiled.", key="trigger", default=None
@@ -59,7 +59,7 @@ class SharedWindows:
         self.windows()
 
     def windows(self) -> WindowSet:
-        """Those of all queries; windows that several count are there once."""
+        """The windows of all queries; windows that several queries count are included once."""
         try:
             return WindowSet.of({spec for query in self.queries for spec in query.specs})
         except ValueError as error:

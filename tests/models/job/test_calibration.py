@@ -103,7 +103,7 @@ def test_progress_alone_speaks_for_the_slots_and_partitions_on_record_only() -> 
     for slots, partitions in ((9, 8), (1, 8), (4, 17), (4, 3)):
         assert not is_calibrated(profile, slots, partitions, 3000.0)
         (why,) = all_words(reasons_outside(profile, slots, partitions, 3000.0))
-        assert why.endswith(": no tasks are on record, only progress events")
+        assert why.endswith(": no tasks were recorded, only progress events")
     (why,) = all_words(reasons_outside(profile, 16, 8, 3000.0))
     assert why.startswith("16 slots, outside the profiled 2 to 8: ")
 

@@ -390,7 +390,7 @@ def test_executors_are_counted_over_time(profiled: Profiled) -> None:
     # One all the time, one from 1 to 50, one from 51 to 100 s.
     assert profile.cluster.executors_mean == pytest.approx((100 + 49 + 49) / 100)
     assert profile.cluster.cores_per_executor == 4
-    assert "executors have 4 to 8 cores; the median stands for all" in profile.notes
+    assert "executors have 4 to 8 cores; the median is used for all" in profile.notes
     assert profiled("two_cores_per_task").cluster.num_slots == 4
 
 

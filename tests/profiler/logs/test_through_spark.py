@@ -276,7 +276,7 @@ def test_a_hadoop_file_may_not_be_larger_than_allowed(spark: SparkSession, tmp_p
     log = write_plain(LINES, tmp_path / "log")
     limits = UnpackLimits(max_bytes=len(TEXT) - 1)
     ((_, why, _),) = unpack_all(spark, [uri(log)], tmp_path / "work", limits).failures
-    assert "the most that one log may take" in why
+    assert "the maximum for one log" in why
 
 
 def test_a_session_without_a_jvm_in_reach_reads_what_python_can(tmp_path: Path) -> None:

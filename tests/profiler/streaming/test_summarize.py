@@ -545,7 +545,7 @@ def test_two_logs_of_one_job_make_one_profile(profiled: Profiled) -> None:
 def test_a_run_that_stands_in_two_logs_counts_once(profiled: Profiled) -> None:
     profile = profiled("two settings", "copy")
     assert [setting.query_name for setting in profile.settings] == ["small", "large"]
-    assert any("the same run stands in two logs" in note for note in profile.notes)
+    assert any("the same run is in two logs" in note for note in profile.notes)
 
 
 def test_a_restart_makes_two_runs_and_its_gap_no_interval(profiled: Profiled) -> None:
@@ -615,7 +615,7 @@ def test_batches_that_make_no_sense_are_left_out_and_said(
 def test_a_few_missing_tasks_cost_certainty_and_nothing_else(profiled: Profiled) -> None:
     expected, found = profiled("plain"), profiled("some without metrics")
     assert found.settings[0].num_batches == expected.settings[0].num_batches
-    assert any("tasks are not on record: intervals are wider" in note for note in found.notes)
+    assert any("tasks are not recorded: intervals are wider" in note for note in found.notes)
     assert found.noise.run_to_run_ratio > expected.noise.run_to_run_ratio
     for stage, same in zip(found.stages, expected.stages, strict=True):
         assert stage.rows.rows(20_000) == pytest.approx(same.rows.rows(20_000), rel=0.005)
