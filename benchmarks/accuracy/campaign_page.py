@@ -40,7 +40,7 @@ from campaign.figures import (
 from campaign.headline import headline
 from campaign.missed_table import missed_table
 from campaign.plan_tables import plan_tables
-from campaign.plots import scatter
+from campaign.plots import reliability_diagram, scatter
 from campaign.reliability import Outcome, reliability_table
 from campaign.schedule import EVERY, FIT, MEASURED_S, VARIED
 from campaign.speed_table import (
@@ -72,9 +72,12 @@ def read_results(path: Path) -> list[Row]:
 
 def judged_settings(results: Path) -> list[Row]:
     """Those whose figures are quoted, of the groups that were fitted themselves."""
+    return [row for row in _fitted_settings(results) if is_judged(row)]
+
+
+def _fitted_settings(results: Path) -> list[Row]:
     runs = read_results(results / "campaign.jsonl.gz")
-    fitted = (row for row in _of_own_group(runs) if row["fitted"]["role"] == FIT)
-    return [row for row in by_setting(fitted) if is_judged(row)]
+    return by_setting(row for row in _of_own_group(runs) if row["fitted"]["role"] == FIT)
 
 
 def _of_own_group(runs: Sequence[Row]) -> list[Row]:
@@ -174,18 +177,25 @@ def _workload(row: Row) -> str:
     )
 
 
-def _reliability(rows: Sequence[Row]) -> Iterator[str]:
-    """Random promises about judged runs; none in results of before."""
-    outcomes = [
+def promised_outcomes(rows: Sequence[Row]) -> list[Outcome]:
+    """Random promises about judged runs, with their probabilities and outcomes."""
+    return [
         Outcome(probability, bool(kept))
         for run in repeats_of(rows)
         if is_judged(run)
         for probability, kept in run.get("promises") or ()
     ]
+
+
+def _reliability(rows: Sequence[Row]) -> Iterator[str]:
+    """Random promises about judged runs; none in results of before."""
+    outcomes = promised_outcomes(rows)
     if outcomes:
         yield "## Calibration of probabilities"
         yield ""
         yield RELIABILITY_WORDS
+        yield ""
+        yield "![Stated probability and share of promises kept](img/accuracy-reliability.svg)"
         yield ""
         yield from reliability_table(outcomes)
 
@@ -357,5 +367,7 @@ def run(given: argparse.Namespace) -> None:
     plots = given.output.parent / "img"
     plots.mkdir(parents=True, exist_ok=True)
     scatter(judged_settings(given.results), plots / "accuracy-scatter.svg")
+    if outcomes := promised_outcomes(_fitted_settings(given.results)):
+        reliability_diagram(outcomes, plots / "accuracy-reliability.svg")
     given.output.write_text(page(given.results))
     print(given.output)

@@ -12,6 +12,7 @@ import pytest
 import run_campaign
 from campaign.blocks import BLOCKS, MAIN, SPEED, Block, Window, repeats
 from campaign.plan_tables import plan_tables
+from campaign.plots import reliability_diagram
 from campaign.reliability import Outcome, outcomes_of, reliability_table
 from campaign.running import PROBE_S, WARM_UP_S
 from campaign.schedule import FURTHER_REPEAT, GROUPS, JUDGE, NUM_REPEATS, Run, runs_of
@@ -240,6 +241,16 @@ def test_stated_probabilities_stand_beside_what_came_of_them() -> None:
     assert "| too close to tell | 4 | 70% | 75% | 23% |" in lines
     assert "| keeps it | 1 | 99% | 100% | 10% |" in lines
     assert "| does not keep it | 0 | - | - | - |" in lines
+
+
+def test_the_reliability_diagram_is_the_same_each_time(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="pictures need the extra 'benchmarks'")
+    outcomes = [Outcome(0.7, kept) for kept in (True, True, True, False)]
+    for name in ("a.svg", "b.svg"):
+        reliability_diagram([*outcomes, Outcome(0.99, True)], tmp_path / name)
+    first = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert first == (tmp_path / "b.svg").read_text(encoding="utf-8")
+    assert "5 random promises about judged runs" in first
 
 
 def test_promises_about_a_run_are_drawn_once_and_judged_by_what_was_measured() -> None:

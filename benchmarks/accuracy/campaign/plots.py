@@ -1,11 +1,13 @@
-"""Predicted against measured, as a picture."""
+"""Predicted against measured, and stated probabilities against outcomes, as pictures."""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
 from campaign.figures import GOAL_MEAN_RATIO, GOAL_P99_RATIO, Row, grouped
+from campaign.reliability import Outcome, by_class, chance_ratio
 
 _MARKS = "osv^<>DPX*hdp"
 
@@ -49,6 +51,35 @@ def scatter(rows: Sequence[Row], path: Path) -> None:
         panel.set_title(f"{figure} tuple latency, {len(rows)} settings that were not fitted")
     handles, labels = panels[0].get_legend_handles_labels()
     picture.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=8, frameon=False)
+    picture.savefig(path, metadata={"Date": None})
+    pyplot.close(picture)
+
+
+def reliability_diagram(outcomes: Sequence[Outcome], path: Path) -> None:
+    """Share of promises that were kept, by stated probability, with two standard errors."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams["svg.hashsalt"] = "headway"
+    from matplotlib import pyplot, ticker
+
+    classes = [of for of in by_class(outcomes).values() if of]
+    stated = [statistics.fmean(one.probability for one in of) for of in classes]
+    kept = [statistics.fmean(one.kept for one in of) for of in classes]
+    picture, panel = pyplot.subplots(figsize=(5.4, 4.8), layout="constrained")
+    panel.plot([0.0, 1.0], [0.0, 1.0], color="0.4", linewidth=1, label="calibrated")
+    panel.errorbar(
+        stated, kept, yerr=[2.0 * chance_ratio(of) for of in classes], fmt="o", capsize=3,
+        label="share kept, two standard errors",
+    )  # fmt: skip
+    for at, share, of in zip(stated, kept, classes, strict=True):
+        panel.annotate(f"{len(of)}", (at, share), (7, -11), textcoords="offset points", fontsize=8)
+    panel.set(xlim=(-0.03, 1.06), ylim=(-0.05, 1.08))
+    panel.set(xlabel="stated probability", ylabel="share of promises kept")
+    for axis in (panel.xaxis, panel.yaxis):
+        axis.set_major_formatter(ticker.PercentFormatter(1.0))
+    panel.set_title(f"{len(outcomes)} random promises about judged runs")
+    panel.legend(loc="upper left", frameon=False)
     picture.savefig(path, metadata={"Date": None})
     pyplot.close(picture)
 

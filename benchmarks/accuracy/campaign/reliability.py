@@ -82,8 +82,7 @@ def reliability_table(outcomes: Iterable[Outcome]) -> Iterator[str]:
     """Stated beside observed, by class of the stated probability; then by verdict."""
     every = list(outcomes)
     yield from headed("| stated probability | promises | mean | kept | standard error |")
-    for low, high in pairwise(_EDGES):
-        of = [one for one in every if low < one.probability <= high]
+    for (low, high), of in by_class(every).items():
         yield _line(f"{100 * low:.0f} to {100 * high:.0f}%", of)
     yield ""
     yield from headed("| verdict | promises | mean stated probability | kept | standard error |")
@@ -91,6 +90,15 @@ def reliability_table(outcomes: Iterable[Outcome]) -> Iterator[str]:
         of = [one for one in every if verdict_of(one.probability) == verdict]
         yield _line(name, of)
     yield ""
+
+
+def by_class(outcomes: Iterable[Outcome]) -> dict[tuple[float, float], list[Outcome]]:
+    """Outcomes by class of the stated probability."""
+    every = list(outcomes)
+    return {
+        (low, high): [one for one in every if low < one.probability <= high]
+        for low, high in pairwise(_EDGES)
+    }
 
 
 def verdict_of(probability: float) -> str:
