@@ -29,10 +29,11 @@ The prior of the gap is unchanged. Its interval was too narrow: 0.8 to 2.2 times
 four runs of one session. Four sessions until 23 November, three of this page (kept in its history)
 and that of these plans, imply gaps of 0.83, 0.88, 1.02 and 0.56 times the prior in the mean of
 their runs. That is a spread of 0.31 in logarithms between sessions and 0.13 within one. By
-Student's t with four degrees of freedom, nine in ten new runs are therefore above {low:.2f} and below 2.05 times the
-prior. The lower end is now {low:.2f}; the upper end, {high:g}, is a judgement as before. Both
-runs are part of this evidence, so they do not test it. The four runs of 25 November above do: they
-imply gaps of 0.59, 0.66, 0.73 and 0.78 times the prior, all of them inside.
+Student's t with four degrees of freedom, nine in ten new runs are therefore above {low:.2f} and
+below 2.05 times the prior. The lower end is now {low:.2f}; the upper end, {high:g}, is a judgement
+as before. Both runs are part of this evidence, so they do not test it. The four runs of 25
+November above do: they imply gaps of 0.59, 0.66, 0.73 and 0.78 times the prior, all of them
+inside.
 """
 
 
