@@ -293,6 +293,8 @@ def test_a_signal_asks_the_application_to_stop_and_leaves_none_behind(
             sys.executable, "-m", "headway", "tune", str(a_spec(tmp_path)), "--supervise", "--",
             sys.executable, str(script), str(log),
         ],
+        # What runs in the background of a shell ignores Ctrl-C, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     try:
         wait_for(lambda: log.exists() and list(tmp_path.glob("*.alive")) != [], within_s=60.0)
