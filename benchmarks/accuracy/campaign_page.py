@@ -96,7 +96,7 @@ def page(results: Path) -> str:
     lines = [
         "# Accuracy of the predictions",
         "",
-        preface(of_fit_set="fit_set" in runs[0], measured_s=MEASURED_S),
+        preface(measured_s=MEASURED_S),
         machine["made"],
         "",
         "![Predicted against measured latency](img/accuracy-scatter.svg)",

@@ -33,10 +33,6 @@ runs of `docs/recorded-accuracy.md`. Streams that arrive in bulks at random time
 the rate that a run really had, which differs from the intended rate by up to a quarter.
 """
 
-_HOW_BEFORE = (
-    "Every configuration is run twice for 12 s and more, all of them once before any of them "
-    "again, in random order; on two cores the second repeats are in JVMs of their own."
-)
 _HOW = (
     "Workloads are assigned to blocks at random. Within a block every configuration is run once "
     "before any of them is repeated, in random order, for at least {measured_s:g} s after its "
@@ -44,23 +40,16 @@ _HOW = (
     "days, partly on different virtual machines of the same kind, but a block never spans two "
     "machines."
 )
-_GIVEN_BEFORE = (
-    "The runs of this page were predicted with the age of their JVM and the mean size of their "
-    "state; from the next campaign on predictions are given what a user could say before: the age "
-    "to the nearest doubling of a minute, and a state that grows by what the profile says of its "
-    "growth."
-)
 _GIVEN = (
     "Predictions use only what a user could state before the run: the age of the JVM to the "
     "nearest power of two of a minute, and a state that grows as the profile says."
 )
 
 
-def preface(*, of_fit_set: bool, measured_s: float) -> str:
-    """What the page is about; results from before the fit set was a file say how they were made."""
-    how = _HOW.format(measured_s=measured_s) if of_fit_set else _HOW_BEFORE
-    given = _GIVEN if of_fit_set else _GIVEN_BEFORE
-    said = _PREFACE.replace("@HOW@", how).replace("@GIVEN@", given)
+def preface(*, measured_s: float) -> str:
+    """What the page is about, and how its runs were made."""
+    how = _HOW.format(measured_s=measured_s)
+    said = _PREFACE.replace("@HOW@", how).replace("@GIVEN@", _GIVEN)
     filled = [textwrap.fill(one, 99, break_on_hyphens=False) for one in said.split("\n\n")]
     return "\n\n".join(filled) + "\n"
 

@@ -33,8 +33,6 @@ class DailyRates:
     open_slot: int = -1
     counted_s: float = 0.0
     counted_rows: float = 0.0
-    seen_s: float = math.nan
-    seen_rows: float = 0.0
 
     @classmethod
     def of(cls, rates_per_s: Mapping[int, float]) -> DailyRates:
@@ -80,17 +78,17 @@ class DailyRates:
         return _ratio(self.rates_per_s, _slot(at_s), _slot(at_s + lead_s)) or 1.0
 
 
-def with_count(daily: DailyRates, at_s: float, arrived_rows: float) -> DailyRates:
-    r"""The rates after the source was asked once more.
+def with_rows(daily: DailyRates, from_s: float, to_s: float, rows: float) -> DailyRates:
+    r"""The rates after rows that arrived evenly between two looks at the source.
 
     Parameters
     ----------
     daily : DailyRates
         The previous rates.
-    at_s : float
-        When the source was asked, an instant since 1970. [s]
-    arrived_rows : float, >= 0
-        Rows that had arrived by then, since any fixed moment. [rows]
+    from_s, to_s : float
+        The two looks, instants since 1970; not a number before the first one. [s]
+    rows : float
+        Rows that arrived between them; negative if the count is of another source. [rows]
 
     Returns
     -------
@@ -99,36 +97,30 @@ def with_count(daily: DailyRates, at_s: float, arrived_rows: float) -> DailyRate
 
     Notes
     -----
-    theory.md (A17). A count that has fallen belongs to another source, and a time without a count
-    that is longer than a slot is left out.
+    theory.md (A17). A time between two looks that is longer than a slot is left out.
 
     Examples
     --------
-    >>> seen = with_count(DailyRates(), 0.0, 0.0)
-    >>> for minute in range(1, 12):
-    ...     seen = with_count(seen, 60.0 * minute, 600.0 * minute)
+    >>> seen = DailyRates()
+    >>> for minute in range(11):
+    ...     seen = with_rows(seen, 60.0 * minute, 60.0 * (minute + 1), 600.0)
     >>> seen.rates_per_s
     {0: 10.0, 1: 10.0}
     """
-    elapsed_s = at_s - daily.seen_s
-    if elapsed_s <= 0.0:
+    if not 0.0 < to_s - from_s <= DAILY_SLOT_S.value or rows < 0.0:
         return daily
-    found = replace(daily, seen_s=at_s, seen_rows=arrived_rows)
-    if not elapsed_s <= DAILY_SLOT_S.value or arrived_rows < daily.seen_rows:
-        return found
-    per_s = (arrived_rows - daily.seen_rows) / elapsed_s
-    from_s = daily.seen_s
-    while from_s < at_s:
+    found, per_s = daily, rows / (to_s - from_s)
+    while from_s < to_s:
         slot = _slot(from_s)
-        to_s = min((slot + 1) * DAILY_SLOT_S.value, at_s)
+        end_s = min((slot + 1) * DAILY_SLOT_S.value, to_s)
         if slot != found.open_slot:
             found = replace(_closed(found), open_slot=slot, counted_s=0.0, counted_rows=0.0)
         found = replace(
             found,
-            counted_s=found.counted_s + (to_s - from_s),
-            counted_rows=found.counted_rows + per_s * (to_s - from_s),
+            counted_s=found.counted_s + (end_s - from_s),
+            counted_rows=found.counted_rows + per_s * (end_s - from_s),
         )
-        from_s = to_s
+        from_s = end_s
     return found
 
 

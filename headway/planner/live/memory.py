@@ -22,7 +22,7 @@ from headway.assumptions.live import (
 )
 from headway.domain.live import ChangeKind, Estimate, SeenBatch, Signal
 from headway.models.estimation.cost_drift import cost_factor, level_error_ratio
-from headway.models.estimation.daily_rates import DailyRates, with_count
+from headway.models.estimation.daily_rates import DailyRates, with_rows
 from headway.models.estimation.forecast import RateForecast, with_arrivals
 from headway.models.job.change_cost import margin_score, planned_rate_per_s
 from headway.planner.live.table import CapacityTable
@@ -173,9 +173,11 @@ def seen(memory: Memory, signal: Signal, table: CapacityTable, trigger_s: float)
         found = replace(found, first_s=signal.at_s)
     if signal.arrived_rows is not None:
         asked_s = signal.at_s if signal.arrived_at_s is None else signal.arrived_at_s
-        forecast = with_arrivals(memory.forecast, asked_s, signal.arrived_rows)
-        if forecast is not memory.forecast:
-            daily = with_count(memory.daily, asked_s, signal.arrived_rows)
+        before = memory.forecast
+        forecast = with_arrivals(before, asked_s, signal.arrived_rows)
+        if forecast is not before:
+            rows = forecast.seen_rows - before.seen_rows
+            daily = with_rows(memory.daily, before.seen_s, forecast.seen_s, rows)
             found = replace(found, forecast=forecast, daily=daily)
     if signal.batch is not None:
         found = _with_batch(found, signal, signal.batch, table, trigger_s)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
-from headway.models.estimation.daily_rates import DailyRates, with_count
+from headway.models.estimation.daily_rates import DailyRates, with_rows
 
 DAY, SLOT_S, DAY_S = 288, 300.0, 86400.0
 EIGHT = 96
@@ -53,44 +55,53 @@ def test_a_step_at_another_time_each_day_is_no_pattern() -> None:
     assert not DailyRates.of(rates).repeats
 
 
-def counted(rate_at: dict[float, float], step_s: float, end_s: float) -> DailyRates:
-    """Counts of a source in steps, at a rate from each of some instants on."""
-    daily, at_s, rows, rate = with_count(DailyRates(), 0.0, 0.0), 0.0, 0.0, 0.0
-    while at_s < end_s:
-        rate = rate_at.get(at_s, rate)
-        at_s += step_s
-        rows += rate * step_s
-        daily = with_count(daily, at_s, rows)
-    return daily
+class Looks:
+    """Looks at a source, as the rule makes them: rows between them are differences of a count."""
+
+    def __init__(self, at_s: float = 0.0) -> None:
+        self.daily, self.at_s, self.rows = DailyRates(), at_s, 0.0
+
+    def look(self, at_s: float, rows: float) -> None:
+        self.daily = with_rows(self.daily, self.at_s, at_s, rows - self.rows)
+        self.at_s, self.rows = at_s, rows
+
+    def run(self, per_s: float, until_s: float, step_s: float = 20.0) -> None:
+        while self.at_s < until_s:
+            self.look(self.at_s + step_s, self.rows + per_s * step_s)
 
 
 @pytest.mark.parametrize("step_s", [2.0, 20.0, 100.0, 150.0])
 def test_rates_are_means_of_slots(step_s: float) -> None:
-    daily = counted({0.0: 10.0, 600.0: 40.0}, step_s, 1500.0)
-    assert daily.rates_per_s == pytest.approx({0: 10.0, 1: 10.0, 2: 40.0, 3: 40.0})
+    source = Looks()
+    source.run(10.0, 600.0, step_s)
+    source.run(40.0, 1500.0, step_s)
+    assert source.daily.rates_per_s == pytest.approx({0: 10.0, 1: 10.0, 2: 40.0, 3: 40.0})
 
 
-def test_a_time_without_counts_is_left_out() -> None:
-    daily = counted({0.0: 10.0}, 20.0, 660.0)
-    daily = with_count(daily, 1300.0, 99_000.0)
-    daily = with_count(daily, 1301.0, 99_010.0)
-    for at_s in range(1320, 1860, 20):
-        daily = with_count(daily, float(at_s), 99_010.0 + 10.0 * (at_s - 1301))
-    assert daily.rates_per_s == pytest.approx({0: 10.0, 1: 10.0, 4: 10.0, 5: 10.0})
+def test_before_the_first_look_nothing_is_counted() -> None:
+    assert with_rows(DailyRates(), math.nan, 100.0, 99.0) == DailyRates()
+
+
+def test_a_time_without_looks_is_left_out() -> None:
+    source = Looks()
+    source.run(10.0, 660.0)
+    source.look(1300.0, 99_000.0)
+    source.look(1301.0, 99_010.0)
+    source.run(10.0, 1840.0)
+    assert source.daily.rates_per_s == pytest.approx({0: 10.0, 1: 10.0, 4: 10.0, 5: 10.0})
 
 
 def test_a_count_that_falls_is_of_another_source() -> None:
-    daily = counted({0.0: 10.0}, 20.0, 160.0)
-    daily = with_count(daily, 180.0, 0.0)
-    for at_s in range(200, 360, 20):
-        daily = with_count(daily, float(at_s), 10.0 * (at_s - 180))
-    assert daily.rates_per_s == pytest.approx({0: 10.0})
+    source = Looks()
+    source.run(10.0, 160.0)
+    source.look(180.0, 0.0)
+    source.run(10.0, 340.0)
+    assert source.daily.rates_per_s == pytest.approx({0: 10.0})
 
 
 def test_only_the_last_days_are_kept() -> None:
-    daily = DailyRates.of(dict.fromkeys(range(4 * DAY), 1.0))
-    begin_s = 4 * DAY * SLOT_S
-    for number in range(33):
-        daily = with_count(daily, begin_s + 20.0 * number, 20.0 * number)
-    assert min(daily.rates_per_s) == 2
-    assert len(daily.rates_per_s) == 4 * DAY
+    source = Looks(at_s=4 * DAY * SLOT_S)
+    source.daily = DailyRates.of(dict.fromkeys(range(4 * DAY), 1.0))
+    source.run(1.0, source.at_s + 640.0)
+    assert min(source.daily.rates_per_s) == 2
+    assert len(source.daily.rates_per_s) == 4 * DAY
