@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from headway.domain import Policy
-from headway.models.simulation.gate import QueryWork
+from headway.models.simulation.batch_parts import QueryWork
 
 _LESS_URGENT = 10
 _ANSWER = "from headway.api.choosing import answer; answer()"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from headway.api.fleet_needs import KnownNeeds
     from headway.domain import JobProfile, Policy
     from headway.fleet.nouns import Refusal
-    from headway.models.simulation.gate import QueryWork
+    from headway.models.simulation.batch_parts import QueryWork
     from headway.spec.kinds import QuerySchedule
     from headway.spec.kinds.capacity import FleetEntry
 

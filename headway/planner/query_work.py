@@ -6,7 +6,8 @@ from headway.domain import JobProfile, ScheduledQuery
 from headway.errors import InputError
 from headway.models.job.duration import level_spans
 from headway.models.job.setting import AFTER_COMMIT_PHASES
-from headway.models.simulation.gate import QueryOutcome, QueryWork
+from headway.models.simulation.batch_parts import QueryWork
+from headway.models.simulation.gate import QueryOutcome
 from headway.units import format_duration
 
 _LEAST_ROWS = 1.0

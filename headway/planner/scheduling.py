@@ -21,7 +21,8 @@ from headway.domain import Policy, WindowGrid
 from headway.domain.result import Result
 from headway.models.scheduling.order import num_at_once
 from headway.models.scheduling.stagger import stagger_offsets_s
-from headway.models.simulation.gate import GateOutcome, QueryOutcome, QueryWork, simulate_gate
+from headway.models.simulation.batch_parts import QueryWork
+from headway.models.simulation.gate import GateOutcome, QueryOutcome, simulate_gate
 from headway.planner.query_work import require_windows_seen
 
 ASKED = (Policy.STAGGER, Policy.FCFS, Policy.PROMISE, Policy.ECONOMY)

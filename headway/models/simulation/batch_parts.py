@@ -1,4 +1,4 @@
-"""Parts of concurrently running batches: work of executors or of a driver, and on which cores.
+"""The work of batches, and its parts while they run: of executors or of a driver, on which cores.
 
 Theory.md (S7): the cores are shared evenly by all work on them.
 """
@@ -8,11 +8,57 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from headway.models.simulation.gate import QueryWork
+from headway.domain import ScheduledQuery
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryWork:
+    """A query and the costs of its batches.
+
+    Parameters
+    ----------
+    query : ScheduledQuery
+        Its name, trigger, windows and targets.
+    rate_per_s : float, > 0
+        Rows per second. [rows/s]
+    before_s, after_s : float, >= 0
+        Time of the driver before and after the executors work. [s]
+    fixed_core_s : float, > 0
+        Core time of a batch without rows. [core-s]
+    per_row_core_s : float, >= 0
+        Core time that a row adds. [core-s/row]
+    most_cores : float, > 0
+        Maximum number of cores that a batch can use. [-]
+    noise_ratio : float, >= 0
+        Coefficient of variation of the work of a batch. [-]
+    closing_delay_s : float, >= 0
+        Time from the end of a window plus the watermark delay to the row that closes it. [s]
+    output_rows : float, >= 0
+        Rows that a window emits. [rows]
+    driver_cores : float, >= 0
+        Cores that the driver takes from the executors while it works; 0 on a cluster, where it has
+        its own. [-]
+    """
+
+    query: ScheduledQuery
+    rate_per_s: float
+    before_s: float
+    after_s: float
+    fixed_core_s: float
+    per_row_core_s: float
+    most_cores: float = math.inf
+    noise_ratio: float = 0.0
+    closing_delay_s: float = 0.0
+    output_rows: float = 0.0
+    driver_cores: float = 0.0
+
+    def duration_s(self, rows: float, cores: float) -> float:
+        """Mean duration of a batch with the given number of cores. [s]"""
+        work_s = self.fixed_core_s + self.per_row_core_s * rows
+        return self.before_s + work_s / min(cores, self.most_cores) + self.after_s
 
 
 class Part(Enum):
