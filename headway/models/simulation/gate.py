@@ -150,6 +150,7 @@ def simulate_gate(
 
     Examples
     --------
+    >>> from headway.domain import ScheduledQuery
     >>> work = QueryWork(query=ScheduledQuery(name="a", trigger_s=1.0), rate_per_s=100.0,
     ...                  before_s=0.1, after_s=0.1, fixed_core_s=0.4, per_row_core_s=0.0)
     >>> run = simulate_gate([work], None, cores=2, at_once=1, length_s=100.0)
