@@ -231,7 +231,7 @@ def _throughputs(num_phases: int) -> tuple[list[float], list[float]]:
                 rows = spark.readStream.format("rate-micro-batch").option(
                     "rowsPerBatch", _ROWS_A_BATCH
                 )
-                hashed = rows.load().selectExpr("sum(xxhash64(value, timestamp)) AS sum")
+                hashed = rows.load().selectExpr("bit_xor(xxhash64(value, timestamp)) AS hash")
                 writer = hashed.writeStream.format("noop").outputMode("complete")
                 writer = writer.option("checkpointLocation", str(Path(name) / f"q{at}"))
                 queries.append(writer.trigger(processingTime="1 millisecond").start())
