@@ -49,7 +49,9 @@ PREFACE = """\
 Each formula is compared with an event simulation that follows the same rules and does not use the
 formula; [accuracy.md](accuracy.md) compares the rules with a running Spark. Errors are formula over
 simulation, minus one. The standard error is that of the simulated value: a formula error of this
-size is not significant. Random seeds are fixed, so the page is reproducible.
+size is not significant. Random seeds are fixed, so the page is reproducible. The column "cells"
+counts those in which a quantity is compared. The others do not have it (a mean that does not
+exist), or their simulation has a standard error above 10%, which cannot judge a formula.
 """
 
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from pages import headed
 
+LARGEST_CHANCE_RATIO = 0.1
+"""Relative standard error beyond which a simulation cannot judge a formula."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
@@ -71,16 +74,23 @@ def section(family: Family, found: Mapping[str, Cell]) -> Iterator[str]:
     yield (f"{family.equations}. {len(found)} cells: {family.over}. Simulation: {family.judge}.")
     yield ""
     yield from headed(
-        "| quantity | median error | 90% of cells within | largest error | cell | standard error |"
+        "| quantity | cells | median error | 90% of cells within | largest error | cell "
+        "| standard error |"
     )
     for quantity in dict.fromkeys(name for cell in found.values() for name in cell):
         errors = {
-            name: cell[quantity].error_ratio for name, cell in found.items() if quantity in cell
+            name: cell[quantity].error_ratio
+            for name, cell in found.items()
+            if quantity in cell and cell[quantity].chance_ratio <= LARGEST_CHANCE_RATIO
         }
+        if not errors:
+            yield f"| {quantity} | 0 of {len(found)} | - | - | - | - | - |"
+            continue
         sizes = np.abs(list(errors.values()))
         worst = max(errors, key=lambda name: abs(errors[name]))
         yield (
-            f"| {quantity} | {np.median(sizes):.2%} | {np.quantile(sizes, 0.9):.1%} "
+            f"| {quantity} | {len(errors)} of {len(found)} "
+            f"| {np.median(sizes):.2%} | {np.quantile(sizes, 0.9):.1%} "
             f"| {errors[worst]:+.1%} | {worst} "
             f"| {found[worst][quantity].chance_ratio:.1%} |"
         )
