@@ -149,11 +149,12 @@ def _lengths(lines: Sequence[Mapping[str, Any]]) -> str:
     counted_s = sorted(one["counted_s"] for one in lines)
     load = max(one["load_average"] for one in lines)
     days = sorted({one["at"][:10] for one in lines})
+    when = f"from {days[0]} to {days[-1]}" if len(days) > 1 else f"on {days[0]}"
     runs = counted(1 + max(one["run"] for one in lines), "run")
     num_machines = len({machine_of(one) for one in lines})
     on = "" if num_machines == 1 else f" on {counted(num_machines, 'machine')}"
     return (
-        f"Measured on {' and '.join(days)}{on}, with at most {runs} of each way and cell; "
+        f"Measured {when}{on}, with at most {runs} of each way and cell; "
         f"{counted_s[0]:.0f} to {counted_s[-1]:.0f} s of a run count. The load average of the "
         f"machine was at most {load:.1f}. A single run has no interval; it shows which cells are "
         "worth repeating.\n"

@@ -16,6 +16,7 @@ from headway.models.arrays import Array
 from headway.models.estimation.warm_up import warm_up_length
 from headway.profiler.application.application_stages import StageSums, recorded_stage
 from headway.profiler.stage_totals import SUMS_OF_TASKS
+from headway.units import counted
 
 _MS_PER_S = 1000
 
@@ -156,11 +157,11 @@ def receivers(stages: Sequence[StageSums]) -> list[StageSums]:
 def dstreams_notes(steady: SteadyBatches) -> list[str]:
     notes = []
     if steady.num_cut:
-        notes.append(f"cut {steady.num_cut} batch(es) as warm-up")
+        notes.append(f"cut {counted(steady.num_cut, 'batch', 'batches')} as warm-up")
     if steady.num_incomplete:
         notes.append(
-            f"{steady.num_incomplete} batch(es) left out: a stage failed, or the log does not "
-            "contain all of them"
+            f"{counted(steady.num_incomplete, 'batch', 'batches')} left out: a stage failed, or "
+            "the log does not contain all of them"
         )
     if num_others := len(steady.kept) - len(steady.typical):
         notes.append(

@@ -123,7 +123,7 @@ def steady_part(
     if num_cut:
         notes.append(
             f"{label}: cut {num_cut} of {len(samples)} batches as warm-up "
-            f"(first {samples[num_cut].started_s - samples[0].started_s:.0f} s)"
+            f"(the first {format_duration(samples[num_cut].started_s - samples[0].started_s)})"
         )
     steady = samples[num_cut:]
     observed = [report for report in reports if report["batch_id"] >= steady[0].batch_id]

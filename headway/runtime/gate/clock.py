@@ -128,7 +128,9 @@ def require_classic(query: StreamingQuery) -> None:
     if getattr(query, "_jsq", None) is None:
         raise InputError(f"{_label(query)} is a query of Spark Connect, which cannot be gated")
     if not query.isActive:
-        raise InputError(f"{_label(query)} has ended; add a query while it runs")
+        failure = query.exception()
+        why = "" if failure is None else f" with an error ({str(failure).splitlines()[0]})"
+        raise InputError(f"{_label(query)} has ended{why}; add a query while it runs")
 
 
 def replace_clock(executor: Any, clock: Any, query: StreamingQuery) -> Any:

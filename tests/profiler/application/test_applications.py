@@ -512,7 +512,7 @@ def test_batches_of_dstreams_tell_interval_and_processing_time(profiled: Profile
     assert found.scheduling_delay.p99_s == pytest.approx(0.005, abs=1e-3)
     assert found.rows_per_batch == 150.0
     assert found.num_typical_batches == 55
-    assert "cut 5 batch(es) as warm-up" in profile.notes
+    assert "cut 5 batches as warm-up" in profile.notes
 
 
 def test_stages_of_dstreams_are_those_of_a_typical_batch(profiled: Profiled) -> None:
@@ -573,7 +573,7 @@ def test_batches_that_failed_or_are_not_whole_are_left_out(profiled: Profiled) -
     assert found is not None
     assert (found.num_batches, found.num_batches_incomplete) == (18, 2)
     assert found.processing_time.max_s == pytest.approx(0.4)
-    assert any("2 batch(es) left out" in note for note in profile.notes)
+    assert any("2 batches left out" in note for note in profile.notes)
 
 
 class Totals(NamedTuple):

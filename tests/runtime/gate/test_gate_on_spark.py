@@ -299,6 +299,21 @@ def test_what_cannot_be_gated_is_refused_with_the_way_out(
         schedule(spark, "fastest")
 
 
+def test_a_query_that_has_failed_is_refused_with_its_own_error(
+    spark: SparkSession, queries: Queries
+) -> None:
+    def fails(rows: DataFrame, batch: int) -> None:
+        raise ValueError("the sink is full")
+
+    query = queries.start("q", each=fails)
+    wait_until(lambda: not query.isActive, "the end of the query")
+    with (
+        schedule(spark, "fcfs") as gate,
+        pytest.raises(InputError, match=r"q has ended with an error \(.*; add a query while"),
+    ):
+        gate.add(query)
+
+
 def test_another_spark_that_keeps_its_clock_elsewhere_is_refused(
     spark: SparkSession, queries: Queries
 ) -> None:
