@@ -14,8 +14,10 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from pages import headed, made_by
@@ -88,6 +90,10 @@ def _lines(given: argparse.Namespace) -> Iterator[str]:
         yield (
             f"| rows per second of 4 queries without a pause, gated over ungated "
             f"({len(gated)} phases each) | {_ratio_words(without, gated)} | within 1% |"
+        )
+        yield (
+            "| share of their time that these queries are between two batches, gated and ungated | "
+            f"{_between_words(gated)}, {_between_words(without)} | differ by 1% |"
         )
 
 
@@ -208,8 +214,15 @@ def _real_gate(seconds: float) -> ScheduleReport:
 _ROWS_A_BATCH, _PHASE_S, _SETTLED_S = 400_000, 20.0, 10.0
 
 
-def _throughputs(num_phases: int) -> tuple[list[float], list[float]]:
-    """Rows per second of queries that always have rows, without a gate, and all in one [rows/s]."""
+class _Phase(NamedTuple):
+    """Rows per second, and share of the time that the queries are between batches."""
+
+    rows_per_s: float
+    between_ratio: float
+
+
+def _throughputs(num_phases: int) -> tuple[list[_Phase], list[_Phase]]:
+    """Queries that always have rows, without a gate, and all in one, in turn."""
     import headway
     from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 
@@ -236,27 +249,45 @@ def _throughputs(num_phases: int) -> tuple[list[float], list[float]]:
                 writer = writer.option("checkpointLocation", str(Path(name) / f"q{at}"))
                 queries.append(writer.trigger(processingTime="1 millisecond").start())
             time.sleep(2.0 * _SETTLED_S)
-            found: tuple[list[float], list[float]] = ([], [])
+            found: tuple[list[_Phase], list[_Phase]] = ([], [])
             for phase in range(num_phases):
                 if phase % 2 == 0:
-                    found[0].append(_rows_per_s(queries))
+                    found[0].append(_measured_phase(queries))
                     continue
                 with headway.schedule(spark, "fcfs", at_once=len(queries)) as gate:
                     for at, query in enumerate(queries):
                         gate.add(query, name=f"q{at}")
-                    found[1].append(_rows_per_s(queries))
+                    found[1].append(_measured_phase(queries))
             return found
         finally:
             for query in queries:
                 query.stop()
 
 
-def _rows_per_s(queries: Sequence[StreamingQuery]) -> float:
+def _measured_phase(queries: Sequence[StreamingQuery]) -> _Phase:
     """From the batches that have ended, over a while after settling."""
     time.sleep(_SETTLED_S)
-    began_s, before = time.monotonic(), _num_ended(queries)
+    began_s, since_s, before = time.monotonic(), time.time(), _num_ended(queries)
     time.sleep(_PHASE_S)
-    return _ROWS_A_BATCH * (_num_ended(queries) - before) / (time.monotonic() - began_s)
+    rows_per_s = _ROWS_A_BATCH * (_num_ended(queries) - before) / (time.monotonic() - began_s)
+    between_s = whole_s = 0.0
+    for query in queries:
+        for (start_s, end_s), (next_s, _) in pairwise(_batches(query, since_s)):
+            between_s += next_s - end_s
+            whole_s += next_s - start_s
+    return _Phase(rows_per_s, between_s / whole_s)
+
+
+def _batches(query: StreamingQuery, since_s: float) -> list[tuple[float, float]]:
+    """Start and end of each batch that started since an instant [s]."""
+    found = [
+        (
+            datetime.fromisoformat(one["timestamp"]).timestamp(),
+            one["durationMs"]["triggerExecution"] / 1000.0,
+        )
+        for one in query.recentProgress
+    ]
+    return [(start_s, start_s + took_s) for start_s, took_s in found if start_s >= since_s]
 
 
 def _num_ended(queries: Sequence[StreamingQuery]) -> int:
@@ -264,8 +295,13 @@ def _num_ended(queries: Sequence[StreamingQuery]) -> int:
     return sum(one["batchId"] + 1 for one in ended if one is not None)
 
 
-def _ratio_words(without: Sequence[float], gated: Sequence[float]) -> str:
+def _ratio_words(without: Sequence[_Phase], gated: Sequence[_Phase]) -> str:
     """Each gated phase over the ungated one before it: the mean, and its standard error."""
-    ratios = [one / other for one, other in zip(gated, without, strict=False)]
+    pairs = zip(gated, without, strict=False)
+    ratios = [one.rows_per_s / other.rows_per_s for one, other in pairs]
     error = statistics.stdev(ratios) / len(ratios) ** 0.5 if len(ratios) > 1 else float("nan")
     return f"{statistics.fmean(ratios) - 1.0:+.1%} ± {error:.1%}"
+
+
+def _between_words(phases: Sequence[_Phase]) -> str:
+    return f"{statistics.fmean(one.between_ratio for one in phases):.2%}"
