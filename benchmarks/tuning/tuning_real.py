@@ -50,6 +50,7 @@ from headway.formats.profile_file import dump_profile, load_profile
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from headway.runtime.clock_source import build_clock_source_jar
 from headway.runtime.word_count import clock_lines
+from headway.units import counted
 
 RESULTS = Path(__file__).parent / "results" / "tuning-real.jsonl"
 WITHIN_RATIO = 0.3
@@ -101,11 +102,7 @@ def runs_of(part: Part, repeats: int) -> list[tuple[int, str]]:
 
 
 def _missing(part: Part, given: argparse.Namespace) -> list[tuple[int, str]]:
-    done = {
-        (one["repeat"], one["mode"])
-        for one in lines_of(given.results)
-        if one["part"] == part.name and "mode" in one
-    }
+    done = {(one["repeat"], one["mode"]) for one in _runs_of(part, lines_of(given.results))}
     runs = [(1, "act")] if given.short else runs_of(part, _REPEATS)
     return [one for one in runs if one not in done]
 
@@ -143,7 +140,8 @@ def _measure(
                 target = question["target"]
                 decision_s = predicted_decision_s(part, profile, target, schedule)
                 print(f"{part.name} {repeat} {mode}", file=sys.stderr, flush=True)
-                run = stepped(spark, part, profile, target, schedule, mode, folder)
+                known_s = _pauses_s(part, lines_of(given.results))
+                run = stepped(spark, part, profile, target, schedule, mode, folder, known_s)
                 keep(
                     given.results,
                     {
@@ -254,7 +252,23 @@ def _page(lines: Sequence[Line], figures: Mapping[str, Sequence[Figure]]) -> Ite
 
 def _runs_of(part: Part, lines: Sequence[Line]) -> Iterator[Line]:
     """Its finished runs; the first line of a part is not a run."""
+    return (one for one in _all_runs_of(part, lines) if not _formed(one))
+
+
+def _all_runs_of(part: Part, lines: Sequence[Line]) -> Iterator[Line]:
     return (one for one in lines if one["part"] == part.name and "mode" in one)
+
+
+def _formed(run: Line) -> bool:
+    """Whether what restarts are expected to show was corrected after it, and by it: (A18)."""
+    return run["mode"] == "act" and "pauses_s" not in run
+
+
+def _pauses_s(part: Part, lines: Sequence[Line]) -> list[float]:
+    """Pauses of restarts that a tuner on this machine knows from the runs before [s]."""
+    runs = [one for one in _runs_of(part, lines) if machine_of(one) == this_machine()]
+    acted = [one["pauses_s"] for one in runs if one["mode"] == "act"]
+    return [*acted[-1]] if acted else []
 
 
 def _figures_of(runs: Sequence[Line]) -> list[Figure]:
@@ -355,6 +369,12 @@ def _left_out(lines: Sequence[Line]) -> Iterator[str]:
             f"{len(MODES) * _REPEATS} runs are not measured; of {len(acted)} in act, {unchanged} "
             "made no change, so only the decision is judged."
         )
+        if formed := sum(map(_formed, _all_runs_of(part, lines))):
+            yield (
+                f"- Part `{part.name}`: {counted(formed, 'run')} in act more, after which the "
+                "expectation of a restart was corrected: theory.md (A18) was made from what went "
+                "wrong there, so it cannot be judged by it."
+            )
     yield (
         "\n**The step down to fewer executors is not measured.** After any change the rule keeps "
         "the number of executors for at least half an hour, and a run takes less than six minutes: "

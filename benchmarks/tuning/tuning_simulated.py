@@ -259,7 +259,8 @@ def _page(parts: dict[str, list[TraceResult]], given: argparse.Namespace) -> Ite
         yield (
             f"The rule was frozen as git tree {given.frozen} of headway/planner/live. The other "
             "nine traces were drawn after that: one of each kind, with the first eight digits of "
-            "that tree as random seed. The rule was not changed afterwards."
+            "that tree as random seed. The rule was not changed afterwards, except for the daily "
+            "pattern (A17), which begins on the third day: no trace here is that long."
         )
         yield ""
     if given.seen:

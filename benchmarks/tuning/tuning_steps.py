@@ -14,8 +14,9 @@ from typing import Any
 
 from headway.api.tune import tune
 from headway.domain import Configuration, JobProfile, QuerySetting, Target
-from headway.domain.live import Bounds
-from headway.formats.tuner_files import audit_file
+from headway.domain.live import Bounds, ChangeKind
+from headway.domain.tuner import LearnedPause, Phase, TunerState
+from headway.formats.tuner_files import audit_file, load_tuner, profile_hash, save_tuner
 from headway.models.simulation.closed_loop import Sight
 from headway.planner.live.policies import HeadwayPolicy
 from headway.planner.live.table import CapacityTable, capacity_table
@@ -197,9 +198,12 @@ def worked(lines: Any, part: Part) -> Any:
 
 def stepped(
     spark: Any, part: Part, profile: JobProfile, target: str, schedule: Schedule, mode: str,
-    folder: Path,
+    folder: Path, pauses_s: Sequence[float] = (),
 ) -> Line:  # fmt: skip
-    """One run: what each batch took and what the tuner logged, times from the first row on."""
+    """One run: what each batch took and what the tuner logged, times from the first row on.
+
+    The tuner knows how long its restarts in earlier runs paused the query, as one that runs on.
+    """
     queries: list[Any] = []
     started_s = round(time.time(), 3)
     build = build_of(part, schedule, started_s, folder / f"{mode}-{started_s:.0f}", queries)
@@ -210,6 +214,8 @@ def stepped(
         build(spark, QuerySetting(configuration=_began(profile)))
         time.sleep(started_s + schedule.ends_s - time.time())
     else:
+        if pauses_s:
+            save_tuner(_known(profile, target, pauses_s), state)
         with tune(
             spark, build, profile=profile, target=target, state=state, mode=mode,
             executors=part.executors, triggers=part.triggers_s,
@@ -228,7 +234,28 @@ def stepped(
         "started_s": started_s,
         "batches": [[round(s - started_s, 3), took_s, rows] for s, took_s, rows in batches],
         "audit": [json.loads(line) for line in lines],
+        "pauses_s": [] if mode == "off" else _pauses_s(state),
     }
+
+
+def _known(profile: JobProfile, target: str, pauses_s: Sequence[float]) -> TunerState:
+    """The state of a tuner that knows nothing but the pauses of its restarts."""
+    began = _began(profile)
+    return TunerState(
+        profile_hash=profile_hash(profile),
+        target=str(Target.parse(target)),
+        phase=Phase.LEARN,
+        original=began,
+        last_good=began,
+        pauses=(LearnedPause(kind=ChangeKind.RESTART, pauses_s=tuple(pauses_s)),),
+    )
+
+
+def _pauses_s(state: Path) -> list[float]:
+    """Of its last restarts, oldest first."""
+    known = load_tuner(state)
+    found = () if known is None else known.pauses
+    return [one for each in found if each.kind == ChangeKind.RESTART for one in each.pauses_s]
 
 
 def _began(profile: JobProfile) -> Configuration:

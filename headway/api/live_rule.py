@@ -14,12 +14,22 @@ from headway.domain import Configuration
 from headway.domain.live import Bounds, ChangeKind, Expectation, Proposal, Signal
 from headway.domain.watched import WatchedChange
 from headway.errors import InputError
-from headway.models.job.change_cost import learned_late_s, prior_pause_s
+from headway.models.job.change_cost import (
+    expected_pause_s,
+    learned_late_s,
+    prior_pause_s,
+    restart_delay_s,
+)
 from headway.planner.candidates import candidates_at
 from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.live.memory import Memory
 from headway.planner.live.rule import Decision, decide
-from headway.planner.live.table import CapacityTable, capacity_table, expectation_of
+from headway.planner.live.table import (
+    CapacityTable,
+    ExpectedPause,
+    capacity_table,
+    expectation_of,
+)
 from headway.planner.question import Question
 from headway.planner.space import SearchSpace
 
@@ -141,7 +151,13 @@ class LiveRule:
             rate_per_s=max(proposal.estimate.rate_per_s, 1e-9),
             cost_ratio=proposal.estimate.cost_ratio,
             kind=proposal.kind,
-            pause_s=self._pause_s(running, proposal),
+            pause=self._pause(
+                proposal.kind,
+                running,
+                self.then(running, proposal),
+                proposal.estimate.rate_per_s,
+                proposal.estimate.cost_ratio,
+            ),
             backlog_rows=0.0 if last is None else last.backlog_rows or 0.0,
         )
 
@@ -162,19 +178,20 @@ class LiveRule:
             return None
         return replace(running, shuffle_partitions=best)
 
-    def expectation_at(self, then: Configuration, kind: ChangeKind) -> Expectation:
+    def expectation_at(
+        self, running: Configuration, then: Configuration, kind: ChangeKind
+    ) -> Expectation:
         """The expectation for a setting with other partitions."""
-        rows = self._rate_per_s * then.trigger_s
-        table = self.table(then)
-        usual_s = table.duration_s(then.executors, then.trigger_s, rows)
+        rate_per_s, cost_ratio = self._rate_per_s, self.memory.cost_ratio
+        pause = self._pause(kind, running, then, rate_per_s, cost_ratio)
         return expectation_of(
-            table,
+            self.table(then),
             then.executors,
             then.trigger_s,
-            rate_per_s=self._rate_per_s,
-            cost_ratio=self.memory.cost_ratio,
+            rate_per_s=rate_per_s,
+            cost_ratio=cost_ratio,
             kind=kind,
-            pause_s=self._learned_pause_s(kind, usual_s * self.memory.cost_ratio),
+            pause=pause,
         )
 
     @property
@@ -235,14 +252,34 @@ class LiveRule:
         ratio = max(trigger_s, 1.0) / max(running.trigger_s, 1.0)
         return max(math.ceil(limit * ratio), 1)
 
-    def _pause_s(self, running: Configuration, proposal: Proposal) -> float:
-        rows = proposal.estimate.rate_per_s * running.trigger_s
-        usual_s = self.table(running).duration_s(running.executors, running.trigger_s, rows)
-        return self._learned_pause_s(proposal.kind, usual_s * proposal.estimate.cost_ratio)
-
-    def _learned_pause_s(self, kind: ChangeKind, usual_s: float) -> float:
-        """The upper end of the last pauses of a kind; the prior counts as one of them: (A7)."""
-        return learned_late_s(prior_pause_s(kind, usual_s), self.pauses_s.get(kind, ()))
+    def _pause(
+        self,
+        kind: ChangeKind,
+        running: Configuration,
+        then: Configuration,
+        rate_per_s: float,
+        cost_ratio: float,
+    ) -> ExpectedPause:
+        """The expected pause by a change: (A7), (A18)."""
+        before_s, after_s = (
+            cost_ratio
+            * self.table(each).duration_s(
+                each.executors, each.trigger_s, rate_per_s * each.trigger_s
+            )
+            for each in (running, then)
+        )
+        seen_s = self.pauses_s.get(kind, ())
+        pause_s = expected_pause_s(kind, before_s, seen_s)
+        is_stopped = kind not in (ChangeKind.ADD, ChangeKind.REMOVE)
+        return ExpectedPause(
+            pause_s=pause_s,
+            delay_s=(
+                restart_delay_s(pause_s, before_s, then.trigger_s, after_s)
+                if is_stopped
+                else pause_s
+            ),
+            longest_s=learned_late_s(prior_pause_s(kind, before_s), seen_s),
+        )
 
     def _planned_latency_s(self, running: Configuration, proposal: Proposal) -> float | None:
         found = expectation_of(
@@ -252,7 +289,7 @@ class LiveRule:
             rate_per_s=max(proposal.estimate.rate_per_s, 1e-9),
             cost_ratio=proposal.estimate.cost_ratio,
             kind=ChangeKind.RESTART,
-            pause_s=0.0,
+            pause=ExpectedPause(),
         )
         return _finite(found.latency_s.high)
 

@@ -229,7 +229,7 @@ class TunerMachine(TunerChanges):
         if then is None:
             return None
         kind = kind_of(now, then, is_stateful=self._is_stateful())
-        expected = self.rule.expectation_at(then, kind)
+        expected = self.rule.expectation_at(self.running, then, kind)
         refused = self._why_not(kind, then)
         self.audit("proposed", now=now, then=then, kind=kind, expected=expected, refused=refused)
         return (kind, then, expected) if refused is None else None

@@ -189,6 +189,13 @@ RESTART_PAUSE_S = Assumption(
     source="measured, Spark 4.3: 0.7 s, and the first batch 0.1 to 1.5 s longer",
     influences="changes of trigger interval and rate limit (A7)",
 )
+USUAL_RESTART_PAUSE_S = Assumption(
+    name="Prior for the usual pause when the query is restarted",
+    value=1.5,
+    unit="s",
+    source="measured, Spark 4.3: 0.7 s, and the middle of 0.1 to 1.5 s for the first batch",
+    influences="the pause and the late arrivals that a restart is expected to show (A18)",
+)
 REMOVAL_PAUSE_S = Assumption(
     name="Prior for the pause when executors are removed",
     value=5.9,

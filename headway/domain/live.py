@@ -214,7 +214,8 @@ class Expectation:
 
     90% intervals: the sustained rate, mean batch duration, and the latency of the target.
     ``pause_s`` is how long no batch ends because of the change, ``late_s`` how many seconds of
-    arrivals it makes late, ``back_within_s`` after which time its backlog has been processed [s].
+    arrivals it makes late, both in the middle of what is expected. ``back_within_s`` is an upper
+    bound of the time after which its backlog has been processed [s].
     """
 
     sustained_per_s: Interval

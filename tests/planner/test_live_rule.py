@@ -15,7 +15,12 @@ from headway.models.estimation.daily_rates import DailyRates
 from headway.planner.live.look import Look
 from headway.planner.live.memory import LearnedCosts, Memory, estimated, late_ratio
 from headway.planner.live.rule import Decision, applied, decide
-from headway.planner.live.table import CapacityTable, capacity_table, expectation_of
+from headway.planner.live.table import (
+    CapacityTable,
+    ExpectedPause,
+    capacity_table,
+    expectation_of,
+)
 from tests.planner.live_cases import BOUNDS, TRIGGER_S, the_case, the_question
 
 
@@ -290,7 +295,7 @@ def test_tasks_come_in_waves_and_a_size_that_adds_none_is_left_out() -> None:
 def test_the_expectation_holds_the_setting_it_is_of() -> None:
     found = expectation_of(
         the_case().table, 4, TRIGGER_S, rate_per_s=80e3, cost_ratio=1.1, kind=ChangeKind.REMOVE,
-        pause_s=5.9,
+        pause=ExpectedPause(pause_s=5.9, delay_s=5.9, longest_s=5.9),
     )  # fmt: skip
     expected_s = 1.1 * the_case().table.duration_s(4, TRIGGER_S, 80e3 * TRIGGER_S)
     assert found.duration_s.low < expected_s < found.duration_s.high
@@ -298,6 +303,12 @@ def test_the_expectation_holds_the_setting_it_is_of() -> None:
     assert found.late_s > 0.0
     assert found.is_kept(expected_s)
     assert not found.is_kept(2.0 * expected_s)
+    in_a_gap = expectation_of(
+        the_case().table, 4, TRIGGER_S, rate_per_s=80e3, cost_ratio=1.1, kind=ChangeKind.RESTART,
+        pause=ExpectedPause(pause_s=5.9, delay_s=0.0, longest_s=8.0),
+    )  # fmt: skip
+    assert in_a_gap.late_s == 0.0
+    assert in_a_gap.back_within_s > found.back_within_s
 
 
 def test_a_mean_has_no_late_rows_to_count() -> None:

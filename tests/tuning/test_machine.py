@@ -248,7 +248,7 @@ def test_a_pause_is_learned_and_expected_of_the_next_change_after_a_crash_too(
     machine = _asked_for_half_the_trigger(query, path)
     first = machine.state.change
     assert first is not None and first.expected is not None
-    assert first.expected.pause_s == pytest.approx(2.2), "the prior of a restart"
+    assert first.expected.pause_s == pytest.approx(1.5), "the usual pause of a restart"
     run_for(machine, query, 200)
     assert "verified" in events(path)
     known = load_tuner(path)
@@ -262,8 +262,7 @@ def test_a_pause_is_learned_and_expected_of_the_next_change_after_a_crash_too(
     after.begin()
     run_for(after, query, 60)
     again = after.rule.expectation(after.running, _a_proposal(after, trigger_s=1.0))
-    low, high = sorted((learned.pauses_s[0], 2.2))
-    assert again.pause_s == pytest.approx(low + 0.9 * (high - low))
+    assert again.pause_s == pytest.approx((learned.pauses_s[0] + 1.5) / 2.0)
 
 
 def test_a_state_of_before_has_no_pauses(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import quantiles
+from statistics import median, quantiles
 
 from headway.assumptions.live import (
     APPLICATION_PAUSE_S,
@@ -19,6 +19,7 @@ from headway.assumptions.live import (
     REMOVAL_PAUSE_S,
     REPARTITION_PAUSE_S,
     RESTART_PAUSE_S,
+    USUAL_RESTART_PAUSE_S,
 )
 from headway.domain.live import ChangeKind
 
@@ -100,6 +101,73 @@ def prior_pause_s(kind: ChangeKind, duration_s: float) -> float:
     }[kind]
 
 
+def expected_pause_s(kind: ChangeKind, duration_s: float, seen_s: Sequence[float]) -> float:
+    r"""How long one more change of a kind is expected to pause the query: the middle.
+
+    Parameters
+    ----------
+    kind : ChangeKind
+        What is changed.
+    duration_s : float, >= 0
+        Usual batch duration. [s]
+    seen_s : sequence of float, >= 0
+        Pauses by earlier changes of the kind, oldest first. [s]
+
+    Returns
+    -------
+    float
+        For the record of a change; whether it pays is decided by `learned_late_s`. [s]
+
+    Notes
+    -----
+    **(A18)** What is expected of a change is written down before it and compared afterwards, so it
+    is in the middle, whereas (A7) decides by upper ends. The pause `p` is the median of the last 10
+    of a kind; the prior is one of them until there are 10. The prior of a restart is 1.5 s, the
+    middle of the measurements whose upper end is in (A7). A query is restarted after a batch of
+    duration `D`, instead of waiting for the next trigger: the oldest row that is delayed waits
+    `D + p` until the first new batch starts, and would wait `max(B', D')` at the new trigger
+    interval `B'` and batch duration `D'`. So the pause in (A7) is `max(0, D + p - max(B', D'))`.
+
+    Examples
+    --------
+    >>> pauses_s = [expected_pause_s(ChangeKind.RESTART, 0.8, [0.5] * n) for n in (0, 1, 2)]
+    >>> pauses_s
+    [1.5, 1.0, 0.5]
+    """
+    is_restart = kind is ChangeKind.RESTART
+    prior_s = USUAL_RESTART_PAUSE_S.value if is_restart else prior_pause_s(kind, duration_s)
+    return float(median(_known_s(prior_s, seen_s)))
+
+
+def restart_delay_s(pause_s: float, before_s: float, trigger_s: float, duration_s: float) -> float:
+    r"""How much longer than usual rows wait because a query is restarted between two batches.
+
+    Parameters
+    ----------
+    pause_s : float, >= 0
+        Time from the stop to the start, and the excess of the first batch. [s]
+    before_s : float, >= 0
+        Batch duration before the restart. [s]
+    trigger_s, duration_s : float, >= 0
+        Trigger interval and batch duration after it. [s]
+
+    Returns
+    -------
+    float
+        For `pause_late_s`. [s]
+
+    Notes
+    -----
+    theory.md (A18).
+
+    Examples
+    --------
+    >>> round(restart_delay_s(0.5, 1.3, 1.0, 0.7), 3), restart_delay_s(0.5, 0.4, 1.0, 0.4)
+    (0.8, 0.0)
+    """
+    return max(before_s + pause_s - max(trigger_s, duration_s), 0.0)
+
+
 def learned_late_s(prior_s: float, seen_s: Sequence[float]) -> float:
     r"""Expected late seconds of one more change of a kind, after those that were seen.
 
@@ -124,13 +192,17 @@ def learned_late_s(prior_s: float, seen_s: Sequence[float]) -> float:
     >>> learned_late_s(4.0, []), round(learned_late_s(4.0, [1.0] * 20), 2)
     (4.0, 1.0)
     """
-    known = [*seen_s][-COSTS_REMEMBERED.value :]
-    if len(known) < COSTS_REMEMBERED.value:
-        known = [prior_s, *known]
+    known = _known_s(prior_s, seen_s)
     if len(known) < 2:
         return prior_s
     hundredths = quantiles(known, n=100, method="inclusive")
     return hundredths[round(100 * COST_LEVEL_RATIO.value) - 1]
+
+
+def _known_s(prior_s: float, seen_s: Sequence[float]) -> list[float]:
+    """The last ones that were seen; the prior is one of them until there are enough."""
+    known = [*seen_s][-COSTS_REMEMBERED.value :]
+    return known if len(known) >= COSTS_REMEMBERED.value else [prior_s, *known]
 
 
 def purse_node_s(down_late_s: float, up_late_s: float, quantile: float) -> float:

@@ -336,6 +336,15 @@ def _late_ratios(
     return tuple(map(tuple, shares.tolist()))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedPause:
+    """Pause of a query by a change, how much longer rows wait for it, the pause's upper end [s]."""
+
+    pause_s: float = 0.0
+    delay_s: float = 0.0
+    longest_s: float = 0.0
+
+
 def expectation_of(
     table: CapacityTable,
     executors: int,
@@ -344,7 +353,7 @@ def expectation_of(
     rate_per_s: float,
     cost_ratio: float,
     kind: ChangeKind,
-    pause_s: float,
+    pause: ExpectedPause,
     backlog_rows: float = 0.0,
 ) -> Expectation:
     """Expected measurements of a setting, to be recorded before the change.
@@ -359,14 +368,14 @@ def expectation_of(
         The forecast rate, and the factor of durations over those of the profile.
     kind : ChangeKind
         Kind of the change; added executors become available after a while.
-    pause_s : float, >= 0
-        Expected pause of the query by the change [s].
+    pause : ExpectedPause
+        Expected pause of the query by the change.
     backlog_rows : float, >= 0
         Rows that are already waiting.
 
     Notes
     -----
-    theory.md (P2), (T6), (A7). Intervals are of 90%, by moments.
+    theory.md (P2), (T6), (A7), (A18). Intervals are of 90%, by moments.
     """
     place = table.place_of[executors, trigger_s]
     one = table.candidates.take(np.array([place]))
@@ -381,16 +390,16 @@ def expectation_of(
     latency_s = np.where(law.is_quotable, one.promised().statistic_s(law), math.inf)
     mean_s = law.batch_duration_mean_s()
     sustained = [table.expected(executors, trigger_s, end) for end in ends[::-1].tolist()]
-    late_s = table.late_of_pause_s(pause_s, executors, trigger_s, rate_per_s, cost_ratio)
+    late_s = table.late_of_pause_s(pause.delay_s, executors, trigger_s, rate_per_s, cost_ratio)
     left_per_s = table.drained_per_s(executors, trigger_s, cost_ratio) - rate_per_s
-    waiting = backlog_rows + pause_s * rate_per_s
+    waiting = backlog_rows + pause.longest_s * rate_per_s
     come_s = PROVISIONING_S.value if kind is ChangeKind.ADD else 0.0
     caught_up_s = waiting / left_per_s if left_per_s > 0.0 else math.inf
     return Expectation(
         sustained_per_s=Interval(low=sustained[0], high=sustained[1]),
         duration_s=Interval(low=float(mean_s[0]), high=float(mean_s[1])),
         latency_s=Interval(low=float(latency_s[0]), high=float(latency_s[1])),
-        pause_s=pause_s,
+        pause_s=pause.pause_s,
         late_s=late_s,
-        back_within_s=come_s + pause_s + caught_up_s,
+        back_within_s=come_s + pause.longest_s + caught_up_s,
     )

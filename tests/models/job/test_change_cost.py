@@ -7,6 +7,7 @@ import pytest
 
 from headway.domain.live import ChangeKind
 from headway.models.job.change_cost import (
+    expected_pause_s,
     is_worth_leaving,
     late_price,
     learned_late_s,
@@ -15,6 +16,7 @@ from headway.models.job.change_cost import (
     planned_rate_per_s,
     prior_pause_s,
     purse_node_s,
+    restart_delay_s,
     return_late_s,
 )
 
@@ -100,6 +102,29 @@ def test_costs_are_learned_at_their_upper_end() -> None:
     assert learned_late_s(100.0, seen) == pytest.approx(float(np.quantile(seen, 0.9)))
     assert learned_late_s(100.0, seen[:2]) < 100.0
     assert learned_late_s(7.0, []) == 7.0
+
+
+def test_the_middle_of_the_pauses_is_expected_and_their_upper_end_decides() -> None:
+    seen = np.random.default_rng(2).exponential(1.0, 10).tolist()
+    assert expected_pause_s(ChangeKind.RESTART, 1.0, seen) == pytest.approx(float(np.median(seen)))
+    assert expected_pause_s(ChangeKind.RESTART, 1.0, seen) < learned_late_s(2.2, seen)
+    for kind in ChangeKind:
+        assert expected_pause_s(kind, 1.0, []) <= prior_pause_s(kind, 1.0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_delay_of_a_restart_is_that_of_its_oldest_row(seed: int) -> None:
+    """A batch read until its start; the oldest row after it waits for the first new batch."""
+    generator = np.random.default_rng(seed)
+    trigger_s, new_trigger_s = generator.uniform(1.0, 3.0, 2).tolist()
+    before_s, after_s = generator.uniform(0.1, 1.5, 2).tolist()
+    stopped_s = 2.0 * trigger_s + before_s
+    paused_s = float(generator.uniform(0.0, 1.0))
+    ended_s = stopped_s + paused_s + after_s
+    oldest_s = ended_s - 2.0 * trigger_s
+    usual_s = max(new_trigger_s, after_s) + after_s
+    delay_s = restart_delay_s(paused_s, before_s, new_trigger_s, after_s)
+    assert delay_s == pytest.approx(max(oldest_s - usual_s, 0.0))
 
 
 def test_each_kind_has_a_prior() -> None:
