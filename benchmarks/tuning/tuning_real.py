@@ -237,7 +237,7 @@ def _page(lines: Sequence[Line], figures: Mapping[str, Sequence[Figure]]) -> Ite
         "whether or not the query reads them. Part `trigger`: a word count on `local[2]`; trigger "
         "interval and rate limit are changed by a restart. Part `executors`: tasks that wait, on a "
         "local cluster; executors are added while it runs. Each part has three modes, in random "
-        "order.\n"
+        f"order. {_when(runs)}\n"
     )
     if any(one.off_ratio is not None for one in _all(figures)):
         yield f"![Each figure, measured over predicted, of every run in act]({_PICTURE})\n"
@@ -248,6 +248,14 @@ def _page(lines: Sequence[Line], figures: Mapping[str, Sequence[Figure]]) -> Ite
         else:
             yield f"## Part {part.name}\n\nNot measured yet.\n"
     yield from _left_out(lines)
+
+
+def _when(runs: Sequence[Line]) -> str:
+    """On which days the runs were made, and on how many machines."""
+    days = sorted(time.strftime("%Y-%m-%d", time.gmtime(one["started_s"])) for one in runs)
+    span = f"from {days[0]} to {days[-1]}" if days[0] != days[-1] else f"on {days[0]}"
+    machines = counted(len({machine_of(one) for one in runs}), "machine")
+    return f"Measured {span} on {machines} with 2 cores; nothing else ran there."
 
 
 def _runs_of(part: Part, lines: Sequence[Line]) -> Iterator[Line]:
@@ -364,16 +372,16 @@ def _left_out(lines: Sequence[Line]) -> Iterator[str]:
         runs = [*_runs_of(part, lines)]
         acted = [one for one in runs if one["mode"] == "act"]
         unchanged = sum(change_of(one) is None for one in acted)
-        yield (
-            f"- Part `{part.name}`: {len(MODES) * _REPEATS - len(runs)} of "
-            f"{len(MODES) * _REPEATS} runs are not measured; of {len(acted)} in act, {unchanged} "
-            "made no change, so only the decision is judged."
-        )
+        planned = len(MODES) * _REPEATS
+        said = f"- Part `{part.name}`: {planned - len(runs)} of {planned} runs are not measured"
+        if acted:
+            said += f"; {unchanged} of {len(acted)} in act made no change"
+        yield f"{said}{', so only the decision is judged there' if unchanged else ''}."
         if formed := sum(map(_formed, _all_runs_of(part, lines))):
             yield (
-                f"- Part `{part.name}`: {counted(formed, 'run')} in act more, after which the "
-                "expectation of a restart was corrected: theory.md (A18) was made from what went "
-                "wrong there, so it cannot be judged by it."
+                f"- Part `{part.name}`: {counted(formed, 'earlier run')} in act, from which (A18) "
+                "in theory.md was made: it corrects what a restart is expected to show, and cannot "
+                "be judged by the same run."
             )
     yield (
         "\n**The step down to fewer executors is not measured.** After any change the rule keeps "
