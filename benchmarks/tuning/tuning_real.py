@@ -255,7 +255,7 @@ def _when(runs: Sequence[Line]) -> str:
     days = sorted(time.strftime("%Y-%m-%d", time.gmtime(one["started_s"])) for one in runs)
     span = f"from {days[0]} to {days[-1]}" if days[0] != days[-1] else f"on {days[0]}"
     machines = counted(len({machine_of(one) for one in runs}), "machine")
-    return f"Measured {span} on {machines} with 2 cores; nothing else ran there."
+    return f"Measured {span} on {machines} with 2 cores."
 
 
 def _runs_of(part: Part, lines: Sequence[Line]) -> Iterator[Line]:
