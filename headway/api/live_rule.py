@@ -14,7 +14,7 @@ from headway.domain import Configuration
 from headway.domain.live import Bounds, ChangeKind, Expectation, Proposal, Signal
 from headway.domain.watched import WatchedChange
 from headway.errors import InputError
-from headway.models.job.change_cost import (
+from headway.models.job.change_pause import (
     expected_pause_s,
     learned_late_s,
     prior_pause_s,
@@ -22,14 +22,10 @@ from headway.models.job.change_cost import (
 )
 from headway.planner.candidates import candidates_at
 from headway.planner.frontier import sustainable_rates_per_s
+from headway.planner.live.expectation import ExpectedPause, expectation_of
 from headway.planner.live.memory import Memory
 from headway.planner.live.rule import Decision, decide
-from headway.planner.live.table import (
-    CapacityTable,
-    ExpectedPause,
-    capacity_table,
-    expectation_of,
-)
+from headway.planner.live.table import CapacityTable, capacity_table
 from headway.planner.question import Question
 from headway.planner.space import SearchSpace
 

@@ -53,6 +53,7 @@ def run_of(*, mode: str = "act", pause_s: float = 0.5) -> dict[str, Any]:
         "rates_per_s": [100.0, 300.0, 100.0], "from_s": [0.0, 20.0, 60.0], "ends_s": 61.0,
         "predicted_decision_s": 12.0, "started_s": 1000.0, "batches": batches,
         "audit": [{"event": "applied", "at_s": 1030.7, "change": change}] * (mode == "act"),
+        "pauses_s": [1.5] * (mode == "act"),
     }  # fmt: skip
 
 
@@ -113,6 +114,18 @@ def test_each_repeat_has_every_mode_and_what_was_run_is_not_missing(
     )
     assert tuning_real.text(given) is None
     assert "trigger: 14 runs" in capsys.readouterr().out
+
+
+def test_a_run_from_which_the_expectation_was_made_does_not_judge_it(tmp_path: Path) -> None:
+    results = tmp_path / "runs.jsonl"
+    before = run_of()
+    del before["pauses_s"]
+    for one in (before, run_of(mode="off")):
+        keep(results, one)
+    page = page_of(results)
+    assert "| pause |" not in page
+    assert "1 earlier run in act" in page
+    assert "14 of 15 runs are not measured" in page
 
 
 def test_a_batch_that_ran_again_counts_once() -> None:

@@ -18,11 +18,10 @@ from headway.domain.live import Alternative, Bounds, ChangeKind, Estimate, Propo
 from headway.models.job.change_cost import (
     is_worth_leaving,
     late_price,
-    learned_late_s,
-    prior_pause_s,
     purse_node_s,
     return_late_s,
 )
+from headway.models.job.change_pause import learned_late_s, prior_pause_s
 from headway.planner.live.memory import Memory, estimated, learned
 from headway.planner.live.table import CapacityTable
 from headway.units import S_PER_HOUR

@@ -7,17 +7,19 @@ import pytest
 
 from headway.domain.live import ChangeKind
 from headway.models.job.change_cost import (
-    expected_pause_s,
     is_worth_leaving,
     late_price,
-    learned_late_s,
     margin_score,
-    pause_late_s,
     planned_rate_per_s,
-    prior_pause_s,
     purse_node_s,
-    restart_delay_s,
     return_late_s,
+)
+from headway.models.job.change_pause import (
+    expected_pause_s,
+    learned_late_s,
+    pause_late_s,
+    prior_pause_s,
+    restart_delay_s,
 )
 
 

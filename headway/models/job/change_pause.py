@@ -1,0 +1,199 @@
+"""How long a change pauses a running query, and how many arrivals that makes late."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median, quantiles
+
+from headway.assumptions.live import (
+    APPLICATION_PAUSE_S,
+    COST_LEVEL_RATIO,
+    COSTS_REMEMBERED,
+    FIRST_BATCHES,
+    FIRST_BATCHES_RATIO,
+    MOST_LOADED_RATIO,
+    REMOVAL_PAUSE_S,
+    REPARTITION_PAUSE_S,
+    RESTART_PAUSE_S,
+    USUAL_RESTART_PAUSE_S,
+)
+from headway.domain.live import ChangeKind
+
+
+def pause_late_s(pause_s: float, slack_s: float, load_ratio: float) -> float:
+    r"""Seconds of arrivals that a pause of the query makes late.
+
+    Parameters
+    ----------
+    pause_s : float, >= 0
+        How much longer than usual no batch ends. [s]
+    slack_s : float, >= 0
+        Limit of the target less the planned latency. [s]
+    load_ratio : float, >= 0
+        Arrivals over the rate at which a backlog is worked off. [-]
+
+    Returns
+    -------
+    float
+        For loads above 0.98, the value at 0.98. [s]
+
+    Raises
+    ------
+    ValueError
+        If an argument is negative.
+
+    Notes
+    -----
+    **(A7)** A pause `p` makes the arrivals of `max(0, p - s)/(1 - r)` seconds late, with `s` the
+    slack, `L` less the planned latency, and `r` the load, as in (N7): the backlog of the pause is
+    worked off at the spare rate, and all rows that arrive until the delay has fallen to `s` are
+    late. New executors pause the query by `p = (g - 1)D` in each of the first 2 batches, which take
+    `g = 2` times as long as usual. After changes of the same kind, the 90% quantile of the late
+    seconds of the last 10 replaces this estimate.
+
+    Examples
+    --------
+    >>> pause_late_s(5.9, 0.4, 0.5)
+    11.0
+    """
+    if not (pause_s >= 0.0 and slack_s >= 0.0 and load_ratio >= 0.0):
+        raise ValueError("need pause_s, slack_s and load_ratio of 0 or more")
+    return max(pause_s - slack_s, 0.0) / (1.0 - min(load_ratio, MOST_LOADED_RATIO.value))
+
+
+def prior_pause_s(kind: ChangeKind, duration_s: float) -> float:
+    r"""How long a change is expected to pause the query before one of its kind was seen.
+
+    Parameters
+    ----------
+    kind : ChangeKind
+        What is changed.
+    duration_s : float, >= 0
+        Usual batch duration. [s]
+
+    Returns
+    -------
+    float
+        For `pause_late_s`. [s]
+
+    Notes
+    -----
+    theory.md (A7).
+
+    Examples
+    --------
+    >>> prior_pause_s(ChangeKind.RESTART, 0.8), prior_pause_s(ChangeKind.ADD, 0.8)
+    (2.2, 1.6)
+    """
+    if kind is ChangeKind.ADD:
+        return FIRST_BATCHES.value * (FIRST_BATCHES_RATIO.value - 1.0) * duration_s
+    return {
+        ChangeKind.REMOVE: REMOVAL_PAUSE_S.value,
+        ChangeKind.RESTART: RESTART_PAUSE_S.value,
+        ChangeKind.APPLICATION: APPLICATION_PAUSE_S.value,
+        ChangeKind.REPARTITION: REPARTITION_PAUSE_S.value,
+    }[kind]
+
+
+def expected_pause_s(kind: ChangeKind, duration_s: float, seen_s: Sequence[float]) -> float:
+    r"""How long one more change of a kind is expected to pause the query: the middle.
+
+    Parameters
+    ----------
+    kind : ChangeKind
+        What is changed.
+    duration_s : float, >= 0
+        Usual batch duration. [s]
+    seen_s : sequence of float, >= 0
+        Pauses by earlier changes of the kind, oldest first. [s]
+
+    Returns
+    -------
+    float
+        For the record of a change; whether it pays is decided by `learned_late_s`. [s]
+
+    Notes
+    -----
+    **(A18)** What is expected of a change is written down before it and compared afterwards, so it
+    is in the middle, whereas (A7) decides by upper ends. The pause `p` is the median of the last 10
+    of a kind; the prior is one of them until there are 10. The prior of a restart is 1.5 s, the
+    middle of the measurements whose upper end is in (A7). A query is restarted after a batch of
+    duration `D`, instead of waiting for the next trigger: the oldest row that is delayed waits
+    `D + p` until the first new batch starts, and would wait `max(B', D')` at the new trigger
+    interval `B'` and batch duration `D'`. So the pause in (A7) is `max(0, D + p - max(B', D'))`.
+
+    Examples
+    --------
+    >>> pauses_s = [expected_pause_s(ChangeKind.RESTART, 0.8, [0.5] * n) for n in (0, 1, 2)]
+    >>> pauses_s
+    [1.5, 1.0, 0.5]
+    """
+    is_restart = kind is ChangeKind.RESTART
+    prior_s = USUAL_RESTART_PAUSE_S.value if is_restart else prior_pause_s(kind, duration_s)
+    return float(median(_known_s(prior_s, seen_s)))
+
+
+def restart_delay_s(pause_s: float, before_s: float, trigger_s: float, duration_s: float) -> float:
+    r"""How much longer than usual rows wait because a query is restarted between two batches.
+
+    Parameters
+    ----------
+    pause_s : float, >= 0
+        Time from the stop to the start, and the excess of the first batch. [s]
+    before_s : float, >= 0
+        Batch duration before the restart. [s]
+    trigger_s, duration_s : float, >= 0
+        Trigger interval and batch duration after it. [s]
+
+    Returns
+    -------
+    float
+        For `pause_late_s`. [s]
+
+    Notes
+    -----
+    theory.md (A18).
+
+    Examples
+    --------
+    >>> round(restart_delay_s(0.5, 1.3, 1.0, 0.7), 3), restart_delay_s(0.5, 0.4, 1.0, 0.4)
+    (0.8, 0.0)
+    """
+    return max(before_s + pause_s - max(trigger_s, duration_s), 0.0)
+
+
+def learned_late_s(prior_s: float, seen_s: Sequence[float]) -> float:
+    r"""Expected late seconds of one more change of a kind, after those that were seen.
+
+    Parameters
+    ----------
+    prior_s : float, >= 0
+        Expected before any was seen. [s]
+    seen_s : sequence of float, >= 0
+        Seconds of arrivals that earlier ones made late, oldest first. [s]
+
+    Returns
+    -------
+    float
+        The prior counts as one of them. [s]
+
+    Notes
+    -----
+    theory.md (A7).
+
+    Examples
+    --------
+    >>> learned_late_s(4.0, []), round(learned_late_s(4.0, [1.0] * 20), 2)
+    (4.0, 1.0)
+    """
+    known = _known_s(prior_s, seen_s)
+    if len(known) < 2:
+        return prior_s
+    hundredths = quantiles(known, n=100, method="inclusive")
+    return hundredths[round(100 * COST_LEVEL_RATIO.value) - 1]
+
+
+def _known_s(prior_s: float, seen_s: Sequence[float]) -> list[float]:
+    """The last ones that were seen; the prior is one of them until there are enough."""
+    known = [*seen_s][-COSTS_REMEMBERED.value :]
+    return known if len(known) >= COSTS_REMEMBERED.value else [prior_s, *known]
