@@ -18,7 +18,7 @@ _HIGHEST_LOAD = 0.98
 _NEGLIGIBLE = 1e-12
 _LEAST_TAIL, _LEAST_S = 1e-14, 1e-100
 _SHORTER = 0.99
-_TOLERANCE_RATIO, _MOST_NEWTON_STEPS = 1e-9, 60
+_TOLERANCE_RATIO, _MOST_STEPS = 1e-9, 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -207,17 +207,22 @@ def _at_each(values: Numeric, of_one: Callable[[float], float]) -> Array:
 def _quantile_s(
     share_and_density: Callable[[float], tuple[float, float]], q: float, guess_s: float
 ) -> float:
-    """Newton's rule on the logarithms of time and of the tail probability, or bisection."""
-    low, high, x_s = 0.0, math.inf, guess_s
-    for _ in range(_MOST_NEWTON_STEPS):
+    """Newton's rule on the logarithms of time and of the tail probability, or bisection.
+
+    Newton's steps must halve: where the body of a distribution meets a heavy tail, they may go back
+    and forth between the two for ever.
+    """
+    low, high, x_s, moved = 0.0, math.inf, guess_s, math.inf
+    for _ in range(_MOST_STEPS):
         share, per_s = share_and_density(x_s)
         beyond = max(1.0 - share, _LEAST_TAIL)
         low, high = (x_s, high) if share < q else (low, x_s)
         step = math.log(beyond / (1.0 - q)) * beyond / max(per_s * x_s, _LEAST_TAIL)
-        there_s = x_s * math.exp(min(step, 1.0)) if step > -1.0 else x_s * math.exp(-1.0)
-        if not low < there_s < high:
+        step = min(max(step, -1.0), 1.0)
+        there_s = x_s * math.exp(step)
+        if not low < there_s < high or (abs(step) > 0.5 * moved and math.isfinite(high)):
             there_s = 2.0 * x_s if math.isinf(high) else 0.5 * (low + high)
         if abs(there_s - x_s) <= _TOLERANCE_RATIO * x_s:
             return there_s
-        x_s = there_s
+        x_s, moved = there_s, abs(math.log(there_s / x_s))
     return x_s
