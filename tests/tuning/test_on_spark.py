@@ -53,7 +53,9 @@ def a_small_profile(trigger_s: float = 1.0) -> JobProfile:
 
 def build_into(folder: Path, name: str) -> Any:
     def build(spark: SparkSession, setting: QuerySetting) -> StreamingQuery:
-        rows = setting.reader_options.get("maxOffsetsPerTrigger", "500")
+        # This source makes as many rows as it may, and the tuner's rate limit is what two cores can
+        # carry: batches would take seconds of them.
+        rows = str(min(int(setting.reader_options.get("maxOffsetsPerTrigger", "500")), 1000))
         numbers = (
             spark.readStream.format("rate-micro-batch")
             .options(rowsPerBatch=rows, numPartitions="2")
@@ -160,14 +162,14 @@ def test_a_session_is_watched_and_a_query_is_recommended_to(
     state = tmp_path / "rows.tuner.json"
     build = build_into(tmp_path, "watched")
     how: dict[str, Any] = {"target": "p99 <= 10s", "state": state}
-    # Batches of a busy machine, 2 s and more, must pause for their trigger, or it shows nowhere.
-    how["profile"] = a_small_profile(trigger_s=5.0)
+    # Batches of a busy machine must pause for their trigger, or it shows nowhere.
+    how["profile"] = a_small_profile(trigger_s=3.0)
     with headway.tune(spark, build, **how) as tuner:
         watcher = headway.watch(spark, profile=how["profile"], target="p99 <= 10s", query="watched")
         wait_for(lambda: tuner.status.phase is Phase.HOLD)
         # Looked at all the time, it would have no core left to do its batches.
         wait_for(
-            lambda: watcher.look().configuration.trigger_s == 5.0,
+            lambda: watcher.look().configuration.trigger_s == 3.0,
             within_s=3 * WITHIN_S,
             every_s=2.0,
         )
@@ -195,11 +197,11 @@ def test_a_session_is_watched_and_a_query_is_recommended_to(
         headway.tune(spark, build_into(tmp_path / "other", "watched"), **how)
     assert not spark.streams.active
     # Killed within a change, it goes on with it.
-    save_tuner(replace(known, phase=Phase.HOLD, last_good=setting_of(trigger_s=3.0)), state)
+    save_tuner(replace(known, phase=Phase.HOLD, last_good=setting_of(trigger_s=2.0)), state)
     with headway.tune(spark, build, **how) as tuner:
-        assert tuner.status.configuration.trigger_s == 3.0
+        assert tuner.status.configuration.trigger_s == 2.0
         tuner.stop(restore=True)
-        assert tuner.status.configuration.trigger_s == 5.0
+        assert tuner.status.configuration.trigger_s == 3.0
     rows = rows_in(tmp_path / "out")
     assert sorted(rows) == list(range(len(rows)))
 
