@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib.metadata import version
 
@@ -32,3 +33,15 @@ def headed(columns: str) -> tuple[str, str]:
     ('| setting | error |', '|---|---|')
     """
     return columns, "|" + "---|" * (columns.count("|") - 1)
+
+
+def on_days(days: Iterable[str]) -> str:
+    """When something was measured, from its days as YYYY-MM-DD.
+
+    Examples
+    --------
+    >>> on_days(["2026-11-24", "2026-11-22"]), on_days(["2026-11-24", "2026-11-24"])
+    ('from 2026-11-22 to 2026-11-24', 'on 2026-11-24')
+    """
+    first, *rest = sorted(set(days))
+    return f"from {first} to {rest[-1]}" if rest else f"on {first}"

@@ -146,3 +146,17 @@ class InfeasibleError(HeadwayError):
 
 class SolverError(HeadwayError):
     """A solver that ended without an answer, or with an invalid one."""
+
+
+def first_line(error: object) -> str:
+    r"""The first line of an error's message; Spark's have a page of stack below it.
+
+    Examples
+    --------
+    >>> first_line(ValueError("no such topic\n\tat org.apache")), first_line(ValueError())
+    ('no such topic', 'no message')
+    """
+    try:
+        return str(error).strip().splitlines()[0]
+    except Exception:  # the JVM of the error may be gone
+        return "no message"

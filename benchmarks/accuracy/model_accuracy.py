@@ -20,7 +20,7 @@ from formulas.batches import (
     ROWS_NOISY,
     WINDOWS,
 )
-from formulas.cells import Cell, Family, section
+from formulas.cells import LARGEST_CHANCE_RATIO, Cell, Family, section
 from formulas.jobs import BATCH_JOBS, DSTREAMS, DSTREAMS_LASTING, REAL_TIME
 from formulas.laws import LARGEST, SUMS
 from formulas.queues import QUEUES, WAIT_RANGE
@@ -45,13 +45,14 @@ FAMILIES = (
     REAL_TIME,
 )
 
-PREFACE = """\
+PREFACE = f"""\
 Each formula is compared with an event simulation that follows the same rules and does not use the
 formula; [accuracy.md](accuracy.md) compares the rules with a running Spark. Errors are formula over
 simulation, minus one. The standard error is that of the simulated value: a formula error of this
 size is not significant. Random seeds are fixed, so the page is reproducible. The column "cells"
 counts those in which a quantity is compared. The others do not have it (a mean that does not
-exist), or their simulation has a standard error above 10%, which cannot judge a formula.
+exist), or their simulation has a standard error above {LARGEST_CHANCE_RATIO:.0%}, which cannot \
+judge a formula.
 """
 
 

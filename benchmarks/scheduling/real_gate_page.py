@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pages import headed
+from pages import headed, on_days
 from real.busy import busy_ratio, measured_busy_ratio
 from real.cells import CELLS, TARGET_S, WAY_OF, WAYS
 from real.comparison import (
@@ -148,8 +148,7 @@ def _lengths(lines: Sequence[Mapping[str, Any]]) -> str:
     """How long was measured, and when."""
     counted_s = sorted(one["counted_s"] for one in lines)
     load = max(one["load_average"] for one in lines)
-    days = sorted({one["at"][:10] for one in lines})
-    when = f"from {days[0]} to {days[-1]}" if len(days) > 1 else f"on {days[0]}"
+    when = on_days(one["at"][:10] for one in lines)
     runs = counted(1 + max(one["run"] for one in lines), "run")
     num_machines = len({machine_of(one) for one in lines})
     on = "" if num_machines == 1 else f" on {counted(num_machines, 'machine')}"

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pages import headed
+from pages import headed, on_days
 from result_lines import keep, lines_of, machine_of, this_machine
 from tuning_figures import (
     Figure,
@@ -252,10 +252,9 @@ def _page(lines: Sequence[Line], figures: Mapping[str, Sequence[Figure]]) -> Ite
 
 def _when(runs: Sequence[Line]) -> str:
     """On which days the runs were made, and on how many machines."""
-    days = sorted(time.strftime("%Y-%m-%d", time.gmtime(one["started_s"])) for one in runs)
-    span = f"from {days[0]} to {days[-1]}" if days[0] != days[-1] else f"on {days[0]}"
+    days = (time.strftime("%Y-%m-%d", time.gmtime(one["started_s"])) for one in runs)
     machines = counted(len({machine_of(one) for one in runs}), "machine")
-    return f"Measured {span} on {machines} with 2 cores."
+    return f"Measured {on_days(days)} on {machines} with 2 cores."
 
 
 def _runs_of(part: Part, lines: Sequence[Line]) -> Iterator[Line]:

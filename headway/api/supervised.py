@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway.domain import QuerySetting
-from headway.errors import ActuatorError, HeadwayError, InputError
+from headway.errors import ActuatorError, HeadwayError, InputError, first_line
 from headway.formats.setting_file import (
     NUMBER_VARIABLE,
     SETTING_VARIABLE,
@@ -117,7 +117,7 @@ def stop_when_asked(query: StreamingQuery) -> None:
         time.sleep(_ASKED_EVERY_S)
     failure = query.exception()
     if failure is not None:
-        raise HeadwayError(f"the query ended by itself: {str(failure).splitlines()[0]}")
+        raise HeadwayError(f"the query ended by itself: {first_line(failure)}")
 
 
 def _still_wanted(path: Path, number: int) -> Callable[[], bool]:

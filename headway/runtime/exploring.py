@@ -17,7 +17,7 @@ from headway.assumptions.advice import (
     SURELY_PAUSED_RATIO,
 )
 from headway.domain import Configuration, ObservedSetting, QuerySetting
-from headway.errors import HeadwayError, InputError
+from headway.errors import HeadwayError, InputError, first_line
 from headway.units import counted, format_duration
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _wait(query: StreamingQuery, run_s: float) -> None:
     ):
         if not query.isActive:
             error = query.exception()
-            why = "" if error is None else f": {str(error).splitlines()[0]}"
+            why = "" if error is None else f": {first_line(error)}"
             raise HeadwayError(f"the query ended before its time{why}")
         if longest_s is None and query.lastProgress:
             ends_s = time.monotonic() + run_s

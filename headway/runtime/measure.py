@@ -21,7 +21,7 @@ import numpy as np
 
 from headway.assumptions.advice import MOST_AGE_GROWTH_RATIO
 from headway.domain.prediction import QUOTED_PROBABILITIES, LatencyDistribution
-from headway.errors import HeadwayError
+from headway.errors import HeadwayError, first_line
 from headway.models.arrays import Array
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
 from headway.runtime.word_count import ARRIVALS_METRIC
@@ -255,10 +255,8 @@ def wait_while_running(
     start_s = time.monotonic()
     while (passed_s := time.monotonic() - start_s) < seconds:
         if not running.isActive:
-            failure = str(running.exception() or "it was stopped").strip()
-            raise HeadwayError(
-                f"query {running.name} ended after {passed_s:.0f} s: {failure.splitlines()[0]}"
-            )
+            why = first_line(running.exception() or "it was stopped")
+            raise HeadwayError(f"query {running.name} ended after {passed_s:.0f} s: {why}")
         if progress is not None:
             progress(passed_s / seconds)
         time.sleep(min(_LOOK_EVERY_S, seconds - passed_s))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headway.errors import InputError
+from headway.errors import InputError, first_line
 from headway.runtime.compiled import build_jar
 from headway.runtime.given import require_session
 from headway.units import ms_to_s, s_to_ms
@@ -129,7 +129,7 @@ def require_classic(query: StreamingQuery) -> None:
         raise InputError(f"{_label(query)} is a query of Spark Connect, which cannot be gated")
     if not query.isActive:
         failure = query.exception()
-        why = "" if failure is None else f" with an error ({str(failure).splitlines()[0]})"
+        why = "" if failure is None else f" with an error ({first_line(failure)})"
         raise InputError(f"{_label(query)} has ended{why}; add a query while it runs")
 
 
@@ -165,7 +165,7 @@ def _as_spark_keeps_it(query: StreamingQuery) -> Iterator[None]:
         if isinstance(error, Py4JJavaError):
             missing = error.java_exception.getClass().getSimpleName()
         else:
-            missing = str(error).strip().splitlines()[0].rstrip(". ")
+            missing = first_line(error).rstrip(". ")
         raise InputError(
             f"{_label(query)}: this version of Spark keeps its trigger clock elsewhere "
             f"({missing}); tried on 3.5, 4.0 and 4.3. It goes on ungated, by its own trigger. To "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from headway.errors import InputError
+from headway.errors import InputError, first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,7 +37,7 @@ def spark_schema(df: DataFrame, text: str) -> StructType:
     try:
         return df.sparkSession.createDataFrame([], text).schema
     except PySparkException as error:
-        first = str(error).strip().splitlines()[0]
+        first = first_line(error)
         raise InputError(
             f"{text!r}: expected columns as in 'card string, n long': {first}"
         ) from None

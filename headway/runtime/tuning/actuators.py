@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from headway.assumptions.tuning import DRAINED_WITHIN_S
 from headway.domain import Configuration, QuerySetting
 from headway.domain.live import ChangeKind
-from headway.errors import ActuatorError, HeadwayError, InputError
+from headway.errors import ActuatorError, HeadwayError, InputError, first_line
 from headway.runtime.tuning.clean_stop import (
     NoGapError,
     Stopped,
@@ -140,7 +140,7 @@ class Actuators:
             raise
         except Exception as error:
             raise HeadwayError(
-                f"build(spark, setting) failed ({type(error).__name__}: {_first_line(error)})"
+                f"build(spark, setting) failed ({type(error).__name__}: {first_line(error)})"
             ) from error
         if not all(hasattr(query, name) for name in ("isActive", "exception", "stop", "id")):
             raise InputError(
@@ -245,7 +245,7 @@ class Actuators:
             manager.repartition(self.root, partitions)
         except Exception as error:
             raise ActuatorError(
-                f"the checkpoint cannot be repartitioned ({_first_line(error)}); it is as it was"
+                f"the checkpoint cannot be repartitioned ({first_line(error)}); it is as it was"
             ) from None
         self.at("repartitioned")
 
@@ -297,7 +297,7 @@ class Actuators:
         if self.query is None or self.query.isActive:
             return None
         error = self.query.exception()
-        return "it was stopped" if error is None else _first_line(error)
+        return "it was stopped" if error is None else first_line(error)
 
 
 def kind_of(now: Configuration, then: Configuration, *, is_stateful: bool) -> ChangeKind:
@@ -322,10 +322,3 @@ def kind_of(now: Configuration, then: Configuration, *, is_stateful: bool) -> Ch
     if is_restart:
         return ChangeKind.RESTART
     return ChangeKind.ADD if then.executors > now.executors else ChangeKind.REMOVE
-
-
-def _first_line(error: Exception) -> str:
-    try:
-        return str(error).splitlines()[0]
-    except Exception:
-        return "no message"

@@ -15,7 +15,7 @@ from headway.assumptions.tuning import (
     MOST_BATCHES_WITHOUT_GAP,
     SILENT_STOP_S,
 )
-from headway.errors import ActuatorError, HeadwayError
+from headway.errors import ActuatorError, HeadwayError, first_line
 from headway.units import counted, format_duration
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def stop_between_batches(
         # An error in the thread of foreachBatch because of a stop is not a failure of the query.
         if query.isActive:
             raise ActuatorError(
-                f"the query did not stop ({type(error).__name__}: {_first_line(error)}); it runs "
+                f"the query did not stop ({type(error).__name__}: {first_line(error)}); it runs "
                 "on as it was"
             ) from None
     return Stopped(waited_s, written(query, root))
@@ -252,10 +252,3 @@ def _gateway() -> Any:
 def _last_seen(query: StreamingQuery) -> tuple[int, str] | None:
     last: Any = query._jsq.lastProgress()
     return None if last is None else (int(last.batchId()), str(last.timestamp()))
-
-
-def _first_line(error: Exception) -> str:
-    try:
-        return str(error).splitlines()[0]
-    except Exception:
-        return "no message"
