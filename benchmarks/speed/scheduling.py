@@ -14,13 +14,13 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from pages import headed, made_by
+from query_progress import batches_of
 
 from headway.domain import Policy, QueryState, ScheduledQuery, ScheduleReport, Target, WindowGrid
 from headway.models.scheduling.order import grant_order
@@ -272,22 +272,11 @@ def _measured_phase(queries: Sequence[StreamingQuery]) -> _Phase:
     rows_per_s = _ROWS_A_BATCH * (_num_ended(queries) - before) / (time.monotonic() - began_s)
     between_s = whole_s = 0.0
     for query in queries:
-        for (start_s, end_s), (next_s, _) in pairwise(_batches(query, since_s)):
-            between_s += next_s - end_s
+        batches = [one for one in batches_of(query.recentProgress) if one[0] >= since_s]
+        for (start_s, took_s, _), (next_s, *_) in pairwise(batches):
+            between_s += next_s - start_s - took_s
             whole_s += next_s - start_s
     return _Phase(rows_per_s, between_s / whole_s)
-
-
-def _batches(query: StreamingQuery, since_s: float) -> list[tuple[float, float]]:
-    """Start and end of each batch that started since an instant [s]."""
-    found = [
-        (
-            datetime.fromisoformat(one["timestamp"]).timestamp(),
-            one["durationMs"]["triggerExecution"] / 1000.0,
-        )
-        for one in query.recentProgress
-    ]
-    return [(start_s, start_s + took_s) for start_s, took_s in found if start_s >= since_s]
 
 
 def _num_ended(queries: Sequence[StreamingQuery]) -> int:

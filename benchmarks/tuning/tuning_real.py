@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pages import headed, on_days
+from query_progress import batches_of
 from result_lines import keep, lines_of, machine_of, this_machine
 from tuning_figures import (
     Figure,
@@ -38,7 +39,6 @@ from tuning_steps import (
     Line,
     Part,
     Schedule,
-    batches_of,
     fixed_question,
     predicted_decision_s,
     stepped,

@@ -6,11 +6,12 @@ import bisect
 import json
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from query_progress import batches_of
 
 from headway.api.tune import tune
 from headway.domain import Configuration, JobProfile, QuerySetting, Target
@@ -268,17 +269,3 @@ def to_fewest_executors(spark: Any, part: Part) -> None:
     ends_s = time.monotonic() + _EXECUTORS_LEAVE_WITHIN_S
     while len(alive_executors(spark)) > part.executors[0] and time.monotonic() < ends_s:
         time.sleep(0.2)
-
-
-def batches_of(progress: Sequence[Mapping[str, Any]]) -> list[tuple[float, float, int]]:
-    """Begin since 1970 [s], duration [s] and rows of each batch that ended, in order, once each."""
-    found = {
-        one["batchId"]: (
-            datetime.fromisoformat(one["timestamp"]).timestamp(),
-            one["durationMs"]["triggerExecution"] / 1000.0,
-            int(one["numInputRows"]),
-        )
-        for one in progress
-        if one["numInputRows"]
-    }
-    return [found[batch] for batch in sorted(found)]

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 import tuning_real
+from query_progress import batches_of
 from result_lines import keep
 from tuning_figures import Figure, figures_of, floor_ratio_of, late_share, off_ratio_of
-from tuning_steps import PARTS, Schedule, batches_of, fixed_question, predicted_decision_s
+from tuning_steps import PARTS, Schedule, fixed_question, predicted_decision_s
 
 from headway.formats.profile_file import load_profile
 
