@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from tuning_steps import Line, Schedule
 
 from headway.domain import Target
+from headway.domain.live import ChangeKind
 
 
 class Figure(NamedTuple):
@@ -84,10 +85,10 @@ def rows_of(run: Line) -> list[Rows]:
     return found
 
 
-def change_of(run: Line) -> dict[str, Any] | None:
-    """The first change that was made for the load, as it was logged; None if none was."""
+def changes_of(run: Line) -> list[dict[str, Any]]:
+    """The changes that were made for the load, as they were logged."""
     changes = [one["change"] for one in run["audit"] if one["event"] == "applied"]
-    return next((one for one in changes if one["expected"] is not None), None)
+    return [one for one in changes if one["expected"] is not None]
 
 
 def late_share(run: Line, at: int) -> float:
@@ -106,16 +107,17 @@ def late_share(run: Line, at: int) -> float:
 
 def figures_of(run: Line) -> Iterator[Figure]:
     """Decision, pause, late rows and the time until the target is kept again, of a run in act."""
-    schedule, change = schedule_of(run), change_of(run)
-    step_s = schedule.from_s[1]
+    step_s, changes = schedule_of(run).from_s[1], changes_of(run)
     predicted_s = run["predicted_decision_s"]
-    if change is None:
+    if not changes:
         yield Figure("decision after the step", predicted_s, None)
         return
-    began_s = change["began_s"] - run["started_s"]
-    expected = change["expected"]
+    began_s = changes[0]["began_s"] - run["started_s"]
     yield Figure("decision after the step", predicted_s, began_s - step_s)
-    yield Figure("pause", expected["pause_s"], _pause_s(run, change, began_s))
+    # Each change replaces what was expected of the one before.
+    last = changes[-1]
+    began_s, expected = last["began_s"] - run["started_s"], last["expected"]
+    yield Figure("pause", expected["pause_s"], _pause_s(run, last, began_s))
     yield Figure("late arrivals", expected["late_s"], _late_s(run, began_s))
     yield Figure("kept again", expected["back_within_s"], _kept_again_s(run, began_s), True)
 
@@ -132,24 +134,28 @@ def _pause_s(run: Line, change: dict[str, Any], began_s: float) -> float | None:
     """How long the query was stopped, plus the excess of its first batch over the following ones.
 
     The tuner's prior was measured in the same way. Executors that are added stop nothing: then it
-    is the excess of the first two batches that began after they arrived.
+    is the excess of the first two batches that began after they arrived over the usual time per
+    row, since batches of a backlog have more rows.
     """
     there_s = next(
         one["at_s"] - run["started_s"]
         for one in run["audit"]
         if one["event"] == "applied" and one["change"]["number"] == change["number"]
     )
-    is_added = change["kind"] == "add"
+    is_added = change["kind"] == ChangeKind.ADD
     since_s = there_s if is_added else began_s
     ends_s = _until_next_step_s(run, began_s)
-    after: list[float] = [took_s for at_s, took_s, _ in run["batches"] if since_s <= at_s < ends_s]
+    after: list[tuple[float, int]]
+    after = [(took_s, rows) for at_s, took_s, rows in run["batches"] if since_s <= at_s < ends_s]
     num_first = 2 if is_added else 1
     if len(after) < 3 * num_first:
         return None
-    usual_s = float(statistics.median(after[num_first:]))
-    excess_s = sum(max(one - usual_s, 0.0) for one in after[:num_first])
-    stood_s = 0.0 if is_added else float(change["pause_s"] or 0.0)
-    return stood_s + excess_s
+    first, later = after[:num_first], after[num_first:]
+    if is_added:
+        per_row_s = statistics.median(took_s / rows for took_s, rows in later)
+        return sum(max(took_s - per_row_s * rows, 0.0) for took_s, rows in first)
+    usual_s = statistics.median(took_s for took_s, _ in later)
+    return float(change["pause_s"] or 0.0) + max(first[0][0] - usual_s, 0.0)
 
 
 def _late_s(run: Line, began_s: float) -> float:

@@ -25,7 +25,7 @@ from query_progress import batches_of
 from result_lines import keep, lines_of, machine_of, this_machine
 from tuning_figures import (
     Figure,
-    change_of,
+    changes_of,
     figures_of,
     floor_ratio_of,
     late_share,
@@ -57,6 +57,13 @@ WITHIN_RATIO = 0.3
 _STRETCHES_S, _FITTED_S, _REPEATS = (110.0, 170.0, 45.0), 60.0, 5
 _SHORT_STRETCHES_S, _SHORT_FITTED_S = (75.0, 60.0, 10.0), 15.0
 _PROBE_S = 12.0
+_LEARNED = {"trigger": "pauses_s", "executors": "provisioning_s"}
+"""What a tuner knows from earlier runs; the runs from before that are not judged."""
+_FORMED = {
+    "trigger": "(A18) in theory.md was made: it corrects what a restart is expected to show",
+    "executors": "(A19) in theory.md was made: it adds the backlog to what a change is expected to "
+    "show, and the tuner read old batches again after it had added executors",
+}
 _PICTURE = "img/tuning-real.svg"
 
 
@@ -138,9 +145,9 @@ def _measure(
                     return
                 schedule = Schedule.of(question["capacity_per_s"], stretches_s, seed=repeat)
                 target = question["target"]
-                decision_s = predicted_decision_s(part, profile, target, schedule)
+                known_s = _known_s(part, lines_of(given.results))
+                decision_s = predicted_decision_s(part, profile, target, schedule, known_s)
                 print(f"{part.name} {repeat} {mode}", file=sys.stderr, flush=True)
-                known_s = _pauses_s(part, lines_of(given.results))
                 run = stepped(spark, part, profile, target, schedule, mode, folder, known_s)
                 keep(
                     given.results,
@@ -267,14 +274,14 @@ def _all_runs_of(part: Part, lines: Sequence[Line]) -> Iterator[Line]:
 
 
 def _formed(run: Line) -> bool:
-    """Whether what restarts are expected to show was corrected after it, and by it: (A18)."""
-    return run["mode"] == "act" and "pauses_s" not in run
+    """Whether what changes are expected to show was corrected after it, and by it."""
+    return run["mode"] == "act" and _LEARNED[run["part"]] not in run
 
 
-def _pauses_s(part: Part, lines: Sequence[Line]) -> list[float]:
-    """Pauses of restarts that a tuner on this machine knows from the runs before [s]."""
+def _known_s(part: Part, lines: Sequence[Line]) -> list[float]:
+    """What a tuner on this machine knows of its changes from the runs before [s]."""
     runs = [one for one in _runs_of(part, lines) if machine_of(one) == this_machine()]
-    acted = [one["pauses_s"] for one in runs if one["mode"] == "act"]
+    acted = [one[_LEARNED[part.name]] for one in runs if one["mode"] == "act"]
     return [*acted[-1]] if acted else []
 
 
@@ -308,11 +315,11 @@ def _acted(acted: Sequence[Line]) -> Iterator[str]:
     found = _figures_of(acted)
     yield from headed("| repeat | change | figure | predicted | measured | off by |")
     for run in acted:
-        change = change_of(run)
+        changes = changes_of(run)
         given_up = [one["change"] for one in run["audit"] if one["event"] == "failed"]
         said = "none, tried and given up" if given_up else "none"
-        if change is not None:
-            said = f"{change['kind']}, {change['reason']}"
+        if changes:
+            said = "; ".join(f"{one['kind']}, {one['reason']}" for one in changes)
         for one in figures_of(run):
             yield f"| {run['repeat']} | {said} | {one.name} | {_shown(one)} |"
     yield ""
@@ -332,7 +339,8 @@ def _acted(acted: Sequence[Line]) -> Iterator[str]:
         yield f"| {name} | {len(of)} | {none} | {len(kept)} | {off} | {floor} | {verdict} |"
     yield (
         "\nAs predicted means within 30%; for `kept again` it means no later than predicted, since "
-        "that is a bound.\n"
+        "that is a bound. If there is more than one change, the decision is the first; the other "
+        "figures are of the last, which replaces what was expected of the one before.\n"
     )
 
 
@@ -345,7 +353,7 @@ def _modes(runs: Sequence[Line]) -> Iterator[str]:
                 f"{statistics.median(late_share(one, at) for one in of_mode):.1%}"
                 for at in range(3)
             ]
-            changes = sum(change_of(one) is not None for one in of_mode)
+            changes = sum(len(changes_of(one)) for one in of_mode)
             yield f"| {mode} | {len(of_mode)} | {changes} | {' | '.join(shares)} |"
     yield ""
 
@@ -370,7 +378,7 @@ def _left_out(lines: Sequence[Line]) -> Iterator[str]:
     for part in PARTS.values():
         runs = [*_runs_of(part, lines)]
         acted = [one for one in runs if one["mode"] == "act"]
-        unchanged = sum(change_of(one) is None for one in acted)
+        unchanged = sum(not changes_of(one) for one in acted)
         planned = len(MODES) * _REPEATS
         said = f"- Part `{part.name}`: {planned - len(runs)} of {planned} runs are not measured"
         if acted:
@@ -378,9 +386,8 @@ def _left_out(lines: Sequence[Line]) -> Iterator[str]:
         yield f"{said}{', so only the decision is judged there' if unchanged else ''}."
         if formed := sum(map(_formed, _all_runs_of(part, lines))):
             yield (
-                f"- Part `{part.name}`: {counted(formed, 'earlier run')} in act, from which (A18) "
-                "in theory.md was made: it corrects what a restart is expected to show, and cannot "
-                "be judged by the same run."
+                f"- Part `{part.name}`: {counted(formed, 'earlier run')} in act, from which "
+                f"{_FORMED[part.name]}. That cannot be judged by the same run."
             )
     yield (
         "\n**The step down to fewer executors is not measured.** After any change the rule keeps "

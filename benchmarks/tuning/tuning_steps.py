@@ -19,6 +19,7 @@ from headway.domain.live import Bounds, ChangeKind
 from headway.domain.tuner import LearnedPause, Phase, TunerState
 from headway.formats.tuner_files import audit_file, load_tuner, profile_hash, save_tuner
 from headway.models.simulation.closed_loop import Sight
+from headway.planner.live.memory import LearnedCosts, Memory
 from headway.planner.live.policies import HeadwayPolicy
 from headway.planner.live.table import CapacityTable, capacity_table
 from headway.planner.question import Question
@@ -141,13 +142,19 @@ def fixed_question(part: Part, profile: JobProfile) -> tuple[float, str]:
 
 
 def predicted_decision_s(
-    part: Part, profile: JobProfile, target: str, schedule: Schedule
+    part: Part, profile: JobProfile, target: str, schedule: Schedule, known_s: Sequence[float] = ()
 ) -> float | None:
-    """Time from the step up to the change, by the rule simulated on even batches; None if none."""
+    """Time from the step up to the change, by the rule simulated on even batches; None if none.
+
+    The rule knows what the tuner knows from earlier runs, as in :func:`stepped`.
+    """
     table = table_of(part, profile, target)
     executors, limit_s = part.executors[0], table.limit_s
     bounds = Bounds(min_executors=executors, max_executors=part.executors[1])
-    policy = HeadwayPolicy(table=table, bounds=bounds, trigger_s=TRIGGER_S)
+    costs = LearnedCosts(provisioning_s=tuple(known_s) if part.waits_ms else ())
+    policy = HeadwayPolicy(
+        table=table, bounds=bounds, trigger_s=TRIGGER_S, memory=Memory(costs=costs)
+    )
     start_s = read = 0.0
     while start_s < schedule.ends_s:
         arrived = schedule.arrived(start_s)
@@ -199,11 +206,12 @@ def worked(lines: Any, part: Part) -> Any:
 
 def stepped(
     spark: Any, part: Part, profile: JobProfile, target: str, schedule: Schedule, mode: str,
-    folder: Path, pauses_s: Sequence[float] = (),
+    folder: Path, known_s: Sequence[float] = (),
 ) -> Line:  # fmt: skip
     """One run: what each batch took and what the tuner logged, times from the first row on.
 
-    The tuner knows how long its restarts in earlier runs paused the query, as one that runs on.
+    The tuner knows how long its restarts in earlier runs paused the query, or how long executors
+    took to arrive, as one that runs on.
     """
     queries: list[Any] = []
     started_s = round(time.time(), 3)
@@ -215,8 +223,8 @@ def stepped(
         build(spark, QuerySetting(configuration=_began(profile)))
         time.sleep(started_s + schedule.ends_s - time.time())
     else:
-        if pauses_s:
-            save_tuner(_known(profile, target, pauses_s), state)
+        if known_s:
+            save_tuner(_known(part, profile, target, tuple(known_s)), state)
         with tune(
             spark, build, profile=profile, target=target, state=state, mode=mode,
             executors=part.executors, triggers=part.triggers_s,
@@ -236,11 +244,12 @@ def stepped(
         "batches": [[round(s - started_s, 3), took_s, rows] for s, took_s, rows in batches],
         "audit": [json.loads(line) for line in lines],
         "pauses_s": [] if mode == "off" else _pauses_s(state),
+        "provisioning_s": [] if mode == "off" else _provisioning_s(state),
     }
 
 
-def _known(profile: JobProfile, target: str, pauses_s: Sequence[float]) -> TunerState:
-    """The state of a tuner that knows nothing but the pauses of its restarts."""
+def _known(part: Part, profile: JobProfile, target: str, known_s: tuple[float, ...]) -> TunerState:
+    """The state of a tuner that knows only what its restarts, or executors to come, took."""
     began = _began(profile)
     return TunerState(
         profile_hash=profile_hash(profile),
@@ -248,7 +257,10 @@ def _known(profile: JobProfile, target: str, pauses_s: Sequence[float]) -> Tuner
         phase=Phase.LEARN,
         original=began,
         last_good=began,
-        pauses=(LearnedPause(kind=ChangeKind.RESTART, pauses_s=tuple(pauses_s)),),
+        pauses=(
+            () if part.waits_ms else (LearnedPause(kind=ChangeKind.RESTART, pauses_s=known_s),)
+        ),
+        provisioning_s=known_s if part.waits_ms else (),
     )
 
 
@@ -257,6 +269,12 @@ def _pauses_s(state: Path) -> list[float]:
     known = load_tuner(state)
     found = () if known is None else known.pauses
     return [one for each in found if each.kind == ChangeKind.RESTART for one in each.pauses_s]
+
+
+def _provisioning_s(state: Path) -> list[float]:
+    """How long the last executors took to arrive, oldest first."""
+    known = load_tuner(state)
+    return [] if known is None else [*known.provisioning_s]
 
 
 def _began(profile: JobProfile) -> Configuration:

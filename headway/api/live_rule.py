@@ -8,21 +8,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from headway.api.live_query import LiveQuery, Observed
-from headway.assumptions.live import LEAST_CARRIED_RATIO
+from headway.assumptions.live import BIN_S, LEAST_CARRIED_RATIO
 from headway.assumptions.planning import CONFIDENCE
 from headway.domain import Configuration
 from headway.domain.live import Bounds, ChangeKind, Expectation, Proposal, Signal
 from headway.domain.watched import WatchedChange
 from headway.errors import InputError
 from headway.models.job.change_pause import (
+    computing_ratio,
     expected_pause_s,
+    expected_wait_s,
     learned_late_s,
     prior_pause_s,
     restart_delay_s,
 )
 from headway.planner.candidates import candidates_at
 from headway.planner.frontier import sustainable_rates_per_s
-from headway.planner.live.expectation import ExpectedPause, expectation_of
+from headway.planner.live.expectation import Transition, expectation_of
 from headway.planner.live.memory import Memory
 from headway.planner.live.rule import Decision, decide
 from headway.planner.live.table import CapacityTable, capacity_table
@@ -139,22 +141,20 @@ class LiveRule:
 
     def expectation(self, running: Configuration, proposal: Proposal) -> Expectation:
         """The expectation for the new setting: computed after rounding and bounds."""
-        last = self.live.observed[-1] if self.live.observed else None
+        estimate = proposal.estimate
+        rate_per_s = max(estimate.rate_per_s, 1e-9)
+        then = self.then(running, proposal)
+        transition = self._transition(proposal.kind, running, then, rate_per_s, estimate.cost_ratio)
         return expectation_of(
             self.table(running),
-            proposal.after_executors,
-            proposal.after_trigger_s,
-            rate_per_s=max(proposal.estimate.rate_per_s, 1e-9),
-            cost_ratio=proposal.estimate.cost_ratio,
-            kind=proposal.kind,
-            pause=self._pause(
-                proposal.kind,
-                running,
-                self.then(running, proposal),
-                proposal.estimate.rate_per_s,
-                proposal.estimate.cost_ratio,
+            then.executors,
+            then.trigger_s,
+            rate_per_s=rate_per_s,
+            cost_ratio=estimate.cost_ratio,
+            transition=replace(
+                transition,
+                backlog_rows=self._backlog_rows(running, rate_per_s, proposal.at_s),
             ),
-            backlog_rows=0.0 if last is None else last.backlog_rows or 0.0,
         )
 
     def other_partitions(self, running: Configuration) -> Configuration | None:
@@ -179,15 +179,13 @@ class LiveRule:
     ) -> Expectation:
         """The expectation for a setting with other partitions."""
         rate_per_s, cost_ratio = self._rate_per_s, self.memory.cost_ratio
-        pause = self._pause(kind, running, then, rate_per_s, cost_ratio)
         return expectation_of(
             self.table(then),
             then.executors,
             then.trigger_s,
             rate_per_s=rate_per_s,
             cost_ratio=cost_ratio,
-            kind=kind,
-            pause=pause,
+            transition=self._transition(kind, running, then, rate_per_s, cost_ratio),
         )
 
     @property
@@ -248,15 +246,15 @@ class LiveRule:
         ratio = max(trigger_s, 1.0) / max(running.trigger_s, 1.0)
         return max(math.ceil(limit * ratio), 1)
 
-    def _pause(
+    def _transition(
         self,
         kind: ChangeKind,
         running: Configuration,
         then: Configuration,
         rate_per_s: float,
         cost_ratio: float,
-    ) -> ExpectedPause:
-        """The expected pause by a change: (A7), (A18)."""
+    ) -> Transition:
+        """What a change does until it has taken effect: (A7), (A18)."""
         before_s, after_s = (
             cost_ratio
             * self.table(each).duration_s(
@@ -265,17 +263,31 @@ class LiveRule:
             for each in (running, then)
         )
         seen_s = self.pauses_s.get(kind, ())
-        pause_s = expected_pause_s(kind, before_s, seen_s)
-        is_stopped = kind not in (ChangeKind.ADD, ChangeKind.REMOVE)
-        return ExpectedPause(
-            pause_s=pause_s,
-            delay_s=(
-                restart_delay_s(pause_s, before_s, then.trigger_s, after_s)
-                if is_stopped
-                else pause_s
-            ),
-            longest_s=learned_late_s(prior_pause_s(kind, before_s), seen_s),
+        pause_s = expected_pause_s(
+            kind, before_s, seen_s, computing_ratio(self.live.profile, before_s)
         )
+        longest_s = learned_late_s(prior_pause_s(kind, before_s), seen_s)
+        if kind not in (ChangeKind.ADD, ChangeKind.REMOVE):
+            delay_s = restart_delay_s(pause_s, before_s, then.trigger_s, after_s)
+            return Transition(pause_s=pause_s, delay_s=delay_s, longest_pause_s=longest_s)
+        usual = Transition(pause_s=pause_s, delay_s=pause_s, longest_pause_s=longest_s)
+        if kind is ChangeKind.REMOVE:
+            return usual
+        costs, table = self.memory.costs, self.table(running)
+        return replace(
+            usual,
+            wait_s=expected_wait_s(costs.provisioning_s),
+            longest_wait_s=costs.lead_s() - BIN_S.value,
+            drained_per_s=table.drained_per_s(running.executors, running.trigger_s, cost_ratio),
+        )
+
+    def _backlog_rows(self, running: Configuration, rate_per_s: float, at_s: float) -> float:
+        """Rows that wait beyond those of a trigger interval."""
+        last = self.live.observed[-1] if self.live.observed else None
+        if last is None or last.backlog_rows is None:
+            return 0.0
+        since_s = at_s - last.batch.started_s - running.trigger_s
+        return max(last.backlog_rows + rate_per_s * since_s, 0.0)
 
     def _planned_latency_s(self, running: Configuration, proposal: Proposal) -> float | None:
         found = expectation_of(
@@ -284,8 +296,7 @@ class LiveRule:
             running.trigger_s,
             rate_per_s=max(proposal.estimate.rate_per_s, 1e-9),
             cost_ratio=proposal.estimate.cost_ratio,
-            kind=ChangeKind.RESTART,
-            pause=ExpectedPause(),
+            transition=Transition(),
         )
         return _finite(found.latency_s.high)
 

@@ -159,7 +159,7 @@ class TunerChanges:
         except HeadwayError as error:
             self._failed(change, error)
             return
-        self._see()
+        self._see(self._num_pending())
         self.running = then
         self.state = replace(self.state, change=replace(change, pause_s=pause_s))
         self._after_change(phase)

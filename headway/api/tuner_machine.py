@@ -282,12 +282,19 @@ class TunerMachine(TunerChanges):
         if self.state.change is None:
             # What was not made is no change: neither one of the most in an hour nor a cost.
             memory = self.rule.memory
-            self.rule.memory = replace(memory, changes_s=before.changes_s, episode=before.episode)
+            self.rule.memory = replace(
+                memory,
+                changes_s=before.changes_s,
+                episode=before.episode,
+                pending_since_s=before.pending_since_s,
+            )
 
     def _await_executors(self) -> None:
         change = self.state.change
         assert change is not None
         if self._num_pending() == 0:
+            # How long they took is learned now, not when the next batch ends.
+            self.rule.tick(self.running, silent_s=self._silent_s())
             self.audit("applied", change=change)
             self._live.settle(self._now())
             self._to(Phase.SETTLING, "executors are there")

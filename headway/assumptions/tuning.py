@@ -33,6 +33,13 @@ EXECUTORS_WITHIN_S = Assumption(
     source="judgement: starting a node takes two or three minutes",
     influences="when adding executors counts as failed",
 )
+LEAVES_WITHIN_S = Assumption(
+    name="Maximum time for an executor to leave that Spark does not remove twice",
+    value=10.0,
+    unit="s",
+    source="measured, Spark 4.3: about a second; ten times that",
+    influences="when removing executors counts as refused",
+)
 LOST_AFTER_S = Assumption(
     name="Age of a heartbeat at which a tuner counts as gone",
     value=60.0,

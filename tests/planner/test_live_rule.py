@@ -12,7 +12,7 @@ import pytest
 from headway.domain.live import Bounds, ChangeKind, Proposal, Reason, SeenBatch, Signal
 from headway.errors import InputError
 from headway.models.estimation.daily_rates import DailyRates
-from headway.planner.live.expectation import ExpectedPause, expectation_of
+from headway.planner.live.expectation import Transition, expectation_of
 from headway.planner.live.look import Look
 from headway.planner.live.memory import LearnedCosts, Memory, estimated, late_ratio
 from headway.planner.live.rule import Decision, applied, decide
@@ -126,7 +126,7 @@ def test_executors_are_there_before_a_rise_that_comes_every_day() -> None:
     query.memory = replace(query.memory, daily=DailyRates.of(per_s))
     for one in (query, without):
         one.runs(1180.0, 60e3)
-    assert estimated(query.memory, query.at_s, query.table.quantile).forecast_per_s > 110e3
+    assert query.proposals[-1].estimate.forecast_per_s > 110e3
     assert query.executors > without.executors == needed(60e3)
 
 
@@ -290,8 +290,8 @@ def test_tasks_come_in_waves_and_a_size_that_adds_none_is_left_out() -> None:
 
 def test_the_expectation_holds_the_setting_it_is_of() -> None:
     found = expectation_of(
-        the_case().table, 4, TRIGGER_S, rate_per_s=80e3, cost_ratio=1.1, kind=ChangeKind.REMOVE,
-        pause=ExpectedPause(pause_s=5.9, delay_s=5.9, longest_s=5.9),
+        the_case().table, 4, TRIGGER_S, rate_per_s=80e3, cost_ratio=1.1,
+        transition=Transition(pause_s=5.9, delay_s=5.9, longest_pause_s=5.9),
     )  # fmt: skip
     expected_s = 1.1 * the_case().table.duration_s(4, TRIGGER_S, 80e3 * TRIGGER_S)
     assert found.duration_s.low < expected_s < found.duration_s.high
@@ -300,11 +300,31 @@ def test_the_expectation_holds_the_setting_it_is_of() -> None:
     assert found.is_kept(expected_s)
     assert not found.is_kept(2.0 * expected_s)
     in_a_gap = expectation_of(
-        the_case().table, 4, TRIGGER_S, rate_per_s=80e3, cost_ratio=1.1, kind=ChangeKind.RESTART,
-        pause=ExpectedPause(pause_s=5.9, delay_s=0.0, longest_s=8.0),
+        the_case().table, 4, TRIGGER_S, rate_per_s=80e3, cost_ratio=1.1,
+        transition=Transition(pause_s=5.9, delay_s=0.0, longest_pause_s=8.0),
     )  # fmt: skip
     assert in_a_gap.late_s == 0.0
     assert in_a_gap.back_within_s > found.back_within_s
+
+
+def test_more_executors_are_expected_to_work_off_what_waits() -> None:
+    table = the_case().table
+    now_per_s, then_per_s = (table.drained_per_s(count, TRIGGER_S) for count in (2, 4))
+    rate_per_s, backlog_rows, wait_s = 0.9 * then_per_s, 4.0 * then_per_s, 20.0
+    found = expectation_of(
+        table, 4, TRIGGER_S, rate_per_s=rate_per_s, cost_ratio=1.0,
+        transition=Transition(
+            backlog_rows=backlog_rows, wait_s=wait_s, longest_wait_s=wait_s, drained_per_s=now_per_s
+        ),
+    )  # fmt: skip
+    grown = backlog_rows + (rate_per_s - now_per_s) * wait_s
+    assert found.back_within_s == pytest.approx(wait_s + grown / (then_per_s - rate_per_s))
+    # All arrivals are late until the backlog has nearly gone.
+    assert wait_s < found.late_s < found.back_within_s
+    none = expectation_of(
+        table, 4, TRIGGER_S, rate_per_s=0.9 * then_per_s, cost_ratio=1.0, transition=Transition()
+    )
+    assert none.late_s == none.back_within_s == 0.0
 
 
 def test_a_mean_has_no_late_rows_to_count() -> None:

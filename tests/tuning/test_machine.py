@@ -54,6 +54,8 @@ def test_a_step_of_the_rate_is_followed_by_executors_and_verified(tmp_path: Path
     proposed = next(one for one in said if one["event"] == "proposed")
     assert proposed["expected"]["duration_s"]["high"] > 0  # type: ignore[index]
     assert "verified" in events(path)
+    first_s = machine.state.provisioning_s[0]
+    assert first_s == pytest.approx(20.0, abs=2.0)  # not until a batch ends, nor before they came
 
 
 def test_recommending_changes_nothing(tmp_path: Path) -> None:

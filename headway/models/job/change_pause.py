@@ -12,11 +12,13 @@ from headway.assumptions.live import (
     FIRST_BATCHES,
     FIRST_BATCHES_RATIO,
     MOST_LOADED_RATIO,
+    PROVISIONING_S,
     REMOVAL_PAUSE_S,
     REPARTITION_PAUSE_S,
     RESTART_PAUSE_S,
     USUAL_RESTART_PAUSE_S,
 )
+from headway.domain import JobProfile
 from headway.domain.live import ChangeKind
 
 
@@ -95,7 +97,9 @@ def prior_pause_s(kind: ChangeKind, duration_s: float) -> float:
     }[kind]
 
 
-def expected_pause_s(kind: ChangeKind, duration_s: float, seen_s: Sequence[float]) -> float:
+def expected_pause_s(
+    kind: ChangeKind, duration_s: float, seen_s: Sequence[float], cpu_ratio: float = 1.0
+) -> float:
     r"""How long one more change of a kind is expected to pause the query: the middle.
 
     Parameters
@@ -106,6 +110,8 @@ def expected_pause_s(kind: ChangeKind, duration_s: float, seen_s: Sequence[float
         Usual batch duration. [s]
     seen_s : sequence of float, >= 0
         Pauses by earlier changes of the kind, oldest first. [s]
+    cpu_ratio : float
+        Share of the batch duration in which executors compute. [-]
 
     Returns
     -------
@@ -117,9 +123,11 @@ def expected_pause_s(kind: ChangeKind, duration_s: float, seen_s: Sequence[float
     **(A18)** What is expected of a change is written down before it and compared afterwards, so it
     is in the middle, whereas (A7) decides by upper ends. The pause `p` is the median of the last 10
     of a kind; the prior is one of them until there are 10. The prior of a restart is 1.5 s, the
-    middle of the measurements whose upper end is in (A7). A query is restarted after a batch of
-    duration `D`, instead of waiting for the next trigger: the oldest row that is delayed waits
-    `D + p` until the first new batch starts, and would wait `max(B', D')` at the new trigger
+    middle of the measurements whose upper end is in (A7). That of new executors is the one of (A7)
+    times the share of `D` in which executors compute: they take longer to compute since they first
+    compile what they run, but not to wait for others or for the driver. A query is restarted after
+    a batch of duration `D`, instead of waiting for the next trigger: the oldest row that is delayed
+    waits `D + p` until the first new batch starts, and would wait `max(B', D')` at the new trigger
     interval `B'` and batch duration `D'`. So the pause in (A7) is `max(0, D + p - max(B', D'))`.
 
     Examples
@@ -128,9 +136,80 @@ def expected_pause_s(kind: ChangeKind, duration_s: float, seen_s: Sequence[float
     >>> pauses_s
     [1.5, 1.0, 0.5]
     """
-    is_restart = kind is ChangeKind.RESTART
-    prior_s = USUAL_RESTART_PAUSE_S.value if is_restart else prior_pause_s(kind, duration_s)
+    prior_s = prior_pause_s(kind, duration_s)
+    if kind is ChangeKind.RESTART:
+        prior_s = USUAL_RESTART_PAUSE_S.value
+    elif kind is ChangeKind.ADD:
+        prior_s *= cpu_ratio
     return float(median(_known_s(prior_s, seen_s)))
+
+
+def computing_ratio(profile: JobProfile, duration_s: float) -> float:
+    r"""Share of a batch in which executors compute, instead of waiting or being idle.
+
+    Parameters
+    ----------
+    profile : JobProfile
+        The job; stages of which nothing was observed count like the others.
+    duration_s : float, >= 0
+        Usual batch duration. [s]
+
+    Returns
+    -------
+    float
+        At most 1; 1 if nothing was observed of any stage. [-]
+
+    Notes
+    -----
+    theory.md (A18). The driver's time is not theirs; of theirs, tasks compute for the observed
+    share, including that of Python workers.
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> computing_ratio(profile, 1.0)  # of its tasks nothing else was observed
+    1.0
+    """
+    driver_s = sum(phase.mean_s for phase in profile.driver_phases)
+    known = [
+        (stage.task_per_row_s * stage.rows.scale, stage.observed)
+        for stage in profile.stages
+        if stage.observed is not None
+    ]
+    total_s = sum(per_row_s for per_row_s, _ in known)
+    if not known or total_s <= 0.0 or duration_s <= 0.0:
+        return 1.0
+    computed_s = sum(
+        per_row_s * min(seen.cpu_ratio + (seen.python_ratio or 0.0), 1.0)
+        for per_row_s, seen in known
+    )
+    return max(1.0 - driver_s / duration_s, 0.0) * computed_s / total_s
+
+
+def expected_wait_s(seen_s: Sequence[float]) -> float:
+    r"""How long new executors are expected to take until they are available: the middle.
+
+    Parameters
+    ----------
+    seen_s : sequence of float, >= 0
+        How long earlier ones took, oldest first. [s]
+
+    Returns
+    -------
+    float
+        The prior counts as one of them until there are 10. [s]
+
+    Notes
+    -----
+    theory.md (A18).
+
+    Examples
+    --------
+    >>> expected_wait_s([]), expected_wait_s([2.0]), expected_wait_s([2.0, 3.0])
+    (60.0, 31.0, 3.0)
+    """
+    return float(median(_known_s(PROVISIONING_S.value, seen_s)))
 
 
 def restart_delay_s(pause_s: float, before_s: float, trigger_s: float, duration_s: float) -> float:

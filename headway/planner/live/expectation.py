@@ -7,21 +7,31 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.assumptions.live import PROVISIONING_S
 from headway.domain import Z90, Interval
-from headway.domain.live import ChangeKind, Expectation
+from headway.domain.live import Expectation
 from headway.models.job.calibration import spread_ratio
+from headway.models.job.catch_up import catch_up_late_s
 from headway.models.job.setting import setting_law, settled_batch_rows
 from headway.planner.live.table import CapacityTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedPause:
-    """Pause of a query by a change, how much longer rows wait for it, the pause's upper end [s]."""
+class Transition:
+    """What a change does to the query until it has taken effect.
+
+    Until then, usually for ``wait_s`` and at most ``longest_wait_s``, it drains a backlog at
+    ``drained_per_s`` (None: as afterwards). ``pause_s`` is the usual pause, ``longest_pause_s`` its
+    upper end, and ``delay_s`` how much longer rows wait for it [s]; ``backlog_rows`` wait beyond
+    the usual at the start.
+    """
 
     pause_s: float = 0.0
     delay_s: float = 0.0
-    longest_s: float = 0.0
+    longest_pause_s: float = 0.0
+    wait_s: float = 0.0
+    longest_wait_s: float = 0.0
+    drained_per_s: float | None = None
+    backlog_rows: float = 0.0
 
 
 def expectation_of(
@@ -31,9 +41,7 @@ def expectation_of(
     *,
     rate_per_s: float,
     cost_ratio: float,
-    kind: ChangeKind,
-    pause: ExpectedPause,
-    backlog_rows: float = 0.0,
+    transition: Transition,
 ) -> Expectation:
     """Expected measurements of a setting, to be recorded before the change.
 
@@ -45,16 +53,12 @@ def expectation_of(
         The new setting, after rounding and all bounds.
     rate_per_s, cost_ratio : float
         The forecast rate, and the factor of durations over those of the profile.
-    kind : ChangeKind
-        Kind of the change; added executors become available after a while.
-    pause : ExpectedPause
-        Expected pause of the query by the change.
-    backlog_rows : float, >= 0
-        Rows that are already waiting.
+    transition : Transition
+        What the change does to the query until then.
 
     Notes
     -----
-    theory.md (P2), (T6), (A7), (A18). Intervals are of 90%, by moments.
+    theory.md (P2), (T6), (A7), (A18), (A19). Intervals are of 90%, by moments.
     """
     place = table.place_of[executors, trigger_s]
     one = table.candidates.take(np.array([place]))
@@ -69,16 +73,35 @@ def expectation_of(
     latency_s = np.where(law.is_quotable, one.promised().statistic_s(law), math.inf)
     mean_s = law.batch_duration_mean_s()
     sustained = [table.expected(executors, trigger_s, end) for end in ends[::-1].tolist()]
-    late_s = table.late_of_pause_s(pause.delay_s, executors, trigger_s, rate_per_s, cost_ratio)
-    left_per_s = table.drained_per_s(executors, trigger_s, cost_ratio) - rate_per_s
-    waiting = backlog_rows + pause.longest_s * rate_per_s
-    come_s = PROVISIONING_S.value if kind is ChangeKind.ADD else 0.0
-    caught_up_s = waiting / left_per_s if left_per_s > 0.0 else math.inf
+    slack_s = table.slack_s(executors, trigger_s, rate_per_s, cost_ratio)
+    then_per_s = table.drained_per_s(executors, trigger_s, cost_ratio)
+    now_per_s = then_per_s if transition.drained_per_s is None else transition.drained_per_s
+    late_s = catch_up_late_s(
+        transition.backlog_rows,
+        rate_per_s,
+        drained_now_per_s=now_per_s,
+        drained_then_per_s=then_per_s,
+        wait_s=transition.wait_s,
+        pause_s=transition.delay_s,
+        slack_s=slack_s,
+    )
     return Expectation(
         sustained_per_s=Interval(low=sustained[0], high=sustained[1]),
         duration_s=Interval(low=float(mean_s[0]), high=float(mean_s[1])),
         latency_s=Interval(low=float(latency_s[0]), high=float(latency_s[1])),
-        pause_s=pause.pause_s,
+        pause_s=transition.pause_s,
         late_s=late_s,
-        back_within_s=come_s + pause.longest_s + caught_up_s,
+        back_within_s=_back_within_s(transition, rate_per_s, now_per_s, then_per_s),
     )
+
+
+def _back_within_s(
+    transition: Transition, rate_per_s: float, now_per_s: float, then_per_s: float
+) -> float:
+    """Maximum time until the backlog is worked off, from the start of the change."""
+    wait_s, pause_s = transition.longest_wait_s, transition.longest_pause_s
+    waiting = max(transition.backlog_rows + (rate_per_s - now_per_s) * wait_s, 0.0)
+    left_per_s = then_per_s - rate_per_s
+    if left_per_s <= 0.0:
+        return math.inf
+    return wait_s + pause_s + (waiting + pause_s * rate_per_s) / left_per_s

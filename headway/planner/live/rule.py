@@ -96,6 +96,9 @@ def applied(memory: Memory, proposal: Proposal) -> Memory:
         memory,
         episode=episode,
         num_short=0,
+        pending_since_s=(
+            proposal.at_s if proposal.kind is ChangeKind.ADD else memory.pending_since_s
+        ),
         changes_s=(*(one for one in memory.changes_s if one > hour_ago_s), proposal.at_s),
     )
 

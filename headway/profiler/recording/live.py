@@ -187,8 +187,12 @@ class QueryFeed:
         self._last: tuple[str, int] | None = None
 
     def follow(self, query: StreamingQuery) -> None:
-        """Continue with the same query after a restart; its offsets continue."""
-        self._query, self._last = query, None
+        """Continue with the same query after a change; its offsets continue.
+
+        A restart makes it another object, which counts its batches anew.
+        """
+        if query is not self._query:
+            self._query, self._last = query, None
 
     def new_batches(self) -> list[LiveBatch]:
         """As in :class:`Feed`; at most the last hundred batches, which the query itself keeps."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headway.assumptions.tuning import STOPS_WITHIN_S
+from headway.assumptions.tuning import LEAVES_WITHIN_S, STOPS_WITHIN_S
 from headway.errors import ActuatorError, InputError
 from headway.units import counted, ms_to_s
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_LOOK_EVERY_S = 0.1
 _DYNAMIC_KEY = "spark.dynamicAllocation.enabled"
 _STOP_KEY = "spark.sql.streaming.stopTimeout"
 # By the descriptions of sinks in the progress of a query.
@@ -142,9 +144,14 @@ def remove_executors(spark: SparkSession, total: int) -> None:
     """
     ask_for_executors(spark, total)
     context: Any = spark.sparkContext._jsc.sc()
-    for one in alive_executors(spark)[total:]:
-        if not context.killExecutor(one.name):
-            raise ActuatorError(f"the cluster manager refused to remove executor {one.name}")
+    refused = [one for one in alive_executors(spark)[total:] if not context.killExecutor(one.name)]
+    # Spark also says no of an executor that is leaving already.
+    ends_s = time.monotonic() + LEAVES_WITHIN_S.value
+    while refused and (staying := [*set(refused).intersection(alive_executors(spark))]):
+        if time.monotonic() > ends_s:
+            names = ", ".join(sorted(one.name for one in staying))
+            raise ActuatorError(f"the cluster manager refused to remove executor {names}")
+        time.sleep(_LOOK_EVERY_S)
 
 
 def running_slots(spark: SparkSession) -> tuple[int, int]:
