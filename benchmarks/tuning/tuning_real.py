@@ -266,7 +266,7 @@ def _when(runs: Sequence[Line]) -> str:
 
 def _runs_of(part: Part, lines: Sequence[Line]) -> Iterator[Line]:
     """Its finished runs; the first line of a part is not a run."""
-    return (one for one in _all_runs_of(part, lines) if not _formed(one))
+    return (one for one in _all_runs_of(part, lines) if not _formed(one) and "void" not in one)
 
 
 def _all_runs_of(part: Part, lines: Sequence[Line]) -> Iterator[Line]:
@@ -275,7 +275,7 @@ def _all_runs_of(part: Part, lines: Sequence[Line]) -> Iterator[Line]:
 
 def _formed(run: Line) -> bool:
     """Whether what changes are expected to show was corrected after it, and by it."""
-    return run["mode"] == "act" and _LEARNED[run["part"]] not in run
+    return "void" not in run and run["mode"] == "act" and _LEARNED[run["part"]] not in run
 
 
 def _known_s(part: Part, lines: Sequence[Line]) -> list[float]:
@@ -389,6 +389,9 @@ def _left_out(lines: Sequence[Line]) -> Iterator[str]:
                 f"- Part `{part.name}`: {counted(formed, 'earlier run')} in act, from which "
                 f"{_FORMED[part.name]}. That cannot be judged by the same run."
             )
+        void = [one["void"] for one in _all_runs_of(part, lines) if "void" in one]
+        for why in dict.fromkeys(void):
+            yield f"- Part `{part.name}`: {counted(void.count(why), 'void run')}: {why}."
     yield (
         "\n**The step down to fewer executors is not measured.** After any change the rule keeps "
         "the number of executors for at least half an hour, and a run takes less than six minutes: "

@@ -250,7 +250,7 @@ def stepped(
 
 def _known(part: Part, profile: JobProfile, target: str, known_s: tuple[float, ...]) -> TunerState:
     """The state of a tuner that knows only what its restarts, or executors to come, took."""
-    began = _began(profile)
+    began = replace(_began(profile), executors=part.executors[0])
     return TunerState(
         profile_hash=profile_hash(profile),
         target=str(Target.parse(target)),

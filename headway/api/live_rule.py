@@ -151,10 +151,7 @@ class LiveRule:
             then.trigger_s,
             rate_per_s=rate_per_s,
             cost_ratio=estimate.cost_ratio,
-            transition=replace(
-                transition,
-                backlog_rows=self._backlog_rows(running, rate_per_s, proposal.at_s),
-            ),
+            transition=replace(transition, backlog_rows=proposal.waiting_rows),
         )
 
     def other_partitions(self, running: Configuration) -> Configuration | None:
@@ -280,14 +277,6 @@ class LiveRule:
             longest_wait_s=costs.lead_s() - BIN_S.value,
             drained_per_s=table.drained_per_s(running.executors, running.trigger_s, cost_ratio),
         )
-
-    def _backlog_rows(self, running: Configuration, rate_per_s: float, at_s: float) -> float:
-        """Rows that wait beyond those of a trigger interval."""
-        last = self.live.observed[-1] if self.live.observed else None
-        if last is None or last.backlog_rows is None:
-            return 0.0
-        since_s = at_s - last.batch.started_s - running.trigger_s
-        return max(last.backlog_rows + rate_per_s * since_s, 0.0)
 
     def _planned_latency_s(self, running: Configuration, proposal: Proposal) -> float | None:
         found = expectation_of(

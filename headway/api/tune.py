@@ -153,7 +153,7 @@ def tune(
         rule, fresh = rule_and_state(
             live, baseline, path, bounds=bounds, triggers=triggers, rate_limit=rate_limit
         )
-        if why_no_live_executors(spark) is not None:
+        if chosen is Mode.RECOMMEND or why_no_live_executors(spark) is not None:
             fresh = _on_the_slots_of(fresh, baseline)
         actuators = Actuators(
             spark=spark,
@@ -286,7 +286,7 @@ def _fresh(
 
 
 def _on_the_slots_of(state: TunerState, baseline: Configuration) -> TunerState:
-    """The state with the current executors, if the tuner cannot change them."""
+    """The state with the current executors, if the tuner does not change them."""
     slots = {
         "executors": baseline.executors,
         "cores_per_executor": baseline.cores_per_executor,

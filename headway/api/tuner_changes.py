@@ -100,6 +100,10 @@ class TunerChanges:
         if found:
             self._require_same_query(found[-1].batch.query_id)
         for one in found:
+            if self._mode is Mode.RECOMMEND and one.batch.num_cores is not None:
+                # Others may change the executors, before and while the tuner looks.
+                there = max(one.batch.num_cores // self.running.cores_per_executor, 1)
+                self.running = replace(self.running, executors=there)
             self.rule.see(one, self.running, num_pending=pending)
         self._since_start += len(found)
         return len(found)

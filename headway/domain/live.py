@@ -188,6 +188,7 @@ class Proposal:
 
     For a step up ``gain_node_s`` is inf: the target is missed without it. ``after_executors`` and
     ``after_trigger_s`` are absolute, so that a repeated request has no further effect.
+    ``waiting_rows`` wait beyond the usual.
     """
 
     kind: ChangeKind
@@ -200,6 +201,7 @@ class Proposal:
     gain_node_s: float
     cost_node_s: float
     estimate: Estimate
+    waiting_rows: float = 0.0
     alternatives: tuple[Alternative, ...] = ()
 
     @property
@@ -214,8 +216,8 @@ class Expectation:
 
     90% intervals: the sustained rate, mean batch duration, and the latency of the target.
     ``pause_s`` is how long no batch ends because of the change, ``late_s`` how many seconds of
-    arrivals it makes late, both in the middle of what is expected. ``back_within_s`` is an upper
-    bound of the time after which its backlog has been processed [s].
+    arrivals are late until it has taken effect and the backlog is worked off, both in the middle
+    of what is expected. ``back_within_s`` is an upper bound of the time that this takes [s].
     """
 
     sustained_per_s: Interval

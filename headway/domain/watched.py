@@ -87,7 +87,7 @@ class WatchedChange:
     ``saved_node_s_per_hour`` is the number of node-seconds that an hour at the new setting saves,
     negative if it takes more; ``latency_now_s`` and ``latency_then_s`` are the planned latencies,
     None if none can be quoted; ``pause_s`` is how long the query does not run, ``late_s`` the
-    seconds of arrivals that it makes late.
+    seconds of arrivals that are late until it has taken effect and the backlog is worked off.
     """
 
     now: Configuration

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 from headway.domain import Interval
-from headway.domain.live import Estimate, Expectation, Proposal
+from headway.domain.live import Expectation, Proposal
 from headway.domain.tuner import ChangeOutcome, ExplainedChange
 from headway.formats.as_json import fields_json
 from headway.report.columns import aligned, paragraph
 from headway.report.wording import brief_setting_text, percent
-from headway.units import format_duration, format_rate
+from headway.units import counted, format_duration, format_rate
 
 EXPLAINED_SCHEMA = "headway.explained-change/v1"
 
@@ -38,19 +38,22 @@ def explained_text(found: ExplainedChange) -> str:
     ]
     blocks = [lines]
     if proposal is not None:
-        blocks += [[*aligned(list(_estimate(proposal.estimate)))], _alternatives(proposal)]
+        blocks += [[*aligned(list(_estimate(proposal)))], _alternatives(proposal)]
     if change.expected is not None:
         blocks.append(["expected, 90% intervals", *aligned(list(_expected(change.expected)))])
     blocks.append(["what came of it", *aligned([_outcome(one) for one in found.outcomes])])
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
-def _estimate(known: Estimate) -> Iterator[tuple[str, str]]:
+def _estimate(proposal: Proposal) -> Iterator[tuple[str, str]]:
+    known = proposal.estimate
     lead = format_duration(known.lead_s)
     yield "input rate", f"{format_rate(known.rate_per_s)}; {_rate(known.forecast_per_s)} in {lead}"
     yield "prepared for", _rate(known.planned_per_s)
     yield "batches take", f"{known.cost_ratio:.2f} times what the profile says"
     yield "late rows", f"{percent(known.late_ratio)} of the rows"
+    if round(proposal.waiting_rows) > 0:
+        yield "backlog", counted(round(proposal.waiting_rows), "row")
 
 
 def _alternatives(proposal: Proposal) -> list[str]:

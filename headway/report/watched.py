@@ -112,8 +112,9 @@ def change_text(change: WatchedChange) -> str:
         )
         latency = f"; planned latency {format_duration(change.latency_then_s)}, {before}"
     return (
-        f"{_difference(change.now, change.then)} ({change.why}): {gain}{latency}; costs a pause of "
-        f"{format_duration(change.pause_s)}, {format_duration(change.late_s)} of arrivals late"
+        f"{_difference(change.now, change.then)} ({change.why}): {gain}{latency}; expected: a "
+        f"pause of {format_duration(change.pause_s)}, {format_duration(change.late_s)} of arrivals "
+        "late"
     )
 
 

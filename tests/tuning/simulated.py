@@ -177,6 +177,7 @@ class SimulatedQuery:
                 available_rows=int(self.arrived),
                 shuffle_partitions=configuration.shuffle_partitions,
                 sink=self.sink,
+                num_cores=slots,
             )
         )
 

@@ -68,6 +68,18 @@ def test_recommending_changes_nothing(tmp_path: Path) -> None:
     assert proposed and all(one["refused"] == "mode is recommend" for one in proposed)
 
 
+def test_recommending_counts_the_executors_that_are_there(tmp_path: Path) -> None:
+    # The state says three; somebody else gave the query one.
+    query = SimulatedQuery(executors=1, rate_per_s=step)
+    path = tmp_path / "orders.tuner.json"
+    three = replace(ONE, executors=3)
+    machine = begun(query, path, STEP_AT_S, mode=Mode.RECOMMEND, first=three)
+    assert machine.running.executors == 1
+    run_for(machine, query, 120)
+    proposed = [one for one in read_audit(audit_file(path)) if one["event"] == "proposed"]
+    assert proposed[0]["now"]["executors"] == 1  # type: ignore[index]
+
+
 def test_quiet_times_and_a_switch_hold_it_back(tmp_path: Path) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery(executors=1, rate_per_s=step)

@@ -327,5 +327,6 @@ class Look:
             gain_node_s=gain_node_s,
             cost_node_s=cost_node_s,
             estimate=self.estimate,
+            waiting_rows=self.waiting_rows,
             alternatives=alternatives,
         )
