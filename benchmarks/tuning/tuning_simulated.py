@@ -259,8 +259,9 @@ def _page(parts: dict[str, list[TraceResult]], given: argparse.Namespace) -> Ite
         yield (
             f"The rule was frozen as git tree {given.frozen} of headway/planner/live. The other "
             "nine traces were drawn after that: one of each kind, with the first eight digits of "
-            "that tree as random seed. The rule was not changed afterwards, except for the daily "
-            "pattern (A17), which begins on the third day: no trace here is that long."
+            "that tree as random seed. The rule was changed twice afterwards: by the daily pattern "
+            "(A17), which begins on the third day, and no trace here is that long; and the time "
+            "that executors take to arrive counts from the request, not from the next batch."
         )
         yield ""
     if given.seen:

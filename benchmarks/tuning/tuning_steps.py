@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import json
+import math
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -146,6 +147,7 @@ def predicted_decision_s(
 ) -> float | None:
     """Time from the step up to the change, by the rule simulated on even batches; None if none.
 
+    Batches have at most the rows of the tuner's own rate limit.
     The rule knows what the tuner knows from earlier runs, as in :func:`stepped`.
     """
     table = table_of(part, profile, target)
@@ -155,20 +157,22 @@ def predicted_decision_s(
     policy = HeadwayPolicy(
         table=table, bounds=bounds, trigger_s=TRIGGER_S, memory=Memory(costs=costs)
     )
+    most_rows = math.ceil(table.limit_rows(TRIGGER_S))
     start_s = read = 0.0
     while start_s < schedule.ends_s:
         arrived = schedule.arrived(start_s)
-        ended_s = start_s + table.duration_s(executors, TRIGGER_S, max(arrived - read, 1.0))
-        late = schedule.late_rows(read, arrived, ended_s, limit_s)
+        end = min(arrived, read + most_rows)
+        ended_s = start_s + table.duration_s(executors, TRIGGER_S, max(end - read, 1.0))
+        late = schedule.late_rows(read, end, ended_s, limit_s)
         sight = Sight(
             at_s=ended_s, executors=executors, num_pending=0, asked_s=start_s, asked_rows=arrived,
-            arrived_rows=schedule.arrived(ended_s), processed_rows=arrived, backlog_rows=0.0,
+            arrived_rows=schedule.arrived(ended_s), processed_rows=end, backlog_rows=arrived - end,
             busy_s=0.0, cpu_s=0.0, core_s=0.0, silent_s=0.0,
-            batch=(arrived - read, ended_s - start_s, late),
+            batch=(end - read, ended_s - start_s, late),
         )  # fmt: skip
         if policy.wanted(sight) != executors or policy.trigger_s != TRIGGER_S:
             return ended_s - schedule.from_s[1]
-        read = arrived
+        read = end
         start_s = max(TRIGGER_S * (start_s // TRIGGER_S + 1), ended_s)
     return None
 
