@@ -7,7 +7,7 @@ import json
 import math
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,9 @@ from headway.runtime.word_count import clock_lines, count_words
 LOW_RATIO, HIGH_RATIO = 0.2, 0.6
 MODES = ("off", "recommend", "act")
 TRIGGER_S = 2.0
+REPEATS = 5
+LEARNED = {"trigger": "pauses_s", "executors": "provisioning_s"}
+"""What a tuner knows from earlier runs; the runs from before that are not judged."""
 _EXECUTORS_LEAVE_WITHIN_S = 30.0
 Line = dict[str, Any]
 
@@ -291,3 +294,19 @@ def to_fewest_executors(spark: Any, part: Part) -> None:
     ends_s = time.monotonic() + _EXECUTORS_LEAVE_WITHIN_S
     while len(alive_executors(spark)) > part.executors[0] and time.monotonic() < ends_s:
         time.sleep(0.2)
+
+
+def finished_runs_of(part: Part, lines: Sequence[Line]) -> Iterator[Line]:
+    """Its finished runs; the first line of a part is not a run."""
+    runs = all_runs_of(part, lines)
+    return (one for one in runs if not is_formed(one) and "void" not in one)
+
+
+def all_runs_of(part: Part, lines: Sequence[Line]) -> Iterator[Line]:
+    """Its runs, with those that are not judged."""
+    return (one for one in lines if one["part"] == part.name and "mode" in one)
+
+
+def is_formed(run: Line) -> bool:
+    """Whether what changes are expected to show was corrected after it, and by it."""
+    return "void" not in run and run["mode"] == "act" and LEARNED[run["part"]] not in run
