@@ -32,7 +32,7 @@ def test_a_change_without_a_restart_reads_no_batch_again(spark: SparkSession) ->
 
 @dataclass
 class Cluster:
-    """A session whose executors leave some looks after Spark was told to remove them."""
+    """A session whose executors leave some looks after Spark was asked to remove them."""
 
     alive: list[Executor]
     leaving: dict[str, int] = field(default_factory=dict)
@@ -74,7 +74,7 @@ def test_executors_that_are_leaving_already_are_waited_for(monkeypatch: pytest.M
 
 
 def test_an_executor_that_stays_was_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(session, "_LEAVES_LOOK_S", 0.0)
     monkeypatch.setattr(session, "LEAVES_WITHIN_S", type("Now", (), {"value": 0.05})())
     cluster = Cluster(three(), kept=("2",))
     with pytest.raises(ActuatorError, match="refused to remove executor 2"):

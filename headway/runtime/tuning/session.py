@@ -12,7 +12,7 @@ from headway.units import counted, ms_to_s
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LOOK_EVERY_S = 0.1
+_LEAVES_LOOK_S = 0.1
 _DYNAMIC_KEY = "spark.dynamicAllocation.enabled"
 _STOP_KEY = "spark.sql.streaming.stopTimeout"
 # By the descriptions of sinks in the progress of a query.
@@ -151,7 +151,7 @@ def remove_executors(spark: SparkSession, total: int) -> None:
         if time.monotonic() > ends_s:
             names = ", ".join(sorted(one.name for one in staying))
             raise ActuatorError(f"the cluster manager refused to remove executor {names}")
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(_LEAVES_LOOK_S)
 
 
 def running_slots(spark: SparkSession) -> tuple[int, int]:
