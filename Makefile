@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
         accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-kept accuracy-judged accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla scalla-costs \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-shedding scheduling-real-page \
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
-        tuning-simulated tuning-real tuning-real-page exactness loop-cost \
+        tuning-simulated tuning-real tuning-real-page exactness exactness-page loop-cost \
         speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs window-kafka \
         ordered-equality ordered-runs speed-ordered skewed-plans skewed-plans-page \
         docs site figures wheel constraints java clean
@@ -156,8 +156,11 @@ tuning-real-page: $(READY)  ## the page about it, from the committed results -> 
 	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'
 	$(BIN)/python benchmarks/run.py tuning_real --output docs/tuning-real.md
 
-exactness: $(READY) java  ## numbered rows through a thousand changes and kills, hours; resumes where it stopped
+exactness: $(READY) java  ## numbered rows through a thousand changes and kills, an hour, with Kafka from Maven Central; resumes where it stopped
 	$(BIN)/python benchmarks/run.py exactness
+
+exactness-page: $(READY)  ## the page about it, from the committed results -> docs/exactness.md
+	$(BIN)/python benchmarks/run.py exactness_page --output docs/exactness.md
 
 loop-cost: $(READY) java  ## what a decision and the loop of the tuner cost, a quiet machine -> docs/loop-cost.md
 	$(BIN)/python benchmarks/run.py loop_cost --output docs/loop-cost.md

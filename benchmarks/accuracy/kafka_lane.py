@@ -22,13 +22,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafka.broker import Lane, running_lane
 from kafka.cases import MICRO_BATCH_CASES, REAL_TIME_CASES, Case, Mode
-from kafka.jars import KafkaUnavailableError, connector_jars
 from kafka.judging import judge
 from kafka.page import page
 from kafka.real_time import judge_real_time, with_launches
 from kafka.runs import Record, run_case, warm_up
+from kafka_broker.broker import Lane, running_lane
+from kafka_broker.jars import KafkaUnavailableError, connector_jars
 from read_logs import read_logs_of_runs
 from result_lines import lines_of
 

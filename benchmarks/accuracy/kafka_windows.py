@@ -19,9 +19,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kafka.broker import Lane, running_lane
-from kafka.jars import KafkaUnavailableError, connector_jars
 from kafka.runs import FIRST_BATCH_WITHIN_S, wait_from_first_batch
+from kafka_broker.broker import Lane, running_lane
+from kafka_broker.jars import KafkaUnavailableError, connector_jars
 from result_lines import keep, lines_of
 
 import headway

@@ -17,10 +17,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kafka.broker import Lane, running_lane
 from kafka.cases import Case, Job, Mode
-from kafka.jars import KafkaUnavailableError, connector_jars
 from kafka.runs import Record, run_case, warm_up
+from kafka_broker.broker import Lane, running_lane
+from kafka_broker.jars import KafkaUnavailableError, connector_jars
 from kafka_lane import (
     CORES,
     JIT_WARM_S,

@@ -18,24 +18,29 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from result_lines import keep, lines_of
 
+from headway.errors import HeadwayError
+
 HERE = Path(__file__).parent
 DRIVER = HERE / "rows_driver.py"
+TOPIC = "rows"  # as in the driver
 RESULTS = HERE / "results" / "exactness.jsonl"
 POINTS = (
     *("state written", "before stop", "stopped", "before start", "started"),
     *("offsets logged", "rows written", "begun in file sink"),
 )
 """Arrows of the state machine, then points within a batch."""
+IN_KAFKA = "begun in Kafka's sink"
 ALL_SINKS = ("file", "idempotent", "plain", "stateful")
-MAY_DOUBLE = ("plain",)
+MAY_DOUBLE = ("plain", "kafka")
 _PATIENCE_S = 600.0
 _CHANGES_PER_CELL = 40
-_TIMES_OF = {"offsets logged": 4, "rows written": 4, "begun in file sink": 40}
+_TIMES_OF = {"offsets logged": 4, "rows written": 4, "begun in file sink": 40, IN_KAFKA: 10}
 
 
 @dataclass(frozen=True)
@@ -66,17 +71,21 @@ def cells() -> Iterator[Cell]:
     for point in (None, "state written", "before executors", "executors asked for"):
         for seed in (1, 2):
             yield Cell(point=point, seed=seed, kinds=("executors",), master=executors, kills=2)
+    for point in (None, "stopped", IN_KAFKA):
+        for seed in (1, 2):
+            yield Cell(point=point, seed=seed, sinks=("kafka",))
 
 
 def run_cell(cell: Cell, folder: Path) -> dict[str, object]:
     """Run one cell in a folder; return what it found."""
     num_killed = 0
-    for turn in range(cell.kills + 1):
-        is_last = turn == cell.kills or cell.point is None
-        killed = _drive(cell, folder, turn, is_last=is_last)
-        num_killed += killed
-        if is_last:
-            break
+    with _broker_of(cell, folder) as more:
+        for turn in range(cell.kills + 1):
+            is_last = turn == cell.kills or cell.point is None
+            killed = _drive(cell, folder, turn, more, is_last=is_last)
+            num_killed += killed
+            if is_last:
+                break
     changes = [json.loads(line) for line in _lines(folder / "changes.jsonl")]
     return {
         "cell": cell.name,
@@ -88,7 +97,22 @@ def run_cell(cell: Cell, folder: Path) -> dict[str, object]:
     }
 
 
-def _drive(cell: Cell, folder: Path, turn: int, *, is_last: bool) -> bool:
+@contextmanager
+def _broker_of(cell: Cell, folder: Path) -> Iterator[list[str]]:
+    """A broker that outlives the drivers, if the cell needs one; what its drivers need to know."""
+    if "kafka" not in cell.sinks:
+        yield []
+        return
+    from kafka_broker.broker import running_lane
+    from kafka_broker.jars import connector_jars
+
+    jars = ",".join(map(str, connector_jars()))
+    with running_lane(folder / "broker") as lane:
+        lane.make_topic(TOPIC, 2)
+        yield ["--servers", lane.servers, "--jars", jars]
+
+
+def _drive(cell: Cell, folder: Path, turn: int, more: Sequence[str] = (), *, is_last: bool) -> bool:
     """Run the driver; return whether it was killed. The last run makes the remaining changes."""
     share = max(cell.changes // (cell.kills + 1), 1)
     if is_last:
@@ -96,6 +120,7 @@ def _drive(cell: Cell, folder: Path, turn: int, *, is_last: bool) -> bool:
     command = [sys.executable, str(DRIVER), str(folder), "--sinks", ",".join(cell.sinks)]
     command += ["--kinds", ",".join(cell.kinds), "--changes", str(share)]
     command += ["--seed", str(100 * cell.seed + turn), "--master", cell.master]
+    command += more
     if not is_last and cell.point is not None:
         # Batches are more frequent than changes, and looks at a checkpoint than batches.
         after = _TIMES_OF.get(cell.point, 1) * share - 1
@@ -206,7 +231,7 @@ def run(given: argparse.Namespace) -> None:
         try:
             with tempfile.TemporaryDirectory(prefix="headway-rows-") as folder:
                 found = run_cell(cell, Path(folder))
-        except (RuntimeError, subprocess.TimeoutExpired) as error:
+        except (RuntimeError, HeadwayError, subprocess.TimeoutExpired) as error:
             # It is run again next time; the others continue.
             faults.append(str(error))
             print(f"  not finished: {error}", flush=True)

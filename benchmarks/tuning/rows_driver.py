@@ -39,8 +39,10 @@ from headway.runtime.tuning.clean_stop import NoGapError
 from headway.runtime.tuning.session import running_slots
 
 ROOT = Path(__file__).parents[2]
-SINKS = ("file", "idempotent", "plain", "stateful")
+SINKS = ("file", "idempotent", "plain", "stateful", "kafka")
+_IN_A_BATCH = ("begun in file sink", "begun in Kafka's sink")
 KEYS = 10
+TOPIC = "rows"
 _TRIGGERS_S = (1.0, 1.5, 2.0)
 _ROWS = (400, 1000, 2500)
 _PARTITIONS = (1, 2, 3)
@@ -67,7 +69,9 @@ class Killer:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def build_of(sink: str, folder: Path, killer: Killer) -> Callable[[Any, QuerySetting], Any]:
+def build_of(
+    sink: str, folder: Path, killer: Killer, servers: str | None
+) -> Callable[[Any, QuerySetting], Any]:
     """The function that starts a query of numbered rows into a sink."""
     out = folder / f"{sink}.out"
 
@@ -92,6 +96,11 @@ def build_of(sink: str, folder: Path, killer: Killer) -> Callable[[Any, QuerySet
             rows = rows.groupBy((rows.value % KEYS).alias("key")).count()
         writer = rows.writeStream.queryName(sink).trigger(**setting.trigger)
         writer = writer.option("checkpointLocation", str(folder / f"{sink}.checkpoint"))
+        if sink == "kafka":
+            writer = rows.selectExpr("CAST(value AS STRING) AS value").writeStream.format("kafka")
+            writer = writer.options(**{"kafka.bootstrap.servers": servers, "topic": TOPIC})
+            writer = writer.option("checkpointLocation", str(folder / f"{sink}.checkpoint"))
+            return writer.queryName(sink).trigger(**setting.trigger).start()
         if sink == "file":
             return writer.format("json").option("path", str(out)).start()
         if sink == "stateful":
@@ -102,7 +111,9 @@ def build_of(sink: str, folder: Path, killer: Killer) -> Callable[[Any, QuerySet
     return build
 
 
-def machine_of(spark: Any, sink: str, folder: Path, killer: Killer) -> TunerMachine:
+def machine_of(
+    spark: Any, sink: str, folder: Path, killer: Killer, servers: str | None
+) -> TunerMachine:
     """The tuner's state machine over one query, at rest or as a kill left it."""
     profile = load_profile(ROOT / "examples" / "word-count.profile.yaml")
     if sink != "stateful":
@@ -127,7 +138,7 @@ def machine_of(spark: Any, sink: str, folder: Path, killer: Killer) -> TunerMach
     )
     actuators = Actuators(
         spark=spark,
-        build=build_of(sink, folder, killer),
+        build=build_of(sink, folder, killer, servers),
         at=killer.at,
         query_id=state.query_id,
         root=state.root,
@@ -180,7 +191,7 @@ def _wait_for_a_batch(machine: TunerMachine) -> None:
         time.sleep(0.1)
 
 
-def kill_within_a_batch_of_the_file_sink(machine: TunerMachine, killer: Killer) -> None:
+def kill_within_a_batch(machine: TunerMachine, killer: Killer, point: str) -> None:
     """Watch a checkpoint for a batch that has begun and is not committed yet."""
 
     def watch() -> None:
@@ -188,7 +199,7 @@ def kill_within_a_batch_of_the_file_sink(machine: TunerMachine, killer: Killer) 
             with contextlib.suppress(HeadwayError, AttributeError):
                 actuators: Any = machine.actuators
                 if actuators.is_cut():
-                    killer.at("begun in file sink")
+                    killer.at(point)
             time.sleep(0.01)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -206,11 +217,20 @@ def end_in_a_gap(machine: TunerMachine) -> None:
                 raise
 
 
+def read_topic(spark: Any, servers: str, out: Path) -> None:
+    """Write the rows of the topic to files, as those of the other sinks."""
+    topic = spark.read.format("kafka").option("subscribe", TOPIC)
+    rows = topic.option("kafka.bootstrap.servers", servers).load()
+    rows.selectExpr("CAST(CAST(value AS STRING) AS BIGINT) AS value").write.mode("overwrite").json(
+        str(out)
+    )
+
+
 def main() -> None:
     """Run until the changes are made, or the driver is killed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--sinks", type=lambda text: text.split(","), default=list(SINKS))
+    parser.add_argument("--sinks", type=lambda text: text.split(","), default=list(SINKS[:4]))
     parser.add_argument(
         "--kinds", type=lambda text: text.split(","), default=["trigger", "limit", "partitions"]
     )
@@ -219,24 +239,31 @@ def main() -> None:
     parser.add_argument("--kill")
     parser.add_argument("--after", type=int, default=0)
     parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--servers", help="of Kafka")
+    parser.add_argument("--jars", type=lambda text: [*map(Path, text.split(","))], default=[])
     given = parser.parse_args()
     killer = Killer(given.kill, given.after)
     conf = {"spark.sql.shuffle.partitions": "2", **local_checkpoint_conf()}
     if given.master.startswith("local-cluster"):
         conf["spark.executor.memory"] = "600m"  # below that of a worker
     with embedded_session(
-        app_name="numbered rows", master=given.master, driver_memory="1g", extra_conf=conf
-    ) as spark:
+        app_name="numbered rows", master=given.master, jars=given.jars, driver_memory="1g",
+        extra_conf=conf,
+    ) as spark:  # fmt: skip
         killer.jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
-        machines = {one: machine_of(spark, one, given.folder, killer) for one in given.sinks}
+        machines = {
+            one: machine_of(spark, one, given.folder, killer, given.servers) for one in given.sinks
+        }
         for machine in machines.values():
             machine.begin()
-        if given.kill == "begun in file sink":
-            kill_within_a_batch_of_the_file_sink(machines["file"], killer)
+        if given.kill in _IN_A_BATCH:
+            kill_within_a_batch(machines[given.sinks[0]], killer, given.kill)
         change_again_and_again(machines, given, given.folder / "changes.jsonl")
         for machine in machines.values():
             machine.end(restore=False)
             end_in_a_gap(machine)
+        if "kafka" in given.sinks:
+            read_topic(spark, given.servers, given.folder / "kafka.out")
     (given.folder / "ended").write_text("")
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import jars
 from kafka.cases import MICRO_BATCH_CASES, REAL_TIME_CASES, Job, Mode
 from kafka.page import page
 from kafka.planned import implied_gap_s
 from kafka.real_time import judge_real_time
 from kafka.runs import recovery_of
+from kafka_broker import jars
 from kafka_lane import PLANNED_RESULTS
 
 from headway.models.real_time.latency import real_time_latency

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import signal
 import subprocess
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import exactness
+import exactness_page
 import loop_cost
 import pytest
 from result_lines import keep
@@ -43,11 +45,17 @@ def test_a_matrix_that_was_run_is_only_summed_up(
     results = tmp_path / "exactness.jsonl"
     for cell in exactness.cells():
         rows = {sink: {"rows": 9, "lost": 0, "doubled": 0} for sink in cell.sinks}
-        keep(results, {"cell": cell.name, "num_changes": 40, "num_killed": 3, "rows": rows})
+        line = {**asdict(cell), "cell": cell.name, "rows": rows, "num_changes": 40}
+        keep(results, {**line, "num_given_up": 0, "num_killed": 3})
     exactness.run(argparse.Namespace(results=results, most=None, changes=None))
     said = capsys.readouterr().out
-    assert "1040 changes, 78 kills" in said
+    assert "1280 changes, 96 kills" in said
     assert "no row lost" in said
+    page = exactness_page.text(argparse.Namespace(results=results))
+    assert "32 of 32 cells are finished: 1,280 changes, 96 kills" in page
+    assert page.count(": met |") == 5
+    keep(results, {"cell": "x", "num_changes": 40, "num_killed": 3, "rows": {}})
+    assert exactness_page.text(argparse.Namespace(results=results)) == page  # not of the matrix
 
 
 def test_the_last_turn_makes_what_kills_have_left(

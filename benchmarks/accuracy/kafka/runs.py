@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from kafka_broker.broker import Lane
 
 from headway.assumptions.planning import USUAL_BATCH_RATIO
 from headway.domain.prediction import LatencyDistribution
@@ -22,7 +23,6 @@ from headway.runtime.measure import (
     wait_while_running,
 )
 from headway.units import ms_to_s
-from kafka.broker import Lane
 from kafka.cases import Case, Job, Mode
 from kafka.jobs import read_back, shuffle_partitions, start_query, topics
 

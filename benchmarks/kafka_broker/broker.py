@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from kafka.jars import KafkaUnavailableError, broker_class_path
+from kafka_broker.jars import KafkaUnavailableError, broker_class_path
 
 _HOST = "127.0.0.1"
 _UP_WITHIN_S = 60.0
