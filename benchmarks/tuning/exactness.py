@@ -28,7 +28,6 @@ from headway.errors import HeadwayError
 
 HERE = Path(__file__).parent
 DRIVER = HERE / "rows_driver.py"
-TOPIC = "rows"  # as in the driver
 RESULTS = HERE / "results" / "exactness.jsonl"
 POINTS = (
     *("state written", "before stop", "stopped", "before start", "started"),
@@ -105,6 +104,7 @@ def _broker_of(cell: Cell, folder: Path) -> Iterator[list[str]]:
         return
     from kafka_broker.broker import running_lane
     from kafka_broker.jars import connector_jars
+    from rows_driver import TOPIC
 
     jars = ",".join(map(str, connector_jars()))
     with running_lane(folder / "broker") as lane:

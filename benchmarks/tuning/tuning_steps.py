@@ -150,8 +150,8 @@ def predicted_decision_s(
 ) -> float | None:
     """Time from the step up to the change, by the rule simulated on even batches; None if none.
 
-    Batches have at most the rows of the tuner's own rate limit.
-    The rule knows what the tuner knows from earlier runs, as in :func:`stepped`.
+    Batches have at most the rows of the tuner's own rate limit, and the rule knows what the tuner
+    knows from earlier runs, as in :func:`stepped`.
     """
     table = table_of(part, profile, target)
     executors, limit_s = part.executors[0], table.limit_s
