@@ -29,6 +29,7 @@ from headway.domain import (
     Rejection,
     RowsLaw,
     Separation,
+    StageObserved,
     StageProfile,
     StreamAnswer,
     Target,
@@ -255,3 +256,19 @@ def a_stage_sample(*, level: int, num_tasks: int, rows: float, **seen: Any) -> S
         "python_s": None,
     }  # fmt: skip
     return StageSample(**(nothing | even | seen))
+
+
+def a_stage_observed(cpu_ratio: float = 0.9, *, python_ratio: float | None = None) -> StageObserved:
+    """Tasks that neither shuffle nor spill."""
+    return StageObserved(
+        rows_written_ratio=1.0,
+        input_bytes_per_row=0.0,
+        shuffle_read_bytes_per_row=0.0,
+        shuffle_write_bytes_per_row=0.0,
+        spilled_bytes_per_row=0.0,
+        cpu_ratio=cpu_ratio,
+        gc_ratio=0.01,
+        python_ratio=python_ratio,
+        scheduler_delay_s=0.001,
+        largest_task_ratio=1.1,
+    )

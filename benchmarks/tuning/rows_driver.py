@@ -39,8 +39,7 @@ from headway.runtime.tuning.clean_stop import NoGapError
 from headway.runtime.tuning.session import running_slots
 
 ROOT = Path(__file__).parents[2]
-SINKS = ("file", "idempotent", "plain", "stateful", "kafka")
-_IN_A_BATCH = ("begun in file sink", "begun in Kafka's sink")
+SINKS = ("file", "idempotent", "plain", "stateful")
 KEYS = 10
 TOPIC = "rows"
 _TRIGGERS_S = (1.0, 1.5, 2.0)
@@ -94,13 +93,13 @@ def build_of(
         )
         if sink == "stateful":
             rows = rows.groupBy((rows.value % KEYS).alias("key")).count()
+        if sink == "kafka":
+            rows = rows.selectExpr("CAST(value AS STRING) AS value")
         writer = rows.writeStream.queryName(sink).trigger(**setting.trigger)
         writer = writer.option("checkpointLocation", str(folder / f"{sink}.checkpoint"))
         if sink == "kafka":
-            writer = rows.selectExpr("CAST(value AS STRING) AS value").writeStream.format("kafka")
-            writer = writer.options(**{"kafka.bootstrap.servers": servers, "topic": TOPIC})
-            writer = writer.option("checkpointLocation", str(folder / f"{sink}.checkpoint"))
-            return writer.queryName(sink).trigger(**setting.trigger).start()
+            to_topic = {"kafka.bootstrap.servers": servers, "topic": TOPIC}
+            return writer.format("kafka").options(**to_topic).start()
         if sink == "file":
             return writer.format("json").option("path", str(out)).start()
         if sink == "stateful":
@@ -230,7 +229,7 @@ def main() -> None:
     """Run until the changes are made, or the driver is killed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--sinks", type=lambda text: text.split(","), default=list(SINKS[:4]))
+    parser.add_argument("--sinks", type=lambda text: text.split(","), default=list(SINKS))
     parser.add_argument(
         "--kinds", type=lambda text: text.split(","), default=["trigger", "limit", "partitions"]
     )
@@ -256,7 +255,7 @@ def main() -> None:
         }
         for machine in machines.values():
             machine.begin()
-        if given.kill in _IN_A_BATCH:
+        if given.kill is not None and given.kill.startswith("begun in "):
             kill_within_a_batch(machines[given.sinks[0]], killer, given.kill)
         change_again_and_again(machines, given, given.folder / "changes.jsonl")
         for machine in machines.values():

@@ -14,7 +14,6 @@ from headway.domain import (
     EventTimeWindow,
     JobProfile,
     MemoryProfile,
-    StageObserved,
     StateProfile,
     Target,
     WindowKind,
@@ -22,22 +21,12 @@ from headway.domain import (
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.planner.tasks import with_source_partitions
-from tests.factories import a_profile
+from tests.factories import a_profile, a_stage_observed
 from tests.planner.jobs import windowed
 
 SPACE = SearchSpace(max_nodes=4, cores_per_executor=8)
 TARGET = Target.parse("p99 <= 2s")
-USUAL = StageObserved(
-    rows_written_ratio=1.0,
-    input_bytes_per_row=0.0,
-    shuffle_read_bytes_per_row=0.0,
-    shuffle_write_bytes_per_row=0.0,
-    spilled_bytes_per_row=0.0,
-    cpu_ratio=0.9,
-    gc_ratio=0.01,
-    scheduler_delay_s=0.001,
-    largest_task_ratio=1.1,
-)
+USUAL = a_stage_observed()
 
 
 def advice_on(profile: JobProfile, rate_per_s: float = 5000.0) -> tuple[Advice, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,12 +17,14 @@ from headway.models.job.change_cost import (
     return_late_s,
 )
 from headway.models.job.change_pause import (
+    computing_ratio,
     expected_pause_s,
     learned_late_s,
     pause_late_s,
     prior_pause_s,
     restart_delay_s,
 )
+from tests.factories import a_profile, a_stage_observed
 
 
 def late_by_counting(pause_s: float, slack_s: float, load: float) -> float:
@@ -140,3 +144,19 @@ def test_arguments_outside_their_range_are_refused() -> None:
         pause_late_s(-1.0, 0.0, 0.5)
     with pytest.raises(ValueError, match="quantile"):
         purse_node_s(1.0, 1.0, 1.0)
+
+
+def test_new_executors_are_slower_only_where_they_compute() -> None:
+    profile = a_profile()
+    driver_s = sum(phase.mean_s for phase in profile.driver_phases)
+    unseen, waiting, python = (
+        replace(profile, stages=tuple(replace(one, observed=seen) for one in profile.stages))
+        for seen in (None, a_stage_observed(0.02), a_stage_observed(0.3, python_ratio=0.5))
+    )
+    assert computing_ratio(unseen, 1.0) == 1.0
+    assert computing_ratio(waiting, 1.0) == pytest.approx(0.02 * (1.0 - driver_s))
+    assert computing_ratio(python, 2.0) == pytest.approx(0.8 * (1.0 - driver_s / 2.0))
+    assert computing_ratio(waiting, 0.5 * driver_s) == 0.0
+    pause_s = expected_pause_s(ChangeKind.ADD, 1.0, [], computing_ratio(waiting, 1.0))
+    usual_s = expected_pause_s(ChangeKind.ADD, 1.0, [])
+    assert pause_s == pytest.approx(0.02 * (1.0 - driver_s) * usual_s)
