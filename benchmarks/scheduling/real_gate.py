@@ -48,6 +48,7 @@ NUM_CORES = 2
 RESULTS = Path(__file__).parent / "results"
 _AROUND_A_RUN_S = 6.0
 """Queries are started and stopped."""
+_NUM_DUMPS = 3
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -284,7 +285,7 @@ def _measured(
         progress = [query.recentProgress for query in queries]
         report = None if gate is None else asdict(gate.report())
         failed = [query.name for query in queries if query.exception() is not None]
-        _tell_starved(spark, queries, progress)
+        _tell_starved(spark, queries, progress, from_s)
     measured = []
     for one, grid, seen in zip(planned, grids, progress, strict=True):
         came = outcome(seen, grid, from_s, until_s)
@@ -315,19 +316,31 @@ def _measured(
     }
 
 
-def _tell_starved(spark: SparkSession, queries: list[Any], progress: list[Any]) -> None:
+def _tell_starved(
+    spark: SparkSession, queries: list[Any], progress: list[Any], from_s: float
+) -> None:
     """A query without a batch: Spark may starve one, a gate must not; what the threads do tells."""
     starved = [
         query.name
         for query, seen in zip(queries, progress, strict=True)
-        if not any(one["numInputRows"] for one in seen)
+        if not num_rows(seen, from_s)
     ]
     if starved:
         jvm: Any = spark._jvm
         pid = jvm.java.lang.ProcessHandle.current().pid()
         handle, name = tempfile.mkstemp(prefix="headway-starved-", suffix=".txt")
         with os.fdopen(handle, "w") as out:
-            subprocess.run(["jstack", str(pid)], stdout=out, check=False)
+            for query in queries:
+                print(query.name, query.status, file=out)
+            tracker = spark.sparkContext.statusTracker()
+            for job in tracker.getActiveJobsIds():
+                print(job, tracker.getJobInfo(job), file=out)
+            for stage in tracker.getActiveStageIds():
+                print(stage, tracker.getStageInfo(stage), file=out)
+            out.flush()
+            for _ in range(_NUM_DUMPS):
+                subprocess.run(["jstack", str(pid)], stdout=out, check=False)
+                time.sleep(1.0)
         print(f"no batch of {', '.join(starved)}: threads in {name}", flush=True)
 
 
