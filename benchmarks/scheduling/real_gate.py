@@ -49,6 +49,10 @@ RESULTS = Path(__file__).parent / "results"
 _AROUND_A_RUN_S = 6.0
 """Queries are started and stopped."""
 _NUM_DUMPS = 3
+_FEWEST_RATIO = 0.5
+"""Of the rows that arrive: a query that reads less is starved."""
+_COMPILED_WITHIN = 3.0
+"""Warm-ups in which a new session compiles what all cells run: its first way was a half slower."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -123,6 +127,8 @@ def run(given: argparse.Namespace) -> None:
                         continue
                     if spark is None:
                         spark = open_session.enter_context(session(work / "spark", NUM_CORES))
+                        longer = replace(asked, warm_up_s=_COMPILED_WITHIN * asked.warm_up_s)
+                        _warm_up(spark, work, cell, capacities[cell.name], longer)
                     _run_cell(spark, work, cell, number, ways, capacities[cell.name], asked)
                     if given.commit:
                         commit(given.results, f"Measured {cell.name}, run {number + 1}")
@@ -240,13 +246,19 @@ def _run_cell(
     capacities: dict[str, float],
     asked: Asked,
 ) -> None:
-    if asked.warm_up_s > 0.0:
-        warm_up = replace(asked, settle_s=asked.warm_up_s, num_windows=0)
-        _measured(spark, work, cell, WAYS[0], capacities, warm_up)
+    _warm_up(spark, work, cell, capacities, asked)
     for way in ways:
         line = _measured(spark, work, cell, way, capacities, asked)
         keep(asked.results / "runs.jsonl", {"cell": cell.name, "run": number, **line})
         print(f"{cell.name} {number} {way.name}: {_summary(line)}", flush=True)
+
+
+def _warm_up(
+    spark: SparkSession, work: Path, cell: Cell, capacities: dict[str, float], asked: Asked
+) -> None:
+    if asked.warm_up_s > 0.0:
+        warm_up = replace(asked, settle_s=asked.warm_up_s, num_windows=0)
+        _measured(spark, work, cell, WAYS[0], capacities, warm_up)
 
 
 def _measured(
@@ -285,7 +297,8 @@ def _measured(
         progress = [query.recentProgress for query in queries]
         report = None if gate is None else asdict(gate.report())
         failed = [query.name for query in queries if query.exception() is not None]
-        _tell_starved(spark, queries, progress, from_s)
+        if asked.num_windows:
+            _tell_starved(spark, planned, queries, progress, from_s)
     measured = []
     for one, grid, seen in zip(planned, grids, progress, strict=True):
         came = outcome(seen, grid, from_s, until_s)
@@ -317,13 +330,17 @@ def _measured(
 
 
 def _tell_starved(
-    spark: SparkSession, queries: list[Any], progress: list[Any], from_s: float
+    spark: SparkSession,
+    planned: list[Planned],
+    queries: list[Any],
+    progress: list[Any],
+    from_s: float,
 ) -> None:
-    """A query without a batch: Spark may starve one, a gate must not; what the threads do tells."""
+    """Spark may starve a query, a gate must not; what stages and threads do tells why."""
     starved = [
         query.name
-        for query, seen in zip(queries, progress, strict=True)
-        if not num_rows(seen, from_s)
+        for one, query, seen in zip(planned, queries, progress, strict=True)
+        if num_rows(seen, from_s) < _FEWEST_RATIO * one.rate_per_s * (time.time() - from_s)
     ]
     if starved:
         jvm: Any = spark._jvm
@@ -335,13 +352,15 @@ def _tell_starved(
             tracker = spark.sparkContext.statusTracker()
             for job in tracker.getActiveJobsIds():
                 print(job, tracker.getJobInfo(job), file=out)
+            store = jvm.org.apache.spark.SparkContext.getActive().get().statusStore()
             for stage in tracker.getActiveStageIds():
-                print(stage, tracker.getStageInfo(stage), file=out)
+                pool = store.lastStageAttempt(stage).schedulingPool()
+                print(stage, pool, tracker.getStageInfo(stage), file=out)
             out.flush()
             for _ in range(_NUM_DUMPS):
                 subprocess.run(["jstack", str(pid)], stdout=out, check=False)
                 time.sleep(1.0)
-        print(f"no batch of {', '.join(starved)}: threads in {name}", flush=True)
+        print(f"few rows of {', '.join(starved)}: threads in {name}", flush=True)
 
 
 def _planned(cell: Cell, way: Way, capacities: dict[str, float]) -> Iterator[Planned]:

@@ -231,7 +231,8 @@ def _usual_at_once(works: Sequence[QueryWork], cores: float) -> int:
     rows = [work.rate_per_s * work.query.trigger_s for work in works]
     total = sum(work.duration_s(one, cores) for work, one in zip(works, rows, strict=True))
     driver = sum(work.before_s + work.after_s for work in works)
-    return num_at_once(total, max(total - driver, 1e-3), len(works))
+    driver_ratio = max(work.driver_cores for work in works) / cores
+    return num_at_once(total, max(total - driver, 1e-3), len(works), driver_ratio=driver_ratio)
 
 
 def _simulated(

@@ -100,8 +100,10 @@ class Gate:
         self._classes = GateClasses(spark, jar_folder)
         self._task_time = TaskTime(spark.sparkContext)
         self._lock = threading.RLock()
-        cores = float(spark.sparkContext.defaultParallelism)
-        self._sizes = Sizes(policy, at_once, choose, cores, self._lock)
+        context: Any = spark.sparkContext
+        cores = float(context.defaultParallelism)
+        driver_cores = 1.0 if context._jsc.isLocal() else 0.0
+        self._sizes = Sizes(policy, at_once, choose, cores, driver_cores, self._lock)
         self._hub: Any = self._classes.hub(heartbeat_within_s)
         self._ahead = Ahead(self._hub)
         self._log = DecisionLog(decisions)

@@ -35,6 +35,8 @@ class Sizes:
         For ``auto``.
     cores : float, > 0
         Cores of all executors. [-]
+    driver_cores : float, >= 0
+        Cores of these that a driver takes while it works: one in local mode. [-]
     lock : context manager
         Held by callers; the choice in the background acquires it.
 
@@ -50,6 +52,7 @@ class Sizes:
         at_once: int | None,
         choose: Chooser | None,
         cores: float,
+        driver_cores: float,
         lock: AbstractContextManager[object],
     ) -> None:
         is_count = isinstance(at_once, int) and not isinstance(at_once, bool) and at_once >= 1
@@ -58,7 +61,7 @@ class Sizes:
         self._asked, self.choose = asked, choose
         self.policy: Policy = Policy.FCFS if asked is Policy.AUTO else asked
         self.at_once, self._at_once_is_given = at_once or 2, at_once is not None
-        self._cores, self._lock = cores, lock
+        self._cores, self._driver_cores, self._lock = cores, driver_cores, lock
         self._chosen_for: frozenset[str] = frozenset()
         self._next_look_s = 0.0
 
@@ -72,11 +75,11 @@ class Sizes:
         if self.policy is Policy.STAGGER:
             self._keep_apart(members)
         elif not (self._chosen_for or self._at_once_is_given):
-            self.at_once = usual_at_once(members)
+            self.at_once = usual_at_once(members, self._driver_cores / self._cores)
         names = frozenset(one.declared.name for one in members)
         if self._asked is Policy.AUTO and self.choose is not None and names != self._chosen_for:
             self._chosen_for = names
-            works = task_time.works_of(members, self._cores)
+            works = task_time.works_of(members, self._cores, self._driver_cores)
             # In a separate thread, since simulations take longer than the arbiter's heartbeat
             # allows.
             threading.Thread(target=self._take_best, args=(works, members), daemon=True).start()

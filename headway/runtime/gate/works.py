@@ -45,17 +45,21 @@ class TaskTime:
             return None
         return (self._total_s() - self._tasks_then_s) / self._work_s
 
-    def works_of(self, members: Sequence[Member], cores: float) -> list[QueryWork]:
+    def works_of(
+        self, members: Sequence[Member], cores: float, driver_cores: float
+    ) -> list[QueryWork]:
         """Costs of the batches of each query."""
         busy_cores = self.busy_cores
-        return [learned_work(one, cores, busy_cores) for one in members]
+        return [learned_work(one, cores, busy_cores, driver_cores) for one in members]
 
     def _total_s(self) -> float:
         executors = self._store.executorList(False)
         return ms_to_s(sum(executors.apply(at).totalDuration() for at in range(executors.size())))
 
 
-def learned_work(member: Member, cores: float, busy_cores: float | None) -> QueryWork:
+def learned_work(
+    member: Member, cores: float, busy_cores: float | None, driver_cores: float = 0.0
+) -> QueryWork:
     """Costs of the batches of a query.
 
     Parameters
@@ -67,33 +71,40 @@ def learned_work(member: Member, cores: float, busy_cores: float | None) -> Quer
     busy_cores : float or None
         Cores that batches kept busy on average while executors worked for them; None assumes all
         cores that a batch had. [-]
+    driver_cores : float, >= 0
+        Cores that a driver takes from the executors while it works: one in local mode. [-]
     """
     before_s, work_s, after_s = member.mean_parts_s
     # While others ran at the same time, a batch had its share of the cores.
     share_cores = cores / member.mean_at_once
     core_s = work_s * min(busy_cores or share_cores, share_cores)
     fixed_s, per_row_s = member.durations.line
+    # On the same cores, others slow down the driver too.
+    driver_ratio = min(share_cores / driver_cores, 1.0) if driver_cores > 0.0 else 1.0
     rows = max((before_s + work_s + after_s - fixed_s) / per_row_s, 0.0) if per_row_s > 0 else 0.0
     per_row_core_s = min(per_row_s * share_cores, core_s / rows if rows > 0 else 0.0)
     return QueryWork(
         query=member.declared,
         rate_per_s=max(member.rate_per_s, 1e-9),
         # Time in which executors were not busy is the driver's.
-        before_s=before_s + max(work_s - core_s / share_cores, 0.0),
-        after_s=after_s,
+        before_s=driver_ratio * (before_s + max(work_s - core_s / share_cores, 0.0)),
+        after_s=driver_ratio * after_s,
         fixed_core_s=max(core_s - per_row_core_s * rows, 1e-3),
         per_row_core_s=per_row_core_s,
         noise_ratio=LEARNED_NOISE_RATIO.value,
         closing_delay_s=max(member.closing_delay_s, 0.0),
+        driver_cores=driver_cores,
     )
 
 
-def usual_at_once(members: Sequence[Member]) -> int:
+def usual_at_once(members: Sequence[Member], driver_ratio: float) -> int:
     """Number of concurrent batches that keeps the cores busy while drivers plan and commit."""
     parts = [one.mean_parts_s for one in members]
     work_s = statistics.fmean(work for _, work, _ in parts)
     total_s = statistics.fmean(map(sum, parts))
-    return num_at_once(max(total_s, 1e-3), max(work_s, 1e-3), len(members))
+    return num_at_once(
+        max(total_s, 1e-3), max(work_s, 1e-3), len(members), driver_ratio=driver_ratio
+    )
 
 
 def best_offsets_s(members: Sequence[Member]) -> tuple[float, ...]:

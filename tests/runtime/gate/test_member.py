@@ -201,6 +201,24 @@ def test_what_the_driver_does_is_no_work_of_the_cores() -> None:
     assert unknown.duration_s(100.0, cores=2.0) == pytest.approx(0.275)
 
 
+def test_a_driver_on_the_executors_cores_takes_one_and_is_slowed_down_with_them() -> None:
+    progress = Progress()
+    member = a_member(progress)
+    for number in range(2, 12):
+        member.grant(100.0 + number, number, 4)
+        progress.batch(number, 100.0 + number)
+        idle(member, progress, 100.4 + number, 101.0 + number)
+    # Of 400 ms beside three others on two cores, half is waiting for a core.
+    local = learned_work(member, 2.0, busy_cores=0.5, driver_cores=1.0)
+    assert local.driver_cores == 1.0
+    assert local.before_s + local.after_s == pytest.approx(0.5 * (0.1 + 0.05))
+    assert local.duration_s(100.0, cores=1.0) == pytest.approx(0.2)
+    # Alone it has a core to itself.
+    cluster = learned_work(member, 2.0, busy_cores=0.5)
+    assert cluster.driver_cores == 0.0
+    assert cluster.before_s + cluster.after_s == pytest.approx(0.15)
+
+
 def test_a_wait_within_a_batch_is_no_part_of_what_the_batch_takes() -> None:
     progress = Progress()
     declared = ScheduledQuery(name="q", trigger_s=0.001)
