@@ -169,16 +169,21 @@ class Watcher:
             budget_left_ratio=None if late_ratio is None else 1.0 - late_ratio / allowed,
             drift=drift,
             change=None if rule is None or proposal is None else rule.as_change(running, proposal),
-            why_no_change=self._why_no_change(),
+            why_no_change=self._why_no_change(is_feasible),
             is_feasible=is_feasible,
         )
         return replace(look, standing=_standing(look, drift, live.feed.is_active))
 
-    def _why_no_change(self) -> str | None:
+    def _why_no_change(self, is_feasible: bool) -> str | None:
         decision = None if self._rule is None else self._rule.decision
         if decision is None:
             return Reason.LEARNING.value
-        return None if decision.proposal is not None else decision.reason.value
+        if decision.proposal is not None:
+            return None
+        if decision.reason is Reason.HOLD and not is_feasible:
+            # The rule waits for a second bin before it says so.
+            return Reason.AT_MAXIMUM.value
+        return decision.reason.value
 
 
 def _standing(look: Look, drift: SeenDrift | None, is_active: bool) -> Standing:

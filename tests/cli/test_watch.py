@@ -149,6 +149,18 @@ def test_a_rate_that_needs_more_is_recommended(tmp_path: Path, profile: str) -> 
         assert look_json(look)["change"] is not None
 
 
+def test_a_target_out_of_reach_is_not_explained_by_a_setting_that_holds(
+    tmp_path: Path, profile: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The rule waits for a second bin before it says that no setting suffices."""
+    log = a_file(tmp_path, a_log())
+    assert run(["watch", log, "--profile", profile, "--target", "p99 <= 20ms", "--once"]) == 3
+    text = capsys.readouterr().out
+    assert "no setting within bounds meets the target" in text
+    assert "no setting within bounds sustains the forecast rate" in text
+    assert "the setting holds" not in text
+
+
 def test_a_growing_log_is_read_on(tmp_path: Path, profile: str) -> None:
     query = FakeQuery(a_profile(), 5000.0)
     path = tmp_path / "orders.headway.jsonl"
