@@ -23,7 +23,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -298,7 +298,9 @@ def _measured(
         report = None if gate is None else asdict(gate.report())
         failed = [query.name for query in queries if query.exception() is not None]
         if asked.num_windows:
-            _tell_starved(spark, planned, queries, progress, from_s)
+            # Diagnosis only: whatever it meets, the run counts.
+            with suppress(Exception):
+                _tell_starved(spark, planned, queries, progress, from_s)
     measured = []
     for one, grid, seen in zip(planned, grids, progress, strict=True):
         came = outcome(seen, grid, from_s, until_s)
@@ -352,7 +354,7 @@ def _tell_starved(
             tracker = spark.sparkContext.statusTracker()
             for job in tracker.getActiveJobsIds():
                 print(job, tracker.getJobInfo(job), file=out)
-            store = jvm.org.apache.spark.SparkContext.getActive().get().statusStore()
+            store = spark.sparkContext._jsc.sc().statusStore()
             for stage in tracker.getActiveStageIds():
                 pool = store.lastStageAttempt(stage).schedulingPool()
                 print(stage, pool, tracker.getStageInfo(stage), file=out)
