@@ -45,3 +45,8 @@ def on_days(days: Iterable[str]) -> str:
     """
     first, *rest = sorted(set(days))
     return f"from {first} to {rest[-1]}" if rest else f"on {first}"
+
+
+def yes_or_no(is_so: bool) -> str:
+    """For a cell of a table."""
+    return "yes" if is_so else "no"

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pages import headed, on_days
+from pages import headed, on_days, yes_or_no
 from real.busy import busy_ratio, measured_busy_ratio
-from real.cells import CELLS, TARGET_S, WAY_OF, WAYS
+from real.cells import CELLS, TARGET_S, WAYS
 from real.comparison import (
     Difference,
     Runs,
@@ -26,6 +25,7 @@ from real.comparison import (
     quantile_s,
     runs_of_ways,
 )
+from real.judged import Judged, judged_verdicts, means_table, verdict_table
 from real.records import EARLIER, last_measured
 from real_gate import NUM_CORES, RESULTS
 from result_lines import lines_of, machine_of
@@ -34,8 +34,6 @@ from headway.units import counted
 
 PICTURES = Path(__file__).parents[2] / "docs" / "img"
 GOAL_RATIO, FALSIFIED_RATIO = -0.40, -0.25
-_PAYS_RATIO = 0.10
-_POINTS = 0.15
 
 HEAD = f"""\
 # Real queries that take turns
@@ -84,64 +82,17 @@ def text(given: argparse.Namespace) -> str:
     shed = lines_of(given.results / "shedding.jsonl")
     if not cells:
         return "\n".join([HEAD, NOTHING_YET, *_shedding(shed, given.pictures)]).rstrip() + "\n"
-    judged = [*_judged(lines, verdicts)]
+    judged = [*judged_verdicts(lines, verdicts)]
     parts = [HEAD, _lengths(lines), _earlier([name for name in cells if name not in new_cells])]
     parts += _goal(cells, lines)
     parts += _pictures(cells, judged, given.pictures)
     for name, runs in cells.items():
         parts += _cell_table(name, runs, lines, folder)
-    parts += _verdict_table(judged)
+    parts += verdict_table(judged)
+    parts += means_table(judged)
     parts += _gate_table(lines)
     parts += _shedding(shed, given.pictures)
     return "\n".join(parts) + "\n"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """A verdict, and what was measured on the machine that it was made for.
-
-    ``policy`` is the recommended one, else `promise`; gains are over ``best``, the best of Spark's
-    own ways.
-    """
-
-    name: str
-    runs: Mapping[str, Runs]
-    verdict: Mapping[str, Any]
-    best: str
-    policy: str
-    measured_gain_ratio: float
-
-    @property
-    def predicted_gain_ratio(self) -> float:
-        """What the verdict says of the policy. [-]"""
-        return float(self.verdict["gain_ratio"][self.policy])
-
-
-def _judged(
-    lines: Sequence[Mapping[str, Any]], verdicts: Sequence[Mapping[str, Any]]
-) -> Iterator[Judged]:
-    """Each verdict whose cell was measured on its machine."""
-    whole = [one for one in lines if not one["failed"]]
-    machines = list(dict.fromkeys(map(machine_of, whole)))
-    for cell in CELLS:
-        for number, machine in enumerate(machines, start=1):
-            runs = runs_of_ways([one for one in whole if machine_of(one) == machine], cell.name)
-            best = best_of_sparks(runs)
-            of = [one for one in verdicts if (one["cell"], machine_of(one)) == (cell.name, machine)]
-            if best is None or not of:
-                continue
-            policy = of[-1]["policy"] if of[-1]["policy"] in runs else "promise"
-            found = _difference(runs, policy, best)
-            if found is None or policy not in of[-1]["gain_ratio"]:
-                continue
-            yield Judged(
-                name=cell.name if len(machines) == 1 else f"{cell.name}, machine {number}",
-                runs=runs,
-                verdict=of[-1],
-                best=best,
-                policy=policy,
-                measured_gain_ratio=-found.ratio,
-            )
 
 
 def _lengths(lines: Sequence[Mapping[str, Any]]) -> str:
@@ -305,39 +256,6 @@ def _interval(found: Difference) -> str:
     return f"{found.low:+.0%} to {found.high:+.0%}"
 
 
-def _verdict_table(judged: Sequence[Judged]) -> Iterator[str]:
-    yield "## The verdict before the run\n"
-    yield (
-        "The verdict is recorded before the first run of a cell on a machine, from profiles of "
-        "each kind of query alone that were made on the same machine. It is right if the best "
-        "policy gains more than 10% and the verdict says that taking turns pays, or if neither is "
-        "so. Gains, predicted and measured, are over the best of Spark's own ways. Recorded "
-        "verdicts are not changed when the models are corrected: those from before 2026-11-24 do "
-        "not include the work of the driver on the cores.\n"
-    )
-    yield from headed(
-        "| cell | verdict | best policy measured | right | policy | predicted gain | "
-        "measured gain | within 15 points |"
-    )
-    num_right = num_near = 0
-    for one in judged:
-        gated = [way for way in one.runs if WAY_OF[way].policy is not None and way != "auto"]
-        first = min(gated, key=lambda way: mean_s(one.runs[way]))
-        pays = 1.0 - mean_s(one.runs[first]) / mean_s(one.runs[one.best]) > _PAYS_RATIO
-        right = pays == one.verdict["pays"]
-        near = abs(one.predicted_gain_ratio - one.measured_gain_ratio) <= _POINTS
-        num_right, num_near = num_right + right, num_near + near
-        yield (
-            f"| {one.name} | {one.verdict['policy'] or 'not worth it'} | {first} | {_yes(right)} "
-            f"| {one.policy} | {one.predicted_gain_ratio:.0%} | {one.measured_gain_ratio:.0%} "
-            f"| {_yes(near)} |"
-        )
-    yield (
-        f"\nRight in {num_right} of {len(judged)} cells (goal: 6 of 7); gain within 15 points in "
-        f"{num_near} (goal: all).\n"
-    )
-
-
 def _gate_table(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What the gate itself takes, and its errors of durations."""
     reports = [line for line in lines if line["report"] is not None]
@@ -398,14 +316,10 @@ def _shedding(lines: Sequence[Mapping[str, Any]], pictures: Path) -> Iterator[st
             rows = sum(line["rows"] for line in mine)
             yield (
                 f"| {load:g} | {way} | {len(mine)} | {found:.1%} | {predicted:.1%} | "
-                f"{_yes(abs(found - predicted) <= 0.05)} | "
+                f"{yes_or_no(abs(found - predicted) <= 0.05)} | "
                 f"{sum(line['shed'] for line in mine) / max(rows, 1):.1%} | "
                 f"{sum(line['differing'] for line in mine)} |"
             )
     pictures.mkdir(parents=True, exist_ok=True)
     shedding_picture(means, pictures / "shedding.svg")
     yield "\n![Rows in time above capacity](img/shedding.svg)\n"
-
-
-def _yes(is_so: bool) -> str:
-    return "yes" if is_so else "no"

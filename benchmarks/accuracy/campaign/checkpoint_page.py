@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pages import headed
+from pages import headed, yes_or_no
 
 from campaign.figures import Row, is_undisturbed
 from campaign.promises import (
@@ -110,10 +110,10 @@ def _rules(rules: Sequence[Row]) -> Iterator[str]:
             measured = f"{measured_s(row):.2f} s" + (
                 "" if row["truth"]["kept_up"] else ", and the backlog grew"
             )
-            kept = _yes(row["truth"]["kept_up"] and of_limit(row) <= 1)
+            kept = yes_or_no(row["truth"]["kept_up"] and of_limit(row) <= 1)
         yield (
             f"| {row['rule']} | {_setting(row)} | {planned_text(row['told_s'])} "
-            f"| {_yes(row['feasible'])} | {measured} | {kept} |"
+            f"| {yes_or_no(row['feasible'])} | {measured} | {kept} |"
         )
     yield ""
 
@@ -125,7 +125,3 @@ def _setting(row: Row) -> str:
 
 def _is_measured(row: Row) -> bool:
     return row["truth"] is not None and is_undisturbed(row)
-
-
-def _yes(is_so: bool) -> str:
-    return "yes" if is_so else "no"
