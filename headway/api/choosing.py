@@ -19,12 +19,12 @@ _LESS_URGENT = 10
 _ANSWER = "from headway.api.choosing import answer; answer()"
 
 
-def choose_beside(works: Sequence[QueryWork], cores: float) -> tuple[Policy, int]:
+def choose_beside(works: Sequence[QueryWork], cores: float, asked: Policy) -> tuple[Policy, int]:
     """The policy that simulation prefers, and how many at once; in this process if none starts."""
     try:
         found = subprocess.run(
             [sys.executable, "-c", _ANSWER],
-            input=pickle.dumps((list(works), cores)),
+            input=pickle.dumps((list(works), cores, asked)),
             capture_output=True,
             check=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -34,7 +34,7 @@ def choose_beside(works: Sequence[QueryWork], cores: float) -> tuple[Policy, int
     except (OSError, TypeError, ValueError, subprocess.SubprocessError):
         from headway.planner.scheduling import choose
 
-        return choose(works, cores)
+        return choose(works, cores, asked)
 
 
 def answer() -> None:
@@ -43,6 +43,5 @@ def answer() -> None:
 
     if hasattr(os, "nice"):
         os.nice(_LESS_URGENT)
-    works, cores = pickle.load(sys.stdin.buffer)
-    policy, at_once = choose(works, cores)
+    policy, at_once = choose(*pickle.load(sys.stdin.buffer))
     sys.stdout.write(f"{policy} {at_once}\n")

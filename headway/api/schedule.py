@@ -201,7 +201,8 @@ def schedule(
         ``fcfs``, ``rr``, ``sbox``, ``hr``, ``least-slack``, ``promise``, ``economy``, ``stagger``,
         or ``auto``: the policy that simulation prefers once the costs of batches are known.
     at_once : int, optional
-        Batches that may run at the same time.
+        Batches that may run at the same time; by default as many as simulation prefers once the
+        costs of batches are known.
     decisions : path, optional
         File to which each decision is appended; ``headway schedule --decisions`` replays it.
     memory_limit : str or float, optional

@@ -151,9 +151,10 @@ def verdict(
     )
 
 
-def choose(works: Sequence[QueryWork], cores: float) -> tuple[Policy, int]:
+def choose(works: Sequence[QueryWork], cores: float, asked: Policy) -> tuple[Policy, int]:
     """The policy preferred by simulation, and the batches at the same time, for a running gate."""
-    found = [_best(works, policy, cores, None, 1) for policy in ASKED]
+    policies = ASKED if asked is Policy.AUTO else (asked,)
+    found = [_best(works, policy, cores, None, 1) for policy in policies]
     best = min(found, key=_rank)
     assert best.policy is not None
     return best.policy, best.at_once

@@ -118,9 +118,11 @@ def means_table(judged: Sequence[Judged]) -> Iterator[str]:
     if not judged:
         return
     yield (
-        "Mean window latencies behind these gains, predicted and measured. Profiles of each kind "
-        "of query alone know nothing of what queries cost each other, such as garbage collection "
-        "and memory that they share. `auto` and FAIR are not predicted.\n"
+        "Mean window latencies behind these gains, predicted and measured. The profiles are those "
+        "of each kind of query alone. Together, the same work takes more core time, and if the "
+        "cores are nearly always busy, this multiplies in the latency. A policy is predicted with "
+        "the number of batches at once that the simulation finds best; a gate of a given policy "
+        "starts as many as keep the cores busy. `auto` and FAIR are not predicted.\n"
     )
     yield from headed("| cell | way | predicted | measured | predicted over measured |")
     errors, floors = [], []

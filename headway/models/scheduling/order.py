@@ -37,7 +37,8 @@ def grant_order(
     -----
     **(G8)** Slack on Spark: a window needs two batches, one that reads its closing row and one that
     emits it: `e + W + δ + target - t - q(D_n+D_(n+1))`. A row needs one batch: oldest unread `+`
-    target `-t - q(D)`. Number of batches at the same time: `⌈ D/D_executor⌉`.
+    target `-t - q(D)`. Number of batches at the same time: `⌈ D/D_executor⌉`; in local mode, where
+    the driver takes a share `r` of the cores, `⌈ D/(D_executor + r·(D - D_executor))⌉`.
 
     ``fcfs``: oldest unread row; ``rr``: longest time without a turn; ``sbox``: the window that
     closes first; ``hr``: most output rows per second of work; ``least-slack``: equation 1 of Klink

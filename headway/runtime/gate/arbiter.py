@@ -65,13 +65,15 @@ class Gate:
         Which query is next. ``auto`` is first come first served until the costs of batches are
         known, then the choice of ``choose``.
     at_once : int, optional
-        Batches that may run at once; by default, as many as keep the cores busy.
+        Batches that may run at once; by default, as many as keep the cores busy, then as many as
+        ``choose`` finds best.
     decisions : path, optional
         File to which every decision is appended.
     memory_limit_bytes : float, optional
         State on the heap from which the query that frees the most goes first. [bytes]
     choose : callable, optional
-        For ``auto``: from the works of the queries and the cores to a policy and ``at_once``.
+        From the works of the queries, the cores and the requested policy to a policy, another one
+        only for ``auto``, and ``at_once``.
     heartbeat_within_s : float
         Maximum silence of the arbiter before the gate opens. [s]
     jar_folder : Path, optional

@@ -17,8 +17,8 @@ from headway.runtime.gate.works import TaskTime, best_offsets_s, usual_at_once
 _LOOK_EVERY_S = 5.0
 _LOG = logging.getLogger("headway.gate")
 
-Chooser = Callable[[Sequence[QueryWork], float], tuple[Policy, int]]
-"""From the works of the queries and the number of cores to a policy and a number of batches."""
+Chooser = Callable[[Sequence[QueryWork], float, Policy], tuple[Policy, int]]
+"""From the works of the queries, the cores and the requested policy to a policy and ``at_once``."""
 
 
 class Sizes:
@@ -30,9 +30,10 @@ class Sizes:
         The requested policy. ``auto`` is first come first served until the costs of batches are
         known, then the choice of ``choose``.
     at_once : int or None
-        Batches that may run at once; by default, as many as keep the cores busy while drivers work.
+        Batches that may run at once; by default, as many as keep the cores busy while drivers work,
+        then as many as ``choose`` finds best.
     choose : callable or None
-        For ``auto``.
+        Chooses among the policies of ``auto``, or only how many batches run at once.
     cores : float, > 0
         Cores of all executors. [-]
     driver_cores : float, >= 0
@@ -77,12 +78,20 @@ class Sizes:
         elif not (self._chosen_for or self._at_once_is_given):
             self.at_once = usual_at_once(members, self._driver_cores / self._cores)
         names = frozenset(one.declared.name for one in members)
-        if self._asked is Policy.AUTO and self.choose is not None and names != self._chosen_for:
+        if self._may_choose and names != self._chosen_for:
             self._chosen_for = names
             works = task_time.works_of(members, self._cores, self._driver_cores)
             # In a separate thread, since simulations take longer than the arbiter's heartbeat
             # allows.
             threading.Thread(target=self._take_best, args=(works, members), daemon=True).start()
+
+    @property
+    def _may_choose(self) -> bool:
+        """Whether there is a choice: the queries that are staggered all run at their ticks."""
+        is_open = self._asked is Policy.AUTO or not (
+            self._at_once_is_given or self._asked is Policy.STAGGER
+        )
+        return is_open and self.choose is not None
 
     def _keep_apart(self, members: Sequence[Member]) -> None:
         """Give queries different ticks, so that none has to wait."""
@@ -96,7 +105,7 @@ class Sizes:
     def _take_best(self, works: Sequence[QueryWork], members: Sequence[Member]) -> None:
         assert self.choose is not None
         try:
-            policy, at_once = self.choose(works, self._cores)
+            policy, at_once = self.choose(works, self._cores, self._asked)
         except Exception as error:
             _LOG.warning("%s stays in force: %s", self.policy, error)
             return

@@ -71,9 +71,9 @@ def test_auto_takes_the_policy_that_simulation_prefers_and_chooses_anew_for_a_ne
         choose = gate.gate._sizes.choose
         assert choose is not None
 
-        def choosing(works: Any, cores: float) -> tuple[Policy, int]:
+        def choosing(works: Any, cores: float, policy: Policy) -> tuple[Policy, int]:
             asked.append({work.query.name for work in works})
-            chosen = choose(works, cores)
+            chosen = choose(works, cores, policy)
             answers.append(chosen)
             return chosen
 
@@ -95,9 +95,27 @@ def test_auto_takes_the_policy_that_simulation_prefers_and_chooses_anew_for_a_ne
         assert grant_order(one.policy, one.states, one.at_s) == one.order
 
 
+def test_a_given_policy_runs_as_many_batches_at_once_as_simulation_prefers(
+    spark: SparkSession, queries: Queries
+) -> None:
+    started = [queries.start(name) for name in ("a", "b", "c")]
+    asked: list[Policy] = []
+
+    def choosing(works: Any, cores: float, policy: Policy) -> tuple[Policy, int]:
+        asked.append(policy)
+        return policy, len(works)
+
+    with Gate(spark, Policy.PROMISE, choose=choosing) as gate:
+        for name, query in zip("abc", started, strict=True):
+            gate.add(query, ScheduledQuery(name=name, trigger_s=0.5))
+        wait_until(lambda: gate.report().at_once == len(started), "the choice")
+        assert gate.report().policy is Policy.PROMISE
+    assert asked == [Policy.PROMISE]
+
+
 def test_auto_may_choose_to_stagger(spark: SparkSession, queries: Queries) -> None:
     started = [queries.start(name) for name in ("a", "b")]
-    with Gate(spark, Policy.AUTO, choose=lambda works, _: (Policy.STAGGER, len(works))) as gate:
+    with Gate(spark, Policy.AUTO, choose=lambda works, *_: (Policy.STAGGER, len(works))) as gate:
         for name, query in zip("ab", started, strict=True):
             gate.add(query, ScheduledQuery(name=name, trigger_s=0.5))
         wait_until(lambda: gate.report().policy is Policy.STAGGER, "the choice")
