@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from pages import headed, on_days, yes_or_no
 from real.busy import busy_ratio, measured_busy_ratio
-from real.cells import CELLS, TARGET_S, WAYS
+from real.cells import CELLS, TARGET_S, WAY_OF, WAYS
 from real.comparison import (
     Difference,
     Runs,
@@ -86,6 +86,7 @@ def text(given: argparse.Namespace) -> str:
         return "\n".join([HEAD, NOTHING_YET, *_shedding(shed, given.pictures)]).rstrip() + "\n"
     judged = [*judged_verdicts(lines, verdicts)]
     parts = [HEAD, _lengths(lines), _earlier([name for name in cells if name not in new_cells])]
+    parts += [*_left_out(cells), *_starved(lines)]
     parts += _goal(cells, lines)
     parts += _pictures(cells, judged, given.pictures)
     for name, runs in cells.items():
@@ -123,6 +124,34 @@ def _earlier(cells: Sequence[str]) -> str:
         "these runs were close to capacity or above it, where latency grows with the length of the "
         "run.\n"
     )
+
+
+def _left_out(cells: Mapping[str, Mapping[str, Runs]]) -> Iterator[str]:
+    """Cells and ways of which there is no run."""
+    missing = [
+        f"{way.name} of {cell.name}"
+        for cell in CELLS
+        for way in WAYS
+        if way.name not in cells.get(cell.name, {})
+    ]
+    if missing:
+        yield f"Not measured: {', '.join(missing)}.\n"
+
+
+def _starved(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Runs in which some query read less than half of its rows, except under FAIR."""
+    found = [
+        f"{line['way']} of {line['cell']}, run {line['run'] + 1}"
+        for line in lines
+        if not WAY_OF[line["way"]].in_pools
+        and any(query["rows"] < 0.5 * query["offered_rows"] for query in line["queries"])
+    ]
+    if found:
+        yield (
+            "A query read less than half of its rows, without a failure and for a reason that is "
+            f"not known yet, in {counted(len(found), 'run')}: {', '.join(found)}. The run counts "
+            "with its open windows.\n"
+        )
 
 
 def _goal(
