@@ -13,6 +13,9 @@ from real.comparison import Runs, quantile_s
 
 _COLUMNS = 3
 _MARKERS = "osD^vPX"
+_LATENCIES_S = (0.1, 100.0)
+_LATENCY_TICKS_S = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+_LEGEND_COLUMNS = 5
 
 
 def _pyplot() -> Any:
@@ -44,6 +47,14 @@ def _percent() -> Any:
     return PercentFormatter(1.0, decimals=0)
 
 
+def _set_latency_axis(panel: Any) -> None:
+    """Logarithmic: a starved query's windows are a hundred times later than those of a policy."""
+    panel.set_xscale("log")
+    panel.set_xlim(*_LATENCIES_S)
+    panel.set_xticks(_LATENCY_TICKS_S, labels=[f"{tick:g}" for tick in _LATENCY_TICKS_S])
+    panel.minorticks_off()
+
+
 def _small_text(panel: Any) -> None:
     panel.tick_params(labelsize=8)
     panel.xaxis.label.set_size(8)
@@ -59,10 +70,12 @@ def ways_picture(cells: Mapping[str, Mapping[str, Runs]], path: Path) -> None:
         names = [way.name for way in WAYS if runs.get(way.name)]
         for place, name in enumerate(reversed(names)):
             means = [float(one.mean()) for one in runs[name].values()]
-            panel.plot([0.0, quantile_s(runs[name], 0.99)], [place, place], color="0.8", zorder=1)
+            ends = [min(means), quantile_s(runs[name], 0.99)]
+            panel.plot(ends, [place, place], color="0.6", zorder=1)
             panel.scatter(means, [place] * len(means), s=14, color="tab:blue", zorder=2)
         panel.set_yticks(range(len(names)), labels=list(reversed(names)), fontsize=8)
-        panel.set(title=cell, xlabel="window latency: mean (dot), p99 (end) [s]", xlim=(0.0, None))
+        panel.set(title=cell, xlabel="window latency: mean (dot), p99 (end) [s]")
+        _set_latency_axis(panel)
         _small_text(panel)
     picture.savefig(path, metadata={"Date": None})
     pyplot.close(picture)
@@ -86,7 +99,8 @@ def distributions_picture(cells: Mapping[str, Mapping[str, Runs]], path: Path) -
                 color=f"C{place}",
                 linestyle="--" if way.policy is None else "-",
             )
-        panel.set(title=cell, xlabel="window latency [s]", ylim=(0.0, 1.0), xlim=(0.0, None))
+        panel.set(title=cell, xlabel="window latency [s]", ylim=(0.0, 1.0))
+        _set_latency_axis(panel)
         if place_of_panel % _COLUMNS == 0:
             panel.set_ylabel("share of windows")
         panel.yaxis.set_major_formatter(_percent())
@@ -96,7 +110,7 @@ def distributions_picture(cells: Mapping[str, Mapping[str, Runs]], path: Path) -
         [handles[name] for name in names],
         names,
         loc="outside lower center",
-        ncols=len(names),
+        ncols=_LEGEND_COLUMNS,
         frameon=False,
     )
     picture.savefig(path, metadata={"Date": None})
