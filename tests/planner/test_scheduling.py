@@ -68,9 +68,15 @@ def test_beyond_capacity_no_policy_helps() -> None:
 
 
 def test_auto_picks_what_the_simulation_prefers() -> None:
-    policy, at_once = choose(works(12, spread=True), 2.0)
+    policy, at_once = choose(works(12, spread=True), 2.0, Policy.AUTO)
     assert policy is Policy.PROMISE
     assert 1 <= at_once <= 3
+
+
+def test_of_a_given_policy_only_the_number_at_once_is_chosen() -> None:
+    many = works(12, spread=True)
+    predicted = verdict(many, 2.0, policies=[Policy.FCFS]).figures[-1]
+    assert choose(many, 2.0, Policy.FCFS) == (Policy.FCFS, predicted.at_once)
 
 
 def test_windows_are_aligned_by_when_they_close_not_by_their_start() -> None:
@@ -96,4 +102,4 @@ def test_the_work_of_a_profile_is_its_batch_on_cores_of_its_own() -> None:
 
 def test_the_choice_in_a_process_of_its_own_is_the_same() -> None:
     few = works(4, spread=True)
-    assert choose_beside(few, 2.0) == choose(few, 2.0)
+    assert choose_beside(few, 2.0, Policy.AUTO) == choose(few, 2.0, Policy.AUTO)

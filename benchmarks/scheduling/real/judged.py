@@ -125,7 +125,8 @@ def means_table(judged: Sequence[Judged]) -> Iterator[str]:
         "starts as many as keep the cores busy. `auto` and FAIR are not predicted.\n"
     )
     yield from headed("| cell | way | predicted | measured | predicted over measured |")
-    errors, floors = [], []
+    errors: list[float] = []
+    floors: list[float] = []
     for one in judged:
         for way, predicted_s, measured_s in one.means_s():
             errors.append(abs(predicted_s / measured_s - 1.0))
