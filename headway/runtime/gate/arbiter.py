@@ -102,10 +102,7 @@ class Gate:
         self._classes = GateClasses(spark, jar_folder)
         self._task_time = TaskTime(spark.sparkContext)
         self._lock = threading.RLock()
-        context: Any = spark.sparkContext
-        cores = float(context.defaultParallelism)
-        driver_cores = 1.0 if context._jsc.isLocal() else 0.0
-        self._sizes = Sizes(policy, at_once, choose, cores, driver_cores, self._lock)
+        self._sizes = Sizes(policy, at_once, choose, self._lock)
         self._hub: Any = self._classes.hub(heartbeat_within_s)
         self._ahead = Ahead(self._hub)
         self._log = DecisionLog(decisions)

@@ -34,10 +34,6 @@ class Sizes:
         then as many as ``choose`` finds best.
     choose : callable or None
         Chooses among the policies of ``auto``, or only how many batches run at once.
-    cores : float, > 0
-        Cores of all executors. [-]
-    driver_cores : float, >= 0
-        Cores of these that a driver takes while it works: one in local mode. [-]
     lock : context manager
         Held by callers; the choice in the background acquires it.
 
@@ -52,8 +48,6 @@ class Sizes:
         asked: Policy,
         at_once: int | None,
         choose: Chooser | None,
-        cores: float,
-        driver_cores: float,
         lock: AbstractContextManager[object],
     ) -> None:
         is_count = isinstance(at_once, int) and not isinstance(at_once, bool) and at_once >= 1
@@ -62,7 +56,7 @@ class Sizes:
         self._asked, self.choose = asked, choose
         self.policy: Policy = Policy.FCFS if asked is Policy.AUTO else asked
         self.at_once, self._at_once_is_given = at_once or 2, at_once is not None
-        self._cores, self._driver_cores, self._lock = cores, driver_cores, lock
+        self._lock = lock
         self._chosen_for: frozenset[str] = frozenset()
         self._next_look_s = 0.0
 
@@ -76,14 +70,14 @@ class Sizes:
         if self.policy is Policy.STAGGER:
             self._keep_apart(members)
         elif not (self._chosen_for or self._at_once_is_given):
-            self.at_once = usual_at_once(members, self._driver_cores / self._cores)
+            self.at_once = usual_at_once(members, task_time.driver_cores / task_time.cores)
         names = frozenset(one.declared.name for one in members)
         if self._may_choose and names != self._chosen_for:
             self._chosen_for = names
-            works = task_time.works_of(members, self._cores, self._driver_cores)
+            given = task_time.works_of(members), task_time.cores, members
             # In a separate thread, since simulations take longer than the arbiter's heartbeat
             # allows.
-            threading.Thread(target=self._take_best, args=(works, members), daemon=True).start()
+            threading.Thread(target=self._take_best, args=given, daemon=True).start()
 
     @property
     def _may_choose(self) -> bool:
@@ -102,10 +96,12 @@ class Sizes:
         for one, offset_s in zip(members, best_offsets_s(members), strict=True):
             one.offset_s = offset_s
 
-    def _take_best(self, works: Sequence[QueryWork], members: Sequence[Member]) -> None:
+    def _take_best(
+        self, works: Sequence[QueryWork], cores: float, members: Sequence[Member]
+    ) -> None:
         assert self.choose is not None
         try:
-            policy, at_once = self.choose(works, self._cores, self._asked)
+            policy, at_once = self.choose(works, cores, self._asked)
         except Exception as error:
             _LOG.warning("%s stays in force: %s", self.policy, error)
             return

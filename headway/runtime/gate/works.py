@@ -19,9 +19,11 @@ _LEAST_OBSERVED_S = 1.0
 
 
 class TaskTime:
-    """Time of tasks over the time of their batches, from the driver's own store.
+    """Cores of a session, and time of tasks over that of their batches, from the driver's store.
 
-    Progress contains the duration of a batch, but not how many cores it kept busy.
+    Progress contains the duration of a batch, but not how many cores it kept busy. ``cores`` are
+    those of all executors, ``driver_cores`` those of them that a driver takes while it works: one
+    in local mode. [-]
 
     Parameters
     ----------
@@ -30,6 +32,8 @@ class TaskTime:
     """
 
     def __init__(self, context: Any) -> None:
+        self.cores = float(context.defaultParallelism)
+        self.driver_cores = 1.0 if context._jsc.isLocal() else 0.0
         self._store = context._jsc.sc().statusStore()
         self._work_s = 0.0
         self._tasks_then_s = self._total_s()
@@ -45,12 +49,10 @@ class TaskTime:
             return None
         return (self._total_s() - self._tasks_then_s) / self._work_s
 
-    def works_of(
-        self, members: Sequence[Member], cores: float, driver_cores: float
-    ) -> list[QueryWork]:
+    def works_of(self, members: Sequence[Member]) -> list[QueryWork]:
         """Costs of the batches of each query."""
         busy_cores = self.busy_cores
-        return [learned_work(one, cores, busy_cores, driver_cores) for one in members]
+        return [learned_work(one, self.cores, busy_cores, self.driver_cores) for one in members]
 
     def _total_s(self) -> float:
         executors = self._store.executorList(False)
