@@ -33,7 +33,7 @@ from cores import cores_between, cpu_time
 from real.busy import collector_s
 from real.calibration import calibrated, session, together_ratio
 from real.cells import CELLS, TARGETS, WAYS, WINDOW_S, Cell, Way, ways_of_run
-from real.measured import num_rows, outcome
+from real.measured import is_starved, num_rows, outcome
 from real.queries import Planned, planned_queries, start
 from real.records import commit, mean_of_ways_s
 from real.verdicts import verdict_of
@@ -49,9 +49,7 @@ RESULTS = Path(__file__).parent / "results"
 _AROUND_A_RUN_S = 6.0
 """Queries are started and stopped."""
 _NUM_DUMPS = 3
-_FEWEST_RATIO = 0.5
-"""Of the rows that arrive: a query that reads less is starved."""
-_COMPILED_WITHIN = 3.0
+_SESSION_WARM_UPS = 3.0
 """Warm-ups in which a new session compiles what all cells run: its first way was a half slower."""
 
 
@@ -127,7 +125,7 @@ def run(given: argparse.Namespace) -> None:
                         continue
                     if spark is None:
                         spark = open_session.enter_context(session(work / "spark", NUM_CORES))
-                        longer = replace(asked, warm_up_s=_COMPILED_WITHIN * asked.warm_up_s)
+                        longer = replace(asked, warm_up_s=_SESSION_WARM_UPS * asked.warm_up_s)
                         _warm_up(spark, work, cell, capacities[cell.name], longer)
                     _run_cell(spark, work, cell, number, ways, capacities[cell.name], asked)
                     if given.commit:
@@ -342,7 +340,7 @@ def _tell_starved(
     starved = [
         query.name
         for one, query, seen in zip(planned, queries, progress, strict=True)
-        if num_rows(seen, from_s) < _FEWEST_RATIO * one.rate_per_s * (time.time() - from_s)
+        if is_starved(num_rows(seen, from_s), one.rate_per_s * (time.time() - from_s))
     ]
     if starved:
         jvm: Any = spark._jvm

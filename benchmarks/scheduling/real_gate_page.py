@@ -26,6 +26,7 @@ from real.comparison import (
     runs_of_ways,
 )
 from real.judged import Judged, judged_verdicts, means_table, verdict_table
+from real.measured import is_starved
 from real.records import EARLIER, last_measured
 from real_gate import NUM_CORES, RESULTS
 from result_lines import lines_of, machine_of
@@ -144,7 +145,7 @@ def _starved(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         f"{line['way']} of {line['cell']}, run {line['run'] + 1}"
         for line in lines
         if not WAY_OF[line["way"]].in_pools
-        and any(query["rows"] < 0.5 * query["offered_rows"] for query in line["queries"])
+        and any(is_starved(query["rows"], query["offered_rows"]) for query in line["queries"])
     ]
     if found:
         yield (

@@ -61,6 +61,11 @@ def num_rows(progress: Sequence[Mapping[str, Any]], from_s: float) -> int:
     return sum(one["numInputRows"] for one in progress if epoch_s(one["timestamp"]) >= from_s)
 
 
+def is_starved(rows: int, offered_rows: float) -> bool:
+    """Whether a query has read less than half of the rows that were offered."""
+    return rows < 0.5 * offered_rows
+
+
 def epoch_s(text: str) -> float:
     """A timestamp of a progress event [s since the epoch].
 

@@ -82,10 +82,9 @@ class Sizes:
     @property
     def _may_choose(self) -> bool:
         """Whether there is a choice: the queries that are staggered all run at their ticks."""
-        is_open = self._asked is Policy.AUTO or not (
-            self._at_once_is_given or self._asked is Policy.STAGGER
-        )
-        return is_open and self.choose is not None
+        if self.choose is None or self._asked is Policy.STAGGER:
+            return False
+        return self._asked is Policy.AUTO or not self._at_once_is_given
 
     def _keep_apart(self, members: Sequence[Member]) -> None:
         """Give queries different ticks, so that none has to wait."""

@@ -183,13 +183,18 @@ def test_only_the_batch_that_emits_frees_state_and_rocksdb_does_not_count() -> N
     assert member.state(114.0).removed_rows == 0.0
 
 
-def test_what_the_driver_does_is_no_work_of_the_cores() -> None:
+def after_ten_batches(*, num_at_once: int) -> Member:
     progress = Progress()
     member = a_member(progress)
     for number in range(2, 12):
-        member.grant(100.0 + number, number, 2)
+        member.grant(100.0 + number, number, num_at_once)
         progress.batch(number, 100.0 + number)
         idle(member, progress, 100.4 + number, 101.0 + number)
+    return member
+
+
+def test_what_the_driver_does_is_no_work_of_the_cores() -> None:
+    member = after_ten_batches(num_at_once=2)
     # 250 ms of executors, 50 ms to commit, 100 ms before; 0.16 core-s beside another on two cores.
     work = learned_work(member, 2.0, busy_cores=0.64)
     assert work.fixed_core_s + 100 * work.per_row_core_s == pytest.approx(0.16)
@@ -202,12 +207,7 @@ def test_what_the_driver_does_is_no_work_of_the_cores() -> None:
 
 
 def test_a_driver_on_the_executors_cores_takes_one_and_is_slowed_down_with_them() -> None:
-    progress = Progress()
-    member = a_member(progress)
-    for number in range(2, 12):
-        member.grant(100.0 + number, number, 4)
-        progress.batch(number, 100.0 + number)
-        idle(member, progress, 100.4 + number, 101.0 + number)
+    member = after_ten_batches(num_at_once=4)
     # Of 400 ms beside three others on two cores, half is waiting for a core.
     local = learned_work(member, 2.0, busy_cores=0.5, driver_cores=1.0)
     assert local.driver_cores == 1.0
