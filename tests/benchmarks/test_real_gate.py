@@ -132,6 +132,7 @@ def a_verdict(machine: str, gain_ratio: float) -> dict[str, Any]:
     return {
         "cell": "spread-8-0.7", "pays": True, "policy": "promise", "machine": machine,
         "gain_ratio": {"promise": gain_ratio},
+        "figures": {"free": {"mean_s": 2.4}, "promise": {"mean_s": 1.2}},
     }  # fmt: skip
 
 
@@ -201,10 +202,27 @@ def test_the_page_says_what_was_measured_and_that_nothing_was(tmp_path: Path) ->
     assert "| met |" in page
     assert "| promise | 45% | 48% | yes |" in page
     assert "Right in 1 of 1 cells" in page
+    assert "| spread-8-0.7 | fifo | 2.40 s | 3.08 s | 0.78 |" in page
+    assert "| spread-8-0.7 | promise | 1.20 s | 1.08 s | 1.12 |" in page
+    assert "Median error 17%; floor, " in page
+    assert "other runs of its way: 3%." in page
+    assert "Not measured: fair of spread-8-0.7, trigger-500ms of spread-8-0.7," in page
+    assert "less than half of its rows" not in page
     assert {file.name for file in (tmp_path / "img").iterdir()} == {
         "scheduling-ways.svg", "scheduling-distributions.svg", "scheduling-gains.svg",
         "shedding.svg",
     }  # fmt: skip
+
+
+def test_a_run_that_starves_a_query_is_named_unless_pools_starve_it(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    for way in ("fifo", "fair", "promise"):
+        line = a_run(0, way, 2.0, "one")
+        if way != "promise":
+            line["queries"][0]["rows"] = 400
+        keep(tmp_path / "runs.jsonl", line)
+    page = real_gate_page.text(argparse.Namespace(results=tmp_path, pictures=tmp_path / "img"))
+    assert "in 1 run: fifo of spread-8-0.7, run 1. The run counts" in page
 
 
 def shares_in_time(
