@@ -36,7 +36,7 @@ class Reason(StrEnum):
     CONFIRMING = "the forecast rate needs more; waiting for a second bin"
     TOO_MANY = "the maximum number of changes an hour is reached"
     BUDGET = "the node-hours of the day are used up"
-    AT_MAXIMUM = "no setting within bounds sustains the forecast rate"
+    AT_MAXIMUM = "no setting within bounds meets the target at the forecast rate"
     LEARNING = "too little has been seen yet"
 
 

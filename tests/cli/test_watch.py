@@ -157,7 +157,7 @@ def test_a_target_out_of_reach_is_not_explained_by_a_setting_that_holds(
     assert run(["watch", log, "--profile", profile, "--target", "p99 <= 20ms", "--once"]) == 3
     text = capsys.readouterr().out
     assert "no setting within bounds meets the target" in text
-    assert "no setting within bounds sustains the forecast rate" in text
+    assert "no setting within bounds meets the target at the forecast rate" in text
     assert "the setting holds" not in text
 
 
