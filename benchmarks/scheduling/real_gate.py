@@ -356,6 +356,12 @@ def _tell_starved(
             for stage in tracker.getActiveStageIds():
                 pool = store.lastStageAttempt(stage).schedulingPool()
                 print(stage, pool, tracker.getStageInfo(stage), file=out)
+            waiting = spark.sparkContext._jsc.sc().taskScheduler().rootPool()
+            in_order = waiting.getSortedTaskSetQueue()
+            for place in range(in_order.size()):
+                one = in_order.apply(place)
+                print(one.parent().name(), one.name(), one.priority(), file=out, end=" ")
+                print(one.runningTasks(), one.isZombie(), file=out)
             out.flush()
             for _ in range(_NUM_DUMPS):
                 subprocess.run(["jstack", str(pid)], stdout=out, check=False)

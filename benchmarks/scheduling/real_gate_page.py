@@ -24,9 +24,10 @@ from real.comparison import (
     mean_s,
     quantile_s,
     runs_of_ways,
+    starving_ways,
 )
 from real.judged import Judged, judged_verdicts, means_table, verdict_table
-from real.measured import is_starved
+from real.measured import starves
 from real.records import EARLIER, last_measured
 from real_gate import NUM_CORES, RESULTS
 from result_lines import lines_of, machine_of
@@ -51,8 +52,9 @@ counts with its latency so far. One session runs all ways of a cell in random or
 profile* is the work of the batches and rows of a run, including that of the driver, according to
 the profile of each kind of query alone, over the available core time; *measured* is the measured
 share of busy cores. Under FAIR, pools without a running task tie, and Spark then orders them by
-name: the last ones starve if the first ones run as fast as possible. Simulations are in
-[scheduling.md](scheduling.md).
+name: the last ones starve if the first ones run as fast as possible. The best of Spark's own ways
+(*) is the one with the least mean among those that starve no query, in other words, those in which
+each query reads at least half of its rows. Simulations are in [scheduling.md](scheduling.md).
 """
 NOTHING_YET = (
     "Nothing has been measured yet: it takes some hours on a machine without other load.\n"
@@ -144,8 +146,7 @@ def _starved(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     found = [
         f"{line['way']} of {line['cell']}, run {line['run'] + 1}"
         for line in lines
-        if not WAY_OF[line["way"]].in_pools
-        and any(is_starved(query["rows"], query["offered_rows"]) for query in line["queries"])
+        if not WAY_OF[line["way"]].in_pools and starves(line)
     ]
     if found:
         yield (
@@ -175,7 +176,7 @@ def _goal(
         runs = cells.get(cell.name)
         if runs is None or cell.aligned or cell.load < 0.7 or cell.num_stateless:
             continue
-        best = best_of_sparks(runs)
+        best = best_of_sparks(runs, starving_ways(lines, cell.name))
         found = None if best is None else _difference(runs, "promise", best)
         if best is None or found is None:
             continue
@@ -225,7 +226,7 @@ def _pictures(
 def _cell_table(
     name: str, runs: Mapping[str, Runs], lines: Sequence[Mapping[str, Any]], folder: Path
 ) -> Iterator[str]:
-    best = best_of_sparks(runs)
+    best = best_of_sparks(runs, starving_ways(lines, name))
     yield f"## {name}\n"
     yield from headed(
         "| way | runs | windows | mean | p90 | p99 | late | open | rows of offered | rows, mean | "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from headway.models.arrays import Array
 from real.cells import WAY_OF
+from real.measured import starves
 from real.records import windows_s
 
 _NUM_RESAMPLES = 4000
@@ -42,10 +43,24 @@ def runs_of_ways(lines: Sequence[Mapping[str, Any]], cell: str) -> dict[str, dic
     return dict(found)
 
 
-def best_of_sparks(runs: Mapping[str, Runs]) -> str | None:
-    """The way of Spark's own with the least mean; None if none was measured."""
+def best_of_sparks(runs: Mapping[str, Runs], starving: Collection[str] = ()) -> str | None:
+    """The way of Spark's own with the least mean; None if none was measured.
+
+    A way that starves some queries serves the others with their cores. It counts only where all
+    of Spark's own ways do so.
+
+    >>> runs = {"fifo": {0: np.array([2.0])}, "fair": {0: np.array([1.0])}}
+    >>> best_of_sparks(runs), best_of_sparks(runs, starving={"fair"})
+    ('fair', 'fifo')
+    """
     own = [way for way, of in runs.items() if WAY_OF[way].policy is None and of]
-    return min(own, key=lambda way: mean_s(runs[way]), default=None)
+    serving = [way for way in own if way not in starving]
+    return min(serving or own, key=lambda way: mean_s(runs[way]), default=None)
+
+
+def starving_ways(lines: Sequence[Mapping[str, Any]], cell: str) -> set[str]:
+    """Ways that have starved a query of a cell in some run."""
+    return {line["way"] for line in lines if line["cell"] == cell and starves(line)}
 
 
 def mean_s(runs: Runs) -> float:

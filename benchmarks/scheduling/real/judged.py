@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +12,18 @@ from pages import headed, yes_or_no
 from result_lines import machine_of
 
 from real.cells import CELLS, WAY_OF, WAYS
-from real.comparison import Runs, best_of_sparks, difference, mean_s, runs_of_ways
+from real.comparison import (
+    Runs,
+    best_of_sparks,
+    difference,
+    mean_s,
+    runs_of_ways,
+    starving_ways,
+)
 
 _PAYS_RATIO = 0.10
 _POINTS = 0.15
+_AT_ONCE_CHOSEN = "2026-11-26, 19:17 UTC"
 _FIGURES_OF = {
     "fifo": "free",
     "trigger-500ms": "trigger-0.5",
@@ -29,11 +38,12 @@ class Judged:
     """A verdict, and what was measured on the machine that it was made for.
 
     ``policy`` is the recommended one, else `promise`; gains are over ``best``, the best of Spark's
-    own ways.
+    own ways. ``at_once`` has the number of batches at once in each run of a way with a gate.
     """
 
     name: str
     runs: Mapping[str, Runs]
+    at_once: Mapping[str, Sequence[int]]
     verdict: Mapping[str, Any]
     best: str
     policy: str
@@ -44,12 +54,12 @@ class Judged:
         """What the verdict says of the policy. [-]"""
         return float(self.verdict["gain_ratio"][self.policy])
 
-    def means_s(self) -> Iterator[tuple[str, float, float]]:
-        """Ways that were predicted and measured, with both mean window latencies [s]."""
+    def figures(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Ways that were predicted and measured, with what the verdict says of them."""
         for way in WAYS:
-            figures = self.verdict["figures"].get(_FIGURES_OF.get(way.name, way.name))
-            if figures is not None and self.runs.get(way.name):
-                yield way.name, figures["mean_s"], mean_s(self.runs[way.name])
+            found = self.verdict["figures"].get(_FIGURES_OF.get(way.name, way.name))
+            if found is not None and self.runs.get(way.name):
+                yield way.name, found
 
 
 def judged_verdicts(
@@ -60,8 +70,9 @@ def judged_verdicts(
     machines = list(dict.fromkeys(map(machine_of, whole)))
     for cell in CELLS:
         for number, machine in enumerate(machines, start=1):
-            runs = runs_of_ways([one for one in whole if machine_of(one) == machine], cell.name)
-            best = best_of_sparks(runs)
+            mine = [one for one in whole if machine_of(one) == machine]
+            runs = runs_of_ways(mine, cell.name)
+            best = best_of_sparks(runs, starving_ways(mine, cell.name))
             of = [one for one in verdicts if (one["cell"], machine_of(one)) == (cell.name, machine)]
             if best is None or not of:
                 continue
@@ -72,11 +83,20 @@ def judged_verdicts(
             yield Judged(
                 name=cell.name if len(machines) == 1 else f"{cell.name}, machine {number}",
                 runs=runs,
+                at_once=_at_once(mine, cell.name),
                 verdict=of[-1],
                 best=best,
                 policy=policy,
                 measured_gain_ratio=-found.ratio,
             )
+
+
+def _at_once(lines: Sequence[Mapping[str, Any]], cell: str) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = defaultdict(list)
+    for line in sorted(lines, key=lambda line: int(line["run"])):
+        if line["cell"] == cell and line["report"] is not None:
+            found[line["way"]].append(line["report"]["at_once"])
+    return dict(found)
 
 
 def verdict_table(judged: Sequence[Judged]) -> Iterator[str]:
@@ -121,19 +141,27 @@ def means_table(judged: Sequence[Judged]) -> Iterator[str]:
         "Mean window latencies behind these gains, predicted and measured. The profiles are those "
         "of each kind of query alone. Together, the same work takes more core time, and if the "
         "cores are nearly always busy, this multiplies in the latency. A policy is predicted with "
-        "the number of batches at once that the simulation finds best; a gate of a given policy "
-        "starts as many as keep the cores busy. `auto` and FAIR are not predicted.\n"
+        "the number of batches at once that the simulation finds best. Until "
+        f"{_AT_ONCE_CHOSEN}, after the first run of each cell, a gate of a given policy started as "
+        "many as keep the cores busy; since then it starts as many as its own simulation finds "
+        "best. `auto` and FAIR are not predicted.\n"
     )
-    yield from headed("| cell | way | predicted | measured | predicted over measured |")
+    yield from headed(
+        "| cell | way | predicted | at once | measured | at once, by run | "
+        "predicted over measured |"
+    )
     errors: list[float] = []
     floors: list[float] = []
     for one in judged:
-        for way, predicted_s, measured_s in one.means_s():
+        for way, figures in one.figures():
+            predicted_s, measured_s = float(figures["mean_s"]), mean_s(one.runs[way])
+            at_once = one.at_once.get(way, ())
             errors.append(abs(predicted_s / measured_s - 1.0))
             floors += _floors(one.runs[way])
             yield (
-                f"| {one.name} | {way} | {predicted_s:.2f} s | {measured_s:.2f} s | "
-                f"{predicted_s / measured_s:.2f} |"
+                f"| {one.name} | {way} | {predicted_s:.2f} s | "
+                f"{figures['at_once'] if at_once else '-'} | {measured_s:.2f} s | "
+                f"{', '.join(map(str, at_once)) or '-'} | {predicted_s / measured_s:.2f} |"
             )
     floor = f"{np.median(floors):.0%}" if floors else "unknown, each way has one run"
     yield (

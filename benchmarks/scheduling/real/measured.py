@@ -66,6 +66,11 @@ def is_starved(rows: int, offered_rows: float) -> bool:
     return rows < 0.5 * offered_rows
 
 
+def starves(line: Mapping[str, Any]) -> bool:
+    """Whether some query was starved in a run."""
+    return any(is_starved(query["rows"], query["offered_rows"]) for query in line["queries"])
+
+
 def epoch_s(text: str) -> float:
     """A timestamp of a progress event [s since the epoch].
 
