@@ -362,6 +362,8 @@ def _tell_starved(
                 one = in_order.apply(place)
                 print(one.parent().name(), one.name(), one.priority(), file=out, end=" ")
                 print(one.runningTasks(), one.isZombie(), file=out)
+            # The scheduler logs what it ignores; the session's log goes with the session.
+            print(Path(f"/proc/{pid}/fd/2").read_text(errors="replace"), file=out)
             out.flush()
             for _ in range(_NUM_DUMPS):
                 subprocess.run(["jstack", str(pid)], stdout=out, check=False)
