@@ -30,10 +30,11 @@ FEWEST_FOR_A_LINE = Assumption(
     value=10,
     unit="batches",
     source="judgement: fewer do not separate fixed time from time per row",
-    influences="the batch duration that a gate expects",
+    influences="the batch duration that a gate expects, and when it sizes itself for queries "
+    "without a profile",
 )
 KNOWN_BATCHES = Assumption(
-    name="Minimum batches of each query before a gate sizes itself",
+    name="Minimum batches of each query with a profile before a gate sizes itself",
     value=5,
     unit="batches",
     source="judgement: fewer determine neither a mean nor a spread",

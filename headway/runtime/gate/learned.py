@@ -13,6 +13,7 @@ from headway.assumptions.turns import (
     FEWEST_FOR_A_LINE,
     FEWEST_TO_CORRECT,
     FIRST_SPREAD_RATIO,
+    KNOWN_BATCHES,
 )
 from headway.domain import Z90
 
@@ -47,6 +48,18 @@ class BatchDurations:
 
     def __len__(self) -> int:
         return len(self._seen)
+
+    @property
+    def are_known(self) -> bool:
+        """Whether batches enough for a choice were seen: of durations, or for a line."""
+        of_profile = self._predicted_s is not None
+        fewest = KNOWN_BATCHES if of_profile else FEWEST_FOR_A_LINE
+        return len(self._seen) >= fewest.value
+
+    @property
+    def extent(self) -> tuple[int, float]:
+        """Number of batches that are known, and the rows of the largest of them."""
+        return len(self._seen), max((rows for rows, _ in self._seen), default=0.0)
 
     @property
     def line(self) -> tuple[float, float]:

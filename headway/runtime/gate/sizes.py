@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
-from headway.assumptions.turns import KNOWN_BATCHES
 from headway.domain import Policy
 from headway.errors import InputError
 from headway.models.simulation.batch_parts import QueryWork
@@ -28,7 +27,7 @@ class Sizes:
     ----------
     asked : Policy
         The requested policy. ``auto`` is first come first served until the costs of batches are
-        known, then the choice of ``choose``.
+        known, then the choice of ``choose``, which is repeated once twice as much is known.
     at_once : int or None
         Batches that may run at once; by default, as many as keep the cores busy while drivers work,
         then as many as ``choose`` finds best.
@@ -57,7 +56,8 @@ class Sizes:
         self.policy: Policy = Policy.FCFS if asked is Policy.AUTO else asked
         self.at_once, self._at_once_is_given = at_once or 2, at_once is not None
         self._lock = lock
-        self._chosen_for: frozenset[str] = frozenset()
+        self._known_then: dict[str, tuple[int, float]] = {}
+        self._choosing: threading.Thread | None = None
         self._next_look_s = 0.0
 
     def look_at(self, members: Sequence[Member], task_time: TaskTime, now_s: float) -> None:
@@ -65,19 +65,19 @@ class Sizes:
         if now_s < self._next_look_s:
             return
         self._next_look_s = now_s + _LOOK_EVERY_S
-        if not members or any(len(one.durations) < KNOWN_BATCHES.value for one in members):
+        if not members or not all(one.durations.are_known for one in members):
             return
         if self.policy is Policy.STAGGER:
             self._keep_apart(members)
-        elif not (self._chosen_for or self._at_once_is_given):
+        elif not (self._known_then or self._at_once_is_given):
             self.at_once = usual_at_once(members, task_time.driver_cores / task_time.cores)
-        names = frozenset(one.declared.name for one in members)
-        if self._may_choose and names != self._chosen_for:
-            self._chosen_for = names
+        if self._may_choose and self._more_is_known(members):
+            self._known_then = _extents(members)
             given = task_time.works_of(members), task_time.cores, members
             # In a separate thread, since simulations take longer than the arbiter's heartbeat
             # allows.
-            threading.Thread(target=self._take_best, args=given, daemon=True).start()
+            self._choosing = threading.Thread(target=self._take_best, args=given, daemon=True)
+            self._choosing.start()
 
     @property
     def _may_choose(self) -> bool:
@@ -85,6 +85,19 @@ class Sizes:
         if self.choose is None or self._asked is Policy.STAGGER:
             return False
         return self._asked is Policy.AUTO or not self._at_once_is_given
+
+    def _more_is_known(self, members: Sequence[Member]) -> bool:
+        """Whether the last choice was for other queries or half of what is known of one now.
+
+        A policy makes batches of other sizes than those that it was chosen from.
+        """
+        if self._choosing is not None and self._choosing.is_alive():
+            return False
+        then, now = self._known_then, _extents(members)
+        return now.keys() != then.keys() or any(
+            num_batches >= 2 * then[name][0] or most_rows > 2.0 * then[name][1]
+            for name, (num_batches, most_rows) in now.items()
+        )
 
     def _keep_apart(self, members: Sequence[Member]) -> None:
         """Give queries different ticks, so that none has to wait."""
@@ -113,3 +126,8 @@ class Sizes:
             # Offsets, if the policy needs them.
             self._next_look_s = 0.0
         _LOG.info("policy %s, %d at once", policy, at_once)
+
+
+def _extents(members: Sequence[Member]) -> dict[str, tuple[int, float]]:
+    """Batches that are known of each query, and the rows of the largest."""
+    return {one.declared.name: one.durations.extent for one in members}
