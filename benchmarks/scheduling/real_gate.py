@@ -35,7 +35,7 @@ from real.calibration import calibrated, session, together_ratio
 from real.cells import CELLS, TARGETS, WAYS, WINDOW_S, Cell, Way, ways_of_run
 from real.measured import is_starved, num_rows, outcome
 from real.queries import Planned, planned_queries, start
-from real.records import commit, mean_of_ways_s
+from real.records import commit, last_measured, mean_of_ways_s
 from real.verdicts import verdict_of
 from result_lines import keep, lines_of, machine_of, this_machine
 
@@ -210,7 +210,7 @@ def _write_verdicts(
 
 def _missing_ways(cell: Cell, number: int, given: argparse.Namespace) -> list[Way]:
     """All ways of a part, or none where all of them are there."""
-    lines = lines_of(given.results / "runs.jsonl")
+    lines = last_measured(lines_of(given.results / "runs.jsonl"))
     done = {line["way"] for line in lines if (line["cell"], line["run"]) == (cell.name, number)}
     ways = ways_of_run(
         cell,
