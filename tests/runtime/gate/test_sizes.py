@@ -64,9 +64,9 @@ def test_auto_chooses_once_rows_have_a_cost() -> None:
     watched = Watched()
     # Batches enough for a mean, yet not for a line: their rows would cost nothing.
     assert watched.num_choices_after(*COMPILED, *[900.0, 1000.0, 1100.0] * 3) == 0
-    assert watched.sizes.policy is Policy.FCFS
+    before = watched.sizes.policy
     assert watched.num_choices_after(1000.0) == 1
-    assert watched.sizes.policy is Policy.PROMISE
+    assert (before, watched.sizes.policy) == (Policy.FCFS, Policy.PROMISE)
     assert watched.sizes.at_once == 1
     for member in watched.members:
         assert member.durations.line == pytest.approx((0.1, 1e-5))
