@@ -58,6 +58,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
     parser.add_argument("--cells", default=",".join(cell.name for cell in CELLS))
     parser.add_argument("--policies", default=",".join(way.name for way in WAYS), help="ways")
+    parser.add_argument("--first-run", type=int, default=1)
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--windows", type=int, default=120, help="windows of a run, all queries")
     parser.add_argument("--warm-up", type=float, default=40.0, help="before a cell, seconds")
@@ -114,7 +115,7 @@ def run(given: argparse.Namespace) -> None:
         _write_verdicts(cells, capacities, given.results)
         with ExitStack() as open_session:
             spark: SparkSession | None = None
-            for number in range(given.runs):
+            for number in range(given.first_run - 1, given.runs):
                 for cell in cells:
                     ways = _missing_ways(cell, number, given)
                     if not ways:
@@ -225,7 +226,7 @@ def _missing_ways(cell: Cell, number: int, given: argparse.Namespace) -> list[Wa
 def _list_missing(cells: list[Cell], given: argparse.Namespace, asked: Asked) -> None:
     """Parts that are missing; how many ways are repeated depends on the runs before."""
     total_s = 0.0
-    for number in range(given.runs):
+    for number in range(given.first_run - 1, given.runs):
         for cell in cells:
             ways = _missing_ways(cell, number, given)
             part_s = asked.part_s(cell, len(ways)) if ways else 0.0
