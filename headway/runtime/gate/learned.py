@@ -51,10 +51,10 @@ class BatchDurations:
 
     @property
     def are_known(self) -> bool:
-        """Whether batches enough for a choice were seen: of durations, or for a line."""
-        of_profile = self._predicted_s is not None
-        fewest = KNOWN_BATCHES if of_profile else FEWEST_FOR_A_LINE
-        return len(self._seen) >= fewest.value
+        """Whether enough batches are known for a choice: for a mean, or for a line."""
+        if self._predicted_s is not None:
+            return len(self._seen) >= KNOWN_BATCHES.value
+        return len(self._seen) >= FEWEST_FOR_A_LINE.value
 
     @property
     def extent(self) -> tuple[int, float]:
