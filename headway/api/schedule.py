@@ -199,8 +199,8 @@ def schedule(
         A classic session of PySpark.
     policy : str or Policy
         ``fcfs``, ``rr``, ``sbox``, ``hr``, ``least-slack``, ``promise``, ``economy``, ``stagger``,
-        or ``auto``: the policy that simulation prefers once the costs of batches are known,
-        and again once twice as much is known.
+        or ``auto``: the policy that simulation prefers, chosen once the costs of batches are
+        known and again once twice as much is known.
     at_once : int, optional
         Batches that may run at the same time; by default as many as simulation prefers once the
         costs of batches are known.

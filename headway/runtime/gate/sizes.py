@@ -87,9 +87,9 @@ class Sizes:
         return self._asked is Policy.AUTO or not self._at_once_is_given
 
     def _more_is_known(self, members: Sequence[Member]) -> bool:
-        """Whether the last choice was for other queries or half of what is known of one now.
+        """Whether the last choice was for other queries, or twice as much is known of one by now.
 
-        A policy makes batches of other sizes than those that it was chosen from.
+        A policy makes batches of other sizes than those from which it was chosen.
         """
         if self._choosing is not None and self._choosing.is_alive():
             return False
@@ -118,13 +118,14 @@ class Sizes:
             _LOG.warning("%s stays in force: %s", self.policy, error)
             return
         with self._lock:
-            self.policy = policy
+            if policy is not self.policy:
+                self.policy = policy
+                for member in members:
+                    member.offset_s = None
+                # Offsets, if the policy needs them.
+                self._next_look_s = 0.0
             if not self._at_once_is_given:
                 self.at_once = at_once
-            for member in members:
-                member.offset_s = None
-            # Offsets, if the policy needs them.
-            self._next_look_s = 0.0
         _LOG.info("policy %s, %d at once", policy, at_once)
 
 

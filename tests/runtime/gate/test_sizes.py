@@ -28,12 +28,13 @@ class OfTwoCores:
 class Watched:
     """Members whose batches are given, sizes that look at them, and the works of each choice."""
 
-    def __init__(self, names: str = "ab") -> None:
+    def __init__(self, best: Policy = Policy.PROMISE) -> None:
+        self.best = best
         self.chosen_for: list[Sequence[QueryWork]] = []
         self.sizes = Sizes(Policy.AUTO, None, self._choose, threading.RLock())
         self.members = [
             Member(None, None, ScheduledQuery(name=one, trigger_s=1.0), now_s=0.0)  # type: ignore[arg-type]
-            for one in names
+            for one in "ab"
         ]
         self._looks_s: Iterator[int] = count(10, 10)
 
@@ -42,7 +43,7 @@ class Watched:
     ) -> tuple[Policy, int]:
         assert (cores, asked) == (2.0, Policy.AUTO)
         self.chosen_for.append(works)
-        return Policy.PROMISE, 1
+        return self.best, 1
 
     def num_choices_after(self, *rows_of_batches: float) -> int:
         """Batches of these rows for each query, and a look."""
@@ -90,3 +91,13 @@ def test_queries_without_rows_are_no_reason_to_choose_again() -> None:
     assert watched.num_choices_after(*COMPILED, *[0.0] * 10) == 1
     assert watched.num_choices_after(*[0.0] * 9) == 1
     assert watched.num_choices_after(0.0) == 2
+
+
+def test_staggered_queries_keep_their_ticks_when_they_are_chosen_again() -> None:
+    watched = Watched(Policy.STAGGER)
+    assert watched.num_choices_after(*COMPILED, *[900.0, 1100.0] * 5) == 1
+    ticks_s = (0.0, 0.4)
+    for one, tick_s in zip(watched.members, ticks_s, strict=True):
+        one.offset_s = tick_s
+    assert watched.num_choices_after(*[900.0, 1100.0] * 5) == 2
+    assert tuple(one.offset_s for one in watched.members) == ticks_s
