@@ -24,11 +24,10 @@ from real.comparison import (
     mean_s,
     quantile_s,
     runs_of_ways,
-    starving_ways,
 )
 from real.judged import Judged, judged_verdicts, means_table, verdict_table
 from real.measured import starves
-from real.records import AUTO_MENDED, EARLIER, last_measured
+from real.records import AUTO_MENDED, EARLIER, last_measured, starving_ways
 from real_gate import NUM_CORES, RESULTS
 from result_lines import lines_of, machine_of
 
@@ -36,6 +35,7 @@ from headway.units import counted
 
 PICTURES = Path(__file__).parents[2] / "docs" / "img"
 GOAL_RATIO, FALSIFIED_RATIO = -0.40, -0.25
+
 HEAD = f"""\
 # Real queries that take turns
 

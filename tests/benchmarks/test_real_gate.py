@@ -14,6 +14,7 @@ from real.busy import busy_ratio, measured_busy_ratio
 from real.cells import CELLS, WAYS, ways_of_run
 from real.comparison import difference
 from real.measured import epoch_s, outcome
+from real.records import mean_of_ways_s
 from real.shedding import FOREVER_S, Limits, RowCosts, in_time, limits_of
 from result_lines import keep, lines_of, this_machine
 
@@ -231,6 +232,15 @@ def test_a_run_that_starves_a_query_is_named_unless_pools_starve_it(tmp_path: Pa
     assert "| spread-8-0.7 | trigger-1s | 4.05 s | promise | 2.05 s | -49% |" in page
     assert "| trigger of 1 s * | 1 |" in page
     assert "| promise | 45% | 49% | yes |" in page
+
+
+def test_a_way_that_starves_a_query_does_not_keep_others_from_being_repeated() -> None:
+    lines = [a_run(0, way, 2.0, "one") for way in ("fifo", "fair", "promise")]
+    lines[1]["queries"][0] |= {"rows": 400, "windows_s": [1.0]}
+    means_s = mean_of_ways_s(lines, "spread-8-0.7", 1)
+    assert means_s == {"fifo": pytest.approx(2.05), "fair": np.inf, "promise": pytest.approx(2.05)}
+    ways = ways_of_run(CELLS[0], 2, ("fifo", "fair", "promise"), means_s, 1)
+    assert {way.name for way in ways} == {"fifo", "promise"}
 
 
 def shares_in_time(

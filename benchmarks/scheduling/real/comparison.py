@@ -11,7 +11,6 @@ import numpy as np
 
 from headway.models.arrays import Array
 from real.cells import WAY_OF
-from real.measured import starves
 from real.records import windows_s
 
 _NUM_RESAMPLES = 4000
@@ -56,11 +55,6 @@ def best_of_sparks(runs: Mapping[str, Runs], starving: Collection[str] = ()) -> 
     own = [way for way, of in runs.items() if WAY_OF[way].policy is None and of]
     serving = [way for way in own if way not in starving]
     return min(serving or own, key=lambda way: mean_s(runs[way]), default=None)
-
-
-def starving_ways(lines: Sequence[Mapping[str, Any]], cell: str) -> set[str]:
-    """Ways that have starved a query of a cell in some run."""
-    return {line["way"] for line in lines if line["cell"] == cell and starves(line)}
 
 
 def mean_s(runs: Runs) -> float:

@@ -12,14 +12,8 @@ from pages import headed, yes_or_no
 from result_lines import machine_of
 
 from real.cells import CELLS, WAY_OF, WAYS
-from real.comparison import (
-    Runs,
-    best_of_sparks,
-    difference,
-    mean_s,
-    runs_of_ways,
-    starving_ways,
-)
+from real.comparison import Runs, best_of_sparks, difference, mean_s, runs_of_ways
+from real.records import starving_ways
 
 _PAYS_RATIO = 0.10
 _POINTS = 0.15

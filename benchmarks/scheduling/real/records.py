@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from real.measured import starves
 
 Line = Mapping[str, Any]
 EARLIER = ("kinds-alone", "first-pass")
@@ -34,12 +37,22 @@ def last_measured(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def mean_of_ways_s(lines: Sequence[dict[str, Any]], cell: str, before: int) -> dict[str, float]:
-    """Mean window latency of each way of a cell, over the runs before one [s]."""
+    """Mean window latency of each way of a cell, over the runs before one [s].
+
+    Infinite for a way that has starved a query: it is not the best, whatever the others gain.
+    """
+    earlier = [line for line in last_measured(lines) if line["run"] < before]
     latencies_s: dict[str, list[float]] = defaultdict(list)
-    for line in last_measured(lines):
-        if line["cell"] == cell and line["run"] < before:
+    for line in earlier:
+        if line["cell"] == cell:
             latencies_s[line["way"]] += windows_s(line)
-    return {way: float(np.mean(found)) for way, found in latencies_s.items() if found}
+    means_s = {way: float(np.mean(found)) for way, found in latencies_s.items() if found}
+    return means_s | dict.fromkeys(starving_ways(earlier, cell), math.inf)
+
+
+def starving_ways(lines: Sequence[Line], cell: str) -> set[str]:
+    """Ways that have starved a query of a cell in some run."""
+    return {line["way"] for line in lines if line["cell"] == cell and starves(line)}
 
 
 def windows_s(line: Line) -> list[float]:
