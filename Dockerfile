@@ -1,4 +1,4 @@
-# Everything but the demonstration and logs read by Spark: those need a JDK and 700 MB of PySpark.
+# Everything but the demonstration and logs read by Spark: those need Java and 700 MB of PySpark.
 #   docker build -t headway .
 #   docker run --rm -v "$PWD:/work" headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s'
 FROM python:3.12-slim AS build

@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
         tuning-simulated tuning-real tuning-real-page exactness exactness-page loop-cost \
         speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs window-kafka \
         ordered-equality ordered-runs speed-ordered skewed-plans skewed-plans-page \
-        docs site figures wheel constraints java clean
+        docs site figures wheel jars constraints java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
 	@$(BIN)/headway demo; status=$$?; \
@@ -205,6 +205,9 @@ site: $(READY)  ## the documentation site, no broken link -> build/site/index.ht
 figures: $(READY)  ## figures of the documentation and the README's picture, by the models -> docs/img
 	$(BIN)/python scripts/figures.py --page
 
+jars: $(READY)  ## the Java sources of the package, compiled -> headway/runtime/*/*.jar
+	$(BIN)/python scripts/build_jars.py
+
 wheel: $(READY)  ## what is published -> dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/headway-*.whl
@@ -214,7 +217,7 @@ speed-models: $(READY)  ## settings and simulated jobs per second, beside SimPy 
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/run.py models --output docs/models-speed.md
 
 java:
-	@sh scripts/require-jdk.sh
+	@sh scripts/require-java.sh
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

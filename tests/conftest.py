@@ -99,10 +99,10 @@ def small_pages() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def clock_source_jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from headway.runtime.clock_source import build_clock_source_jar
+def clock_source_jar() -> Path:
+    from headway.runtime.clock_source import clock_source_jar
 
-    return build_clock_source_jar(tmp_path_factory.mktemp("jars"))
+    return clock_source_jar()
 
 
 @pytest.fixture(scope="session")

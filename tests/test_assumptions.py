@@ -129,12 +129,12 @@ NO_JUDGEMENT_S = {
     "api/page.py: TARGET_WITHOUT_LATENCY_S", "planner/after_start.py: MINUTE_S",
     "planner/live/optimum.py: STEP_S", "planner/pipeline_runs.py: SHORTEST_S",
     "planner/question.py: NO_LIMIT_S", "planner/real_time_search.py: WHOLE_S",
-    "planner/state_growth.py: SHORTEST_S", "runtime/compiled.py: COMPILE_WITHIN_S",
+    "planner/state_growth.py: SHORTEST_S",
     "runtime/gate/clock.py: STARTS_WITHIN_S", "runtime/gate/windows.py: READY_WITHIN_S",
     "runtime/gate/works.py: LEAST_OBSERVED_S", "runtime/measure.py: LOOK_AGAIN_S",
     "runtime/tuning/supervised.py: SESSION_ENDS_S",
 }  # fmt: skip
-NUM_NO_JUDGEMENT_S = 13
+NUM_NO_JUDGEMENT_S = 12
 
 
 def test_times_that_decide_stand_with_the_assumptions() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 from zipfile import ZipFile
@@ -35,6 +36,14 @@ def test_extras_hold_what_a_plain_installation_does_not() -> None:
     assert PROJECT["optional-dependencies"]["all"] == [f"headway[{','.join(EXTRAS)}]"]
 
 
+def files_of_the_package() -> set[str]:
+    return {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "headway").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
 def test_the_wheel_holds_the_package_and_its_data_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -44,17 +53,24 @@ def test_the_wheel_holds_the_package_and_its_data_and_nothing_else(
     with ZipFile(tmp_path / build_wheel(str(tmp_path))) as wheel:
         names = set(wheel.namelist())
     inside = {name for name in names if name.startswith("headway/")}
-    sources = {
-        path.relative_to(ROOT).as_posix()
-        for path in (ROOT / "headway").rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    }
-    assert inside == sources
+    assert inside == files_of_the_package()
     assert {Path(name).suffix for name in inside} == {
-        *(".py", ".typed", ".yaml", ".jinja", ".css", ".js", ".java"),
+        *(".py", ".typed", ".yaml", ".jinja", ".css", ".js", ".java", ".jar"),
     }
     about = {Path(name).name for name in names - inside}
     assert about == {"METADATA", "WHEEL", "RECORD", "LICENSE", "entry_points.txt"}
+
+
+def test_the_source_distribution_holds_the_package_and_what_builds_its_jars(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hatchling.build import build_sdist
+
+    monkeypatch.chdir(ROOT)
+    with tarfile.open(tmp_path / build_sdist(str(tmp_path))) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {name for name in names if name.startswith("headway/")} == files_of_the_package()
+    assert {"scripts/build_jars.py", "Makefile", "constraints.txt"} < names
 
 
 @pytest.fixture

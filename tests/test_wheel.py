@@ -88,6 +88,21 @@ def test_the_commands_of_the_first_page_run_on_the_wheel_alone(empty: Mapping[st
     assert str(ROOT) not in where.stdout
 
 
+def test_the_jars_of_the_wheel_are_files_that_spark_can_load(empty: Mapping[str, str]) -> None:
+    code = (
+        "from headway.runtime.clock_source import clock_source_jar\n"
+        "from headway.runtime.jars import shipped_jar\n"
+        "print(clock_source_jar(), shipped_jar('headway.runtime.gate'), sep='\\n')"
+    )
+    found = done(["python", "-P", "-c", code], empty)
+    assert found.returncode == 0, found.stderr
+    jars = [Path(line) for line in found.stdout.splitlines()]
+    assert all(jar.parts[-5:-2] == ("site-packages", "headway", "runtime") for jar in jars)
+    assert [jar.read_bytes() for jar in jars] == [
+        (ROOT / Path(*jar.parts[-4:])).read_bytes() for jar in jars
+    ]
+
+
 def test_the_hooks_run_on_the_wheel_alone(empty: Mapping[str, str]) -> None:
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     for hook in hooks:

@@ -36,7 +36,7 @@ from headway.domain.ordered import KeyPlacement
 from headway.errors import HeadwayError
 from headway.formats.profile_file import dump_profile, load_profile
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
-from headway.runtime.clock_source import build_clock_source_jar
+from headway.runtime.clock_source import clock_source_jar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -121,7 +121,7 @@ def _session(folder: Path) -> AbstractContextManager[SparkSession]:
         app_name="headway skewed plans",
         master=f"local[{CORES}]",
         event_log_dir=folder / "log",
-        jars=[build_clock_source_jar(folder)],
+        jars=[clock_source_jar()],
         extra_conf={
             **local_checkpoint_conf(),
             "spark.eventLog.compress": "false",

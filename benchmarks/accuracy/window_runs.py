@@ -27,7 +27,7 @@ from headway.domain import Arrivals, Configuration, JobProfile, LatencyDistribut
 from headway.models.arrays import Array
 from headway.models.job.predict import predict
 from headway.profiler.spark.session import embedded_session
-from headway.runtime.clock_source import build_clock_source_jar
+from headway.runtime.clock_source import clock_source_jar
 from headway.runtime.measure import committed_epoch_s, progress_events
 from headway.runtime.word_count import clock_lines
 from headway.units import spark_trigger_text
@@ -165,7 +165,7 @@ def page(run_s: float) -> str:
             app_name="windows",
             master=f"local[{CORES}]",
             event_log_dir=folder / "log",
-            jars=[build_clock_source_jar(folder)],
+            jars=[clock_source_jar()],
             extra_conf={
                 "spark.sql.shuffle.partitions": str(PARTITIONS),
                 "spark.sql.streaming.numRecentProgressUpdates": "100000",

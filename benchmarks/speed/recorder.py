@@ -27,7 +27,7 @@ from scipy import stats
 from headway.errors import InputError
 from headway.profiler.recording.recorder import record
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
-from headway.runtime.clock_source import build_clock_source_jar
+from headway.runtime.clock_source import clock_source_jar
 from headway.runtime.measure import begun_epoch_s, progress_events
 from headway.runtime.word_count import word_count
 from headway.units import ms_to_s, spark_trigger_text
@@ -318,7 +318,7 @@ def run(given: argparse.Namespace) -> None:
         raise InputError("--pairs: expected at least 2")
     costs = {}
     with tempfile.TemporaryDirectory(prefix="headway-recorder-") as scratch:
-        jar = build_clock_source_jar(Path(scratch, "jar"))
+        jar = clock_source_jar()
         with embedded_session(
             app_name="headway recorder benchmark",
             master=f"local[{CORES}]",

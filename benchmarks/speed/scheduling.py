@@ -182,7 +182,7 @@ def _decisions() -> list[float]:
 def _real_gate(seconds: float) -> ScheduleReport:
     import headway
     from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
-    from headway.runtime.clock_source import build_clock_source_jar
+    from headway.runtime.clock_source import clock_source_jar
     from headway.runtime.word_count import clock_lines
 
     with tempfile.TemporaryDirectory() as name:
@@ -190,7 +190,7 @@ def _real_gate(seconds: float) -> ScheduleReport:
         with embedded_session(
             app_name="gate of many queries",
             master="local[2]",
-            jars=[build_clock_source_jar(folder)],
+            jars=[clock_source_jar()],
             driver_memory="3g",
             extra_conf=local_checkpoint_conf(),
         ) as spark:

@@ -42,7 +42,7 @@ from tuning_steps import (
 import headway
 from headway.formats.profile_file import dump_profile, load_profile
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
-from headway.runtime.clock_source import build_clock_source_jar
+from headway.runtime.clock_source import clock_source_jar
 from headway.runtime.word_count import clock_lines
 
 RESULTS = Path(__file__).parent / "results" / "tuning-real.jsonl"
@@ -118,7 +118,7 @@ def _measure(
         path = folder / "fixed.profile.yaml"
         path.write_text(question["profile"], encoding="utf-8")
         profile = load_profile(path)
-        with _session(part, folder) as spark:
+        with _session(part) as spark:
             _run_for(spark, part, folder / "warm-up", 0.4 * question["capacity_per_s"], 30.0)
             for repeat, mode in missing:
                 if time.monotonic() + longest_s > ends_s:
@@ -143,7 +143,7 @@ def _measure(
 
 def _fixed(part: Part, folder: Path, fitted_s: float) -> Line:
     """Profile, capacity and target, from separate runs in a separate session."""
-    with _session(part, folder, event_log=folder / "log") as spark:
+    with _session(part, event_log=folder / "log") as spark:
         rough_per_s = _rough_capacity_per_s(spark, part, folder)
         names = []
         for share in (0.2, 0.6):
@@ -157,7 +157,7 @@ def _fixed(part: Part, folder: Path, fitted_s: float) -> Line:
     }  # fmt: skip
 
 
-def _session(part: Part, folder: Path, event_log: Path | None = None) -> Any:
+def _session(part: Part, event_log: Path | None = None) -> Any:
     conf = {
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.numRecentProgressUpdates": "100000",
@@ -167,7 +167,7 @@ def _session(part: Part, folder: Path, event_log: Path | None = None) -> Any:
         conf["spark.executor.memory"] = "700m"  # below that of a worker
     return embedded_session(
         app_name="headway tuned steps", master=part.master, event_log_dir=event_log,
-        jars=[build_clock_source_jar(folder)], driver_memory="1g", extra_conf=conf,
+        jars=[clock_source_jar()], driver_memory="1g", extra_conf=conf,
     )  # fmt: skip
 
 

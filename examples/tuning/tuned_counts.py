@@ -5,7 +5,6 @@ headway tune examples/tuning/counts.yaml --for 1min
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
     from headway import QuerySetting
 
-CHECKPOINT = Path(tempfile.gettempdir()) / "headway-tuning-counts"
+CHECKPOINT = Path(__file__).with_name("counts.checkpoint")
 
 
 def build(spark: SparkSession, setting: QuerySetting) -> StreamingQuery:

@@ -142,26 +142,24 @@ def run_demo(
     Raises
     ------
     SparkUnavailableError
-        If there is no JDK to run Spark and compile the clock source with.
+        If there is no Java to run Spark with.
     """
     from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
     from headway.profiler.work_folder import work_folder
-    from headway.runtime.clock_source import build_clock_source_jar
+    from headway.runtime.clock_source import clock_source_jar
 
     length = length.on_busy_machine if is_busy else length
     event_logs = folder / "event-logs"
     with contextlib.ExitStack() as stack:
-        # Jar and checkpoints are of no use afterwards.
+        # Checkpoints are of no use afterwards.
         scratch = stack.enter_context(work_folder("demo"))
-        step("compiling the clock source")
-        jar = build_clock_source_jar(scratch / "jar")
         event_logs.mkdir(parents=True)
         step("starting Spark")
         spark = stack.enter_context(
             embedded_session(
                 app_name="headway demo",
                 event_log_dir=event_logs,
-                jars=[jar],
+                jars=[clock_source_jar()],
                 extra_conf=local_checkpoint_conf(),
             )
         )

@@ -28,7 +28,6 @@ _OWN_FOLDERS = {
     "profiler/spark/jvm.py",
     "profiler/spark/session.py",
     "profiler/work_folder.py",
-    "runtime/compiled.py",
     "runtime/gate/decision_log.py",
     "runtime/shedding.py",
     "formats/text_file.py",

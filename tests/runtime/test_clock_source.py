@@ -11,8 +11,6 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from headway.errors import SparkUnavailableError
-from headway.runtime.clock_source import build_clock_source_jar
 from headway.runtime.word_count import clock_lines
 
 
@@ -241,23 +239,6 @@ def test_bulks_and_bursts_exclude_each_other(spark: SparkSession, tmp_path: Path
             tmp_path,
             num_batches=1,
         )
-
-
-def test_the_jar_is_built_once(clock_source_jar: Path) -> None:
-    built = clock_source_jar.stat().st_mtime_ns
-    assert build_clock_source_jar(clock_source_jar.parent) == clock_source_jar
-    assert clock_source_jar.stat().st_mtime_ns == built
-    assert [entry.name for entry in clock_source_jar.parent.iterdir()] == [clock_source_jar.name]
-
-
-def test_without_a_compiler_one_line_says_how_to_get_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    with pytest.raises(SparkUnavailableError, match="openjdk-17-jdk-headless") as failure:
-        build_clock_source_jar(tmp_path / "jars")
-    assert "\n" not in str(failure.value)
 
 
 def test_rows_arrive_at_rates_that_change_and_go_on_after_a_restart(

@@ -20,7 +20,7 @@ from campaign.truth import Event, Truth, truth_of
 from campaign.workloads import WORKLOADS, Stream, Workload, varying
 from headway.errors import HeadwayError
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
-from headway.runtime.clock_source import build_clock_source_jar
+from headway.runtime.clock_source import clock_source_jar
 from headway.runtime.measure import progress_events, wait_while_running
 from headway.units import spark_trigger_text
 
@@ -106,7 +106,7 @@ def campaign_session(group: Group, folder: Path) -> AbstractContextManager[Spark
         app_name=f"headway campaign {group.name}",
         master=group.master,
         event_log_dir=folder / "log",
-        jars=[build_clock_source_jar(folder)],
+        jars=[clock_source_jar()],
         driver_memory=group.driver_memory,
         extra_conf={
             **local_checkpoint_conf(),

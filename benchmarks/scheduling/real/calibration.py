@@ -14,7 +14,7 @@ from headway.domain import JobProfile, ScheduledQuery
 from headway.formats.profile_file import save_profile
 from headway.planner.query_work import query_work
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
-from headway.runtime.clock_source import build_clock_source_jar
+from headway.runtime.clock_source import clock_source_jar
 from real.cells import Cell
 from real.queries import SESSION_CONF, Planned, planned_queries, start
 
@@ -126,7 +126,7 @@ def session(folder: Path, num_cores: int, *, event_log: Path | None = None) -> A
         app_name="real gate",
         master=f"local[{num_cores}]",
         event_log_dir=event_log,
-        jars=[build_clock_source_jar(folder)],
+        jars=[clock_source_jar()],
         driver_memory="3g",
         extra_conf={**SESSION_CONF, **local_checkpoint_conf()},
     )

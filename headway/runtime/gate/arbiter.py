@@ -76,15 +76,13 @@ class Gate:
         only for ``auto``, and ``at_once``.
     heartbeat_within_s : float
         Maximum silence of the arbiter before the gate opens. [s]
-    jar_folder : Path, optional
-        Folder for the gate's jar.
 
     Raises
     ------
     InputError
         If the session is one of Spark Connect.
     SparkUnavailableError
-        If there is no Java compiler.
+        If its JVM is older than Java 17.
     """
 
     def __init__(
@@ -97,9 +95,8 @@ class Gate:
         memory_limit_bytes: float | None = None,
         choose: Chooser | None = None,
         heartbeat_within_s: float = HEARTBEAT_WITHIN_S.value,
-        jar_folder: Path | None = None,
     ) -> None:
-        self._classes = GateClasses(spark, jar_folder)
+        self._classes = GateClasses(spark)
         self._task_time = TaskTime(spark.sparkContext)
         self._lock = threading.RLock()
         self._sizes = Sizes(policy, at_once, choose, self._lock)

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import time
-import weakref
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.errors import InputError, first_line
-from headway.runtime.compiled import build_jar
 from headway.runtime.given import require_session
+from headway.runtime.jars import class_loader, shipped_jar
 from headway.units import ms_to_s, s_to_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-_JAVA_FILES = ("GateHub.java", "GateClock.java", "StandingOrder.java")
 _GATE_CLOCK = "headway.gate.GateClock"
 _STARTS_WITHIN_S = 30.0
-_LOADERS: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
 
 
 class GateClasses:
@@ -32,35 +27,21 @@ class GateClasses:
     ----------
     spark : SparkSession
         A classic session; Spark Connect gives no access to its JVM.
-    folder : Path, optional
-        Folder for the jar; by default the user's folder for temporary files.
 
     Raises
     ------
     InputError
         If the session is one of Spark Connect, or stopped.
     SparkUnavailableError
-        If there is no Java compiler.
+        If its JVM is older than Java 17.
     """
 
-    def __init__(self, spark: SparkSession, folder: Path | None = None) -> None:
+    def __init__(self, spark: SparkSession) -> None:
         require_session(spark)
-        jvm: Any = spark._jvm
         context: Any = spark.sparkContext
-        gateway: Any = context._gateway
-        self._context, self._gateway = context, gateway
-        self._jvm = jvm
-        folder = folder or Path(tempfile.gettempdir()) / "headway-jars"
-        jar = build_jar(folder, package="headway.runtime.gate", java_files=_JAVA_FILES, what="gate")
-        # One class loader for all gates of a JVM: Py4J caches methods by class name, and those from
-        # another loader do not accept objects of this one.
-        loaders = _LOADERS.setdefault(gateway, {})
-        if str(jar) not in loaders:
-            urls = gateway.new_array(jvm.java.net.URL, 1)
-            urls[0] = jvm.java.io.File(str(jar)).toURI().toURL()
-            parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-            loaders[str(jar)] = jvm.java.net.URLClassLoader(urls, parent)
-        self._loader: Any = loaders[str(jar)]
+        self._context, self._gateway = context, context._gateway
+        self._jvm: Any = spark._jvm
+        self._loader = class_loader(self._gateway, shipped_jar("headway.runtime.gate"))
 
     def hub(self, heartbeat_within_s: float) -> Any:
         """The hub to which queries report that they are idle."""
