@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from headway.domain import Policy
 from headway.models.simulation.batch_parts import QueryWork
+from headway.processes import python_command, python_environment
 
 _LESS_URGENT = 10
 _ANSWER = "from headway.api.choosing import answer; answer()"
@@ -23,11 +24,11 @@ def choose_beside(works: Sequence[QueryWork], cores: float, asked: Policy) -> tu
     """The policy that simulation prefers, and how many at once; in this process if none starts."""
     try:
         found = subprocess.run(
-            [sys.executable, "-c", _ANSWER],
+            python_command("-c", _ANSWER),
             input=pickle.dumps((list(works), cores, asked)),
             capture_output=True,
             check=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env={**os.environ, **python_environment()},
         )
         policy, at_once = found.stdout.decode().split()
         return Policy(policy), int(at_once)

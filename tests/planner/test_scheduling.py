@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -100,6 +102,14 @@ def test_the_work_of_a_profile_is_its_batch_on_cores_of_its_own() -> None:
     assert work.most_cores <= 8.0
 
 
-def test_the_choice_in_a_process_of_its_own_is_the_same() -> None:
+def test_the_choice_in_a_process_of_its_own_is_the_same_wherever_it_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     few = works(4, spread=True)
+    for name in ("numpy", "pickle", "headway"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'a')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    monkeypatch.setattr("headway.planner.scheduling.choose", lambda *_: pytest.fail("in this one"))
     assert choose_beside(few, 2.0, Policy.AUTO) == choose(few, 2.0, Policy.AUTO)
+    assert not (tmp_path / "executed").exists()

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,13 +22,14 @@ from hypothesis import strategies as st
 
 import headway
 from headway.domain import JobProfile
-from headway.errors import EventLogError, InputError, SparkUnavailableError
+from headway.errors import EventLogError, HeadwayError, InputError, SparkUnavailableError
 from headway.formats.profile_file import dump_profile
 from headway.profiler import gathered as gathering
 from headway.profiler import pieces as cutting
 from headway.profiler import schema
 from headway.profiler.collect import CollectedLogs, collect
-from headway.profiler.engines.in_process import InProcess
+from headway.profiler.engines import in_process
+from headway.profiler.engines.in_process import InProcess, _Shared
 from headway.profiler.engines.on_spark import OnSpark
 from headway.profiler.gathered import Gathered, Gatherer
 from headway.profiler.ids import Ids
@@ -417,6 +418,95 @@ def test_a_signal_ends_all_processes_and_leaves_nothing(
     assert list(scratch.iterdir()) == []
     with pytest.raises(ProcessLookupError):
         os.kill(other, 0)
+
+
+def orders_for_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Order]:
+    """Pieces of which another process reads some."""
+    monkeypatch.setattr("headway.profiler.engines.in_process._WORTH_A_PROCESS_BYTES", 100_000)
+    monkeypatch.setattr(cutting, "PIECE_BYTES", 30_000)
+    log = write_plain(AppLog().add(QUERY).lines, tmp_path / "log")
+    folder = tmp_path / "pieces"
+    folder.mkdir()
+    unpack(find_event_logs([log]).logs, folder, limits=UnpackLimits())
+    return [Order(piece, UnpackLimits()) for piece in pieces_of(folder)]
+
+
+def test_a_file_of_the_working_folder_is_not_taken_for_a_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders = orders_for_two(tmp_path, monkeypatch)
+    planted = tmp_path / "downloads"
+    planted.mkdir()
+    for name in ("msgspec", "zstandard", "numpy", "pickle", "struct"):
+        (planted / f"{name}.py").write_text(
+            f"open({str(planted / 'executed')!r}, 'a')\nraise SystemExit"
+        )
+    monkeypatch.chdir(planted)
+    # As in an interactive session, where it is the working folder.
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    results = [*InProcess(num_processes=2).results(orders)]
+    assert not (planted / "executed").exists()
+    assert results == [cutting.carried_out(order, lambda *_: None) for order in orders]
+
+
+@pytest.mark.parametrize(
+    ("ends", "words"),
+    [
+        ("os.kill(os.getpid(), 9)", r"was ended by signal 9 \(Killed\)"),
+        ("os._exit(7)", "ended with exit code 7"),
+        ("sys.stdout.buffer.write(bytes(9)); sys.stdout.flush(); time.sleep(99)", "answers with"),
+    ],
+)
+def test_how_another_process_ended_is_said_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str, words: str
+) -> None:
+    orders = orders_for_two(tmp_path, monkeypatch)
+    command = [sys.executable, "-c", f"import os, sys, time; {ends}"]
+    monkeypatch.setattr(in_process, "python_command", lambda *_: command)
+    monkeypatch.setattr(in_process, "_ENDS_WITHIN_S", 0.5)
+    # It must have time to answer while this process reads.
+    monkeypatch.setattr(_Shared, "take", taken_by_others_first(_Shared.take))
+    with pytest.raises(
+        HeadwayError, match=f"^one of the processes that read logs {words}"
+    ) as raised:
+        list(InProcess(num_processes=2).results(orders))
+    assert "memory" not in str(raised.value)
+
+
+def taken_by_others_first(
+    take: Callable[..., int | None],
+) -> Callable[..., int | None]:
+    """This process leaves all pieces to the others."""
+
+    def taken(shared: _Shared, *, patiently: bool = False) -> int | None:
+        return take(shared, patiently=True) if patiently else None
+
+    return taken
+
+
+def test_an_error_in_another_process_is_raised_as_in_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # No file has such a place, which is a fault of the program, not of a log.
+    orders = [
+        order._replace(piece=order.piece._replace(start_bytes=order.piece.start_bytes + 0.5))  # type: ignore[arg-type]
+        for order in orders_for_two(tmp_path, monkeypatch)
+    ]
+    monkeypatch.setattr(_Shared, "take", taken_by_others_first(_Shared.take))
+    with pytest.raises(TypeError, match="float") as alone:
+        cutting.carried_out(orders[0], lambda *_: None)
+    with pytest.raises(TypeError) as beside:
+        list(InProcess(num_processes=2).results(orders))
+    assert str(beside.value) == str(alone.value)
+
+
+def test_python_workers_of_spark_do_not_import_from_the_working_folder(spark: SparkSession) -> None:
+    def of_the_worker(_: int) -> tuple[bool, bool]:
+        import sys
+
+        return sys.flags.safe_path, "" in sys.path
+
+    assert spark.sparkContext.parallelize([1], 1).map(of_the_worker).collect() == [(True, False)]
 
 
 def test_nothing_to_read_is_no_application(tmp_path: Path) -> None:

@@ -6,19 +6,21 @@ import contextlib
 import gc
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from typing import IO
 
 from headway.errors import HeadwayError
+from headway.processes import python_command, python_environment
 from headway.profiler.pieces import OnProgress, Order, Result, carried_out
 from headway.units import parse_size_bytes
 
 # Starting a process takes as long as reading this much.
 _WORTH_A_PROCESS_BYTES = parse_size_bytes("24m")
 _RESULTS_AHEAD = 8
+_ENDS_WITHIN_S = 5.0
 
 
 def _tell_nobody(_read_bytes: int, _num_events: int) -> None:
@@ -113,17 +115,15 @@ class _Shared:
 def _process_at_work(shared: _Shared, on_progress: OnProgress) -> Iterator[None]:
     """A process that takes orders as long as there are any; it ends with the block."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "headway.profiler.engines.in_process"],
+        python_command("-m", "headway.profiler.engines.in_process"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
+        env={**os.environ, **python_environment()},
         # Ctrl-C in the terminal is handled by this process, which ends the others.
         start_new_session=True,
     )
     assert process.stdin is not None and process.stdout is not None, "pipes were asked for"
-    hand = threading.Thread(
-        target=_hand_on, args=(shared, process.stdin, process.stdout, on_progress), daemon=True
-    )
+    hand = threading.Thread(target=_hand_on, args=(shared, process, on_progress), daemon=True)
     hand.start()
     try:
         yield
@@ -137,20 +137,33 @@ def _process_at_work(shared: _Shared, on_progress: OnProgress) -> Iterator[None]
         process.stdout.close()
 
 
-def _hand_on(shared: _Shared, to: IO[bytes], back: IO[bytes], on_progress: OnProgress) -> None:
+def _hand_on(shared: _Shared, process: subprocess.Popen[bytes], on_progress: OnProgress) -> None:
+    to, back = process.stdin, process.stdout
+    assert to is not None and back is not None, "pipes were asked for"
     try:
         while (place := shared.take(patiently=True)) is not None:
             pickle.dump(shared.orders[place], to)
             to.flush()
-            while not isinstance(answer := pickle.load(back), Result):
+            while isinstance(answer := pickle.load(back), tuple) and not isinstance(answer, Result):
                 on_progress(*answer)
+            if isinstance(answer, Exception):
+                raise answer
             shared.put(place, answer)
-    except (EOFError, OSError, pickle.UnpicklingError) as error:
-        shared.fail(
-            HeadwayError(
-                f"a process that read logs has ended ({type(error).__name__}); is memory short?"
-            )
-        )
+    except (EOFError, OSError, pickle.UnpicklingError):
+        shared.fail(HeadwayError(f"one of the processes that read logs {_end_of(process)}"))
+    except Exception as error:
+        shared.fail(error)
+
+
+def _end_of(process: subprocess.Popen[bytes]) -> str:
+    """How a process ended, in words; what it did instead if it goes on."""
+    try:
+        code = process.wait(_ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        return "answers with something that is not a result"
+    if code < 0:
+        return f"was ended by signal {-code} ({signal.strsignal(-code) or 'unknown'})"
+    return f"ended with exit code {code}"
 
 
 def _num_cores() -> int:
@@ -177,7 +190,13 @@ def main() -> None:
             order = pickle.load(orders)
         except EOFError:
             return
-        pickle.dump(carried_out(order, on_progress), results, protocol=pickle.HIGHEST_PROTOCOL)
+        answer: Result | Exception
+        try:
+            answer = carried_out(order, on_progress)
+        except Exception as error:
+            # It is raised where it would be if that process had read the piece.
+            answer = error
+        pickle.dump(answer, results, protocol=pickle.HIGHEST_PROTOCOL)
         results.flush()
 
 

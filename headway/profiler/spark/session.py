@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway.errors import SparkUnavailableError
+from headway.processes import python_environment
 from headway.profiler.spark.jvm import complaint, running_jvm
 from headway.profiler.work_folder import signals_end_the_block, work_folder
 
@@ -217,6 +218,8 @@ def _environment(java: Java, spark_home: Path, scratch: Path, *, local: bool) ->
     if local:
         wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
         wanted["SPARK_CONF_DIR"] = str(scratch)
+        # Spark starts Python with -m, in the folder in which this process was started.
+        wanted |= python_environment()
     before = {name: os.environ.get(name) for name in wanted}
     _set_variables(wanted)
     try:
