@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from headway.api.lock import locked_of
 from headway.api.predict import predict
 from headway.api.specs import plan_spec
 from headway.domain import AnyPromise, FindingCode, Prediction, parse_promise
-from headway.domain.kept_promise import KeptPromise, is_about
-from headway.formats.lock_file import AnyLocked, Lock, Locked, load_lock
-from headway.gate.changes import batch_changes, finding, stream_changes, what_grew
+from headway.formats.lock_file import LOCK_NAME, AnyLocked, Lock, Locked, load_lock
+from headway.gate.changes import (
+    batch_changes,
+    finding,
+    is_same_rate,
+    same_promises,
+    stream_changes,
+    what_grew,
+)
+from headway.gate.locked_setting import judged_today
 from headway.gate.nouns import Finding, Held, Level, Limits, Report, Rule
 from headway.planner.causes import UNCHANGED_RATIO, Cause, Sized, Why, causes
 from headway.sparkconf import task_cpus_of
@@ -29,14 +37,15 @@ def check(
     baseline: str | Path | Lock | None = None,
     limits: Limits = _DEFAULT_LIMITS,
 ) -> Report:
-    """Plan jobs and check whether targets are met, and what is worse than locked.
+    """Plan jobs and check whether targets are met, also by the locked setting, and what is worse.
 
     Parameters
     ----------
     specs : sequence of paths
         Files of the kinds StreamingJob and BatchJob.
     baseline : path or Lock, optional
-        The lock to compare with; without it only the targets are checked.
+        The lock to compare with. By default, for each file the ``headway.lock`` beside it, or else
+        that of the working folder; if there is none, only the targets are checked.
     limits : Limits
         How much worse than the lock counts as a regression.
 
@@ -45,37 +54,72 @@ def check(
     InputError
         If a file or the lock is invalid.
     """
-    locked = load_lock(baseline) if isinstance(baseline, str | Path) else baseline
-    jobs = tuple(_held(plan_spec(path), locked, limits) for path in specs)
+    locks = _locks_of(specs, baseline)
+    jobs = tuple(_held(plan_spec(path), locks[path].lock, limits) for path in map(str, specs))
     names = {job.name for job in jobs}
+    used = {locks[path].name: locks[path] for path in map(str, specs)}
     gone = tuple(
         Finding(
             rule=Rule.GONE,
             level=Level.NOTE,
-            job=each.name,
-            message=f"{each.name} is locked but was not checked",
-            file=str(baseline) if isinstance(baseline, str | Path) else each.file,
+            job=job.name,
+            message=f"{job.name} is locked but was not checked",
+            file=job.file if found.name is None else found.name,
         )
-        for each in (locked.all_jobs if locked is not None else ())
-        if each.name not in names
+        for found in used.values()
+        for job in (found.lock.all_jobs if found.lock is not None else ())
+        if job.name not in names
     )
-    name = str(baseline) if isinstance(baseline, str | Path) else None
-    return Report(baseline=name, jobs=jobs, others=gone)
+    baselines = [name for name in used if name is not None]
+    return Report(baseline=", ".join(baselines) or None, jobs=jobs, others=gone)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Baseline:
+    """What a file is compared with: the lock, and the name of its file if it has one."""
+
+    lock: Lock | None = None
+    name: str | None = None
+
+
+def _locks_of(
+    specs: Sequence[str | Path], baseline: str | Path | Lock | None
+) -> dict[str, _Baseline]:
+    """The baseline of each file; a lock that several files share is read once."""
+    if isinstance(baseline, Lock):
+        return {str(path): _Baseline(lock=baseline) for path in specs}
+    places = {str(path): lock_beside(path) if baseline is None else baseline for path in specs}
+    baselines = {
+        place: _Baseline(lock=load_lock(place), name=str(place))
+        for place in dict.fromkeys(place for place in places.values() if place is not None)
+    }
+    return {
+        path: _Baseline() if place is None else baselines[place] for path, place in places.items()
+    }
+
+
+def lock_beside(spec: str | Path) -> Path | None:
+    """The lock beside a spec file, or else that of the working folder, where it is written."""
+    places = (Path(spec).parent / LOCK_NAME, Path(LOCK_NAME))
+    return next((place for place in places if place.is_file()), None)
 
 
 def _held(planned: Planned, lock: Lock | None, limits: Limits) -> Held:
     now = locked_of(planned)
     then = None if lock is None else lock.of(planned.name)
     place = planned.file.place(planned.promise_key)
+    today, miss = judged_today(planned, now, then)
+    findings = _findings(planned, now, then, limits, has_lock=lock is not None)
     return Held(
         name=planned.name,
         file=place.name,
         line=place.mark.line,
         now=now,
         then=then,
+        locked_today=today,
         feasible=planned.plan.feasible,
         calibrated=planned.plan.calibrated,
-        findings=tuple(_findings(planned, now, then, limits, has_lock=lock is not None)),
+        findings=(*([] if miss is None else [miss]), *findings),
     )
 
 
@@ -105,6 +149,9 @@ def _findings(
         text = f"{now.name} is locked as another kind of job; run 'headway lock' again"
         yield finding(planned, Rule.UNLOCKED, unlocked, key, text)
         return
+    if not now.ends and not then.ends and not is_same_rate(now, then):
+        text = f"the rate is {format_rate(now.rate_per_s)}, was {format_rate(then.rate_per_s)}"
+        yield finding(planned, Rule.RATE, Level.NOTE, "rate", text)
     as_locked = None if then.ends else _predicted_as_locked(planned, then)
     if plan.feasible:
         yield from _more_expensive(planned, now, then, limits, as_locked)
@@ -183,7 +230,7 @@ def _more_expensive(
 
 def _sized(locked: AnyLocked, now: AnyLocked) -> Sized:
     """The targets and what they took; targets that only read differently are the same."""
-    source = now if _same_promises(now, locked) else locked
+    source = now if same_promises(now, locked) else locked
     promises: tuple[AnyPromise, ...] = tuple(kept.promise() for kept in source.promises)
     return Sized(
         rate_per_s=None if locked.ends else locked.rate_per_s,
@@ -219,22 +266,11 @@ def _place_of(found: Sequence[Cause], planned: Planned) -> Where | None:
     return planned.file.place("cluster", "node")
 
 
-def _same_promises(now: AnyLocked, then: AnyLocked) -> bool:
-    """Whether both have the same target; locks of earlier versions have it in three digits."""
-    ours = [kept.promise() for kept in now.promises]
-    if then.promises:
-        return ours == [kept.promise() for kept in then.promises]
-    theirs = [KeptPromise.of(parse_promise(text)) for text in then.targets]
-    return len(ours) == len(theirs) and all(
-        is_about(mine, yours) for mine, yours in zip(now.promises, theirs, strict=True)
-    )
-
-
 def _slower(planned: Planned, now: AnyLocked, then: AnyLocked, limits: Limits) -> Iterator[Finding]:
     after_s, before_s, key = now.figures.planned_s, then.figures.planned_s, planned.promise_key
     if after_s is None or not before_s:
         return
-    if not _same_promises(now, then):
+    if not same_promises(now, then):
         text = f"the target is {' and '.join(now.targets)}, was {' and '.join(then.targets)}"
         yield finding(planned, Rule.LATENCY, Level.NOTE, key, text)
         return

@@ -19,7 +19,8 @@ _FOR_PEOPLE = ("text", "markdown")
 @click.option(
     "--baseline",
     metavar="LOCK",
-    help="Lock file to compare with; without it only the targets are checked.",
+    help="Lock file to compare with.  [default: the headway.lock beside each SPEC, or that of the "
+    "working folder]",
 )
 @click.option(
     "--format",
@@ -48,7 +49,7 @@ _FOR_PEOPLE = ("text", "markdown")
     type=PERCENT,
     default="20%",
     show_default=True,
-    help="Fail if batches in the locked configuration become shorter or longer by more than this.",
+    help="Fail if batches in the locked configuration become longer by more than this.",
 )
 @click.option("--require-locked", is_flag=True, help="Fail if a job is not in the lock file.")
 @click.option(
@@ -74,23 +75,28 @@ def command(
     """Fail a CI build when a target is missed, or a plan costs more or is slower than locked.
 
     \b
-    headway check orders.yaml --baseline headway.lock
-    headway check jobs/*.yaml --baseline headway.lock --format github
+    headway check orders.yaml
+    headway check jobs/*.yaml --format github
     headway check jobs/*.yaml --format junit > headway.xml
-    headway check jobs/*.yaml --baseline headway.lock --format markdown --quiet-below 2%
+    headway check jobs/*.yaml --baseline ci/headway.lock --format markdown --quiet-below 2%
 
-    A plan that costs more names its cause: the rate, the target, the costs of the job, or the
-    price of a node, at its line. Exits with 3 if a target cannot be met, 4 if a plan is worse than
-    locked, 5 outside the calibrated range with --strict, and 2 if a file is invalid.
+    The locked setting is judged first, by the current rate, targets and profile; then the plan that
+    would be made now. A plan that costs more names its cause: the rate, the target, the costs of
+    the job, or the price of a node, at its line. Exits with 3 if a target cannot be met, 4 if the
+    locked setting misses a target or a plan is worse than locked, 5 outside the calibrated range
+    with --strict, and 2 if a file is invalid.
     """
-    from headway.api.check import check
+    from headway.api.check import check, lock_beside
     from headway.gate import Limits
     from headway.gate.formats import FORMATS
 
-    if baseline is None:
+    locks = {str(place) for place in map(lock_beside, specs) if place is not None}
+    locks = locks if baseline is None else {baseline}
+    if not locks:
         refuse(
             given("max_cost", "max_latency", "max_drift", "require_locked", "quiet_below"),
-            "there is nothing to compare with; give --baseline LOCK",
+            "there is nothing to compare with; write headway.lock with 'headway lock', or give "
+            "--baseline LOCK",
         )
     output_format = one_format(as_json, output_format)
     if output_format not in _FOR_PEOPLE:
@@ -110,8 +116,8 @@ def command(
             show(text)
         else:
             click.echo(text)
-    if baseline is None:
+    if not locks:
         suggest(f"headway lock {' '.join(specs)}, and commit the lock file")
-    elif report.exit_code == ExitCode.REGRESSION:
-        suggest(f"headway lock {' '.join(specs)} -o {baseline} to accept the change")
+    elif report.exit_code == ExitCode.REGRESSION and len(locks) == 1:
+        suggest(f"headway lock {' '.join(specs)} -o {locks.pop()} to accept the change")
     return report.exit_code

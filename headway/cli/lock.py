@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from headway.cli.options import Command
@@ -29,6 +31,7 @@ def command(specs: tuple[str, ...], output: str) -> int:
 
     The lock file is replaced in one step, and not at all if a target cannot be met. Commit it.
     """
+    from headway.api.check import lock_beside
     from headway.api.lock import lock
     from headway.formats.lock_file import save_lock
     from headway.units import counted
@@ -38,5 +41,7 @@ def command(specs: tuple[str, ...], output: str) -> int:
     save_lock(found, output)
     for job in found.all_jobs:
         show(f"{job.name}: {counted(job.nodes, 'node')}, {' and '.join(job.targets)}")
-    suggest(f"headway check {' '.join(specs)} --baseline {output}")
+    is_found = {lock_beside(spec) for spec in specs} == {Path(output)}
+    baseline = "" if is_found else f" --baseline {output}"
+    suggest(f"headway check {' '.join(specs)}{baseline}")
     return 0

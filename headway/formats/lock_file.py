@@ -12,9 +12,11 @@ from headway.domain.later import made_when_asked
 from headway.errors import InputError
 
 LOCK_SCHEMA = "headway.lock/v1"
+#: The file that 'headway lock' writes and 'headway check' finds beside the specs.
+LOCK_NAME = "headway.lock"
 _EXPECTED = "a lock as 'headway lock' writes it"
 _HEADING = (
-    "# What was planned, to compare later plans with:  headway check SPEC --baseline FILE\n"
+    "# What was planned, to compare later plans with:  headway check SPEC\n"
     "# Written by 'headway lock'; commit it beside the specs.\n"
 )
 

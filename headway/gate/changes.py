@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from headway.domain import parse_promise
 from headway.domain.configuration import task_slots
+from headway.domain.kept_promise import KeptPromise, is_about
 from headway.formats.lock_file import AnyLocked, Locked, LockedBatch
 from headway.gate.nouns import Finding, Level, Limits, Rule
+from headway.planner.causes import UNCHANGED_RATIO
 from headway.units import format_duration, format_rate, spark_trigger_text
 
 if TYPE_CHECKING:
@@ -33,6 +37,22 @@ def finding(
     )
 
 
+def is_same_rate(now: Locked, then: Locked) -> bool:
+    """Whether both are for the same rate, to the precision of files."""
+    return math.isclose(now.rate_per_s, then.rate_per_s, rel_tol=UNCHANGED_RATIO)
+
+
+def same_promises(now: AnyLocked, then: AnyLocked) -> bool:
+    """Whether both have the same target; locks of earlier versions have it in three digits."""
+    ours = [kept.promise() for kept in now.promises]
+    if then.promises:
+        return ours == [kept.promise() for kept in then.promises]
+    theirs = [KeptPromise.of(parse_promise(text)) for text in then.targets]
+    return len(ours) == len(theirs) and all(
+        is_about(mine, yours) for mine, yours in zip(now.promises, theirs, strict=True)
+    )
+
+
 def what_grew(then: AnyLocked, predicted: Prediction | None) -> str:
     """The part of the latency that grew most in the locked configuration; empty if none did.
 
@@ -52,7 +72,10 @@ def what_grew(then: AnyLocked, predicted: Prediction | None) -> str:
 def drift(
     planned: Planned, then_s: float, now_s: float, limit_ratio: float, what: str
 ) -> Finding | None:
-    """The finding that the current profile predicts a different time for the locked setting."""
+    """The finding that the current profile predicts a different time for the locked setting.
+
+    A shorter time is no regression, but changes what the lock is based on.
+    """
     change = now_s / then_s - 1
     if abs(change) <= limit_ratio:
         return None
@@ -60,7 +83,8 @@ def drift(
         f"{what} {format_duration(now_s)} with the current profile, "
         f"{format_duration(then_s)} with the locked one ({change:+.0%})"
     )
-    return finding(planned, Rule.DRIFT, Level.ERROR, "profile", text)
+    level = Level.ERROR if change > 0 else Level.NOTE
+    return finding(planned, Rule.DRIFT, level, "profile", text)
 
 
 def stream_changes(

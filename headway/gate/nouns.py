@@ -24,10 +24,12 @@ class Level(StrEnum):
 class Rule(StrEnum):
     """What a finding is about; names that do not change, since tools remember them."""
 
+    LOCKED = "locked-setting-misses"
     TARGET = "latency-target"
     COST = "cost-regression"
     LATENCY = "latency-regression"
     DRIFT = "profile-drift"
+    RATE = "rate-changed"
     SETTINGS = "settings-changed"
     CALIBRATION = "outside-calibration"
     UNLOCKED = "not-in-lock"
@@ -36,16 +38,19 @@ class Rule(StrEnum):
 
 #: One sentence for each rule.
 ABOUT: Mapping[Rule, str] = {
+    Rule.LOCKED: "The locked setting does not meet the current targets at the current rate.",
     Rule.TARGET: "A target cannot be met within the limits.",
     Rule.COST: "The plan costs more than the locked one.",
     Rule.LATENCY: "The planned latency or run time is higher than the locked one.",
-    Rule.DRIFT: "The profile predicts other durations for the locked configuration than before.",
+    Rule.DRIFT: "The profile predicts longer durations for the locked configuration than before.",
+    Rule.RATE: "The rate differs from the locked one.",
     Rule.SETTINGS: "The planned settings differ from the locked ones.",
     Rule.CALIBRATION: "The plan is outside the calibrated range.",
     Rule.UNLOCKED: "The job is not in the lock file.",
     Rule.GONE: "A locked job is not in the checked files.",
 }
 _EXIT_CODES = {
+    Rule.LOCKED: ExitCode.REGRESSION,
     Rule.TARGET: ExitCode.INFEASIBLE,
     Rule.COST: ExitCode.REGRESSION,
     Rule.LATENCY: ExitCode.REGRESSION,
@@ -86,14 +91,31 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LockedToday:
+    """The locked setting under the current rate and targets, with the current profile.
+
+    ``planned_s`` is the value of the first target at the planned confidence; None if no latency can
+    be quoted.
+    """
+
+    met: bool
+    probability: float
+    planned_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """One job compared with its lock: locked and current figures, and what was found."""
+    """One job compared with its lock: locked and current figures, and what was found.
+
+    ``locked_today`` is None if the job is not locked, or was locked as another kind of job.
+    """
 
     name: str
     file: str
     line: int
     now: AnyLocked
     then: AnyLocked | None
+    locked_today: LockedToday | None = None
     feasible: bool
     calibrated: bool
     findings: tuple[Finding, ...]
@@ -174,10 +196,22 @@ class Report(Result):
 
     @property
     def headline(self) -> str:
-        """The outcome in one sentence, the additional cost per month first."""
+        """The outcome in one sentence.
+
+        Locked settings that miss their target come first, then the additional cost per month.
+        """
         added = sum(job.change_per_month for job in self.jobs)
-        money = f"{format_money(added, sign=True)} per month; " if abs(added) >= 0.005 else ""
-        return f"{money}{self._outcome}"
+        money = f"{format_money(added, sign=True)} per month" if abs(added) >= 0.005 else ""
+        return "; ".join(filter(None, (self._missing, money, self._outcome)))
+
+    @property
+    def _missing(self) -> str:
+        """Which locked settings miss their targets today."""
+        names = [job.name for job in self.jobs if job.locked_today and not job.locked_today.met]
+        if not names:
+            return ""
+        settings = "setting misses its" if len(names) == 1 else "settings miss their"
+        return f"the locked {settings} target today: {', '.join(names)}"
 
     @property
     def _outcome(self) -> str:

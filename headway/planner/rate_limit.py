@@ -162,14 +162,22 @@ def largest_batch_in_time(question: Question, setting: Candidates) -> int | None
         LEAST_LIMIT_RATIO.value * settled,
         LEAST_CATCH_UP_RATIO.value * rate_per_s * interval_s,
     )
+    return limit if leaves_room and recovers_in_time(question, setting, limit) else None
+
+
+def recovers_in_time(question: Question, setting: Candidates, limit_rows: float) -> bool:
+    """Whether the targets on outages are met if no batch takes more rows: theory.md (P8)."""
+    rate_per_s, configuration = question.rate_per_s, setting.configuration(0)
+    model = duration_model(
+        question.profile, configuration.num_slots, configuration.shuffle_partitions
+    )
     factor, trigger_s = float(setting.planned_ratio(rate_per_s)[0]), configuration.trigger_s
     usual = float(settled_batch_rows(model, rate_per_s, trigger_s, factor))
-    in_time = all(
-        limited_recovery_s(model, rate_per_s, trigger_s, factor, outage_s, usual, float(limit))
+    return all(
+        limited_recovery_s(model, rate_per_s, trigger_s, factor, outage_s, usual, limit_rows)
         <= limit_s
         for limit_s, outage_s in question.outages
     )
-    return limit if leaves_room and in_time else None
 
 
 def _settled_rows(question: Question, setting: Candidates) -> float:

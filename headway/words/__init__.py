@@ -1,4 +1,4 @@
-"""Findings in words: the one place for terminal, page, JSON and emitted files."""
+"""Findings and verdicts in words: the one place for terminal, page, JSON and emitted files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from headway.words.plans import OF_PLANS
 from headway.words.predictions import OF_PREDICTIONS
 
 _WORDS = {**OF_PREDICTIONS, **OF_PLANS}
+_MOST_CERTAIN_SHOWN = 0.99
+_MOST_DIGITS = 3
 
 
 def words_of(finding: Finding) -> str:
@@ -33,3 +35,34 @@ def words_of(finding: Finding) -> str:
 def all_words(findings: Iterable[Finding]) -> tuple[str, ...]:
     """Every finding as a sentence, in order."""
     return tuple(map(words_of, findings))
+
+
+def certainty_text(probability: float, confidence: float) -> str:
+    """How certain it is that targets are met, beside the confidence level that was asked for.
+
+    Examples
+    --------
+    >>> certainty_text(0.82, 0.95), certainty_text(0.9496, 0.95)
+    ('82% certain, 95% asked', '94.96% certain, 95% asked')
+    >>> certainty_text(0.9999, 0.95), certainty_text(0.0, 0.95)
+    ('more than 99% certain, 95% asked', 'less than 1% certain, 95% asked')
+    """
+    level = f"{100.0 * confidence:.6g}%"
+    if probability > _MOST_CERTAIN_SHOWN > confidence:
+        certain = f"more than {_MOST_CERTAIN_SHOWN:.0%}"
+    elif probability < 1.0 - _MOST_CERTAIN_SHOWN:
+        certain = f"less than {1.0 - _MOST_CERTAIN_SHOWN:.0%}"
+    else:
+        certain = _distinct(probability, confidence)
+    return f"{certain} certain, {level} asked"
+
+
+def _distinct(probability: float, confidence: float) -> str:
+    """The probability with as few digits as show on which side of the confidence level it is."""
+    for digits in range(_MOST_DIGITS):
+        text = f"{probability:.{digits}%}"
+        rounded = float(text.rstrip("%")) / 100.0
+        if rounded != confidence and (rounded > confidence) == (probability > confidence):
+            return text
+    level = f"{100.0 * confidence:.6g}%"
+    return level if probability >= confidence else f"just under {level}"

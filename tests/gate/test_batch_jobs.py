@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,7 +82,8 @@ def test_both_kinds_stand_in_one_report(nightly: Path, name: str) -> None:
 def test_a_deadline_that_cannot_be_kept_is_reported_at_its_place(nightly: Path) -> None:
     Path("nightly.yaml").write_text(SPEC.replace("150s", "20s"))
     report = check(["nightly.yaml"], baseline="headway.lock")
-    (error,) = report.errors
+    locked_setting, error = report.errors
+    assert locked_setting.rule is Rule.LOCKED
     assert (error.rule, error.file, error.line) == (Rule.TARGET, "nightly.yaml", 6)
     assert report.exit_code == 3
     with pytest.raises(InfeasibleError, match=r"nightly\.yaml:6:13: nightly: infeasible"):
@@ -105,6 +107,7 @@ def test_more_expensive_slower_and_other_sizes(nightly: Path) -> None:
 def test_only_sizes_beyond_the_evidence_fail_under_strict(
     nightly: Path, deadline: str, slots: int
 ) -> None:
+    Path("headway.lock").unlink()
     Path("nightly.yaml").write_text(SPEC.replace("150s", deadline))
     is_far = slots > 4 * 8
     report = check(["nightly.yaml"])
@@ -164,3 +167,22 @@ def test_lines_of_the_commands(nightly: Path, capsys: pytest.CaptureFixture[str]
     assert "nightly: 6 nodes, deadline <= 2.5 min" in capsys.readouterr().out
     assert run(["check", "nightly.yaml", "--baseline", "b.lock"]) == 0
     assert "planned run time" in capsys.readouterr().out
+
+
+def test_the_locked_size_is_held_to_the_deadline_of_today(nightly: Path) -> None:
+    (job,) = check(["nightly.yaml"]).jobs
+    assert job.locked_today is not None
+    assert job.locked_today.met
+    Path("nightly.yaml").write_text(SPEC.replace("150s", "120s"))
+    report = check(["nightly.yaml"])
+    first = report.jobs[0].findings[0]
+    assert (first.rule, first.line) == (Rule.LOCKED, 6)
+    assert re.search(r"would miss deadline <= 2 min \(up to [\d.]+ min\); ", first.message)
+    assert report.exit_code == 4
+    assert report.jobs[0].feasible
+
+
+def test_a_run_that_became_shorter_is_no_regression(nightly: Path) -> None:
+    (job,) = load_lock("headway.lock").batch_jobs
+    relocked(run_time_s=job.run_time_s * 2.0)
+    assert rules()[Rule.DRIFT] is Level.NOTE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from functools import cache
@@ -15,7 +16,7 @@ from headway.cli.check import _FORMATS
 from headway.cli.main import run
 from headway.domain import WarmUp, WarmUpPoint
 from headway.errors import InfeasibleError, InputError
-from headway.formats.lock_file import Lock, load_lock, save_lock
+from headway.formats.lock_file import LOCK_NAME, Lock, load_lock, save_lock
 from headway.formats.profile_file import save_profile
 from headway.gate import Finding, Level, Limits, Rule
 from headway.gate.formats import FORMATS
@@ -74,7 +75,8 @@ def test_a_target_that_cannot_be_met_is_reported_at_its_place(folder: Path) -> N
     locked(folder)
     (folder / "orders.yaml").write_text(SPEC.replace("5s", "50ms"))
     report = check(["orders.yaml"], baseline="headway.lock")
-    (error,) = report.errors
+    locked_setting, error = report.errors
+    assert locked_setting.rule is Rule.LOCKED
     assert (error.rule, error.file, error.line) == (Rule.TARGET, "orders.yaml", 7)
     assert report.exit_code == 3
 
@@ -195,10 +197,9 @@ def test_a_slower_plan_is_a_regression_although_the_target_holds(folder: Path) -
     assert rules(folder, latency_ratio=2.0)[Rule.LATENCY] is Level.NOTE
 
 
-@pytest.mark.parametrize("ratio", [0.5, 1.6])
-def test_a_profile_that_drifted_is_reported_at_the_profile(folder: Path, ratio: float) -> None:
+def test_a_profile_that_drifted_is_reported_at_the_profile(folder: Path) -> None:
     locked(folder)
-    save_profile(slower(a_profile(), ratio), folder / "orders.profile.yaml")
+    save_profile(slower(a_profile(), 1.6), folder / "orders.profile.yaml")
     report = check(["orders.yaml"], baseline="headway.lock")
     (drift,) = [each for each in report.errors if each.rule is Rule.DRIFT]
     assert drift.line == 5
@@ -296,4 +297,120 @@ def test_a_job_outside_the_lock_fails_where_all_must_be_locked(folder: Path) -> 
     words = ["check", "orders.yaml", "--baseline", "headway.lock"]
     assert run(words) == 0
     assert run([*words, "--require-locked"]) == 4
+    assert run(["check", "orders.yaml", "--require-locked"]) == 4
+    (folder / "headway.lock").unlink()
     assert run(["check", "orders.yaml", "--require-locked"]) == 2
+
+
+def test_the_lock_that_lock_writes_is_the_one_that_check_finds(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["lock", "orders.yaml"]) == 0
+    assert LOCK_NAME in {path.name for path in folder.iterdir()}
+    capsys.readouterr()
+    assert run(["check", "orders.yaml", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["baseline"] == LOCK_NAME
+    assert check(["orders.yaml"]).jobs[0].then is not None
+
+
+def test_a_lock_beside_the_spec_comes_before_that_of_the_working_folder(folder: Path) -> None:
+    jobs = folder / "jobs"
+    jobs.mkdir()
+    for name in ("orders.yaml", "orders.profile.yaml"):
+        (folder / name).rename(jobs / name)
+    found = lock(["jobs/orders.yaml"])
+    save_lock(found, LOCK_NAME)
+    assert check(["jobs/orders.yaml"]).baseline == LOCK_NAME
+    save_lock(found, jobs / LOCK_NAME)
+    assert check(["jobs/orders.yaml"]).baseline == str(Path("jobs") / LOCK_NAME)
+    assert check(["jobs/orders.yaml"], baseline=LOCK_NAME).baseline == LOCK_NAME
+
+
+def test_a_command_after_lock_says_where_check_looks(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suggested: list[str] = []
+    monkeypatch.setattr("headway.cli.lock.suggest", suggested.append)
+    assert run(["lock", "orders.yaml", "-o", "other.lock"]) == 0
+    assert run(["lock", "orders.yaml"]) == 0
+    assert suggested == [
+        "headway check orders.yaml --baseline other.lock",
+        "headway check orders.yaml",
+    ]
+
+
+def test_a_locked_setting_that_would_miss_its_target_is_said_first(folder: Path) -> None:
+    locked(folder)
+    (folder / "orders.yaml").write_text(SPEC.replace("5k/s", "375k/s"))
+    report = check(["orders.yaml"])
+    (job,) = report.jobs
+    assert job.feasible
+    assert job.locked_today is not None
+    assert not job.locked_today.met
+    first = job.findings[0]
+    assert (first.rule, first.level, first.line) == (Rule.LOCKED, Level.ERROR, 6)
+    assert "at 375k/s" in first.message
+    assert report.headline.startswith("the locked setting misses its target today: orders; ")
+    assert report.exit_code == 4
+
+
+def test_a_locked_setting_is_held_to_the_target_of_today(folder: Path) -> None:
+    locked(folder)
+    (folder / "orders.yaml").write_text(SPEC.replace("5s", "1s"))
+    report = check(["orders.yaml"])
+    first = report.jobs[0].findings[0]
+    assert (first.rule, first.line) == (Rule.LOCKED, 7)
+    assert re.search(r"would miss p99 <= 1\.00 s \(up to [\d.]+ m?s\) at 5k/s; ", first.message)
+    assert re.search(r"\d+% certain, 95% asked", first.message)
+    assert "every target is met" not in report.headline
+
+
+def test_a_slower_job_whose_locked_setting_misses_is_said_at_the_profile(folder: Path) -> None:
+    locked(folder)
+    save_profile(slower(a_profile(), 40.0), folder / "orders.profile.yaml")
+    first = check(["orders.yaml"]).jobs[0].findings[0]
+    assert (first.rule, first.line) == (Rule.LOCKED, 5)
+
+
+def test_a_locked_rate_limit_below_the_rate_of_today_is_named(folder: Path) -> None:
+    locked(folder)
+    then = load_lock("headway.lock")
+    job = replace(then.jobs[0], max_offsets_per_trigger=int(4_000 * then.jobs[0].trigger_s))
+    save_lock(replace(then, jobs=(job,)), "headway.lock")
+    first = check(["orders.yaml"]).jobs[0].findings[0]
+    assert first.rule is Rule.LOCKED
+    assert "falls behind at 5k/s: its rate limit of " in first.message
+
+
+@pytest.mark.parametrize("rate", ["5k/s", "155k/s", "250k/s"])
+@pytest.mark.parametrize("tail", ["", "  from_start: true\n", "  confidence: 0.8\n"])
+def test_a_setting_that_was_just_locked_meets_its_target(
+    folder: Path, rate: str, tail: str
+) -> None:
+    save_profile(replace(a_profile(), warm_up=A_SLOW_START), folder / "orders.profile.yaml")
+    (folder / "orders.yaml").write_text(FASTER.replace("5k/s", rate) + tail)
+    locked(folder)
+    (job,) = check(["orders.yaml"]).jobs
+    assert job.locked_today is not None
+    assert job.locked_today.met
+    assert job.locked_today.planned_s == pytest.approx(job.now.figures.planned_s, rel=1e-9)
+
+
+def test_a_changed_rate_is_named_although_nothing_costs_more(folder: Path) -> None:
+    locked(folder)
+    (folder / "orders.yaml").write_text(SPEC.replace("5k/s", "6k/s"))
+    report = check(["orders.yaml"])
+    (note,) = [one for one in report.findings if one.rule is Rule.RATE]
+    assert (note.level, note.line) == (Level.NOTE, 6)
+    assert note.message == "the rate is 6k/s, was 5k/s"
+    assert report.exit_code == 0
+
+
+def test_a_job_that_became_faster_is_no_regression(folder: Path) -> None:
+    locked(folder)
+    save_profile(slower(a_profile(), 0.5), folder / "orders.profile.yaml")
+    report = check(["orders.yaml"])
+    assert report.errors == ()
+    (drift,) = [one for one in report.findings if one.rule is Rule.DRIFT]
+    assert (drift.level, drift.line) == (Level.NOTE, 5)
+    assert report.exit_code == 0

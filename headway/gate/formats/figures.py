@@ -20,6 +20,14 @@ def rows(held: Held) -> list[tuple[str, str, str, str]]:
     return found
 
 
+def locked_today_text(held: Held) -> str:
+    """Whether the locked setting meets the current targets; findings say what it misses."""
+    today = held.locked_today
+    if today is None:
+        return ""
+    return f"{'meets' if today.met else 'misses'} its target today"
+
+
 def _cost(locked: AnyLocked) -> str:
     return "-" if locked.figures.cost is None else format_money(locked.figures.cost)
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 
 from headway.formats.lock_file import AnyLocked
-from headway.gate.nouns import ABOUT, Held, Level, Report, Rule
+from headway.gate.nouns import ABOUT, Held, Level, LockedToday, Report, Rule
 from headway.version import __version__
 
 CHECK_SCHEMA = "headway.check/v1"
@@ -69,6 +69,7 @@ def _job(held: Held) -> dict[str, object]:
         "feasible": held.feasible,
         "calibrated": held.calibrated,
         "worst": _worst(held),
+        "locked_today": None if held.locked_today is None else _figures(held.locked_today),
         "now": _figures(held.now),
         "locked": None if held.then is None else _figures(held.then),
     }
@@ -79,7 +80,7 @@ def _worst(held: Held) -> str | None:
     return next((str(level) for level in Level if level in levels), None)
 
 
-def _figures(locked: AnyLocked) -> dict[str, object]:
+def _figures(locked: AnyLocked | LockedToday) -> dict[str, object]:
     return {
         key: float(f"{value:.6g}") if isinstance(value, float) else value
         for key, value in asdict(locked).items()

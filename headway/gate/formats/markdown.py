@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from headway.gate.formats.figures import changed, rows
+from headway.gate.formats.figures import changed, locked_today_text, rows
 from headway.gate.nouns import Finding, Held, Level, Report
 from headway.version import __version__
 
@@ -19,8 +19,8 @@ def markdown_text(report: Report) -> str:
     lines = [MARKER, f"**Headway: {_escaped(report.headline)}**", ""]
     if report.jobs:
         lines += [
-            "| job | target | nodes | cost | planned | |",
-            "|---|---|---|---|---|---|",
+            "| job | target | nodes | cost | planned | locked setting | |",
+            "|---|---|---|---|---|---|---|",
             *map(_row, report.jobs),
             "",
         ]
@@ -44,6 +44,7 @@ def _row(held: Held) -> str:
         held.name,
         " and ".join(held.now.targets),
         *(figures.get(name, "-") for name in ("nodes", "cost", "planned")),
+        locked_today_text(held) or "-",
     ]
     return f"| {' | '.join(map(_escaped, cells))} | {'❌' if held.failed else '✅'} |"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.gate.formats.figures import changed, rows
+from headway.gate.formats.figures import changed, locked_today_text, rows
 from headway.gate.nouns import Held, Level, Report
 
 _SIGNS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "note"}
@@ -25,6 +25,9 @@ def _job_lines(held: Held) -> list[str]:
         for name, unit, then, now in rows(held)
     )
     lines = [f"{held.name}: {state}; {' and '.join(held.now.targets)}", f"  {figures}"]
+    today = locked_today_text(held)
+    if today:
+        lines.append(f"  the locked setting {today}")
     for finding in held.findings:
         where = f"{finding.file}:{finding.line}:{finding.column}"
         lines.append(f"  {where}: {_SIGNS[finding.level]}: {finding.message} ({finding.rule})")

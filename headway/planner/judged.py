@@ -1,0 +1,93 @@
+"""A setting that was decided earlier, compared with the targets of a question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from headway.domain import Configuration, Promise, Verdict
+from headway.models.job.capacity import sustainable_rate_per_s
+from headway.planner.candidates import Candidates, candidates_at
+from headway.planner.frontier import own_point
+from headway.planner.question import Question
+from headway.planner.rate_limit import recovers_in_time
+from headway.planner.verdict import kept_probability
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedSetting:
+    """A setting under a question.
+
+    ``planned_s`` has the value of each target at the confidence of the question, infinite if no
+    latency can be quoted; ``stable_up_to_per_s`` is without the rate limit, ``limited_to_per_s``
+    the most that the rate limit lets through.
+    """
+
+    targets: tuple[Promise, ...]
+    planned_s: tuple[float, ...]
+    met: bool
+    probability: float
+    confidence: float
+    rate_per_s: float
+    stable_up_to_per_s: float
+    limited_to_per_s: float
+    max_rate_per_s: float
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict at the confidence of the question."""
+        return Verdict.of(self.probability, self.confidence)
+
+
+def judged_setting(question: Question, configuration: Configuration) -> JudgedSetting:
+    """Whether a setting meets the targets of a question, and how much it carries.
+
+    Parameters
+    ----------
+    question : Question
+        The job, its rate, the targets and the confidence; of its space only the rules of memory are
+        used.
+    configuration : Configuration
+        The setting, with its rate limit.
+
+    Notes
+    -----
+    theory.md (P4), (P8), (P23). A plan of this setting is judged in the same way; a rate limit that
+    lets through less than arrives misses every target.
+    """
+    setting = _as_candidate(question, configuration)
+    rate_per_s, profile = question.rate_per_s, question.profile
+    unlimited = replace(configuration, max_offsets_per_trigger=None)
+    limited_to_per_s = sustainable_rate_per_s(profile, configuration)
+    limit_rows = configuration.max_offsets_per_trigger
+    passes_limit = limit_rows is None or (
+        limited_to_per_s >= rate_per_s and recovers_in_time(setting.question, setting, limit_rows)
+    )
+    met = passes_limit and setting.is_certain(rate_per_s)
+    return JudgedSetting(
+        targets=question.promises,
+        planned_s=tuple(
+            float(setting.promised_latency_s(promise, rate_per_s)[0])
+            for promise in question.promises
+        ),
+        met=met,
+        probability=kept_probability(setting, is_kept=met) if passes_limit else 0.0,
+        confidence=question.confidence,
+        rate_per_s=rate_per_s,
+        stable_up_to_per_s=sustainable_rate_per_s(profile, unlimited),
+        limited_to_per_s=limited_to_per_s,
+        max_rate_per_s=own_point(setting, configuration, None).sustainable_rate_per_s,
+    )
+
+
+def _as_candidate(question: Question, configuration: Configuration) -> Candidates:
+    """The setting, with an executor as what is counted."""
+    space = replace(
+        question.space,
+        min_nodes=1,
+        max_nodes=configuration.executors,
+        executors_per_node=1,
+        cores_per_executor=configuration.cores_per_executor,
+        task_cpus=configuration.task_cpus,
+    )
+    setting = (configuration.executors, configuration.shuffle_partitions, configuration.trigger_s)
+    return candidates_at(replace(question, space=space), [setting])
