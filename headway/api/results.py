@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headway.errors import InputError, require_packages
-from headway.units import counted, format_duration
+from headway.units import counted
 
 if TYPE_CHECKING:
     from headway.domain.result import Result
@@ -40,11 +40,6 @@ def _of_backtest(backtest: Any) -> str:
     error = backtest.median_p99_error_ratio
     median = "" if error is None else f", median error of the p99 {error:.0%}"
     return f"{counted(len(backtest.runs), 'held-out run')}{median}"
-
-
-def _of_playback(playback: Any) -> str:
-    length, p99 = map(format_duration, (playback.trace.length_s, playback.p99_s))
-    return f"p99 {p99} over {length}, {counted(playback.num_runs, 'run')}"
 
 
 def _of_capacity(capacity: Any) -> str:
@@ -162,7 +157,7 @@ _DOORS: Mapping[str, _Doors] = {
         sentence=_of_backtest, data=_function("report.backtest:backtest_json"), main="runs"
     ),
     "Playback": _Doors(
-        sentence=_of_playback,
+        sentence=_function("report.playback:verdict_text"),
         data=_function("report.playback:playback_json"),
         main="stretches",
         facts=_function("report.playback:figures"),

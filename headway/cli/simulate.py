@@ -23,6 +23,7 @@ from headway.cli.progress import Progress
 from headway.cli.terminal import answer, remark, suggest
 from headway.domain import Outage, RateTrace, StreamAnswer
 from headway.domain.live import PolicyComparison
+from headway.errors import ExitCode
 from headway.formats.from_json import load_plan
 from headway.formats.text_file import write_text
 from headway.report.playback import playback_json, playback_page, playback_text
@@ -118,6 +119,9 @@ def command(
     PLAN is what 'headway plan --json' printed. The trace is a CSV file with a line for each change
     of the rate, e.g. 'time,rate', '0s,20k/s', '10m,60k/s', '15m,20k/s'. It ends with its last line,
     here after 15 minutes; --for 30m continues with the last rate until then.
+
+    The verdict is that of the plan's targets under this trace. Exits with 3 if one is missed, or if
+    the backlog still grows at the end; with --policy, if no policy meets the target.
     """
     if is_pipeline(plan):
         from headway.cli.pipelines import simulate_of_pipeline
@@ -137,8 +141,9 @@ def command(
         if output is not None:
             write_text(output, policies_page(planned, found), what="the page")
             remark(f"wrote {output}")
-        answer(found, partial(policies_text, planned), policies_json, as_json=as_json)
-        return 0
+        text_of_policies = partial(policies_text, planned)
+        answer(found, text_of_policies, policies_json, as_json=as_json, is_met=found.feasible)
+        return ExitCode.OK if found.feasible else ExitCode.INFEASIBLE
     of_policies = given("profile", "executors", "triggers")
     refuse(of_policies, "is used with --policy; add it, or leave this out")
     runs = _RUNS if runs is None else runs
@@ -149,14 +154,15 @@ def command(
     if output is not None:
         write_text(output, playback_page(planned, playback), what="the page")
         remark(f"wrote {output}")
-    answer(playback, partial(playback_text, planned), playback_json, as_json=as_json)
+    text_of = partial(playback_text, planned)
+    answer(playback, text_of, playback_json, as_json=as_json, is_met=playback.feasible)
     if not as_json:
         suggest(
             f"headway emit {plan} --format spark-defaults"
             if output is not None
             else "add -o simulation.html for charts over time"
         )
-    return 0
+    return ExitCode.INFEASIBLE if playback.feasible is False else ExitCode.OK
 
 
 def _compared(

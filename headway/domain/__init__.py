@@ -111,7 +111,14 @@ if TYPE_CHECKING:
         DeadlinePoint,
         InfeasibleDeadlinePlan,
     )
-    from headway.domain.playback import Outage, Playback, RateTrace, Recovery, TraceStretch
+    from headway.domain.playback import (
+        Outage,
+        Playback,
+        RateTrace,
+        Recovery,
+        SimulatedTarget,
+        TraceStretch,
+    )
     from headway.domain.scheduling import (
         ComingBack,
         Decision,
@@ -141,7 +148,8 @@ __all__ = [
     "PromiseNeed", "Provenance", "QueryReport", "QuerySetting", "QueryShape",
     "QueryState", "RateTrace",
     "RecordedStage", "Recovery", "Rejection", "RowsLaw", "RuleOfThumb", "RunShares",
-    "ScheduleReport", "ScheduledQuery", "Sensitivity", "Separation", "Share", "Spread",
+    "ScheduleReport", "ScheduledQuery", "Sensitivity", "Separation", "Share", "SimulatedTarget",
+    "Spread",
     "StageMemory", "StageObserved", "StageProfile", "StageRows", "StageTerm", "StageVolume",
     "StateProfile", "StatedRange", "StreamAnswer", "Target", "TaskCounts", "TaskTimes", "TasksRule",
     "TraceStretch", "Verdict", "WallClock", "WarmUp", "WarmUpPoint", "WindowGrid", "WindowKind",
@@ -162,7 +170,9 @@ if not TYPE_CHECKING:
             "headway.domain.deadline": """
                 AnyAnswer BatchAnswer DeadlinePlan DeadlinePoint InfeasibleDeadlinePlan
             """,
-            "headway.domain.playback": "Outage Playback TraceStretch RateTrace Recovery",
+            "headway.domain.playback": """
+                Outage Playback TraceStretch RateTrace Recovery SimulatedTarget
+            """,
             "headway.domain.scheduling": """
                 ComingBack Decision Policy QueryReport QueryState ScheduledQuery ScheduleReport
                 WindowGrid

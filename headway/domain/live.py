@@ -278,6 +278,15 @@ class PolicyComparison(Result):
     outcomes: tuple[PolicyOutcome, ...]
     stretch_rates_per_s: tuple[float, ...]
 
+    def meets(self, outcome: PolicyOutcome) -> bool:
+        """Whether no more rows are late than the target allows."""
+        return outcome.late_ratio <= self.most_late_ratio
+
+    @property
+    def feasible(self) -> bool:
+        """Whether a policy meets the target."""
+        return any(map(self.meets, self.outcomes))
+
     def node_hours(self, outcome: PolicyOutcome) -> float:
         """Requested nodes, over time."""
         return outcome.executor_s / self.executors_per_node / S_PER_HOUR

@@ -107,10 +107,32 @@ class Recovery:
     worst_s: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedTarget:
+    """A target of the plan under the trace.
+
+    ``value_s`` is what the trace gave for it: the statistic of all runs, or for a recovery the
+    worst run; ``inf`` if the query did not catch up. None if the simulation says nothing about it:
+    ``reason`` says why. [s]
+    """
+
+    target: str
+    limit_s: float
+    value_s: float | None
+    reason: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        """Whether it is met; None if that is unavailable."""
+        return None if self.value_s is None else self.value_s <= self.limit_s
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Playback(Result):
     """A plan simulated under a rate trace in several runs of equal weight.
 
+    ``targets`` are those of the plan, each with the value under this trace; empty in files of
+    earlier versions.
     ``late_ratio`` is that of all rows; ``late_ratio_worst_run`` that of the worst run.
     ``longest_late_s`` is the longest time during which arriving rows were late, in the median run.
     ``ends_behind`` says that the backlog at the end is more than a usual batch and grows.
@@ -133,3 +155,19 @@ class Playback(Result):
     ends_behind: bool
     recoveries: tuple[Recovery, ...]
     stretches: tuple[TraceStretch, ...]
+    targets: tuple[SimulatedTarget, ...] = ()
+
+    @property
+    def missed(self) -> tuple[SimulatedTarget, ...]:
+        """The targets that the plan misses under this trace."""
+        return tuple(target for target in self.targets if target.met is False)
+
+    @property
+    def feasible(self) -> bool | None:
+        """Whether the plan meets its targets under this trace; None if that is unavailable.
+
+        It does not if the backlog still grows at the end, whatever the rows took until then.
+        """
+        if self.ends_behind or self.missed:
+            return False
+        return True if any(target.met for target in self.targets) else None

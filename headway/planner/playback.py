@@ -11,12 +11,17 @@ from numpy.typing import NDArray
 
 from headway.assumptions.planning import BEHIND_RATIO
 from headway.domain import (
+    Burst,
+    CatchUp,
+    DuringBurst,
     Metric,
     Outage,
     PlannedDurations,
     Playback,
+    Promise,
     RateTrace,
     Recovery,
+    SimulatedTarget,
     StreamAnswer,
     Target,
     TraceStretch,
@@ -32,6 +37,7 @@ Places = NDArray[np.intp]
 _MOST_STRETCHES = 96
 _LEAST_WIDTH_S = 1e-12
 _MOST_BATCHES = 4_000_000
+_SAME_LENGTH_RATIO = 1.0 + 1e-9
 
 
 def simulate_plan(
@@ -155,6 +161,7 @@ def _playback(
     p50_s, p95_s, p99_s = uniform_mixture_quantile(
         np.array([0.5, 0.95, 0.99]), low_s, high_s, simulated.num_rows
     )
+    recoveries = tuple(_recovery(simulated, late_rows, by_run, trace, one) for one in outages)
     return Playback(
         trace=trace,
         outages=outages,
@@ -173,9 +180,55 @@ def _playback(
         ),
         peak_backlog_rows=float(np.median(simulated.peak_backlog_rows(edges).max(axis=0))),
         ends_behind=_ends_behind(simulated, by_run, trace),
-        recoveries=tuple(_recovery(simulated, late_rows, by_run, trace, one) for one in outages),
+        recoveries=recoveries,
+        targets=tuple(
+            _simulated_target(promise, simulated, low_s, high_s, recoveries)
+            for promise in plan.promises
+        ),
         stretches=_stretches(trace, edges, simulated, lateness.rows),
     )
+
+
+def _simulated_target(
+    promise: Promise,
+    simulated: RateTraceRuns,
+    low_s: Array,
+    high_s: Array,
+    recoveries: Sequence[Recovery],
+) -> SimulatedTarget:
+    """The value of a target under the trace, or why there is none."""
+    value_s, reason = None, ""
+    if isinstance(promise, CatchUp):
+        taken_s = [
+            recovery.worst_s
+            for recovery in recoveries
+            if not isinstance(promise.after, Burst)
+            and recovery.outage.length_s <= promise.after * _SAME_LENGTH_RATIO
+        ]
+        value_s = max(taken_s, default=None)
+        reason = "" if taken_s else "no such outage in the simulation"
+    elif isinstance(promise, DuringBurst):
+        reason = "its burst is not singled out in the trace"
+    elif promise.metric is Metric.WINDOW:
+        reason = "windows are not simulated"
+    else:
+        value_s = _statistic_s(promise, simulated, low_s, high_s)
+    return SimulatedTarget(
+        target=str(promise), limit_s=promise.limit_s, value_s=value_s, reason=reason
+    )
+
+
+def _statistic_s(target: Target, simulated: RateTraceRuns, low_s: Array, high_s: Array) -> float:
+    """The statistic of a target over all rows of all runs, or over all batches."""
+    if target.metric is Metric.BATCH:
+        durations_s = simulated.duration_s
+        if target.quantile is None:
+            return float(durations_s.mean())
+        return float(np.quantile(durations_s, target.quantile))
+    if target.quantile is None:
+        return float(np.average(0.5 * (low_s + high_s), weights=simulated.num_rows))
+    levels = np.array([target.quantile])
+    return float(uniform_mixture_quantile(levels, low_s, high_s, simulated.num_rows)[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from headway.domain import (
     Playback,
+    SimulatedTarget,
     StreamAnswer,
     TraceStretch,
 )
@@ -17,25 +18,76 @@ from headway.report.columns import aligned, bar, paragraph
 from headway.report.line_charts import Axes, LineChart, lines_of
 from headway.report.page import Origin, page_text
 from headway.report.wording import headline, percent, setting_text
-from headway.units import format_duration, format_rate
+from headway.units import counted, format_duration, format_rate
 
 PLAYBACK_SCHEMA = "headway.playback/v1"
 _TEXT_ROWS = 24
 _BAR_WIDTH = 24
 _TIME_TICKS = 6
+_TIMES_FROM = 2.0  # a miss is shown as a ratio from here on, below it as a difference
 
 
 def playback_json(playback: Playback) -> dict[str, object]:
     """A playback as data for :func:`headway.formats.as_json.json_text`."""
     found = fields_json(playback)
     assert isinstance(found, dict)
-    return {"schema": PLAYBACK_SCHEMA, **found}
+    targets = [
+        {**fields, "met": target.met}
+        for fields, target in zip(found["targets"], playback.targets, strict=True)
+    ]
+    return {
+        "schema": PLAYBACK_SCHEMA,
+        "headline": verdict_text(playback),
+        "feasible": playback.feasible,
+        **found,
+        "targets": targets,
+    }
+
+
+def verdict_text(playback: Playback) -> str:
+    """Whether the plan meets its targets under this trace, and by how much it misses them."""
+    rates = playback.trace.rates_per_s
+    under = f"under {format_duration(playback.trace.length_s)} of {format_rate(min(rates))}"
+    if max(rates) > min(rates):
+        under += f" to {format_rate(max(rates))}"
+    if playback.outages:
+        under += f" with {counted(len(playback.outages), 'outage')}"
+    judged = playback.missed or [target for target in playback.targets if target.met]
+    if not judged:
+        what = "the backlog still grows at the end" if playback.ends_behind else "simulated"
+        p99 = format_duration(playback.p99_s)
+        return f"{what} {under}: p99 of the tuple latency {p99}"
+    word = "missed" if playback.missed else "met"
+    values = ", ".join(_value_text(target) for target in judged)
+    names = " and ".join(target.target for target in judged)
+    text = f"{names} {word} {under}: {values}"
+    if playback.ends_behind:
+        text += "; the backlog still grows at the end"
+    return text
+
+
+def _value_text(target: SimulatedTarget) -> str:
+    """What the trace gave for a target, beside its limit."""
+    assert target.value_s is not None
+    name = target.target.partition(" <= ")[0]
+    if math.isinf(target.value_s):
+        return f"{name} not within the trace"
+    value = f"{name} {format_duration(target.value_s)}"
+    ratio = target.value_s / target.limit_s
+    if ratio <= 1.0:
+        return value
+    return (
+        f"{value}, {ratio:.3g} times its limit"
+        if ratio >= _TIMES_FROM
+        else (f"{value}, {format_duration(target.value_s - target.limit_s)} above its limit")
+    )
 
 
 def playback_text(plan: StreamAnswer, playback: Playback) -> str:
     """A playback as lines of at most 100 columns."""
     blocks = [
         [
+            *paragraph(_capitalised(verdict_text(playback))),
             *paragraph(setting_text(plan.configuration), lead="simulated: "),
             *aligned(figures(playback), indent=2),
         ],
@@ -63,6 +115,11 @@ def figures(playback: Playback) -> list[tuple[str, str]]:
         found.append((f"rows above {limit}", f"{late}, {worst} in the worst run"))
         found.append(("longest time above it", format_duration(playback.longest_late_s)))
     found.append(("largest backlog", f"{playback.peak_backlog_rows:,.0f} rows"))
+    found += [
+        (target.target, f"unavailable: {target.reason}")
+        for target in playback.targets
+        if target.met is None
+    ]
     for one in playback.recoveries:
         outage = f"{format_duration(one.outage.length_s)} at {format_duration(one.outage.start_s)}"
         found.append(
@@ -90,23 +147,23 @@ def figures(playback: Playback) -> list[tuple[str, str]]:
 def playback_page(
     plan: StreamAnswer | None, playback: Playback, *, origin: Origin | None = None
 ) -> str:
-    """One self-contained page: figures, lines over time, the table.
+    """One self-contained page: verdict under this trace, figures, lines over time, the table.
 
     ``plan`` is the simulated plan, None if only the outcome is available.
     """
-    p99 = format_duration(playback.p99_s)
-    title = (
-        f"p99 {p99} over {format_duration(playback.trace.length_s)}"
+    title = verdict_text(playback)
+    setting = (
+        ()
         if plan is None
-        else headline(plan)
+        else (("plan", headline(plan)), ("setting", setting_text(plan.configuration)))
     )
-    setting = () if plan is None else (("setting", setting_text(plan.configuration)),)
     return page_text(
         "playback.html.jinja",
         origin=origin,
         kind="Headway plan, simulated with a rate trace",
         title=title,
-        headline=title,
+        verdict=playback.feasible,
+        headline=_capitalised(title),
         facts=(*setting, *figures(playback)),
         timelines=timelines(playback),
         rows=[row[:-1] for row in _rows(playback)],
@@ -229,6 +286,11 @@ def _late_ratio(group: Sequence[TraceStretch]) -> float | None:
     if rows <= 0:
         return max((late for late, _ in known), default=None)
     return sum(late * rate_per_s for late, rate_per_s in known) / rows
+
+
+def _capitalised(text: str) -> str:
+    """With a capital where a sentence begins with a word; names of statistics stay as they are."""
+    return text[:1].upper() + text[1:] if text.startswith(("the ", "simulated ")) else text
 
 
 def _share(ratio: float | None) -> str:

@@ -17,7 +17,7 @@ from headway.units import counted, format_duration, format_rate
 
 POLICIES_SCHEMA = "headway.policies/v1"
 _TICKS = 6
-_HEADING = ("policy", "", "node-hours", "late", "windows kept", "changes", "reversals")
+_HEADING = ("policy", "", "node-hours", "late", "target", "windows kept", "changes", "reversals")
 
 
 def policies_json(found: PolicyComparison) -> dict[str, object]:
@@ -25,21 +25,27 @@ def policies_json(found: PolicyComparison) -> dict[str, object]:
     data = fields_json(found)
     assert isinstance(data, dict)
     outcomes = [
-        {**one, "node_hours": found.node_hours(outcome)}
+        {**one, "node_hours": found.node_hours(outcome), "met": found.meets(outcome)}
         for one, outcome in zip(data["outcomes"], found.outcomes, strict=True)
     ]
     return {
         "schema": POLICIES_SCHEMA,
         "headline": headline(found),
+        "feasible": found.feasible,
         **data,
         "outcomes": outcomes,
     }
 
 
 def headline(found: PolicyComparison) -> str:
-    """What each policy needs, in a sentence."""
+    """Which policies meet the target, and what each needs, in a sentence."""
+    meeting = [one.policy for one in found.outcomes if found.meets(one)]
+    verdict = f"met by {' and '.join(meeting)}" if meeting else "met by no policy"
+    limit, most_late = format_duration(found.limit_s), percent(found.most_late_ratio)
+    target = f"at most {most_late} of the rows above {limit}"
     taken = (f"{one.policy} {found.node_hours(one):.3g}" for one in found.outcomes)
-    return f"node-hours over {format_duration(found.trace.length_s)}: {', '.join(taken)}"
+    length = format_duration(found.trace.length_s)
+    return f"{target}: {verdict}; node-hours over {length}: {', '.join(taken)}"
 
 
 def policies_text(plan: StreamAnswer, found: PolicyComparison) -> str:
@@ -49,6 +55,7 @@ def policies_text(plan: StreamAnswer, found: PolicyComparison) -> str:
         "\n".join(block)
         for block in (
             [
+                *paragraph(_sentence(found)),
                 *paragraph(setting_text(plan.configuration), lead="simulated: "),
                 *aligned(facts(found), indent=2),
             ],
@@ -62,6 +69,11 @@ def policies_text(plan: StreamAnswer, found: PolicyComparison) -> str:
             ),
         )
     )
+
+
+def _sentence(found: PolicyComparison) -> str:
+    text = headline(found)
+    return text[:1].upper() + text[1:]
 
 
 def facts(found: PolicyComparison) -> list[tuple[str, str]]:
@@ -96,6 +108,7 @@ def rows(found: PolicyComparison) -> list[tuple[str, ...]]:
                 one.constant,
                 f"{found.node_hours(one):.3g}",
                 percent(one.late_ratio) if one.late_ratio else "none",
+                "met" if found.meets(one) else "missed",
                 percent(one.kept_share),
                 f"{one.changes_per_run:.3g}",
                 f"{one.reversals_per_run:.3g}",
@@ -109,12 +122,13 @@ def policies_page(
     plan: StreamAnswer, found: PolicyComparison, *, origin: Origin | None = None
 ) -> str:
     """One self-contained page: figures, and lines over time."""
-    title = f"{counted(len(found.outcomes), 'policy', 'policies')} under one rate trace"
+    title = _sentence(found)
     return page_text(
         "policies.html.jinja",
         origin=origin,
         kind="Headway plan, simulated with executors that change",
         title=title,
+        verdict=found.feasible,
         headline=title,
         facts=(("setting", setting_text(plan.configuration)), *facts(found)),
         timelines=timelines(found),

@@ -47,7 +47,8 @@ def test_policies_stand_side_by_side(
     files: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     page = tmp_path / "policies.html"
-    assert run([*arguments(files), "--executors", "1..12", "-o", str(page)]) == 0
+    # None of the three meets the target under this trace, and the answer says so.
+    assert run([*arguments(files), "--executors", "1..12", "-o", str(page)]) == 3
     text = capsys.readouterr().out
     for part in ("headway", "CPU 50%", "static", "node-hours", "windows kept", "2 runs of each"):
         assert part in text
@@ -55,7 +56,8 @@ def test_policies_stand_side_by_side(
     drawn = page.read_text(encoding="utf-8")
     assert drawn.startswith("<!doctype html>")
     assert drawn.count("<polyline") >= 7
-    assert run([*arguments(files), "--executors", "1..12", "--json"]) == 0
+    assert "met by no policy" in text
+    assert run([*arguments(files), "--executors", "1..12", "--json"]) == 3
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert found["schema"] == "headway.policies/v1"
     headway, _, static = found["outcomes"]
@@ -108,3 +110,26 @@ def test_words_of_the_command_line() -> None:
         parse_policy("")
     with pytest.raises(InputError, match="not a range"):
         parse_executors("12")
+
+
+def test_a_trace_that_is_too_heavy_is_said_first_and_exits_with_3(
+    files: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    trace = tmp_path / "heavy.csv"
+    trace.write_text("time,rate\n0,60k/s\n2m,3M/s\n4m,60k/s\n9m,60k/s\n")
+    words = ["simulate", files["plan.json"], "--rate-trace", str(trace), "--runs", "2"]
+    assert run(words) == 3
+    assert capsys.readouterr().out.startswith("p99 <= 3.00 s missed under 9 min")
+    assert run([*words, "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["feasible"] is False
+    assert run([*words, "--for", "1m"]) == 0
+    assert capsys.readouterr().out.startswith("p99 <= 3.00 s met under 1 min of 60k/s: p99 ")
+
+
+def test_policies_that_all_miss_the_target_exit_with_3(
+    files: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert run([*arguments(files, "static:1"), "--executors", "1..1"]) == 3
+    text = capsys.readouterr().out
+    assert ": met by no policy; node-hours over 40 min: static " in " ".join(text.split())
+    assert "missed" in text

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from functools import cache
+
+import pytest
 
 from headway.domain import (
     Arrivals,
+    CatchUp,
+    DuringBurst,
     Outage,
     Playback,
     RateTrace,
@@ -40,9 +45,88 @@ def test_the_text_has_the_figures_and_fits_a_terminal() -> None:
     assert len(text.splitlines()) <= 40
 
 
+def light() -> tuple[StreamAnswer, Playback]:
+    """The same plan without the outage, in which it meets its target."""
+    planned, _ = simulated()
+    trace = RateTrace(times_s=(0.0, 300.0), rates_per_s=(5000.0, 9000.0), end_s=600.0)
+    return planned, simulate_plan(planned, trace, num_runs=2)
+
+
+def heavy(target: str = "p99 <= 2s") -> tuple[StreamAnswer, Playback]:
+    """A plan under half an hour in which far more rows arrive than it was made for."""
+    planned, _ = simulated()
+    planned = replace(planned, target=Target.parse(target))
+    trace = RateTrace(times_s=(0.0, 300.0, 600.0), rates_per_s=(5e3, 5e6, 5e3), end_s=1800.0)
+    return planned, simulate_plan(planned, trace, num_runs=2)
+
+
+def test_a_trace_has_its_own_verdict_on_the_target_first_in_the_text() -> None:
+    planned, playback = heavy()
+    assert planned.feasible
+    assert playback.feasible is False
+    first, *_ = playback_text(planned, playback).splitlines()
+    assert first.startswith("p99 <= 2.00 s missed under 30 min of 5k/s to 5M/s: p99 ")
+    assert "times its limit" in first
+    planned, playback = light()
+    assert playback.feasible
+    first, *_ = playback_text(planned, playback).splitlines()
+    assert first.startswith("p99 <= 2.00 s met under 10 min of 5k/s to 9k/s: p99 ")
+    assert " with 1 outage: p99 " in playback_text(*simulated()).splitlines()[0]
+
+
+def test_the_page_of_a_missed_target_does_not_begin_with_the_plan_that_meets_it() -> None:
+    page = playback_page(*heavy())
+    heading = re.search(r"<h1[^>]*>(.*?)</h1>", page)
+    assert heading is not None
+    assert "missed under 30 min" in heading[1]
+    assert '<h1 class="bad">' in page
+    assert '<h1 class="good">' in playback_page(*light())
+    assert "missed" in playback_page(None, heavy()[1])
+
+
+@pytest.mark.parametrize(
+    ("target", "level"), [("p95 <= 2s", 0.95), ("mean <= 2s", None), ("p50 <= 2s", 0.5)]
+)
+def test_each_statistic_is_that_of_the_trace(target: str, level: float | None) -> None:
+    _, playback = heavy(target)
+    (found,) = playback.targets
+    values = {None: playback.mean_s, 0.5: playback.p50_s, 0.95: playback.p95_s}
+    assert found.value_s == pytest.approx(values[level])
+    assert found.met is (values[level] <= 2.0)
+
+
+def test_targets_on_batches_and_outages_are_judged_and_others_say_why_not() -> None:
+    planned, _ = simulated()
+    promises = (
+        CatchUp.parse("catch_up <= 5m after 1m"),
+        DuringBurst.parse("p99 <= 5s during 9k/s for 2m"),
+    )
+    planned = replace(planned, target=Target.parse("batch p99 <= 20s"), also=promises)
+    trace = RateTrace(times_s=(0.0,), rates_per_s=(5e3,), end_s=600.0)
+    playback = simulate_plan(
+        planned, trace, outages=[Outage(start_s=100.0, length_s=60.0)], num_runs=2
+    )
+    assert [target.met for target in playback.targets] == [True, True, None]
+    assert playback.targets[1].value_s == playback.recoveries[0].worst_s
+    without = simulate_plan(planned, trace, num_runs=2)
+    assert [target.met for target in without.targets] == [True, None, None]
+    assert "unavailable: no such outage in the simulation" in playback_text(planned, without)
+
+
+def test_a_backlog_that_still_grows_misses_whatever_was_read() -> None:
+    _, playback = light()
+    assert replace(playback, ends_behind=True).feasible is False
+    unjudged = replace(playback, targets=())
+    assert unjudged.feasible is None
+    assert "p99 of the tuple latency" in playback_text(simulated()[0], unjudged)
+
+
 def test_the_data_is_json() -> None:
     found = json.loads(json_text(playback_json(simulated()[1])))
     assert found["schema"] == "headway.playback/v1"
+    assert found["feasible"] is False
+    assert found["headline"].startswith("p99 <= 2.00 s missed under ")
+    assert [target["met"] for target in found["targets"]] == [False]
     assert len(found["stretches"]) == 96
     assert found["recoveries"][0]["outage"]["length_s"] == 30
 
