@@ -19,6 +19,7 @@ def shed(
     arrived: str,
     older_than: Mapping[str, float | str] | float | str,
     cost: str | None = None,
+    counted_as: str = "shedding",
 ) -> DataFrame:
     """Mark the rows of a stream that are too old to be processed, before they cost any work.
 
@@ -37,16 +38,22 @@ def shed(
         Age from which a row is shed, e.g. ``{"cheap": "2s", "dear": "500ms"}``: the latency target
         minus the duration of a batch. Fixed while the query runs.
     cost : str, optional
-        The column with the cost class.
+        The column with the cost class. Rows of a class without a limit, or without a time of
+        arrival, are not shed.
+    counted_as : str
+        Name in ``observedMetrics`` of each progress for how many ``rows`` a batch had and how many
+        were ``shed``. Streams that are marked separately and then joined or united in one query
+        need different names, or Spark refuses the query.
 
     Raises
     ------
     InputError
         If a column is missing, or a limit is no duration.
     """
-    from headway.runtime.shedding import mark_shed
+    from headway.runtime.shedding.rule import mark_shed
 
-    return mark_shed(rows, arrived=arrived, limits_s=limits_by_class_s(older_than), cost=cost)
+    limits_s = limits_by_class_s(older_than)
+    return mark_shed(rows, arrived=arrived, limits_s=limits_s, cost=cost, counted_as=counted_as)
 
 
 def bring_back(
@@ -62,8 +69,8 @@ def bring_back(
     Parameters
     ----------
     checkpoint : str or Path
-        The query's checkpoint. Its offset log keeps the last 100 batches
-        (``spark.sql.streaming.minBatchesToRetain``); rows of earlier ones are not found.
+        The query's checkpoint, on any file system of Spark. Its offset log keeps the last 100
+        batches (``spark.sql.streaming.minBatchesToRetain``); rows of earlier ones are not found.
     rows : DataFrame
         The rows that the query read: for Kafka with ``topic``, ``partition`` and ``offset`` and the
         columns of the rule; for other sources with a column ``batch``, the number of each row's
@@ -82,7 +89,7 @@ def bring_back(
         If the checkpoint has no offset log, the batch of a row is unknown, or a limit is no
         duration.
     """
-    from headway.runtime.shedding import brought_back
+    from headway.runtime.shedding.brought_back import brought_back
 
     limits_s = limits_by_class_s(older_than)
     return brought_back(checkpoint, rows, arrived=arrived, limits_s=limits_s, cost=cost)
@@ -108,9 +115,11 @@ def shedding_batches(
         Called with the rows and the number of the batch; both must write under that number, so that
         a repeated batch replaces what it wrote.
     checkpoint : str or Path
-        The query's checkpoint; decisions are kept beside it.
+        The query's checkpoint, on any file system of Spark; decisions are kept in it, and are
+        valid for its query only.
     arrived, cost : str
-        Columns with the arrival and the cost class of a row.
+        Columns with the arrival and the cost class of a row. Rows of a class without a cost, or
+        without a time of arrival, are kept, and counted like the class that takes longest.
     limit : float or str
         How long after its arrival a row is in time.
     costs : mapping of str to float or str
@@ -123,12 +132,13 @@ def shedding_batches(
     Raises
     ------
     InputError
-        If a time is no duration, or giving up takes as long as keeping.
+        If a time is no duration, giving up takes as long as keeping, or this process uses Spark
+        Connect. The function itself raises it if the folder is not the query's checkpoint.
     """
     import time
 
-    from headway.runtime.given import require_folder
-    from headway.runtime.shedding import split_batch
+    from headway.runtime.given import folder_text
+    from headway.runtime.shedding.split import require_driver, split_batch
 
     for what, each_of in (("keep", keep), ("give_up", give_up)):
         if not callable(each_of):
@@ -136,7 +146,8 @@ def shedding_batches(
     for what, column in (("arrived", arrived), ("cost", cost)):
         if not isinstance(column, str):
             raise InputError(f"{what}: got {column!r}; expected the name of a column")
-    require_folder(checkpoint)
+    folder = folder_text(checkpoint)
+    require_driver()
     limit_s, fixed_s = seconds(limit, "limit"), seconds(fixed, "fixed")
     costs_s = times_by_class_s(costs, "costs")
     shed_cost_s = 0.0 if give_up_cost is None else seconds(give_up_cost, "give_up_cost")
@@ -149,7 +160,7 @@ def shedding_batches(
             kept, given_up = split_batch(
                 batch,
                 batch_id,
-                checkpoint=checkpoint,
+                checkpoint=folder,
                 arrived=arrived,
                 limit_s=limit_s,
                 costs_s=costs_s,

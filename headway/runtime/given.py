@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,41 @@ from headway.errors import InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+# Windows begins paths with a single letter.
+_LOST_SLASH = re.compile(r"(?!file:)[a-zA-Z][\w+.-]+:/(?!/)")
+
+
+def on_connect(given: object) -> bool:
+    """Whether a session, DataFrame or query is one of Spark Connect, which hides its driver."""
+    return type(given).__module__.startswith("pyspark.sql.connect")
+
+
+def connect_refusal(why: str, instead: str) -> InputError:
+    """The error about a call that needs the driver: why it is not possible, and what to do."""
+    return InputError(f"on Spark Connect, {why}; expected a classic session: {instead}")
+
+
+def require_no_connect(given: object, why: str, instead: str) -> None:
+    """Refuse what needs the driver of a session.
+
+    Parameters
+    ----------
+    given : SparkSession, DataFrame or StreamingQuery
+        What the call was given.
+    why : str
+        What is not possible, e.g. "its files cannot be read".
+    instead : str
+        What to do instead, as an order.
+
+    Raises
+    ------
+    InputError
+        If it is of Spark Connect.
+    """
+    if on_connect(given):
+        raise connect_refusal(why, instead)
 
 
 def require_session(spark: object) -> None:
@@ -23,11 +59,16 @@ def require_session(spark: object) -> None:
         raise InputError(
             f"spark: got {spark!r}; expected a SparkSession, e.g. SparkSession.getActiveSession()"
         )
+    require_no_connect(
+        spark,
+        "the triggers of queries cannot be reached",
+        "schedule the queries in their driver, or keep their triggers and shift them apart as "
+        "'headway schedule' says",
+    )
     if getattr(spark, "_jvm", None) is None:
         raise InputError(
-            "this is a Spark Connect session, which gives no access to the triggers of its "
-            "queries; expected a classic session in the driver. Fallback: keep the triggers as "
-            "they are, and shift them apart as 'headway schedule' says"
+            f"spark: got {spark!r}, whose JVM cannot be reached; expected a classic session in the "
+            "driver"
         )
     if _is_stopped(getattr(spark, "_sc", None)):
         raise InputError("spark: the session is stopped; expected one that runs")
@@ -55,6 +96,16 @@ def require_columns(rows: DataFrame, arrived: object, cost: object) -> None:
             raise InputError(f"{what}: no column {column!r}; expected one of {known}")
 
 
+def column_like(rows: DataFrame, name: str) -> str | None:
+    """The column that Spark takes for one of this name, by default in any case of its letters."""
+    if name in rows.columns:
+        return name
+    if str(rows.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true":
+        return None
+    alike = (column for column in rows.columns if column.lower() == name.lower())
+    return next(alike, None)
+
+
 def require_timestamp(rows: DataFrame, arrived: str) -> None:
     """Require a column of timestamps, not of numbers with an unknown unit.
 
@@ -71,16 +122,27 @@ def require_timestamp(rows: DataFrame, arrived: str) -> None:
         )
 
 
-def require_folder(checkpoint: object) -> None:
-    """Require a possible location of a checkpoint.
+def folder_text(checkpoint: object) -> str:
+    """The location of a checkpoint, for any file system of Spark.
 
     Raises
     ------
     InputError
-        If it is neither a string nor a path.
+        If it is neither a string nor a path, or an address that a path has changed.
+
+    Examples
+    --------
+    >>> folder_text(Path("checkpoints/orders")), folder_text("s3a://bucket/orders/")
+    ('checkpoints/orders', 's3a://bucket/orders')
     """
     if not isinstance(checkpoint, str | Path) or not str(checkpoint):
         raise InputError(f"checkpoint: got {checkpoint!r}; expected the folder of a checkpoint")
+    if isinstance(checkpoint, Path) and _LOST_SLASH.match(str(checkpoint)):
+        raise InputError(
+            f"checkpoint: got {checkpoint!r}, of whose address Path has dropped a slash; expected "
+            "the address as a text"
+        )
+    return str(checkpoint).rstrip("/") or "/"
 
 
 def _is_stopped(context: Any) -> bool:

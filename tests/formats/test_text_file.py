@@ -19,7 +19,7 @@ NOBODY = 65534
 PACKAGE = Path(text_file.__file__).parents[1]
 _WRITES = re.compile(r"\.write_(?:text|bytes)\(|\bopen\([^)]*[\"'][wax+]b?[\"']")
 # Into folders of our own, that others cannot write to; and what appends: the recorder, and the
-# log of a gate. Decisions about rows lie beside the checkpoint that they belong to.
+# log of a gate.
 _OWN_FOLDERS = {
     # The lock of a tuner must be new, and lines are added to its log.
     "formats/tuner_files.py",
@@ -29,7 +29,6 @@ _OWN_FOLDERS = {
     "profiler/spark/session.py",
     "profiler/work_folder.py",
     "runtime/gate/decision_log.py",
-    "runtime/shedding.py",
     "formats/text_file.py",
 }
 

@@ -14,7 +14,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headway import bring_back, shed, shedding_batches
 from headway.errors import InputError
-from headway.runtime.shedding import committed_batches
+from headway.runtime.sharing.files import SparkFiles
+from headway.runtime.shedding.offset_log import committed_batches
 
 NUM_FILES, ROWS_PER_FILE = 4, 50
 PATIENCE_S = 90.0
@@ -115,8 +116,9 @@ def test_what_was_shed_can_be_brought_back(
         )
 
     run_all(marked.writeStream.foreachBatch(write), checkpoint)
-    assert [one.number for one in committed_batches(checkpoint)] == [*range(NUM_FILES)]
-    assert not any(one.ends for one in committed_batches(checkpoint))
+    batches = committed_batches(SparkFiles(spark), str(checkpoint))
+    assert [batch.number for batch in batches] == [*range(NUM_FILES)]
+    assert not any(batch.ends for batch in batches)
     schema = "n long, kind string, arrived timestamp, shed boolean, batch int"
     everything = spark.read.schema(schema).json([f"{out}/{one}" for one in range(NUM_FILES)])
     found = bring_back(
@@ -193,9 +195,20 @@ def test_a_stateless_batch_keeps_the_punctual_rows_and_decides_once(
     assert (kept[NUM_FILES - 1], given_up[NUM_FILES - 1]) == before
 
 
+def test_names_are_any(spark: SparkSession) -> None:
+    rows = spark.readStream.format("rate").load().toDF("arrived.at", "cost class")
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        renamed = rows.withColumn("Shed", sf.lit("mine"))
+        marked = shed(renamed, arrived="arrived.at", older_than={1: "2s"}, cost="cost class")  # type: ignore[dict-item]
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+    assert marked.columns == ["arrived.at", "cost class", "Shed", "shed"]
+
+
 def test_what_does_not_fit_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    rows = spark.createDataFrame([(1, "a")], "n long, kind string")
-    with pytest.raises(InputError, match="no column 'arrived'; expected one of n, kind"):
+    rows = spark.sql("SELECT 1L n, 'a' kind, current_timestamp() at")
+    with pytest.raises(InputError, match="no column 'arrived'; expected one of n, kind, at"):
         shed(rows, arrived="arrived", older_than="2s")
     with pytest.raises(InputError, match="need the column of the class"):
         shed(rows, arrived="n", older_than={"a": "2s"})
@@ -204,7 +217,10 @@ def test_what_does_not_fit_is_refused(spark: SparkSession, tmp_path: Path) -> No
     with pytest.raises(InputError, match="positive duration"):
         shed(rows, arrived="n", older_than=0.0)
     with pytest.raises(InputError, match="already; rename it"):
-        shed(rows.withColumnRenamed("kind", "shed"), arrived="n", older_than="2s")
+        shed(rows.withColumnRenamed("kind", "Shed"), arrived="n", older_than="2s")
+    for column, kind in (("kind", 1), ("n", "a")):
+        with pytest.raises(InputError, match="is no value of column"):
+            shed(rows, arrived="at", older_than={kind: "2s"}, cost=column)  # type: ignore[dict-item]
     for costs in ({}, {"a": "1s"}):
         with pytest.raises(InputError, match="expected classes that take longer than to give up"):
             shedding_batches(
@@ -212,7 +228,7 @@ def test_what_does_not_fit_is_refused(spark: SparkSession, tmp_path: Path) -> No
                 costs=costs, cost="kind", fixed="1s", give_up_cost="1s",
             )  # fmt: skip
     with pytest.raises(InputError, match="no offset log"):
-        committed_batches(tmp_path)
+        bring_back(tmp_path, rows, arrived="at", older_than="2s")
     (tmp_path / "offsets").mkdir()
     with pytest.raises(InputError, match="no committed batch; expected a query that has run"):
-        bring_back(tmp_path, rows, arrived="n", older_than="2s")
+        bring_back(tmp_path, rows, arrived="at", older_than="2s")

@@ -21,7 +21,8 @@ from headway.errors import InputError
 from headway.runtime.gate.clock import require_classic
 from headway.runtime.gate.decision_log import DecisionLog
 from headway.runtime.gate.turn import Turn, require_turn_of
-from headway.runtime.shedding import committed_batches
+from headway.runtime.shedding.offset_log import committed_batches
+from tests.runtime.sharing.log_cases import PlainFiles
 
 NAN, INF = float("nan"), float("inf")
 NOBODY: Any = object()
@@ -137,8 +138,14 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: bring_back(None, ANYTHING, arrived="t", older_than="2s"),  # type: ignore[arg-type]
         "checkpoint: got None",
     ),
+    "an address of which a path has dropped a slash": (
+        lambda: batches(checkpoint=Path("s3a://bucket/orders")), "expected the address as a text",
+    ),
+    "rows to bring back that are none": (
+        lambda: bring_back("empty", ANYTHING, arrived="t", older_than="2s"), "rows: got <object",
+    ),
     "a folder that is no checkpoint": (
-        lambda: bring_back("empty", ANYTHING, arrived="t", older_than="2s"), "no offset log",
+        lambda: committed_batches(PlainFiles(), "empty"), "no offset log",
     ),
 }  # fmt: skip
 
@@ -167,4 +174,4 @@ def test_the_offset_log_of_somebody_else_is_refused_with_its_file(
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "0").write_bytes(written)
     with pytest.raises(InputError, match=r"offsets/0: not an entry of Spark's offset log; expec"):
-        committed_batches(tmp_path)
+        committed_batches(PlainFiles(), str(tmp_path))

@@ -1,0 +1,1 @@
+"""Load shedding: rows are marked before the stateful operator, or split off in foreachBatch."""

@@ -1,0 +1,152 @@
+"""A query's offset log: the batches that are committed, and what identifies a batch that runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from headway.errors import InputError
+from headway.units import ms_to_s, s_to_ms
+
+if TYPE_CHECKING:
+    from headway.runtime.sharing.files import Files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedBatch:
+    """A batch in the offset log: its timestamp, and the first offsets that it left unread."""
+
+    number: int
+    timestamp_s: float
+    ends: Mapping[tuple[str, int], int]
+
+
+class OffsetSpan(NamedTuple):
+    """Offsets of a partition that a batch has read, from the first to before the end."""
+
+    batch: int
+    topic: str
+    partition: int
+    first: int
+    end: int
+
+
+def offset_spans(batches: Sequence[CommittedBatch]) -> list[OffsetSpan]:
+    """Offsets that each batch has read from each Kafka partition.
+
+    The entry before a batch determines where it started, and Spark deletes old entries of the log.
+    So nothing is known about the first remaining batch, unless it is batch 0. A new partition
+    starts at 0.
+
+    Examples
+    --------
+    >>> def ending(number, end):
+    ...     return CommittedBatch(number=number, timestamp_s=0.0, ends={("orders", 0): end})
+    >>> [tuple(span) for span in offset_spans([ending(7, 40), ending(8, 60), ending(9, 60)])]
+    [(8, 'orders', 0, 40, 60)]
+    >>> [tuple(span) for span in offset_spans([ending(0, 40)])]
+    [(0, 'orders', 0, 0, 40)]
+    """
+    before: Mapping[tuple[str, int], int] = {}
+    spans = []
+    for place, one in enumerate(batches):
+        for (topic, partition), end in one.ends.items():
+            first = before.get((topic, partition), 0)
+            if end > first and (place > 0 or one.number == 0):
+                spans.append(OffsetSpan(one.number, topic, partition, first, end))
+        before = {**before, **one.ends}
+    return spans
+
+
+def committed_batches(files: Files, checkpoint: str) -> list[CommittedBatch]:
+    """The committed batches that are still in a checkpoint's offset log, from the first.
+
+    Raises
+    ------
+    InputError
+        If there is no offset log, or it is not Spark's.
+    """
+    offsets, commits = f"{checkpoint}/offsets", f"{checkpoint}/commits"
+    if not files.exists(offsets):
+        raise InputError(f"{checkpoint}: no offset log; expected the checkpoint of a query")
+    committed = set(files.names(commits))
+    batches = []
+    for name in files.names(offsets):
+        if name.isdigit() and name in committed:
+            try:
+                timestamp_s, sources = _logged(files, f"{offsets}/{name}")
+            except FileNotFoundError:  # a running query deletes its oldest ones
+                continue
+            ends = dict(end for source in sources for end in _kafka_ends(source))
+            batches.append(CommittedBatch(number=int(name), timestamp_s=timestamp_s, ends=ends))
+    return sorted(batches, key=lambda batch: batch.number)
+
+
+def query_id(files: Files, checkpoint: str) -> str:
+    """The id of the query that a checkpoint belongs to, which a new checkpoint gets anew.
+
+    Raises
+    ------
+    InputError
+        If the folder is not the checkpoint of a query.
+    """
+    path = f"{checkpoint}/metadata"
+    if not files.exists(path):
+        raise InputError(
+            f"{checkpoint}: no query has this checkpoint; expected the folder that the query is "
+            "started with, its option checkpointLocation"
+        )
+    try:
+        return str(json.loads(files.read(path))["id"])
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            f"{path}: not the metadata of a query; expected the checkpoint of a streaming query, "
+            "undamaged"
+        ) from None
+
+
+def batch_timestamp_ms(files: Files, checkpoint: str, batch_id: int) -> int:
+    """The timestamp of a batch that runs, which a repeat of the batch has too. [ms]
+
+    Raises
+    ------
+    InputError
+        If the offset log has no such batch.
+    """
+    path = f"{checkpoint}/offsets/{batch_id}"
+    if not files.exists(path):
+        raise InputError(
+            f"{checkpoint}: batch {batch_id} is not in its offset log; expected the folder that "
+            "the query is started with, its option checkpointLocation"
+        )
+    return s_to_ms(_logged(files, path)[0])
+
+
+def _logged(files: Files, path: str) -> tuple[float, list[str]]:
+    """The timestamp of a batch [s], and the offsets of each source."""
+    try:
+        # A version, the metadata, then the offsets of each source.
+        version, metadata, *sources = files.read(path).splitlines()
+        if version.strip() == "v2":
+            # Here each begins with the name of its source.
+            sources = [source.partition(":")[2] for source in sources]
+        return ms_to_s(json.loads(metadata)["batchTimestampMs"]), sources
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            f"{path}: not an entry of Spark's offset log; expected the checkpoint of a streaming "
+            "query, undamaged"
+        ) from None
+
+
+def _kafka_ends(source: str) -> Iterator[tuple[tuple[str, int], int]]:
+    """Partitions of topics with the offset at which a batch ends; none for other sources."""
+    try:
+        topics = json.loads(source)
+    except json.JSONDecodeError:
+        return
+    for topic, partitions in topics.items() if isinstance(topics, dict) else ():
+        for partition, end in partitions.items() if isinstance(partitions, dict) else ():
+            if partition.isdigit() and isinstance(end, int):
+                yield (topic, int(partition)), end

@@ -1,0 +1,130 @@
+"""The rule by which rows are shed: their age, by cost class, identically on each replay.
+
+The rule compares the arrival of a row with the batch's timestamp, which Spark stores in the offset
+log. A batch that is repeated sheds the same rows. A row that the rule cannot judge, since its class
+is unknown or it has no time of arrival, is never shed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from headway.errors import InputError
+from headway.runtime.given import column_like, require_columns, require_timestamp
+from headway.runtime.sharing.aggregates import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+SHED_COLUMN = "shed"
+SHED_METRIC = "shedding"
+"""Name of a batch's rows and shed rows in ``observedMetrics``, unless another is given."""
+
+
+def mark_shed(
+    rows: DataFrame,
+    *,
+    arrived: str,
+    limits_s: Mapping[str, float] | float,
+    cost: str | None,
+    counted_as: str = SHED_METRIC,
+) -> DataFrame:
+    """The same rows with a column ``shed``; each batch reports the counts ``rows`` and ``shed``.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        A stream, before its stateful operator.
+    arrived : str
+        Column with the time of arrival.
+    limits_s : float, or mapping of str to float
+        Age from which a row is shed; by cost class if there are several. [s]
+    cost : str or None
+        Column with the cost class.
+    counted_as : str
+        Name of the counts in ``observedMetrics``, different for each marked stream of a query.
+
+    Raises
+    ------
+    InputError
+        If a column is missing or the limits do not match.
+    """
+    from pyspark.sql import functions as sf
+
+    require_columns(rows, arrived, cost)
+    if taken := column_like(rows, SHED_COLUMN):
+        raise InputError(f"the rows have a column {taken!r} already; rename it")
+    limit = limit_of(rows, limits_s, cost)
+    require_timestamp(rows, arrived)
+    if not rows.isStreaming:
+        raise InputError(
+            "rows: got the rows of a batch job; expected a stream, as spark.readStream gives it: "
+            "the rule goes by the timestamps of its micro-batches"
+        )
+    if not isinstance(counted_as, str) or not counted_as:
+        raise InputError(f"counted_as: got {counted_as!r}; expected a name, e.g. 'shed orders'")
+    # Spark replaces this by the batch's timestamp from the offset log.
+    age_s = sf.current_timestamp().cast("double") - sf.col(quoted(arrived)).cast("double")
+    marked = rows.withColumn(SHED_COLUMN, sf.coalesce(age_s > limit, sf.lit(False)))
+    return marked.observe(
+        counted_as,
+        sf.count(sf.lit(1)).alias("rows"),
+        sf.count_if(sf.col(SHED_COLUMN)).alias("shed"),
+    )
+
+
+def limit_of(rows: DataFrame, limits_s: Mapping[str, float] | float, cost: str | None) -> Column:
+    """The age from which a row is shed; null for a class that has no limit. [s]
+
+    Raises
+    ------
+    InputError
+        If limits and classes do not go together.
+    """
+    from pyspark.sql import functions as sf
+
+    if isinstance(limits_s, Mapping):
+        if cost is None or not limits_s:
+            raise InputError("limits by cost class need the column of the class: cost='...'")
+        require_classes(rows, cost, limits_s)
+        limit: Any = sf.lit(None).cast("double")
+        for kind, limit_s in limits_s.items():
+            limit = sf.when(is_of_class(cost, kind), sf.lit(float(limit_s))).otherwise(limit)
+        by_class: Column = limit
+        return by_class
+    if cost is not None:
+        raise InputError(
+            "a cost class needs limits by class, e.g. {'cheap': '2s', 'dear': '500ms'}"
+        )
+    return sf.lit(float(limits_s))
+
+
+def is_of_class(cost: str, kind: object) -> Column:
+    """Whether a row is of a cost class; null for a row without a class."""
+    from pyspark.sql import functions as sf
+
+    return sf.col(quoted(cost)) == sf.lit(kind)
+
+
+def require_classes(rows: DataFrame, cost: str, kinds: Iterable[object]) -> None:
+    """Require classes that the values of the cost column can be compared with.
+
+    Raises
+    ------
+    InputError
+        If one is a text and the column is of numbers, or the other way round, for which Spark
+        would end the query at the first row.
+    """
+    from pyspark.sql.types import BooleanType, NumericType, StringType
+
+    column_type = rows.schema[cost].dataType
+    values_of = ((StringType, {str}), (BooleanType, {bool}), (NumericType, {int, float, Decimal}))
+    for spark_type, python_types in values_of:
+        strangers = [kind for kind in kinds if type(kind) not in python_types]
+        if isinstance(column_type, spark_type) and strangers:
+            raise InputError(
+                f"cost: the class {strangers[0]!r} is no value of column {cost!r}, which is of "
+                f"type {column_type.simpleString()}; expected classes of that type"
+            )

@@ -1,0 +1,176 @@
+"""A stateless query's batch, split into the rows that can be in time and the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headway.models.scheduling.punctual import punctual_subset
+from headway.runtime.given import (
+    connect_refusal,
+    require_columns,
+    require_no_connect,
+    require_timestamp,
+)
+from headway.runtime.sharing.aggregates import PREFIX, quoted
+from headway.runtime.shedding.decisions import Decisions, KeptFrom
+from headway.runtime.shedding.rule import is_of_class, require_classes
+from headway.units import US_PER_MS, ms_to_s, s_to_ms
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_DEADLINE, _CLASS = f"{PREFIX}deadline", f"{PREFIX}class"
+_BUCKETS_PER_LIMIT = 10
+_NO_CONNECT = (
+    "a function of foreachBatch cannot reach the checkpoint",
+    "split batches in the driver of the query, or mark its rows by headway.shed",
+)
+
+
+def require_driver() -> None:
+    """Refuse a process whose sessions are of Spark Connect, before any query is started.
+
+    Raises
+    ------
+    InputError
+        If they are.
+    """
+    from pyspark.sql.utils import is_remote
+
+    if is_remote():
+        raise connect_refusal(*_NO_CONNECT)
+
+
+def split_batch(
+    batch: DataFrame,
+    batch_id: int,
+    *,
+    checkpoint: str,
+    arrived: str,
+    limit_s: float,
+    costs_s: Mapping[str, float],
+    cost: str,
+    fixed_s: float,
+    now_s: float,
+    shed_cost_s: float = 0.0,
+) -> tuple[DataFrame, DataFrame]:
+    """Rows of a stateless query's batch to keep and to shed, with the most rows in time.
+
+    The decision is stored in the checkpoint before any row is written. If Spark repeats the batch,
+    the stored decision is used, regardless of the time and of the limit and costs given then. Rows
+    of an unknown class, or without an arrival, are kept, as by `mark_shed`, and counted like the
+    dearest class.
+
+    Parameters
+    ----------
+    batch, batch_id
+        As passed by `foreachBatch`.
+    checkpoint : str
+        The query's checkpoint, on any file system of Spark.
+    arrived, cost : str
+        Columns with the arrival and the cost class of a row.
+    limit_s : float, > 0
+        Time after its arrival during which a row is in time. [s]
+    costs_s : mapping of str to float, > 0
+        Time that a row of each class adds. [s]
+    fixed_s, shed_cost_s : float, >= 0
+        Time of a batch without rows; time that a shed row adds. [s]
+    now_s : float
+        Start of the batch. [s since the epoch]
+
+    Raises
+    ------
+    InputError
+        If a column is missing, or it is not the query's checkpoint.
+    """
+
+    require_no_connect(batch, *_NO_CONNECT)
+    require_columns(batch, arrived, cost)
+    require_timestamp(batch, arrived)
+    require_classes(batch, cost, costs_s)
+    decisions = Decisions.of_query(batch, checkpoint)
+    kept_from = decisions.of_batch(batch_id)
+    if kept_from is None:
+        limit_us = s_to_ms(limit_s * US_PER_MS)
+        step_us = max(limit_us // _BUCKETS_PER_LIMIT, 1)
+        classes = sorted(costs_s, key=costs_s.__getitem__)
+        counted = _counted(batch, arrived, cost, classes, limit_us, step_us)
+        first = _first_kept(
+            counted, [costs_s[kind] for kind in classes], step_us, now_s, fixed_s, shed_cost_s
+        )
+        kept_from = tuple(
+            (kind, None if bucket is None else bucket * step_us - limit_us)
+            for kind, bucket in zip(classes, first, strict=True)
+        )
+        decisions.keep(batch_id, kept_from)
+    is_shed = _is_shed(kept_from, arrived, cost)
+    return batch.where(~is_shed), batch.where(is_shed)
+
+
+def _is_shed(kept_from: KeptFrom, arrived: str, cost: str) -> Column:
+    """Whether a row arrived before those of its class that are kept."""
+    from pyspark.sql import functions as sf
+
+    arrived_us = sf.unix_micros(quoted(arrived))
+    is_shed = sf.lit(False)
+    for kind, from_us in kept_from:
+        is_early = arrived_us.isNotNull() if from_us is None else arrived_us < sf.lit(from_us)
+        # Null for a row that cannot be judged.
+        is_shed = is_shed | sf.coalesce(is_of_class(cost, kind) & is_early, sf.lit(False))
+    return is_shed
+
+
+def _counted(
+    batch: DataFrame,
+    arrived: str,
+    cost: str,
+    classes: list[str],
+    limit_us: int,
+    step_us: int,
+) -> dict[tuple[int | None, int | None], int]:
+    """Rows by bucket of deadlines and place of their class; None for an unknown one."""
+    from pyspark.sql import functions as sf
+
+    deadline_us = sf.unix_micros(quoted(arrived)) + sf.lit(limit_us)
+    # Rounded down, so that no row is later than its bucket.
+    bucket = (deadline_us - sf.pmod(deadline_us, sf.lit(step_us))) / sf.lit(step_us)
+    place: Any = sf.lit(None).cast("int")
+    for at, kind in enumerate(classes):
+        place = sf.when(is_of_class(cost, kind), sf.lit(at)).otherwise(place)
+    columns = bucket.cast("long").alias(_DEADLINE), place.alias(_CLASS)
+    counts = batch.select(*columns).groupBy(_DEADLINE, _CLASS).count().collect()
+    return {(row[_DEADLINE], row[_CLASS]): row["count"] for row in counts}
+
+
+def _first_kept(
+    counted: Mapping[tuple[int | None, int | None], int],
+    costs_s: list[float],
+    step_us: int,
+    now_s: float,
+    fixed_s: float,
+    shed_cost_s: float,
+) -> list[int | None]:
+    """For each class, the first bucket from which all rows are kept; None if none is."""
+    buckets = sorted({bucket for bucket, at in counted if bucket is not None and at is not None})
+    counts = np.zeros((len(buckets), len(costs_s)), dtype=np.int64)
+    for (bucket, at), count in counted.items():
+        if bucket is None or at is None:
+            # Kept without being judged, so its time is spent in any case.
+            fixed_s += count * (costs_s[-1] if at is None else costs_s[at])
+        else:
+            counts[buckets.index(bucket), at] = count
+    subset = punctual_subset(
+        now_s,
+        np.array([ms_to_s(bucket * step_us / US_PER_MS) for bucket in buckets]),
+        np.array(costs_s),
+        counts,
+        fixed_s=fixed_s,
+        shed_cost_s=shed_cost_s,
+    )
+    # Rows of a bucket cannot be distinguished on replay, so one that is kept in part is shed.
+    is_whole = subset.kept == counts
+    num_late = [int(np.max(np.flatnonzero(~column), initial=-1)) + 1 for column in is_whole.T]
+    return [buckets[late] if late < len(buckets) else None for late in num_late]
