@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from headway.errors import InputError, first_line
+from headway.runtime.given import on_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -86,9 +87,9 @@ def arrow_type(kind: DataType) -> Any:
     )
 
 
-def on_connect(df: DataFrame) -> bool:
-    """Whether a DataFrame is one of Spark Connect, which has access to neither plans nor files."""
-    return type(df).__module__.startswith("pyspark.sql.connect")
+def is_collated(kind: DataType) -> bool:
+    """Whether texts of a type, or within it, are compared by a collation, not by their bytes."""
+    return " collate " in kind.simpleString()
 
 
 def in_foreach_batch(df: DataFrame) -> bool:

@@ -24,9 +24,9 @@ from headway.runtime.ordered.kept_state import (
     as_table,
     maker_of,
     rows_of,
-    table_of,
     values_of,
 )
+from headway.runtime.ordered.output_rows import output_table
 from headway.units import US_PER_MS
 
 Step: TypeAlias = Callable[[Any, Any], tuple[Any, Iterable[tuple[Any, ...]]]]
@@ -232,7 +232,8 @@ def _stepped(ordered: OrderedStep, due: Any, written: bytes | None) -> tuple[Any
                 changes[key] = None
             else:
                 current[key] = changes[key] = form.kept(state)
-        return _output_table(made, ordered.output), kept.after(changes)
+        output = output_table(made, ordered.output, "step") if made else None
+        return output, kept.after(changes)
 
 
 @contextmanager
@@ -262,15 +263,3 @@ def named_rows(table: Any) -> Iterator[Any]:
     names = [name for name in table.schema.names if not name.startswith(PREFIX)]
     values = (values_of(table.column(name)) for name in names)
     return map(maker_of("Row", names), zip(*values, strict=True))
-
-
-def _output_table(rows: list[tuple[Any, ...]], schema: Any) -> Any:
-    if not rows:
-        return None
-    if not ({*map(type, rows)} <= {tuple, list} and {*map(len, rows)} == {len(schema)}):
-        for row in rows:
-            if not isinstance(row, tuple | list) or len(row) != len(schema):
-                raise InputError(
-                    f"step returned the row {row!r}; expected a tuple of {', '.join(schema.names)}"
-                )
-    return table_of(rows, schema, "output")

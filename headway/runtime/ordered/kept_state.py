@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import operator
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import Context, Decimal, Inexact, InvalidOperation
 from functools import partial
 from typing import Any, TypeAlias, cast
 
@@ -14,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from headway.errors import InputError
+from headway.runtime.ordered.kept_values import MISFITS, bounds_of, fits, keeping, kept_as_is
 
 Key: TypeAlias = tuple[Any, ...]
 Values: TypeAlias = tuple[Any, ...]
-Keep: TypeAlias = Callable[[Any], Any]
 _KEY = "_headway_key_"
 
 
@@ -76,11 +74,13 @@ class StateForm:
     """
 
     def __init__(self, schema: Any) -> None:
+        if len(set(schema.names)) < len(schema):
+            raise InputError(f"state: {', '.join(schema.names)}; expected different names")
         self.schema = schema
         self._keep = [keeping(field.type, field.name) for field in schema]
-        self._as_is = tuple(_kept_as_is(field.type) for field in schema)
+        self._as_is = tuple(kept_as_is(field.type) for field in schema)
         self._bounds = [
-            (at, *_bounds_of(field.type.bit_width))
+            (at, *bounds_of(field.type.bit_width))
             for at, field in enumerate(schema)
             if pa.types.is_integer(field.type)
         ]
@@ -111,9 +111,9 @@ class StateForm:
                 None if value is None else keep(value)
                 for keep, value in zip(self._keep, state, strict=True)
             )
-        except (TypeError, ValueError, ArithmeticError, AttributeError):
+        except MISFITS:
             for keep, value, field in zip(self._keep, state, self.schema, strict=True):
-                if not _fits(keep, value):
+                if not fits(keep, value):
                     raise InputError(
                         f"step returned {value!r} for the state {field.name}; expected "
                         f"a value of type {field.type}"
@@ -128,8 +128,33 @@ def maker_of(name: str, columns: Sequence[str]) -> Callable[[Iterable[Any]], Any
     --------
     >>> maker_of("State", ["last", "n"])((2.5, 1))
     State(last=2.5, n=1)
+    >>> maker_of("Row", ["_id", "class"])((7, "a"))._id
+    7
     """
-    return partial(tuple.__new__, cast(Any, namedtuple(name, columns, rename=True)))
+    plain = cast(Any, namedtuple(name, columns, rename=True))
+    return partial(tuple.__new__, plain if plain._fields == (*columns,) else _named(plain, columns))
+
+
+def _named(plain: Any, columns: Sequence[str]) -> Any:
+    """A named tuple whose columns have names that Python gives to no field, such as ``_id``."""
+
+    def replace(row: Any, /, **values: Any) -> Any:
+        made = [values.pop(name, value) for name, value in zip(columns, row, strict=True)]
+        if values:
+            raise TypeError(f"no column {', '.join(values)}; there are {', '.join(columns)}")
+        return tuple.__new__(type(row), made)
+
+    def text(row: Any) -> str:
+        parts = (f"{name}={value!r}" for name, value in zip(columns, row, strict=True))
+        return f"{type(row).__name__}({', '.join(parts)})"
+
+    own = {
+        name: property(operator.itemgetter(at))
+        for at, name in enumerate(columns)
+        if name != plain._fields[at] and not name.startswith("__")
+    }
+    methods = {"_fields": (*columns,), "_replace": replace, "__repr__": text, "__slots__": ()}
+    return type(plain.__name__, (plain,), methods | own)
 
 
 class KeptStates:
@@ -165,122 +190,3 @@ class KeptStates:
             [self._table.filter(pa.array(untouched)), table_of(new, self._schema, "state")]
         )
         return as_bytes(kept) if len(kept) else None
-
-
-def keeping(kind: Any, name: str) -> Keep:
-    """Conversion of a value into the form in which a column of an Arrow type returns it.
-
-    Raises
-    ------
-    InputError
-        If values of that type are not preserved.
-
-    Examples
-    --------
-    >>> keeping(pa.float64(), "last")(3), keeping(pa.decimal128(9, 2), "sum")(Decimal("1.5"))
-    (3.0, Decimal('1.50'))
-    """
-    if pa.types.is_boolean(kind):
-        return _only(bool)
-    if pa.types.is_integer(kind):
-        return _whole(kind.bit_width)
-    if pa.types.is_float64(kind):
-        return _double
-    if pa.types.is_string(kind):
-        return _only(str)
-    if pa.types.is_binary(kind):
-        return _bytes
-    if pa.types.is_date(kind):
-        return _only(dt.date)
-    if pa.types.is_timestamp(kind):
-        return _plain_time if kind.tz is None else _utc_time
-    if pa.types.is_decimal(kind):
-        return _decimal(kind.scale)
-    if pa.types.is_list(kind):
-        part = keeping(kind.value_type, name)
-        return lambda values: [None if value is None else part(value) for value in _listed(values)]
-    raise InputError(
-        f"the state {name} is of type {kind}, which Python does not give back as it was; expected "
-        "long, int, double, decimal, string, boolean, binary, date, timestamp, or an array of one"
-    )
-
-
-def _fits(keep: Keep, value: Any) -> bool:
-    try:
-        return value is None or keep(value) is not None
-    except (TypeError, ValueError, ArithmeticError, AttributeError):
-        return False
-
-
-def _only(kind: type) -> Keep:
-    def keep(value: Any) -> Any:
-        if type(value) is not kind:
-            raise TypeError
-        return value
-
-    return keep
-
-
-def _kept_as_is(kind: Any) -> type | None:
-    """The type whose values a column preserves, whole numbers within their bounds."""
-    if pa.types.is_integer(kind):
-        return int
-    kept = {pa.float64(): float, pa.bool_(): bool, pa.string(): str, pa.binary(): bytes}
-    return kept.get(kind)
-
-
-def _bounds_of(num_bits: int) -> tuple[int, int]:
-    return -(1 << num_bits - 1), (1 << num_bits - 1) - 1
-
-
-def _whole(num_bits: int) -> Keep:
-    least, most = _bounds_of(num_bits)
-
-    def keep(value: Any) -> int:
-        whole = int(operator.index(value))
-        if not least <= whole <= most:
-            raise OverflowError
-        return whole
-
-    return keep
-
-
-def _double(value: Any) -> float:
-    # Strings do not have this method, although float() would accept them.
-    return float(value.__float__())
-
-
-def _bytes(value: Any) -> bytes:
-    if not isinstance(value, bytes | bytearray | memoryview):
-        raise TypeError
-    return bytes(value)
-
-
-def _utc_time(value: Any) -> dt.datetime:
-    if not isinstance(value, dt.datetime) or value.tzinfo is None:
-        raise TypeError
-    return value.astimezone(dt.UTC)
-
-
-def _plain_time(value: Any) -> dt.datetime:
-    if not isinstance(value, dt.datetime) or value.tzinfo is not None:
-        raise TypeError
-    return value
-
-
-def _decimal(scale: int) -> Keep:
-    unit = Decimal(1).scaleb(-scale)
-    exact = Context(prec=38, traps=[Inexact, InvalidOperation])
-
-    def keep(value: Any) -> Decimal:
-        if not isinstance(value, Decimal):
-            raise TypeError
-        return value.quantize(unit, context=exact)
-
-    return keep
-
-
-def _listed(values: Any) -> list[Any]:
-    if not isinstance(values, list | tuple):
-        raise TypeError
-    return list(values)

@@ -38,8 +38,9 @@ def ordered_map(
     df : DataFrame
         A stream or a table.
     call : callable
-        Takes a row (columns by name) and returns a tuple of the columns of ``output``. It runs in
-        threads and must be safe to call again, since Spark repeats a failed task.
+        Takes a row (columns by name) and returns a tuple of the columns of ``output``; a value that
+        its column would change, e.g. 1.5 in a column of longs, ends the query. It runs in threads
+        and must be safe to call again, since Spark repeats a failed task.
     output : str
         Columns of the result as a Spark schema, e.g. ``"card string, score double"``.
     at_once : int
@@ -75,18 +76,13 @@ def ordered_map(
         import pyarrow as pa
 
         from headway.runtime.ordered.bucket import as_kept, named_rows
-        from headway.runtime.ordered.kept_state import table_of
+        from headway.runtime.ordered.output_rows import output_table
 
         tables = (as_kept(pa.Table.from_batches([batch])) for batch in batches)
         rows = (row for table in tables for row in named_rows(table))
         results = in_order(rows, call, at_once=at_once, buffer=most, retries=retries)
         for some in _portions(results, _ROWS_PER_BATCH):
-            for row in some:
-                if not isinstance(row, tuple | list) or len(row) != len(made):
-                    raise InputError(
-                        f"call returned {row!r}; expected a tuple of {', '.join(made.names)}"
-                    )
-            yield from table_of(some, made, "output").to_batches()
+            yield from output_table(some, made, "call").to_batches()
 
     return df.mapInArrow(mapped, schema)
 

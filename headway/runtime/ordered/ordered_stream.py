@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from headway.errors import InputError, MissingPackagesError, require_packages
 from headway.formats.key_counts import read_shares
+from headway.runtime.given import folder_text, require_no_connect
 from headway.runtime.ordered.arrow_types import (
     arrow_schema,
     in_foreach_batch,
-    on_connect,
+    is_collated,
     spark_schema,
     streaming_operators,
 )
@@ -49,7 +50,7 @@ def ordered(
     output: str,
     wait: Wait = "batch",
     place: str | Path | None = None,
-    checkpoint: str | None = None,
+    checkpoint: str | Path | None = None,
     counted_as: str = "ordered",
 ) -> DataFrame:
     """Call a function with the rows of each key in order, and with the state that it returned last.
@@ -84,7 +85,7 @@ def ordered(
         CSV file or JSON lines with ``key`` and ``share`` of all rows, or ``count`` if it contains
         all keys; for one key column. These keys, heaviest first, each go to the least loaded
         partition.
-    checkpoint : str, optional
+    checkpoint : str or Path, optional
         The folder with which the query will be started; required for streams. The buckets of keys
         are stored there.
     counted_as : str, optional
@@ -101,7 +102,8 @@ def ordered(
     Raises
     ------
     InputError
-        If the rows cannot be ordered as requested; the message states why.
+        If the rows cannot be ordered as requested; the message states why. While the query runs, if
+        a column of ``state`` or ``output`` would change a value, e.g. 1.5 in a column of longs.
     HeadwayError
         If the checkpoint was created with other keys, order, state or placed keys.
     """
@@ -204,23 +206,29 @@ def _require_columns(df: DataFrame, keys: tuple[str, ...], order: tuple[str, ...
         )
     for name in keys:
         kind = df.schema[name].dataType
-        if kind.typeName() not in _KEY_TYPES:
+        if kind.typeName() not in _KEY_TYPES or is_collated(kind):
             raise InputError(
                 f"the key {name} is of type {kind.simpleString()}, of which equal values cannot be "
                 f"found exactly; expected one of {', '.join(_KEY_TYPES)}"
             )
+    collated = [name for name in order if is_collated(df.schema[name].dataType)]
+    if collated:
+        raise InputError(
+            f"by: {', '.join(collated)} has an order of its own, by its collation; expected a "
+            f"column ordered by its values: add e.g. collation_key({collated[0]}), and order by it"
+        )
     nested = [name for name in order if df.schema[name].dataType.typeName() in _NESTED]
     if nested:
         raise InputError(f"by: {', '.join(nested)} has parts; expected columns of single values")
 
 
-def _require_orderable(df: DataFrame, time: str, wait: Wait, checkpoint: str | None) -> None:
+def _require_orderable(df: DataFrame, time: str, wait: Wait, checkpoint: str | Path | None) -> None:
     """Check a stream's requirements, which Spark reports less clearly when the query starts."""
-    if on_connect(df):
-        raise InputError(
-            "a stream of Spark Connect cannot be ordered: the buckets of the keys are stored "
-            "beside the checkpoint, which only a driver can reach; use a classic session"
-        )
+    require_no_connect(
+        df,
+        "a stream cannot be ordered, since the buckets of its keys are stored in the checkpoint",
+        "order the stream in its driver; tables and ordered_map work on Spark Connect, too",
+    )
     stateful = sorted(streaming_operators(df))
     if stateful:
         raise InputError(
@@ -254,11 +262,11 @@ def _layout(
     wait: Wait,
     state: StructType,
     shares: Mapping[str, float],
-    checkpoint: str | None,
+    checkpoint: str | Path | None,
 ) -> BucketLayout:
     """The bucket of each key: as in the checkpoint, or by the current shuffle partitions."""
     spark = df.sparkSession
-    first, folder = None, (checkpoint or "").rstrip("/")
+    first, folder = None, folder_text(checkpoint) if checkpoint else ""
     files = SparkFiles(spark) if df.isStreaming else None
     if files is not None:
         first = BucketLayout.of_checkpoint(files, folder)

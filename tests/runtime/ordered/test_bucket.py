@@ -26,7 +26,8 @@ from headway.runtime.ordered.bucket import (
     run_bucket,
     unpacked,
 )
-from headway.runtime.ordered.kept_state import KeptStates, StateForm, as_table, keeping
+from headway.runtime.ordered.kept_state import KeptStates, StateForm, as_table
+from headway.runtime.ordered.kept_values import keeping
 from tests.runtime.ordered.ordered_cases import (
     COLUMNS,
     OUTPUT,
@@ -227,7 +228,7 @@ def test_rows_come_to_step_as_they_are_and_ties_by_all_columns() -> None:
     assert [tuple(row) for row in seen] == [
         (1, at, 5), (2, at, 2**62 + 1), (2, at, 2**62 + 1), (2, at, None)
     ]  # fmt: skip
-    assert seen[0]._fields == ("k", "at", "_2")
+    assert seen[0]._fields == ("k", "at", "my column")
     assert seen[0].at.utcoffset().total_seconds() == 0
 
 
@@ -288,7 +289,7 @@ def test_what_step_returns_is_checked() -> None:
         ((1, 2), ()): "expected a tuple of n, or None to forget the key",
         (1, ()): "expected a tuple of n",
         ((1,), ((1, 2),)): "expected a tuple of x",
-        ((1,), (("a",),)): "output column x",
+        ((1,), (("a",),)): "step returned .a. for the output x; expected a value of type",
     }.items():
         with pytest.raises(InputError, match=said):
             run(returned)

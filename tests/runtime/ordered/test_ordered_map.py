@@ -111,3 +111,20 @@ def test_on_spark_rows_keep_their_order(spark: SparkSession) -> None:
     for wrong in ({"at_once": 0}, {"buffer": 3, "at_once": 4}, {"retries": -1}):
         with pytest.raises(InputError, match="expected at least one call at once"):
             headway.ordered_map(rows, call, output="id long, text string", **wrong)
+
+
+def test_on_spark_a_value_that_its_column_would_change_ends_the_query(spark: SparkSession) -> None:
+    rows = spark.range(2).withColumnRenamed("id", "_id")
+    made = headway.ordered_map(
+        rows, lambda row: (row._id, row._id + 0.5), output="_id long, n long"
+    )
+    with pytest.raises(
+        Exception, match=r"call returned [01]\.5 for the output n; expected a value of"
+    ):
+        made.collect()
+    by_step = headway.ordered(
+        rows, key="_id", by="_id", step=lambda row, _: ((row._id,), [(1_700_000_000,)]),
+        state="_n long", output="at timestamp",
+    )  # fmt: skip
+    with pytest.raises(Exception, match="step returned 1700000000 for the output at; expected a v"):
+        by_step.collect()

@@ -118,6 +118,12 @@ def test_what_cannot_be_ordered_is_refused(spark: SparkSession, tmp_path: Path) 
             headway.ordered(df, **(asked | changed))
     with pytest.raises(InputError, match="the key k is of type double, of which equal"):
         headway.ordered(df.withColumn("k", df.number / 2), **asked)
+    if spark.version >= "4":
+        collated = df.selectExpr("* EXCEPT (k)", "k COLLATE UTF8_LCASE AS k")
+        with pytest.raises(InputError, match="the key k is of type string collate UTF8_LCASE, of"):
+            headway.ordered(collated, **asked)
+        with pytest.raises(InputError, match=r"by: k has an order of its own.*collation_key"):
+            headway.ordered(collated, **(asked | {"key": "offset", "by": "k"}))
     with pytest.raises(InputError, match="none beginning with _headway_"):
         headway.ordered(df.withColumn("_headway_k", df.k), **asked)
     counted = df.groupBy("k").count().withColumnRenamed("count", "offset")
