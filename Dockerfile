@@ -1,12 +1,15 @@
 # Everything but the demonstration and logs read by Spark: those need Java and 700 MB of PySpark.
 #   docker build -t headway .
 #   docker run --rm -v "$PWD:/work" headway plan job.profile.yaml --rate 50k/s --target 'p99 <= 3s'
+# Versions are those of constraints.txt, with which the tests run.
 FROM python:3.12-slim AS build
 COPY . /source
-RUN pip wheel --no-cache-dir --no-deps --wheel-dir /dist /source
+RUN pip install --no-cache-dir --constraint /source/constraints.txt hatchling
+RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /dist /source
 
 FROM python:3.12-slim
-RUN pip install --no-cache-dir click jinja2 msgspec numpy pyyaml rich scipy zstandard
+COPY --from=build /source/constraints.txt /dist/
+RUN pip install --no-cache-dir --constraint /dist/constraints.txt click jinja2 msgspec numpy pyyaml rich scipy zstandard
 COPY --from=build /dist /dist
 RUN pip install --no-cache-dir --no-deps /dist/headway-*.whl && rm -r /dist && useradd --create-home headway
 USER headway

@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
         tuning-simulated tuning-real tuning-real-page exactness exactness-page loop-cost \
         speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs window-kafka \
         ordered-equality ordered-runs speed-ordered skewed-plans skewed-plans-page \
-        docs site figures wheel jars constraints java clean
+        docs site figures wheel jars constraints audit java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
 	@$(BIN)/headway demo; status=$$?; \
@@ -234,5 +234,14 @@ constraints:  ## the newest versions of what tests need -> constraints.txt; then
 	.venv-newest/bin/python -m pip freeze --exclude-editable | sed 's/$$/; python_version < "3.15"/' >> constraints.new
 	mv constraints.new constraints.txt
 
+# The service that knows of vulnerabilities: pypi, osv or esms. A package that it does not know fails
+# the target, for it was not audited.
+AUDIT_SERVICE ?= pypi
+audit:  ## the pinned versions, against known vulnerabilities (network)
+	@test -e .venv-audit/.ready || { $(PYTHON) -m venv .venv-audit && \
+	  .venv-audit/bin/python -m pip install --quiet pip-audit && touch .venv-audit/.ready; }
+	.venv-audit/bin/pip-audit --strict --vulnerability-service $(AUDIT_SERVICE) --no-deps --disable-pip \
+	  --requirement constraints.txt
+
 clean:
-	rm -rf $(VENV) .venv-lowest .venv-newest .venv-pyspark-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest .venv-newest .venv-audit .venv-pyspark-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import tarfile
 from collections.abc import Sequence
@@ -71,6 +72,16 @@ def test_the_source_distribution_holds_the_package_and_what_builds_its_jars(
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {name for name in names if name.startswith("headway/")} == files_of_the_package()
     assert {"scripts/build_jars.py", "Makefile", "constraints.txt"} < names
+
+
+def test_the_audit_fails_for_a_version_that_its_service_does_not_know() -> None:
+    # Without --strict, pip-audit finds "no known vulnerabilities" in what it could not look up.
+    done = subprocess.run(
+        ["make", "--dry-run", "audit"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    words = done.stdout.replace("\\\n", " ").splitlines()[-1].split()
+    assert words[0].endswith("bin/pip-audit")
+    assert {"--strict", "--no-deps", "--requirement", "constraints.txt"} <= {*words}
 
 
 @pytest.fixture

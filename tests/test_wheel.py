@@ -7,11 +7,14 @@ import re
 import subprocess
 import sys
 import venv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.installation import EXTRAS, FEW_SETTINGS, NAMES, required, without
 from tests.profiler.event_log import AppLog, Query, write_plain
@@ -119,7 +122,11 @@ def test_the_version_in_texts_is_that_of_the_wheel(wheel: Path) -> None:
 
 def test_the_image_installs_what_its_commands_need(tmp_path: Path) -> None:
     steps = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    listed = re.search(r"^RUN pip install --no-cache-dir ([\w ]+)$", steps, re.MULTILINE)
+    listed = re.search(
+        r"^RUN pip install --no-cache-dir --constraint /dist/constraints.txt ([\w ]+)$",
+        steps,
+        re.MULTILINE,
+    )
     assert listed is not None
     packages = {NAMES.get(name, name) for name in listed[1].split()}
     assert packages == required() - {"pyspark"}
@@ -147,9 +154,51 @@ def test_the_image_installs_what_its_commands_need(tmp_path: Path) -> None:
         )
 
 
+def pinned() -> set[str]:
+    """Names in constraints.txt, each with one version."""
+    text = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    versions = [
+        re.fullmatch(r'([\w.-]+)==[\w.]+; python_version < "[\d.]+"', line) for line in lines
+    ]
+    assert all(versions), "a line without a version"
+    return {canonicalize_name(version[1]) for version in versions if version}
+
+
+def with_their_requirements(names: Iterable[str]) -> set[str]:
+    """Packages, and all that they require here without extras, by their installed metadata."""
+    found: set[str] = set()
+    ahead = [canonicalize_name(name) for name in names]
+    while ahead:
+        name = ahead.pop()
+        if name not in found:
+            found.add(name)
+            wanted = (Requirement(text) for text in requires(name) or ())
+            ahead += [
+                canonicalize_name(one.name)
+                for one in wanted
+                if one.marker is None or one.marker.evaluate({"extra": ""})
+            ]
+    return found
+
+
+def test_each_package_of_the_image_has_a_pinned_version() -> None:
+    steps = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    installs = re.findall(r"^RUN pip (?:install|wheel) ([^&\n]+)", steps, re.MULTILINE)
+    assert len(installs) == 4
+    for words in map(str.split, installs):
+        if "--no-deps" in words:
+            # The wheel itself; what builds it is installed before, not fetched by pip.
+            assert words[-1].endswith(".whl") or "--no-build-isolation" in words
+            continue
+        at = words.index("--constraint")
+        assert words[at + 1].endswith("/constraints.txt")
+        assert with_their_requirements(words[at + 2 :]) <= pinned()
+
+
 def test_the_image_copies_what_the_wheel_is_made_of() -> None:
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     kept = {line.removeprefix("!") for line in ignored if line.startswith("!")}
-    assert kept == {"headway", "LICENSE", "README.md", "pyproject.toml"}
+    assert kept == {"headway", "LICENSE", "README.md", "constraints.txt", "pyproject.toml"}
     assert all((ROOT / name).exists() for name in kept)
     assert sys.version_info >= (3, 11)
