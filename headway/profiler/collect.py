@@ -63,6 +63,7 @@ class ApplicationFacts:
     executor_events: tuple[ExecutorEvent, ...]
     task_executor_ids: frozenset[str]
     counts: Mapping[str, EventCount]
+    recordings: Mapping[str, bool]
     num_damaged: int
     num_lost: int
     num_passed_over: int
@@ -221,6 +222,7 @@ def _application_facts(app: int, gathered: Gathered, stages: StageCounts) -> App
         executor_events=tuple(sorted(gathered.executors, key=repr)),
         task_executor_ids=frozenset(gathered.task_executor_ids),
         counts={event: count(event) for event in sorted(gathered.counts)},
+        recordings=dict(sorted(gathered.recordings.items())),
         num_damaged=gathered.num_damaged,
         # Negative if a line is damaged.
         num_lost=max(gathered.num_lost, 0),

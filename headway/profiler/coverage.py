@@ -43,7 +43,7 @@ def coverage_of(facts: ApplicationFacts, batches: Sequence[Record], log: EventLo
         batches=_batches(batches),
         executors=Share(seen=len(added), expected=len(added | facts.task_executor_ids)),
         has_start=facts.count(schema.APPLICATION_START).num_lines > 0,
-        has_end=facts.count(schema.APPLICATION_END).num_lines > 0,
+        has_end=_has_end(facts),
         compacted=log.compacted,
         in_progress=log.in_progress,
         damaged_lines=facts.num_damaged,
@@ -56,6 +56,13 @@ def coverage_of(facts: ApplicationFacts, batches: Sequence[Record], log: EventLo
         passed_over_batches=facts.num_passed_over,
         missing_parts=log.num_missing_parts,
     )
+
+
+def _has_end(facts: ApplicationFacts) -> bool:
+    """Whether the application ended, or all recorders that wrote the log were stopped in order."""
+    if facts.count(schema.APPLICATION_END).num_lines > 0:
+        return True
+    return bool(facts.recordings) and all(facts.recordings.values())
 
 
 def together(coverages: Iterable[Coverage]) -> Coverage:

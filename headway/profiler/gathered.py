@@ -59,7 +59,8 @@ class Gathered(msgspec.Struct):
     """Data gathered from one log, or from some pieces of it.
 
     ``counts`` are lines by event; ``tasks_again`` are ends of tasks that occur more than once, as
-    JSON, to be counted once each; ``left_out`` are stages of batches before the kept ones.
+    JSON, to be counted once each; ``left_out`` are stages of batches before the kept ones;
+    ``recordings`` are the recorders that wrote it, and whether each was stopped in order.
     """
 
     counts: dict[str, int] = {}
@@ -70,6 +71,7 @@ class Gathered(msgspec.Struct):
     num_passed_over: int = 0
     ids: dict[str, Ids] = {}
     num_unnamed_tasks: int = 0
+    recordings: dict[str, bool] = {}
     said: dict[str, str] = {}
     properties: tuple[Place, dict[str, str]] | None = None
     executors: set[ExecutorEvent] = set()
@@ -93,6 +95,8 @@ class Gathered(msgspec.Struct):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for event, ids in other.ids.items():
             self.ids[event] = self.ids.get(event, Ids()).with_others(ids)
+        for recording_id, has_ended in other.recordings.items():
+            self.note_recording(recording_id, has_ended=has_ended)
         for name, text in other.said.items():
             self.said[name] = max(text, self.said.get(name, text))
         if other.properties is not None:
@@ -124,6 +128,10 @@ class Gathered(msgspec.Struct):
         known = self.job_of_stage.get(stage_id)
         if known is None or _order_of(job) < _order_of(known):
             self.job_of_stage[stage_id] = job
+
+    def note_recording(self, recording_id: str, *, has_ended: bool) -> None:
+        """A recorder that began or ended; each of its files says that it began."""
+        self.recordings[recording_id] = has_ended or self.recordings.get(recording_id, False)
 
     def leave_out_old_batches(self) -> None:
         """Keep the latest batches of each run, and the stages of those."""
@@ -312,6 +320,12 @@ class Gatherer:
         of_run = self._gathered.batches.setdefault(progress.run_id or "", [])
         of_run.append((self._place(), batch_row(progress)))
 
+    def _recorder_start(self, event: schema.RecorderStart) -> None:
+        self._gathered.note_recording(event.recording_id or "", has_ended=False)
+
+    def _recorder_end(self, event: schema.RecorderEnd) -> None:
+        self._gathered.note_recording(event.recording_id or "", has_ended=True)
+
     def _recorder_lost(self, event: schema.RecorderLost) -> None:
         self._gathered.num_lost += event.num_lost or 0
 
@@ -334,6 +348,8 @@ _ADD: dict[type, Callable[[Gatherer, Any], None]] = {
     schema.FileExecutionStart: Gatherer._sql_execution_start,
     schema.DriverUpdates: lambda gatherer, event: gatherer._gathered.files.note_values(event),
     schema.QueryProgress: Gatherer._query_progress,
+    schema.RecorderStart: Gatherer._recorder_start,
+    schema.RecorderEnd: Gatherer._recorder_end,
     schema.RecorderLost: Gatherer._recorder_lost,
     schema.RecorderPassedOver: Gatherer._recorder_passed_over,
 }

@@ -31,9 +31,10 @@ QUERY_PROGRESS = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryPro
 QUERY_TERMINATED = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryTerminatedEvent"
 # Of Headway's recorder, which records streaming jobs only.
 RECORDER_START = "HeadwayRecorderStart"
+RECORDER_END = "HeadwayRecorderEnd"
 RECORDER_LOST = "HeadwayRecorderLost"
 RECORDER_PASSED_OVER = "HeadwayRecorderPassedOver"
-RECORDER_EVENTS = (RECORDER_START, RECORDER_LOST, RECORDER_PASSED_OVER)
+RECORDER_EVENTS = (RECORDER_START, RECORDER_END, RECORDER_LOST, RECORDER_PASSED_OVER)
 
 # Spark events that are not read here; any other name is a vendor's or a newer Spark's.
 PASSED_OVER = (b"SparkListener", b"org.apache.spark.")
@@ -307,7 +308,11 @@ class QueryProgress(SparkEvent):
 
 
 class RecorderStart(SparkEvent):
-    pass
+    recording_id: Text = field(default=None, name="Recording ID")
+
+
+class RecorderEnd(SparkEvent):
+    recording_id: Text = field(default=None, name="Recording ID")
 
 
 class RecorderLost(SparkEvent):
@@ -336,6 +341,7 @@ KINDS: Mapping[str, type[SparkEvent]] = MappingProxyType(
         QUERY_PROGRESS: QueryProgress,
         QUERY_TERMINATED: QueryTerminated,
         RECORDER_START: RecorderStart,
+        RECORDER_END: RecorderEnd,
         RECORDER_LOST: RecorderLost,
         RECORDER_PASSED_OVER: RecorderPassedOver,
     }

@@ -18,8 +18,7 @@ from headway.formats.text_file import write_text
 NOBODY = 65534
 PACKAGE = Path(text_file.__file__).parents[1]
 _WRITES = re.compile(r"\.write_(?:text|bytes)\(|\bopen\([^)]*[\"'][wax+]b?[\"']")
-# Into folders of our own, that others cannot write to; and what appends: the recorder, and the
-# log of a gate.
+# Into folders of our own, that others cannot write to.
 _OWN_FOLDERS = {
     # The lock of a tuner must be new, and lines are added to its log.
     "formats/tuner_files.py",
@@ -28,7 +27,6 @@ _OWN_FOLDERS = {
     "profiler/spark/jvm.py",
     "profiler/spark/session.py",
     "profiler/work_folder.py",
-    "runtime/gate/decision_log.py",
     "formats/text_file.py",
 }
 

@@ -83,13 +83,15 @@ def write_recorder_files(path: Path) -> None:
     log = AppLog(executors=(2, 2)).add(QUERY)
     passed_over = {"Event": schema.RECORDER_PASSED_OVER, "num_batches": 2}
     lost = {"Event": schema.RECORDER_LOST, "num_lost": 3}
-    start = [{"Event": schema.RECORDER_START}, *log.events[:5]]
+    recording = {"Recording ID": "1"}
+    start = [{"Event": schema.RECORDER_START, **recording}, *log.events[:5]]
     file = RotatingFile(path, max_bytes=60_000, max_files=20)
-    file.begin(start, [])
+    file.begin(start, [], [{"Event": schema.RECORDER_END, **recording}])
     events = [one for one in log.events[5:] if "sql.execution" not in one["Event"]]
     for begin in range(0, len(events), 20):
         file.append(events[begin : begin + 20])
     file.append([passed_over, lost])
+    file.finish()
     file.close()
     assert len(list(path.parent.glob(f"{path.name}*"))) > 3
 

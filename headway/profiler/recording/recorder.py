@@ -9,31 +9,24 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import json
+import logging
 import queue
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 from headway.errors import HeadwayError, InputError
 from headway.profiler import schema
 from headway.profiler.recording.driver_store import DriverStore, executor_added
-from headway.profiler.recording.recorder_file import (
-    LEFT_OUT_TEXT,
-    FileLostError,
-    Json,
-    RotatingFile,
-)
+from headway.profiler.recording.listener import DeferredEvent, recording_listener
+from headway.profiler.recording.recorder_file import FileLostError, Json, RotatingFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import StreamingQueryListener
-
-_DeferredEvent: TypeAlias = Callable[[], Json]
-"""An event that is not yet serialized; calling it does so, which may need calls to the JVM."""
 
 RECORDED_PROPERTIES = (
     *("spark.cores.max", "spark.default.parallelism", "spark.driver.cores", "spark.driver.memory"),
@@ -44,6 +37,7 @@ RECORDED_PROPERTIES = (
 )
 """The only configuration that is ever written: sizes, no addresses, nothing secret."""
 
+_LOG = logging.getLogger("headway.recorder")
 _MOST_QUEUED = 1000
 _EXECUTORS_EVERY_S = 10.0
 _STOP_WITHIN_S = 10.0
@@ -61,10 +55,12 @@ def record(
 ) -> Recorder:
     """Record the streaming queries of a session from now on, for ``headway profile`` to read.
 
-    It neither delays queries nor makes them fail: later faults are counted in ``num_lost``.
+    It neither delays queries nor makes them fail: later faults are counted in ``num_lost``. If the
+    file is lost or its disk is full, it ends, logs an error, and says why in ``ended_because``.
     Progress is always recorded; jobs, stages and tasks only of as many batches as
     ``max_cost_ratio`` allows. It continues until it is stopped, or until its ``with`` block ends.
-    Numbers out of range raise an InputError, a file that cannot be written a HeadwayError.
+    Numbers out of range and a file to which another recorder writes raise an InputError, a file
+    that cannot be written a HeadwayError.
 
     Parameters
     ----------
@@ -99,8 +95,9 @@ def record(
         raise InputError("executors and cores_per_executor go together; give both or neither")
     properties = {key: spark.conf.get(key, None) for key in RECORDED_PROPERTIES}
     started_ms = int(spark.conf.get("spark.app.startTime", None) or time.time_ns() // 1_000_000)
+    recording_id = {"Recording ID": uuid.uuid4().hex}
     application: list[Json] = [
-        {"Event": schema.RECORDER_START},
+        {"Event": schema.RECORDER_START, **recording_id},
         {"Event": schema.LOG_START, "Spark Version": spark.version},
         {
             "Event": schema.APPLICATION_START,
@@ -125,7 +122,7 @@ def record(
         cluster = driver.executor_events()
     try:
         file = RotatingFile(Path(path), max_bytes, max_files)
-        file.begin(application, cluster)
+        file.begin(application, cluster, [{"Event": schema.RECORDER_END, **recording_id}])
     except OSError as error:
         raise HeadwayError(
             f"{path}: cannot be written ({error.strerror}); expected a file in a folder that "
@@ -138,8 +135,10 @@ def record(
 class Recorder:
     """A recording that continues until :meth:`stop`; created by :func:`record`.
 
-    ``num_events`` were written, without those at the beginning of every file. ``num_lost`` are not
-    in the file, since the queue was full or because of an error (``last_error`` is the last one).
+    ``num_events`` were written, without those at the beginning of every file and at the end of the
+    recording. ``num_lost`` are not in the file, since the queue was full or because of an error
+    (``last_error`` is the last one). ``ended_because`` is the reason why it ended by itself, else
+    None.
     For ``num_passed_over`` batches, jobs, stages and tasks were left out because of their cost.
     """
 
@@ -156,12 +155,13 @@ class Recorder:
         self._allowance = allowance
         self._executors_asked_s = time.monotonic()
         # Bounded on insertion, since the end marker must always fit.
-        self._queue: queue.SimpleQueue[_DeferredEvent | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[DeferredEvent | None] = queue.SimpleQueue()
         self._counting = threading.Lock()
         self.num_events = self.num_lost = self._num_lost_reported = 0
         self.num_passed_over = self._num_passed_over_reported = 0
         self.last_error: Exception | None = None
-        self._listener: StreamingQueryListener | None = _listener(self._hand_over)
+        self.ended_because: str | None = None
+        self._listener: StreamingQueryListener | None = recording_listener(self._hand_over)
         spark.streams.addListener(self._listener)
         self._thread = threading.Thread(target=self._run, name="headway-recorder", daemon=True)
         self._thread.start()
@@ -184,7 +184,7 @@ class Recorder:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _hand_over(self, deferred: _DeferredEvent) -> None:
+    def _hand_over(self, deferred: DeferredEvent) -> None:
         """The only work done in a callback."""
         if self._queue.qsize() < _MOST_QUEUED:
             self._queue.put(deferred)
@@ -218,8 +218,11 @@ class Recorder:
                     for work in self._driver.work_due(at_the_end=True):
                         self._write(work)
             self._write([])
+            self._file.finish()
         except FileLostError as error:
+            self.ended_because = str(error)
             self._lose(1 + self._queue.qsize(), error)
+            _LOG.error("%s; the queries go on", error)
             self._leave()
         finally:
             self._file.close()
@@ -234,7 +237,7 @@ class Recorder:
             if listener is not None:
                 self._spark.streams.removeListener(listener)
 
-    def _record(self, deferred: _DeferredEvent) -> None:
+    def _record(self, deferred: DeferredEvent) -> None:
         with self._survived(num_lost=1), self._allowance.used():
             event = deferred()
             work: list[Json] = []
@@ -265,76 +268,6 @@ class Recorder:
             self._file.append(events)
             self._num_lost_reported, self._num_passed_over_reported = num_lost, num_passed_over
             self.num_events += len(events)
-
-
-def _listener(hand_over: Callable[[_DeferredEvent], None]) -> StreamingQueryListener:
-    from pyspark import SparkContext
-    from pyspark.sql.streaming import listener as events
-
-    class FromJava:
-        """Called by the JVM with its own events, which are serialized in the recorder's thread."""
-
-        def onQueryStarted(self, event: Any) -> None:  # noqa: N802
-            hand_over(lambda: _started(events.QueryStartedEvent.fromJObject(event)))
-
-        def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-            hand_over(lambda: _progress(event.progress().json()))
-
-        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-            pass
-
-        def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-            hand_over(lambda: _terminated(events.QueryTerminatedEvent.fromJObject(event)))
-
-        class Java:
-            implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
-
-    class Listener(events.StreamingQueryListener):
-        """Called by PySpark if there is no JVM that can call the recorder directly."""
-
-        def onQueryStarted(self, event: events.QueryStartedEvent) -> None:  # noqa: N802
-            hand_over(lambda: _started(event))
-
-        def onQueryProgress(self, event: events.QueryProgressEvent) -> None:  # noqa: N802
-            hand_over(lambda: _progress(event.progress.json))
-
-        def onQueryTerminated(self, event: events.QueryTerminatedEvent) -> None:  # noqa: N802
-            hand_over(lambda: _terminated(event))
-
-        # PySpark's own listener would parse every progress before the call: some hundred calls to
-        # the JVM for every listener and batch.
-        @cached_property
-        def _jlistener(self) -> Any:
-            jvm: Any = SparkContext._jvm
-            streaming = jvm.org.apache.spark.sql.streaming
-            return streaming.PythonStreamingQueryListenerWrapper(FromJava())
-
-    return Listener()
-
-
-def _started(event: Any) -> Json:
-    return {
-        "Event": schema.QUERY_STARTED,
-        "id": str(event.id),
-        "runId": str(event.runId),
-        "name": event.name,
-        "timestamp": event.timestamp,
-    }
-
-
-def _progress(text: str) -> Json:
-    return {"Event": schema.QUERY_PROGRESS, "progress": json.loads(text)}
-
-
-def _terminated(event: Any) -> Json:
-    return {
-        "Event": schema.QUERY_TERMINATED,
-        "id": str(event.id),
-        "runId": str(event.runId),
-        # Its text may contain anything, including data and passwords.
-        "exception": None if event.exception is None else LEFT_OUT_TEXT,
-        "errorClassOnException": event.errorClassOnException,
-    }
 
 
 def _require_counts(**counts: int | None) -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import json
-import os
 import re
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from headway.errors import HeadwayError
+from headway.formats.appended_file import AppendedFile, FileInUseError
 
 Json: TypeAlias = Mapping[str, Any]
 LEFT_OUT_TEXT = "left out"
@@ -31,27 +32,43 @@ class RotatingFile:
     """Groups of lines in a file that is rotated when it is full.
 
     Each file begins with the application and its executors, and contains one application only,
-    since another one numbers its stages from 0 again.
+    since another one numbers its stages from 0 again. One writer has it at a time.
     """
 
     def __init__(self, path: Path, max_bytes: int, max_files: int) -> None:
         self.path = path
         self._max_bytes = max_bytes
         self._max_files = max_files
-        self._mode = 0o666
 
-    def begin(self, application: Sequence[Json], cluster: Sequence[Json]) -> None:
-        """Open the file; it begins with these events, like every further file."""
-        self._application, self._cluster = application, list(cluster)
-        header = _lines([*application, *cluster])
-        if self.path.exists():
-            with self.path.open("rb") as before:
-                found = _APP_ID.search(before.read(_HEAD_BYTES))
+    def begin(
+        self, application: Sequence[Json], cluster: Sequence[Json], end: Sequence[Json]
+    ) -> None:
+        """Open the file; it begins with these events, like every further file.
+
+        ``end`` are the events with which a recording ends that is stopped in order.
+
+        Raises
+        ------
+        FileInUseError
+            If another recorder writes to it.
+        OSError
+            If it cannot be written.
+        """
+        self._application, self._cluster, self._end = application, list(cluster), _lines(end)
+        header = self._header()
+        self._file = AppendedFile(self.path)
+        self._num_groups = 0
+        try:
+            found = _APP_ID.search(self._file.head(_HEAD_BYTES))
             if found and found[0] not in header:
-                self._set_aside(found[1].decode(errors="replace"))
-            elif self.path.stat().st_size + len(header) > self._max_bytes:
-                self._make_way()
-        self._open(header)
+                application_id = found[1].decode(errors="replace")
+                self._go_on_in_a_new_file(partial(self._set_aside, application_id))
+            elif self._file.size_bytes and self._file.size_bytes + len(header) > self._max_bytes:
+                self._go_on_in_a_new_file(self._make_way)
+            self._file.append(header)
+        except OSError:
+            self._file.close()
+            raise
 
     def news_of_cluster(self, cluster: Sequence[Json]) -> list[Json]:
         """The events that are new; future files will begin with all of them."""
@@ -60,53 +77,49 @@ class RotatingFile:
         return news
 
     def append(self, events: Sequence[Json]) -> None:
+        """Add a group of lines; FileLostError if the file is gone or its disk is full."""
         lines = _lines(events)
-        try:
-            self._require_in_place()
-            if self._num_groups and self._file.tell() + len(lines) > self._max_bytes:
-                self._file.close()
-                self._make_way()
-                self._open(_lines([*self._application, *self._cluster]))
-            self._put(lines)
-        except OSError as error:
-            raise FileLostError(
-                f"{self.path}: cannot be written any more ({error.strerror}); recording ended"
-            ) from error
+        with self._lost_if_it_fails():
+            self._file.require_in_place()
+            needed_bytes = self._file.size_bytes + len(lines) + len(self._end)
+            if self._num_groups and needed_bytes > self._max_bytes:
+                self._go_on_in_a_new_file(self._make_way)
+                self._file.append(self._header())
+            self._file.append(lines)
         self._num_groups += 1
+
+    def finish(self) -> None:
+        """Write that the recording ends here in order; raises like `append`."""
+        with self._lost_if_it_fails():
+            self._file.require_in_place()
+            self._file.append(self._end)
 
     def close(self) -> None:
         self._file.close()
 
-    def _open(self, header: bytes) -> None:
-        # Unbuffered, so that written data survives the end of this process.
-        self._file = open(self.path, "a+b", buffering=0, opener=self._opened)  # noqa: SIM115
-        self._num_groups = 0
+    @contextlib.contextmanager
+    def _lost_if_it_fails(self) -> Iterator[None]:
         try:
-            if self._ends_within_a_line():
-                # A partial line of a killed process must not corrupt the next line.
-                header = b"\n" + header
-            self._put(header)
-        except OSError:
-            self._file.close()
-            raise
+            yield
+        except (OSError, FileInUseError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "another recorder took it"
+            raise FileLostError(
+                f"{self.path}: cannot be written any more ({reason}); recording ended"
+            ) from error
 
-    def _opened(self, path: str, flags: int) -> int:
-        return os.open(path, flags, self._mode)
+    def _header(self) -> bytes:
+        return _lines([*self._application, *self._cluster])
 
-    def _ends_within_a_line(self) -> bool:
-        if self._file.seek(0, os.SEEK_END) == 0:
-            return False
-        self._file.seek(-1, os.SEEK_END)
-        return self._file.read(1) != b"\n"
-
-    def _put(self, lines: bytes) -> None:
-        while lines:
-            lines = lines[self._file.write(lines) or 0 :]
-
-    def _require_in_place(self) -> None:
-        opened, there = os.fstat(self._file.fileno()), self.path.stat()
-        if (opened.st_dev, opened.st_ino) != (there.st_dev, there.st_ino):
-            raise FileNotFoundError(errno.ENOENT, "it was moved or replaced")
+    def _go_on_in_a_new_file(self, make_room: Callable[[], None]) -> None:
+        """Give the full file another name and begin one with the same permissions."""
+        full, mode = self._file, stat.S_IMODE(self.path.stat().st_mode)
+        try:
+            make_room()
+            self._file = AppendedFile(self.path, mode)
+        finally:
+            # Until then nobody else begins with the file that is renamed.
+            full.close()
+        self._num_groups = 0
 
     def _set_aside(self, application: str) -> None:
         """Name all files after their application, since files with the same name are one log."""
@@ -122,8 +135,6 @@ class RotatingFile:
         return [self.path, *older]
 
     def _make_way(self) -> None:
-        # The next file gets the same permissions.
-        self._mode = stat.S_IMODE(self.path.stat().st_mode)
         oldest_first = self._parts()[::-1]
         for older, newer in pairwise(oldest_first):
             if newer.exists():

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import msgspec
 
 from headway.domain import Decision, Policy
 from headway.errors import InputError
+from headway.formats.appended_file import AppendedFile, FileInUseError
+
+_LOG = logging.getLogger("headway.gate")
+_MOST_BUFFERED_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +32,8 @@ class BatchEnd:
 class DecisionLog:
     """JSON lines in a file, written as the gate decides; nothing is written without a file.
 
+    If the file can no longer be written, the log ends, which is logged, and the gate goes on.
+
     Parameters
     ----------
     path : path or None
@@ -36,16 +42,20 @@ class DecisionLog:
     Raises
     ------
     InputError
-        If it cannot be written.
+        If it cannot be written, or another gate writes to it.
     """
 
     def __init__(self, path: str | Path | None) -> None:
-        self._file: IO[bytes] | None = None
+        self._file: AppendedFile | None = None
+        self._lines = bytearray()
+        self.ended_because: str | None = None
         if path is not None:
             if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
                 raise InputError(f"decisions: got {path!r}; expected a file, e.g. 'gate.jsonl'")
             try:
-                self._file = Path(path).open("ab")  # noqa: SIM115  # closed by close()
+                self._file = AppendedFile(Path(path))
+            except FileInUseError as error:
+                raise InputError(f"decisions: {error}") from None
             except OSError as error:
                 raise InputError(
                     f"decisions: {path}: cannot be written: {error.strerror or error}; expected a "
@@ -56,15 +66,25 @@ class DecisionLog:
         """Add a line."""
         if self._file is not None:
             kind = "decision" if isinstance(entry, Decision) else "batch"
-            self._file.write(msgspec.json.encode({kind: entry}) + b"\n")
+            self._lines += msgspec.json.encode({kind: entry}) + b"\n"
+            if len(self._lines) >= _MOST_BUFFERED_BYTES:
+                self.flush()
 
     def flush(self) -> None:
         """Pass written lines to the operating system."""
-        if self._file is not None:
-            self._file.flush()
+        if self._file is None or not self._lines:
+            return
+        lines, self._lines = bytes(self._lines), bytearray()
+        try:
+            self._file.append(lines)
+        except OSError as error:
+            self.ended_because = f"{self._file.path}: cannot be written any more ({error.strerror})"
+            _LOG.error("the log of decisions has ended, the gate goes on: %s", self.ended_because)
+            self.close()
 
     def close(self) -> None:
         """No more lines."""
+        self.flush()
         if self._file is not None:
             self._file.close()
             self._file = None

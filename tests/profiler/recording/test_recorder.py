@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -22,6 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import headway
 from headway.errors import HeadwayError, InputError
+from headway.formats.appended_file import AppendedFile
 from headway.profiler import schema
 from headway.profiler.coverage import gaps
 from headway.profiler.recording.driver_store import DriverStore
@@ -40,6 +42,7 @@ HEADER = ["HeadwayRecorderStart"] + [
     f"SparkListener{name}"
     for name in ("LogStart", "ApplicationStart", "EnvironmentUpdate", "ExecutorAdded")
 ]
+END = schema.RECORDER_END
 SECRET = "hunter2"
 NAME = f"recorded from https://me:{SECRET}@example.org/words"
 NUM_BATCHES = 8
@@ -228,14 +231,14 @@ def test_batches_are_those_that_the_query_tells_of(recorded: Recorded) -> None:
     clean = json.loads(json.dumps(list(recorded.progress)).replace(f"me:{SECRET}@", ""))
     assert [event["progress"] for event in events] == clean
     assert (recorded.num_lost, recorded.last_error) == (0, None)
-    assert recorded.num_events == len(events_of(recorded.path)) - len(HEADER)
+    assert recorded.num_events == len(events_of(recorded.path)) - len([*HEADER, END])
 
 
 def test_work_stands_before_the_progress_of_its_batch(recorded: Recorded) -> None:
     events = events_of(recorded.path)
     names = [event["Event"] for event in events]
     assert names[: len(HEADER)] == HEADER
-    assert names[-1] == TERMINATED
+    assert names[-2:] == [TERMINATED, END]
     done = -1
     for event in events:
         if event["Event"] == JOB:
@@ -305,8 +308,9 @@ def test_stop_leaves_nothing_behind_and_may_be_repeated(
     recorder.stop()
     assert listeners(spark) == before
     assert recorder_threads() == []
-    assert [event["Event"] for event in events_of(tmp_path / "a.headway.jsonl")] == HEADER
+    assert [event["Event"] for event in events_of(tmp_path / "a.headway.jsonl")] == [*HEADER, END]
     assert (recorder.num_events, recorder.num_lost, recorder.last_error) == (0, 0, None)
+    assert recorder.ended_because is None
 
 
 def test_a_query_that_runs_already_is_recorded_from_now_on(
@@ -350,6 +354,45 @@ def test_the_query_outlives_the_folder_of_the_recording(
     assert not folder.exists()
 
 
+def test_a_full_disk_ends_the_recording_and_is_said(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    path = tmp_path / "a.headway.jsonl"
+    query = start(spark, tmp_path / "checkpoint")
+
+    def full(_: AppendedFile, __: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    try:
+        with record(spark, path, max_cost_ratio=1.0) as recorder:
+            wait(lambda: recorder.num_events > 0)
+            monkeypatch.setattr(AppendedFile, "append", full)
+            wait(lambda: recorder_threads() == [])
+            done = num_batches(query)
+            wait(lambda: num_batches(query) >= done + 2)
+    finally:
+        query.stop()
+    reason = f"{path}: cannot be written any more (No space left on device); recording ended"
+    assert recorder.ended_because == reason
+    (said,) = [one.getMessage() for one in caplog.records if one.name == "headway.recorder"]
+    assert said == f"{reason}; the queries go on"
+    assert recorder.num_lost > 0
+
+
+def test_a_second_recorder_on_the_same_file_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "a.headway.jsonl"
+    before = listeners(spark)
+    with record(spark, path):
+        with pytest.raises(InputError, match="another writer appends to it"):
+            record(spark, path)
+        assert listeners(spark) == before + 1
+        assert recorder_threads() == ["headway-recorder"]
+    record(spark, path).stop()
+
+
 def test_an_error_of_ours_costs_one_event(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "a.headway.jsonl"
     with record(spark, path, max_cost_ratio=1.0) as recorder:
@@ -357,7 +400,7 @@ def test_an_error_of_ours_costs_one_event(spark: SparkSession, tmp_path: Path) -
         recorder._hand_over(lambda: {"Event": "next"})
     assert isinstance(recorder.last_error, ZeroDivisionError)
     assert recorder.num_lost == 1
-    assert events_of(path)[len(HEADER) :] == [
+    assert events_of(path)[len(HEADER) : -1] == [
         {"Event": "next"},
         {"Event": schema.RECORDER_LOST, "num_lost": 1},
     ]
@@ -447,7 +490,7 @@ def test_a_file_that_exists_is_appended_to(spark: SparkSession, tmp_path: Path) 
     text = path.read_text()
     assert text.startswith(before + "\n")
     names = [json.loads(line)["Event"] for line in text[len(before) :].split("\n")[1:-1]]
-    assert names == HEADER
+    assert names == [*HEADER, END]
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
@@ -457,7 +500,7 @@ def test_another_application_gets_a_file_of_its_own(spark: SparkSession, tmp_pat
     path.write_text(other)
     record(spark, path).stop()
     assert (tmp_path / "a-app-1.headway.jsonl").read_text() == other
-    assert [event["Event"] for event in events_of(path)] == HEADER
+    assert [event["Event"] for event in events_of(path)] == [*HEADER, END]
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,27 @@ def test_the_log_comes_back_as_it_was_and_survives_a_killed_driver(tmp_path: Pat
     DecisionLog(None).write(end)
 
 
+def test_a_decision_log_on_a_full_disk_ends_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    log = DecisionLog("/dev/full")
+    log.write(a_decision())
+    log.flush()
+    assert log.ended_because == "/dev/full: cannot be written any more (No space left on device)"
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said == f"the log of decisions has ended, the gate goes on: {log.ended_because}"
+    log.write(a_decision())
+    log.flush()
+    log.close()
+
+
+def test_a_second_gate_does_not_write_to_the_log_of_the_first(tmp_path: Path) -> None:
+    file = tmp_path / "gate.jsonl"
+    log = DecisionLog(file)
+    with pytest.raises(InputError, match=r"decisions: .*gate\.jsonl: another writer appends to it"):
+        DecisionLog(file)
+    log.close()
+    DecisionLog(file).close()
+
+
 def test_what_is_no_log_is_refused_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "gate.jsonl"
     file.write_text('{"decision": {"at_s": "soon"}}\n{}\n')

@@ -1,0 +1,88 @@
+"""The listener of a recorder, and the events of queries as lines of an event log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from headway.profiler import schema
+from headway.profiler.recording.recorder_file import LEFT_OUT_TEXT, Json
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+DeferredEvent: TypeAlias = Callable[[], Json]
+"""An event that is not yet serialized; calling it does so, which may need calls to the JVM."""
+
+
+def recording_listener(hand_over: Callable[[DeferredEvent], None]) -> StreamingQueryListener:
+    """A listener that hands over each event of a query, and does nothing else in the callback."""
+    from pyspark import SparkContext
+    from pyspark.sql.streaming import listener as events
+
+    class FromJava:
+        """Called by the JVM with its own events, which are serialized in the recorder's thread."""
+
+        def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+            hand_over(lambda: _started(events.QueryStartedEvent.fromJObject(event)))
+
+        def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+            hand_over(lambda: _progress(event.progress().json()))
+
+        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+            pass
+
+        def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+            hand_over(lambda: _terminated(events.QueryTerminatedEvent.fromJObject(event)))
+
+        class Java:
+            implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
+
+    class Listener(events.StreamingQueryListener):
+        """Called by PySpark if there is no JVM that can call the recorder directly."""
+
+        def onQueryStarted(self, event: events.QueryStartedEvent) -> None:  # noqa: N802
+            hand_over(lambda: _started(event))
+
+        def onQueryProgress(self, event: events.QueryProgressEvent) -> None:  # noqa: N802
+            hand_over(lambda: _progress(event.progress.json))
+
+        def onQueryTerminated(self, event: events.QueryTerminatedEvent) -> None:  # noqa: N802
+            hand_over(lambda: _terminated(event))
+
+        # PySpark's own listener would parse every progress before the call: some hundred calls to
+        # the JVM for every listener and batch.
+        @cached_property
+        def _jlistener(self) -> Any:
+            jvm: Any = SparkContext._jvm
+            streaming = jvm.org.apache.spark.sql.streaming
+            return streaming.PythonStreamingQueryListenerWrapper(FromJava())
+
+    return Listener()
+
+
+def _started(event: Any) -> Json:
+    return {
+        "Event": schema.QUERY_STARTED,
+        "id": str(event.id),
+        "runId": str(event.runId),
+        "name": event.name,
+        "timestamp": event.timestamp,
+    }
+
+
+def _progress(text: str) -> Json:
+    return {"Event": schema.QUERY_PROGRESS, "progress": json.loads(text)}
+
+
+def _terminated(event: Any) -> Json:
+    return {
+        "Event": schema.QUERY_TERMINATED,
+        "id": str(event.id),
+        "runId": str(event.runId),
+        # Its text may contain anything, including data and passwords.
+        "exception": None if event.exception is None else LEFT_OUT_TEXT,
+        "errorClassOnException": event.errorClassOnException,
+    }
