@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from headway.errors import InputError
@@ -17,7 +17,7 @@ PREFIX = "_headway_"
 
 _MERGED_BY = {
     **dict.fromkeys(("count", "count_if"), "sum"),
-    **{name: name for name in ("sum", "min", "max", "bit_and", "bit_or", "bit_xor")},
+    **{name: name for name in ("min", "max", "bit_and", "bit_or", "bit_xor")},
     **dict.fromkeys(("bool_and", "every"), "bool_and"),
     **dict.fromkeys(("bool_or", "some", "any"), "bool_or"),
     "hll_sketch_agg": "hll_union_agg",
@@ -31,7 +31,9 @@ _OF_MOMENTS = {
     "var_pop": "IF(n > 0, m2 / n, NULL)",
     "stddev_pop": "IF(n > 0, sqrt(m2 / n), NULL)",
 }
-_BY_ORDER = {"max_by": "max", "min_by": "min"}
+_BY_ORDER = ("max_by", "min_by")
+_OWN_SIZE = ("theta_sketch_agg",)
+"""Sketches whose union does not take over the size of its parts, but has an argument for it."""
 _IN_ORDER = "its result depends on the order of rows, which partial results do not keep"
 _ALL_VALUES = "it needs every value of the window at once"
 _REFUSED = {
@@ -64,23 +66,36 @@ _MERGED_MOMENTS = """aggregate(
 class Aggregate:
     """One column of the result: partial results, how they merge, and the final expression.
 
-    ``partials`` and ``merges`` have the same columns in the same order; merging may be repeated.
+    ``partials`` and ``merges`` have the same columns in the same order; merging may be repeated,
+    and has the types of what it merges. A decimal average has ``quotient_of`` in place of
+    ``final``: the total and the number that Spark's own division of averages gets.
     """
 
     name: str
     direct: str
     partials: Mapping[str, str]
     merges: Mapping[str, str]
-    final: str
+    final: str = ""
+    quotient_of: tuple[str, str] | None = None
+    total: str = ""
+    """The sum of the values, of whose type partial results are, for sums and averages."""
+    type: str = ""
+    """The result's type, of a decimal average."""
 
 
-def read_aggregates(texts: Mapping[str, str]) -> tuple[Aggregate, ...]:
+def read_aggregates(
+    texts: Mapping[str, str], types: Mapping[str, str] | None = None
+) -> tuple[Aggregate, ...]:
     """Aggregates from Spark SQL text, by the name of their column.
+
+    Partial results are named by the position of their aggregate, so no two have the same name.
 
     Parameters
     ----------
     texts : mapping of str to str
         E.g. ``{"n": "count(*)", "spent": "sum(price) FILTER (WHERE paid)"}``.
+    types : mapping of str to str, optional
+        Spark's type of each ``total`` and ``direct``; by default, none is a decimal.
 
     Raises
     ------
@@ -90,7 +105,7 @@ def read_aggregates(texts: Mapping[str, str]) -> tuple[Aggregate, ...]:
     Examples
     --------
     >>> read_aggregates({"n": "count(*)"})[0].merges
-    {'_headway_n': 'sum(`_headway_n`)'}
+    {'_headway_0': 'sum(`_headway_0`)'}
     >>> read_aggregates({"users": "count(distinct user)"})
     Traceback (most recent call last):
     ...
@@ -99,7 +114,10 @@ def read_aggregates(texts: Mapping[str, str]) -> tuple[Aggregate, ...]:
     """
     if not texts:
         raise InputError("aggregates: none given; expected e.g. {'n': 'count(*)'}")
-    return tuple(_read(name, text) for name, text in texts.items())
+    return tuple(
+        _read(name, text, f"{PREFIX}{place}", types or {})
+        for place, (name, text) in enumerate(texts.items())
+    )
 
 
 def quoted(name: str) -> str:
@@ -107,60 +125,93 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _read(name: str, text: str) -> Aggregate:
+def _read(name: str, text: str, column: str, types: Mapping[str, str]) -> Aggregate:
     function, arguments, condition = _call(name, text)
     if re.match(r"distinct\b", arguments[0], re.IGNORECASE) if arguments else False:
         raise _refusal(name, text, _DISTINCT)
+    arguments = [re.sub(r"^all\s+", "", each, flags=re.IGNORECASE) for each in arguments]
     only = f" FILTER (WHERE {condition})" if condition else ""
-    column = PREFIX + name
+    if function in ("sum", "avg", "mean") and len(arguments) == 1:
+        return _sum_or_average(name, text, column, arguments[0], only, types)
     if function in _MERGED_BY:
-        return _merged(name, text, {column: text}, _MERGED_BY[function], quoted(column))
-    if function in ("avg", "mean") and len(arguments) == 1:
-        return _average(name, text, arguments[0], only)
+        size = f", {arguments[1]}" if function in _OWN_SIZE and len(arguments) > 1 else ""
+        by = f"{_MERGED_BY[function]}({quoted(column)}{size})"
+        return _merged(name, text, {column: text}, by, quoted(column))
     if function in _OF_MOMENTS and len(arguments) == 1:
-        return _moments(name, text, arguments[0], only, _OF_MOMENTS[function])
+        return _moments(name, text, column, arguments[0], only, _OF_MOMENTS[function])
     if function in _BY_ORDER and len(arguments) == 2:
         value, order = arguments
-        kept = f"CASE WHEN ({order}) IS NOT NULL THEN struct({order} AS o, {value} AS v) END"
-        extreme = _BY_ORDER[function]
-        partial = {column: f"{extreme}({kept}){only}"}
-        return _merged(name, text, partial, extreme, f"{quoted(column)}.v")
+        partial = f"{function}(struct({order} AS o, {value} AS v), {order}){only}"
+        by = f"{function}({quoted(column)}, {quoted(column)}.o)"
+        return _merged(name, text, {column: partial}, by, f"{quoted(column)}.v")
     if function == "approx_count_distinct" and len(arguments) == 1:
-        sketch = f"hll_sketch_agg({arguments[0]}, 12){only}"
+        # Sketches take values of few types, hashes of all.
+        value = f"CASE WHEN ({arguments[0]}) IS NOT NULL THEN xxhash64({arguments[0]}) END"
+        sketch = f"hll_sketch_agg({value}, 12){only}"
         final = f"coalesce(hll_sketch_estimate({quoted(column)}), 0L)"
         direct = f"coalesce(hll_sketch_estimate({sketch}), 0L)"
-        return _merged(name, direct, {column: sketch}, "hll_union_agg", final)
+        by = f"hll_union_agg({quoted(column)})"
+        return _merged(name, direct, {column: sketch}, by, final)
     why = _REFUSED.get(function, f"{function} is not known to merge from partial results")
     raise _refusal(name, text, why)
 
 
 def _merged(name: str, direct: str, partials: Mapping[str, str], by: str, final: str) -> Aggregate:
-    merges = {column: f"{by}({quoted(column)})" for column in partials}
+    merges = dict.fromkeys(partials, by)
     return Aggregate(name=name, direct=direct, partials=partials, merges=merges, final=final)
 
 
-def _average(name: str, text: str, value: str, only: str) -> Aggregate:
-    total, count = f"{PREFIX}{name}_sum", f"{PREFIX}{name}_count"
-    partials = {total: f"sum({value}){only}", count: f"count({value}){only}"}
-    final = f"IF({quoted(count)} > 0, {quoted(total)} / {quoted(count)}, NULL)"
-    return _merged(name, text, partials, "sum", final)
+def _sum_or_average(
+    name: str, text: str, column: str, value: str, only: str, types: Mapping[str, str]
+) -> Aggregate:
+    """Sums, with the number of values where the result needs it.
+
+    Spark averages whole numbers in double, too, where their sum would overflow.
+    """
+    total = f"sum({value}){only}"
+    kind = types.get(total, "")
+    is_average = not re.match(r"\s*sum\b", text, re.IGNORECASE)
+    count = f"{column}_count"
+    divided = (quoted(column), quoted(count))
+    merges = {column: f"sum({divided[0]})", count: f"sum({divided[1]})"}
+    final, quotient_of = divided[0], None
+    if kind.startswith("decimal"):
+        # Without ANSI mode, a sum that overflows is null and stays null, while a sum of no values
+        # is null and adds nothing. Spark would widen a sum of sums by ten digits with each merge.
+        overflowed = f"count_if({divided[1]} > 0 AND {divided[0]} IS NULL) > 0"
+        merged = f"CASE WHEN {overflowed} THEN NULL ELSE {merges[column]} END"
+        merges[column] = f"CAST({merged} AS {kind})"
+        if is_average:
+            final, quotient_of = "", divided
+    elif not is_average:
+        return replace(_merged(name, text, {column: text}, merges[column], final), total=total)
+    else:
+        if not kind.startswith("interval"):
+            value = f"CAST({value} AS DOUBLE)"
+        final = f"IF({divided[1]} > 0, {divided[0]} / {divided[1]}, NULL)"
+    return Aggregate(
+        name=name,
+        direct=text,
+        partials={column: f"sum({value}){only}", count: f"count({value}){only}"},
+        merges=merges,
+        final=final,
+        quotient_of=quotient_of,
+        total=total,
+        type=types.get(text, ""),
+    )
 
 
-def _moments(name: str, text: str, value: str, only: str, of_moments: str) -> Aggregate:
-    column = PREFIX + name
+def _moments(
+    name: str, text: str, column: str, value: str, only: str, of_moments: str
+) -> Aggregate:
     number = f"CAST({value} AS DOUBLE)"
     partial = (
         f"named_struct('n', count({number}){only}, 'mean', avg({number}){only}, "
         f"'m2', var_pop({number}){only} * count({number}){only})"
     )
     final = re.sub(r"\b(n|m2)\b", lambda found: f"{quoted(column)}.{found[0]}", of_moments)
-    return Aggregate(
-        name=name,
-        direct=text,
-        partials={column: partial},
-        merges={column: _MERGED_MOMENTS.format(column=quoted(column))},
-        final=final,
-    )
+    by = _MERGED_MOMENTS.format(column=quoted(column))
+    return _merged(name, text, {column: partial}, by, final)
 
 
 def _call(name: str, text: str) -> tuple[str, list[str], str]:

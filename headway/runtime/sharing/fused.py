@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING
 
 from headway.errors import HeadwayError, InputError
 from headway.runtime.sharing.aggregates import quoted
-from headway.runtime.sharing.files import SparkFiles
+from headway.runtime.sharing.first_start import hold_against_first_start
 from headway.runtime.sharing.panes import WindowQuery, finished, merged, partials
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 STRICT_KEY = "spark.sql.streaming.statefulOperator.useStrictDistribution"
-GUARD_FILE = "headway-exchanges.json"
 _EXCHANGE = re.compile(
-    r"Exchange (\w+\(.*\)),? (?=REQUIRED_BY|REPARTITION_BY|ENSURE_REQ|\[plan_id)"
+    r"Exchange (\w+(?:\(.*\))?),? (?=REQUIRED_BY|REPARTITION_BY|ENSURE_REQ|\[plan_id)"
 )
 
 
@@ -29,7 +27,7 @@ def fused(df: DataFrame, query: WindowQuery, checkpoint: str | None) -> DataFram
     InputError
         If no checkpoint is given for a stream, or there is no key.
     HeadwayError
-        If Spark does not plan one exchange, or a different one from the first start, since its
+        If Spark does not plan one exchange, or the query is not that of the first start, since its
         state would not be found.
     """
     if not query.key:
@@ -46,7 +44,9 @@ def fused(df: DataFrame, query: WindowQuery, checkpoint: str | None) -> DataFram
     dealt = df.repartition(shuffle_partitions, *map(quoted, query.key))
     found = finished(merged(partials(dealt, query), query), query, df)
     if df.isStreaming and checkpoint is not None:
-        _hold_against_first_start(found, checkpoint)
+        exchanges = exchanges_of(found)
+        _require_one(exchanges)
+        hold_against_first_start(df, query, "fused", checkpoint, exchanges)
     return found
 
 
@@ -67,31 +67,15 @@ def exchanges_in(plan: str) -> list[str]:
     --------
     >>> exchanges_in("+- Exchange hashpartitioning(area#12, 4), REPARTITION_BY_NUM, [plan_id=1]")
     ['hashpartitioning(area, 4)']
+    >>> exchanges_in("+- Exchange SinglePartition, REPARTITION_BY_NUM, [plan_id=1]")
+    ['SinglePartition']
     """
     return [re.sub(r"#\d+L?|-T\d+ms", "", found) for found in _EXCHANGE.findall(plan)]
 
 
-def _hold_against_first_start(found: DataFrame, checkpoint: str) -> None:
-    exchanges = exchanges_of(found)
+def _require_one(exchanges: list[str]) -> None:
     if len(exchanges) != 1:
         raise HeadwayError(
             f"how='fused': Spark plans {len(exchanges)} exchanges ({'; '.join(exchanges)}) where "
             "one was expected; use how='panes'"
-        )
-    files = SparkFiles(found.sparkSession)
-    kept = f"{checkpoint.rstrip('/')}/{GUARD_FILE}"
-    if not files.exists(kept):
-        if files.exists(f"{checkpoint.rstrip('/')}/offsets"):
-            raise HeadwayError(
-                f"{checkpoint}: the checkpoint of a query that was not started as fused; its state "
-                "is elsewhere. Start fused queries with a new checkpoint"
-            )
-        files.write_new(kept, json.dumps({"exchanges": exchanges}))
-        return
-    first = json.loads(files.read(kept))["exchanges"]
-    if first != exchanges:
-        raise HeadwayError(
-            f"{checkpoint}: Spark now plans the exchange {exchanges[0]}, at the first start it was "
-            f"{'; '.join(first)}: rows would not find their state. Start as before (the same "
-            "keys and spark.sql.shuffle.partitions), or with a new checkpoint"
         )

@@ -11,13 +11,17 @@ from headway.domain.window_set import WindowSet, WindowSpec
 from headway.errors import InputError
 from headway.models.sharing.consolidation import MergePlan, Piece
 from headway.runtime.sharing.files import Files
-from headway.runtime.sharing.log_state import LogState, Part, Reader
+from headway.runtime.sharing.log_state import Contents, LogState, Part, Reader
 
 Emit: TypeAlias = Literal["exact", "early", "update"]
 
 
 class Store(Protocol):
     """Operations of a log on data; writing a folder replaces its contents."""
+
+    def read_again(self) -> None:
+        """Read the rows of a batch that is committed: Spark moves its watermark by rows read."""
+        ...
 
     def write_batch(self, folder: str) -> tuple[list[int], int | None]:
         """Write a batch's partial results by pane; returns its panes, largest event time [ms]."""
@@ -70,6 +74,7 @@ class WindowLog:
         root: str,
         windows: WindowSet,
         *,
+        contents: Contents,
         delay_ms: int,
         emit: Emit,
         rollups: tuple[WindowSpec, ...] = (),
@@ -83,7 +88,8 @@ class WindowLog:
         except ValueError as error:
             raise InputError(f"rollups: {error}") from None
         self._rollups = plan.rollups
-        self.state = self._last_state(plan.pane_ms)
+        self.state = self._last_state(plan.pane_ms, contents)
+        self.state.contents.require_same(contents, root)
         if plan.pane_ms % self.state.pane_ms:
             raise InputError(
                 f"the store has panes of {self.state.pane_ms} ms, which do not divide {windows}; "
@@ -116,11 +122,24 @@ class WindowLog:
                 raise InputError(f"{spec}: the log has windows of that size with another slide")
         self._wanted[name] = tuple(windows)
 
-    def run_batch(self, batch: int, store: Store) -> None:
-        """Store a batch, emit due windows, commit."""
+    def run_batch(self, batch: int, store: Store, *, watermark_ms: int, query_id: str = "") -> None:
+        """Store a batch, emit due windows, commit.
+
+        Parameters
+        ----------
+        batch : int
+            Its number; one that is committed is only read again.
+        store : Store
+            Its rows.
+        watermark_ms : int
+            Spark's watermark for the batch, from the rows of the batches before. [ms]
+        query_id : str
+            The streaming query that the batch is of.
+        """
         if batch <= self.state.batch:
+            store.read_again()
             return
-        before = replace(self.state, readers=tuple(self._readers()))
+        before = replace(self.state, query_id=query_id, readers=tuple(self._readers()))
         plan = self._plan(before)
         folder = f"panes/{batch}"
         touched, newest_ms = store.write_batch(folder)
@@ -128,10 +147,9 @@ class WindowLog:
         for start_ms in touched:
             if self._last_end_ms(plan, start_ms) > before.closed_ms:
                 panes[start_ms] = (*panes.get(start_ms, ()), Part(folder, batch))
-        next_ms = before.watermark_ms
-        if newest_ms is not None:
-            next_ms = max(next_ms, newest_ms - self._delay_ms)
-        until_ms = max(before.closed_ms, next_ms if self._emit == "early" else before.watermark_ms)
+        until_ms = max(before.closed_ms, watermark_ms)
+        if self._emit == "early" and newest_ms is not None:
+            until_ms = max(until_ms, newest_ms - self._delay_ms)
         pieces = dict(before.pieces)
         if self._emit == "update":
             # Before parts are compacted, after which new rows are no longer distinguishable.
@@ -144,7 +162,6 @@ class WindowLog:
         after = replace(
             before,
             batch=batch,
-            watermark_ms=next_ms,
             closed_ms=until_ms,
             panes={p: q for p, q in panes.items() if self._last_end_ms(plan, p) > until_ms},
             pieces={
@@ -158,16 +175,12 @@ class WindowLog:
         self._forget(before)
 
     def _readers(self) -> Iterator[Reader]:
-        """The current readers; a later one only gets windows of which nothing was dropped."""
-        known = {reader.name: reader for reader in self.state.readers}
-        first = self.state.batch < 0
-        for name, windows in self._wanted.items():
-            old = known.get(name)
-            if old is not None and old.windows == windows:
-                yield old
-            else:
-                from_ms = None if first else self.state.closed_ms
-                yield Reader(name=name, windows=windows, from_ms=from_ms)
+        """The current readers; new windows only begin where nothing was dropped."""
+        before = {reader.name: reader.windows for reader in self.state.readers}
+        new_from_ms = None if self.state.batch < 0 else self.state.closed_ms
+        for name, specs in self._wanted.items():
+            starts = before.get(name, {})
+            yield Reader(name=name, windows={s: starts.get(s, new_from_ms) for s in specs})
 
     def _plan(self, state: LogState) -> MergePlan:
         specs = {spec for reader in state.readers for spec in reader.windows}
@@ -270,9 +283,9 @@ class WindowLog:
         self, spec: WindowSpec, panes: Iterable[int], before: LogState, until_ms: float
     ) -> list[int]:
         """Ends of the open windows with rows in some panes that end by a time."""
-        readers = [reader for reader in before.readers if spec in reader.windows]
+        starts = [reader.windows[spec] for reader in before.readers if spec in reader.windows]
         # A roll-up has no reader, since it is only a piece of others.
-        from_ms = min((r.from_ms or -math.inf for r in readers), default=-math.inf)
+        from_ms = min((-math.inf if s is None else s for s in starts), default=-math.inf)
         ends = {
             start_ms + spec.size_ms
             for pane_ms in panes
@@ -325,10 +338,10 @@ class WindowLog:
                 if start_ms + spec.size_ms > closed_ms and (end_ms - size_ms, size_ms) in made_of:
                     yield spec
 
-    def _last_state(self, pane_ms: int) -> LogState:
+    def _last_state(self, pane_ms: int, contents: Contents) -> LogState:
         names = [n for n in self._files.names(f"{self._root}/log") if n.endswith(".json")]
         if not names:
-            return LogState(pane_ms=pane_ms, readers=())
+            return LogState(pane_ms=pane_ms, contents=contents)
         return LogState.from_json(self._files.read(f"{self._root}/log/{max(names)}"))
 
     def _forget(self, before: LogState) -> None:
@@ -346,11 +359,11 @@ class WindowLog:
 def _deliver(store: Store, readers: Iterable[Reader], made: Sequence[tuple[int, int]]) -> None:
     """Pass to each reader its windows, from its first one on."""
     for reader in readers:
-        sizes = {spec.size_ms for spec in reader.windows}
+        from_ms = {spec.size_ms: start_ms for spec, start_ms in reader.windows.items()}
         mine = [
             (size, end)
             for size, end in made
-            if size in sizes and (reader.from_ms is None or end - size >= reader.from_ms)
+            if size in from_ms and end - size >= (-math.inf if (s := from_ms[size]) is None else s)
         ]
         if mine:
             store.deliver(reader.name, mine)

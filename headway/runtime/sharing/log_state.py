@@ -4,13 +4,52 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
 from headway.domain.window_set import WindowSpec
-from headway.errors import HeadwayError
+from headway.errors import HeadwayError, InputError
 
-_FORMAT = "headway.windows/v1"
+_FORMAT = "headway.windows/v2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What the partial results of a store are of; its first batch fixes it.
+
+    ``key`` has names and types, ``aggregates`` names and SQL texts, ``columns`` the partial results
+    and their types.
+    """
+
+    time: str
+    key: tuple[tuple[str, str], ...]
+    aggregates: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, str], ...]
+
+    def require_same(self, now: Contents, store: str) -> None:
+        """Refuse other keys or aggregates, whose partial results would be mixed with these.
+
+        Raises
+        ------
+        InputError
+            If anything differs; the message names it.
+        """
+        for what, before, after in (
+            ("time column", self.time, now.time),
+            ("key", _listed(self.key, " "), _listed(now.key, " ")),
+            ("aggregates", _listed(self.aggregates, " = "), _listed(now.aggregates, " = ")),
+            ("partial results", _listed(self.columns, " "), _listed(now.columns, " ")),
+        ):
+            if before != after:
+                raise InputError(
+                    f"{store}: the {what} of the store: {before}; this log has: {after}. Partial "
+                    "results of both cannot be merged: start as before, or with a new store and "
+                    "a new checkpoint"
+                )
+
+
+def _listed(pairs: tuple[tuple[str, str], ...], between: str) -> str:
+    return ", ".join(f"{name}{between}{text}" for name, text in pairs) or "none"
 
 
 class Part(NamedTuple):
@@ -22,27 +61,27 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """One consumer of the log: its windows, and the earliest window start that it may get."""
+    """One consumer of the log: its windows, each with the earliest start that it may get."""
 
     name: str
-    windows: tuple[WindowSpec, ...]
-    from_ms: int | None = None
+    windows: Mapping[WindowSpec, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogState:
     """The log after a batch: everything that the next one, or a restart, needs.
 
-    ``watermark_ms`` is Spark's watermark for the next batch; windows that end at or before
-    ``closed_ms`` were emitted and get no more rows. ``panes`` are by start, ``pieces`` (windows
-    from which larger ones are merged) by size and end.
+    Windows that end at or before ``closed_ms`` were emitted and get no more rows. ``panes`` are by
+    start, ``pieces`` (windows from which larger ones are merged) by size and end. ``query_id`` is
+    Spark's, of the checkpoint that belongs to the store.
     """
 
     batch: int = -1
-    watermark_ms: int = 0
     closed_ms: int = 0
     pane_ms: int
-    readers: tuple[Reader, ...]
+    contents: Contents
+    query_id: str = ""
+    readers: tuple[Reader, ...] = ()
     panes: Mapping[int, tuple[Part, ...]] = field(default_factory=dict)
     pieces: Mapping[tuple[int, int], Part] = field(default_factory=dict)
 
@@ -58,14 +97,17 @@ class LogState:
             {
                 "format": _FORMAT,
                 "batch": self.batch,
-                "watermark_ms": self.watermark_ms,
                 "closed_ms": self.closed_ms,
                 "pane_ms": self.pane_ms,
+                "contents": asdict(self.contents),
+                "query_id": self.query_id,
                 "readers": [
                     {
                         "name": reader.name,
-                        "from_ms": reader.from_ms,
-                        "windows": [[w.size_ms, w.slide_ms, w.offset_ms] for w in reader.windows],
+                        "windows": [
+                            [spec.size_ms, spec.slide_ms, spec.offset_ms, from_ms]
+                            for spec, from_ms in reader.windows.items()
+                        ],
                     }
                     for reader in self.readers
                 ],
@@ -86,21 +128,28 @@ class LogState:
         found = json.loads(text)
         if found.get("format") != _FORMAT:
             raise HeadwayError(
-                f"the log of windows is of format {found.get('format')!r}; expected {_FORMAT}"
+                f"the log of windows is of format {found.get('format')!r}; expected {_FORMAT}. "
+                "Start with a new store and a new checkpoint"
             )
         return cls(
             batch=found["batch"],
-            watermark_ms=found["watermark_ms"],
             closed_ms=found["closed_ms"],
             pane_ms=found["pane_ms"],
+            contents=Contents(
+                time=found["contents"]["time"],
+                **{
+                    part: tuple((name, text) for name, text in found["contents"][part])
+                    for part in ("key", "aggregates", "columns")
+                },
+            ),
+            query_id=found["query_id"],
             readers=tuple(
                 Reader(
                     name=reader["name"],
-                    from_ms=reader["from_ms"],
-                    windows=tuple(
-                        WindowSpec(size_ms=size, slide_ms=slide, offset_ms=offset)
-                        for size, slide, offset in reader["windows"]
-                    ),
+                    windows={
+                        WindowSpec(size_ms=size, slide_ms=slide, offset_ms=offset): from_ms
+                        for size, slide, offset, from_ms in reader["windows"]
+                    },
                 )
                 for reader in found["readers"]
             ),

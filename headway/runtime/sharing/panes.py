@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.errors import InputError
@@ -18,7 +19,7 @@ from headway.runtime.sharing.aggregates import (
 from headway.units import US_PER_MS
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 WATERMARK = "spark.watermarkDelayMs"
 SIZE, END = f"{PREFIX}size", f"{PREFIX}end"
@@ -63,7 +64,8 @@ class WindowQuery:
         query._require_columns(df)
         if watermarked:
             query._require_watermark(df)
-        return query
+        types = _types(df, query.aggregates)
+        return replace(query, aggregates=read_aggregates(aggregates, types))
 
     def _require_columns(self, df: DataFrame) -> None:
         missing = [name for name in (self.time, *self.key) if name not in df.columns]
@@ -72,8 +74,12 @@ class WindowQuery:
                 f"no column {', '.join(missing)}; the DataFrame has {', '.join(df.columns)}"
             )
         names = [*self.key, "window", *(each.name for each in self.aggregates)]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        reserved = [name for name in df.columns if name.startswith(PREFIX)]
+        # Spark ignores the case of names, unless spark.sql.caseSensitive is set.
+        is_exact = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+        compared = names if is_exact else [name.lower() for name in names]
+        twice = sorted({n for n, c in zip(names, compared, strict=True) if compared.count(c) > 1})
+        all_names = sorted({*df.columns, *names})
+        reserved = [name for name in all_names if name.lower().startswith(PREFIX)]
         if twice or reserved:
             raise InputError(
                 f"{', '.join(twice or reserved)}: expected different names of keys, aggregates and "
@@ -114,17 +120,54 @@ def merged(panes: DataFrame, query: WindowQuery) -> DataFrame:
 
 
 def finished(windows: DataFrame, query: WindowQuery, df: DataFrame) -> DataFrame:
-    """Merged partial results as the requested columns, with the types of ``direct``."""
+    """Merged partial results as the requested columns, those of ``direct``."""
     from pyspark.sql import functions as F  # noqa: N812
 
     micros = f"unix_micros({END}) - {SIZE} * {US_PER_MS}"
     window = F.expr(f"named_struct('start', timestamp_micros({micros}), 'end', {END})")
-    types = _types(df, query)
     return windows.select(
         *map(quoted, query.key),
         window.alias("window"),
-        *(F.expr(a.final).cast(types[a.name]).alias(a.name) for a in query.aggregates),
+        *(_final(df, each).alias(each.name) for each in query.aggregates),
     )
+
+
+def _final(df: DataFrame, aggregate: Aggregate) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if aggregate.quotient_of is None:
+        return F.expr(aggregate.final)
+    total, count = map(F.expr, aggregate.quotient_of)
+    precision, scale = map(int, re.findall(r"\d+", aggregate.type))
+    quotient = _average(df.sparkSession, total, count, precision, scale)
+    return F.when(count > 0, quotient)
+
+
+def _average(
+    spark: SparkSession, total: Column, count: Column, precision: int, scale: int
+) -> Column:
+    """The division with which Spark ends the average of decimals.
+
+    SQL has no expression for it: the type of ``total / count`` leaves room for integer digits that
+    no average has, and is cut to fewer decimal places for it.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    sql: Any = spark._jvm.org.apache.spark.sql  # type: ignore[union-attr]
+    is_classic = int(spark.version.partition(".")[0]) >= 4
+    operands: list[Any] = [each._jc for each in (total, count.cast("decimal(20,0)"))]
+    parts = [
+        sql.classic.ExpressionUtils.expression(each) if is_classic else each.expr()
+        for each in operands
+    ]
+    null_on_overflow = spark.conf.get("spark.sql.ansi.enabled") != "true"
+    divided = sql.catalyst.expressions.DecimalDivideWithOverflowCheck(
+        *parts, sql.types.DecimalType(precision, scale), None, null_on_overflow
+    )
+    made = sql.classic.ExpressionUtils.column(divided) if is_classic else sql.Column(divided)
+    # PySpark has no call that makes a column of an expression of Spark's.
+    column: Column = type(F.lit(0))(made)
+    return column
 
 
 def merge_columns(query: WindowQuery) -> list[Column]:
@@ -165,13 +208,24 @@ def _partial_columns(query: WindowQuery) -> list[Column]:
     return [F.expr(text).alias(name) for name, text in texts.items()]
 
 
-def _types(df: DataFrame, query: WindowQuery) -> dict[str, str]:
-    """Spark's types of the aggregates without sharing."""
+def _types(df: DataFrame, aggregates: Iterable[Aggregate]) -> dict[str, str]:
+    """Spark's types of totals and results without sharing, by their text.
+
+    Raises
+    ------
+    InputError
+        If Spark cannot compute an aggregate of these columns.
+    """
+    from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F  # noqa: N812
 
-    empty = df.sparkSession.createDataFrame([], df.schema)
-    whole = empty.agg(*(F.expr(each.direct).alias(each.name) for each in query.aggregates))
-    return {field.name: field.dataType.simpleString() for field in whole.schema}
+    texts = [text for each in aggregates for text in (each.direct, each.total) if text]
+    try:
+        fields = df.agg(*map(F.expr, texts)).schema.fields
+    except AnalysisException as error:
+        reason = str(error).strip().splitlines()[0]
+        raise InputError(f"aggregates: {reason}") from None
+    return {text: field.dataType.simpleString() for text, field in zip(texts, fields, strict=True)}
 
 
 def window_of(time: str, spec: WindowSpec) -> Column:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from headway.errors import InputError
 from headway.runtime.sharing.aggregates import quoted
+from headway.runtime.sharing.first_start import hold_against_first_start
 from headway.runtime.sharing.fused import fused
 from headway.runtime.sharing.panes import WindowQuery, finished, merged, partials, window_of
 
@@ -53,7 +54,8 @@ def shared_windows(
         ``spark.sql.streaming.statefulOperator.useStrictDistribution`` to false, so the query's plan
         is compared with that of its first start. ``direct`` is Spark's own window for each size.
     checkpoint : str, optional
-        The folder with which the query will be started; required for ``fused`` streams.
+        The folder with which the query will be started; required for ``fused`` streams. With it,
+        other windows, keys or aggregates than at the first start are refused for ``panes``, too.
 
     Returns
     -------
@@ -65,7 +67,7 @@ def shared_windows(
     InputError
         If the windows cannot be shared as requested; the message states why.
     HeadwayError
-        If the plan of a fused query differs from that of its first start.
+        If the query, or the plan of a fused one, differs from that of its first start.
     """
     query = WindowQuery.of(df, time=time, key=key, windows=windows, aggregates=aggregates)
     if how not in get_args(How):
@@ -73,6 +75,8 @@ def shared_windows(
     if how == "direct":
         return direct(df, query)
     if how == "panes":
+        if df.isStreaming and checkpoint is not None:
+            hold_against_first_start(df, query, how, checkpoint)
         return finished(merged(partials(df, query), query), query, df)
     return fused(df, query, checkpoint)
 

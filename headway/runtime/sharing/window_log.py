@@ -7,20 +7,27 @@ from functools import reduce
 from typing import TYPE_CHECKING, get_args
 
 from headway.domain.window_set import WindowSet, WindowSpec
-from headway.errors import HeadwayError, InputError
+from headway.errors import InputError
 from headway.runtime.sharing.aggregates import PREFIX, columns_of, quoted
 from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.sharing.log_batches import Emit, WindowLog, window_path
+from headway.runtime.sharing.log_checkpoint import (
+    marked,
+    query_id_of,
+    require_matching,
+    watermark_of,
+)
+from headway.runtime.sharing.log_state import Contents
 from headway.runtime.sharing.panes import (
     END,
     SIZE,
-    WATERMARK,
     WindowQuery,
     finished,
     merge_columns,
     partials,
     windows_of_pane,
 )
+from headway.runtime.sharing.stored import stored_names, stored_schema
 from headway.units import US_PER_MS, parse_duration_s, s_to_ms
 
 if TYPE_CHECKING:
@@ -64,8 +71,9 @@ def window_log(
     emit : {"exact", "early", "update"}
         When windows are emitted; with ``"update"``, the sink must overwrite by key and window.
     delay : str, optional
-        How far the watermark is behind the newest event time, e.g. ``"10 seconds"``; by default
-        that of ``withWatermark`` of ``df``, if any.
+        Delay of the watermark for a stream without ``withWatermark``, e.g. ``"10 seconds"``. The
+        watermark is always Spark's own: of a union of streams with watermarks, it follows
+        ``spark.sql.streaming.multipleWatermarkPolicy``.
     rollups : sequence of str, optional
         Additional windows from which larger ones are merged, if ``headway windows`` names some. By
         default none, since each kept size needs a job of its own, for which few streams save enough
@@ -74,7 +82,8 @@ def window_log(
     Raises
     ------
     InputError
-        If the windows cannot be shared as requested; the message states why.
+        If the windows cannot be shared as requested, or the store was filled with another time
+        column, other keys or other aggregates; the message states why.
     """
     if emit not in get_args(Emit):
         raise InputError(f"emit is {emit!r}; expected one of {', '.join(get_args(Emit))}")
@@ -83,13 +92,8 @@ def window_log(
     )
     if not df.isStreaming:
         raise InputError("a log of windows needs a stream; use shared_windows for other rows")
-    marked_ms = df.schema[time].metadata.get(WATERMARK)
-    if delay is not None:
-        delay_ms = s_to_ms(parse_duration_s(delay))
-    elif marked_ms is not None:
-        delay_ms = int(marked_ms)
-    else:
-        raise InputError("delay: none given; expected e.g. delay='10 seconds', or withWatermark")
+    delay_ms = None if delay is None else s_to_ms(parse_duration_s(delay))
+    df, delay_ms = marked(df, time, delay_ms, is_early=emit == "early")
     made = tuple(map(WindowSpec.parse, rollups))
     return SharedLog(df, query, store.rstrip("/"), emit, delay_ms, made)
 
@@ -108,11 +112,19 @@ class SharedLog:
     ) -> None:
         self._df, self._query, self._store = df, query, store
         self._files = SparkFiles(df.sparkSession)
+        self._stored = stored_schema(df, query)
         self._log = WindowLog(
-            self._files, store, query.windows, delay_ms=delay_ms, emit=emit, rollups=rollups
+            self._files,
+            store,
+            query.windows,
+            contents=_contents(query, self._stored),
+            delay_ms=delay_ms,
+            emit=emit,
+            rollups=rollups,
         )
-        self._stored = _stored_schema(df, query, self._log.pane_ms)
         self._sinks = dict[str, Sink]()
+        self._checkpoint = ""
+        self._query_id = ""
 
     def add(self, *, windows: Sequence[str], sink: Sink, name: str | None = None) -> None:
         """Pass windows to another reader, from the next batch on.
@@ -164,15 +176,12 @@ class SharedLog:
         InputError
             If there is neither a sink nor a reader.
         HeadwayError
-            If the store was used with another checkpoint.
+            If store and checkpoint do not belong together, or one of them is an older copy.
         """
         if sink is None and not self._sinks:
             raise InputError("nothing receives the windows; name a sink, or add readers first")
-        if self._log.state.batch >= 0 and not self._files.exists(f"{checkpoint}/offsets"):
-            raise HeadwayError(
-                f"{self._store}: filled up to batch {self._log.state.batch} with another "
-                f"checkpoint than {checkpoint}; start with that one, or with a new store"
-            )
+        self._checkpoint, self._query_id = checkpoint.rstrip("/"), ""
+        require_matching(self._files, self._checkpoint, self._store, self._log.state)
         if sink is not None:
             self._add("windows of the log", self._query.windows.windows, sink)
         writer = self._df.writeStream.foreachBatch(self._run_batch).option(
@@ -197,7 +206,14 @@ class SharedLog:
             self._files,
             self._sinks,
         )
-        self._log.run_batch(number, store)
+        # Written before the first batch, and the same for all.
+        self._query_id = self._query_id or query_id_of(self._files, self._checkpoint)
+        self._log.run_batch(
+            number,
+            store,
+            watermark_ms=watermark_of(self._files, self._checkpoint, number),
+            query_id=self._query_id,
+        )
 
 
 class _SparkStore:
@@ -219,6 +235,10 @@ class _SparkStore:
         self._root, self._files, self._sinks = root, files, sinks
         self._made: dict[tuple[int, int], DataFrame] = {}
         self._changed: dict[int, DataFrame] = {}
+
+    def read_again(self) -> None:
+        """Read the rows of a batch that is committed: Spark moves its watermark by rows read."""
+        self._batch.write.format("noop").mode("overwrite").save()
 
     def write_batch(self, folder: str) -> tuple[list[int], int | None]:
         """Write partial results by pane; the largest event time is observed in the same pass."""
@@ -303,29 +323,48 @@ class _SparkStore:
 
     def _read(self, paths: Sequence[str], *, with_pane: bool = False) -> DataFrame:
         """Partial results with their written schema, since looking it up would need a job."""
+        from pyspark.sql import functions as F  # noqa: N812
         from pyspark.sql.types import LongType, StructField, StructType
 
         panes = [StructField(_PANE, LongType())] if with_pane else []
-        schema = StructType([*self._stored.fields, *panes])
+        names = stored_names(self._query)
+        fields = zip(names, self._stored.fields, strict=True)
+        schema = StructType([*(StructField(n, field.dataType) for n, field in fields), *panes])
         spark = self._batch.sparkSession
-        return spark.read.schema(schema).parquet(*(f"{self._root}/{path}" for path in paths))
+        rows = spark.read.schema(schema).parquet(*(f"{self._root}/{path}" for path in paths))
+        keys = zip(names, self._query.key, strict=False)
+        others = schema.names[len(self._query.key) :]
+        return rows.select(*(F.col(n).alias(key) for n, key in keys), *others)
 
     def _merged(self, parts: DataFrame, *more: str) -> DataFrame:
         keys = [*more, *map(quoted, self._query.key)]
         return parts.groupBy(*keys).agg(*merge_columns(self._query))
 
     def _write(self, rows: DataFrame, folder: str, name: str, column: str) -> None:
-        """Write Parquet partitioned by a column, which is also kept in the files."""
+        """Write Parquet partitioned by a column, which is also kept in the files.
+
+        No column of the files has a name that a user chose, so none has that of the partitions.
+        """
         from pyspark.sql import functions as F  # noqa: N812
 
-        kept = [*self._query.key, *columns_of(a.partials for a in self._query.aggregates), column]
-        by_folder = rows.select(*map(quoted, kept), F.col(quoted(column)).alias(name))
+        fields = zip(self._stored.names, stored_names(self._query), strict=True)
+        by_folder = rows.select(
+            *(F.col(quoted(column_name)).alias(stored) for column_name, stored in fields),
+            column,
+            F.col(column).alias(name),
+        )
         by_folder.write.mode("overwrite").partitionBy(name).parquet(f"{self._root}/{folder}")
 
 
-def _stored_schema(df: DataFrame, query: WindowQuery, pane_ms: int) -> StructType:
-    """Schema of partial results, as written."""
-    return partials(df, query, pane_ms).drop("window").schema
+def _contents(query: WindowQuery, stored: StructType) -> Contents:
+    types = [(field.name, field.dataType.simpleString()) for field in stored.fields]
+    num_keys = len(query.key)
+    return Contents(
+        time=query.time,
+        key=tuple(types[:num_keys]),
+        aggregates=tuple((each.name, each.direct) for each in query.aggregates),
+        columns=tuple(types[num_keys:]),
+    )
 
 
 def _ends_in(ends: Sequence[int]) -> str:

@@ -12,9 +12,11 @@ from pathlib import Path
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.models.sharing.consolidation import MergePlan, with_rollups
 from headway.runtime.sharing.log_batches import Emit, WindowLog, pane_path, window_path
+from headway.runtime.sharing.log_state import Contents
 
 Row = tuple[int, str]
 """Event time [ms] and key; results count rows."""
+COUNTS = Contents(time="ts", key=(("k", "string"),), aggregates=(("n", "count(*)"),), columns=())
 Result = dict[tuple[int, int, int, str], int]
 """(batch, size, end, key) to rows."""
 
@@ -218,6 +220,9 @@ class CountingStore:
             total.update(json.loads(self.files.read(f"{self.root}/{path}/part")))
         return total
 
+    def read_again(self) -> None:
+        """Nothing: the watermark of a case is known."""
+
     def write_batch(self, folder: str) -> tuple[list[int], int | None]:
         by_pane: dict[int, Counter[str]] = {}
         for at, key in self.rows:
@@ -278,13 +283,16 @@ def through_log(
     rollups = with_rollups(plan).rollups if len(case.batches) % 2 else ()
 
     def opened() -> WindowLog:
-        log = WindowLog(files, root, windows, delay_ms=case.delay_ms, emit=emit, rollups=rollups)
+        log = WindowLog(
+            files, root, windows, contents=COUNTS, delay_ms=case.delay_ms, emit=emit,
+            rollups=rollups,
+        )  # fmt: skip
         log.add("all", case.windows)
         return log
 
-    log = opened()
+    log, marks = opened(), watermarks(case)
     for batch, rows in enumerate(case.batches):
         store = CountingStore(files, root, case.window_set.pane_ms, batch, rows, results)
-        log.run_batch(batch, store)
+        log.run_batch(batch, store, watermark_ms=marks[batch])
         if restarts():
             log = opened()

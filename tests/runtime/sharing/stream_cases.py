@@ -77,10 +77,12 @@ def run_log(df: DataFrame, case: Case, emit: Emit, folder: Path, keep: Keep) -> 
     assert query.awaitTermination(300)
 
 
-def by_spark(df: DataFrame, case: Case, how: How, mode: str, checkpoint: Path) -> Result:
+def by_spark(
+    df: DataFrame, case: Case, how: How, mode: str, checkpoint: Path, *, is_marked: bool = False
+) -> Result:
     """What Spark's own state gives, without no-data batches."""
     found, spark = Result(), df.sparkSession
-    marked = df.withWatermark("ts", f"{case.delay_ms} milliseconds")
+    marked = df if is_marked else df.withWatermark("ts", f"{case.delay_ms} milliseconds")
     # Update mode takes one aggregation a query.
     asked = [[text] for text in texts(case)] if mode == "update" else [texts(case)]
     spark.conf.set(NO_DATA_KEY, "false")

@@ -8,8 +8,9 @@ import os
 import random
 import signal
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -18,6 +19,7 @@ from headway.errors import HeadwayError, InputError
 from headway.runtime.sharing.log_batches import Emit, WindowLog
 from headway.runtime.sharing.log_state import LogState
 from tests.runtime.sharing.log_cases import (
+    COUNTS,
     Case,
     CountingStore,
     MemoryFiles,
@@ -176,12 +178,12 @@ def test_kill_9_again_and_again_changes_nothing(tmp_path: Path) -> None:
 
 
 def run(log: WindowLog, files: MemoryFiles, first: int, batches: Mapping[int, int]) -> Result:
-    """One row a batch, at its time."""
+    """One row a batch, at its time; the watermark has no delay."""
     results = Result()
     for batch, at in batches.items():
-        log.run_batch(
-            first + batch, CountingStore(files, "", 5, first + batch, [(at, "a")], results)
-        )
+        store = CountingStore(files, "", 5, first + batch, [(at, "a")], results)
+        before = [batches[b] for b in batches if b < batch]
+        log.run_batch(first + batch, store, watermark_ms=max(before, default=0))
     return results
 
 
@@ -189,7 +191,7 @@ def test_windows_added_later_are_given_from_then_on() -> None:
     files = MemoryFiles()
     ten, twenty = WindowSpec(size_ms=10, slide_ms=5), WindowSpec(size_ms=20, slide_ms=20)
     case = Case((ten,), 0, ())
-    log = WindowLog(files, "", case.window_set, delay_ms=0, emit="early")
+    log = WindowLog(files, "", case.window_set, contents=COUNTS, delay_ms=0, emit="early")
     log.add("tens", [ten])
     run(log, files, 0, {batch: 3 * batch for batch in range(10)})
     closed = log.state.closed_ms
@@ -207,10 +209,64 @@ def test_windows_added_later_are_given_from_then_on() -> None:
         log.add("other", [WindowSpec(size_ms=20, slide_ms=5)])
 
 
+def test_windows_that_a_reader_had_go_on_beside_new_ones() -> None:
+    """At a restart with a second size, the open windows of the first are still given."""
+    files = MemoryFiles()
+    ten, thirty = WindowSpec(size_ms=10, slide_ms=10), WindowSpec(size_ms=30, slide_ms=10)
+    given = Result()
+    for first, specs in ((0, [thirty]), (4, [ten, thirty])):
+        windows = Case(tuple(sorted(specs)), 0, ()).window_set
+        log = WindowLog(files, "", windows, contents=COUNTS, delay_ms=0, emit="early")
+        log.add("all", specs)
+        for batch in range(first, first + 4):
+            store = CountingStore(files, "", 10, batch, [(10 * batch + 5, "a")], given)
+            log.run_batch(batch, store, watermark_ms=max(10 * batch - 5, 0))
+    ends = {size: [e for (_, s, e, _), n in given.items() if s == size] for size in (10, 30)}
+    assert ends == {30: [10, 20, 30, 40, 50, 60, 70], 10: [50, 60, 70]}
+    assert [n for (_, size, _, _), n in given.items() if size == 30][2:] == [3] * 5
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"time": "arrived"}, "the time column of the store: ts; this log has: arrived"),
+        ({"key": (("k", "int"),)}, "the key of the store: k string; this log has: k int"),
+        ({"key": ()}, "this log has: none"),
+        ({"aggregates": (("n", "sum(v)"),)}, r"n = count\(\*\); this log has: n = sum\(v\)"),
+        ({"columns": (("_headway_0", "int"),)}, "partial results of the store: none"),
+    ],
+)
+def test_another_key_or_aggregate_is_refused_at_a_restart(change: dict[str, Any], why: str) -> None:
+    files, windows = MemoryFiles(), Case((WindowSpec(size_ms=10, slide_ms=5),), 0, ()).window_set
+    log = WindowLog(files, "", windows, contents=COUNTS, delay_ms=0, emit="exact")
+    log.add("all", windows.windows)
+    run(log, files, 0, {0: 1})
+    WindowLog(files, "", windows, contents=COUNTS, delay_ms=9, emit="early")
+    with pytest.raises(InputError, match=why):
+        WindowLog(files, "", windows, contents=replace(COUNTS, **change), delay_ms=0, emit="exact")
+
+
+def test_a_committed_batch_is_only_read_again() -> None:
+    """Spark moves its watermark by the rows that it reads, of a repeated batch, too."""
+
+    class Reading(CountingStore):
+        num_reads = 0
+
+        def read_again(self) -> None:
+            Reading.num_reads += 1
+
+    files, windows = MemoryFiles(), Case((WindowSpec(size_ms=10, slide_ms=5),), 0, ()).window_set
+    log = WindowLog(files, "", windows, contents=COUNTS, delay_ms=0, emit="exact")
+    log.add("all", windows.windows)
+    for _ in range(2):
+        log.run_batch(0, Reading(files, "", 5, 0, [(1, "a")], Result()), watermark_ms=0)
+    assert Reading.num_reads == 1
+
+
 def test_what_no_window_needs_is_deleted() -> None:
     files = MemoryFiles()
     case = Case((WindowSpec(size_ms=60, slide_ms=5), WindowSpec(size_ms=20, slide_ms=20)), 0, ())
-    log = WindowLog(files, "", case.window_set, delay_ms=0, emit="exact")
+    log = WindowLog(files, "", case.window_set, contents=COUNTS, delay_ms=0, emit="exact")
     log.add("all", case.windows)
     run(log, files, 0, {batch: batch for batch in range(400)})
     assert len(files.names("/log")) <= 3
@@ -220,12 +276,12 @@ def test_what_no_window_needs_is_deleted() -> None:
 
 
 def test_a_log_of_another_format_is_refused() -> None:
-    state = LogState(pane_ms=5, readers=())
+    state = LogState(pane_ms=5, contents=replace(COUNTS, columns=(("_headway_0", "bigint"),)))
     assert LogState.from_json(state.to_json()) == state
     with pytest.raises(HeadwayError, match="of format 'v9'"):
         LogState.from_json(json.dumps({"format": "v9"}))
     files = MemoryFiles()
-    files.write_new("/log/000000000000.json", LogState(pane_ms=7, readers=()).to_json())
+    files.write_new("/log/000000000000.json", LogState(pane_ms=7, contents=COUNTS).to_json())
     with pytest.raises(InputError, match="panes of 7 ms"):
         WindowLog(files, "", Case((WindowSpec(size_ms=10, slide_ms=5),), 0, ()).window_set,
-                  delay_ms=0, emit="exact")  # fmt: skip
+                  contents=COUNTS, delay_ms=0, emit="exact")  # fmt: skip

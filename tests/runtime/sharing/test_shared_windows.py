@@ -179,7 +179,7 @@ def test_a_fused_query_starts_only_with_the_plan_of_its_first_start(
     headway.shared_windows(df, how="fused", checkpoint=checkpoint, **ASKED)
     spark.conf.set("spark.sql.shuffle.partitions", "3")
     try:
-        with pytest.raises(HeadwayError, match="rows would not find their state"):
+        with pytest.raises(HeadwayError, match=r"now: hashpart.*Rows would not find"):
             headway.shared_windows(df, how="fused", checkpoint=checkpoint, **ASKED)
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", "2")
@@ -187,10 +187,37 @@ def test_a_fused_query_starts_only_with_the_plan_of_its_first_start(
     (other / "offsets").mkdir(parents=True)
     with pytest.raises(HeadwayError, match="not started as fused"):
         headway.shared_windows(df, how="fused", checkpoint=str(other), **ASKED)
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    try:
+        alone = headway.shared_windows(df, how="fused", checkpoint=str(tmp_path / "alone"), **ASKED)
+        assert exchanges_of(alone) == ["SinglePartition"]
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", "2")
     with pytest.raises(InputError, match="needs checkpoint"):
         headway.shared_windows(df, how="fused", **ASKED)
     with pytest.raises(InputError, match="at least one key"):
         headway.shared_windows(df, **{**ASKED, "key": []}, how="fused", checkpoint="x")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"aggregates": {"n": "sum(v)", "total": "count(*)"}}, r"aggregates .*: n = count\(\*\), "),
+        ({"key": ["v"]}, "key at the first start: area string; now: v int"),
+        ({"windows": ["20 seconds every 5 seconds"]}, "windows at the first start: 10 s, 20 s ev"),
+        ({"how": "fused"}, "how at the first start: panes; now: fused"),
+    ],
+)
+def test_panes_of_a_checkpoint_stay_those_of_its_first_start(
+    spark: SparkSession, tmp_path: Path, strict: None, change: dict[str, Any], why: str
+) -> None:
+    """Spark would take state of the same types for that of another aggregate or window."""
+    write_batches(spark, tmp_path / "in", 0, 1)
+    df, checkpoint = stream(spark, tmp_path / "in"), str(tmp_path / "ckpt")
+    for _ in range(2):
+        headway.shared_windows(df, how="panes", checkpoint=checkpoint, **ASKED)
+    with pytest.raises(HeadwayError, match=why):
+        headway.shared_windows(df, **{"how": "panes", "checkpoint": checkpoint, **ASKED, **change})
 
 
 def test_what_cannot_be_counted_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -97,6 +97,44 @@ def test_panes_of_the_store_hold_whatever_is_asked_of_it_later(
     assert len(given) > 2
 
 
+def test_a_union_of_two_watermarks_loses_no_row(spark: SparkSession, tmp_path: Path) -> None:
+    """By default, Spark's watermark is the minimum of both; the slow one's rows are not late."""
+    step = 60_000
+    for number in range(5):
+        end = 10**7 + number if number > 3 else 0
+        write_batch(tmp_path / "fast", number, ((end or step * number, "fast"),))
+        write_batch(tmp_path / "slow", number, ((end or 1000 * number, "slow"),))
+    write_batch(tmp_path / "fast", 5, ())
+    write_batch(tmp_path / "slow", 5, ())
+
+    def both() -> Any:
+        fast, slow = (
+            stream(spark, tmp_path / name).withWatermark("ts", delay)
+            for name, delay in (("fast", "1 second"), ("slow", "2 seconds"))
+        )
+        return fast.union(slow)
+
+    asked: dict[str, Any] = {
+        "time": "ts", "key": ["k"], "windows": ["2s"], "aggregates": {"n": "count(*)"},
+    }  # fmt: skip
+    store = str(tmp_path / "store")
+    with pytest.raises(InputError, match="the stream has 2 watermarks"):
+        headway.window_log(both(), store=store, emit="early", **asked)
+    with pytest.raises(InputError, match="already has a watermark 1000 ms behind ts"):
+        headway.window_log(both(), store=store, delay="9s", **asked)
+    found = Result()
+    query = headway.window_log(both(), store=store, **asked).start(
+        sink=into(kept_in(found)),
+        checkpoint=str(tmp_path / "checkpoint"),
+        trigger={"availableNow": True},
+    )
+    assert query.awaitTermination(300)
+    case = Case((WindowSpec(size_ms=2000, slide_ms=2000),), 0, ())
+    expected = by_spark(both(), case, "direct", "append", tmp_path / "direct", is_marked=True)
+    assert found == expected
+    assert sum(n for (*_, key), n in found.items() if key == "slow") == 4
+
+
 def test_a_store_of_another_checkpoint_and_other_questions_are_refused(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -125,4 +163,6 @@ def test_a_store_of_another_checkpoint_and_other_questions_are_refused(
     filled = headway.window_log(df, **asked, delay="1s")
     with pytest.raises(HeadwayError, match="filled up to batch 3 with another checkpoint"):
         filled.start(sink=print, checkpoint=str(tmp_path / "new"))
+    with pytest.raises(InputError, match=r"aggregates of the store: n = count\(\*\)"):
+        headway.window_log(df, **{**asked, "aggregates": {"n": "count(k)"}}, delay="1s")
     shutil.rmtree(tmp_path / "store")
