@@ -20,6 +20,7 @@ from headway.errors import InputError
 from headway.formats.from_json import load_any_plan
 from headway.formats.profile_file import load_any_profile
 from headway.formats.results_file import load_result
+from headway.report.frontier import frontier_rows
 from tests.cli.test_options import FLEET, QUERIES
 from tests.cli.test_pipelines import SESSIONS, WORDS
 from tests.factories import a_profile
@@ -112,8 +113,25 @@ def test_a_plan_says_what_was_asked(results: dict[str, Result]) -> None:
     assert (plan.rate_per_s, str(plan.target)) == (24_000, "p99 <= 2.00 s")
     assert repr(plan) == "<Plan: 1 node meets p99 <= 2.00 s at 24k/s>"
     frontier = plan.to_pandas()
-    assert list(frontier["nodes"]) == [point.nodes for point in plan.frontier]
+    assert set(frontier["nodes"]) == {point.nodes for point in plan.frontier}
     assert "configuration.shuffle_partitions" in frontier
+
+
+def test_the_table_of_a_plan_has_its_own_row_as_its_text_and_page_do(
+    results: dict[str, Result],
+) -> None:
+    plan = results["plan"]
+    assert isinstance(plan, headway.Plan)
+    assert plan.chosen is not None
+    frontier = plan.to_pandas()
+    (own,) = frontier[frontier["is_plan"]].to_dict("records")
+    assert own["nodes"] == plan.nodes
+    assert own["sustainable_rate_per_s"] == pytest.approx(plan.max_rate_per_s, rel=1e-5)
+    assert own["configuration.trigger_s"] == plan.configuration.trigger_s
+    assert own["configuration.max_offsets_per_trigger"] == (
+        plan.configuration.max_offsets_per_trigger
+    )
+    assert len(frontier) == len(frontier_rows(plan))
 
 
 def test_names_of_others_stay_text() -> None:

@@ -116,10 +116,28 @@ def _first_line(text: str, result: Any) -> str:
     return headline_of(_function(text), result)
 
 
+def _fields(noun: Any) -> dict[str, Any]:
+    data: dict[str, Any] = _function("formats.as_json:fields_json")(noun)
+    return data
+
+
+def _frontier_of_stream(plan: Any) -> Iterable[Row]:
+    """The frontier as text and page show it: with the plan's own setting, which is marked."""
+    for row in _function("report.frontier:frontier_rows")(plan):
+        yield {**_flat(_fields(row.point)), "is_plan": row.is_plan}
+
+
+def _frontier_of_batch(plan: Any) -> Iterable[Row]:
+    """The table of nodes, with the plan's own number, which is marked."""
+    for point in _function("report.deadline:all_points")(plan):
+        yield {**_fields(point), "is_plan": plan.feasible and point.nodes == plan.nodes}
+
+
 _STREAM = _Doors(
     sentence=_function("report.wording:headline"),
     data=_function("formats.as_json:plan_json"),
     main="frontier",
+    rows=_frontier_of_stream,
     facts=_stream_facts,
     table=lambda plan: _latency_table(plan.prediction),
 )
@@ -127,6 +145,7 @@ _BATCH = _Doors(
     sentence=_function("report.deadline:deadline_headline"),
     data=_function("formats.as_json:plan_json"),
     main="frontier",
+    rows=_frontier_of_batch,
     facts=_batch_facts,
 )
 _PROFILE = _Doors(

@@ -11,6 +11,7 @@ from headway.assumptions.advice import SAVING_SHOWN_PER_DAY, WHOLE_SAVING_RATIO
 from headway.fleet.billing import bill_of, limits_broken, nodes_needed
 from headway.fleet.nouns import Fleet, FleetPlan, Quota, ShadowPrice
 from headway.fleet.plan_fleet import plan_fleet
+from headway.units import DAYS_PER_MONTH
 
 # Maximum pairs of a job and a supply for fleets that are planned again for every price.
 _MOST_PAIRS = 3000
@@ -26,7 +27,8 @@ class Saving:
     is_all: bool
 
     def __str__(self) -> str:
-        return f"{'' if self.is_all else 'at least '}{self.per_day:.2f}"
+        per_month = self.per_day * DAYS_PER_MONTH
+        return f"{'' if self.is_all else 'at least '}{per_month:,.2f} per month"
 
 
 def shadow_prices(fleet: Fleet, plan: FleetPlan, *, gap_ratio: float) -> tuple[ShadowPrice, ...]:
@@ -47,7 +49,7 @@ def shadow_prices(fleet: Fleet, plan: FleetPlan, *, gap_ratio: float) -> tuple[S
     for quota, wider, more in _with_a_little_more(fleet):
         saving = _saving(plan, wider, gap_ratio)
         if saving.per_day > SAVING_SHOWN_PER_DAY.value:
-            text = f"{more} more in {quota.label} would save {saving} a day"
+            text = f"{more} more in {quota.label} would save {saving}"
             found.append(ShadowPrice(name=quota.name, saves_per_day=saving.per_day, text=text))
     return tuple(sorted(found, key=lambda price: -price.saves_per_day))
 

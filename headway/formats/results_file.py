@@ -31,6 +31,27 @@ class JobOfCapacity:
     nodes: tuple[int, ...] = ()
     executors: tuple[int, ...] = ()
     cost_per_day: float | None = None
+    kept_probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceOfLimit:
+    """Saving by a slightly higher limit, in words; files of earlier versions have only its name."""
+
+    name: str
+    saves_per_day: float
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonthOfGrowth:
+    """The plan of a later month; ``cost_per_day`` is None if there is none, ``why`` says why."""
+
+    month: str
+    ratio: float
+    cost_per_day: float | None = None
+    max_nodes: int | None = None
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +92,14 @@ class CapacityRead:
     currency: str
     prices_of: str
     scenarios: str
+    proof: str = ""
     cost_per_day: float | None = None
+    budget_per_day: float | None = None
     jobs: tuple[JobOfCapacity, ...] = ()
     purchases: tuple[Purchase, ...] = ()
     promise_prices: tuple[PriceOfPromise, ...] = ()
+    shadow_prices: tuple[PriceOfLimit, ...] = ()
+    growth: tuple[MonthOfGrowth, ...] = ()
     impossible: tuple[ImpossibleJob, ...] = ()
     unserved: tuple[str, ...] = ()
     relaxations: tuple[str, ...] = ()

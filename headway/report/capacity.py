@@ -55,7 +55,9 @@ def capacity_json(answer: Capacity) -> dict[str, object]:
             "relaxations": [each.text for each in plan.relaxations],
         }
     return head | {
+        "proof": _proof_text(answer, plan),
         "cost_per_day": _rounded(plan.bill.cost_per_day),
+        "budget_per_day": answer.fleet.budget_per_day,
         "bound_per_day": _rounded(plan.bound_per_day),
         "gap": _rounded(plan.gap_ratio),
         "jobs": [_job_json(answer, plan, at) for at in range(len(answer.fleet.jobs))],
@@ -81,7 +83,11 @@ def capacity_json(answer: Capacity) -> dict[str, object]:
             for price in answer.target_prices
         ],
         "shadow_prices": [
-            {"name": price.name, "saves_per_day": _rounded(price.saves_per_day)}
+            {
+                "name": price.name,
+                "saves_per_day": _rounded(price.saves_per_day),
+                "text": price.text,
+            }
             for price in answer.shadow_prices
         ],
         "growth": [
@@ -91,6 +97,10 @@ def capacity_json(answer: Capacity) -> dict[str, object]:
                 "cost_per_day": _rounded(point.plan.bill.cost_per_day)
                 if point.plan.feasible
                 else None,
+                "max_nodes": int(point.plan.bill.nodes.sum(axis=0).max())
+                if point.plan.feasible
+                else None,
+                "why": "" if point.plan.feasible else _first_reason(point.plan),
             }
             for point in answer.growth
         ],
@@ -127,24 +137,31 @@ def _headline(answer: Capacity, plan: FleetPlan) -> list[str]:
     lines = paragraph(
         f"{answer.name}: {served} on at most {nodes}, {by_day} per day ({by_month} per month)"
     )
+    proved = _proof_text(answer, plan)
+    lines += paragraph(f"{proved}; prices of {answer.prices_of}; {answer.scenarios}", lead="  ")
+    budget = answer.fleet.budget_per_day
+    if budget is not None:
+        lines.append(f"  budget {_by_month(answer, budget)} per month, {cost / budget:.0%} used")
+    return lines
+
+
+def _proof_text(answer: Capacity, plan: FleetPlan) -> str:
+    """What is proven about plans that cost less or serve more."""
+    num_jobs, num_served = len(answer.fleet.jobs), int((plan.supply_of >= 0).sum())
     such = "no plan with these executors"
     if num_served < num_jobs:
         such = "no plan that serves as much"
     proved = (
         f"{such} costs less"
         if plan.gap_ratio < 1e-9
-        else f"{such} costs less than {_money(answer, plan.bound_per_day)}: "
+        else f"{such} costs less than {_by_month(answer, plan.bound_per_day)} per month: "
         f"gap {plan.gap_ratio:.2%}"
     )
     if plan.gap_ratio > answer.gap_asked_ratio + _SAME_GAP:
         proved += f", not the requested {answer.gap_asked_ratio:.2%}: the time limit was reached"
     if num_served < num_jobs:
         proved = f"{_as_much_as_can_be(answer, plan)}; {proved}"
-    lines += paragraph(f"{proved}; prices of {answer.prices_of}; {answer.scenarios}", lead="  ")
-    budget = answer.fleet.budget_per_day
-    if budget is not None:
-        lines.append(f"  budget {_money(answer, budget)} per day, {cost / budget:.0%} used")
-    return lines
+    return proved
 
 
 def _as_much_as_can_be(answer: Capacity, plan: FleetPlan) -> str:
@@ -174,7 +191,9 @@ def _why_not_served(answer: Capacity, name: str) -> str:
 
 def _job_rows(answer: Capacity, plan: FleetPlan) -> list[tuple[str, ...]]:
     probability = ("probability",) if answer.kept else ()
-    rows: list[tuple[str, ...]] = [("job", "pool", "node type", "needs", "cost/day", *probability)]
+    rows: list[tuple[str, ...]] = [
+        ("job", "pool", "node type", "needs", "cost/month", *probability)
+    ]
     for at in np.argsort(-plan.cost_by_job, kind="stable").tolist():
         place = int(plan.supply_of[at])
         if place < 0:
@@ -186,7 +205,7 @@ def _job_rows(answer: Capacity, plan: FleetPlan) -> list[tuple[str, ...]]:
                 _pool(supply),
                 answer.fleet.offers[supply.offer].name,
                 _span(answer.fleet.units[at, place], "executor" if supply.shared else "node"),
-                _money(answer, float(plan.cost_by_job[at])),
+                _by_month(answer, float(plan.cost_by_job[at])),
                 *_probability(answer, answer.fleet.jobs[at]),
             )
         )
@@ -209,7 +228,7 @@ def _probability(answer: Capacity, name: str) -> tuple[str, ...]:
 
 
 def _purchase_rows(answer: Capacity, plan: FleetPlan) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [("node type", "nodes", "spot", "committed", "cost/day")]
+    rows: list[tuple[str, ...]] = [("node type", "nodes", "spot", "committed", "cost/month")]
     bill = plan.bill
     for at, offer in enumerate(answer.fleet.offers):
         if bill.nodes[at].any() or bill.committed[at]:
@@ -257,7 +276,7 @@ def _promise_rows(answer: Capacity) -> list[tuple[str, ...]]:
     return [
         (
             price.job,
-            f"{price.promise} costs {_saving(answer, price)} more per day than {price.looser}",
+            f"{price.promise} costs {_saving(answer, price)} more per month than {price.looser}",
         )
         for price in answer.target_prices
         if price.saves_per_day >= SAVING_SHOWN_PER_DAY.value
@@ -265,19 +284,19 @@ def _promise_rows(answer: Capacity) -> list[tuple[str, ...]]:
 
 
 def _saving(answer: Capacity, price: TargetPrice) -> str:
-    return f"{'' if price.is_all else 'at least '}{_money(answer, price.saves_per_day)}"
+    return f"{'' if price.is_all else 'at least '}{_by_month(answer, price.saves_per_day)}"
 
 
 def _growth_rows(answer: Capacity) -> list[tuple[str, ...]]:
     if not answer.growth:
         return []
-    rows: list[tuple[str, ...]] = [("month", "rates", "max nodes", "cost/day")]
+    rows: list[tuple[str, ...]] = [("month", "rates", "max nodes", "cost/month")]
     for point in answer.growth:
         if not point.plan.feasible:
             rows.append((point.month, f"{point.ratio:.2f}x", "no plan", _first_reason(point.plan)))
         else:
             most = int(point.plan.bill.nodes.sum(axis=0).max())
-            cost = _money(answer, point.plan.bill.cost_per_day)
+            cost = _by_month(answer, point.plan.bill.cost_per_day)
             rows.append((point.month, f"{point.ratio:.2f}x", str(most), cost))
     return rows
 
@@ -320,6 +339,10 @@ def _span(counts: Sequence[int] | np.ndarray, thing: str) -> str:
 
 def _money(answer: Capacity, amount: float) -> str:
     return f"{amount:,.2f} {answer.currency}"
+
+
+def _by_month(answer: Capacity, cost_per_day: float) -> str:
+    return _money(answer, cost_per_day * DAYS_PER_MONTH)
 
 
 def _rounded(number: float) -> float:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from headway.assumptions.planning import SAME_FIGURE_RATIO
-from headway.domain import BatchAnswer, Verdict
+from headway.domain import BatchAnswer, DeadlinePoint, Verdict
 from headway.report.columns import aligned, pairs, paragraph
 from headway.report.wording import APPLIES, likely_text, per_task_text
 from headway.units import counted, format_duration, format_money
-from headway.words import all_words
+from headway.words import all_words, certainty_text
 
 _MOST_ROWS = 16
 
@@ -26,8 +26,6 @@ def deadline_text(plan: BatchAnswer) -> str:
         ),
         ("physical floor", format_duration(plan.floor_s)),
     ]
-    if not plan.feasible and plan.verdict is Verdict.TOO_CLOSE:
-        facts.insert(0, ("verdict", f"{plan.verdict}, by the shortest run"))
     if plan.node_type is not None:
         facts.append(("node type", plan.node_type.name))
     if plan.run.cost_per_run is not None:
@@ -62,8 +60,11 @@ def _currency(plan: BatchAnswer) -> str:
 def deadline_headline(plan: BatchAnswer) -> str:
     """The answer in one sentence."""
     if not plan.feasible:
+        if plan.verdict is Verdict.TOO_CLOSE and plan.kept_probability is not None:
+            certainty = certainty_text(plan.kept_probability, plan.confidence)
+            return f"infeasible: {plan.deadline} is {certainty}"
         return f"infeasible: no configuration meets {plan.deadline}"
-    verb = "keeps" if plan.nodes == 1 else "keep"
+    verb = "meets" if plan.nodes == 1 else "meet"
     return f"{counted(plan.nodes, 'node')} {verb} {plan.deadline}"
 
 
@@ -86,10 +87,16 @@ def _change_rows(plan: BatchAnswer) -> list[tuple[str, ...]]:
     ]
 
 
+def all_points(plan: BatchAnswer) -> tuple[DeadlinePoint, ...]:
+    """The numbers of nodes that were tried for the table, and the plan's own among them."""
+    points = {point.nodes: point for point in plan.frontier}
+    return tuple(sorted({**points, plan.nodes: plan.run}.values(), key=lambda point: point.nodes))
+
+
 def _worse_than_fewer(plan: BatchAnswer) -> set[int]:
     """Numbers of nodes with a longer planned run time than fewer nodes."""
     worse, least_s = set(), math.inf
-    for point in plan.frontier:
+    for point in all_points(plan):
         if point.planned_s > least_s * SAME_FIGURE_RATIO.value:
             worse.add(point.nodes)
         least_s = min(least_s, point.planned_s)
@@ -106,10 +113,11 @@ def _legend(plan: BatchAnswer) -> list[str]:
 
 def _rows(plan: BatchAnswer) -> list[tuple[str, ...]]:
     """The plan and points around it, and some of the others."""
-    step = -(-len(plan.frontier) // _MOST_ROWS)
+    points = all_points(plan)
+    step = -(-len(points) // _MOST_ROWS)
     shown = [
         point
-        for place, point in enumerate(plan.frontier)
+        for place, point in enumerate(points)
         if place % step == 0 or point.nodes == plan.nodes
     ]
     head = ("", "nodes", "expected", "up to ", "cost")

@@ -6,9 +6,16 @@ from collections.abc import Sequence
 
 from headway.assumptions.advice import SAVING_SHOWN_PER_DAY
 from headway.domain import Backtest, BatchAnswer, HeldOut
-from headway.formats.results_file import CapacityRead, CheckRead, JobOfCapacity, JobOfCheck
+from headway.formats.results_file import (
+    CapacityRead,
+    CheckRead,
+    JobOfCapacity,
+    JobOfCheck,
+    MonthOfGrowth,
+)
 from headway.report.charts import DotChart, dot_charts
 from headway.report.comparison import ComparisonRow
+from headway.report.deadline import all_points, deadline_headline
 from headway.report.page import Origin, page_text, shortened
 from headway.report.wording import APPLIES, cost_per_month_text, per_task_text
 from headway.units import (
@@ -101,10 +108,12 @@ def capacity_page(plan: CapacityRead, *, origin: Origin | None = None) -> str:
     served = sum(one.served for one in plan.jobs)
     hours = zip(*(one.nodes for one in plan.purchases), strict=False)
     most = max(map(sum, hours), default=0)
+    known = any(one.kept_probability is not None for one in plan.jobs)
+    probability = ("probability",) if known else ()
     jobs: list[tuple[str, ...]] = [
-        ("job", "pool", "node type", "needs", f"{plan.currency} per month")
+        ("job", "pool", "node type", "needs", f"{plan.currency} per month", *probability)
     ]
-    jobs += [_job_row(one) for one in plan.jobs]
+    jobs += [(*_job_row(one), *_probability_cell(one)[: len(probability)]) for one in plan.jobs]
     bought = [("node type", "nodes", "spot", "committed", f"{plan.currency} per month")]
     bought += [
         (
@@ -122,25 +131,56 @@ def capacity_page(plan: CapacityRead, *, origin: Origin | None = None) -> str:
         for one in plan.promise_prices
         if one.saves_per_day >= SAVING_SHOWN_PER_DAY.value
     ]
+    limits = [("one more would save",), *((one.text,) for one in plan.shadow_prices if one.text)]
+    growth: list[tuple[str, ...]] = [("month", "rates", "max nodes", f"{plan.currency} per month")]
+    growth += [_growth_row(one) for one in plan.growth]
     return tables_page(
         kind="Headway capacity plan",
         verdict=served == len(plan.jobs),
         headline=f"{name}: {served} of {counted(len(plan.jobs), 'job')} on at most "
         f"{counted(most, 'node')}",
-        facts=(("prices", plan.prices_of), ("rates", plan.scenarios)),
+        facts=(
+            *((("proven", plan.proof),) if plan.proof else ()),
+            ("prices", plan.prices_of),
+            ("rates", plan.scenarios),
+        ),
         key_figures=[
             ("cost per month", f"{cost * DAYS_PER_MONTH:,.0f} {plan.currency}", "of 30 days"),
             ("cost per day", f"{cost:,.2f} {plan.currency}", ""),
             ("most nodes at a time", f"{most:,}", ""),
+            *_budget_figure(plan),
         ],
         tables=(
-            ("Jobs", jobs, (4,)),
+            ("Jobs", jobs, (4, 5)),
             ("Nodes to buy", bought, (1, 2, 3, 4)),
             ("Nodes by hour", _by_hour(plan), range(1, 25)),
             ("What targets cost", prices, (3,)),
+            ("What limits cost", limits, ()),
+            ("Growth", growth, (1, 2, 3)),
         ),
         origin=origin,
     )
+
+
+def _probability_cell(one: JobOfCapacity) -> tuple[str]:
+    return ("" if one.kept_probability is None else f"{one.kept_probability:.1%}",)
+
+
+def _budget_figure(plan: CapacityRead) -> list[tuple[str, str, str]]:
+    """The budget, and how much of it the plan uses; nothing without one."""
+    budget = plan.budget_per_day
+    if budget is None:
+        return []
+    used = f"{(plan.cost_per_day or 0.0) / budget:.0%} used"
+    return [("budget per month", f"{budget * DAYS_PER_MONTH:,.0f} {plan.currency}", used)]
+
+
+def _growth_row(one: MonthOfGrowth) -> tuple[str, ...]:
+    rates = f"{one.ratio:.2f}x"
+    if one.cost_per_day is None:
+        return one.month, rates, "no plan", one.why or "-"
+    nodes = "-" if one.max_nodes is None else f"{one.max_nodes:,}"
+    return one.month, rates, nodes, f"{one.cost_per_day * DAYS_PER_MONTH:,.2f}"
 
 
 def _job_row(one: JobOfCapacity) -> tuple[str, ...]:
@@ -210,12 +250,8 @@ def _checked_row(one: JobOfCheck) -> tuple[str, ...]:
 
 def deadline_page(plan: BatchAnswer, *, origin: Origin | None = None) -> str:
     """The plan of a batch job: run time by nodes, and its configuration."""
-    nodes = counted(plan.nodes, "node")
-    headline = (
-        f"{nodes} {'meets' if plan.nodes == 1 else 'meet'} {plan.deadline}"
-        if plan.feasible
-        else f"Infeasible: no configuration meets {plan.deadline}"
-    )
+    answer = deadline_headline(plan)
+    headline = answer[:1].upper() + answer[1:]
     rows = [("nodes", "predicted run time", "up to", "deadline", "cost per run")]
     rows += [
         (
@@ -225,7 +261,7 @@ def deadline_page(plan: BatchAnswer, *, origin: Origin | None = None) -> str:
             "✓ met" if one.planned_s <= plan.deadline.limit_s else "✗ missed",
             "-" if one.cost_per_run is None else format_money(one.cost_per_run),
         )
-        for one in plan.frontier
+        for one in all_points(plan)
     ]
     changes = [("setting", "profiled", "planned", "applies")]
     changes += [(one.setting, one.before, one.after, APPLIES[one.applies]) for one in plan.changes]
@@ -262,10 +298,11 @@ def deadline_page(plan: BatchAnswer, *, origin: Origin | None = None) -> str:
 
 
 def _probability_figure(plan: BatchAnswer) -> list[tuple[str, str, str]]:
-    """Probability that the deadline is met, and the verdict; none in plans of earlier versions."""
+    """Probability of meeting the deadline, beside the requested one; none in earlier versions."""
     if plan.kept_probability is None:
         return []
-    return [("probability to meet it", f"{plan.kept_probability:.1%}", str(plan.verdict))]
+    asked = f"{plan.confidence:.0%} asked"
+    return [("probability to meet it", f"{plan.kept_probability:.1%}", asked)]
 
 
 def tables_page(

@@ -33,7 +33,7 @@ from headway.units import (
     spark_memory_text,
     spark_trigger_text,
 )
-from headway.words import all_words, words_of
+from headway.words import all_words, certainty_text, words_of
 
 APPLIES = {
     Applies.RESTART: "when the query restarts",
@@ -248,6 +248,10 @@ def headline(plan: StreamAnswer) -> str:
     """The answer in one sentence."""
     rate = format_rate(plan.arrivals.rate_per_s)
     if not plan.feasible:
+        if plan.verdict is Verdict.TOO_CLOSE and plan.kept_probability is not None:
+            every = " and ".join(map(str, plan.promises))
+            certainty = certainty_text(plan.kept_probability, plan.confidence)
+            return f"infeasible: {every} at {rate} is {certainty}"
         return f"infeasible: no configuration meets {failing_promises(plan)} at {rate}"
     verb = "meets" if plan.nodes == 1 else "meet"
     answer = f"{counted(plan.nodes, 'node')} {verb} {plan.target} at {rate}"
@@ -305,7 +309,6 @@ def facts(plan: StreamAnswer) -> tuple[tuple[str, str], ...]:
     return (
         (f"lowest possible {plan.target.statistic}", _floor_text(plan)),
         ("nearest plan", _nearest_text(plan)),
-        *_verdict_fact(plan),
         *found,
     )
 
@@ -372,12 +375,6 @@ def _bought_text(plan: StreamAnswer) -> str:
 
 def _also_text(plan: StreamAnswer) -> str:
     return " and ".join(str(promise) for promise in plan.also)
-
-
-def _verdict_fact(plan: InfeasiblePlan) -> tuple[tuple[str, str], ...]:
-    if plan.verdict is not Verdict.TOO_CLOSE:
-        return ()
-    return (("verdict", f"{plan.verdict}{likely_text(plan.kept_probability)} by the nearest plan"),)
 
 
 def _floor_text(plan: InfeasiblePlan) -> str:

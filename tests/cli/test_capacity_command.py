@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from headway.api.page import page as page_of
 from headway.cli.main import run
 
 ROOT = Path(__file__).parents[2]
@@ -230,3 +231,44 @@ def test_batch_jobs_have_a_probability_along_their_ranges(
     mid = {job["job"]: job for job in answer(fleet, capsys)["jobs"]}
     assert 0.4 < mid["index"]["kept_probability"] < 0.95
     assert mid["index"]["verdict"] == "too close to tell"
+
+
+def test_the_page_has_what_the_text_has(
+    fleet: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    fleet.write_text(f"{FLEET}  budget: {{per_day: 500}}\n")
+    options = ("--growth", "3x", "--by", "2027-05")
+    assert run(["capacity", str(fleet), *options]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    data = tmp_path / "plan.json"
+    assert run(["capacity", str(fleet), *options, "--json"]) == 0
+    data.write_text(capsys.readouterr().out, encoding="utf-8")
+    page = page_of(data)
+    found = json.loads(data.read_text(encoding="utf-8"))
+    assert found["budget_per_day"] == 500.0
+    assert found["proof"] in text
+    assert found["proof"] in page
+    assert "budget 15,000.00 EUR per month" in text
+    assert "15,000 EUR" in page
+    assert "per day" not in text.partition("jobs")[2].replace("EUR per day (", "")
+    for job in found["jobs"]:
+        for shown in (f"{job['kept_probability']:.1%}", f"{job['cost_per_day'] * 30:,.2f}"):
+            assert shown in text
+            assert shown in page
+    for point in found["growth"]:
+        for shown in (point["month"], f"{point['ratio']:.2f}x", str(point["max_nodes"])):
+            assert shown in text
+            assert shown in page
+        assert f"{point['cost_per_day'] * 30:,.2f}" in text
+        assert f"{point['cost_per_day'] * 30:,.2f}" in page
+
+
+def test_a_capacity_plan_of_an_earlier_version_has_a_page(
+    fleet: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    found = answer(fleet, capsys)
+    for key in ("proof", "budget_per_day"):
+        del found[key]
+    data = tmp_path / "plan.json"
+    data.write_text(json.dumps(found), encoding="utf-8")
+    assert "Headway capacity plan" in page_of(data)

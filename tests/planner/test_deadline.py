@@ -44,6 +44,7 @@ from headway.planner.deadline import (
 )
 from headway.planner.space import SearchSpace
 from headway.report.deadline import deadline_text
+from headway.report.result_pages import deadline_page
 from headway.words import all_words
 from tests.domain.test_application_profile import a_batch_application, a_recorded_stage
 from tests.factories import a_configuration, a_profile
@@ -249,7 +250,7 @@ def test_the_command_plans_and_prints(capsys: pytest.CaptureFixture[str], job_fi
     arguments = ["plan", job_file, "--target", "deadline <= 2m"]
     assert run(arguments) == 0
     text = capsys.readouterr().out
-    assert "keep deadline <= 2 min" in text or "keeps deadline <= 2 min" in text
+    assert "meet deadline <= 2 min" in text or "meets deadline <= 2 min" in text
     assert all(len(line) <= 100 for line in text.splitlines())
     assert run([*arguments, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -391,3 +392,17 @@ def test_a_run_takes_no_longer_with_more_slots_when_it_is_simulated() -> None:
         for slots in (100, 140, 180, 196, 200, 220, 240)
     ]
     assert all(later <= 1.01 * earlier for earlier, later in pairwise(simulated_s))
+
+
+def test_text_table_and_page_have_the_row_of_the_plan_itself() -> None:
+    """A table of many numbers of nodes shows some of them, and that of the plan always."""
+    space = DeadlineSpace(max_nodes=20, executors_per_node=1, cores_per_executor=4)
+    plan = plan_for_deadline(a_long_job(), Deadline(limit_s=150.0), [space])
+    assert plan.feasible
+    others = tuple(point for point in plan.frontier if point.nodes != plan.nodes)
+    plan = replace(plan, frontier=others)
+    table = plan.to_pandas()
+    assert list(table[table["is_plan"]]["nodes"]) == [plan.nodes]
+    assert list(table["nodes"]) == sorted(table["nodes"])
+    assert sum(line.startswith("  > ") for line in deadline_text(plan).splitlines()) == 1
+    assert f"{plan.nodes}, the plan" in deadline_page(plan)

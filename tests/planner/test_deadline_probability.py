@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 from dataclasses import replace
@@ -18,6 +19,7 @@ from headway.planner.deadline import DeadlineSpace, plan_for_deadline
 from headway.report.deadline import deadline_text
 from headway.report.result_pages import deadline_page
 from headway.spec.declared_batch import declared_application
+from headway.words import certainty_text
 from tests.planner.test_deadline import a_long_job
 from tests.spec.test_declared_batch import REPORT
 
@@ -80,10 +82,14 @@ def test_an_open_verdict_is_said_with_what_would_settle_it() -> None:
     assert plan.verdict is Verdict.TOO_CLOSE
     assert plan.kept_probability is not None
     text = " ".join(deadline_text(plan).split())
-    assert "too close to tell" in text
+    certainty = certainty_text(plan.kept_probability, plan.confidence)
+    assert certainty.endswith("% certain, 95% asked")
+    assert text.startswith(f"infeasible: {plan.deadline} is {certainty} ")
     assert f"met with {plan.kept_probability:.0%} probability" in text
     assert "would narrow the uncertainty of its run time from" in text
-    assert "too close to tell" in deadline_page(plan)
+    page = deadline_page(plan)
+    assert f"Infeasible: {plan.deadline} is {certainty}" in html.unescape(page)
+    assert "95% asked" in page
     # The same job profiled at the size in question has nothing more to learn.
     slots = SPACE.num_slots(plan.nodes)
     settled = replace(

@@ -245,6 +245,17 @@ def test_an_infeasible_plan_says_so_and_how_near_one_comes() -> None:
     assert not any(line.startswith(">") for line in text.split("\n"))
 
 
+def test_a_plan_that_may_meet_its_target_says_how_certain_that_is() -> None:
+    plan = an_infeasible_plan(kept_probability=0.82)
+    for shown in (plan_text(plan), plan_text(plan, verbose=True)):
+        assert shown.startswith("infeasible: p99 <= 3.00 s at 50k/s is 82% certain, 95% asked")
+        assert "too close to tell" not in shown
+    near = plan_text(an_infeasible_plan(kept_probability=0.9497))
+    assert near.startswith("infeasible: p99 <= 3.00 s at 50k/s is 94.97% certain, 95% asked")
+    far = plan_text(an_infeasible_plan(kept_probability=0.04))
+    assert far.startswith("infeasible: no configuration meets p99 <= 3.00 s at 50k/s")
+
+
 def test_the_promise_that_fails_is_named_with_what_each_takes_alone() -> None:
     needs = (
         PromiseNeed(promise="p99 <= 3.00 s", within=True, most_nodes=3, nodes=1, reached_s=1.53),
