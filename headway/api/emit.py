@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.domain import Answer
 from headway.emitters import ALL_FORMATS
@@ -15,12 +15,24 @@ from headway.formats.from_json import load_any_plan, parse_any_plan
 from headway.formats.yaml_document import read_text, read_whole_text
 from headway.version import __version__
 
+if TYPE_CHECKING:
+    from headway.emitters.difference import CurrentSettings
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emitted:
     """The text of a file, and its explanations if the format has no comments."""
 
     text: str
+    beside: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patched:
+    """The text of a file before and after a patch, and what the file does not contain."""
+
+    before: str
+    after: str
     beside: tuple[str, ...] = ()
 
 
@@ -61,31 +73,33 @@ def emit(
             f"{output_format!r} is no format; expected one of {', '.join(ALL_FORMATS)}"
         )
     found, known = plan_and_submission(plan, submission)
-    current = None if diff_from is None else current_conf(diff_from)
+    current = None if diff_from is None else current_settings(diff_from)
     return emitted(found, output_format, known, current)
 
 
 def emitted(
-    plan: Answer, output_format: str, submission: Submission, current: Mapping[str, str] | None
+    plan: Answer, output_format: str, submission: Submission, current: CurrentSettings | None
 ) -> Emitted:
     """As `emit`, for a plan that has been read."""
-    from headway.emitters.difference import only_what_differs
+    from headway.emitters.difference import only_what_differs, with_assumptions
     from headway.emitters.wording import header_lines, query_option_lines, reasons
 
     chosen = ALL_FORMATS[output_format]
+    notes: tuple[str, ...] = ()
     if current is not None:
-        plan = only_what_differs(plan, current, keeps_sizes=chosen.fills_in_sizes)
+        plan, notes = with_assumptions(plan, current), current.notes
+        plan = only_what_differs(plan, current.conf, keeps_sizes=chosen.fills_in_sizes)
     text = chosen.render(plan, version=__version__, submission=submission)
     if chosen.has_comments:
-        return Emitted(text=text)
+        return Emitted(text=text, beside=notes)
     why = [f"{key}: {reason}" for key, reason in reasons(plan).items()]
-    beside = (*header_lines(plan, version=__version__), *query_option_lines(plan), *why)
+    beside = (*header_lines(plan, version=__version__), *query_option_lines(plan), *why, *notes)
     return Emitted(text=text, beside=beside)
 
 
 def patched(
     plan: Answer, file: str | Path, submission: Submission, *, job: str | None = None
-) -> tuple[str, str]:
+) -> Patched:
     """The text of a manifest or bundle as it is, and with the plan in it.
 
     Raises
@@ -94,9 +108,18 @@ def patched(
         As `headway.emitters.patch.patch`.
     """
     from headway.emitters.patch import patch
+    from headway.emitters.wording import query_option_lines
 
     before = read_whole_text(Path(file), expected="a manifest or a bundle")
-    return before, patch(before, plan, name=str(file), submission=submission, job=job)
+    patch_of_file = patch(before, plan, name=str(file), submission=submission, job=job)
+    return Patched(
+        before=before,
+        after=patch_of_file.text,
+        beside=(
+            *(f"{file}: {note}" for note in patch_of_file.notes),
+            *query_option_lines(plan, has_trigger=patch_of_file.has_trigger),
+        ),
+    )
 
 
 def plan_and_submission(
@@ -122,14 +145,18 @@ def plan_and_submission(
     return found, submission
 
 
-def current_conf(path: str | Path) -> dict[str, str]:
+def current_settings(path: str | Path) -> CurrentSettings:
     """Current Spark configuration: a properties file, or an earlier plan."""
-    from headway.sparkconf import parse_properties
+    from headway.emitters.difference import CurrentSettings
+    from headway.sparkconf import parse_properties, property_lines
 
     text = read_text(Path(path), expected="a spark-defaults.conf, or a plan's JSON")
     if text.lstrip().startswith("{"):
-        return dict(parse_any_plan(text, name=str(path)).spark_conf)
+        conf = dict(parse_any_plan(text, name=str(path)).spark_conf)
+        return CurrentSettings(name=str(path), conf=conf)
     try:
-        return parse_properties(text)
+        return CurrentSettings(
+            name=str(path), conf=parse_properties(text), lines=property_lines(text)
+        )
     except InputError as error:
         raise InputError(f"{path}: {error}") from None

@@ -19,6 +19,7 @@ from headway.version import __version__
 if TYPE_CHECKING:
     from headway.domain import Answer
     from headway.emitters import Submission
+    from headway.emitters.difference import CurrentSettings
 
 
 @click.command("emit", cls=Command)
@@ -71,7 +72,7 @@ def command(
     has no comments, so reasons go to stderr. If the plan misses its target, the output says so and
     the exit code is 3.
     """
-    from headway.api.emit import current_conf, emitted, plan_and_submission
+    from headway.api.emit import current_settings, emitted, plan_and_submission
     from headway.formats.from_json import parse_any_plan
 
     if output_format is not None and files is not None:
@@ -92,9 +93,9 @@ def command(
         parse_any_plan(sys.stdin.read(), name="stdin") if plan == "-" else plan,
         {name: value for name, value in names.items() if value is not None},
     )
-    current = None if diff_from is None else current_conf(diff_from)
-    if files is not None:
-        _write_files(found, current or {}, files)
+    current = None if diff_from is None else current_settings(diff_from)
+    if files is not None and current is not None:
+        _write_files(found, current, files)
     if patch is not None:
         _patch(found, submission, patch, write=write, job=job)
     if output_format is not None:
@@ -145,20 +146,23 @@ def _patch(
         text = read_whole_text(Path(file), expected="a manifest or a bundle")
         if not names_node_types(text, file):
             refuse(["--node-type"], f"{file} has no place for it; only Databricks bundles have")
-    before, after = patched(plan, file, submission, job=job)
+    patch = patched(plan, file, submission, job=job)
     if not write:
-        click.echo(after, nl=False)
-    elif after == before:
+        click.echo(patch.after, nl=False)
+    elif patch.after == patch.before:
         click.echo(f"{file}: already as planned", err=True)
     else:
-        write_text(file, after, what="the patched file")
+        write_text(file, patch.after, what="the patched file")
         click.echo(f"{file}: patched", err=True)
+    for line in patch.beside:
+        click.echo(line, err=True)
 
 
-def _write_files(plan: Answer, current: dict[str, str], folder: Path) -> None:
+def _write_files(plan: Answer, current: CurrentSettings, folder: Path) -> None:
     from headway.emitters import difference
     from headway.formats.text_file import write_text
 
+    plan = difference.with_assumptions(plan, current)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -168,5 +172,7 @@ def _write_files(plan: Answer, current: dict[str, str], folder: Path) -> None:
         ("merged.conf", difference.merged_text),
         ("reasons.txt", difference.reasons_text),
     ):
-        write_text(folder / name, render(plan, current, version=__version__), what=name)
+        write_text(folder / name, render(plan, current.conf, version=__version__), what=name)
         click.echo(f"{folder / name}: written", err=True)
+    for note in current.notes:
+        click.echo(note, err=True)

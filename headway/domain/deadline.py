@@ -119,6 +119,10 @@ class _BatchAnswer(Result):
         return self.run.cost_per_run
 
     @property
+    def memory(self) -> None:
+        """None: it is as profiled, or as given."""
+
+    @property
     def query_options(self) -> Mapping[str, str]:
         """None: there is no query."""
         return {}

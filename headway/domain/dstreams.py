@@ -153,6 +153,10 @@ class _DStreamsAnswer(Result):
         return self.point.expected_s
 
     @property
+    def memory(self) -> None:
+        """None: it is as profiled, or as given."""
+
+    @property
     def query_options(self) -> Mapping[str, str]:
         """None: the batch interval is set in the application's code."""
         return {}

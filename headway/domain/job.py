@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from headway.domain.finding import Finding
     from headway.domain.node_type import NodeType
     from headway.domain.plan import Change
-    from headway.domain.plan_parts import PlannedSetting
+    from headway.domain.plan_parts import MemoryPlan, PlannedSetting
     from headway.domain.prediction import Prediction
     from headway.domain.profile import Application
     from headway.domain.target import AnyPromise, Target
@@ -194,6 +194,10 @@ class Answer(Protocol):
     @property
     def node_type(self) -> NodeType | None:
         """Node type of the plan."""
+
+    @property
+    def memory(self) -> MemoryPlan | None:
+        """Memory of an executor; None if it was not planned."""
 
     @property
     def spark_conf(self) -> Mapping[str, str]:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field
 
 from headway.domain import Answer
 from headway.domain.later import with_changes
-from headway.emitters.submission import is_executor_size
+from headway.emitters.patch_place import refusal_message
+from headway.emitters.submission import SomePlan, is_executor_size
 from headway.emitters.wording import header_lines, one_line, reasons
 from headway.errors import InputError
 from headway.sparkconf import render_properties
+from headway.sparkconf.conflicts import (
+    conflicts,
+    is_on_kubernetes,
+    overhead_ratio_of,
+    unseen_settings,
+)
+from headway.sparkconf.container import planned_resources
 from headway.units import spark_memory_bytes
 
-SomePlan = TypeVar("SomePlan", bound=Answer)
 _SIZES = (".memory", ".memoryOverhead")
 
 
@@ -28,6 +34,53 @@ class Difference:
     added: tuple[str, ...]
     changed: tuple[str, ...]
     same: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrentSettings:
+    """The Spark configuration of today: a file's name, its settings, and the line of each key."""
+
+    name: str
+    conf: Mapping[str, str]
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about other files that it names, which were not checked."""
+        return tuple(f"{self.place(key)}: {text}" for key, text in unseen_settings(self.conf))
+
+    def place(self, key: str) -> str:
+        """Where a key is set, for messages."""
+        return f"{self.name}:{self.lines[key]}" if key in self.lines else self.name
+
+
+def with_assumptions(plan: SomePlan, current: CurrentSettings) -> SomePlan:
+    """The plan with the settings without which the current ones contradict its assumptions.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    current : CurrentSettings
+        What the job is submitted with, besides the plan's settings.
+
+    Raises
+    ------
+    InputError
+        If a current setting contradicts the plan and no value sets it right.
+    """
+    # On Kubernetes the overhead depends on the job's language, which settings do not contain.
+    ratio = overhead_ratio_of(is_on_kubernetes=is_on_kubernetes(current.conf), is_jvm_job=False)
+    contradictions = conflicts(planned_resources(plan), current.conf, usual_overhead_ratio=ratio)
+    refusals = [
+        (current.place(one.key), f"{one.key} is {one.current}: {one.reason}")
+        for one in contradictions
+        if one.planned is None
+    ]
+    if refusals:
+        raise InputError(refusal_message(refusals))
+    settings = {one.key: one.planned for one in contradictions if one.key not in plan.spark_conf}
+    return with_changes(plan, spark_conf={**plan.spark_conf, **settings})
 
 
 def difference(current: Mapping[str, str], planned: Mapping[str, str]) -> Difference:

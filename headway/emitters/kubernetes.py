@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from headway.domain import Answer
-from headway.emitters.submission import Submission, is_executor_size
+from headway.emitters.submission import Submission, is_executor_size, on_kubernetes
 from headway.emitters.wording import header_lines, one_line, query_option_lines, reasons
 from headway.formats.yaml_lines import Tree, yaml_document
+from headway.sparkconf import KNOBS
+from headway.sparkconf.container import OVERHEAD_KEY
 
 _MAIN = "local:///opt/app/app.py"
 
@@ -35,6 +37,7 @@ def apache_tree(plan: Answer, submission: Submission) -> dict[str, Tree]:  # noq
 
 def render_kubeflow(plan: Answer, *, version: str, submission: Submission) -> str:
     """The manifest for the operator of kubeflow, ``v1beta2``."""
+    plan = on_kubernetes(plan)
     decided = kubeflow_tree(plan, submission)["spec"]
     assert isinstance(decided, dict)
     driver: dict[str, Tree] = {"cores": 1, "memory": "2g"}
@@ -58,6 +61,7 @@ def render_kubeflow(plan: Answer, *, version: str, submission: Submission) -> st
 
 def render_apache(plan: Answer, *, version: str, submission: Submission) -> str:
     """The manifest for the operator of the Apache Spark project, ``v1``."""
+    plan = on_kubernetes(plan)
     conf: dict[str, Tree] = dict(plan.spark_conf)
     conf["spark.kubernetes.container.image"] = (
         submission.image or f"apache/spark:{submission.full_version}-python3"
@@ -96,8 +100,9 @@ def _manifest(
     }
     why = reasons(plan)
     comments = dict(why)
-    if "spark.executor.instances" in why:
-        comments["instances"] = why["spark.executor.instances"]
+    for field, key in (("instances", KNOBS["executors"].key), ("memoryOverhead", OVERHEAD_KEY)):
+        if key in why:
+            comments[field] = why[key]
     if submission.image is None:
         comments["image"] = comments["spark.kubernetes.container.image"] = _about_image(
             plan, submission

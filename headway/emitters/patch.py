@@ -1,24 +1,43 @@
-"""A plan put into an existing file: a SparkApplication of either operator, or a bundle."""
+"""A plan put into an existing file: a manifest of either operator, or a Databricks bundle."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from headway.domain import Answer
-from headway.emitters.databricks import cluster_tree
-from headway.emitters.kubernetes import apache_tree, kubeflow_tree
-from headway.emitters.submission import Submission, is_executor_size
+from headway.emitters.patch_databricks import bundle_places, unsized_resources
+from headway.emitters.patch_kubernetes import manifest_places
+from headway.emitters.patch_place import Place, refusal_message
+from headway.emitters.submission import Submission
 from headway.errors import InputError
-from headway.formats.yaml_lines import Tree
-from headway.formats.yaml_patch import Step, documents_of, pairs_of, patched, text_at, value_at
+from headway.formats.yaml_patch import documents_of, items_of, line_of, patched, text_at, value_at
 
 _BYTE_ORDER_MARK = "\ufeff"
-_EXPECTED = "expected a SparkApplication of either operator, or a Databricks bundle"
+_EXPECTED = (
+    "expected a SparkApplication of either operator, a ScheduledSparkApplication, or a Databricks "
+    "bundle"
+)
 
 
-def patch(text: str, plan: Answer, *, name: str, submission: Submission, job: str | None) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patch:
+    """The text of a file with a plan in it, and what the file does not contain.
+
+    ``notes`` are sentences about what was not checked; ``has_trigger`` says that the text contains
+    the trigger interval.
+    """
+
+    text: str
+    notes: tuple[str, ...] = ()
+    has_trigger: bool = False
+
+
+def patch(text: str, plan: Answer, *, name: str, submission: Submission, job: str | None) -> Patch:
     """The text of a file with the plan in it, and everything else unchanged.
+
+    What contradicts the plan's assumptions is set too, or refused with its line.
 
     Parameters
     ----------
@@ -37,88 +56,68 @@ def patch(text: str, plan: Answer, *, name: str, submission: Submission, job: st
     ------
     InputError
         If the file is not YAML, or has no place for a plan, or several; if a key occurs twice, a
-        value comes from a template or is shared, or the patched text, read back, would not contain
-        the plan.
+        value comes from a template or is shared, a setting contradicts the plan and no value sets
+        it right, or the patched text, read back, would not contain the plan.
     """
     mark, text = text[: text.startswith(_BYTE_ORDER_MARK)], text.removeprefix(_BYTE_ORDER_MARK)
     documents = documents_of(text, name)
-    places = [place for node in documents for place in _places(node, plan, submission)]
-    if job is not None:
-        named = [place for place in places if place[0] == job]
-        if not named:
-            known = ", ".join(dict.fromkeys(label for label, _, _ in places)) or "none"
-            raise InputError(f"{name}: no job {job!r} (--job); expected one of: {known}")
-        places = named
-    if not places:
-        raise InputError(f"{name}: nothing to put a plan into; {_EXPECTED}")
-    if len(places) > 1:
-        labels = ", ".join(label for label, _, _ in places)
-        raise InputError(f"{name}: several jobs, {labels}; name one with --job")
-    _, node, changes = places[0]
-    _require_fixed_size(node, changes, name)
-    return mark + patched(text, documents, node, changes, name)
+    place = _place(documents, plan, submission, name, job)
+    if place.refusals:
+        raise InputError(
+            refusal_message(
+                (f"{name}:{refusal.line}", refusal.text)
+                for refusal in sorted(place.refusals, key=lambda refusal: refusal.line)
+            )
+        )
+    changed = patched(text, documents, place.node, place.changes, name)
+    return Patch(text=mark + changed, notes=place.notes, has_trigger=place.has_trigger)
 
 
 def names_node_types(text: str, name: str) -> bool:
     """Whether a file has a place for a node type: bundles have, manifests have none."""
     documents = documents_of(text.removeprefix(_BYTE_ORDER_MARK), name)
-    return any(_bundle_clusters(node) for node in documents)
+    return any(value_at(node, ("resources",)) is not None for node in documents)
 
 
-def _require_fixed_size(cluster: Any, changes: Mapping[str, Tree], name: str) -> None:
-    """A cluster of a bundle has a fixed number of workers or autoscaling, not both."""
-    scales = value_at(cluster, ("autoscale",))
-    if scales is not None and "num_workers" in changes:
-        raise InputError(
-            f"{name}:{scales.start_mark.line + 1}:1: autoscale contradicts the plan's fixed number "
-            "of workers (num_workers); take it out, then patch"
-        )
-
-
-def _places(
-    node: Any, plan: Answer, submission: Submission
-) -> list[tuple[str, Any, dict[str, Tree]]]:
-    """The parts of a document that can contain a plan: name, node, and the changes below it."""
-    api = text_at(node, ("apiVersion",)) or ""
-    if text_at(node, ("kind",)) == "SparkApplication":
-        label = text_at(node, ("metadata", "name")) or "unnamed"
-        if api.startswith("sparkoperator.k8s.io/"):
-            return [(label, node, _kubeflow_changes(node, plan, submission))]
-        if api.startswith("spark.apache.org/"):
-            return [(label, node, apache_tree(plan, submission))]
-    return [
-        (label, cluster, cluster_tree(plan, submission))
-        for label, cluster in _bundle_clusters(node)
+def _place(
+    documents: Sequence[Any], plan: Answer, submission: Submission, name: str, job: str | None
+) -> Place:
+    """The only place for a plan in a file, or the one that is asked for."""
+    places = [
+        place
+        for node in documents
+        for find in (manifest_places, bundle_places)
+        for place in find(node, plan, submission)
     ]
+    if job is not None:
+        known = ", ".join(dict.fromkeys(_short_label(place, places) for place in places)) or "none"
+        places = [place for place in places if job in place.labels]
+        if not places:
+            raise InputError(f"{name}: no job {job!r} (--job); expected one of: {known}")
+    if not places:
+        contents = ", ".join(text for node in documents for text in _contents(node))
+        contains = f" ({contents})" if contents else ""
+        raise InputError(f"{name}: nothing to put a plan into{contains}; {_EXPECTED}")
+    if len(places) > 1:
+        labels = ", ".join(_short_label(place, places) for place in places)
+        raise InputError(f"{name}: several jobs, {labels}; name one with --job")
+    return places[0]
 
 
-def _kubeflow_changes(node: Any, plan: Answer, submission: Submission) -> dict[str, Tree]:
-    """Sizes are put where the file has them: the operator's own fields override ``sparkConf``."""
-    changes = kubeflow_tree(plan, submission)
-    conf = value_at(node, ("spec", "sparkConf"))
-    doubled = {
-        key: value
-        for key, value in plan.spark_conf.items()
-        if is_executor_size(key) and conf is not None and value_at(conf, (key,)) is not None
-    }
-    spec = changes["spec"]
-    assert isinstance(spec, dict)
-    spec["sparkConf"] = {**spec["sparkConf"], **doubled}
-    has_dynamic = text_at(node, ("spec", "dynamicAllocation", "enabled"))
-    if has_dynamic is not None and plan.spark_conf.get("spark.dynamicAllocation.enabled"):
-        spec["dynamicAllocation"] = {"enabled": False}
-    return changes
+def _short_label(place: Place, places: Sequence[Place]) -> str:
+    """The shortest name by which no other place is asked for."""
+    for label in sorted(place.labels, key=len):
+        if sum(label in other.labels for other in places) == 1:
+            return label
+    return place.labels[0]
 
 
-def _bundle_clusters(node: Any) -> list[tuple[str, Any]]:
-    """The job clusters that a bundle defines itself."""
-    found = []
-    for job, body in pairs_of(value_at(node, ("resources", "jobs"))):
-        for key in ("job_clusters", "tasks"):
-            listed = value_at(body, (key,))
-            for at in range(len(listed.value) if listed is not None else 0):
-                route: tuple[Step, ...] = (key, at, "new_cluster")
-                cluster = value_at(body, route)
-                if cluster is not None:
-                    found.append((job, cluster))
-    return found
+def _contents(node: Any) -> Iterator[str]:
+    """What a document contains instead of a place for a plan, in words."""
+    kind = text_at(node, ("kind",))
+    if kind is not None:
+        api = text_at(node, ("apiVersion",))
+        yield f"{kind}{'' if api is None else f' of {api}'} in line {line_of(node, 'kind')}"
+    if any(text_at(item, ("Classification",)) is not None for item in items_of(node)):
+        yield "configurations of EMR, for which --format emr writes new ones"
+    yield from unsized_resources(node)

@@ -5,10 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from headway.domain import Answer
 from headway.domain.checks import require_label, require_subdomain
+from headway.domain.later import with_changes
 from headway.errors import InputError
+from headway.sparkconf.conflicts import conflicts, overhead_ratio_of
+from headway.sparkconf.container import OVERHEAD_KEY, planned_resources
+
+SomePlan = TypeVar("SomePlan", bound=Answer)
 
 OLDEST_RELEASE = (3, 5)
 _NEWEST_MAJOR = 4
@@ -157,6 +163,17 @@ def is_executor_size(key: str) -> bool:
         "spark.executor.memory",
         "spark.executor.memoryOverhead",
     )
+
+
+def on_kubernetes(plan: SomePlan) -> SomePlan:
+    """The plan with the overhead of its containers written out, if Kubernetes would change it.
+
+    There, containers of jobs that are not JVM ones get a larger overhead unless one is set.
+    """
+    ratio = overhead_ratio_of(is_on_kubernetes=True, is_jvm_job=False)
+    found = conflicts(planned_resources(plan), plan.spark_conf, usual_overhead_ratio=ratio)
+    settings = {one.key: one.planned for one in found if one.key == OVERHEAD_KEY}
+    return with_changes(plan, spark_conf={**plan.spark_conf, **settings}) if settings else plan
 
 
 def conf_arguments(conf: Mapping[str, str]) -> list[str]:

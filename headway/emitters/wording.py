@@ -7,9 +7,11 @@ from collections.abc import Mapping
 
 from headway.domain import Answer, Applies, LatencyDistribution, Metric, Provenance
 from headway.sparkconf import KNOBS, knob_named
+from headway.sparkconf.conflicts import REASONS
 from headway.units import format_duration, format_rate
 from headway.words import all_words
 
+_DYNAMIC_KEY = "spark.dynamicAllocation.enabled"
 _APPLIES = {
     Applies.RESTART: "applies when the query restarts",
     Applies.NEW_APPLICATION: "applies when the application is submitted again",
@@ -62,8 +64,8 @@ def reasons(plan: Answer) -> dict[str, str]:
     A change that names no known setting has no key and is left to the report.
     """
     found = {}
-    if "spark.dynamicAllocation.enabled" in plan.spark_conf:
-        found["spark.dynamicAllocation.enabled"] = "the plan assumes a fixed number of executors"
+    if _DYNAMIC_KEY in plan.spark_conf:
+        found[_DYNAMIC_KEY] = REASONS[_DYNAMIC_KEY]
     # Said of what has the value that was profiled, not of what merely is on no list of changes.
     for one in plan.settings:
         if one.profiled == one.value and plan.spark_conf.get(one.key) == one.value:
@@ -77,16 +79,21 @@ def reasons(plan: Answer) -> dict[str, str]:
         is_limit = knob.setting == "max_offsets_per_trigger"
         for key in reader_options_of(plan) or [knob.key] if is_limit else [knob.key]:
             found[key] = one_line(f"was {change.before}; {_APPLIES[change.applies]}")
-    return found
+    assumed = {key: reason for key, reason in REASONS.items() if key in plan.spark_conf}
+    return {**assumed, **found}
 
 
-def query_option_lines(plan: Answer) -> list[str]:
-    """Options of the query besides the configuration, for formats that cannot contain them."""
-    if plan.ends:
+def query_option_lines(plan: Answer, *, has_trigger: bool = False) -> list[str]:
+    """Options of the query besides the configuration, for formats that cannot contain them.
+
+    A format that has a place for the trigger interval has only the rate limit left.
+    """
+    options = reader_options_of(plan) if has_trigger else plan.query_options
+    if plan.ends or not options:
         return []
     why = reasons(plan)
     lines = ["Not Spark configuration; set in the query itself:"]
-    for key, value in plan.query_options.items():
+    for key, value in options.items():
         where = (
             f'.writeStream.trigger(processingTime="{value}")'
             if key == "trigger"

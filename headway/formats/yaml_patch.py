@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from headway.errors import InputError
 from headway.formats.yaml_lines import Tree, yaml_key, yaml_scalar
 from headway.formats.yaml_read_back import (
+    MERGE_TAG,
     first_difference,
     replaced,
     require_no_key_twice,
@@ -64,17 +65,23 @@ def documents_of(text: str, name: str) -> list[Any]:
 
 
 def value_at(node: Any, route: Iterable[Step]) -> Any:
-    """The node at a route; None if there is none."""
+    """The node at a route, also one of a merged key; None if there is none."""
     import yaml
 
     for step in route:
-        if isinstance(step, int) and isinstance(node, yaml.SequenceNode):
-            node = node.value[step] if step < len(node.value) else None
-        elif isinstance(node, yaml.MappingNode):
-            node = next((value for key, value in node.value if key.value == step), None)
+        if isinstance(step, int):
+            is_list = isinstance(node, yaml.SequenceNode)
+            node = node.value[step] if is_list and step < len(node.value) else None
         else:
-            return None
+            node = _entries(node).get(step, (None, None))[1]
     return node
+
+
+def items_of(node: Any) -> list[Any]:
+    """The items of a list; none for anything else."""
+    import yaml
+
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
 def text_at(node: Any, route: Iterable[Step]) -> str | None:
@@ -94,10 +101,44 @@ def pairs_of(node: Any) -> list[tuple[str, Any]]:
     return [(str(key.value), value) for key, value in node.value]
 
 
+def scalars_of(node: Any) -> dict[str, str]:
+    """The scalars of a mapping by their keys, including merged ones; none for anything else."""
+    import yaml
+
+    return {
+        key: str(value.value)
+        for key, (_, value) in _entries(node).items()
+        if isinstance(value, yaml.ScalarNode)
+    }
+
+
+def line_of(node: Any, key: str) -> int:
+    """The line of a key of a mapping, counted from 1; that of the mapping if it is not in it."""
+    entry = _entries(node).get(key)
+    return int((node if entry is None else entry[0]).start_mark.line) + 1
+
+
+def _entries(node: Any) -> dict[str, tuple[Any, Any]]:
+    """Keys and values of a mapping; its own ones override those that it merges."""
+    import yaml
+
+    if not isinstance(node, yaml.MappingNode):
+        return {}
+    entries: dict[str, tuple[Any, Any]] = {}
+    for key, value in node.value:
+        if key.tag == MERGE_TAG:
+            sources = value.value if isinstance(value, yaml.SequenceNode) else [value]
+            for source in reversed(sources):
+                entries |= _entries(source)
+    return entries | {str(key.value): (key, value) for key, value in node.value}
+
+
 def patched(
     text: str, documents: Sequence[Any], node: Any, changes: Mapping[str, Tree], name: str
 ) -> str:
     """The text with ``changes`` made below ``node``, a mapping in one of its documents.
+
+    Items of a list are changed by a mapping whose keys are their places in it.
 
     Raises
     ------
@@ -173,6 +214,8 @@ def _edits(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iter
         require_no_template(text, found, key, name)
         if isinstance(value, Mapping) and isinstance(found, yaml.MappingNode):
             yield from _edits(text, found, value, name)
+        elif isinstance(value, Mapping) and isinstance(found, yaml.SequenceNode):
+            yield from _edits_of_items(text, found, value, name)
         elif isinstance(value, str | int):
             if not _says(found, value):
                 yield Edit(*_span(text, found), _lead(text, found) + yaml_scalar(value))
@@ -185,6 +228,20 @@ def _edits(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iter
             raise InputError(f"{name}:{line}:1: {key} is not what it should be; expected a mapping")
     if missing:
         yield _insertion(text, node, missing)
+
+
+def _edits_of_items(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iterable[Edit]:
+    """Changes below items of a list; the keys are their places in it."""
+    for place, value in changes.items():
+        item = node.value[int(place)]
+        assert isinstance(value, Mapping)
+        if _is_alias(text, node, item):
+            line = item.start_mark.line + 1
+            raise InputError(
+                f"{name}: an item of the list in line {node.start_mark.line + 1} is shared by an "
+                f"anchor in line {line}; write the item out, then patch"
+            )
+        yield from _edits(text, item, value, name)
 
 
 def _filled(text: str, node: Any, found: Any, value: Mapping[str, Tree]) -> Edit:

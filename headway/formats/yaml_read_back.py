@@ -18,7 +18,7 @@ from headway.formats.yaml_lines import Tree
 Said: TypeAlias = "tuple[str, str] | list[Said] | dict[str, Said]"
 
 _TEMPLATE = re.compile(r"\{\{|\{%|<%|\$[\w({]")
-_MERGE = "tag:yaml.org,2002:merge"
+MERGE_TAG = "tag:yaml.org,2002:merge"
 _TAG = "tag:yaml.org,2002:"
 _MOST_NODES = 1_000_000
 
@@ -119,7 +119,7 @@ def said_by(node: Any) -> Said:
     own: dict[str, Said] = {}
     merged: dict[str, Said] = {}
     for key, value in node.value:
-        if key.tag == _MERGE:
+        if key.tag == MERGE_TAG:
             for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
                 found = said_by(source)
                 merged = {**found, **merged} if isinstance(found, dict) else merged
@@ -137,6 +137,11 @@ def with_changes(said: Said | None, changes: Tree) -> Said:
             return _scalar(f"{_TAG}int", str(changes))
         case str():
             return _scalar(f"{_TAG}str", changes)
+        case Mapping() if isinstance(said, list):
+            items = list(said)
+            for place, value in changes.items():
+                items[int(place)] = with_changes(items[int(place)], value)
+            return items
         case Mapping():
             found = dict(said) if isinstance(said, dict) else {}
             for key, value in changes.items():
@@ -158,7 +163,7 @@ def replaced(root: Any, node: Any, by: Said) -> Said:
         return [replaced(one, node, by) for one in root.value]
     found = said_by(root)
     assert isinstance(found, dict)
-    own = [(repr(said_by(key)), value) for key, value in root.value if key.tag != _MERGE]
+    own = [(repr(said_by(key)), value) for key, value in root.value if key.tag != MERGE_TAG]
     return {**found, **{key: replaced(value, node, by) for key, value in own}}
 
 

@@ -35,16 +35,16 @@ from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model, settled_batch_rows
 from headway.planner.checkpoint import Checkpoint, changes_from_today, planned_settings
 from headway.planner.memory import memory_plan, overhead_bytes
-from headway.planner.profiled_memory import (
+from headway.planner.profiled_memory import profiled_memory
+from headway.planner.purchase import Offer, reserve_findings
+from headway.planner.rate_limit import RateLimit
+from headway.sparkconf import KNOBS, query_options, spark_conf
+from headway.sparkconf.container import (
     OFF_HEAP_KEY,
     OFF_HEAP_SIZE_KEY,
     OVERHEAD_KEY,
     PYTHON_MEMORY_KEY,
-    profiled_memory,
 )
-from headway.planner.purchase import Offer, reserve_findings
-from headway.planner.rate_limit import RateLimit
-from headway.sparkconf import KNOBS, query_options, spark_conf
 from headway.units import spark_memory_text
 
 

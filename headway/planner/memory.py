@@ -17,6 +17,7 @@ from headway.assumptions.resources import (
 from headway.domain import Application, JobProfile, MemoryPlan, NodeType
 from headway.domain.configuration import task_slots
 from headway.planner.profiled_memory import MemoryRule, ProfiledMemory, profiled_memory
+from headway.sparkconf.container import usual_overhead_bytes
 from headway.units import parse_size_bytes
 
 _MIB = parse_size_bytes("1m")
@@ -159,7 +160,7 @@ def overhead_bytes(
     >>> overhead_bytes(8 * 2**30, 0) == round(0.8 * 2**30)
     True
     """
-    return max(round(overhead_ratio * heap_bytes), LEAST_OVERHEAD_BYTES.value) + native_bytes
+    return usual_overhead_bytes(heap_bytes, overhead_ratio) + native_bytes
 
 
 def least_heap_bytes(profile: JobProfile, need: MemoryNeed | None, rule: MemoryRule) -> int:

@@ -7,20 +7,23 @@ from dataclasses import dataclass
 
 from headway.assumptions.resources import DEFAULT_HEAP_BYTES
 from headway.domain import Application
-from headway.errors import InputError
-from headway.sparkconf import KNOBS, KNOBS_BY_KEY
+from headway.sparkconf import KNOBS_BY_KEY
+from headway.sparkconf.container import (
+    HEAP_KEY,
+    OFF_HEAP_KEY,
+    OFF_HEAP_SIZE_KEY,
+    OVERHEAD_KEY,
+    PYTHON_MEMORY_KEY,
+    memory_setting_bytes,
+    off_heap_setting_bytes,
+    overhead_factor,
+    overhead_setting_bytes,
+)
 from headway.units import spark_memory_bytes, spark_memory_text
 
-PYTHON_MEMORY_KEY = "spark.executor.pyspark.memory"
-OVERHEAD_KEY = "spark.executor.memoryOverhead"
-OFF_HEAP_KEY = "spark.memory.offHeap.enabled"
-OFF_HEAP_SIZE_KEY = "spark.memory.offHeap.size"
-_HEAP_KEY = KNOBS["executor_memory"].key
 _DYNAMIC = "spark.dynamicAllocation.enabled"
 # Keys without a default: absent means not set. The absence of other keys is not conclusive.
 _UNSET = (OVERHEAD_KEY, PYTHON_MEMORY_KEY, OFF_HEAP_KEY, OFF_HEAP_SIZE_KEY)
-_OVERHEAD_KEYS = (OVERHEAD_KEY, "spark.yarn.executor.memoryOverhead")
-_FACTOR_KEY = "spark.executor.memoryOverheadFactor"
 _DRIVER_KEY = "spark.driver.memory"
 
 
@@ -70,44 +73,27 @@ def profiled_memory(application: Application) -> ProfiledMemory:
     (True, False)
     """
     properties = application.properties
-    driver_bytes = _size(properties.get(_DRIVER_KEY)) if application.is_local else None
-    asked = [one for one in (_size(application.executor_memory), driver_bytes) if one is not None]
-    try:
-        ratio = float(properties[_FACTOR_KEY])
-    except (KeyError, ValueError):
-        ratio = -1.0
-    uses_off_heap = properties.get(OFF_HEAP_KEY, "").strip().lower() == "true"
-    overheads = [_size(properties.get(key)) for key in _OVERHEAD_KEYS]
+    driver_bytes = (
+        memory_setting_bytes(properties.get(_DRIVER_KEY)) if application.is_local else None
+    )
+    heap_bytes = memory_setting_bytes(application.executor_memory)
+    asked = [size for size in (heap_bytes, driver_bytes) if size is not None]
     return ProfiledMemory(
         heap_bytes=max(asked, default=DEFAULT_HEAP_BYTES.value),
         is_heap_set=bool(asked),
         is_local=application.is_local,
-        overhead_bytes=next((one for one in overheads if one is not None), None),
-        overhead_ratio=ratio if 0.0 < ratio < 100.0 else None,
-        python_bytes=_size(properties.get(PYTHON_MEMORY_KEY)),
-        off_heap_bytes=_off_heap_bytes(properties.get(OFF_HEAP_SIZE_KEY)) if uses_off_heap else 0,
+        overhead_bytes=overhead_setting_bytes(properties),
+        overhead_ratio=overhead_factor(properties),
+        python_bytes=memory_setting_bytes(properties.get(PYTHON_MEMORY_KEY)),
+        off_heap_bytes=off_heap_setting_bytes(properties),
     )
-
-
-def _size(text: str | None) -> int | None:
-    """A memory setting as Spark reads it; None if it is not set, or is not a size."""
-    try:
-        return None if text is None else spark_memory_bytes(text)
-    except InputError:
-        return None
-
-
-def _off_heap_bytes(text: str | None) -> int:
-    """Unlike all other memory settings, this one is in bytes if it has no unit."""
-    bare = (text or "").strip()
-    return int(bare) if bare.isdecimal() else _size(text) or 0
 
 
 def profiled_sizes(application: Application) -> dict[str, str]:
     """Memory and dynamic allocation of an application, as it ran, by Spark's key."""
     had = profiled_memory(application)
     return {
-        _HEAP_KEY: spark_memory_text(had.heap_bytes),
+        HEAP_KEY: spark_memory_text(had.heap_bytes),
         _DYNAMIC: application.properties.get(_DYNAMIC, "false").strip().lower(),
         **beside_heap_conf(application),
     }

@@ -11,7 +11,7 @@ from headway.sparkconf.knobs import (
     spark_conf,
     task_cpus_of,
 )
-from headway.sparkconf.properties import parse_properties, render_properties
+from headway.sparkconf.properties import parse_properties, property_lines, render_properties
 from headway.sparkconf.reader_limits import (
     STREAMING,
     Counts,
@@ -31,6 +31,7 @@ __all__ = [
     "applies_when",
     "knob_named",
     "parse_properties",
+    "property_lines",
     "query_options",
     "reader_limit",
     "render_properties",

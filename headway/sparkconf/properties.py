@@ -80,6 +80,20 @@ def parse_properties(text: str) -> dict[str, str]:
     return conf
 
 
+def property_lines(text: str) -> dict[str, int]:
+    """The line of each key of a properties file; of a repeated key that of the last one.
+
+    Examples
+    --------
+    >>> property_lines("# sizes\\nspark.executor.cores = 4\\n")
+    {'spark.executor.cores': 2}
+    """
+    return {
+        _unescape(line[: _end_of_key(line)], number): number
+        for number, line in _logical_lines(text)
+    }
+
+
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Lines with content, with the number of their first line, continuations joined."""
     joined, start = "", 0

@@ -23,9 +23,9 @@ from headway.planner.memory import (
     needed_container_bytes,
     overhead_bytes,
 )
-from headway.planner.profiled_memory import PYTHON_MEMORY_KEY
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
+from headway.sparkconf.container import PYTHON_MEMORY_KEY
 from headway.units import parse_size_bytes
 from headway.words import all_words
 from tests.factories import a_profile

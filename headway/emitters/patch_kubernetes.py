@@ -1,0 +1,219 @@
+"""Places for a plan in manifests of either Kubernetes operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from headway.domain import Answer
+from headway.domain.planned_resources import PlannedResources
+from headway.emitters.kubernetes import apache_tree, kubeflow_tree
+from headway.emitters.patch_place import ConfChanges, Place, conf_changes
+from headway.emitters.submission import Submission
+from headway.formats.yaml_lines import Tree
+from headway.formats.yaml_patch import items_of, line_of, scalars_of, text_at, value_at
+from headway.sparkconf.conflicts import (
+    LIMIT_CORES_KEY,
+    REQUEST_CORES_KEY,
+    conflicts,
+    limits_cores,
+    overhead_ratio_of,
+    requests_other_cores,
+)
+from headway.sparkconf.container import (
+    HEAP_KEY,
+    KUBERNETES_FACTOR_KEY,
+    OVERHEAD_KEY,
+    container_bytes,
+    planned_resources,
+)
+from headway.sparkconf.kubernetes_quantities import memory_bytes_of, memory_quantity
+
+#: Fields of an executor in kubeflow's manifests, which override the configuration.
+_FIELDS = {
+    "memory": HEAP_KEY,
+    "memoryOverhead": OVERHEAD_KEY,
+    "coreLimit": LIMIT_CORES_KEY,
+    "coreRequest": REQUEST_CORES_KEY,
+}
+_EXECUTOR_CONTAINER = "spark-kubernetes-executor"
+_CONTAINER_NAME_KEY = "spark.kubernetes.executor.podTemplateContainerName"
+_INSTANCES = ("initExecutors", "minExecutors", "maxExecutors")
+
+
+def manifest_places(node: Any, plan: Answer, submission: Submission) -> Iterator[Place]:
+    """The applications of a document: a manifest, or a list of manifests."""
+    if text_at(node, ("kind",)) == "List":
+        for item in items_of(value_at(node, ("items",))):
+            yield from manifest_places(item, plan, submission)
+    group = (text_at(node, ("apiVersion",)) or "").partition("/")[0]
+    label = text_at(node, ("metadata", "name")) or "unnamed"
+    match (group, text_at(node, ("kind",))):
+        case ("sparkoperator.k8s.io", "SparkApplication"):
+            yield _kubeflow_place(label, node, (), plan, submission)
+        case ("sparkoperator.k8s.io", "ScheduledSparkApplication"):
+            yield _kubeflow_place(label, node, ("template",), plan, submission)
+        case ("spark.apache.org", "SparkApplication"):
+            yield _apache_place(label, node, plan, submission)
+
+
+def _kubeflow_place(
+    label: str, node: Any, below: tuple[str, ...], plan: Answer, submission: Submission
+) -> Place:
+    """Sizes are put where the file has them: the operator's own fields override ``sparkConf``."""
+    spec = value_at(node, ("spec", *below))
+    resources = planned_resources(plan)
+    is_jvm_job = text_at(spec, ("type",)) in ("Java", "Scala")
+    ratio = overhead_ratio_of(is_on_kubernetes=True, is_jvm_job=is_jvm_job)
+    decided = kubeflow_tree(plan, submission)["spec"]
+    assert isinstance(decided, dict)
+    executor: dict[str, Tree] = dict(decided["executor"])
+    conf_node = value_at(spec, ("sparkConf",))
+    changes = conf_changes(conf_node, resources, usual_overhead_ratio=ratio)
+    current = scalars_of(conf_node)
+    conf = {
+        **decided["sparkConf"],
+        **{key: value for key, value in plan.spark_conf.items() if key in current},
+        **{key: value for key, value in changes.values.items() if key in current},
+    }
+    fields = _field_settings(spec)
+    stated = {_FIELDS[field]: field for field in _FIELDS if field in fields}
+    for conflict in conflicts(resources, current | _as_conf(fields), usual_overhead_ratio=ratio):
+        field = stated.get(conflict.key)
+        if field is None and conflict.key == OVERHEAD_KEY and conflict.current is None:
+            field = "memoryOverhead"
+        if field is not None and conflict.planned is not None:
+            executor[field] = conflict.planned
+    room_bytes = container_bytes(
+        current | _as_conf(fields) | conf | _as_conf(executor) | dict(plan.spark_conf), ratio
+    )
+    limit = text_at(spec, ("executor", "memoryLimit"))
+    if limit is not None and room_bytes is not None and _limits_memory(limit, room_bytes):
+        executor["memoryLimit"] = memory_quantity(room_bytes)
+    template = _template_changes(
+        value_at(spec, ("executor", "template")),
+        resources,
+        room_bytes,
+        current.get(_CONTAINER_NAME_KEY, _EXECUTOR_CONTAINER),
+    )
+    if template:
+        executor["template"] = template
+    tree: dict[str, Tree] = {"sparkConf": conf, "executor": executor}
+    if text_at(spec, ("dynamicAllocation", "enabled")) is not None:
+        tree["dynamicAllocation"] = {"enabled": False}
+    return Place(
+        labels=(label,),
+        node=node,
+        changes={"spec": {below[0]: tree} if below else tree},
+        refusals=tuple(changes.refusals),
+        notes=(*changes.notes, *_unseen_maps(spec)),
+    )
+
+
+def _field_settings(spec: Any) -> dict[str, str]:
+    """The operator's own fields for an executor, as texts; with the factor beside them."""
+    fields = scalars_of(value_at(spec, ("executor",)))
+    factor = text_at(spec, ("memoryOverheadFactor",))
+    settings = {field: value for field, value in fields.items() if field in _FIELDS}
+    return settings if factor is None else {**settings, "memoryOverheadFactor": factor}
+
+
+def _as_conf(fields: Mapping[str, Tree]) -> dict[str, str]:
+    """Fields of an executor as the configuration that the operator makes of them."""
+    keys = {**_FIELDS, "memoryOverheadFactor": KUBERNETES_FACTOR_KEY}
+    return {keys[field]: str(value) for field, value in fields.items() if field in keys}
+
+
+def _apache_place(label: str, node: Any, plan: Answer, submission: Submission) -> Place:
+    """All is configuration; limits may be in the executors' pod template."""
+    spec = value_at(node, ("spec",))
+    resources = planned_resources(plan)
+    is_jvm_job = not any(text_at(spec, (key,)) for key in ("pyFiles", "sparkRFiles"))
+    ratio = overhead_ratio_of(is_on_kubernetes=True, is_jvm_job=is_jvm_job)
+    conf_node = value_at(spec, ("sparkConf",))
+    changes: ConfChanges = conf_changes(conf_node, resources, usual_overhead_ratio=ratio)
+    decided = apache_tree(plan, submission)["spec"]
+    assert isinstance(decided, dict)
+    current = scalars_of(conf_node)
+    conf = {**decided["sparkConf"], **changes.values}
+    tree: dict[str, Tree] = {"sparkConf": conf}
+    template = _template_changes(
+        value_at(spec, ("executorSpec", "podTemplateSpec")),
+        resources,
+        container_bytes(current | conf, ratio),
+        current.get(_CONTAINER_NAME_KEY),
+    )
+    if template:
+        tree["executorSpec"] = {"podTemplateSpec": template}
+    counts = scalars_of(value_at(spec, ("applicationTolerations", "instanceConfig")))
+    wrong = {
+        key: plan.executors
+        for key in _INSTANCES
+        if key in counts and not _is_count(counts[key], key, plan.executors)
+    }
+    if wrong:
+        tree["applicationTolerations"] = {"instanceConfig": wrong}
+    return Place(
+        labels=(label,),
+        node=node,
+        changes={"spec": tree},
+        refusals=tuple(changes.refusals),
+        notes=tuple(changes.notes),
+    )
+
+
+def _is_count(text: str, key: str, executors: int) -> bool:
+    """Whether a number of executors that the operator waits for is that of the plan."""
+    if not text.isdecimal():
+        return False
+    # Zero switches the check off.
+    return int(text) in (0, executors) or (key == "minExecutors" and int(text) < executors)
+
+
+def _template_changes(
+    template: Any, resources: PlannedResources, room_bytes: int | None, container_name: str | None
+) -> dict[str, Tree]:
+    """Limits and requests of the executors' container in a pod template that are not the plan's."""
+    containers = items_of(value_at(template, ("spec", "containers")))
+    names = [text_at(container, ("name",)) for container in containers]
+    if not containers:
+        return {}
+    # Spark takes the first container if none has the name.
+    at = names.index(container_name) if container_name in names else 0
+    limits = scalars_of(value_at(containers[at], ("resources", "limits")))
+    requests = scalars_of(value_at(containers[at], ("resources", "requests")))
+    cores = str(resources.cores_per_executor)
+    wrong: dict[str, dict[str, Tree]] = {"limits": {}, "requests": {}}
+    if "cpu" in limits and limits_cores(limits["cpu"], resources):
+        wrong["limits"]["cpu"] = cores
+    if "cpu" in requests and requests_other_cores(requests["cpu"], resources):
+        wrong["requests"]["cpu"] = cores
+    if room_bytes is not None:
+        quantity = memory_quantity(room_bytes)
+        if "memory" in limits and _limits_memory(limits["memory"], room_bytes):
+            wrong["limits"]["memory"] = quantity
+        if "memory" in requests and _whole(requests["memory"]) != quantity:
+            wrong["requests"]["memory"] = quantity
+    changed: dict[str, Tree] = {key: value for key, value in wrong.items() if value}
+    return {"spec": {"containers": {str(at): {"resources": changed}}}} if changed else {}
+
+
+def _limits_memory(stated: str, room_bytes: int) -> bool:
+    """Whether a limit of memory is below what Spark requests."""
+    limit_bytes = memory_bytes_of(stated)
+    return limit_bytes is None or limit_bytes < room_bytes
+
+
+def _whole(stated: str) -> str | None:
+    """A quantity of memory in whole ``Mi``; None if it is none."""
+    size_bytes = memory_bytes_of(stated)
+    return None if size_bytes is None else memory_quantity(size_bytes)
+
+
+def _unseen_maps(spec: Any) -> Iterator[str]:
+    """Fields that take settings from another object of the cluster."""
+    if text_at(spec, ("sparkConfigMap",)) is not None:
+        yield (
+            f"sparkConfigMap in line {line_of(spec, 'sparkConfigMap')} names another object, which "
+            "was not checked: settings in it must not contradict the plan"
+        )
