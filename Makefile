@@ -175,8 +175,9 @@ window-runs: $(READY) java  ## windows shared and not, real runs anew, three hou
 window-kafka: $(READY) java  ## windows of a Kafka topic, directly and shared, latency and every row, ten minutes
 	$(BIN)/python benchmarks/run.py kafka_windows
 
-window-equality: $(READY) java  ## shared windows against the direct query: 10,000 random cases, 100 real runs, kills
-	HEADWAY_WINDOW_CASES=10000 HEADWAY_WINDOW_RUNS=100 HEADWAY_WINDOW_KILLS=30 HEADWAY_WINDOW_STREAM_KILLS=20 \
+window-equality: $(READY) java  ## shared windows against the direct query: 10,000 random cases, 300 real runs, kills
+	HEADWAY_WINDOW_CASES=10000 HEADWAY_WINDOW_RUNS=100 HEADWAY_WINDOW_TYPED_RUNS=200 HEADWAY_WINDOW_KILLS=30 \
+	  HEADWAY_WINDOW_STREAM_KILLS=20 \
 	  $(BIN)/python -m pytest tests/runtime/sharing
 
 ordered-equality: $(READY) java  ## steps in order against one worker: 10,000 random cases, 60 real streams, 20 killed drivers

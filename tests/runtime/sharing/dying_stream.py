@@ -1,71 +1,66 @@
 """A stream through a log in a process that kills itself, and its JVM, before one of its writes.
 
-python -m tests.runtime.sharing.dying_stream FOLDER SEED EMIT ALLOWED
+python -m tests.runtime.sharing.dying_stream FOLDER SEED ALLOWED
 
 Writes are those of the log, of Spark's Parquet files, and of the sink; ALLOWED is how many of them
-happen first. What it is killed by is signal 9. A run that ends prints how many there were.
+happen first. What it is killed by is signal 9. With "all", it is not killed; with "compared", it
+then has Spark's own query over the same files, too, and prints how many writes there were.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import random
+import pickle
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
-from headway.runtime.sharing.files import SparkFiles
-from headway.runtime.sharing.log_batches import Emit
-from tests.runtime.sharing.stream_cases import run_log, stream, with_rows
+from tests.runtime.sharing.typed_cases import Results
+from tests.runtime.sharing.typed_streams import (
+    INTERPRETED,
+    a_typed_case,
+    interrupted_after,
+    run_by_spark,
+    run_log,
+)
 
 
-def main(folder: Path, seed: int, emit: Emit, allowed: float) -> None:
-    from pyspark.sql import DataFrameWriter
-
-    case = with_rows(random.Random(seed))
+def main(folder: Path, seed: int, allowed: float, *, is_compared: bool) -> None:
+    case = a_typed_case(seed)
     sink = folder / "results"
     sink.mkdir(parents=True, exist_ok=True)
     with embedded_session(
         app_name="dying stream",
         master="local[2]",
         driver_memory="1g",
-        extra_conf={"spark.sql.shuffle.partitions": "2", **local_checkpoint_conf()},
+        extra_conf=INTERPRETED | local_checkpoint_conf(),
     ) as spark:
         jvm: Any = spark._jvm
         jvm_pid = int(jvm.java.lang.ProcessHandle.current().pid())
-        num_written = 0
 
-        def before_write() -> None:
-            nonlocal num_written
-            if num_written >= allowed:
-                os.kill(jvm_pid, signal.SIGKILL)
-                os.kill(os.getpid(), signal.SIGKILL)
-            num_written += 1
+        def end() -> None:
+            os.kill(jvm_pid, signal.SIGKILL)
+            os.kill(os.getpid(), signal.SIGKILL)
 
-        def counted(write: Callable[..., Any]) -> Callable[..., Any]:
-            def writes(*arguments: Any) -> Any:
-                before_write()
-                return write(*arguments)
+        with interrupted_after(allowed, end) as num_writes:
 
-            return writes
+            def keep(number: int, results: Results) -> None:
+                if num_writes[0] >= allowed:
+                    end()
+                num_writes[0] += 1
+                (sink / f"{number}.pickle").write_bytes(pickle.dumps(results))
 
-        def keep(number: int, size: int, end: int, key: str, rows: int) -> None:
-            before_write()
-            name = f"{number}-{size}-{end}-{key}"
-            (sink / name).write_text(json.dumps([number, size, end, key, rows]))
-
-        # A write of the log is two: its draft, then its name.
-        for owner, name in ((SparkFiles, "_put"), (SparkFiles, "_name"), (SparkFiles, "delete"),
-                            (DataFrameWriter, "parquet")):  # fmt: skip
-            setattr(owner, name, counted(getattr(owner, name)))
-        run_log(stream(spark, folder / "in"), case, emit, folder, keep)
-        print(f"writes: {num_written}")
+            run_log(spark, case, folder, keep)
+        if is_compared:
+            expected = Results()
+            run_by_spark(spark, case, folder, "direct", expected)
+            (folder / "expected.pickle").write_bytes(pickle.dumps(expected))
+            print(f"writes: {num_writes[0]}")
 
 
 if __name__ == "__main__":
-    where, seed_text, emit_text, allowed_text = sys.argv[1:]
-    main(Path(where), int(seed_text), cast("Emit", emit_text), float(allowed_text))
+    where, seed_text, allowed_text = sys.argv[1:]
+    num_allowed = float("inf") if allowed_text in ("all", "compared") else int(allowed_text)
+    main(Path(where), int(seed_text), num_allowed, is_compared=allowed_text == "compared")
