@@ -6,6 +6,7 @@ unstable are results, not errors.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import IntEnum
 from importlib.util import find_spec
@@ -42,6 +43,27 @@ EXIT_CODES: Mapping[ExitCode, str] = MappingProxyType(
 )
 
 
+# Private-use characters, which no message contains: what stands between them is an argument's name.
+_ARGUMENT = re.compile("\ue000([a-z_]+)\ue001")
+
+
+def argument(name: str) -> str:
+    """The name of an argument, as a part of an error's message.
+
+    The library shows the name, since its users pass arguments; a command shows the option that sets
+    the argument.
+
+    Examples
+    --------
+    >>> error = HeadwayError(f"{argument('node_cores')} is 0; expected at least 1")
+    >>> str(error)
+    'node_cores is 0; expected at least 1'
+    >>> error.message_with({"node_cores": "--node-cores"})
+    '--node-cores is 0; expected at least 1'
+    """
+    return f"\ue000{name}\ue001"
+
+
 class HeadwayError(Exception):
     """Base of all errors meant for the user; the command line prints it as one line.
 
@@ -52,6 +74,14 @@ class HeadwayError(Exception):
     """
 
     exit_code = ExitCode.FAILURE
+
+    def __init__(self, message: str = "") -> None:
+        self._marked_message = message
+        super().__init__(self.message_with({}))
+
+    def message_with(self, spellings: Mapping[str, str]) -> str:
+        """The message with other spellings of the arguments that it names."""
+        return _ARGUMENT.sub(lambda found: spellings.get(found[1], found[1]), self._marked_message)
 
 
 class InputError(HeadwayError):

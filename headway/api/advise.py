@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from headway.api.plan import plan
 from headway.api.predict import predict
 from headway.domain import AdvisedRun, JobProfile, Promise, Target
-from headway.errors import InputError
+from headway.errors import InputError, argument
 
 
 def advise(
@@ -38,7 +38,8 @@ def advise(
 
     if target is not None and rate is None:
         raise InputError(
-            "a target needs the rate at which it is to be met; give --rate beside --target"
+            f"a target needs the rate at which it is to be met; give {argument('rate')} beside "
+            f"{argument('target')}"
         )
     if rate is None:
         return advised_runs(profile)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from headway.assumptions.resources import LEAST_HEAP_BYTES
 from headway.domain import (
     PLATFORMS,
     Arrivals,
@@ -20,10 +21,10 @@ from headway.domain import (
     Target,
     parse_promise,
 )
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.formats.profile_file import load_profile
-from headway.limits import LARGEST_NUMBER, LONGEST_S
-from headway.units import counted, parse_duration_s, parse_rate_per_s
+from headway.limits import LARGEST_NUMBER, LONGEST_S, MOST_LONG
+from headway.units import counted, parse_duration_s, parse_rate_per_s, spark_memory_text
 
 if TYPE_CHECKING:
     from headway.domain import ApplicationProfile
@@ -44,7 +45,7 @@ def require_room_for_tasks(cores: int, task_cpus: int) -> None:
     if task_cpus > cores:
         raise InputError(
             f"an executor of {counted(cores, 'core')} has no room for a task of {task_cpus} "
-            "(spark.task.cpus); give more --cores or fewer --task-cpus"
+            f"(spark.task.cpus); give more {argument('cores')} or fewer {argument('task_cpus')}"
         )
 
 
@@ -60,6 +61,7 @@ def job_from(
     """
     if isinstance(profile, str | Path):
         return load_profile(profile)
+    require_profile(profile)
     if promise is not None:
         profile.require_can_promise(promise)
     return cast("JobProfile", profile)
@@ -79,10 +81,77 @@ def arrivals_from(job: JobProfile, rate: float | str | None) -> Arrivals:
     """The arrivals of a job at a rate; as profiled if none is given."""
     if rate is None:
         return job.arrivals
+    return replace(job.arrivals, rate_per_s=positive_rate_per_s(rate))
+
+
+def positive_rate_per_s(rate: float | str) -> float:
+    """An input rate above 0, of a number or a text such as ``50k/s`` [records/s]."""
     rate_per_s = parse_rate_per_s(rate) if isinstance(rate, str) else rate
     if not is_number(rate_per_s) or not 0 < rate_per_s <= LARGEST_NUMBER:
-        raise InputError(f"rate is {rate!r}; expected a positive number of records per second")
-    return replace(job.arrivals, rate_per_s=float(rate_per_s))
+        raise InputError(
+            f"{argument('rate')} is {rate!r}; expected a positive number of records per second"
+        )
+    return float(rate_per_s)
+
+
+def confidence_level(confidence: float) -> float:
+    """A confidence level, checked."""
+    if not is_number(confidence) or not 0.5 <= confidence < 1:
+        raise InputError(
+            f"{argument('confidence')} is {confidence!r}; expected a number of 0.5 or more, and "
+            "below 1"
+        )
+    return float(confidence)
+
+
+def heap_bytes(executor_memory_bytes: int | None) -> int | None:
+    """The heap of an executor that is fixed by the user, checked; None if it is not fixed."""
+    if executor_memory_bytes is None:
+        return None
+    least = LEAST_HEAP_BYTES.value
+    if not is_number(executor_memory_bytes) or not least <= executor_memory_bytes <= MOST_LONG:
+        raise InputError(
+            f"{argument('executor_memory_bytes')} is {executor_memory_bytes!r}; expected a number "
+            f"of bytes, at least {least} ({spark_memory_text(least)})"
+        )
+    return int(executor_memory_bytes)
+
+
+def flag(value: bool, name: str) -> bool:
+    """A choice between two, checked; messages call it ``name``."""
+    if not isinstance(value, bool):
+        raise InputError(f"{argument(name)} is {value!r}; expected True or False")
+    return value
+
+
+def require_profile(profile: object) -> None:
+    """Refuse what is neither a profile nor the path of one.
+
+    Raises
+    ------
+    InputError
+        Names the type of what was given instead.
+    """
+    if not hasattr(profile, "require_can_promise"):
+        raise InputError(
+            f"{argument('profile')} is of the type {type(profile).__name__}; expected a profile, "
+            "or the path of one"
+        )
+
+
+def refuse_node_cores(node_cores: int | None, node_types: Sequence[NodeType]) -> None:
+    """Refuse cores per node beside node types, which have their own number.
+
+    Raises
+    ------
+    InputError
+        If both are given.
+    """
+    if node_types and node_cores is not None:
+        raise InputError(
+            f"{argument('node_cores')} contradicts {argument('node_types')}: a node type has its "
+            "own number of cores"
+        )
 
 
 def executors_by_cores(node_cores: int, cores: int) -> int:
@@ -96,7 +165,7 @@ def executors_by_cores(node_cores: int, cores: int) -> int:
     if node_cores < cores:
         raise InputError(
             f"a node of {counted(node_cores, 'core')} has no room for an executor of {cores}; "
-            "give a larger --node-cores or fewer --cores"
+            f"give a larger {argument('node_cores')} or fewer {argument('cores')}"
         )
     return node_cores // cores
 
@@ -107,7 +176,7 @@ def promises_from(
     """The first latency target, which a plan is made for, and the other targets."""
     given = [target] if isinstance(target, Target | Deadline | str) else target
     if not isinstance(given, Sequence) or not given:
-        raise InputError(f"target is {target!r}; expected a text such as 'p99 <= 3s'")
+        raise InputError(f"{argument('target')} is {target!r}; expected a text such as 'p99 <= 3s'")
     every = [_promise(one) for one in given]
     first = next((one for one in every if isinstance(one, Target)), None)
     if first is None:
@@ -118,8 +187,10 @@ def promises_from(
 
 def during_bursts(bursts: Sequence[Burst | str], asked: Sequence[Promise]) -> list[Promise]:
     """The latency targets that hold at all times, as targets for each burst."""
-    if isinstance(bursts, str):
-        raise InputError(f"bursts is {bursts!r}; expected a list of texts such as '150k/s:2m'")
+    if not _is_list_of(bursts, Burst):
+        raise InputError(
+            f"{argument('bursts')} is {bursts!r}; expected a list of texts such as '150k/s:2m'"
+        )
     read = [one if isinstance(one, Burst) else Burst.parse_short(one) for one in bursts]
     targets = [one for one in asked if isinstance(one, Target)]
     return [DuringBurst(target=target, burst=burst) for burst in read for target in targets]
@@ -129,7 +200,7 @@ def _promise(given: Promise | Deadline | str) -> Promise:
     if isinstance(given, Promise):
         return given
     if not isinstance(given, str):
-        raise InputError(f"target is {given!r}; expected a text such as 'p99 <= 3s'")
+        raise InputError(f"{argument('target')} is {given!r}; expected a text such as 'p99 <= 3s'")
     promise = parse_promise(given)
     if isinstance(promise, Deadline):
         raise InputError(
@@ -148,12 +219,19 @@ def node_types_from(
     A text without figures is a name in the catalogue, by default the one that comes with Headway;
     what the platform reserves is subtracted from such a node. Figures are what Spark can use.
     """
+    if not _is_list_of(given, NodeType):
+        raise InputError(
+            f"{argument('node_types')} is {given!r}; expected a list of names, or of texts such as "
+            "'m6i.xlarge:cores=4,memory=14g,price=0.192'"
+        )
     if platform not in PLATFORMS:
-        raise InputError(f"platform is {platform!r}; expected one of {', '.join(PLATFORMS)}")
+        raise InputError(
+            f"{argument('platform')} is {platform!r}; expected one of {', '.join(PLATFORMS)}"
+        )
     if catalog is not None and not any(isinstance(one, str) and ":" not in one for one in given):
         raise InputError(
-            f"--catalog {catalog}: it is not used without node types; give one, e.g. --node-type "
-            "NAME"
+            f"{argument('catalog')} {catalog}: it is not used without node types; name one with "
+            f"{argument('node_types')}"
         )
     types = [
         one
@@ -200,7 +278,7 @@ def one_of(kind: type[Choice], value: str, name: str) -> Choice:
         return kind(value)
     except ValueError:
         known = ", ".join(kind)
-        raise InputError(f"{name} is {value!r}; expected one of {known}") from None
+        raise InputError(f"{argument(name)} is {value!r}; expected one of {known}") from None
 
 
 def seconds(value: float | str, name: str) -> float:
@@ -210,11 +288,13 @@ def seconds(value: float | str, name: str) -> float:
             # Zero needs no unit.
             value_s = 0.0 if value.strip() == "0" else parse_duration_s(value)
         except InputError as error:
-            raise InputError(f"{name}: {error}") from None
+            raise InputError(f"{argument(name)}: {error}") from None
     else:
         value_s = value
     if not is_number(value_s) or not 0 <= value_s <= LONGEST_S:
-        raise InputError(f"{name} is {value!r}; expected 0 or more seconds, at most ten years")
+        raise InputError(
+            f"{argument(name)} is {value!r}; expected 0 or more seconds, at most ten years"
+        )
     return float(value_s)
 
 
@@ -222,7 +302,7 @@ def positive_seconds(value: float | str, name: str) -> float:
     """Seconds of a value that must be above zero; messages call it ``name``."""
     value_s = seconds(value, name)
     if value_s == 0:
-        raise InputError(f"{name} is {value!r}; expected more than 0 seconds")
+        raise InputError(f"{argument(name)} is {value!r}; expected more than 0 seconds")
     return value_s
 
 
@@ -236,24 +316,54 @@ def key_counts(
     InputError
         If the file or a value is invalid.
     """
-    if total_rows is not None and not total_rows > 0:
-        raise InputError(f"total_rows is {total_rows!r}; expected a number above 0")
+    if total_rows is not None and not (is_number(total_rows) and 0 < total_rows <= MOST_LONG):
+        raise InputError(f"{argument('total_rows')} is {total_rows!r}; expected a number above 0")
     if keys is None:
         if key_type is not None or total_rows is not None:
-            raise InputError("key_type and total_rows are about the keys of a file; give keys")
+            raise InputError(
+                f"{argument('key_type')} and {argument('total_rows')} are about the keys of "
+                f"a file; give {argument('keys')}"
+            )
         return None
     if isinstance(keys, str | Path):
         from headway.formats.key_counts import read_key_counts
 
         return read_key_counts(keys, kind=key_type, total_rows=total_rows)
+    from headway.domain.ordered import KeyCounts
+
+    if not isinstance(keys, KeyCounts):
+        raise InputError(f"{argument('keys')} is {keys!r}; expected the path of a file of keys")
     return keys
 
 
 def count(value: int, name: str, most: int) -> int:
     """A whole number from 1 to ``most``; messages call it ``name``."""
     if not is_number(value) or not 1 <= value <= most or value != value // 1:
-        raise InputError(f"{name} is {value!r}; expected a whole number from 1 to {most:,}")
+        raise InputError(
+            f"{argument(name)} is {value!r}; expected a whole number from 1 to {most:,}"
+        )
     return int(value)
+
+
+def _is_list_of(values: object, kind: type) -> bool:
+    """Whether it is a list, or the like, of objects of a kind or of their texts."""
+    return (
+        isinstance(values, Sequence)
+        and not isinstance(values, str)
+        and all(isinstance(value, str | kind) for value in values)
+    )
+
+
+def given_arguments(values: Mapping[str, object]) -> str:
+    """Names of the arguments that were given, in a list; empty if none was.
+
+    Not given are None, False and empty sequences. Zero is a value like any other.
+    """
+    return ", ".join(
+        argument(name)
+        for name, value in values.items()
+        if not (value is None or value is False or (isinstance(value, list | tuple) and not value))
+    )
 
 
 def is_number(value: object) -> bool:

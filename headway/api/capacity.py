@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from headway.assumptions.advice import JUDGED_JOBS, PRICED_TARGETS
 from headway.assumptions.planning import LOOSER_TARGET_RATIO
-from headway.errors import InputError, require_packages
+from headway.errors import InputError, argument, require_packages
 
 if TYPE_CHECKING:
     from headway.api.fleet_needs import FleetJob
@@ -208,7 +208,9 @@ class _Maker:
 
         start, end = month_number(since[:7]), month_number(by)
         if end <= start:
-            raise InputError(f"--by {by}: expected a month after that of the prices, {since[:7]}")
+            raise InputError(
+                f"{argument('by')} {by}: expected a month after that of the prices, {since[:7]}"
+            )
         num_points = min(end - start, 6)
         for at in range(num_points + 1):
             month = start + round((end - start) * at / num_points)
@@ -335,9 +337,11 @@ def month_number(text: str) -> int:
     """
     year, dash, month = text.partition("-")
     if not (dash and year.isdecimal() and len(year) == 4 and month.isdecimal()):
-        raise InputError(f"--by {text}: expected a month, e.g. 2027-06")
+        raise InputError(f"{argument('by')} {text}: expected a month, e.g. 2027-06")
     if not 1 <= int(month) <= 12:
-        raise InputError(f"--by {text}: there is no month {month}; expected e.g. {year}-06")
+        raise InputError(
+            f"{argument('by')} {text}: there is no month {month}; expected e.g. {year}-06"
+        )
     return int(year) * 12 + int(month) - 1
 
 

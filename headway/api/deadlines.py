@@ -9,10 +9,16 @@ from typing import cast
 
 from headway.api.arguments import (
     DEFAULT_PLATFORM,
+    confidence_level,
     count,
+    deadline_in,
     executors_by_cores,
+    flag,
+    heap_bytes,
     node_types_from,
     one_of,
+    refuse_node_cores,
+    require_profile,
     require_room_for_tasks,
 )
 from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
@@ -24,7 +30,7 @@ from headway.domain import (
     NodeType,
     Objective,
 )
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.limits import MOST_CORES, MOST_NODES
 from headway.units import counted, parse_size_bytes, spark_memory_text
 
@@ -72,16 +78,22 @@ def plan_deadline(
     from headway.formats.profile_file import load_application_profile
     from headway.planner.deadline import DeadlineSpace, plan_for_deadline
 
-    deadline = target if isinstance(target, Deadline) else Deadline.parse(target)
+    deadline = deadline_in(target)
+    if deadline is None:
+        raise InputError(
+            f"{argument('target')} is {target!r}; expected a text such as 'deadline <= 10m'"
+        )
     if isinstance(profile, str | Path):
         job = load_application_profile(profile)
     else:
+        require_profile(profile)
         profile.require_can_promise(deadline)
         job = cast(ApplicationProfile, profile)
-    if not 0.5 <= confidence < 1:
-        raise InputError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
+    confidence = confidence_level(confidence)
+    max_nodes = count(max_nodes, "max_nodes", MOST_NODES)
+    fixed_heap_bytes = heap_bytes(executor_memory_bytes)
+    flag(lower_memory, "lower_memory")
     for value, name, most in (
-        (max_nodes, "max_nodes", MOST_NODES),
         (node_cores, "node_cores", MOST_CORES),
         (cores, "cores", MOST_CORES),
         (task_cpus, "task_cpus", MOST_CORES),
@@ -91,9 +103,11 @@ def plan_deadline(
     wanted = one_of(Objective, objective, "objective")
     types = node_types_from(node_types, catalog, platform)
     if wanted is Objective.COST and (not types or any(one.price_per_hour is None for one in types)):
-        raise InputError("--objective cost needs the price of every node type (--node-type)")
-    if types and node_cores is not None:
-        raise InputError("--node-cores contradicts --node-type, which has its own number of cores")
+        raise InputError(
+            f"{argument('objective')} cost needs the price of every node type "
+            f"({argument('node_types')})"
+        )
+    refuse_node_cores(node_cores, types)
     today = job.cluster.cores_per_executor or 1
     per_task = task_cpus or job.cluster.task_cpus
     asked: list[tuple[NodeType | None, int, int]] = [
@@ -104,19 +118,19 @@ def plan_deadline(
     spaces = []
     for node_type, per_node, per_executor in asked:
         require_room_for_tasks(per_executor, per_task)
-        heap_bytes = executor_memory_bytes or profiled_heap_bytes(
+        executor_heap_bytes = fixed_heap_bytes or profiled_heap_bytes(
             job, per_executor, lower_memory=lower_memory
         )
         spaces.append(
             DeadlineSpace(
                 max_nodes=max_nodes,
                 executors_per_node=executors_that_fit(
-                    job, node_type, per_node, per_executor, heap_bytes
+                    job, node_type, per_node, per_executor, executor_heap_bytes
                 ),
                 cores_per_executor=per_executor,
                 task_cpus=per_task,
                 node_type=node_type,
-                executor_memory_bytes=heap_bytes,
+                executor_memory_bytes=executor_heap_bytes,
             )
         )
     return plan_for_deadline(job, deadline, spaces, confidence=confidence, objective=wanted)
@@ -161,7 +175,7 @@ def executors_that_fit(
         raise InputError(
             f"a node {node_type.name} has no room for an executor of {counted(cores, 'core')} "
             f"with a heap of {spark_memory_text(heap_bytes)} and its overhead; give a larger "
-            "node or fewer --cores"
+            f"node or fewer {argument('cores')}"
         )
     return min(room, node_type.memory_bytes // container_bytes)
 

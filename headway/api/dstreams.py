@@ -9,16 +9,21 @@ from typing import TYPE_CHECKING
 
 from headway.api.arguments import (
     DEFAULT_PLATFORM,
+    confidence_level,
     count,
+    flag,
     node_types_from,
+    positive_rate_per_s,
     positive_seconds,
+    refuse_node_cores,
+    require_profile,
     require_room_for_tasks,
 )
 from headway.api.deadlines import executor_cores_on, executors_that_fit, profiled_heap_bytes
 from headway.domain import Deadline, Metric, NodeType, Promise, Target, parse_promise
-from headway.errors import InputError
-from headway.limits import LARGEST_NUMBER, MOST_CORES, MOST_EXECUTORS, MOST_NODES
-from headway.units import counted, parse_rate_per_s
+from headway.errors import InputError, argument
+from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_NODES
+from headway.units import counted
 
 if TYPE_CHECKING:
     from headway.domain import ApplicationProfile
@@ -74,7 +79,8 @@ def predict_dstreams(
     if not setting.num_slots:
         raise InputError(
             f"{counted(setting.num_receivers, 'receiver')} hold every slot of "
-            f"{counted(setting.executors, 'executor')}; give more --executors or --cores"
+            f"{counted(setting.executors, 'executor')}; give more {argument('executors')} or "
+            f"{argument('cores')}"
         )
     return predicted(batches, setting, batches.load_of(_rate_per_s(rate)))
 
@@ -125,10 +131,8 @@ def plan_dstreams(
     types = node_types_from(node_types, catalog, platform)
     if len(types) > 1:
         raise InputError("DStreams are planned for one node type at a time; name one")
-    if types and node_cores is not None:
-        raise InputError("--node-cores contradicts --node-type, which has cores of its own")
-    if not 0.5 <= confidence < 1:
-        raise InputError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
+    refuse_node_cores(node_cores, types)
+    confidence = confidence_level(confidence)
     node_type = types[0] if types else None
     per_task = _or(task_cpus, seen.task_cpus, "task_cpus", MOST_CORES)
     today = seen.cores_per_executor
@@ -139,7 +143,9 @@ def plan_dstreams(
     if node_type is None:
         per_node = _or(node_cores, per_executor, "node_cores", MOST_CORES)
     require_room_for_tasks(per_executor, per_task)
-    heap_bytes = profiled_heap_bytes(job, per_executor, lower_memory=lower_memory)
+    heap_bytes = profiled_heap_bytes(
+        job, per_executor, lower_memory=flag(lower_memory, "lower_memory")
+    )
     return search(
         job,
         _rate_per_s(rate),
@@ -167,6 +173,7 @@ def _application(profile: ApplicationProfile | str | Path) -> ApplicationProfile
         from headway.formats.profile_file import load_application_profile
 
         return load_application_profile(profile)
+    require_profile(profile)
     return profile
 
 
@@ -181,10 +188,7 @@ def _interval_s(given: float | str | None) -> float | None:
 def _rate_per_s(rate: float | str | None) -> float | None:
     if rate is None:
         return None
-    rate_per_s = parse_rate_per_s(rate) if isinstance(rate, str) else rate
-    if not 0 < rate_per_s <= LARGEST_NUMBER:
-        raise InputError(f"rate is {rate!r}; expected a positive number of records per second")
-    return float(rate_per_s)
+    return positive_rate_per_s(rate)
 
 
 def _latency_target(given: Promise | Deadline | str) -> Target:

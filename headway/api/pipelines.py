@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from headway.api.arguments import count, positive_seconds
+from headway.api.arguments import count, given_arguments, positive_seconds
 from headway.domain import Target
-from headway.errors import InputError, SpecError
+from headway.errors import InputError, SpecError, argument
 from headway.limits import LARGEST_NUMBER, MOST_NODES
 from headway.units import parse_rate_per_s
 
@@ -56,9 +56,9 @@ def refuse_for_pipelines(**given: object) -> None:
     InputError
         Names the given arguments.
     """
-    names = [name for name, value in given.items() if value not in (None, False, ())]
+    names = given_arguments(given)
     if names:
-        raise InputError(f"{', '.join(names)}: not for pipelines")
+        raise InputError(f"{names}: not for pipelines")
 
 
 def predict_pipeline(
@@ -246,7 +246,9 @@ class _Declared:
             raise InputError("a pipeline is planned for one target, e.g. 'p99 <= 3s'")
         declared = getattr(self.spec, "target", None)
         if not every and declared is None:
-            raise self.fault("target", "missing; expected one, or --target 'p99 <= 3s'")
+            raise self.fault(
+                "target", f"missing; expected one, or {argument('target')} 'p99 <= 3s'"
+            )
         found: object = every[0] if every else declared
         target = Target.parse(found) if isinstance(found, str) else found
         try:

@@ -10,16 +10,21 @@ from typing import TYPE_CHECKING, cast, overload
 from headway.api.arguments import (
     DEFAULT_PLATFORM,
     arrivals_from,
+    confidence_level,
     count,
     deadline_in,
     during_bursts,
     executors_by_cores,
+    flag,
+    given_arguments,
+    heap_bytes,
     is_number,
     job_from,
     key_counts,
     node_types_from,
     one_of,
     promises_from,
+    refuse_node_cores,
     require_room_for_tasks,
     seconds,
 )
@@ -37,7 +42,7 @@ from headway.domain import (
     Target,
 )
 from headway.domain.later import later, with_changes
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.limits import MOST_CORES, MOST_NODES, MOST_PARTITIONS
 
 if TYPE_CHECKING:
@@ -224,7 +229,9 @@ def plan(
             max_nodes=None if max_nodes == MOST_NODES_OF_PLAN.value else max_nodes,
         )
     if target is None:
-        raise InputError("target is missing; expected what is to be met, e.g. 'p99 <= 3s'")
+        raise InputError(
+            f"{argument('target')} is missing; expected what is to be met, e.g. 'p99 <= 3s'"
+        )
     profile = cast("JobProfile | ApplicationProfile | str | Path", profile)
     from headway.planner.checkpoint import Checkpoint
     from headway.planner.profiled_memory import MemoryRule
@@ -242,9 +249,9 @@ def plan(
         }  # fmt: skip
         from headway.api.deadlines import plan_deadline
 
-        given = [name for name, value in of_queries.items() if value not in (None, False, ())]
+        given = given_arguments(of_queries)
         if given:
-            raise InputError(f"{', '.join(given)}: not for batch jobs")
+            raise InputError(f"{given}: not for batch jobs")
         return plan_deadline(
             profile,
             target=deadline,
@@ -261,7 +268,9 @@ def plan(
             task_cpus=task_cpus,
         )
     if rate is None:
-        raise InputError("rate is missing; expected the input rate to plan for, e.g. '50k/s'")
+        raise InputError(
+            f"{argument('rate')} is missing; expected the input rate to plan for, e.g. '50k/s'"
+        )
     first, others = promises_from(target)
     job = job_from(profile, first)
     per_executor = count(
@@ -273,13 +282,11 @@ def plan(
         job.baseline.task_cpus if task_cpus is None else task_cpus, "task_cpus", MOST_CORES
     )
     require_room_for_tasks(per_executor, per_task)
-    if not isinstance(confidence, float) or not 0.5 <= confidence < 1:
-        raise InputError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
+    confidence = confidence_level(confidence)
     types = node_types_from(node_types, catalog, platform)
-    if types and node_cores is not None:
-        raise InputError("--node-cores contradicts --node-type, which has its own number of cores")
+    refuse_node_cores(node_cores, types)
     if budget is not None and not (is_number(budget) and 0 < budget < math.inf):
-        raise InputError(f"budget is {budget!r}; expected a positive price per hour")
+        raise InputError(f"{argument('budget')} is {budget!r}; expected a positive price per hour")
     others += during_bursts(bursts, [first, *others])
     if source_partitions is not None:
         job = with_source_partitions(
@@ -303,7 +310,10 @@ def plan(
             if partitions is None
             else count(partitions, "partitions", MOST_PARTITIONS),
             trigger_s=None if trigger is None else seconds(trigger, "trigger"),
-            memory=MemoryRule(heap_bytes=executor_memory_bytes, may_lower=lower_memory),
+            memory=MemoryRule(
+                heap_bytes=heap_bytes(executor_memory_bytes),
+                may_lower=flag(lower_memory, "lower_memory"),
+            ),
         ),
         confidence=confidence,
         also=others,
@@ -312,8 +322,8 @@ def plan(
         cores_per_executor=None if cores is None else per_executor,
         budget_per_hour=budget,
         checkpoint=None if checkpoint is None else one_of(Checkpoint, checkpoint, "checkpoint"),
-        relaxation=relaxation,
-        from_start=from_start,
+        relaxation=flag(relaxation, "relaxation"),
+        from_start=flag(from_start, "from_start"),
     )
     return with_changes(
         found,

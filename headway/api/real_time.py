@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from headway.api.arguments import (
     arrivals_from,
+    confidence_level,
     count,
     executors_by_cores,
     job_from,
@@ -18,7 +19,7 @@ from headway.api.arguments import (
 from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
 from headway.assumptions.real_time import BATCH_LENGTH_S, PATH_S
 from headway.domain import JobProfile, Promise, Target
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_NODES, MOST_PARTITIONS
 from headway.units import counted
 
@@ -90,7 +91,7 @@ def predict_real_time(
         raise InputError(
             f"Real-Time Mode: {counted(slots, 'task')} of all stages run at once, and "
             f"{counted(setting.executors, 'executor')} have {counted(setting.num_slots, 'slot')}; "
-            f"expected --executors {needed} or fewer --partitions (Spark: "
+            f"expected {argument('executors')} {needed} or fewer {argument('partitions')} (Spark: "
             "CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT)"
         )
     rate_per_s = arrivals_from(job, rate).rate_per_s
@@ -145,8 +146,7 @@ def plan_real_time(
     require_real_time(job, first)
     per_executor, per_task = _cores_of(job, cores, task_cpus)
     per_node = count(per_executor if node_cores is None else node_cores, "node_cores", MOST_CORES)
-    if not isinstance(confidence, float) or not 0.5 <= confidence < 1:
-        raise InputError(f"confidence is {confidence}; expected 0.5 or more, and below 1")
+    confidence = confidence_level(confidence)
     batch_length_s = None if trigger is None else positive_seconds(trigger, "trigger")
     if batch_length_s is not None:
         require_batch_length(batch_length_s)

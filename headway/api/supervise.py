@@ -15,7 +15,7 @@ from headway.api.tuner import Tuner
 from headway.api.tuner_machine import TunerMachine
 from headway.domain.tuner import Mode
 from headway.domain.watched import WatchedChange
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.formats.tuner_files import TunerLock
 
 
@@ -54,12 +54,16 @@ def supervise_spec(
     from headway.runtime.tuning.supervised import SupervisedQuery
 
     if not command:
-        raise InputError("--supervise: expected a command behind --, e.g. -- spark-submit app.py")
+        raise InputError(
+            f"{argument('command')} is empty; expected what starts the application, e.g. "
+            "spark-submit app.py"
+        )
     asked, state_path = tuning_of(path), state_of(path, tuning_of(path))
     if asked.executors is not None:
         raise InputError(
-            f"{path}: executors: --supervise cannot change them, since the command determines how "
-            "many there are; remove executors from the file, or give code and no --supervise"
+            f"{path}: executors: cannot be changed, since the command that starts the application "
+            "determines how many there are; remove executors from the file, or give code instead "
+            "of a command"
         )
     target, _ = promises_from(str(asked.target))
     job = job_from(asked.profile, target)

@@ -65,7 +65,7 @@ def tune_spec(
     if asked.code is None:
         raise InputError(
             f"{path}: has no code, the Python file with the function that starts the query; give "
-            "it, or a command: --supervise -- COMMAND"
+            "it, or a command: headway tune SPEC --supervise -- COMMAND"
         )
     build = function_of(asked.code, asked.function)
     bounds = asked.executors

@@ -10,7 +10,7 @@ from headway.api.arguments import arrivals_from, count, job_from
 from headway.api.predict import configuration_from
 from headway.domain import JobProfile
 from headway.domain.window_set import WindowSet
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.formats.yaml_document import read_text
 from headway.limits import MOST_LONG
 
@@ -77,7 +77,8 @@ def windows(
         )
     if num_keys is not None and keyed_costs(job) is None:
         raise InputError(
-            "--num-keys: the profile does not say how many state rows its batches wrote; profile "
+            f"{argument('num_keys')}: the profile does not say how many state rows its batches "
+            "wrote; profile "
             "the query anew, from a log with its progress events"
         )
     known_keys = None if num_keys is None else float(count(num_keys, "num_keys", MOST_LONG))

@@ -9,7 +9,7 @@ import click
 
 from headway.cli.terminal import fitted_help
 from headway.domain import Burst, parse_promise
-from headway.errors import ExitCode, InputError
+from headway.errors import ExitCode, HeadwayError, InputError
 from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_NODES, MOST_PARTITIONS
 from headway.units import parse_duration_s, parse_rate_per_s
 
@@ -69,6 +69,23 @@ class Command(click.Command):
     def get_help(self, ctx: click.Context) -> str:
         """The help in the available width."""
         return fitted_help(super().get_help(ctx))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; errors of the library then name its options instead of arguments."""
+        try:
+            return super().invoke(ctx)
+        except HeadwayError as error:
+            error.args = (error.message_with(self._option_of_argument()),)
+            raise
+
+    def _option_of_argument(self) -> dict[str, str]:
+        """The option of each argument: by the parameter's name, and by the option's own name."""
+        options = [each for each in self.params if isinstance(each, click.Option)]
+        spelt = {_spelling(each): each.name for each in options}
+        return {
+            **{option.lstrip("-").replace("-", "_"): option for option in spelt},
+            **{name: option for option, name in spelt.items() if name is not None},
+        }
 
     def make_parser(self, ctx: click.Context) -> Any:
         """The parser of click, which by default silently uses the last of several values."""

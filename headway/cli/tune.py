@@ -77,6 +77,8 @@ def command(
     teller = _Teller()
     try:
         if supervise:
+            if not application:
+                refuse(["--supervise"], "expected a command behind --, e.g. -- spark-submit app.py")
             refuse(given("allow"), "a supervisor cannot change the partitions of the state")
             supervise_spec(spec, application, act=act, say=teller.say, run_s=run_s)
             return ExitCode.OK

@@ -91,11 +91,11 @@ def require_label(name: str, what: str) -> None:
 
     Examples
     --------
-    >>> require_label("data-eu", "--namespace")
-    >>> require_label("Data_EU", "--namespace")
+    >>> require_label("data-eu", "namespace")
+    >>> require_label("Data_EU", "namespace")
     Traceback (most recent call last):
     ...
-    headway.errors.InputError: --namespace 'Data_EU': no name that Kubernetes takes; expected ...
+    headway.errors.InputError: namespace 'Data_EU': no name that Kubernetes takes; expected ...
     """
     _require(LABEL_PATTERN, LABEL_WORDS, name, what)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headway.domain import Answer
 from headway.emitters.submission import Submission, is_executor_size
 from headway.emitters.wording import header_lines, query_option_lines, reasons
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.formats.yaml_lines import Tree, yaml_document
 from headway.units import counted
 
@@ -32,26 +32,37 @@ def cluster_tree(plan: Answer, submission: Submission) -> dict[str, Tree]:
     return decided
 
 
+def _node_type_of(plan: Answer, submission: Submission) -> str | None:
+    """The node type by the platform's name, else by that of the plan, which is made for it."""
+    if submission.node_type is not None:
+        return submission.node_type
+    return None if plan.node_type is None else plan.node_type.name
+
+
 def render(plan: Answer, *, version: str, submission: Submission) -> str:
     """The text of a bundle with one job, which is continuous if it is a query.
 
     Raises
     ------
     InputError
-        If no node type is given, or no runtime is known for the Spark version.
+        If no node type is given or planned, or no runtime is known for the Spark version.
     """
-    if submission.node_type is None:
-        raise InputError("databricks: no node type; give --node-type, e.g. m6i.xlarge")
+    node_type = _node_type_of(plan, submission)
+    if node_type is None:
+        raise InputError(
+            f"databricks: no node type; give {argument('node_type')}, e.g. m6i.xlarge, or plan for "
+            "one"
+        )
     runtime = submission.runtime or _RUNTIMES.get(submission.release)
     if runtime is None:
         raise InputError(
             f"databricks: no runtime known for Spark {submission.spark_version}; "
-            "give --runtime, e.g. 17.3.x-scala2.13"
+            f"give {argument('runtime')}, e.g. 17.3.x-scala2.13"
         )
     decided = cluster_tree(plan, submission)
     cluster: dict[str, Tree] = {
         "spark_version": runtime,
-        "node_type_id": submission.node_type,
+        "node_type_id": node_type,
         "num_workers": plan.nodes,
         "spark_conf": decided["spark_conf"],
     }

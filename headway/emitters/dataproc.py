@@ -46,7 +46,7 @@ def render_serverless(plan: Answer, *, version: str, submission: Submission) -> 
     if cores not in _SERVERLESS_CORES:
         raise InputError(
             f"dataproc-serverless: no executors of {counted(cores, 'core')}; expected 4, 8 or 16: "
-            "plan with --cores, or cores_per_executor of the cluster's file"
+            "plan with another number of cores per executor"
         )
     body = {
         "pysparkBatch": {

@@ -113,8 +113,8 @@ def worker_heap_bytes(
     if cores not in _WORKERS_GB:
         raise InputError(
             f"emr-serverless: no worker of {cores} vCPU; expected executors of "
-            f"{', '.join(map(str, _WORKERS_GB))} cores: plan with --cores, "
-            "or cores_per_executor of the cluster's file"
+            f"{', '.join(map(str, _WORKERS_GB))} cores: plan with "
+            "another number of cores per executor"
         )
     mebibyte, gigabyte = parse_size_bytes("1m"), parse_size_bytes("1g")
     for memory_gb in _WORKERS_GB[cores]:
@@ -136,7 +136,7 @@ def worker_heap_bytes(
     raise InputError(
         f"emr-serverless: a worker of {cores} vCPU has at most {_WORKERS_GB[cores][-1]} GB, too "
         f"little for a heap of {spark_memory_text(heap_bytes)}{beside} and {overhead}: "
-        "plan with more --cores"
+        "plan with more cores per executor"
     )
 
 

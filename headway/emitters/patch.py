@@ -11,7 +11,7 @@ from headway.emitters.patch_databricks import bundle_places, unsized_resources
 from headway.emitters.patch_kubernetes import manifest_places
 from headway.emitters.patch_place import Place, refusal_message
 from headway.emitters.submission import Submission
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.formats.yaml_patch import documents_of, items_of, line_of, patched, text_at, value_at
 
 _BYTE_ORDER_MARK = "\ufeff"
@@ -93,14 +93,14 @@ def _place(
         known = ", ".join(dict.fromkeys(_short_label(place, places) for place in places)) or "none"
         places = [place for place in places if job in place.labels]
         if not places:
-            raise InputError(f"{name}: no job {job!r} (--job); expected one of: {known}")
+            raise InputError(f"{name}: {argument('job')} {job!r}: no such job; expected one of: {known}")
     if not places:
         contents = ", ".join(text for node in documents for text in _contents(node))
         contains = f" ({contents})" if contents else ""
         raise InputError(f"{name}: nothing to put a plan into{contains}; {_EXPECTED}")
     if len(places) > 1:
         labels = ", ".join(_short_label(place, places) for place in places)
-        raise InputError(f"{name}: several jobs, {labels}; name one with --job")
+        raise InputError(f"{name}: several jobs, {labels}; name one with {argument('job')}")
     return places[0]
 
 
@@ -119,5 +119,5 @@ def _contents(node: Any) -> Iterator[str]:
         api = text_at(node, ("apiVersion",))
         yield f"{kind}{'' if api is None else f' of {api}'} in line {line_of(node, 'kind')}"
     if any(text_at(item, ("Classification",)) is not None for item in items_of(node)):
-        yield "configurations of EMR, for which --format emr writes new ones"
+        yield "configurations of EMR, for which the format emr writes new ones"
     yield from unsized_resources(node)

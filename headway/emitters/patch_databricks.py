@@ -11,6 +11,7 @@ from headway.domain.planned_resources import PlannedResources
 from headway.emitters.databricks import cluster_tree
 from headway.emitters.patch_place import Place, Refusal, conf_changes
 from headway.emitters.submission import Submission
+from headway.errors import argument
 from headway.formats.yaml_lines import Tree
 from headway.formats.yaml_patch import (
     items_of,
@@ -136,7 +137,10 @@ def _refusals(
         text = f"ResourceClass is SingleNode, which contradicts the plan's {workers}"
         yield Refusal(line=line_of(tags, "ResourceClass"), text=text)
     if submission.node_type is not None and "instance_pool_id" in stated:
-        text = f"instance_pool_id decides the node type, not --node-type {submission.node_type}"
+        text = (
+            f"instance_pool_id decides the node type, not {argument('node_type')} "
+            f"{submission.node_type}"
+        )
         yield Refusal(line=line_of(cluster, "instance_pool_id"), text=text)
 
 

@@ -7,7 +7,7 @@ import shlex
 from headway.domain import Answer
 from headway.emitters.submission import Submission, conf_arguments, executor_conf
 from headway.emitters.wording import header_lines, query_option_lines, reasons
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.formats.yaml_lines import Tree, yaml_document
 
 _SINCE = (4, 1)
@@ -24,7 +24,7 @@ def render(plan: Answer, *, version: str, submission: Submission) -> str:
     if submission.release < _SINCE:
         raise InputError(
             f"declarative-pipelines: Spark {submission.spark_version} does not have them; "
-            "expected 4.1 or later, give --spark-version"
+            f"expected 4.1 or later, give {argument('spark_version')}"
         )
     sizes = executor_conf(plan)
     others: dict[str, Tree] = {

@@ -10,7 +10,7 @@ from typing import TypeVar
 from headway.domain import Answer
 from headway.domain.checks import require_label, require_subdomain
 from headway.domain.later import with_changes
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.sparkconf.conflicts import conflicts, overhead_ratio_of
 from headway.sparkconf.container import OVERHEAD_KEY, planned_resources
 
@@ -65,21 +65,27 @@ class Submission:
 
     def __post_init__(self) -> None:
         if self.namespace is not None:
-            require_label(self.namespace, "--namespace")
+            require_label(self.namespace, argument("namespace"))
         if self.service_account is not None:
             require_subdomain(self.service_account, "service account")
         if not self.name.strip() or not self.name.isprintable():
-            raise InputError(f"--name {self.name!a}: expected a name on one line, e.g. orders")
-        for option, value in (
-            ("--main", self.main),
-            ("--image", self.image),
-            ("--node-type", self.node_type),
-            ("--runtime", self.runtime),
+            raise InputError(
+                f"{argument('name')} {self.name!a}: expected a name on one line, e.g. orders"
+            )
+        for name, value in (
+            ("main", self.main),
+            ("image", self.image),
+            ("node_type", self.node_type),
+            ("runtime", self.runtime),
         ):
             if value is not None and not (value.strip() and value.isprintable()):
-                raise InputError(f"{option} {value!a}: expected a text on one line, not empty")
+                raise InputError(
+                    f"{argument(name)} {value!a}: expected a text on one line, not empty"
+                )
         if self.image is not None and " " in self.image:
-            raise InputError(f"--image {self.image!a}: expected a reference without blanks")
+            raise InputError(
+                f"{argument('image')} {self.image!a}: expected a reference without blanks"
+            )
 
     @property
     def slug(self) -> str:
@@ -109,7 +115,7 @@ class Submission:
         if found is None:
             raise InputError(
                 f"Spark {self.spark_version}: expected a version from 3.5 to 4.x, e.g. 4.0.1; "
-                "give --spark-version"
+                f"give {argument('spark_version')}"
             )
         return found
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headway.domain.ordered import KeyCounts
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.formats.yaml_document import read_text, shown
 from headway.limits import LARGEST_NUMBER, MOST_INT, MOST_LONG
 from headway.units import parse_size_bytes
@@ -183,7 +183,7 @@ def _typed(key: object, kind: str, where: str) -> str | int:
         if not isinstance(key, str):
             raise InputError(
                 f"{where}: key {shown_key(key)} is no text; say which type the column has with "
-                "--key-type"
+                f"{argument('key_type')}"
             )
         return key
     most = MOST_INT if kind == "int" else MOST_LONG

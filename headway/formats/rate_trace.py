@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from headway.domain import RateTrace
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.formats.rate_json import is_json, json_samples
 from headway.formats.yaml_document import read_text, shown
 from headway.units import (
@@ -76,7 +76,7 @@ class WrittenTrace:
         if length_s is None and len(self.times_s) < 2:
             raise InputError(
                 f"{self.name}: one line of rates, and the last line is where a trace ends; "
-                "add a line with its end, or say how long it lasts (--for 30m)"
+                f"add a line with its end, or say how long it lasts ({argument('length')} 30m)"
             )
         end_s = self.times_s[-1] if length_s is None else length_s
         begun = [number for number, time_s in enumerate(self.times_s) if time_s < end_s]

@@ -285,7 +285,7 @@ def _bursts(question: Question) -> Iterator[Advice]:
         yield Advice(
             text=(
                 f"the profiled stream had bursts of up to {ratio:.1f} times its median rate, which "
-                f"would be {peak} here: --burst {peak}:DURATION plans for them"
+                f"would be {peak} here: headway plan --burst {peak}:DURATION plans for them"
             )
         )
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from headway.assumptions.planning import MINUTES_AFTER_START, SAME_AFTER_START_RATIO
 from headway.domain import AfterStart, Configuration, Evidence, JobProfile, Metric, Target
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
 from headway.planner.candidates import Candidates
@@ -34,7 +34,7 @@ def for_fresh_jvm(profile: JobProfile) -> JobProfile:
     """
     warm_up = profile.warm_up
     if warm_up is None:
-        raise InputError(f"--from-start: {_why_unavailable(profile)}")
+        raise InputError(f"{argument('from_start')}: {_why_unavailable(profile)}")
     ratio = _slower_ratio(profile, warm_up.start_age_s)
     return replace(
         profile,

@@ -16,7 +16,7 @@ from headway.domain import (
     PlannedSetting,
     Provenance,
 )
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.planner.candidates import all_candidates
 from headway.planner.fewest import fewest_nodes
 from headway.planner.noise_free import lowest_latency
@@ -74,9 +74,10 @@ def held_by(question: Question, checkpoint: Checkpoint | None) -> Question:
         return question
     if asked is not None and asked != pinned:
         raise InputError(
-            f"--partitions {asked} contradicts --checkpoint existing: the checkpoint fixes "
-            f"{counted(pinned, 'shuffle partition')}; leave --partitions out, or plan for a new "
-            "checkpoint with --checkpoint new"
+            f"{argument('partitions')} {asked} contradicts {argument('checkpoint')} existing: the "
+            f"checkpoint fixes {counted(pinned, 'shuffle partition')}; leave "
+            f"{argument('partitions')} out, or plan for a new checkpoint with "
+            f"{argument('checkpoint')} new"
         )
     return replace(question, space=replace(question.space, shuffle_partitions=pinned))
 

@@ -15,7 +15,7 @@ from headway.domain import (
     RecordedStage,
 )
 from headway.domain.dstreams import DStreamsSetting
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.models.batches.dstreams import DStreamsLatency, dstreams_latency
 from headway.models.batches.job_pool import DStreamJobs, busy_mean_s
 from headway.models.job.calibration import (
@@ -166,8 +166,8 @@ class DStreamsBatches:
         if self.seen_rate_per_s is None:
             raise InputError(
                 "the log counts no rows of these batches (Spark counts none of receivers and of "
-                "queues of RDDs), so the cost of another rate is unknown; leave out --rate to use "
-                "the profiled one"
+                "queues of RDDs), so the cost of another rate is unknown; leave out "
+                f"{argument('rate')} to use the profiled one"
             )
         return rate_per_s / self.seen_rate_per_s
 

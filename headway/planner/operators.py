@@ -12,7 +12,7 @@ from headway.assumptions.planning import MOST_WORKERS_OF_PLAN
 from headway.domain import Target
 from headway.domain.ordered import OrderedPipeline, Scheduler
 from headway.domain.result import Result
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.limits import MOST_CORES
 from headway.models.ordered.allocation import Allocation
 from headway.models.ordered.chain import (
@@ -160,7 +160,7 @@ def plan_operators(
         If no rate is given, or the target is on a statistic that is not simulated.
     """
     if pipeline.rate_per_s is None:
-        raise InputError("rate: saturated has no plan; expected a rate, e.g. --rate 50k/s")
+        raise InputError(f"{argument('rate')}: saturated has no plan; expected a rate, e.g. 50k/s")
     _require_simulated(target)
     _require_few_slices(pipeline, _TUPLES_OF_PLAN)
     most = min(most_workers or MOST_WORKERS_OF_PLAN.value, MOST_CORES)

@@ -25,7 +25,7 @@ from headway.domain.ordered import (
     RealTimeSlots,
 )
 from headway.domain.plan_parts import PartitionChoice, PlannedSkew
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.models.arrays import Array
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.models.ordered.allocation import water_filled_slots
@@ -76,7 +76,7 @@ def plan_ordered(
     if batch_rows > _ENDLESS_ROWS:
         raise InputError(
             f"at {rate_per_s:g} rows/s batches grow without bound on {configuration.num_slots} "
-            "slots; give more --executors or a lower --rate"
+            f"slots; give more {argument('executors')} or a lower {argument('rate')}"
         )
     stage = _stage(job, batch_rows, stage_name)
     map_tasks = _map_tasks(job, stage, counts)
@@ -350,7 +350,9 @@ def _stage(job: JobProfile, batch_rows: float, name: str | None) -> StageProfile
     if name is not None:
         found = next((one for one in behind if one.name == name), None)
         if found is None:
-            raise InputError(f"--stage {name!r}: not behind an exchange; expected one of {known}")
+            raise InputError(
+                f"{argument('stage')} {name!r}: not behind an exchange; expected one of {known}"
+            )
         return found
     return max(behind, key=lambda one: one.task_per_row_s * one.rows.rows(batch_rows))
 

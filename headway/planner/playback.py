@@ -26,7 +26,7 @@ from headway.domain import (
     Target,
     TraceStretch,
 )
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.models.arrays import Array
 from headway.models.job.duration import DurationModel, LevelSpan
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
@@ -79,7 +79,7 @@ def simulate_plan(
     shows what is expected. Runs differ as much as repeats of a setting do.
     """
     if plan.durations is None:
-        raise InputError("the plan does not contain batch durations; plan again with --json")
+        raise InputError("the plan does not contain batch durations; plan again")
     first_s = trace.times_s[0]
     for outage in outages:
         if outage.start_s + outage.length_s > trace.length_s:
@@ -135,7 +135,7 @@ def _require_short_enough(
         raise InputError(
             f"the trace of {trace.length_s:g} s has about {num_batches:.2g} batches in {num_runs} "
             f"runs, more than the maximum of {_MOST_BATCHES:,.0f}; give a shorter trace or "
-            "fewer --runs"
+            f"fewer {argument('runs')}"
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from headway.assumptions.real_time import SHORTEST_BATCH_S
 from headway.domain import Burst, CatchUp, JobProfile, Metric, Promise, Target
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.units import format_duration
 
 _FIRST_SPARK, _FIRST_SPARK_WITH_STATE = (4, 1), (4, 3)
@@ -27,7 +27,7 @@ def require_real_time(profile: JobProfile, target: Target | None = None) -> None
     """
     why = next(iter((*_of_target(target), *_of_profile(profile), *_of_query(profile))), None)
     if why is not None:
-        raise InputError(f"--mode real-time: {why}")
+        raise InputError(f"{argument('mode')} real-time: {why}")
 
 
 def require_batch_length(batch_length_s: float) -> None:
@@ -42,7 +42,7 @@ def require_batch_length(batch_length_s: float) -> None:
     if batch_length_s < least_s:
         raise InputError(
             f"Real-Time Mode: a batch length of {format_duration(batch_length_s)} is too short; "
-            f"expected --trigger of {format_duration(least_s)} or more (Spark: "
+            f"expected {argument('trigger')} of {format_duration(least_s)} or more (Spark: "
             "INVALID_STREAMING_REAL_TIME_MODE_TRIGGER_INTERVAL)"
         )
 

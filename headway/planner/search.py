@@ -15,7 +15,7 @@ from headway.domain import (
     StreamAnswer,
     Target,
 )
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.planner.after_start import for_fresh_jvm
 from headway.planner.answer import FoundSetting, as_plan
 from headway.planner.candidates import Candidates, all_candidates
@@ -110,7 +110,8 @@ def plan(
         budget_per_hour=budget_per_hour,
     )
     if not offers:
-        raise InputError(f"no node type can run the job: {'; '.join(refused)}")
+        which = "no node type can run the job: " if node_types else ""
+        raise InputError(f"{which}{'; '.join(refused)}")
     found = enumerated([_OfQuery(offer=offer) for offer in offers], objective)
     answer = _explained(found, offers, objective, checkpoint)
     if relaxation:
@@ -222,13 +223,17 @@ def _require_prices(
     objective: Objective, node_types: Sequence[NodeType], budget_per_hour: float | None
 ) -> None:
     needs = (
-        "--objective cost"
+        f"{argument('objective')} cost"
         if objective is Objective.COST
-        else "--budget"
+        else argument("budget")
         if budget_per_hour is not None
         else None
     )
     unpriced = [one.name for one in node_types if one.price_per_hour is None]
     if needs is not None and (unpriced or not node_types):
-        which = f"of {', '.join(unpriced)}" if unpriced else "of a node type (--node-type)"
+        which = (
+            f"of {', '.join(unpriced)}"
+            if unpriced
+            else f"of a node type ({argument('node_types')})"
+        )
         raise InputError(f"{needs} needs the price {which}; give it, e.g. price=0.192")

@@ -152,7 +152,7 @@ def read_logs(
 
 
 def _without_pending(unpacked: Unpacked) -> Unpacked:
-    why = "only Spark can fetch it; leave out --engine in-process"
+    why = "only Spark can fetch it; choose another engine than in-process"
     refused = [LogFailure(log.name, why) for log in unpacked.pending.values()]
     return Unpacked(unpacked.logs, {}, (*unpacked.failures, *refused))
 

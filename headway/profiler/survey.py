@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from headway.domain import Application, ApplicationProfile, Coverage, JobProfile
-from headway.errors import EventLogError, HeadwayError, InputError
+from headway.errors import EventLogError, HeadwayError, InputError, argument
 from headway.profiler import schema
 from headway.profiler.application.applications import profile_application
 from headway.profiler.collect import CollectedLogs, each_application
@@ -106,7 +106,9 @@ def profile_together(
             f"{listed(names)}; name one of them, or a folder with -o FOLDER/ for a profile of each"
         )
     if trigger_s is not None:
-        raise InputError(f"{names[0]}: --trigger is for streaming queries; the log has none")
+        raise InputError(
+            f"{names[0]}: {argument('trigger')} is for streaming queries; the log has none"
+        )
     (app,) = (app for app, facts in logs.applications.items() if facts.has_events)
     facts = logs.applications[app]
     coverage = coverage_of(facts, (), event_logs[app])

@@ -44,7 +44,7 @@ def after_start_lines(plan: Plan) -> list[str]:
         *aligned(rows),
         *paragraph(
             f"{_holds_text(found).capitalize()}: {found.reason}; theory.md (P20).{first} "
-            "--from-start plans with the batch durations of a fresh JVM.",
+            "headway plan --from-start plans with the batch durations of a fresh JVM.",
             lead="  ",
         ),
     ]

@@ -134,7 +134,7 @@ def figures(playback: Playback) -> list[tuple[str, str]]:
         found.append(
             (
                 "end of the trace",
-                f"its last line, at {length}; --for continues with {begun}",
+                f"its last line, at {length}; a longer simulation continues with {begun}",
             )
         )
     if playback.ends_behind:

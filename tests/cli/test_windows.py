@@ -288,7 +288,7 @@ def test_a_rate_limit_bounds_the_rows_of_a_batch() -> None:
 
 def test_other_keys_are_priced_by_the_state_rows_of_all_settings() -> None:
     made = job()
-    with pytest.raises(InputError, match="--num-keys: the profile does not say"):
+    with pytest.raises(InputError, match="num_keys: the profile does not say"):
         headway.windows(made, num_keys=10)
     (one,) = made.settings[:1]
     driver_s = sum(phase.mean_s for phase in made.driver_phases)

@@ -272,7 +272,7 @@ def test_what_no_value_sets_right_is_refused_with_its_line(text: str, expected: 
     [
         ("apiVersion: spark.apache.org/v1\nkind: SparkCluster\n", "SparkCluster of spark.apache"),
         ("kind: SparkApplication\napiVersion: spark.stackable.tech/v1\n", "in line 1"),
-        ('[{"Classification": "spark-defaults", "Properties": {}}]', "--format emr writes new"),
+        ('[{"Classification": "spark-defaults", "Properties": {}}]', "the format emr writes new"),
         ("resources: {jobs: {a: {tasks: []}}}", "job a in line 1 has no cluster of its own"),
         ("resources: {pipelines: {a: {serverless: true}}}", "pipeline a in line 1 has no cluster"),
     ],

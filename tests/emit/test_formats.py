@@ -12,9 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from headway.domain import (
-    StreamAnswer,
-)
+from headway.domain import NodeType, StreamAnswer
 from headway.emitters import ALL_FORMATS, Submission
 from headway.emitters.dataproc import properties_flag
 from headway.emitters.emr import worker_heap_bytes
@@ -406,8 +404,17 @@ def test_a_version_that_nobody_knows_is_refused(version: str) -> None:
         assert Submission(spark_version=version).release
 
 
+def test_databricks_has_the_node_type_that_the_plan_is_made_for() -> None:
+    plan = a_plan(node_type=NodeType(name="r5.large", cores=2))
+    unnamed = replace(ORDERS, node_type=None)
+    for submission, name in ((unnamed, "r5.large"), (ORDERS, ORDERS.node_type)):
+        tree = yaml.safe_load(text_of("databricks", plan, submission))
+        (job,) = tree["resources"]["jobs"].values()
+        assert job["job_clusters"][0]["new_cluster"]["node_type_id"] == name
+
+
 def test_databricks_without_a_node_type_says_what_to_give() -> None:
-    with pytest.raises(InputError, match="--node-type"):
+    with pytest.raises(InputError, match="give node_type"):
         text_of("databricks", None, replace(ORDERS, node_type=None))
 
 

@@ -122,8 +122,8 @@ def test_a_bundle_is_patched_at_the_job_that_is_named() -> None:
 @pytest.mark.parametrize(
     ("text", "job", "expected"),
     [
-        (BUNDLE, None, "several jobs, orders, other; name one with --job"),
-        (BUNDLE, "none", "no job 'none' (--job); expected one of: orders, other"),
+        (BUNDLE, None, "several jobs, orders, other; name one with job"),
+        (BUNDLE, "none", "job 'none': no such job; expected one of: orders, other"),
         ("a: 1", None, "nothing to put a plan into"),
         ("a: [", None, "f.yaml:1:5: not YAML"),
         ("", None, "nothing to put a plan into"),

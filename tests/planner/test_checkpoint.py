@@ -87,7 +87,7 @@ def test_a_query_without_state_is_pinned_by_older_sparks_only() -> None:
 def test_other_partitions_than_the_checkpoint_holds_are_one_line() -> None:
     space = replace(SPACE, shuffle_partitions=16)
     arrivals = Arrivals(rate_per_s=5000.0)
-    with pytest.raises(InputError, match="--partitions 16 contradicts --checkpoint existing"):
+    with pytest.raises(InputError, match="partitions 16 contradicts checkpoint existing"):
         plan(pinned_at(8), arrivals, TARGET, space, checkpoint=Checkpoint.EXISTING)
     same = plan(pinned_at(16), arrivals, TARGET, space, checkpoint=Checkpoint.EXISTING)
     assert same.configuration.shuffle_partitions == 16

@@ -217,7 +217,7 @@ def test_receivers_hold_slots_and_cut_blocks(slower: ApplicationProfile) -> None
 def test_a_log_without_counted_rows_is_planned_for_its_own_rate(slower: ApplicationProfile) -> None:
     assert slower.dstreams is not None
     uncounted = replace(slower, dstreams=replace(slower.dstreams, rows_per_batch=None))
-    with pytest.raises(InputError, match="leave out --rate"):
+    with pytest.raises(InputError, match="leave out rate"):
         predict_dstreams(uncounted, rate=100.0)
     plan = plan_dstreams(uncounted, rate=None, target="p99 <= 15s", max_nodes=2)
     assert plan.feasible

@@ -126,7 +126,7 @@ def test_slots_of_real_time_mode_are_the_best_by_enumeration() -> None:
 
 def test_what_cannot_be_is_said_with_its_place() -> None:
     profile, counts = job(), zipf(10, 1.0)
-    with pytest.raises(InputError, match=r"--stage 'other': not behind an exchange; expected one"):
+    with pytest.raises(InputError, match=r"stage 'other': not behind an exchange; expected one"):
         plan_ordered(profile, setting(profile), 20e3, counts, stage_name="other")
     only_source = replace(profile, stages=profile.stages[:1])
     with pytest.raises(InputError, match="no stage behind an exchange"):

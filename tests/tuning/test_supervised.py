@@ -317,7 +317,7 @@ def test_a_command_that_is_none_is_said(tmp_path: Path) -> None:
 
 def test_bounds_of_executors_are_refused_where_nothing_changes_them(tmp_path: Path) -> None:
     spec = a_spec(tmp_path, "  executors: {min: 2, max: 8}\n")
-    with pytest.raises(InputError, match="executors: --supervise cannot change them"):
+    with pytest.raises(InputError, match="executors: cannot be changed, since the command"):
         supervise_spec(spec, [sys.executable, "-c", "pass"])
     assert not (tmp_path / "tuner.json").exists()
 

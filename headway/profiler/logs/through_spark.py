@@ -231,7 +231,7 @@ def _java_complaints(uri: str) -> Iterator[None]:
         message = _message(error).replace(uri, without_secrets(uri))
         raise UnreadableLogError(
             f"Hadoop cannot read it ({one_line(_without_users(message))}); expected an address "
-            "that the Spark session is set up for: name its jars and settings with --conf "
+            "that the Spark session is set up for: name its jars and settings in its configuration "
             "(spark.jars.packages, spark.hadoop.*)"
         ) from None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import msgspec
 
 from headway.domain.watched import LiveBatch
-from headway.errors import EventLogError, InputError
+from headway.errors import EventLogError, InputError, argument
 from headway.profiler import schema
 from headway.profiler.events import read_line
 from headway.profiler.offsets import counts_rows, read_offset
@@ -90,7 +90,7 @@ class LogFeed:
         self,
         path: str | Path,
         query: str | None = None,
-        cure: str = "name one with --query",
+        cure: str = f"name one with {argument('query')}",
     ) -> None:
         self._log = GrowingLog(path)
         self._query, self._cure = query, cure

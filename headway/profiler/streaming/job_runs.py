@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from headway.assumptions.fits import LEAST_BATCHES
 from headway.domain import QueryShape
-from headway.errors import EventLogError, InputError
+from headway.errors import EventLogError, InputError, argument
 from headway.profiler import schema
 from headway.profiler.collect import CollectedLogs
 from headway.profiler.logs.sources import EventLog
@@ -169,7 +169,7 @@ def _choose_queries(
                 for key, reports in by_run.items()
             )
             raise InputError(
-                f"--query {wanted!r}: no such query in {listed(log_names)}; "
+                f"{argument('queries')} {wanted!r}: no such query in {listed(log_names)}; "
                 f"it holds {listed(known)}"
             )
         chosen |= matches
@@ -214,8 +214,8 @@ def _require_one_job(runs: Sequence[QueryRun], notes: list[str], *, chosen_by_na
         if not chosen_by_name:
             raise InputError(
                 f"the queries are different jobs: {listed(described)}; if they are runs "
-                f"of one job, take them together with {_query_options(runs)}, else choose those of "
-                "one job"
+                f"of one job, take them together, headway profile {_query_options(runs)}, else "
+                "choose those of one job"
             )
         notes.append(f"taken as runs of one job, as chosen: {listed(described)}")
     names = dict.fromkeys(run.query_name for run in runs)
@@ -223,7 +223,7 @@ def _require_one_job(runs: Sequence[QueryRun], notes: list[str], *, chosen_by_na
         labels = dict.fromkeys(query_label(run.query_id, run.query_name) for run in runs)
         notes.append(
             f"taken as runs of one job, since they look alike: {listed(labels)}; "
-            "--query would choose"
+            "name queries to choose"
         )
 
 

@@ -247,7 +247,7 @@ def _trigger(reports: Sequence[Record], label: str, stated_s: float | None) -> _
             return _Trigger(reading.trigger_s, ())
         why = (
             f"{label}: trigger interval unknown ({reading.why}); taken as fast as possible; "
-            "state it with --trigger"
+            "profile with the trigger stated"
         )
         return _Trigger(0.0, (why,))
     against = contradiction(stated_s, started_s, duration_s)

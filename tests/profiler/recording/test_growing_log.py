@@ -132,7 +132,7 @@ def test_several_queries_need_a_name(tmp_path: Path) -> None:
     other = FakeQuery(a_profile(), 100.0, name="clicks", query_id="9" * 8 + one.query_id[8:])
     path = tmp_path / "a.headway.jsonl"
     path.write_text("\n".join([*one.head(), *one.batches(2), *other.batches(2)]) + "\n")
-    with pytest.raises(EventLogError, match=r"several queries .*--query"):
+    with pytest.raises(EventLogError, match=r"several queries .*query"):
         LogFeed(path).new_batches()
     assert len(LogFeed(path, "clicks").new_batches()) == 2
     assert len(LogFeed(path, "3f1c").new_batches()) == 2

@@ -1,0 +1,159 @@
+"""Arguments of the calls: bad values are refused by name, for every kind of job."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headway
+from headway.api.deadlines import plan_deadline
+from headway.api.dstreams import plan_dstreams, predict_dstreams
+from headway.api.real_time import plan_real_time, predict_real_time
+from headway.cli.main import run
+from headway.errors import HeadwayError, InputError
+from tests.factories import a_profile
+from tests.planner.test_dstreams import FITTED, profiled
+from tests.planner.test_real_time import a_query
+
+PACKAGE = Path(headway.__file__).parent
+BATCH = PACKAGE.parent / "examples/nightly-totals.profile.yaml"
+CALLS: dict[str, tuple[Callable[..., Any], Callable[[], Any], dict[str, Any]]] = {
+    "plan": (headway.plan, a_profile, {"rate": 2000.0, "target": "p99 <= 3s"}),
+    "predict": (headway.predict, a_profile, {}),
+    "plan of a batch job": (headway.plan, lambda: BATCH, {"target": "deadline <= 60s"}),
+    "plan_deadline": (plan_deadline, lambda: BATCH, {"target": "deadline <= 60s"}),
+    "plan_dstreams": (
+        plan_dstreams,
+        lambda: profiled(FITTED),
+        {"rate": None, "target": "p99 <= 10s"},
+    ),
+    "predict_dstreams": (predict_dstreams, lambda: profiled(FITTED), {}),
+    "plan_real_time": (
+        plan_real_time,
+        a_query,
+        {"rate": 2000.0, "target": "p99 <= 300ms"},
+    ),
+    "predict_real_time": (predict_real_time, a_query, {}),
+}
+# No argument of any call takes one of these.
+NONSENSE = (object(), -5, float("nan"), [1], {"a": 1}, b"x", 10**400)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_nonsense_is_refused_by_the_name_of_the_argument(name: str) -> None:
+    call, make_profile, arguments = CALLS[name]
+    profile = make_profile()
+    for argument in inspect.signature(call).parameters:
+        for value in NONSENSE:
+            given = {"profile": profile, **arguments, argument: value}
+            with pytest.raises(HeadwayError) as refusal:
+                call(given.pop("profile"), **given)
+            if not (name == "plan of a batch job" and argument == "target"):
+                assert argument in str(refusal.value), (argument, value)
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("value", [True, "x"])
+def test_numbers_are_neither_choices_nor_words(name: str, value: object) -> None:
+    """A choice would count as 1, since it is a number to Python."""
+    call, make_profile, arguments = CALLS[name]
+    profile = make_profile()
+    numbers = {
+        "rate", "max_nodes", "node_cores", "cores", "partitions", "trigger", "confidence", "budget",
+        "source_partitions", "task_cpus", "executor_memory_bytes", "total_rows", "executors",
+        "max_offsets", "jvm_age", "batch_interval", "concurrent_jobs", "path",
+    }  # fmt: skip
+    taken = numbers & set(inspect.signature(call).parameters)
+    assert len(taken) >= 5
+    for argument in sorted(taken):
+        with pytest.raises(InputError, match=argument):
+            call(profile, **{**arguments, argument: value})
+
+
+def test_a_zero_is_not_the_same_as_nothing_given() -> None:
+    for name in ("partitions", "trigger", "budget", "source_partitions"):
+        with pytest.raises(InputError, match=f"{name}: not for batch jobs"):
+            headway.plan(BATCH, target="deadline <= 60s", **{name: 0})  # type: ignore[call-overload]
+
+
+def test_a_heap_below_what_spark_starts_with_is_refused_for_every_kind() -> None:
+    for call, make_profile, arguments in (CALLS["plan"], CALLS["plan of a batch job"]):
+        for size in (1, 449 * 2**20):
+            with pytest.raises(InputError, match=r"executor_memory_bytes is .* \(450m\)"):
+                call(make_profile(), **arguments, executor_memory_bytes=size)
+        plan = call(make_profile(), **arguments, executor_memory_bytes=450 * 2**20)
+        assert plan.spark_conf["spark.executor.memory"] == "450m"
+
+
+@pytest.mark.parametrize(
+    ("call", "argument_words", "option_words"),
+    [
+        (
+            {"node_cores": 4, "node_types": ["a:cores=4,memory=8g"]},
+            "node_cores contradicts node_types",
+            "--node-cores contradicts --node-type",
+        ),
+        (
+            {"objective": "cost", "node_types": ["a:cores=4,memory=8g"]},
+            "objective cost needs the price",
+            "--objective cost needs the price",
+        ),
+        (
+            {"node_cores": 1, "cores": 2},
+            "give a larger node_cores or fewer cores",
+            "give a larger --node-cores or fewer --cores",
+        ),
+        ({"task_cpus": 64}, "fewer task_cpus", "fewer --task-cpus"),
+    ],
+)
+@pytest.mark.parametrize("profile", [BATCH, BATCH.with_name("word-count.profile.yaml")])
+def test_the_library_names_arguments_and_the_command_line_options(
+    profile: Path,
+    call: dict[str, Any],
+    argument_words: str,
+    option_words: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One message in two spellings, for both kinds of jobs."""
+    target = {"target": "deadline <= 60s"} if profile == BATCH else {"target": "p99 <= 3s"}
+    rate = {} if profile == BATCH else {"rate": "2k/s"}
+    with pytest.raises(InputError, match=argument_words) as refusal:
+        headway.plan(profile, **target, **rate, **call)
+    assert "--" not in str(refusal.value)
+    options = []
+    for name, value in {**target, **rate, **call}.items():
+        if name == "node_types":
+            options += ["--node-type", *value]
+        else:
+            options += [f"--{name.replace('_', '-')}", str(value)]
+    assert run(["plan", str(profile), *options]) == 2
+    said = capsys.readouterr().err
+    assert option_words in said
+    assert said.removesuffix("\n").isprintable()
+
+
+def _raised_texts(path: Path) -> Iterator[tuple[int, str]]:
+    """The literal parts of everything that a module raises."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            for part in ast.walk(node.exc):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield part.lineno, part.value
+
+
+def test_no_message_of_the_library_names_an_option() -> None:
+    """A whole command, such as 'headway plan FILE --json', may be named."""
+    faults = [
+        f"{path.relative_to(PACKAGE)}:{line}: {text!r}; name the argument: errors.argument"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path.parent.name != "cli"
+        for line, text in _raised_texts(path)
+        if re.search(r"--[a-z]", text) and "headway " not in text
+    ]
+    assert not faults, "\n".join(faults)
