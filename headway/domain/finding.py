@@ -69,11 +69,11 @@ class FindingCode(StrEnum):
     """``core_speed_ratio`` over the figures of the profile; named: ``node_type``, their
     ``provenance``."""
     NO_MEMORY_PEAKS = "no_memory_peaks"
-    """The heap is what fits on the node."""
+    """How much heap the tasks need is unknown."""
     LOCAL_MEMORY_PEAKS = "local_memory_peaks"
     """Peaks of a JVM that the driver was in."""
     HEAP_BELOW_NEED = "heap_below_need"
-    """``heap_bytes``, ``needed_heap_bytes``; named: ``reason`` for the heap."""
+    """``heap_bytes``, ``needed_heap_bytes``; named: ``reason`` for the heap, and the ``need``."""
     PYTHON_MEMORY_UNKNOWN = "python_memory_unknown"
     """``overhead_bytes``; named: ``key`` that plans it."""
     RATE_LIMIT_BEYOND_PROFILE = "rate_limit_beyond_profile"

@@ -202,12 +202,15 @@ def _memory_findings(memory: MemoryPlan, profile: JobProfile) -> Iterator[Findin
         yield Finding(code=FindingCode.NO_MEMORY_PEAKS)
     if memory.is_measured_locally:
         yield Finding(code=FindingCode.LOCAL_MEMORY_PEAKS)
-    if memory.heap_bytes < memory.needed_heap_bytes and profile.memory:
+    if memory.parts and memory.heap_bytes < memory.needed_heap_bytes:
         needed = {"needed_heap_bytes": memory.needed_heap_bytes}
         yield Finding(
             code=FindingCode.HEAP_BELOW_NEED,
             numbers={"heap_bytes": memory.heap_bytes} | needed,
-            names={"reason": memory.reason},
+            names={
+                "reason": memory.reason,
+                "need": "measured peak" if profile.memory else "recorded state",
+            },
         )
     if profile.shape.python_operators and not memory.python_bytes:
         yield Finding(

@@ -97,7 +97,7 @@ def beside_heap_bytes(application: Application, heap_bytes: int) -> int:
 
 
 def memory_need(profile: JobProfile, executors: int, slots_per_executor: int) -> MemoryNeed | None:
-    """Memory need of an executor, from measurements; None if no peak is recorded.
+    """Memory need of an executor, from measurements; None if neither peak nor state is recorded.
 
     Parameters
     ----------
@@ -123,14 +123,17 @@ def memory_need(profile: JobProfile, executors: int, slots_per_executor: int) ->
     unless that is allowed and the peak is that of an executor; in a local run, driver and executor
     are one JVM. Overhead and off-heap memory that the profiled run set are kept.
 
-    State in Spark's default store is on the heap, that of RocksDB outside of it.
+    State in Spark's default store is on the heap, that of RocksDB outside of it. Without peaks, a
+    recorded state is a lower bound: what Spark reserves, the share of the state, and the fifth.
     """
-    memory = profile.memory
+    memory, seen = profile.memory, profile.baseline
+    on_heap = heap_state_bytes(profile)
+    native = -(-(_state_bytes(profile) - on_heap) // executors)
     if memory is None:
-        return None
-    seen = profile.baseline
-    state_bytes = 0 if profile.state is None else profile.state.memory_bytes
-    on_heap = 0 if _is_rocksdb(profile) else state_bytes
+        if not _state_bytes(profile):
+            return None
+        parts = {"Spark": RESERVED_BYTES.value, "state": -(-on_heap // executors)}
+        return _with_headroom(parts, native)
     tasks_bytes = slots_per_executor * memory.peak_task_bytes
     base_bytes = RESERVED_BYTES.value
     if memory.peak_heap_bytes is not None:
@@ -145,9 +148,22 @@ def memory_need(profile: JobProfile, executors: int, slots_per_executor: int) ->
         "tasks": max(tasks_bytes, unspilled_bytes),
         "state": -(-on_heap // executors),
     }
-    parts["headroom"] = round((HEAP_ROOM_RATIO.value - 1.0) * sum(parts.values()))
-    native = -(-(state_bytes - on_heap) // executors)
-    return MemoryNeed(heap_bytes=sum(parts.values()), native_bytes=native, parts=parts)
+    return _with_headroom(parts, native)
+
+
+def _with_headroom(parts: dict[str, int], native_bytes: int) -> MemoryNeed:
+    headroom = round((HEAP_ROOM_RATIO.value - 1.0) * sum(parts.values()))
+    parts = {**parts, "headroom": headroom}
+    return MemoryNeed(heap_bytes=sum(parts.values()), native_bytes=native_bytes, parts=parts)
+
+
+def heap_state_bytes(profile: JobProfile) -> int:
+    """Recorded state that executors keep on their heaps, together [bytes]."""
+    return 0 if _is_rocksdb(profile) else _state_bytes(profile)
+
+
+def _state_bytes(profile: JobProfile) -> int:
+    return 0 if profile.state is None else profile.state.memory_bytes
 
 
 def overhead_bytes(
@@ -176,7 +192,7 @@ def least_heap_bytes(profile: JobProfile, need: MemoryNeed | None, rule: MemoryR
     measured = (
         LEAST_HEAP_BYTES.value if need is None else max(need.heap_bytes, LEAST_HEAP_BYTES.value)
     )
-    if rule.may_lower and need is not None and not had.is_local:
+    if rule.may_lower and profile.memory is not None and not had.is_local:
         return _whole_mib(measured)
     return _whole_mib(max(measured, had.heap_bytes))
 
@@ -205,10 +221,10 @@ def memory_plan(
         room = node_type.memory_bytes // executors_per_node
         useful = max(LARGEST_USEFUL_HEAP_BYTES.value, least)
         heap, reason = min(beside.largest_heap_bytes(room), useful), "what fits on the node"
-    elif need is None:
+    elif need is None or (profile.memory is None and _is_enough(had.heap_bytes, need)):
         return None
     else:
-        heap, reason = least, _reason(need, had, least)
+        heap, reason = least, _reason(profile, need, had, least)
     return MemoryPlan(
         heap_bytes=heap,
         overhead_bytes=beside.overhead_bytes(heap),
@@ -222,12 +238,19 @@ def memory_plan(
         profiled_heap_bytes=had.heap_bytes if profile.declared is None else None,
         profiled_heap=had.heap_words if profile.declared is None else "",
         reason=reason,
-        is_measured_locally=need is not None and had.is_local,
+        is_measured_locally=profile.memory is not None and had.is_local,
     )
 
 
-def _reason(need: MemoryNeed, had: ProfiledMemory, least: int) -> str:
+def _is_enough(heap_bytes: int, need: MemoryNeed) -> bool:
+    """Whether a heap, and the overhead that Spark itself adds to it, hold what is known."""
+    return need.heap_bytes <= heap_bytes and not need.native_bytes
+
+
+def _reason(profile: JobProfile, need: MemoryNeed, had: ProfiledMemory, least: int) -> str:
     """Reason for the heap of an executor."""
+    if profile.memory is None:
+        return had.heap_words if least <= had.heap_bytes else "recorded state plus headroom"
     if least < had.heap_bytes:
         return "measured peak plus headroom, lowered as allowed"
     if least > had.heap_bytes or need.heap_bytes >= had.heap_bytes:
@@ -237,7 +260,7 @@ def _reason(need: MemoryNeed, had: ProfiledMemory, least: int) -> str:
 
 def fewest_nodes_by_memory(
     profile: JobProfile,
-    node_type: NodeType,
+    node_type: NodeType | None,
     executors_per_node: int,
     cores_per_executor: int,
     max_nodes: int,
@@ -246,14 +269,20 @@ def fewest_nodes_by_memory(
 ) -> int | None:
     """The fewest nodes whose executors have enough memory; None if no number has.
 
-    State is shared by all executors, so each needs less with more nodes.
+    State is shared by all executors, so each needs less with more nodes. A heap that is fixed holds
+    at least the share of the state, whatever the node.
     """
-    if node_type.memory_bytes is None:
-        return 1
-    room = node_type.memory_bytes // executors_per_node
+    memory_bytes = None if node_type is None else node_type.memory_bytes
+    room = None if memory_bytes is None else memory_bytes // executors_per_node
 
     def fits(nodes: int) -> bool:
         executors = nodes * executors_per_node
+        if rule.heap_bytes is not None:
+            share = -(-heap_state_bytes(profile) // executors)
+            if share and RESERVED_BYTES.value + share > rule.heap_bytes:
+                return False
+        if room is None:
+            return True
         needed = needed_container_bytes(profile, executors, cores_per_executor, rule, task_cpus)
         return needed <= room
 

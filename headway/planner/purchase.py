@@ -8,7 +8,11 @@ from dataclasses import dataclass, replace
 
 from headway.domain import Finding, FindingCode, JobProfile, NodeType
 from headway.models.job.calibration import widened
-from headway.planner.memory import fewest_nodes_by_memory, needed_container_bytes
+from headway.planner.memory import (
+    fewest_nodes_by_memory,
+    heap_state_bytes,
+    needed_container_bytes,
+)
 from headway.planner.question import Question
 from headway.units import counted, spark_memory_text
 
@@ -55,7 +59,7 @@ def offers_of(
         Maximum cost of all nodes.
     """
     if not node_types:
-        return [Offer(node_type=None, question=question)], []
+        return _space_itself(question)
     offers, refused = [], []
     for node_type in node_types:
         offer = _offer(question, node_type, cores_per_executor, budget_per_hour)
@@ -64,6 +68,34 @@ def offers_of(
         else:
             refused.append(f"{node_type.name}: {offer}")
     return offers, refused
+
+
+def _space_itself(question: Question) -> tuple[list[Offer], list[str]]:
+    """The offer without node types, whose memory is unknown; a fixed heap must hold the state."""
+    space = question.space
+    fewest = fewest_nodes_by_memory(
+        question.profile,
+        None,
+        space.executors_per_node,
+        space.cores_per_executor,
+        space.max_nodes,
+        space.memory,
+        space.task_cpus,
+    )
+    if fewest is None:
+        return [], [_heap_too_small(question, space.max_nodes, space.executors_per_node)]
+    space = replace(space, min_nodes=max(fewest, space.min_nodes))
+    return [Offer(node_type=None, question=replace(question, space=space))], []
+
+
+def _heap_too_small(question: Question, max_nodes: int, executors_per_node: int) -> str:
+    heap_bytes = question.space.memory.heap_bytes
+    assert heap_bytes is not None
+    share = heap_state_bytes(question.profile) // (max_nodes * executors_per_node)
+    return (
+        f"a heap of {spark_memory_text(heap_bytes)} is too small for the recorded state, of which "
+        f"{spark_memory_text(share)} are in each executor even on {counted(max_nodes, 'node')}"
+    )
 
 
 def reserve_findings(node_type: NodeType) -> Iterator[Finding]:
@@ -134,14 +166,15 @@ def _offer(
     needed = needed_container_bytes(question.profile, most, cores, question.space.memory, task_cpus)
     lowered = replace(question.space.memory, may_lower=True)
     least = needed_container_bytes(question.profile, most, cores, lowered, task_cpus)
-    assert node_type.memory_bytes is not None
+    if node_type.memory_bytes is None or needed <= node_type.memory_bytes // per_node:
+        return _heap_too_small(question, max_nodes, per_node)
     return (
         f"too little memory: an executor of {counted(cores, 'core')} needs "
-        f"{spark_memory_text(needed)} even on {max_nodes} nodes, but a node of "
+        f"{spark_memory_text(needed)} even on {counted(max_nodes, 'node')}, but a node of "
         f"{spark_memory_text(node_type.memory_bytes)} has only "
         f"{spark_memory_text(node_type.memory_bytes // per_node)} for it"
         + (
-            "; the profiled run had as much, but needed less: --lower-memory allows less"
+            "; the profiled run had as much, but needed less: a plan that may lower the memory fits"
             if least < needed
             else ""
         )

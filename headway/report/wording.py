@@ -223,8 +223,10 @@ def caution_text(prediction: Prediction) -> str | None:
 def memory_rows(memory: MemoryPlan) -> list[tuple[str, str, str]]:
     """How the memory of an executor is derived: what, how much, and from which source."""
     seen = "peak of one JVM with the driver" if memory.is_measured_locally else "measured peak"
+    # Without peaks, the state is known by its own record.
+    sources = {} if "tasks" in memory.parts else {"Spark": "reserved", "state": "recorded"}
     rows = [
-        (name, spark_memory_text(size), "" if name == "headroom" else seen)
+        (name, spark_memory_text(size), "" if name == "headroom" else sources.get(name, seen))
         for name, size in memory.parts.items()
         if size
     ]

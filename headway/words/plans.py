@@ -86,7 +86,8 @@ def _core_speed(found: Finding) -> str:
 def _heap_below_need(found: Finding) -> str:
     return (
         f"a heap of {_memory(found, 'heap_bytes')}, {found.names['reason']}, is less than the "
-        f"{_memory(found, 'needed_heap_bytes')} of measured peak plus headroom"
+        f"{_memory(found, 'needed_heap_bytes')} of {found.names.get('need', 'measured peak')} plus "
+        "headroom"
     )
 
 
@@ -182,7 +183,7 @@ OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     FindingCode.NODE_RESERVE: _node_reserve,
     FindingCode.CORE_SPEED_ASSUMED: _core_speed,
     FindingCode.NO_MEMORY_PEAKS: (
-        "no memory peaks were recorded: the heap is what fits on the node, not what is needed"
+        "no memory peaks were recorded, so the heap that the tasks need is unknown"
     ),
     FindingCode.LOCAL_MEMORY_PEAKS: (
         "memory peaks were measured in one JVM together with the driver (local[n]), which says "

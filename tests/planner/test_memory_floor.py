@@ -103,7 +103,7 @@ def test_without_peaks_the_heap_of_a_local_run_is_kept_too() -> None:
 def test_a_node_without_room_for_what_ran_is_refused_unless_less_is_allowed() -> None:
     kind = NodeType(name="small", cores=4, memory_bytes=3 * GIB)
     job = small_job("4g")
-    with pytest.raises(InputError, match="needed less: --lower-memory allows less"):
+    with pytest.raises(InputError, match="needed less: a plan that may lower the memory fits"):
         plan_of(job, node_types=[kind])
     answer = plan_of(job, node_types=[kind], lower_memory=True)
     assert answer.memory is not None
@@ -247,3 +247,60 @@ def test_spark_reads_the_sizes_that_were_planned(spark: SparkSession) -> None:
     assert jvm.org.apache.spark.SparkConf(False).set(
         "spark.memory.offHeap.size", conf["spark.memory.offHeap.size"]
     ).getSizeAsBytes("spark.memory.offHeap.size") == GIB  # fmt: skip
+
+
+def recorded_state(
+    size_bytes: int, *, rocksdb: bool = False, heap: str | None = None
+) -> JobProfile:
+    """A query whose log has no peaks, only the size of its state."""
+    profile = with_memory(state_bytes=size_bytes, rocksdb=rocksdb)
+    application = replace(profile.applications[0], executor_memory=heap)
+    return replace(profile, memory=None, applications=(application,))
+
+
+@pytest.mark.parametrize("rocksdb", [False, True])
+def test_without_peaks_a_recorded_state_needs_nodes_that_hold_it(*, rocksdb: bool) -> None:
+    """The executors of the fewest nodes hold it, those of one node less do not."""
+    kind = NodeType(name="small", cores=4, memory_bytes=16 * GIB)
+    state_bytes = 36 * GIB
+    answer = plan_of(recorded_state(state_bytes, rocksdb=rocksdb), node_types=[kind])
+    assert answer.feasible
+    assert answer.memory is not None
+    assert answer.nodes > 1
+    assert answer.memory.container_bytes * answer.executors <= answer.nodes * 16 * GIB
+    held = answer.memory.overhead_bytes if rocksdb else answer.memory.heap_bytes
+    assert held * answer.executors >= state_bytes
+    assert 16 * GIB * (answer.nodes - 1) < 1.4 * state_bytes  # headroom, overhead, Spark itself
+    with pytest.raises(InputError, match="too little memory"):
+        plan_of(recorded_state(400 * GIB, rocksdb=rocksdb), node_types=[kind])
+
+
+def test_without_peaks_and_node_type_the_heap_holds_the_recorded_state() -> None:
+    answer = plan_of(recorded_state(20 * GIB, heap="4g"))
+    assert answer.memory is not None
+    assert answer.memory.heap_bytes * answer.executors > 20 * GIB
+    assert answer.memory.reason == "recorded state plus headroom"
+    assert "tasks" not in answer.memory.parts
+    shown = explanation_text(answer)
+    assert "recorded state plus headroom" in shown
+    assert "measured peak" not in shown
+    as_it_ran = plan_of(recorded_state(GIB // 8, heap="4g"))
+    assert as_it_ran.spark_conf["spark.executor.memory"] == "4g"
+
+
+def test_a_fixed_heap_has_enough_executors_for_the_state_or_is_refused() -> None:
+    profile = recorded_state(6 * GIB)
+    answer = plan_of(profile, executor_memory_bytes=2 * GIB)
+    assert answer.feasible
+    assert answer.executors * (2 * GIB - 300 * MIB) >= 6 * GIB
+    assert (answer.executors - 1) * (2 * GIB - 300 * MIB) < 6 * GIB
+    with pytest.raises(
+        InputError, match=r"^a heap of 2g is too small for the recorded state"
+    ) as why:
+        plan_of(recorded_state(60 * GIB), executor_memory_bytes=2 * GIB)
+    assert "15g are in each executor even on 4 nodes" in str(why.value)
+
+
+def test_no_peaks_lower_nothing_whatever_the_state() -> None:
+    answer = plan_of(recorded_state(GIB // 8, heap="4g"), lower_memory=True)
+    assert answer.spark_conf["spark.executor.memory"] == "4g"
