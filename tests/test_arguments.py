@@ -121,13 +121,16 @@ def test_the_library_names_arguments_and_the_command_line_options(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """One message in two spellings, for both kinds of jobs."""
-    target = {"target": "deadline <= 60s"} if profile == BATCH else {"target": "p99 <= 3s"}
-    rate = {} if profile == BATCH else {"rate": "2k/s"}
+    arguments: dict[str, Any] = dict(call)
+    if profile == BATCH:
+        arguments |= {"target": "deadline <= 60s"}
+    else:
+        arguments |= {"target": "p99 <= 3s", "rate": "2k/s"}
     with pytest.raises(InputError, match=argument_words) as refusal:
-        headway.plan(profile, **target, **rate, **call)
+        headway.plan(profile, **arguments)
     assert "--" not in str(refusal.value)
     options = []
-    for name, value in {**target, **rate, **call}.items():
+    for name, value in arguments.items():
         if name == "node_types":
             options += ["--node-type", *value]
         else:
