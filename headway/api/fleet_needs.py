@@ -98,8 +98,12 @@ class KnownNeeds:
 def executor_node(cores: int, speed: float) -> NodeType:
     """A node that is one executor: how many of them fit on a bought node is decided later."""
     from headway.domain import NodeType
+    from headway.units import counted
 
-    return NodeType(name="executor", cores=cores, core_speed_ratio=speed, executors_per_node=1)
+    # Texts about nodes become texts about executors, "3 nodes of 2 cores" among them.
+    return NodeType(
+        name=counted(cores, "core"), cores=cores, core_speed_ratio=speed, executors_per_node=1
+    )
 
 
 def executor_size(

@@ -43,7 +43,8 @@ from headway.planner.profiled_memory import (
 )
 from headway.planner.purchase import reserve_findings
 from headway.sparkconf import KNOBS, KNOBS_BY_KEY, STREAMING
-from headway.units import S_PER_HOUR, counted, format_duration, spark_memory_text
+from headway.units import S_PER_HOUR, counted, spark_memory_text
+from headway.words.predictions import duration_against
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,6 +280,8 @@ def _why_no_better(job: JobTime, points: Sequence[DeadlinePoint]) -> Iterator[Fi
             numbers={
                 "nodes": float(best.nodes),
                 "planned_s": best.planned_s,
+                "mean_s": best.mean_s,
+                "lowest_mean_s": min(one.mean_s for one in points if one.nodes > best.nodes),
                 "seen_slots": float(job.seen_slots),
             },
         )
@@ -372,17 +375,21 @@ def _binding(
     offer: _OfBatchJob, run: DeadlinePoint, floor_s: float, *, feasible: bool
 ) -> Iterator[str]:
     if feasible:
-        yield f"{offer.deadline}: the run takes up to {format_duration(run.planned_s)}"
+        yield f"{offer.deadline}: the run takes up to {_against(run.planned_s, offer)}"
         if run.nodes == 1:
             yield "one node is the minimum"
         else:
             fewer = offer.point(run.nodes - 1)
-            yield f"one node fewer: up to {format_duration(fewer.planned_s)}"
+            yield f"one node fewer: up to {_against(fewer.planned_s, offer)}"
         return
     nodes = counted(run.nodes, "node")
-    yield f"the shortest run takes up to {format_duration(run.planned_s)}, with {nodes}"
+    yield f"the shortest run takes up to {_against(run.planned_s, offer)}, with {nodes}"
     if floor_s > offer.deadline.limit_s:
         yield (
             "no number of nodes suffices: driver plus the longest chain of stages already take "
-            f"{format_duration(floor_s)}"
+            f"{_against(floor_s, offer)}"
         )
+
+
+def _against(seconds: float, offer: _OfBatchJob) -> str:
+    return duration_against(seconds, offer.deadline.limit_s)

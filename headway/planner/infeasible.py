@@ -22,6 +22,7 @@ from headway.planner.question import Question
 from headway.planner.reasons import broken_promise
 from headway.planner.tasks import short_of_tasks
 from headway.units import counted, format_duration, format_rate
+from headway.words.predictions import duration_against
 
 
 def lowest_latency_in_reach(question: Question) -> tuple[float, Candidates]:
@@ -100,7 +101,7 @@ def why_infeasible(
         if broken is not None:
             found.append(f"the nearest plan: {broken[0]}")
     else:
-        floor = format_duration(floor_s)
+        floor = duration_against(floor_s, target.limit_s)
         lowest = f"a {target.statistic} of {floor} at {rate}"
         found = [f"no configuration of {_looked_at(question)} goes below {lowest}"]
     if physical_s > target.limit_s:
@@ -108,7 +109,7 @@ def why_infeasible(
         wait = f"with the fixed trigger of {format_duration(fixed_s)}, " if fixed_s else ""
         found.append(
             f"no number of nodes suffices: {wait}driver plus one task per stage already take "
-            f"{format_duration(physical_s)}"
+            f"{duration_against(physical_s, target.limit_s)}"
         )
     found += _too_few_source_tasks(question)
     found.append(

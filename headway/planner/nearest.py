@@ -37,8 +37,8 @@ from headway.units import counted, format_money, format_rate
 
 Change = Callable[[Question], Question]
 
-# In case another setting is chosen at that rate, which does not meet the targets by (T4).
-_PLACES_BELOW = (0, 1, 2, 4, 8, 16, 32)
+# In case the setting that is chosen at that limit or rate does not meet the targets by (T4).
+_PLACES_AWAY = (0, 1, 2, 4, 8, 16, 32)
 
 
 class Bought(NamedTuple):
@@ -141,21 +141,42 @@ class Nearest:
             if failing - {place}:
                 continue
             lowest_s = min(_lowest_s(offer.question, place) for offer in self.offers)
-            limit_s = rounded_up(lowest_s)
-            if not promise.limit_s < limit_s < math.inf:
+            if math.isinf(lowest_s):
                 continue
-            bought = self.fewest(partial(Question.with_limit, place=place, limit_s=limit_s))
+            first = place_of(rounded_up(max(lowest_s, promise.limit_s)))
+            first += number_at(first) <= promise.limit_s
+            limit_s, bought = self._lowest_limit(place, first)
             if bought is not None:
                 relaxed = with_limit(promise, limit_s)
                 text = f"{relaxed} at {self._rate} with {bought.text()}{self._others(place)}"
                 yield _nearest("limit", text, bought, limit_s=limit_s)
+
+    def _lowest_limit(self, place: int, first: int) -> tuple[float, Bought | None]:
+        """The lowest limit of a target, from the first number on, that (T4) finds feasible, too."""
+        missed = first - 1
+        for further in _PLACES_AWAY:
+            number = first + further
+            bought = self._at_limit(place, number_at(number))
+            if bought is None:
+                missed = number
+                continue
+            while number - missed > 1:
+                middle = (missed + number) // 2
+                there = self._at_limit(place, number_at(middle))
+                missed, number = (middle, number) if there is None else (missed, middle)
+                bought = bought if there is None else there
+            return number_at(number), bought
+        return math.inf, None
+
+    def _at_limit(self, place: int, limit_s: float) -> Bought | None:
+        return self.fewest(partial(Question.with_limit, place=place, limit_s=limit_s))
 
     def _by_rate(self) -> Iterator[NearestTarget]:
         """The highest rate of all settings at which every target is met."""
         highest_per_s = max(point.sustainable_rate_per_s for point in self.highest)
         if not highest_per_s > 0:
             return
-        for fewer in _PLACES_BELOW:
+        for fewer in _PLACES_AWAY:
             rate_per_s = number_at(place_of(highest_per_s) - fewer)
             bought = self.fewest(partial(Question.at_rate, rate_per_s=rate_per_s))
             if bought is not None:

@@ -14,7 +14,8 @@ from headway.planner.candidates import Candidates, all_candidates, candidates_at
 from headway.planner.noise_free import lowest_latency
 from headway.planner.question import Question
 from headway.planner.tasks import most_launches_per_s
-from headway.units import counted, format_duration, format_rate, spark_trigger_text
+from headway.units import counted, format_rate, spark_trigger_text
+from headway.words.predictions import duration_against
 
 _FEWER = "one node fewer"
 
@@ -133,13 +134,12 @@ def latency_text(target: Target, latency_s: float, rate_per_s: float) -> str:
     """
     if math.isinf(latency_s):
         return f"over capacity at {format_rate(rate_per_s)}, or too close to saturation"
-    return f"{target.statistic} up to {format_duration(latency_s)}"
+    return f"{target.statistic} up to {duration_against(latency_s, target.limit_s)}"
 
 
 def _kept_text(promise: Promise, setting: Candidates) -> str:
-    text = format_duration(
-        float(setting.promised_latency_s(promise, setting.question.rate_per_s)[0])
-    )
+    value_s = float(setting.promised_latency_s(promise, setting.question.rate_per_s)[0])
+    text = duration_against(value_s, promise.limit_s)
     if isinstance(promise, CatchUp):
         return f"caught up after {text}"
     target = promise.target if isinstance(promise, DuringBurst) else promise
@@ -157,7 +157,7 @@ def _reason_text(promise: Promise, setting: Candidates, value_s: float) -> str:
     after = promise.after if isinstance(promise.after, Burst) else "the outage"
     if math.isinf(value_s):
         return f"never catches up after {after}"
-    return f"caught up {format_duration(value_s)} after {after}"
+    return f"caught up {duration_against(value_s, promise.limit_s)} after {after}"
 
 
 def broken_promise(setting: Candidates) -> tuple[str, float] | None:

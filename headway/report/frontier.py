@@ -93,7 +93,7 @@ def failing_promises(plan: InfeasiblePlan) -> str:
     """The targets that no searched setting meets: those that fail alone, or all together."""
     alone = [need.promise for need in plan.needs if not need.within]
     if alone:
-        return " nor ".join(alone)
+        return " or ".join(alone)
     every = " and ".join(map(str, plan.promises))
     return f"{every} together" if plan.also else every
 

@@ -34,6 +34,7 @@ from headway.units import (
     spark_trigger_text,
 )
 from headway.words import all_words, certainty_text, words_of
+from headway.words.predictions import duration_against
 
 APPLIES = {
     Applies.RESTART: "when the query restarts",
@@ -223,7 +224,6 @@ def caution_text(prediction: Prediction) -> str | None:
 def memory_rows(memory: MemoryPlan) -> list[tuple[str, str, str]]:
     """How the memory of an executor is derived: what, how much, and from which source."""
     seen = "peak of one JVM with the driver" if memory.is_measured_locally else "measured peak"
-    # Without peaks, the state is known by its own record.
     sources = {} if "tasks" in memory.parts else {"Spark": "reserved", "state": "recorded"}
     rows = [
         (name, spark_memory_text(size), "" if name == "headroom" else sources.get(name, seen))
@@ -275,7 +275,8 @@ def _plan_finding(plan: StreamAnswer, code: FindingCode) -> Finding | None:
 
 def promise_text(plan: Plan) -> str:
     """The planned latency of a feasible plan, compared with the limit."""
-    planned, limit = format_duration(plan.planned_latency_s), format_duration(plan.target.limit_s)
+    limit_s = plan.target.limit_s
+    planned, limit = duration_against(plan.planned_latency_s, limit_s), format_duration(limit_s)
     return f"up to {planned} of {limit}, {_margin_text(plan)}{likely_text(plan.kept_probability)}"
 
 
@@ -383,7 +384,7 @@ def _floor_text(plan: InfeasiblePlan) -> str:
     rate = format_rate(plan.arrivals.rate_per_s)
     if math.isinf(plan.floor_s):
         return f"none: every configuration is over capacity at {rate}, or too close to saturation"
-    return f"{format_duration(plan.floor_s)} at {rate}"
+    return f"{duration_against(plan.floor_s, plan.target.limit_s)} at {rate}"
 
 
 def _nearest_text(plan: InfeasiblePlan) -> str:
@@ -392,4 +393,5 @@ def _nearest_text(plan: InfeasiblePlan) -> str:
         return f"{nodes}, over capacity"
     if math.isinf(plan.planned_latency_s):
         return f"{nodes}, too close to saturation"
-    return f"{nodes}, {plan.target.statistic} up to {format_duration(plan.planned_latency_s)}"
+    planned = duration_against(plan.planned_latency_s, plan.target.limit_s)
+    return f"{nodes}, {plan.target.statistic} up to {planned}"

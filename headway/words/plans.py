@@ -14,10 +14,20 @@ def _less_sure(found: Finding) -> str:
     numbers = found.numbers
     return (
         f"more than {_nodes(numbers['nodes'])} do not lower the planned run time of "
-        f"{format_duration(numbers['planned_s'])}: they are expected to be as fast, but are "
-        f"further from the profiled {counted(round(numbers['seen_slots']), 'slot')} and so more "
-        "uncertain; profile a run with more slots"
+        f"{format_duration(numbers['planned_s'])}: {_expected_with_more(numbers)}they are further "
+        f"from the profiled {counted(round(numbers['seen_slots']), 'slot')} and so more uncertain; "
+        "profile a run with more slots"
     )
+
+
+def _expected_with_more(numbers: Mapping[str, float]) -> str:
+    """The gain that is expected of more nodes, if there is one."""
+    if "lowest_mean_s" not in numbers or "mean_s" not in numbers:
+        return ""
+    more, best = format_duration(numbers["lowest_mean_s"]), format_duration(numbers["mean_s"])
+    if more == best or numbers["lowest_mean_s"] > numbers["mean_s"]:
+        return ""
+    return f"the run is expected to take down to {more} instead of {best}, but "
 
 
 def _model_rises(found: Finding) -> str:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 from headway.domain import Finding, FindingCode
-from headway.units import counted, format_duration, format_rate
+from headway.units import (
+    counted,
+    exact_duration,
+    format_duration,
+    format_rate,
+    parse_duration_s,
+)
 
 
 def _over_capacity(found: Finding) -> str:
@@ -32,11 +39,16 @@ def _stable_up_to(found: Finding) -> str:
 
 
 def _mostly_overruns(found: Finding) -> str:
-    return (
+    text = (
         f"{found.numbers['overrun_probability']:.0%} of the batches overrun the trigger interval, "
-        "so the query runs as fast as possible; a longer trigger interval or more slots would "
-        "avoid that"
+        "so the query runs as fast as possible"
     )
+    cures = []
+    if "enough_trigger_s" in found.numbers:
+        cures.append(f"a trigger interval of {format_duration(found.numbers['enough_trigger_s'])}")
+    if "enough_slots" in found.numbers:
+        cures.append(counted(round(found.numbers["enough_slots"]), "slot"))
+    return f"{text}; {' or '.join(cures)} would avoid that" if cures else text
 
 
 def _limit_too_low(found: Finding) -> str:
@@ -122,6 +134,22 @@ def _backlog(found: Finding) -> str:
         f"every recorded batch waited {format_duration(found.numbers['shortest_delay_s'])} or "
         "longer for earlier batches: latencies here do not include such a backlog"
     )
+
+
+def duration_against(seconds: float, limit_s: float) -> str:
+    """A duration with as many digits as show on which side of a limit it is.
+
+    Examples
+    --------
+    >>> duration_against(2.0013, 2.0), duration_against(1.9, 2.0), duration_against(2.3, 2.0)
+    ('2.001 s', '1.90 s', '2.30 s')
+    """
+    text = format_duration(seconds)
+    for digits in range(4, 10):
+        if math.isinf(seconds) or (parse_duration_s(text) > limit_s) == (seconds > limit_s):
+            break
+        text = exact_duration(float(f"{seconds:.{digits}g}"))
+    return text
 
 
 def rows_text(number: float) -> str:

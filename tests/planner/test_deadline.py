@@ -362,6 +362,8 @@ def test_a_table_that_gets_worse_with_more_nodes_says_why(profile: ApplicationPr
         numbers = codes[FindingCode.MORE_NODES_LESS_SURE]
         assert numbers["nodes"] == found.frontier[best].nodes
         assert numbers["planned_s"] == planned_s[best]
+        assert numbers["mean_s"] == means_s[best]
+        assert numbers["lowest_mean_s"] == min(means_s[best + 1 :])
     else:
         assert all(later <= earlier for earlier, later in pairwise(planned_s[best:]))
     rising = any(

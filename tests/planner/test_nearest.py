@@ -21,6 +21,7 @@ from headway.domain import (
     Target,
     parse_promise,
 )
+from headway.planner import nearest
 from headway.planner.borne_out import rounded_down, rounded_up
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.enumeration import first_place
@@ -339,3 +340,24 @@ def test_a_place_that_will_do_is_found_and_nothing_close_below_it(will_do: set[i
     else:
         assert place in will_do
         assert not any(below in will_do for below in range(max(place - 12, 0), place))
+
+
+@pytest.mark.parametrize("below_ratio", [0.999, 0.99, 0.97, 0.94])
+def test_a_limit_that_only_the_moments_hold_possible_still_has_a_nearest_one(
+    below_ratio: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Moments may be below (T4): the limit shown is then the next that (T4) finds feasible."""
+
+    def limits() -> list[tuple[float, int]]:
+        found = plan(a_profile(), a_profile().arrivals, Target.parse("p99 <= 300ms"), ONE_NODE)
+        assert isinstance(found, InfeasiblePlan)
+        of_limit = [one.numbers for one in found.nearest if one.gives_way == "limit"]
+        return [(numbers["limit_s"], round(numbers["nodes"])) for numbers in of_limit]
+
+    usual = limits()
+    assert len(usual) == 1
+    lowest_s = nearest._lowest_s
+    monkeypatch.setattr(
+        nearest, "_lowest_s", lambda question, place: below_ratio * lowest_s(question, place)
+    )
+    assert limits() == usual

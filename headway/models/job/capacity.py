@@ -35,6 +35,8 @@ _FEWEST_ROWS, _ROWS_AT_A_LOOK, _LOOKS_AT_ROWS = 1e-12, 128, 4
 # Shares of the sustainable rate; each takes two chains to evaluate.
 _QUOTED_SHARES = (1.0, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 _STATE_STEP_ROWS = 1_000_000
+_LONGER_TRIGGERS = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.5, 10.0)
+_MORE_SLOTS = (2, 3, 4, 6, 8, 12, 16, 32, 64, 100)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,6 +205,40 @@ class Capacity:
         full_batch_s = self.age_factor * float(self.model.mean_s(float(limit)))
         return max(self.configuration.trigger_s, full_batch_s)
 
+    def overrun_cures(self) -> dict[str, float]:
+        """A longer trigger interval and more slots at which batches seldom overrun, if any would.
+
+        Tried are up to ten times the interval, and up to a hundred times the slots.
+        """
+        trigger_s = self.configuration.trigger_s
+        slots, partitions = self.configuration.num_slots, self.configuration.shuffle_partitions
+
+        def overruns(model: DurationModel, interval_s: float) -> bool:
+            law = setting_law(
+                self.profile,
+                model,
+                rate_per_s=np.array([self.rate_per_s]),
+                trigger_s=interval_s,
+                factor=self.age_factor,
+            )
+            return float(law.overrun_probability[0]) > HIGHEST_QUOTED_OVERRUN_RATIO.value
+
+        longer_s = (times * trigger_s for times in _LONGER_TRIGGERS)
+        enough_s = next((one for one in longer_s if not overruns(self.model, one)), None)
+        more = (times * slots for times in _MORE_SLOTS)
+        enough = next(
+            (
+                n
+                for n in more
+                if not overruns(duration_model(self.profile, n, partitions), trigger_s)
+            ),
+            None,
+        )
+        return {
+            **({} if enough_s is None else {"enough_trigger_s": enough_s}),
+            **({} if enough is None else {"enough_slots": float(enough)}),
+        }
+
 
 def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
     """Findings on a setting; its own distributions come first in ``law`` (P3).
@@ -252,7 +288,7 @@ def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
     elif capacity.configuration.trigger_s > 0:
         overrun = float(law.overrun_probability[0])
         if overrun > HIGHEST_QUOTED_OVERRUN_RATIO.value:
-            numbers = {"overrun_probability": overrun}
+            numbers = {"overrun_probability": overrun, **capacity.overrun_cures()}
             yield Finding(code=FindingCode.MOSTLY_OVERRUNS, numbers=numbers)
     yield from capacity.limit_findings()
     yield from capacity.state_growth()

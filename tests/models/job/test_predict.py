@@ -307,6 +307,24 @@ def test_a_trigger_that_most_batches_overrun_is_reported() -> None:
     assert not prediction.calibrated
     assert codes(prediction) == {FindingCode.MOSTLY_OVERRUNS}
     assert prediction.overrun_probability > 0.5
+    # The driver alone takes longer than the interval, so more slots are no advice.
+    (finding,) = (one for one in prediction.findings if not one.code.is_of_profile)
+    assert set(finding.numbers) == {"overrun_probability", "enough_trigger_s"}
+    longer = ask(straight(), 10000.0, trigger_s=finding.numbers["enough_trigger_s"])
+    assert longer.overrun_probability < 0.5
+
+
+def test_more_slots_are_advised_with_how_many_if_batches_then_end_in_time() -> None:
+    """On one slot a batch of 5,000 rows takes 1.2 s, on two 0.8 s."""
+    one_slot = {"executors": 1, "cores_per_executor": 1, "trigger_s": 1.0}
+    (finding,) = (
+        one for one in ask(straight(), 5000.0, **one_slot).findings if not one.code.is_of_profile
+    )
+    assert finding.numbers["enough_slots"] == 2
+    assert finding.numbers["enough_trigger_s"] > 1.2
+    (words,) = all_words([finding])
+    assert words.endswith("or 2 slots would avoid that")
+    assert ask(straight(), 5000.0, **(one_slot | {"executors": 2})).overrun_probability < 0.5
 
 
 def test_a_query_without_exchange() -> None:
