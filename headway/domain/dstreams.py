@@ -63,13 +63,16 @@ class DStreamsPrediction(Result):
     ``tuple_latency`` from the arrival of a row to the end of its batch; ``phases_s`` splits its
     mean. The three are None if batches pile up, or if the setting is too close to that to predict
     them. ``overrun_probability`` is the share of batches that take longer than the interval. The
-    rates are None if the log does not count rows.
+    rates are None if the log does not count rows. ``utilization_ratio`` is the share of time that
+    the jobs which may run at the same time are busy, ``offered_load_ratio`` is above 1 if more
+    arrives than they can do.
     """
 
     setting: DStreamsSetting
     rate_per_s: float | None
     stable: bool
     utilization_ratio: float
+    offered_load_ratio: float
     overrun_probability: float
     calibrated: bool
     findings: tuple[Finding, ...]

@@ -113,6 +113,10 @@ class Prediction(Result):
     predict them; ``findings`` then say so. ``overrun_probability`` is the share of batches that
     take longer than their trigger interval.
 
+    ``utilization_ratio`` is the share of time that the query is busy, however it is triggered;
+    ``offered_load_ratio`` is the processing time that one second of input adds, which a query needs
+    to have below 1.
+
     ``phases_s`` splits the mean tuple latency; its values add up to it. ``provenance`` says whether
     it is based on measured figures or on declared ones. ``next_run`` is the run that would narrow
     it most.
@@ -128,6 +132,7 @@ class Prediction(Result):
     window_latency: LatencyDistribution | None
     phases_s: Mapping[str, float]
     sustainable_rate_per_s: float
+    offered_load_ratio: float | None = None
     overrun_probability: float = 0.0
     findings: tuple[Finding, ...] = ()
     provenance: Provenance = Provenance.MEASURED
@@ -148,9 +153,10 @@ class Prediction(Result):
     def gain_ratio(self) -> float | None:
         """How many times an error in batch durations counts in the latency as fast as possible.
 
-        It is `1/(1-r)` at the load `r`; None with a trigger interval, which absorbs most of it, and
-        if there is no latency.
+        It is `1/(1-r)` at the offered load `r`; None with a trigger interval, which absorbs most of
+        it, and if there is no latency.
         """
-        if self.configuration.trigger_s > 0 or not self.is_quotable:
+        load = self.offered_load_ratio
+        if self.configuration.trigger_s > 0 or not self.is_quotable or load is None:
             return None
-        return 1.0 / (1.0 - self.utilization_ratio)
+        return 1.0 / (1.0 - load)

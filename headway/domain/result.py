@@ -26,7 +26,7 @@ class Result:
     ...     configuration=Configuration(
     ...         executors=1, cores_per_executor=2, shuffle_partitions=8, trigger_s=1.0
     ...     ),
-    ...     arrivals=Arrivals(rate_per_s=2e5), stable=False, utilization_ratio=1.4,
+    ...     arrivals=Arrivals(rate_per_s=2e5), stable=False, utilization_ratio=1.0,
     ...     calibrated=True, batch_duration=None, tuple_latency=None, window_latency=None,
     ...     phases_s={}, sustainable_rate_per_s=1.4e5,
     ... )

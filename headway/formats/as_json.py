@@ -49,6 +49,7 @@ def prediction_json(prediction: Prediction) -> dict[str, object]:
         "schema": PREDICTION_SCHEMA,
         "stable": prediction.stable,
         "utilization": _number(prediction.utilization_ratio),
+        "offered_load": fields_json(prediction.offered_load_ratio),
         "overrun_probability": _number(prediction.overrun_probability),
         "gain_ratio": fields_json(prediction.gain_ratio),
         "calibrated": prediction.calibrated,

@@ -24,6 +24,7 @@ def dstreams_prediction_json(prediction: DStreamsPrediction) -> dict[str, object
         "schema": DSTREAMS_PREDICTION_SCHEMA,
         "stable": prediction.stable,
         "utilization": fields_json(prediction.utilization_ratio),
+        "offered_load": fields_json(prediction.offered_load_ratio),
         "overrun_probability": fields_json(prediction.overrun_probability),
         "calibrated": prediction.calibrated,
         "provenance": str(prediction.provenance),

@@ -258,11 +258,20 @@ def read_prediction(found: At) -> Prediction:
         window_latency=_distribution(found, "window_latency_s"),
         phases_s=found.of("phases_s", Mapping[str, float]),
         sustainable_rate_per_s=found.of("sustainable_rate_per_s", float),
+        offered_load_ratio=_offered_load_ratio(found),
         overrun_probability=found.of("overrun_probability", float),
         findings=_findings(found, words_first=True),
         provenance=_provenance(found),
         next_run=found.of("next_run", AdvisedRun | None) if "next_run" in found.data else None,
     )
+
+
+def _offered_load_ratio(found: At) -> float | None:
+    """In plans of earlier versions, the utilisation as fast as possible was the offered load."""
+    if "offered_load" in found.data:
+        return found.of("offered_load", float | None)
+    trigger_s = found.of("configuration", Configuration).trigger_s
+    return found.of("utilization", float) if trigger_s == 0 else None
 
 
 def _provenance(found: At) -> Provenance:

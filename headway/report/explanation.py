@@ -20,13 +20,13 @@ from headway.report.after_start import after_start_lines
 from headway.report.assumptions import assumption_lines
 from headway.report.columns import aligned, paragraph, printable
 from headway.report.frontier import max_rate_text, needs_rows
+from headway.report.memory import memory_rows
 from headway.report.wording import (
     METRIC_NAMES,
     caution_text,
     cautions,
     cost_text,
     headline,
-    memory_rows,
     nearest_rows,
     notes,
     promise_text,

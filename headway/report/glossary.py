@@ -34,9 +34,10 @@ DEFINITIONS = {
     ),
     "input rate": "Rows that arrive per second.",
     "utilisation": (
-        "Mean batch duration over the mean time between batch starts: the share of time that the "
-        "query is busy."
+        "Share of time that the query is busy, also as fast as possible; a batch runs only if "
+        "there are rows."
     ),
+    "offered load": "Processing time that one second of input adds; the backlog grows from 1 on.",
     "saturation": "Utilisation close to 1, where latency grows without bound.",
     "error": "Predicted over measured, minus one.",
     "prediction interval": (

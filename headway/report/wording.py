@@ -13,7 +13,6 @@ from headway.domain import (
     InfeasiblePlan,
     Interval,
     LatencyDistribution,
-    MemoryPlan,
     Metric,
     Plan,
     Prediction,
@@ -30,7 +29,6 @@ from headway.units import (
     format_duration,
     format_money,
     format_rate,
-    spark_memory_text,
     spark_trigger_text,
 )
 from headway.words import all_words, certainty_text, words_of
@@ -186,7 +184,7 @@ def stability_text(prediction: Prediction) -> str:
         return f"{words[:1].upper()}{words[1:]}."
     has_room = prediction.arrivals.rate_per_s <= most_per_s < math.inf
     bound = f"; stable up to {format_rate(most_per_s)}" if has_room else ""
-    load = f"utilisation {percent(prediction.utilization_ratio)}"
+    load = load_text(prediction)
     overrun = prediction.overrun_probability
     if _found(prediction, FindingCode.MOSTLY_OVERRUNS) is not None:
         return (
@@ -199,6 +197,15 @@ def stability_text(prediction: Prediction) -> str:
     if gain_ratio is not None:
         load += f"; errors in batch durations count {gain_ratio:.1f} times in the latency"
     return f"Stable at {rate}: {load}{bound}."
+
+
+def load_text(prediction: Prediction) -> str:
+    """Share of time that the query is busy; as fast as possible also what is offered to it."""
+    text = f"utilisation {percent(prediction.utilization_ratio)}"
+    load = prediction.offered_load_ratio
+    if prediction.configuration.trigger_s > 0 or load is None:
+        return text
+    return f"{text}, offered load {percent(load)}"
 
 
 def _found(prediction: Prediction, code: FindingCode) -> Finding | None:
@@ -219,31 +226,6 @@ def caution_text(prediction: Prediction) -> str | None:
     if prediction.provenance is Provenance.DECLARED:
         return "Based on declared costs: nothing was measured."
     return "Extrapolated: outside the profiled range, see the notes."
-
-
-def memory_rows(memory: MemoryPlan) -> list[tuple[str, str, str]]:
-    """How the memory of an executor is derived: what, how much, and from which source."""
-    seen = "peak of one JVM with the driver" if memory.is_measured_locally else "measured peak"
-    sources = {} if "tasks" in memory.parts else {"Spark": "reserved", "state": "recorded"}
-    rows = [
-        (name, spark_memory_text(size), "" if name == "headroom" else sources.get(name, seen))
-        for name, size in memory.parts.items()
-        if size
-    ]
-    if memory.parts:
-        rows.append(("heap needed", spark_memory_text(memory.needed_heap_bytes), "their sum"))
-    if memory.profiled_heap_bytes is not None:
-        text = spark_memory_text(memory.profiled_heap_bytes)
-        rows.append(("heap profiled", text, memory.profiled_heap))
-    rows.append(("heap planned", spark_memory_text(memory.heap_bytes), memory.reason))
-    beside = (
-        ("memory overhead", memory.overhead_bytes, ""),
-        ("of which state", memory.native_bytes, "RocksDB"),
-        ("off-heap memory", memory.off_heap_bytes, "as profiled"),
-        ("Python workers", memory.python_bytes, "as profiled, per core"),
-    )
-    rows += [(name, spark_memory_text(size), why) for name, size, why in beside if size]
-    return [*rows, ("container", spark_memory_text(memory.container_bytes), "total")]
 
 
 def headline(plan: StreamAnswer) -> str:

@@ -119,7 +119,8 @@ def predict(
         configuration=configuration,
         arrivals=arrivals,
         stable=stable,
-        utilization_ratio=_utilization_ratio(law, configuration),
+        utilization_ratio=_utilization_ratio(law, configuration, arrivals),
+        offered_load_ratio=float(law.offered_load_ratio[0]),
         calibrated=quotable and not outside and FindingCode.MOSTLY_OVERRUNS not in codes,
         batch_duration=_distribution(
             law, lambda law: (law.batch_duration_mean_s(), law.batch_duration_quantile_s)
@@ -201,11 +202,22 @@ def _upper_end(
     return float(rate_per_s[0]), float(factor[0])
 
 
-def _utilization_ratio(law: SettingLaw, configuration: Configuration) -> float:
-    """Share of time in which a batch runs; the offered load where a batch always runs."""
-    if configuration.trigger_s > 0 and law.is_stable[0]:
-        return float(law.utilization_ratio[0])
-    return float(law.offered_load_ratio[0])
+def _utilization_ratio(law: SettingLaw, configuration: Configuration, arrivals: Arrivals) -> float:
+    """Share of time that the query is busy; always, if the backlog grows.
+
+    A batch runs only if there are rows. Rows, or bursts of them, arrive at random, so none arrive
+    in a time `t` with the probability `exp(-λt/I)` for a dispersion `I`; batches without rows, by
+    which windows are closed, are not counted.
+    """
+    if not law.is_stable[0]:
+        return 1.0
+    bursts_per_s = arrivals.rate_per_s / max(arrivals.dispersion_ratio, 1.0)
+    if configuration.trigger_s > 0:
+        interval_s = float(law.state.mean_interval_s[0])
+        return float(law.utilization_ratio[0]) * -math.expm1(-bursts_per_s * interval_s)
+    batch_s = float(law.batch_duration_mean_s()[0])
+    idle_s = math.exp(-bursts_per_s * batch_s) / bursts_per_s
+    return batch_s / (batch_s + idle_s)
 
 
 def _distribution(law: SettingLaw, of_law: _Law) -> LatencyDistribution:

@@ -137,8 +137,32 @@ def test_free_running_one_and_a_half_batches() -> None:
     assert prediction.batch_duration is not None
     assert prediction.batch_duration.mean_s == pytest.approx(settled_s, rel=1e-3)
     assert latency_of(prediction).mean_s == pytest.approx(1.5 * settled_s - 0.1, rel=2e-3)
-    assert prediction.utilization_ratio == pytest.approx(0.2)
+    # A batch always runs, though a second of input adds only 0.2 s of work.
+    assert prediction.utilization_ratio == 1.0
+    assert prediction.offered_load_ratio == pytest.approx(0.2)
+    assert prediction.gain_ratio == pytest.approx(1.25)
     assert prediction.stable
+
+
+@pytest.mark.parametrize("trigger_s", [0.0, 2.0])
+def test_a_query_without_rows_is_not_busy(trigger_s: float) -> None:
+    """A row in 1,000 s makes one batch of half a second in that time, whatever the trigger."""
+    rare = ask(straight(0.0), 0.001, trigger_s=trigger_s)
+    assert rare.utilization_ratio == pytest.approx(0.5 / 1000.0, rel=2e-3)
+    bursts = predict(
+        straight(0.0),
+        a_configuration(trigger_s=trigger_s),
+        Arrivals(rate_per_s=0.001, dispersion_ratio=10.0),
+    )
+    assert bursts.utilization_ratio == pytest.approx(rare.utilization_ratio / 10.0, rel=2e-2)
+
+
+@pytest.mark.parametrize("trigger_s", [0.0, 2.0])
+def test_a_query_that_falls_behind_is_always_busy(trigger_s: float) -> None:
+    behind = ask(straight(), 100000.0, trigger_s=trigger_s)
+    assert not behind.stable
+    assert behind.utilization_ratio == 1.0
+    assert behind.offered_load_ratio == pytest.approx(2.0)
 
 
 def test_the_sustainable_rate_of_a_straight_line() -> None:
