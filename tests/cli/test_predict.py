@@ -45,6 +45,7 @@ def test_json_has_the_keys_of_the_contract(
         "sustainable_rate_per_s",
         "overrun_probability",
         "gain_ratio",
+        "offered_load",
         "provenance",
         "findings",
         "batch_duration_s",
