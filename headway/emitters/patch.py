@@ -93,7 +93,9 @@ def _place(
         known = ", ".join(dict.fromkeys(_short_label(place, places) for place in places)) or "none"
         places = [place for place in places if job in place.labels]
         if not places:
-            raise InputError(f"{name}: {argument('job')} {job!r}: no such job; expected one of: {known}")
+            raise InputError(
+                f"{name}: {argument('job')} {job!r}: no such job; expected one of: {known}"
+            )
     if not places:
         contents = ", ".join(text for node in documents for text in _contents(node))
         contains = f" ({contents})" if contents else ""
