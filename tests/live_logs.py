@@ -34,6 +34,7 @@ class FakeQuery:
     query_id: str = QUERY_ID
     seed: int = 1
     jvm_age_s: float = JVM_AGE_S
+    peak: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
         self.random = np.random.default_rng(self.seed)
@@ -61,13 +62,19 @@ class FakeQuery:
                 }
             )
 
+    def arrived_rows(self, until_s: float) -> float:
+        """Rows until then, with more during ``peak``: its start and end [s], and its rate."""
+        start_s, end_s, rate_per_s = self.peak
+        in_peak_s = min(max(until_s - start_s, 0.0), end_s - start_s)
+        return self.rate_per_s * until_s + (rate_per_s - self.rate_per_s) * in_peak_s
+
     def batches(self, number: int) -> Iterator[str]:
         """The progress of so many batches more."""
         model = duration_model(self.profile, self.num_slots, self.num_partitions)
         noise = self.profile.noise.batch_ratio
         for _ in range(number):
             started_s = self.at_s
-            latest = int(self.rate_per_s * (started_s - BEGIN_S + self.trigger_s))
+            latest = int(self.arrived_rows(started_s - BEGIN_S + self.trigger_s))
             rows = latest - self.read
             mean_s = self.factor * float(model.mean_s(float(max(rows, 1))))
             mean_s *= self.profile.age_factor(started_s - BEGIN_S + self.jvm_age_s)

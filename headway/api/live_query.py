@@ -102,10 +102,22 @@ class LiveQuery:
             )
 
     def read(self) -> list[Observed]:
-        """The batches that ended since the last call."""
-        found = [self._observed(batch) for batch in self.feed.new_batches()]
-        self.observed.extend(found)
+        """The batches that ended since the last call; of another query, all is known anew."""
+        found = []
+        for batch in self.feed.new_batches():
+            if self.last is not None and self.last.query_id != batch.query_id:
+                self._forget()
+                found.clear()
+            found.append(self._observed(batch))
+            self.observed.append(found[-1])
         return found
+
+    def _forget(self) -> None:
+        """What is known of a query that has ended says nothing about its successor's rows."""
+        self.observed.clear()
+        self._looks.clear()
+        self._total_rows = self._base_rows = 0.0
+        self._counts_positions, self._before = False, None
 
     def settle(self, from_s: float) -> None:
         """Batches soon after a change or a start are not used for costs: an instant since 1970."""

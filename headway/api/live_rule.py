@@ -113,8 +113,12 @@ class LiveRule:
             running,
         )
 
-    def is_feasible(self, running: Configuration) -> bool:
-        """Whether a setting within bounds meets the target at the rate that is prepared for."""
+    def is_feasible(self, running: Configuration, *, arriving_per_s: float | None = None) -> bool:
+        """Whether a setting within bounds meets the target at the current level of the rate.
+
+        ``arriving_per_s`` is the newest rate, if it is known; a lower one than the level means that
+        the level has not come down yet. [rows/s]
+        """
         estimate = None if self.decision is None else self.decision.estimate
         if estimate is None:
             return True
@@ -123,7 +127,8 @@ class LiveRule:
         highest = max(
             table.expected(*one, self.memory.planned_cost_ratio(table, *one)) for one in largest
         )
-        return highest >= estimate.rate_per_s
+        level_per_s = estimate.rate_per_s
+        return highest >= min(level_per_s, arriving_per_s or level_per_s)
 
     def then(self, running: Configuration, proposal: Proposal) -> Configuration:
         """The setting of a proposal; the rate limit depends on the trigger interval."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.api.arguments import count, job_from, promises_from, seconds
-from headway.api.live_query import LiveQuery
+from headway.api.live_query import LiveQuery, Observed
 from headway.api.live_rule import LiveRule
+from headway.assumptions.live import BIN_S
 from headway.assumptions.tuning import LEARNING_BATCHES, SILENT_RATIO, WATCHED_SIZES_RATIO
 from headway.domain import Arrivals, Configuration, JobProfile, Prediction, Target
 from headway.domain.live import Bounds, Reason
@@ -110,6 +111,7 @@ class Watcher:
         self._bounds = executors
         self._now = now
         self._rule: LiveRule | None = None
+        self._rule_query_id: str | None = None
 
     def look(self) -> Look:
         """Read new batches, and report the status of the query.
@@ -122,9 +124,10 @@ class Watcher:
         live = self._live
         found = live.read()
         running = live.configuration()
-        if live.observed:
-            rule = self._rule or self._new_rule(running)
-            self._rule = rule
+        if live.last is not None:
+            is_same_query = self._rule_query_id == live.last.query_id
+            rule = self._rule if is_same_query and self._rule else self._new_rule(running)
+            self._rule, self._rule_query_id = rule, live.last.query_id
             for one in found:
                 rule.see(one, running)
         return self._said(running)
@@ -149,7 +152,7 @@ class Watcher:
         if live.last is not None and live.feed.is_active:
             silent_s = max(self._now() - live.last.ended_s, 0.0)
         proposal = None if rule is None else rule.proposal
-        is_feasible = rule is None or rule.is_feasible(running)
+        is_feasible = self._is_feasible(running, recent)
         look = Look(
             query=live.label,
             target=live.target,
@@ -173,6 +176,23 @@ class Watcher:
             is_feasible=is_feasible,
         )
         return replace(look, standing=_standing(look, drift, live.feed.is_active))
+
+    def _is_feasible(self, running: Configuration, recent: Sequence[Observed]) -> bool:
+        """Whether a setting within bounds meets the target at the rate that arrives now.
+
+        The setting that runs within bounds and was seen to meet it is one.
+        """
+        live, rule = self._live, self._rule
+        if rule is None:
+            return True
+        late = sum(one.seen.late_rows for one in recent)
+        rows = sum(one.seen.batch_rows for one in recent)
+        is_met = late <= (1.0 - (live.target.quantile or 0.0)) * rows
+        if is_met and rule.bounds.clipped(running.executors) == running.executors:
+            return True
+        # A peak that is over is in the forecast for some bins more, not in what arrives.
+        newest_per_s = live.rate_per_s(live.recent(BIN_S.value))
+        return rule.is_feasible(running, arriving_per_s=newest_per_s)
 
     def _why_no_change(self, is_feasible: bool) -> str | None:
         decision = None if self._rule is None else self._rule.decision

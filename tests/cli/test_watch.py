@@ -10,12 +10,14 @@ import pytest
 import headway
 from headway.api.watch import Watcher, watch
 from headway.cli.main import run
-from headway.domain.watched import Standing
+from headway.domain.live import Reason
+from headway.domain.watched import Look, Standing
 from headway.errors import EventLogError, InputError
 from headway.formats.profile_file import save_profile
+from headway.profiler import schema
 from headway.report.watched import look_json, look_prometheus, look_text
 from tests.factories import a_profile
-from tests.live_logs import FakeQuery, a_log
+from tests.live_logs import BEGIN_S, QUERY_ID, FakeQuery, a_log
 
 TARGET = "p99 <= 3s"
 
@@ -159,6 +161,66 @@ def test_a_target_out_of_reach_is_not_explained_by_a_setting_that_holds(
     assert "no setting within bounds meets the target" in text
     assert "no setting within bounds meets the target at the forecast rate" in text
     assert "the setting holds" not in text
+
+
+def looks_under(
+    peak: tuple[float, float, float], tmp_path: Path, profile: str, target: str
+) -> list[tuple[float, Look]]:
+    """A look after each batch, and when it was, of a query with a peak at ``start, end, rate``."""
+    query = FakeQuery(a_profile(), 5000.0, peak=peak)
+    path = tmp_path / "orders.headway.jsonl"
+    path.write_text("\n".join(query.head()) + "\n")
+    watcher = watch(path, profile=profile, target=target, executors=(1, 2))
+    found = []
+    while query.at_s < BEGIN_S + peak[1] + 90.0:
+        with path.open("a") as file:
+            file.write("\n".join(query.batches(1)) + "\n")
+        found.append((query.at_s - BEGIN_S, watcher.look()))
+    return found
+
+
+def test_a_peak_that_all_rows_stayed_in_time_under_is_not_out_of_bounds(
+    tmp_path: Path, profile: str
+) -> None:
+    looks = looks_under((120.0, 180.0, 400_000.0), tmp_path, profile, "p99 <= 4s")
+    assert all(not look.late_ratio for _, look in looks)
+    for _, look in looks:
+        assert look.is_feasible
+        assert look.standing in (Standing.LEARNING, Standing.HELD)
+
+
+def test_a_peak_beyond_the_bounds_is_out_of_bounds_until_it_is_over(
+    tmp_path: Path, profile: str
+) -> None:
+    start_s, end_s, rate_per_s = 120.0, 180.0, 3_000_000.0
+    looks = looks_under((start_s, end_s, rate_per_s), tmp_path, profile, "p99 <= 2s")
+    beyond = [at_s for at_s, look in looks if look.standing is Standing.OUT_OF_BOUNDS]
+    assert beyond
+    assert start_s < min(beyond)
+    for _, look in looks:
+        if look.standing is Standing.OUT_OF_BOUNDS:
+            assert not look.is_feasible
+            assert look.why_no_change != Reason.HOLD.value
+            text = look_text(look)
+            assert "the setting holds" not in text
+
+
+def test_a_run_from_a_new_checkpoint_is_watched_anew(tmp_path: Path, profile: str) -> None:
+    before = FakeQuery(a_profile(), 5000.0, factor=30.0, query_id="1" * 8 + QUERY_ID[8:])
+    log = [*before.head(), *before.batches(40)]
+    path = tmp_path / "orders.headway.jsonl"
+    path.write_text("\n".join(log) + "\n")
+    watcher = watch(path, profile=profile, target=TARGET, query="orders")
+    late = watcher.look()
+    assert late.standing is not Standing.HELD
+    ended = {"Event": schema.QUERY_TERMINATED, "id": before.query_id, "runId": "r"}
+    after = FakeQuery(a_profile(), 5000.0)
+    with path.open("a") as file:
+        file.write("\n".join([json.dumps(ended), *after.batches(60)]) + "\n")
+    look = watcher.look()
+    assert look.query == "orders (3f1c7e0a)"
+    assert look.standing is Standing.HELD
+    assert (look.num_batches, look.late_ratio, look.backlog_rows) == (60, 0.0, 0)
 
 
 def test_a_growing_log_is_read_on(tmp_path: Path, profile: str) -> None:

@@ -76,9 +76,12 @@ class LogFeed:
     path : path
         A recorder's file or an event log, rolling or not.
     query : str, optional
-        Name of the query, or the beginning of its id; required if the log has several.
+        Name of the query, or the beginning of its id; required if several run at the same time.
     cure : str
         What to do about several.
+    follows_later : bool
+        Whether a query that starts after the followed one has ended takes its place, as a run of
+        the same query from a new checkpoint does.
 
     Raises
     ------
@@ -91,9 +94,10 @@ class LogFeed:
         path: str | Path,
         query: str | None = None,
         cure: str = f"name one with {argument('query')}",
+        follows_later: bool = True,
     ) -> None:
         self._log = GrowingLog(path)
-        self._query, self._cure = query, cure
+        self._query, self._cure, self._follows_later = query, cure, follows_later
         self._positions = _Positions()
         self._executors: dict[str, _Executor] = {}
         self._partitions: int | None = None
@@ -107,14 +111,17 @@ class LogFeed:
         Raises
         ------
         EventLogError
-            If the log has several queries and none was named.
+            If several queries run at the same time and none was named.
         """
-        batches = []
+        batches: list[LiveBatch] = []
         for line in self._log.new_lines():
             said = read_line(line)
             event = None if said is None else said.event
             if isinstance(event, QueryProgress) and event.progress is not None:
                 if self._is_ours(event.progress):
+                    if event.progress.query_id != self._query_id:
+                        self._follow(event.progress)
+                        batches.clear()
                     self._active = True
                     batches += self._batch_of(event.progress)
             elif event is not None:
@@ -165,11 +172,15 @@ class LogFeed:
         wanted = self._query
         if wanted is not None and name != wanted and not query_id.startswith(wanted):
             return False
-        if self._query_id not in (None, query_id):
+        has_other = self._query_id not in (None, query_id)
+        if has_other and (self._active or not self._follows_later):
             labels = f"{query_label(self._query_id or '', None)}, {query_label(query_id, name)}"
             raise EventLogError(f"{self._log.path}: has several queries ({labels}); {self._cure}")
-        self._query_id = query_id
         return True
+
+    def _follow(self, progress: Progress) -> None:
+        """From here on the batches of this query: the one before has ended, its offsets with it."""
+        self._query_id, self._positions = progress.query_id, _Positions()
 
 
 class QueryFeed:
@@ -362,7 +373,7 @@ class LaterLogFeed:
     def new_batches(self) -> list[LiveBatch]:
         """None, as long as there is no log."""
         if self._feed is None and self._path.exists() and self._path.stat().st_size:
-            self._feed = LogFeed(self._path, cure=_ONE_QUERY)
+            self._feed = LogFeed(self._path, cure=_ONE_QUERY, follows_later=False)
         return [] if self._feed is None else self._feed.new_batches()
 
     @property

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import pytest
 import zstandard
 
 from headway.errors import EventLogError
+from headway.profiler import schema
 from headway.profiler.recording.growing_log import GrowingLog
 from headway.profiler.recording.live import LaterLogFeed, LogFeed
 from tests.factories import a_profile
-from tests.live_logs import FakeQuery, a_log
+from tests.live_logs import QUERY_ID, FakeQuery, a_log
 
 LINE = '{{"Event":"SparkListenerLogStart","n":{0}}}\n'
 
@@ -137,6 +139,56 @@ def test_several_queries_need_a_name(tmp_path: Path) -> None:
     assert len(LogFeed(path, "clicks").new_batches()) == 2
     assert len(LogFeed(path, "3f1c").new_batches()) == 2
     # Of an application that a tuner starts nobody names one: it is another checkpoint.
+    with pytest.raises(EventLogError, match="from the same checkpointLocation"):
+        LaterLogFeed(path).new_batches()
+
+
+def ended(query: FakeQuery) -> str:
+    return json.dumps({"Event": schema.QUERY_TERMINATED, "id": query.query_id, "runId": "r"})
+
+
+def runs_of_a_name(number: int) -> list[FakeQuery]:
+    """Runs of one query, each from a new checkpoint and therefore with its own id."""
+    return [
+        FakeQuery(a_profile(), 5000.0, query_id=str(place + 1) * 8 + QUERY_ID[8:])
+        for place in range(number)
+    ]
+
+
+@pytest.mark.parametrize("name", ["orders", None])
+def test_the_run_that_is_running_is_followed_not_those_that_ended(
+    tmp_path: Path, name: str | None
+) -> None:
+    first, second, running = runs_of_a_name(3)
+    path = tmp_path / "a.headway.jsonl"
+    lines = [*first.head(), *first.batches(9), ended(first), *second.batches(9), ended(second)]
+    path.write_text("\n".join([*lines, *running.batches(4)]) + "\n")
+    feed = LogFeed(path, name)
+    batches = feed.new_batches()
+    assert [one.query_id for one in batches] == [running.query_id] * 4
+    # Its offsets begin anew, and count from its own start.
+    assert batches[-1].position_rows == batches[-1].available_rows == 20_000
+    assert feed.is_active
+    with path.open("a") as file:
+        file.write("\n".join([*running.batches(1), ended(running)]) + "\n")
+    assert len(feed.new_batches()) == 1
+    assert not feed.is_active
+
+
+def test_runs_of_one_name_at_the_same_time_need_an_id(tmp_path: Path) -> None:
+    first, second = runs_of_a_name(2)
+    path = tmp_path / "a.headway.jsonl"
+    path.write_text("\n".join([*first.head(), *first.batches(2), *second.batches(2)]) + "\n")
+    with pytest.raises(EventLogError, match=r"several queries .*query"):
+        LogFeed(path, "orders").new_batches()
+    assert len(LogFeed(path, "2222").new_batches()) == 2
+
+
+def test_a_supervised_application_is_not_followed_to_another_checkpoint(tmp_path: Path) -> None:
+    first, second = runs_of_a_name(2)
+    path = tmp_path / "a.headway.jsonl"
+    lines = [*first.head(), *first.batches(2), ended(first), *second.batches(2)]
+    path.write_text("\n".join(lines) + "\n")
     with pytest.raises(EventLogError, match="from the same checkpointLocation"):
         LaterLogFeed(path).new_batches()
 
