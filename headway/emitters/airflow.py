@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from headway.domain import Answer
 from headway.emitters.submission import Submission
-from headway.emitters.wording import header_lines, python_literal, query_option_lines, reasons
+from headway.emitters.wording import (
+    container_lines,
+    header_lines,
+    python_literal,
+    query_option_lines,
+    reasons,
+)
 
 
 def render(plan: Answer, *, version: str, submission: Submission) -> str:
@@ -14,7 +20,12 @@ def render(plan: Answer, *, version: str, submission: Submission) -> str:
     """
     why = reasons(plan)
     lines = [
-        f"# {line}" for line in (*header_lines(plan, version=version), *query_option_lines(plan))
+        f"# {line}"
+        for line in (
+            *header_lines(plan, version=version),
+            *query_option_lines(plan),
+            *container_lines(plan),
+        )
     ]
     lines += [
         "#",

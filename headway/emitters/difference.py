@@ -73,13 +73,20 @@ def with_assumptions(plan: SomePlan, current: CurrentSettings) -> SomePlan:
     ratio = overhead_ratio_of(is_on_kubernetes=is_on_kubernetes(current.conf), is_jvm_job=False)
     contradictions = conflicts(planned_resources(plan), current.conf, usual_overhead_ratio=ratio)
     refusals = [
-        (current.place(one.key), f"{one.key} is {one.current}: {one.reason}")
-        for one in contradictions
-        if one.planned is None
+        (
+            current.place(conflict.key),
+            f"{conflict.key} is {conflict.current}: {conflict.reason}",
+        )
+        for conflict in contradictions
+        if conflict.planned is None
     ]
     if refusals:
         raise InputError(refusal_message(refusals))
-    settings = {one.key: one.planned for one in contradictions if one.key not in plan.spark_conf}
+    settings = {
+        conflict.key: conflict.planned
+        for conflict in contradictions
+        if conflict.key not in plan.spark_conf
+    }
     return with_changes(plan, spark_conf={**plan.spark_conf, **settings})
 
 

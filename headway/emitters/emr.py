@@ -13,8 +13,8 @@ from headway.emitters.submission import (
     Submission,
     conf_arguments,
     executor_conf,
-    on_kubernetes,
     other_conf,
+    with_kubernetes_overhead,
 )
 from headway.errors import InputError
 from headway.units import parse_size_bytes, spark_memory_bytes, spark_memory_text
@@ -40,7 +40,7 @@ def render_ec2(plan: Answer, *, version: str, submission: Submission) -> str:  #
 
 def render_eks(plan: Answer, *, version: str, submission: Submission) -> str:  # noqa: ARG001
     """The part of ``aws emr-containers start-job-run`` that a plan determines."""
-    plan = on_kubernetes(plan)
+    plan = with_kubernetes_overhead(plan)
     driver: dict[str, Any] = {
         "entryPoint": submission.main or _MAIN,
         "sparkSubmitParameters": shlex.join(conf_arguments(executor_conf(plan))),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headway.domain import Answer
-from headway.emitters.submission import Submission, is_executor_size, on_kubernetes
+from headway.emitters.submission import Submission, is_executor_size, with_kubernetes_overhead
 from headway.emitters.wording import header_lines, one_line, query_option_lines, reasons
 from headway.formats.yaml_lines import Tree, yaml_document
 from headway.sparkconf import KNOBS
@@ -37,7 +37,7 @@ def apache_tree(plan: Answer, submission: Submission) -> dict[str, Tree]:  # noq
 
 def render_kubeflow(plan: Answer, *, version: str, submission: Submission) -> str:
     """The manifest for the operator of kubeflow, ``v1beta2``."""
-    plan = on_kubernetes(plan)
+    plan = with_kubernetes_overhead(plan)
     decided = kubeflow_tree(plan, submission)["spec"]
     assert isinstance(decided, dict)
     driver: dict[str, Tree] = {"cores": 1, "memory": "2g"}
@@ -61,7 +61,7 @@ def render_kubeflow(plan: Answer, *, version: str, submission: Submission) -> st
 
 def render_apache(plan: Answer, *, version: str, submission: Submission) -> str:
     """The manifest for the operator of the Apache Spark project, ``v1``."""
-    plan = on_kubernetes(plan)
+    plan = with_kubernetes_overhead(plan)
     conf: dict[str, Tree] = dict(plan.spark_conf)
     conf["spark.kubernetes.container.image"] = (
         submission.image or f"apache/spark:{submission.full_version}-python3"

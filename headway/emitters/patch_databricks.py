@@ -43,7 +43,7 @@ def bundle_places(node: Any, plan: Answer, submission: Submission) -> Iterator[P
                 if not named & set(place.labels[1:]):
                     places.append(place)
                 else:
-                    places = [_with_override(each, place, target) for each in places]
+                    places = [_with_override(listed, place, target) for listed in places]
     yield from places
 
 
@@ -106,7 +106,7 @@ def _cluster_changes(
     resources = planned_resources(plan)
     conf_node = value_at(cluster, ("spark_conf",))
     current = scalars_of(conf_node)
-    found = conf_changes(conf_node, resources, usual_overhead_ratio=_RATIO)
+    conf_edits = conf_changes(conf_node, resources, usual_overhead_ratio=_RATIO)
     changes = cluster_tree(plan, submission)
     decided = changes["spark_conf"]
     assert isinstance(decided, dict)
@@ -115,10 +115,10 @@ def _cluster_changes(
     changes["spark_conf"] = {
         **decided,
         **sizes,
-        **{key: value for key, value in found.values.items() if key in current},
+        **{key: value for key, value in conf_edits.values.items() if key in current},
     }
-    refusals = [*found.refusals, *_refusals(cluster, resources, submission)]
-    return changes, refusals, [*found.notes, *_node_type_notes(cluster, plan, submission)]
+    refusals = [*conf_edits.refusals, *_refusals(cluster, resources, submission)]
+    return changes, refusals, [*conf_edits.notes, *_node_type_notes(cluster, plan, submission)]
 
 
 def _refusals(
@@ -182,8 +182,8 @@ def _pipeline_place(
         changes["clusters"] = {str(at): cluster_changes}
     conf_node = value_at(pipeline, ("configuration",))
     current = scalars_of(conf_node)
-    found = conf_changes(conf_node, planned_resources(plan), usual_overhead_ratio=_RATIO)
-    planned = {**plan.spark_conf, **found.values}
+    conf_edits = conf_changes(conf_node, planned_resources(plan), usual_overhead_ratio=_RATIO)
+    planned = {**plan.spark_conf, **conf_edits.values}
     configuration = {key: value for key, value in planned.items() if key in current}
     trigger = plan.query_options.get("trigger")
     if trigger == _AS_FAST_AS_POSSIBLE:
@@ -202,8 +202,8 @@ def _pipeline_place(
         labels=labels,
         node=pipeline,
         changes=changes,
-        refusals=(*refusals, *found.refusals),
-        notes=tuple(notes),
+        refusals=(*refusals, *conf_edits.refusals),
+        notes=(*conf_edits.notes, *notes),
         has_trigger=_PIPELINE_TRIGGER in configuration,
     )
 

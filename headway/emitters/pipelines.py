@@ -6,7 +6,7 @@ import shlex
 
 from headway.domain import Answer
 from headway.emitters.submission import Submission, conf_arguments, executor_conf
-from headway.emitters.wording import header_lines, query_option_lines, reasons
+from headway.emitters.wording import container_lines, header_lines, query_option_lines, reasons
 from headway.errors import InputError, argument
 from headway.formats.yaml_lines import Tree, yaml_document
 
@@ -46,6 +46,7 @@ def render(plan: Answer, *, version: str, submission: Submission) -> str:
     header = [
         *header_lines(plan, version=version),
         *query_option_lines(plan),
+        *container_lines(plan),
         "Sizes belong to the session:",
         f"  spark-pipelines run {shlex.join(conf_arguments(fixed))}",
     ]

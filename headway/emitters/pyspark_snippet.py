@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from headway.domain import Answer
 from headway.emitters.wording import (
+    container_lines,
     header_lines,
     one_line,
     python_literal,
@@ -71,7 +72,8 @@ def render(plan: Answer, *, version: str) -> str:
     why = reasons(plan)
     too_late = {key: value for key, value in plan.spark_conf.items() if _is_driver_side(key)}
     in_time = {key: value for key, value in plan.spark_conf.items() if key not in too_late}
-    lines = [f"# {line}" for line in header_lines(plan, version=version)]
+    header = [*header_lines(plan, version=version), *container_lines(plan)]
+    lines = [f"# {line}" for line in header]
     lines += [
         one_line(f"# too late for the builder, give to spark-submit: --conf {key}={value}")
         for key, value in too_late.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headway.domain import Answer
-from headway.emitters.wording import header_lines, query_option_lines, reasons
+from headway.emitters.wording import container_lines, header_lines, query_option_lines, reasons
 from headway.sparkconf import render_properties
 
 
@@ -20,6 +20,10 @@ def render(plan: Answer, *, version: str) -> str:
     """
     return render_properties(
         plan.spark_conf,
-        header=[*header_lines(plan, version=version), *query_option_lines(plan)],
+        header=[
+            *header_lines(plan, version=version),
+            *query_option_lines(plan),
+            *container_lines(plan),
+        ],
         comments=reasons(plan),
     )

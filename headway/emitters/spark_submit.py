@@ -6,7 +6,7 @@ import shlex
 
 from headway.domain import Answer
 from headway.emitters.submission import Submission
-from headway.emitters.wording import header_lines, query_option_lines, reasons
+from headway.emitters.wording import container_lines, header_lines, query_option_lines, reasons
 
 
 def render(plan: Answer, *, version: str) -> str:
@@ -25,6 +25,7 @@ def render_for(plan: Answer, *, version: str, submission: Submission) -> str:
     comments = [
         *header_lines(plan, version=version),
         *query_option_lines(plan),
+        *container_lines(plan),
         *(f"{key}: {why[key]}" for key in plan.spark_conf if key in why),
     ]
     application = shlex.join([submission.main or "app.py", *submission.arguments])

@@ -171,14 +171,19 @@ def is_executor_size(key: str) -> bool:
     )
 
 
-def on_kubernetes(plan: SomePlan) -> SomePlan:
+def with_kubernetes_overhead(plan: SomePlan) -> SomePlan:
     """The plan with the overhead of its containers written out, if Kubernetes would change it.
 
     There, containers of jobs that are not JVM ones get a larger overhead unless one is set.
     """
     ratio = overhead_ratio_of(is_on_kubernetes=True, is_jvm_job=False)
-    found = conflicts(planned_resources(plan), plan.spark_conf, usual_overhead_ratio=ratio)
-    settings = {one.key: one.planned for one in found if one.key == OVERHEAD_KEY}
+    settings = {
+        conflict.key: conflict.planned
+        for conflict in conflicts(
+            planned_resources(plan), plan.spark_conf, usual_overhead_ratio=ratio
+        )
+        if conflict.key == OVERHEAD_KEY
+    }
     return with_changes(plan, spark_conf={**plan.spark_conf, **settings}) if settings else plan
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 
 from headway.domain import Answer, Applies, LatencyDistribution, Metric, Provenance
+from headway.emitters.submission import with_kubernetes_overhead
 from headway.sparkconf import KNOBS, knob_named
 from headway.sparkconf.conflicts import REASONS
 from headway.units import format_duration, format_rate
@@ -101,6 +102,16 @@ def query_option_lines(plan: Answer, *, has_trigger: bool = False) -> list[str]:
         )
         lines.append(one_line(f"  {where}" + (f"   ({why[key]})" if key in why else "")))
     return lines
+
+
+def container_lines(plan: Answer) -> list[str]:
+    """What to set besides the configuration on Kubernetes, for formats that fit any cluster."""
+    on_kubernetes = with_kubernetes_overhead(plan).spark_conf
+    return [
+        f"On Kubernetes, a job in Python also needs {key}={value}: {REASONS[key]}"
+        for key, value in on_kubernetes.items()
+        if key not in plan.spark_conf
+    ]
 
 
 def one_line(text: str) -> str:

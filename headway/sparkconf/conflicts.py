@@ -85,7 +85,8 @@ def conflicts(
     Examples
     --------
     >>> resources = PlannedResources(nodes=1, executors=1, cores_per_executor=4, task_cpus=1)
-    >>> [(one.key, one.planned) for one in conflicts(resources, {"spark.task.cpus": "2"})]
+    >>> contradictions = conflicts(resources, {"spark.task.cpus": "2"})
+    >>> [(conflict.key, conflict.planned) for conflict in contradictions]
     [('spark.task.cpus', '1')]
     """
     return tuple(
@@ -248,8 +249,8 @@ def _beside_heap(resources: PlannedResources, current: Mapping[str, str]) -> Ite
     ):
         if stated_bytes and not planned_bytes:
             reason = (
-                f"it adds {spark_memory_text(stated_bytes)} to each container, and the plan "
-                f"assumes containers of {spark_memory_text(room_bytes)} without it"
+                f"it adds {spark_memory_text(stated_bytes)} to each container, and the plan, "
+                f"made without it, assumes {spark_memory_text(room_bytes)}"
             )
             yield Conflict(key=key, current=current[key], planned=None, reason=reason)
 

@@ -373,6 +373,17 @@ def test_emitted_manifests_hold_what_the_plan_assumes(name: str) -> None:
     require_assumed(of_application(application_in(text)))
 
 
+@pytest.mark.parametrize(
+    "name", ["spark-defaults", "spark-submit", "pyspark", "airflow", "declarative-pipelines"]
+)
+def test_a_format_for_any_cluster_says_what_kubernetes_needs(name: str) -> None:
+    submission = Submission(spark_version="4.1.2")
+    text = ALL_FORMATS[name].render(PLAN, version="1", submission=submission)
+    assert "# On Kubernetes, a job in Python also needs spark.executor.memoryOverhead=820m" in text
+    text = ALL_FORMATS[name].render(a_plan(), version="1", submission=submission)
+    assert "Kubernetes" not in text
+
+
 def test_a_patch_says_where_trigger_and_rate_limit_are_set(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
