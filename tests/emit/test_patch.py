@@ -182,3 +182,27 @@ def test_a_patched_text_says_what_was_asked(
     text = yaml.safe_dump(tree, default_flow_style=flow, allow_unicode=True, sort_keys=False)
     after = patched_whole(text, fitting, "t")
     assert yaml.safe_load(after) == merged(tree, fitting)
+
+
+def test_items_of_lists_are_changed_in_place() -> None:
+    text = "a:   # all\n- b: 1  # one\n  c: x\n- {b: 2} # two\n"
+    after = patched_whole(text, {"a": {"1": {"b": 3}, "0": {"b": 4, "d": 5}}}, "t")
+    assert after == "a:   # all\n- b: 4  # one\n  c: x\n  d: 5\n- {b: 3} # two\n"
+    shared = "x: &x {b: 1}\na:\n- *x\n"
+    with pytest.raises(InputError, match="the list in line 3 is shared by an anchor in line 1"):
+        patched_whole(shared, {"a": {"0": {"b": 2}}}, "t")
+
+
+def test_what_a_cluster_takes_from_an_anchor_is_seen() -> None:
+    text = (
+        "base: &base\n  autoscale: {min_workers: 1, max_workers: 2}\nresources:\n  clusters:\n"
+        "    shared:\n      <<: *base\n      node_type_id: m6i.xlarge\n"
+    )
+    with pytest.raises(InputError, match=r"f\.yaml:2: autoscale contradicts"):
+        patch_of(text)
+    conf = (
+        "base: &base {spark.task.cpus: '2'}\nresources:\n  clusters:\n    shared:\n"
+        "      spark_conf:\n        <<: *base\n"
+    )
+    spark_conf = yaml.safe_load(patch_of(conf))["resources"]["clusters"]["shared"]["spark_conf"]
+    assert spark_conf["spark.task.cpus"] == "1"
