@@ -20,6 +20,8 @@ from headway.assumptions.resources import MEASURED_LAUNCHES_PER_S
 from headway.domain import Advice, Configuration, JobProfile, Metric
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import candidates_at
+from headway.planner.memory import heap_state_bytes
+from headway.planner.planned_batch import PlannedBatch
 from headway.planner.promised import window_shift_s
 from headway.planner.question import Question
 from headway.planner.tasks import (
@@ -58,16 +60,16 @@ def advice_of(
         *_lower_watermark(question, chosen, nodes, latency_s),
         *_more_source_partitions(question, chosen, nodes, latency_s),
         *_salted_keys(question, chosen, nodes, latency_s),
-        *_faster_checkpoint(question, chosen, nodes),
+        *_faster_checkpoint(question, chosen, nodes, latency_s),
         *_available_now(question, chosen),
-        *_state_commits(question.profile, chosen),
+        *_state_commits(question, chosen),
         *_launches(question, chosen),
-        *_skew(question.profile),
+        *_skew(question, chosen),
         *_python_by_key(question.profile),
         *_bursts(question),
         *_overlapping_windows(question, chosen),
         *_young_jvm(question.profile),
-        *_spill_and_collections(question.profile),
+        *_spill_and_collections(question, chosen),
     )
 
 
@@ -144,15 +146,14 @@ def _salted_keys(
         yield Advice(text=text, latency_s=there_s)
 
 
-def _faster_checkpoint(question: Question, chosen: Configuration, nodes: int) -> Iterator[Advice]:
-    profile = question.profile
+def _faster_checkpoint(
+    question: Question, chosen: Configuration, nodes: int, latency_s: float
+) -> Iterator[Advice]:
+    profile, batch = question.profile, PlannedBatch.of(question, chosen)
     writes_s = sum(
         phase.mean_s for phase in profile.driver_phases if phase.name in _CHECKPOINT_PHASES
     )
-    model = duration_model(profile, chosen.num_slots, chosen.shuffle_partitions)
-    rows = float(settled_batch_rows(model, question.rate_per_s, chosen.trigger_s))
-    batch_s = float(model.mean_s(rows))
-    if writes_s <= MUCH_RATIO.value * batch_s:
+    if writes_s <= MUCH_RATIO.value * batch.duration_s:
         return
     phases = tuple(
         replace(phase, mean_s=0.0) if phase.name in _CHECKPOINT_PHASES else phase
@@ -161,6 +162,8 @@ def _faster_checkpoint(question: Question, chosen: Configuration, nodes: int) ->
     there_s = _latency_s(
         replace(question, profile=replace(profile, driver_phases=phases)), chosen, nodes
     )
+    if not there_s < WORTHWHILE_LATENCY_RATIO.value * latency_s:
+        return
     how = "a faster checkpoint store"
     if "kafka" in profile.shape.sink.lower() and not profile.shape.stateful_operators:
         how = (
@@ -168,9 +171,8 @@ def _faster_checkpoint(question: Question, chosen: Configuration, nodes: int) ->
             f"row at least once) or {how}"
         )
     text = (
-        f"the offset and commit logs take {format_duration(writes_s)} of a batch of "
-        f"{format_duration(batch_s)}: {how} would lower {question.target.statistic} to "
-        f"{format_duration(there_s)} at best"
+        f"the offset and commit logs take {batch.share_text(writes_s)}: {how} would lower "
+        f"{question.target.statistic} to {format_duration(there_s)} at best"
     )
     yield Advice(text=text, latency_s=there_s)
 
@@ -200,16 +202,21 @@ def _available_now(question: Question, chosen: Configuration) -> Iterator[Advice
         )
 
 
-def _state_commits(profile: JobProfile, chosen: Configuration) -> Iterator[Advice]:
+def _state_commits(question: Question, chosen: Configuration) -> Iterator[Advice]:
+    profile, batch = question.profile, PlannedBatch.of(question, chosen)
     if profile.state is None or profile.state.commit_per_partition_s < SLOW_COMMIT_S.value:
         return
     waves = -(-chosen.shuffle_partitions // chosen.num_slots)
     each_s = profile.state.commit_per_partition_s
+    if not batch.is_much(waves * each_s):
+        return
+    # Tasks of one wave commit at the same time, so fewer of them save nothing.
+    fewer = "fewer shuffle partitions, " if waves > 1 else ""
     text = (
         f"committing state takes {format_duration(each_s)} per partition, "
         f"{format_duration(each_s * waves)} per batch in {counted(waves, 'wave')} of tasks: "
-        "fewer shuffle partitions, a faster checkpoint store, or changelog checkpointing with "
-        "RocksDB would lower this"
+        f"{fewer}a faster checkpoint store, or changelog checkpointing with RocksDB would lower "
+        "this"
     )
     if _FILE_MANAGER_KEY not in profile.applications[-1].properties:
         text += (
@@ -237,26 +244,36 @@ def _launches(question: Question, chosen: Configuration) -> Iterator[Advice]:
         )
 
 
-def _skew(profile: JobProfile) -> Iterator[Advice]:
+def _skew(question: Question, chosen: Configuration) -> Iterator[Advice]:
+    """Tasks with more rows than others, if these rows take much of the planned batch."""
+    profile, batch = question.profile, PlannedBatch.of(question, chosen)
     for stage in profile.stages:
-        if stage.observed is not None and stage.observed.largest_task_ratio > SKEWED_RATIO.value:
-            is_behind_exchange = stage.num_source_tasks is None
-            placed = "; 'headway ordered' shows what placing saves" if is_behind_exchange else ""
+        ratio = 1.0 if stage.observed is None else stage.observed.largest_task_ratio
+        more_s = batch.rows_s(stage, (ratio - 1.0) / batch.num_tasks(stage))
+        if ratio > SKEWED_RATIO.value and batch.is_much(more_s):
+            cure = "an even distribution of the rows over source partitions does"
+            if stage.num_source_tasks is None:
+                cure = "salting the keys does; 'headway ordered' shows what placing saves"
             yield Advice(
                 text=(
-                    f"skew: the largest task of {stage.name} reads "
-                    f"{stage.observed.largest_task_ratio:.1f} times the rows of the mean task; "
-                    f"more slots do not help, salting the keys does{placed}"
+                    f"skew: the largest task of {stage.name} reads {ratio:.1f} times the rows of "
+                    f"the mean task, which takes up to {batch.share_text(more_s)}; more slots do "
+                    f"not help, {cure}"
                 )
             )
     arrivals = profile.observed_arrivals
     share = None if arrivals is None else arrivals.largest_partition_share
     sources = max((stage.num_source_tasks or 1 for stage in profile.stages), default=1)
-    if share is not None and sources > 1 and share * sources > SKEWED_RATIO.value:
+    if share is None or sources == 1 or share * sources <= SKEWED_RATIO.value:
+        return
+    readers = [stage for stage in profile.stages if stage.num_source_tasks is not None]
+    more_s = sum(batch.rows_s(stage, max(share - 1.0 / sources, 0.0)) for stage in readers)
+    if batch.is_much(more_s):
         yield Advice(
             text=(
-                f"skew: one of {sources} source partitions has {share:.0%} of the rows; "
-                "a partition key with an even distribution would spread them"
+                f"skew: one of {sources} source partitions has {share:.0%} of the rows, which "
+                f"takes up to {batch.share_text(more_s)}; a partition key with an even "
+                "distribution would spread them"
             )
         )
 
@@ -338,14 +355,19 @@ def _young_jvm(profile: JobProfile) -> Iterator[Advice]:
         )
 
 
-def _spill_and_collections(profile: JobProfile) -> Iterator[Advice]:
+def _spill_and_collections(question: Question, chosen: Configuration) -> Iterator[Advice]:
+    profile, batch = question.profile, PlannedBatch.of(question, chosen)
     if profile.memory is not None and profile.memory.spilled_bytes > 0:
         yield Advice(text="tasks spilled to disk: more memory per task would avoid that")
     for stage in profile.stages:
-        if stage.observed is not None and stage.observed.gc_ratio > MUCH_RATIO.value:
+        gc_ratio = 0.0 if stage.observed is None else stage.observed.gc_ratio
+        saved_s = gc_ratio * batch.stage_s(stage)
+        if gc_ratio > MUCH_RATIO.value and batch.is_much(saved_s):
+            holds_state = stage.num_source_tasks is None and heap_state_bytes(profile) > 0
+            outside = ", or state outside the heap (RocksDB)," if holds_state else ""
             yield Advice(
                 text=(
-                    f"{stage.name} spends {stage.observed.gc_ratio:.0%} of its time in garbage "
-                    "collection: a larger heap, or state outside the heap (RocksDB), would lower it"
+                    f"{stage.name} spends {gc_ratio:.0%} of its time in garbage collection, "
+                    f"{batch.share_text(saved_s)}: a larger heap{outside} would lower it"
                 )
             )

@@ -37,8 +37,13 @@ def advice_with(profile: JobProfile, word: str, rate_per_s: float = 5000.0) -> l
     return [one.text for one in advice_on(profile, rate_per_s) if word in one.text]
 
 
-def observed(**changes: float) -> JobProfile:
-    stage = replace(a_profile().stages[1], observed=replace(USUAL, **changes))  # type: ignore[arg-type]
+def observed(per_row_s: float = 2e-4, **changes: float) -> JobProfile:
+    """A job whose stage behind the exchange has dear rows, and was observed to be peculiar."""
+    stage = replace(
+        a_profile().stages[1],
+        task_per_row_s=per_row_s,
+        observed=replace(USUAL, **changes),  # type: ignore[arg-type]
+    )
     return replace(a_profile(), stages=(a_profile().stages[0], stage))
 
 
@@ -105,12 +110,56 @@ def test_what_tasks_tell_is_reported(changes: dict[str, float], word: str) -> No
     assert advice_with(observed(), word) == []
 
 
+def test_skew_of_a_stage_whose_rows_cost_nothing_is_no_advice() -> None:
+    for share in (0.3, 0.9):
+        arrivals = windowed().observed_arrivals
+        assert arrivals is not None
+        free = observed(0.0, largest_task_ratio=2.4)
+        source = replace(free.stages[0], task_per_row_s=0.0)
+        free = replace(
+            free,
+            stages=(source, free.stages[1]),
+            observed_arrivals=replace(arrivals, largest_partition_share=share),
+        )
+        assert advice_with(free, "skew") == []
+
+
+def test_only_state_on_the_heap_is_advised_to_leave_it() -> None:
+    """Without recorded state, RocksDB would change nothing."""
+    busy = observed(gc_ratio=0.3)
+    stored = replace(
+        busy,
+        state=StateProfile(
+            rows=10**6, memory_bytes=2**28, commit_per_partition_s=0.0, growth_per_s=0.0
+        ),
+    )
+    (without,) = advice_with(replace(busy, state=None), "garbage collection")
+    (with_state,) = advice_with(stored, "garbage collection")
+    assert "RocksDB" not in without
+    assert "state outside the heap (RocksDB)" in with_state
+    quick = observed(1e-9, gc_ratio=0.3)
+    brief = replace(quick.stages[1], task_fixed_s=0.0, task_per_partition_s=0.0)
+    assert advice_with(replace(quick, stages=(quick.stages[0], brief)), "garbage collection") == []
+
+
+def test_commits_that_one_wave_of_tasks_makes_are_not_fewer_with_fewer_partitions() -> None:
+    state = StateProfile(rows=1, memory_bytes=1, commit_per_partition_s=0.03, growth_per_s=0.0)
+    profile = replace(a_profile(), state=state)
+    space = replace(SPACE, shuffle_partitions=8)
+    found = plan(profile, Arrivals(rate_per_s=5000.0), TARGET, space).advice
+    (text,) = [one.text for one in found if "committing state" in one.text]
+    assert "in 1 wave of tasks" in text
+    assert "fewer shuffle partitions" not in text
+
+
 def test_a_busy_source_partition_is_reported() -> None:
     arrivals = windowed().observed_arrivals
     assert arrivals is not None
-    skewed = replace(a_profile(), observed_arrivals=replace(arrivals, largest_partition_share=0.6))
+    dear = replace(a_profile().stages[0], task_per_row_s=2e-4)
+    job = replace(a_profile(), stages=(dear, a_profile().stages[1]))
+    skewed = replace(job, observed_arrivals=replace(arrivals, largest_partition_share=0.6))
     assert len(advice_with(skewed, "has 60% of the rows")) == 1
-    even = replace(a_profile(), observed_arrivals=replace(arrivals, largest_partition_share=0.26))
+    even = replace(job, observed_arrivals=replace(arrivals, largest_partition_share=0.26))
     assert advice_with(even, "of the rows") == []
 
 
