@@ -8,6 +8,7 @@ from functools import partial
 
 from headway.models.laws.inverse import last_kept
 from headway.planner.candidates import Candidates
+from headway.planner.question import burst_of
 
 _PLACES_PER_DECADE = 900  # numbers with three digits
 _FIRST_STEP, _GROWTH, _BEYOND_THE_LINE = 16, 8, 1.2
@@ -40,6 +41,9 @@ def borne_out_per_s(
     """
     if not by_moments_per_s > 0:
         return 0.0
+    # At the rate of a burst and above, it is none: no such question can be asked.
+    bursts = filter(None, map(burst_of, setting.question.of_change))
+    below_per_s = min((below_per_s, *(burst.rate_per_s for burst in bursts)))
     asked_per_s = setting.question.rate_per_s
     # A rate solved to a thousandth may just miss the next number, or the requested one.
     for next_per_s in (number_at(place_of(by_moments_per_s) + 1), asked_per_s):

@@ -229,3 +229,20 @@ def test_the_plan_without_the_burst_would_miss_it() -> None:
     simulated = simulate_plan(answer, trace, num_runs=8, seed=7)
     burst = max(simulated.stretches, key=lambda one: one.rate_per_s)
     assert (burst.late_ratio or 0.0) > 0.2
+
+
+@pytest.mark.parametrize("after", ["", "catch_up <= 5m after 8k/s for 1m"])
+def test_the_max_rate_under_bursts_is_one_that_can_be_asked(after: str) -> None:
+    """At the rate of the burst there is none, and a plan for it is refused."""
+    job = replace(a_profile(), arrivals=Arrivals(rate_per_s=RATE_PER_S))
+    promise = parse_promise(after or "p99 <= 5s during 8k/s for 1m")
+    assert isinstance(promise, DuringBurst | CatchUp)
+    target = Target.parse("p99 <= 5s")
+    space = replace(SPACE, max_nodes=3)
+    found = plan(job, job.arrivals, target, space, also=[promise])
+    rates_per_s = [found.max_rate_per_s, *(one.sustainable_rate_per_s for one in found.frontier)]
+    for rate_per_s in rates_per_s:
+        assert rate_per_s is not None
+        assert 7900.0 < rate_per_s < 8000.0
+        asked = plan(job, Arrivals(rate_per_s=rate_per_s), target, space, also=[promise])
+        assert asked.feasible
