@@ -81,6 +81,22 @@ FULLEST_PARTITION_RATIO = Assumption(
     "size",
     influences="latencies of operators whose partitions are queues (O1)-(O10)",
 )
+BUSIEST_PARTITIONS_RATIO = Assumption(
+    name="Share of busy partitions up to which hybrid queues follow a formula",
+    value=0.04,
+    unit="-",
+    source="simulations of 4 to 32 workers: beyond it, tuples that are left to a busy partition "
+    "wait for each other, and the formula's p99 is 5 to 65% too low",
+    influences="whether the latency of an operator with hybrid queues is that of (O7) or simulated",
+)
+FEWEST_BUSY_WORKERS = Assumption(
+    name="Busy workers from which hybrid queues follow a formula",
+    value=4.0,
+    unit="workers",
+    source="simulations of 4 to 32 workers: with fewer, the number of busy workers varies, and the "
+    "formula's mean is up to 25% too low",
+    influences="whether the latency of an operator with hybrid queues is that of (O7) or simulated",
+)
 HIGHEST_QUOTED_OVERRUN_RATIO = Assumption(
     name="Maximum share of overruns for a calibrated prediction",
     value=0.5,

@@ -29,6 +29,14 @@ def operators_text(prediction: OperatorsPrediction) -> str:
         rows.append((one.name, str(one.type), f"{busy:.2f}", *times))
     lines += aligned(rows, right=range(2, 5), indent=0)
     lines += ["", *paragraph("times are from the start at an operator to the exit in order")]
+    simulated = [
+        one.name
+        for one, latency in zip(prediction.pipeline.operators, prediction.latencies, strict=True)
+        if latency.is_simulated
+    ]
+    if simulated:
+        names = ", ".join(simulated)
+        lines += paragraph(f"simulated (S11), since no formula holds for the queues: {names}")
     return "\n".join([*lines, *paragraph(_on_spark(prediction))])
 
 
@@ -49,6 +57,7 @@ def operators_json(prediction: OperatorsPrediction) -> dict[str, object]:
                 "type": str(one.type),
                 "workers": busy,
                 "latency_s": {"mean": _finite(latency.mean_s), "p99": _finite(latency.p99_s)},
+                "simulated": latency.is_simulated,
             }
             for one, busy, latency in zip(
                 prediction.pipeline.operators,

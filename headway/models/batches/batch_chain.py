@@ -156,7 +156,8 @@ def batch_chain(state: SteadyState) -> BatchChain | None:
     duration, the variance that row counts and additive noise add is drawn anew for each batch.
 
     Compared with an event simulation, where the latency has a variance: mean within 1%, p99 within
-    3%, within 5% close to where it has none. Takes a few milliseconds per setting.
+    3%, within 5% close to where it has none. Where it has none, the p99 may be 9% too low. Takes a
+    few milliseconds per setting.
 
     Examples
     --------

@@ -22,19 +22,25 @@ from headway.models.ordered.allocation import (
     staged_throughput_per_s,
     water_filled_slots,
 )
-from headway.models.ordered.queues import hybrid_exit_law, partitioned_exit_law, skewed_workers
+from headway.models.ordered.queues import (
+    hybrid_exit_law,
+    is_hybrid_law_in_range,
+    partitioned_exit_law,
+    skewed_workers,
+)
 from headway.models.ordered.reordering import (
     ordered_exit_law,
     reordered_throughput_per_s,
     saturated_latency_s,
     tuple_cost_s,
 )
-from headway.models.ordered.service import ServiceLaw
+from headway.models.ordered.service import ServiceLaw, TimeLaw
 from headway.models.ordered.tuple_queues import simulate_queues
 from headway.models.stages.skew import random_partition_loads, zipf_key_shares
 
 _PLACEMENTS = 64
 _SHARED_TUPLES = 20_000
+_LATENCY_TUPLES = 200_000
 _DRAWN = 2018  # random seed of placements and tuples
 
 
@@ -42,10 +48,12 @@ class OperatorLatency(NamedTuple):
     """Mean and p99 time [s] from a tuple's start at an operator to its exit in order.
 
     With partitioned queues it starts at the tuple's arrival, which waits for its own worker.
+    ``is_simulated`` where no formula holds.
     """
 
     mean_s: float
     p99_s: float
+    is_simulated: bool = False
 
 
 class OnSpark(NamedTuple):
@@ -226,7 +234,8 @@ def operator_latency(
     Notes
     -----
     theory.md (O4)-(O7): one worker by its own time, several workers by the ordered exit,
-    partitioned operators by their queues. The time to send is added once.
+    partitioned operators by their queues. Shared queues, and hybrid ones outside the range of (O7),
+    are simulated (S11). The time to send is added once.
 
     Examples
     --------
@@ -238,29 +247,54 @@ def operator_latency(
     law = ServiceLaw(mean_s=operator.cost_s, cv=min(operator.cost_spread_ratio, 3.0))
     reordering, number = pipeline.reordering, pipeline.num_workers
     if operator.type is OperatorType.PARTITIONED:
-        shares = partition_shares(operator, number)
-        if operator.queue is QueueScheme.PARTITIONED:
-            ratio = num_busy / number
-            if ratio * number * float(shares.max()) >= FULLEST_PARTITION_RATIO.value:
-                return OperatorLatency(np.inf, np.inf)
-            exit_law = partitioned_exit_law(law, shares, number, ratio)
-        else:
-            share = min(max(num_busy / number, 1e-6), 1.0)
-            exit_law = hybrid_exit_law(law, number, len(shares), share)
+        exit_latency = _partitioned_latency(operator, law, number, num_busy)
     elif operator.type is OperatorType.STATEFUL:
-        exit_law = ordered_exit_law(law, 1.0)
+        exit_latency = _by_law(ordered_exit_law(law, 1.0))
     else:
-        exit_law = ordered_exit_law(law, max(num_busy, 1.0))
+        exit_latency = _by_law(ordered_exit_law(law, max(num_busy, 1.0)))
     sent_s = tuple_cost_s(operator.cost_s, reordering, operator.selectivity_ratio) - operator.cost_s
-    found = OperatorLatency(exit_law.mean_s + sent_s, exit_law.quantile_s(0.99) + sent_s)
+    found = exit_latency._replace(
+        mean_s=exit_latency.mean_s + sent_s, p99_s=exit_latency.p99_s + sent_s
+    )
     is_reordered = operator.type is not OperatorType.STATEFUL
     send_s = reordering.send_s * operator.selectivity_ratio
     knee = np.inf if send_s == 0.0 else (operator.cost_s + reordering.store_s + send_s) / send_s
     if is_reordered and num_busy > knee and reordering.scheme is ReorderScheme.NON_BLOCKING:
         full_s = saturated_latency_s(round(num_busy), operator.cost_s, reordering)
         full_s *= operator.selectivity_ratio
-        return OperatorLatency(max(found.mean_s, full_s), max(found.p99_s, full_s))
+        return found._replace(mean_s=max(found.mean_s, full_s), p99_s=max(found.p99_s, full_s))
     return found
+
+
+def _by_law(exit_law: TimeLaw) -> OperatorLatency:
+    return OperatorLatency(exit_law.mean_s, exit_law.quantile_s(0.99))
+
+
+def _partitioned_latency(
+    operator: Operator, law: ServiceLaw, num_workers: int, num_busy: float
+) -> OperatorLatency:
+    """From start (with partitioned queues from arrival) to exit in order, without sending."""
+    shares = partition_shares(operator, num_workers)
+    if num_busy * float(shares.max()) >= FULLEST_PARTITION_RATIO.value:
+        return OperatorLatency(np.inf, np.inf)
+    ratio = min(max(num_busy / num_workers, 1e-6), 1.0)
+    if operator.queue is QueueScheme.PARTITIONED:
+        return _by_law(partitioned_exit_law(law, shares, num_workers, ratio))
+    if operator.queue is QueueScheme.HYBRID and is_hybrid_law_in_range(shares, num_busy):
+        return _by_law(hybrid_exit_law(law, num_workers, len(shares), ratio))
+    random = np.random.default_rng(_DRAWN)
+    num = _LATENCY_TUPLES
+    services = np.full(num, law.mean_s)
+    if not law.is_constant:
+        services = random.gamma(law.cv**-2, law.cv**2 * law.mean_s, num)
+    # Workers that are always busy find all tuples there.
+    arrivals = None
+    if ratio < 1.0:
+        arrivals = np.cumsum(random.exponential(law.mean_s / (ratio * num_workers), num))
+    places = random.choice(len(shares), num, p=shares)
+    run = simulate_queues(operator.queue, services, places, num_workers, arrival_s=arrivals)
+    left_s = (run.exit_s - run.start_s)[num // 10 :]
+    return OperatorLatency(float(left_s.mean()), float(np.quantile(left_s, 0.99)), True)
 
 
 def on_spark(pipeline: OrderedPipeline, num_slots: int | None = None) -> OnSpark:

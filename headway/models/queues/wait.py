@@ -24,6 +24,7 @@ from headway.models.queues.wait_quantiles import gamma_wait_quantile_s
 from headway.models.queues.waiting_time import lattice_wait
 
 _STEPS_PER_SD = 50.0
+_STEPS_PER_SERVICE = 10.0
 _NEGLIGIBLE = 1e-10
 _RAREST_WAIT_RATIO = 1e-3
 
@@ -118,18 +119,18 @@ def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
 
     Notes
     -----
-    **(Q17)** Choice of the method: (Q16) if both laws are known and fit into a million steps; (Q10)
-    if three moments are known. With only two known moments, it is (Q5) if `0.8 ≤ c_A^2 ≤ 1.5`, else
-    (Q10) with the third moments of a lognormal service and gamma arrivals. A queue is *in range* if
-    simulations with every family of times with these moments confirm the mean and the standard
-    deviation. For (Q10), within 10%: `c_S ≤ 1` and `c_A ≤ 2`; `ρ ≥ 0.7` for arrivals by a clock, or
-    0.8 if `c_S < 0.3` or if arrivals vary; the third central moment of `A` at most 5/3 of that of a
-    gamma, which excludes lognormal arrivals with a cv above 0.5; `E[W] > 10^-3 E[A]`; no times that
-    take only a few values, since their third moment says little. For (Q5), within 15%: `ρ ≥ 0.9`,
-    `c_S ≤ 1`, and the third moment of `S` is known. If the third moment of `S`, or of both, is
-    assumed, nothing is in range. For (Q16), within 1% and 2.5%: `E[W] > 10^-3 E[A]`, and the
-    lattice loses at most 5% of the third moments, which holds for lognormal times up to a cv of
-    about 3 and for any gamma times.
+    **(Q17)** Choice of the method: (Q16) if both laws are known and fit into a million steps, each
+    at most `sd[S-A]/50` and `E[S]/10`; (Q10) if three moments are known. With only two known
+    moments, it is (Q5) if `0.8 ≤ c_A^2 ≤ 1.5`, else (Q10) with the third moments of a lognormal
+    service and gamma arrivals. A queue is *in range* if simulations with every family of times with
+    these moments confirm the mean and the standard deviation. For (Q10), within 10%: `c_S ≤ 1` and
+    `c_A ≤ 2`; `ρ ≥ 0.7` for arrivals by a clock, or 0.8 if `c_S < 0.3` or if arrivals vary; the
+    third central moment of `A` at most 5/3 of that of a gamma, which excludes lognormal arrivals
+    with a cv above 0.5; `E[W] > 10^-3 E[A]`; no times that take only a few values, since their
+    third moment says little. For (Q5), within 15%: `ρ ≥ 0.9`, `c_S ≤ 1`, and the third moment of
+    `S` is known. If the third moment of `S`, or of both, is assumed, nothing is in range. For
+    (Q16), within 1% and 2.5%: `E[W] > 10^-3 E[A]`, and the lattice loses at most 5% of the third
+    moments, which holds for lognormal times up to a cv of about 3 and for any gamma times.
 
     theory.md (Q17) for the choice and the ranges.
 
@@ -166,7 +167,8 @@ def _lattice_wait(
     # Without variation no lattice is needed, since cumulants are exact.
     if sd_s <= _NEGLIGIBLE * interarrival.mean_s:
         return _three_moment_wait(interarrival, service, "")
-    step_s = sd_s / _STEPS_PER_SD
+    # At a low load the service is far shorter than arrivals vary, and it alone makes others wait.
+    step_s = min(sd_s / _STEPS_PER_SD, service.mean_s / _STEPS_PER_SERVICE)
     if interarrival.scv == 0.0 and step_s < interarrival.mean_s:
         # A clock is exact on the lattice if its period is a whole number of steps.
         step_s = interarrival.mean_s / np.ceil(interarrival.mean_s / step_s)

@@ -16,6 +16,7 @@ from headway.domain.ordered import (
     Reordering,
     ReorderScheme,
 )
+from headway.models.arrays import Array
 from headway.models.ordered.chain import (
     most_workers,
     on_spark,
@@ -24,6 +25,7 @@ from headway.models.ordered.chain import (
     pipeline_allocation,
 )
 from headway.models.ordered.reordering import reordered_throughput_per_s
+from headway.models.ordered.tuple_queues import simulate_queues
 
 SESSIONS = Operator(name="sessions", type=OperatorType.PARTITIONED, cost_s=2e-5)
 PARSE = Operator(name="parse", type=OperatorType.STATELESS, cost_s=1e-5)
@@ -90,6 +92,64 @@ def test_latency_of_hybrid_queues_is_near_the_cost_and_of_partitioned_ones_far_a
         operator_latency(replace(SESSIONS, queue=QueueScheme.PARTITIONED), chain, 15.9).mean_s
     )
     assert operator_latency(TOP, chain, 0.5).mean_s == pytest.approx(4.6e-6, rel=0.01)
+
+
+def simulated_exit_s(operator: Operator, workers: int, num_busy: float, seed: int) -> Array:
+    """From start to ordered exit, tuple by tuple."""
+    random, num = np.random.default_rng(seed), 150_000
+    cv = operator.cost_spread_ratio
+    shares = partition_shares(operator, workers)
+    run = simulate_queues(
+        operator.queue,
+        random.gamma(cv**-2, cv**2 * operator.cost_s, num),
+        random.choice(len(shares), num, p=shares),
+        workers,
+        arrival_s=np.cumsum(random.exponential(operator.cost_s / num_busy, num)),
+    )
+    return (run.exit_s - run.start_s)[num // 10 :]
+
+
+FEW = replace(SESSIONS, cost_s=2e-3, cost_spread_ratio=0.4, partitions=24)
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        FEW,
+        replace(FEW, queue=QueueScheme.SHARED, partitions=200),
+        # Even a tenth of the tuples in one partition is another law.
+        replace(FEW, partitions=400, keys=KeyLaw(exponent=0.9, num_keys=5_000)),
+    ],
+    ids=["few partitions", "a shared queue", "skewed keys"],
+)
+def test_where_no_formula_holds_the_latency_is_simulated(operator: Operator) -> None:
+    num_busy = 6.0
+    chain = OrderedPipeline(
+        num_workers=12, operators=(operator,), reordering=Reordering(store_s=0.0, send_s=0.0)
+    )
+    found = operator_latency(operator, chain, num_busy)
+    left_s = simulated_exit_s(operator, 12, num_busy, seed=5)
+    assert found.is_simulated
+    assert found.mean_s == pytest.approx(float(left_s.mean()), rel=0.04)
+    # Waits behind a heavy key are long and seldom.
+    assert found.p99_s == pytest.approx(float(np.quantile(left_s, 0.99)), rel=0.1)
+
+
+def test_within_its_range_the_formula_is_used() -> None:
+    many = replace(FEW, partitions=400)
+    chain = OrderedPipeline(num_workers=12, operators=(many,))
+    found = operator_latency(many, chain, 9.0)
+    assert not found.is_simulated
+    left_s = simulated_exit_s(many, 12, 9.0, seed=6)
+    assert found.p99_s == pytest.approx(float(np.quantile(left_s, 0.99)), rel=0.06)
+
+
+def test_a_saturated_partition_has_no_latency_with_any_queue() -> None:
+    skewed = replace(SESSIONS, keys=KeyLaw(exponent=1.3, num_keys=1_000))
+    chain = OrderedPipeline(num_workers=16, operators=(skewed,))
+    busy = most_workers(skewed, 16)
+    assert np.isinf(operator_latency(skewed, chain, busy).p99_s)
+    assert np.isfinite(operator_latency(skewed, chain, 0.7 * busy).p99_s)
 
 
 def test_beyond_the_knee_the_buffer_makes_the_latency() -> None:

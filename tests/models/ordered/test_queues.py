@@ -10,6 +10,7 @@ from headway.domain.ordered import QueueScheme
 from headway.models.arrays import Array
 from headway.models.ordered.queues import (
     hybrid_exit_law,
+    is_hybrid_law_in_range,
     partitioned_exit_law,
     skewed_workers,
 )
@@ -42,6 +43,43 @@ def test_golden_partitioned(cv: float, utilization: float, mean: float, p99: flo
 def test_hybrid_exits_are_those_of_the_table(cv: float, utilization: float, mean: float) -> None:
     law = hybrid_exit_law(ServiceLaw(mean_s=1.0, cv=cv), 16, 100, utilization)
     assert law.mean_s == pytest.approx(mean, rel=0.07)
+
+
+@pytest.mark.parametrize(
+    ("workers", "partitions", "num_busy", "is_inside"),
+    [
+        (16, 400, 14.4, True), (32, 800, 9.6, True), (8, 200, 4.8, True),
+        (16, 100, 14.4, False),  # a seventh of the partitions is busy
+        (16, 32, 4.8, False), (4, 400, 3.6, False),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("cv", [0.0, 0.3, 1.0])
+def test_the_hybrid_law_holds_within_its_range_and_may_not_beyond(
+    workers: int, partitions: int, num_busy: float, is_inside: bool, cv: float
+) -> None:
+    even = np.full(partitions, 1.0 / partitions)
+    assert is_hybrid_law_in_range(even, num_busy) is is_inside
+    if is_inside:
+        law = ServiceLaw(mean_s=1.0, cv=cv)
+        found = hybrid_exit_law(law, workers, partitions, num_busy / workers)
+        random = np.random.default_rng(11)
+        num = 60_000
+        run = simulate_queues(
+            QueueScheme.HYBRID,
+            np.ones(num) if cv == 0 else random.gamma(cv**-2, cv**2, num),
+            random.integers(partitions, size=num),
+            workers,
+            arrival_s=np.cumsum(random.exponential(1.0 / num_busy, num)),
+        )
+        left = (run.exit_s - run.start_s)[num // 10 :]
+        assert found.mean_s == pytest.approx(float(left.mean()), rel=0.06)
+        assert found.quantile_s(0.99) == pytest.approx(float(np.quantile(left, 0.99)), rel=0.08)
+
+
+def test_uneven_partitions_are_outside_the_range_of_the_hybrid_law() -> None:
+    shares = np.full(400, 0.98 / 399)
+    shares[0] = 0.02
+    assert not is_hybrid_law_in_range(shares, 8.0)
 
 
 GAUSSIAN = [

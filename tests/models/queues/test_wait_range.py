@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from headway.models.queues.times import gamma_time, lognormal_time
 from headway.models.queues.wait import Wait, WaitMethod, queue_wait
 from tests.oracles.queue import QueueTrace, simulate_queue
 from tests.oracles.queue_times import TimeFamily, drawn_s, moments_of
@@ -65,6 +66,27 @@ def test_what_is_in_range_is_within_the_stated_error(queue: Queue) -> None:
     # Four hundred thousand jobs tell the mean of these to about 2% and the deviation to 3%.
     assert wait.mean_s == pytest.approx(trace.mean_s, rel=0.10 + 0.02)
     assert wait.sd_s == pytest.approx(trace.variance_s2**0.5, rel=0.10 + 0.03)
+
+
+@pytest.mark.parametrize(
+    ("arrival_cv", "service_cv", "busy"),
+    [(1.5, 0.1, 0.05), (2.0, 0.1, 0.05), (2.0, 1.0, 0.05), (3.0, 0.1, 0.1), (3.0, 0.3, 0.03)],
+)
+def test_known_laws_are_in_range_at_a_low_load_too(
+    arrival_cv: float, service_cv: float, busy: float
+) -> None:
+    wait = queue_wait(gamma_time(1.0, arrival_cv), lognormal_time(busy, service_cv))
+    assert wait.method is WaitMethod.LATTICE and wait.in_range
+    traces = [
+        simulated((GAMMA, arrival_cv, LOGNORMAL, service_cv, busy), 300_000, seed)
+        for seed in range(25, 29)
+    ]
+    for figure, value, stated in (
+        ("mean_s", wait.mean_s, 0.01),
+        ("variance_s2", wait.sd_s, 0.025),
+    ):
+        mean, chance = mean_and_chance(traces, figure)
+        assert value == pytest.approx(mean, rel=stated + chance)
 
 
 @pytest.mark.parametrize("queue", OUT_OF_RANGE)
