@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated tuning-real tuning-real-page exactness exactness-page loop-cost \
         speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs window-kafka \
-        ordered-equality ordered-runs speed-ordered skewed-plans skewed-plans-page \
+        shedding-lives ordered-equality ordered-runs speed-ordered skewed-plans skewed-plans-page \
         docs site figures wheel jars constraints audit java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
@@ -179,6 +179,9 @@ window-equality: $(READY) java  ## shared windows against the direct query: 10,0
 	HEADWAY_WINDOW_CASES=10000 HEADWAY_WINDOW_RUNS=100 HEADWAY_WINDOW_TYPED_RUNS=200 HEADWAY_WINDOW_KILLS=30 \
 	  HEADWAY_WINDOW_STREAM_KILLS=20 \
 	  $(BIN)/python -m pytest tests/runtime/sharing
+
+shedding-lives: $(READY) java  ## numbered rows through 50 lives of a query that sheds: new checkpoints at one path, restarts, killed drivers
+	HEADWAY_SHEDDING_LIVES=50 $(BIN)/python -m pytest -s tests/runtime/test_shedding_lives.py
 
 ordered-equality: $(READY) java  ## steps in order against one worker: 10,000 random cases, 60 real streams, 20 killed drivers
 	HEADWAY_ORDERED_CASES=10000 HEADWAY_ORDERED_RUNS=60 HEADWAY_ORDERED_KILLS=20 $(BIN)/python -m pytest tests/runtime/ordered

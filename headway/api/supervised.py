@@ -86,11 +86,19 @@ def stop_when_asked(query: StreamingQuery) -> None:
 
     Raises
     ------
+    InputError
+        If it is a query of Spark Connect.
     HeadwayError
         If the query ends by itself.
     """
+    from headway.runtime.given import require_no_connect
     from headway.runtime.tuning.clean_stop import NoGapError, stop_between_batches
 
+    require_no_connect(
+        query,
+        "cannot stop a query between two batches",
+        "start it in the driver that the supervisor has started",
+    )
     path = _setting_file(None)
     first = load_setting(path)
     # What was asked while the session started is newer than the number it was started with.

@@ -236,6 +236,7 @@ def _feed_of(source: SparkSession | StreamingQuery | str | Path, query: str | No
 
     if isinstance(source, str | Path):
         return LogFeed(source, query)
+    from headway.runtime.given import require_no_connect
     from headway.runtime.tuning.session import require_classic
 
     given: Any = source
@@ -247,4 +248,9 @@ def _feed_of(source: SparkSession | StreamingQuery | str | Path, query: str | No
             f"source is a {type(source).__name__}; expected a session, a streaming query, or the "
             "path of a log"
         )
+    require_no_connect(
+        given,
+        "does not show what the batches of a query cost",
+        "watch in its driver, or watch a recorder's file: headway watch FILE",
+    )
     return QueryFeed(given)

@@ -18,6 +18,7 @@ from headway.assumptions.advice import (
 )
 from headway.domain import Configuration, ObservedSetting, QuerySetting
 from headway.errors import HeadwayError, InputError, first_line
+from headway.runtime.given import require_no_connect
 from headway.units import counted, format_duration
 
 if TYPE_CHECKING:
@@ -37,11 +38,12 @@ def session_slots(spark: SparkSession) -> Configuration:
     InputError
         If it is a session of Spark Connect, in which jobs and tasks cannot be recorded.
     """
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
-        raise InputError(
-            "a session of Spark Connect hides what tasks cost; give a session that runs in this "
-            "process, e.g. SparkSession.builder.master('local[2]').getOrCreate()"
-        )
+    require_no_connect(
+        spark,
+        "hides what tasks cost",
+        "give one that runs in this process, e.g. "
+        "SparkSession.builder.master('local[2]').getOrCreate()",
+    )
     context = spark.sparkContext
     cores = int(spark.conf.get("spark.executor.cores", None) or 0)
     executors = int(spark.conf.get("spark.executor.instances", None) or 0)

@@ -23,7 +23,7 @@ def on_connect(given: object) -> bool:
 
 def connect_refusal(why: str, instead: str) -> InputError:
     """The error about a call that needs the driver: why it is not possible, and what to do."""
-    return InputError(f"on Spark Connect, {why}; expected a classic session: {instead}")
+    return InputError(f"Spark Connect {why}; expected a classic session: {instead}")
 
 
 def require_no_connect(given: object, why: str, instead: str) -> None:
@@ -34,7 +34,7 @@ def require_no_connect(given: object, why: str, instead: str) -> None:
     given : SparkSession, DataFrame or StreamingQuery
         What the call was given.
     why : str
-        What is not possible, e.g. "its files cannot be read".
+        What it does, e.g. "hides what tasks cost".
     instead : str
         What to do instead, as an order.
 
@@ -59,16 +59,11 @@ def require_session(spark: object) -> None:
         raise InputError(
             f"spark: got {spark!r}; expected a SparkSession, e.g. SparkSession.getActiveSession()"
         )
-    require_no_connect(
-        spark,
-        "the triggers of queries cannot be reached",
-        "schedule the queries in their driver, or keep their triggers and shift them apart as "
-        "'headway schedule' says",
-    )
     if getattr(spark, "_jvm", None) is None:
-        raise InputError(
-            f"spark: got {spark!r}, whose JVM cannot be reached; expected a classic session in the "
-            "driver"
+        raise connect_refusal(
+            "gives no access to the triggers of queries",
+            "schedule the queries in their driver, or keep their triggers and shift them apart as "
+            "'headway schedule' says",
         )
     if _is_stopped(getattr(spark, "_sc", None)):
         raise InputError("spark: the session is stopped; expected one that runs")

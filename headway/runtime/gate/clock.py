@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from headway.errors import InputError, first_line
-from headway.runtime.given import require_session
+from headway.runtime.given import connect_refusal, require_session
 from headway.runtime.jars import class_loader, shipped_jar
 from headway.units import ms_to_s, s_to_ms
 
@@ -107,7 +107,10 @@ def require_classic(query: StreamingQuery) -> None:
             f"query: got {query!r}; expected a running StreamingQuery, as start() gives it"
         )
     if getattr(query, "_jsq", None) is None:
-        raise InputError(f"{_label(query)} is a query of Spark Connect, which cannot be gated")
+        raise connect_refusal(
+            f"gives no access to the trigger of {_label(query)}",
+            "start the query in the driver of the gate",
+        )
     if not query.isActive:
         failure = query.exception()
         why = "" if failure is None else f" with an error ({first_line(failure)})"

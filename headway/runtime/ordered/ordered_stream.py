@@ -108,6 +108,12 @@ def ordered(
         If the checkpoint was created with other keys, order, state or placed keys.
     """
     _require_packages(streaming=df.isStreaming)
+    if df.isStreaming:
+        require_no_connect(
+            df,
+            "gives no access to the checkpoint, in which the buckets of a stream's keys are stored",
+            "order the stream in its driver; tables and ordered_map work here, too",
+        )
     keys, order = _names(key), _names(by)
     _require_columns(df, keys, order)
     if wait not in get_args(Wait):
@@ -224,11 +230,6 @@ def _require_columns(df: DataFrame, keys: tuple[str, ...], order: tuple[str, ...
 
 def _require_orderable(df: DataFrame, time: str, wait: Wait, checkpoint: str | Path | None) -> None:
     """Check a stream's requirements, which Spark reports less clearly when the query starts."""
-    require_no_connect(
-        df,
-        "a stream cannot be ordered, since the buckets of its keys are stored in the checkpoint",
-        "order the stream in its driver; tables and ordered_map work on Spark Connect, too",
-    )
     stateful = sorted(streaming_operators(df))
     if stateful:
         raise InputError(

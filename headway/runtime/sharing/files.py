@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 from headway.errors import HeadwayError, first_line
+from headway.runtime.given import require_no_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,6 +48,11 @@ class SparkFiles:
     """
 
     def __init__(self, spark: SparkSession) -> None:
+        require_no_connect(
+            spark,
+            "gives no access to the files of a checkpoint or a store",
+            "start the query in its driver",
+        )
         session: Any = spark
         self._jvm: Any = session._jvm
         # As Spark itself reads a checkpoint: with the settings of the session, too.

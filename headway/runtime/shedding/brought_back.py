@@ -59,8 +59,8 @@ def brought_back(
     require_columns(rows, arrived, cost)
     require_no_connect(
         rows,
-        "the offset log of a checkpoint cannot be read",
-        "bring the rows back in a classic session, e.g. a batch job of its own",
+        "gives no access to the offset log of a checkpoint",
+        "bring the rows back in a batch job of its own",
     )
     limit = limit_of(rows, limits_s, cost)
     if rows.isStreaming:

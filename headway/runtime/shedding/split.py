@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _DEADLINE, _CLASS = f"{PREFIX}deadline", f"{PREFIX}class"
 _BUCKETS_PER_LIMIT = 10
 _NO_CONNECT = (
-    "a function of foreachBatch cannot reach the checkpoint",
+    "gives foreachBatch no access to the checkpoint",
     "split batches in the driver of the query, or mark its rows by headway.shed",
 )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.assumptions.tuning import LEAVES_WITHIN_S, STOPS_WITHIN_S
 from headway.errors import ActuatorError, InputError
+from headway.runtime.given import require_no_connect
 from headway.units import counted, ms_to_s
 
 if TYPE_CHECKING:
@@ -40,11 +41,11 @@ def require_classic(spark: SparkSession) -> None:
     InputError
         If it is one of Spark Connect.
     """
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
-        raise InputError(
-            "a session of Spark Connect neither shows its executors nor lets them be changed; tune "
-            "in the driver, or watch a recorder's file: headway watch FILE"
-        )
+    require_no_connect(
+        spark,
+        "neither shows executors nor lets them be changed",
+        "tune in the driver, or watch a recorder's file: headway watch FILE",
+    )
 
 
 def why_no_live_executors(spark: SparkSession) -> str | None:

@@ -293,7 +293,7 @@ def test_what_cannot_be_gated_is_refused_with_the_way_out(
         pytest.raises(InputError, match="has ended"),
     ):
         gate.add(plain)
-    with pytest.raises(InputError, match="Spark Connect session"):
+    with pytest.raises(InputError, match="Spark Connect gives no access to the triggers"):
         schedule(type("Remote", (), {"readStream": None})(), "fcfs")
     with pytest.raises(InputError, match="expected one of fcfs, rr"):
         schedule(spark, "fastest")
