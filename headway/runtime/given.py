@@ -10,6 +10,7 @@ from headway.errors import InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
 
 
 # Windows begins paths with a single letter.
@@ -99,6 +100,11 @@ def column_like(rows: DataFrame, name: str) -> str | None:
         return None
     alike = (column for column in rows.columns if column.lower() == name.lower())
     return next(alike, None)
+
+
+def is_collated(kind: DataType) -> bool:
+    """Whether texts of a type, or within it, are compared by a collation, not by their bytes."""
+    return " collate " in kind.simpleString()
 
 
 def require_timestamp(rows: DataFrame, arrived: str) -> None:

@@ -87,11 +87,6 @@ def arrow_type(kind: DataType) -> Any:
     )
 
 
-def is_collated(kind: DataType) -> bool:
-    """Whether texts of a type, or within it, are compared by a collation, not by their bytes."""
-    return " collate " in kind.simpleString()
-
-
 def in_foreach_batch(df: DataFrame) -> bool:
     """Whether this is called with the rows of a batch of a stream."""
     if on_connect(df):

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from headway.errors import InputError, MissingPackagesError, require_packages
 from headway.formats.key_counts import read_shares
-from headway.runtime.given import folder_text, require_no_connect
+from headway.runtime.given import folder_text, is_collated, require_no_connect
 from headway.runtime.ordered.arrow_types import (
     arrow_schema,
     in_foreach_batch,
-    is_collated,
     spark_schema,
     streaming_operators,
 )

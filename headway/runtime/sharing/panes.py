@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.errors import InputError
+from headway.runtime.given import is_collated, require_no_connect
 from headway.runtime.sharing.aggregates import (
     PREFIX,
     Aggregate,
@@ -64,6 +65,7 @@ class WindowQuery:
         query._require_columns(df)
         if watermarked:
             query._require_watermark(df)
+            query._require_bytes(df)
         types = _types(df, query.aggregates)
         return replace(query, aggregates=read_aggregates(aggregates, types))
 
@@ -96,6 +98,16 @@ class WindowQuery:
             raise InputError(
                 f"{self.time} has no watermark, so no window would ever end; call "
                 f"withWatermark({self.time!r}, '10 seconds') on the stream first"
+            )
+
+    def _require_bytes(self, df: DataFrame) -> None:
+        """Spark ends a stream whose state has keys that are equal with different bytes."""
+        collated = [name for name in self.key if is_collated(df.schema[name].dataType)]
+        if df.isStreaming and collated:
+            raise InputError(
+                f"the key {collated[0]} is compared by a collation, which Spark's state does not "
+                f"take; expected keys of plain texts: add e.g. lower({collated[0]}) or "
+                f"collation_key({collated[0]}) to the stream, and group by it"
             )
 
 
@@ -153,6 +165,11 @@ def _average(
     """
     from pyspark.sql import functions as F  # noqa: N812
 
+    require_no_connect(
+        spark,
+        "gives no access to Spark's own division of averages of decimals",
+        "share windows in a driver, average doubles, or use how='direct'",
+    )
     sql: Any = spark._jvm.org.apache.spark.sql  # type: ignore[union-attr]
     is_classic = int(spark.version.partition(".")[0]) >= 4
     operands: list[Any] = [each._jc for each in (total, count.cast("decimal(20,0)"))]

@@ -7,6 +7,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from headway.errors import InputError
+from headway.runtime.given import require_no_connect
 from headway.runtime.sharing.aggregates import quoted
 from headway.runtime.sharing.first_start import hold_against_first_start
 from headway.runtime.sharing.fused import fused
@@ -69,6 +70,12 @@ def shared_windows(
     HeadwayError
         If the query, or the plan of a fused one, differs from that of its first start.
     """
+    if how == "fused" and df.isStreaming:
+        require_no_connect(
+            df,
+            "gives no access to Spark's plan, which fused windows depend on",
+            "start the query in its driver, or use how='panes'",
+        )
     query = WindowQuery.of(df, time=time, key=key, windows=windows, aggregates=aggregates)
     if how not in get_args(How):
         raise InputError(f"how is {how!r}; expected one of {', '.join(get_args(How))}")

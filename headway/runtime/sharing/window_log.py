@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, get_args
 
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.errors import InputError
+from headway.runtime.given import require_no_connect
 from headway.runtime.sharing.aggregates import PREFIX, columns_of, quoted
 from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.sharing.log_batches import Emit, WindowLog, window_path
@@ -85,6 +86,11 @@ def window_log(
         If the windows cannot be shared as requested, or the store was filled with another time
         column, other keys or other aggregates; the message states why.
     """
+    require_no_connect(
+        df,
+        "gives no access to the store, which foreachBatch fills in the driver",
+        "start the log in the driver, or use shared_windows with how='panes'",
+    )
     if emit not in get_args(Emit):
         raise InputError(f"emit is {emit!r}; expected one of {', '.join(get_args(Emit))}")
     query = WindowQuery.of(
