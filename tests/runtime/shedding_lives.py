@@ -170,9 +170,11 @@ def live_on(spark: SparkSession, folder: Path, num_lives: int) -> None:
             start_once(spark, lives, life, life.runs[place])
             lives.reach(number, place + 1)
             continue
-        if lives.checkpoint.exists():
+        # A driver that is killed while it deletes goes on with that, after the check.
+        if place == len(life.runs):
             check_life(lives, life)
-            delete_checkpoint(lives, life)
+            lives.reach(number, place + 1)
+        delete_checkpoint(lives, life)
         lives.reach(number + 1, 0)
 
 
@@ -251,7 +253,7 @@ def is_kept(row: dict[str, Any], first_us: dict[str, int | None]) -> bool:
 def delete_checkpoint(lives: LivesFolder, life: Life) -> None:
     """Delete it as a whole, or only what Spark has written."""
     if life.is_all_deleted:
-        shutil.rmtree(lives.checkpoint)
+        shutil.rmtree(lives.checkpoint, ignore_errors=True)
         return
     for name in SPARKS_OWN:
         path = lives.checkpoint / name
