@@ -16,6 +16,7 @@ from headway.assumptions.live import (
 )
 from headway.assumptions.tuning import FOUND_DRIFT_RATIO, LEARNING_BATCHES, WATCHED_S
 from headway.domain import (
+    Z90,
     Configuration,
     DurationNoise,
     JobProfile,
@@ -32,8 +33,8 @@ from headway.models.arrays import Array
 from headway.models.estimation.cost_drift import batches_to_find, drift_found
 from headway.models.estimation.live_latency import RowWaits, row_waits
 from headway.models.estimation.run_level import noise_at_most
-from headway.models.estimation.warm_up import warm_up_length
-from headway.models.job.calibration import spread_ratio
+from headway.models.estimation.warm_up import slower_start_length
+from headway.models.job.calibration import doublings_outside, spread_ratio, widened
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
@@ -228,7 +229,7 @@ class LiveQuery:
         rows = np.array([float(one.batch.num_rows) for one in telling])
         durations_s = np.array([max(one.batch.duration_s, 1e-3) for one in telling])
         expected_s = self._expected_s(configuration, telling, rows)
-        warm = _warm_up_length(telling, durations_s / expected_s)
+        warm = _warm_up_length(telling, durations_s / expected_s, rows)
         telling, rows = telling[warm:], rows[warm:]
         ratios = (durations_s / expected_s)[warm:]
         usual = float(np.median(rows))
@@ -384,10 +385,14 @@ class LiveQuery:
         ).trigger_s
 
 
-def _warm_up_length(telling: Sequence[Observed], ratios: Array) -> int:
-    """Batches at the beginning that are a warm-up: of those soon after it, and only if slower."""
+def _warm_up_length(telling: Sequence[Observed], ratios: Array, rows: Array) -> int:
+    """Batches at the beginning that are a warm-up: of those soon after it, and only if slower.
+
+    What the profile may be off at rows that later batches do not have is no warm-up: theory.md
+    (E1).
+    """
     until_s = telling[0].batch.started_s + SETTLING_S.value
     num_young = sum(one.batch.started_s < until_s for one in telling)
-    num_cut = warm_up_length(np.log(ratios[:num_young]))
-    is_slower = num_cut and ratios[:num_cut].mean() > ratios[num_cut:num_young].mean()
-    return num_cut if is_slower else 0
+    later = rows[num_young // 2 :]
+    off = doublings_outside(rows[:num_young], float(later.min()), float(later.max()))
+    return slower_start_length(np.log(ratios[:num_young]), Z90 * widened(0.0, off))

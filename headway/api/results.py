@@ -36,12 +36,6 @@ def _of_profile(profile: Any) -> str:
     return f"{application.name} on Spark {application.spark_version}, {stages}"
 
 
-def _of_backtest(backtest: Any) -> str:
-    error = backtest.median_p99_error_ratio
-    median = "" if error is None else f", median error of the p99 {error:.0%}"
-    return f"{counted(len(backtest.runs), 'held-out run')}{median}"
-
-
 def _of_capacity(capacity: Any) -> str:
     first, *_ = _function("report.capacity:capacity_text")(capacity).splitlines()
     return str(first)
@@ -173,7 +167,8 @@ _DOORS: Mapping[str, _Doors] = {
         is_page_of_data=True,
     ),
     "Backtest": _Doors(
-        sentence=_of_backtest, data=_function("report.backtest:backtest_json"), main="runs"
+        sentence=_function("report.backtest:backtest_headline"),
+        data=_function("report.backtest:backtest_json"), main="runs"
     ),
     "Playback": _Doors(
         sentence=_function("report.playback:verdict_text"),

@@ -16,11 +16,28 @@ _HEAD = (
 _OUTSIDE = "!"
 
 
+def backtest_headline(backtest: Backtest) -> str:
+    """The median errors of mean and p99 over the runs, in a sentence."""
+    runs = counted(len(backtest.runs), "held-out run")
+    errors = (("mean", backtest.median_mean_error_ratio), ("p99", backtest.median_p99_error_ratio))
+    known = [f"of the {name} {error:.1%}" for name, error in errors if error is not None]
+    if not known:
+        return f"{runs}: no latency could be predicted"
+    return f"median error {', '.join(known)} in {runs}"
+
+
 def backtest_text(backtest: Backtest) -> str:
-    """A line per run that was left out, and a summary."""
+    """The errors, a line per run that was left out, and a summary."""
+    headline = backtest_headline(backtest)
     rows = [_HEAD, *(_row(run) for run in backtest.runs)]
     numbers = range(_HEAD.index("run"))
-    lines = [f"{backtest.rule}:", "", *aligned(rows, right=numbers, indent=0), ""]
+    lines = [
+        *paragraph(headline[:1].upper() + headline[1:]),
+        f"{backtest.rule}:",
+        "",
+        *aligned(rows, right=numbers, indent=0),
+        "",
+    ]
     lines += [line for sentence in _together(backtest) for line in paragraph(sentence)]
     return "\n".join(lines)
 
@@ -30,6 +47,7 @@ def backtest_json(backtest: Backtest) -> dict[str, object]:
     held, num_intervals = backtest.intervals_held
     return {
         "schema": BACKTEST_SCHEMA,
+        "headline": backtest_headline(backtest),
         "rule": backtest.rule,
         "median_error_mean": backtest.median_mean_error_ratio,
         "median_error_p99": backtest.median_p99_error_ratio,
@@ -82,15 +100,11 @@ def _beside(
 
 
 def _together(backtest: Backtest) -> Iterator[str]:
-    mean, p99 = backtest.median_mean_error_ratio, backtest.median_p99_error_ratio
-    if mean is not None and p99 is not None:
-        held, num_intervals = backtest.intervals_held
+    held, num_intervals = backtest.intervals_held
+    if num_intervals:
         yield (
-            f"{counted(len(backtest.runs), 'run')} predicted from the others; median error of the "
-            "mean "
-            f"{mean:.1%}, of the p99 {p99:.1%}; {held} of {num_intervals} 90% intervals contain "
-            "the "
-            f"measured value ({_OUTSIDE}: outside)."
+            f"{held} of {num_intervals} 90% intervals contain the measured value ({_OUTSIDE}: "
+            "outside)."
         )
     if backtest.num_called_unstable:
         yield (

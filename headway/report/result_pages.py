@@ -13,6 +13,7 @@ from headway.formats.results_file import (
     JobOfCheck,
     MonthOfGrowth,
 )
+from headway.report.backtest import backtest_headline
 from headway.report.charts import DotChart, dot_charts
 from headway.report.comparison import ComparisonRow
 from headway.report.deadline import all_points, deadline_headline
@@ -35,11 +36,8 @@ def backtest_page(backtest: Backtest, *, origin: Origin | None = None) -> str:
     """Predicted and measured, run by run."""
     mean, p99 = backtest.median_mean_error_ratio, backtest.median_p99_error_ratio
     held, intervals = backtest.intervals_held
-    runs = counted(len(backtest.runs), "run")
-    if p99 is None:
-        headline = f"{runs}: no latency could be predicted"
-    else:
-        headline = f"Median error of the p99: {p99:.1%} in {runs}"
+    headline = backtest_headline(backtest)
+    headline = headline[:1].upper() + headline[1:]
     keys = [
         (f"median error of the {name}", f"{value:.1%}", "")
         for name, value in (("mean", mean), ("p99", p99))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import headway
+from headway.api.live_query import _warm_up_length
 from headway.api.watch import Watcher, watch
 from headway.cli.main import run
+from headway.domain import JobProfile
 from headway.domain.live import Reason
 from headway.domain.watched import Look, Standing
 from headway.errors import EventLogError, InputError
@@ -203,6 +207,34 @@ def test_a_peak_beyond_the_bounds_is_out_of_bounds_until_it_is_over(
             assert look.why_no_change != Reason.HOLD.value
             text = look_text(look)
             assert "the setting holds" not in text
+
+
+def cheaper_rows(profile: JobProfile, ratio: float) -> JobProfile:
+    stages = (replace(one, task_per_row_s=one.task_per_row_s * ratio) for one in profile.stages)
+    return replace(profile, stages=tuple(stages))
+
+
+@pytest.mark.parametrize(
+    ("peak", "jvm_age_s"), [((0.0, 25.0, 200_000.0), 3000.0), ((0.0, 0.0, 0.0), 1.0)]
+)
+def test_a_heavy_start_is_no_warm_up_for_a_profile_that_is_off_at_many_rows(
+    tmp_path: Path, peak: tuple[float, float, float], jvm_age_s: float
+) -> None:
+    query = FakeQuery(a_profile(), 5000.0, peak=peak, jvm_age_s=jvm_age_s)
+    is_fresh = jvm_age_s < 60.0
+    lines = [*query.head()]
+    for number in range(100):
+        query.factor = 1.0 + 2.0 * 0.8**number if is_fresh else 1.0
+        lines += query.batches(1)
+    log = a_file(tmp_path, "\n".join(lines) + "\n")
+    live = watch(log, profile=cheaper_rows(a_profile(), 0.7), target="p99 <= 9s")._live
+    live.read()
+    telling = live._telling()
+    rows = np.array([float(one.batch.num_rows) for one in telling])
+    expected_s = live._expected_s(live.configuration(), telling, rows)
+    ratios = np.array([one.batch.duration_s for one in telling]) / expected_s
+    num_cut = _warm_up_length(telling, ratios, rows)
+    assert 3 <= num_cut <= 20 if is_fresh else num_cut == 0
 
 
 def test_a_run_from_a_new_checkpoint_is_watched_anew(tmp_path: Path, profile: str) -> None:

@@ -67,7 +67,17 @@ class Query:
     sink: str = "ForeachBatchSink"
     operators: Sequence[str] = ("stateStoreSave",)
     file_rows: int = 0  # of each file, where the source reads such; 8 bytes a row
+    load: Sequence[tuple[float, float]] = ()  # other rates, each from an instant of the run on
     seed: int = 1
+
+    def arrived_rows(self, age_s: float) -> float:
+        """Rows from the start of the run to an age of it."""
+        steps = [(0.0, self.rate_per_s), *self.load]
+        ends_s = [*(start_s for start_s, _ in self.load), math.inf]
+        return sum(
+            rate_per_s * max(min(age_s, end_s) - start_s, 0.0)
+            for (start_s, rate_per_s), end_s in zip(steps, ends_s, strict=True)
+        )
 
     @property
     def run(self) -> str:
@@ -152,7 +162,7 @@ class AppLog:
             if query.trigger_s:
                 started_s = math.ceil(free_s / query.trigger_s - 1e-9) * query.trigger_s
             started_s += query.start_delay_s
-            arrived = int(query.rate_per_s * (started_s - query.started_s))
+            arrived = int(query.arrived_rows(started_s - query.started_s))
             if number == 0:
                 arrived += 1000
             slow = query.slowness

@@ -39,7 +39,10 @@ def warm_up_length(series: Array) -> int:
     -----
     **(E1)** Warm-up (White 1997, doi:10.1177/003754979706900601, MSER): among the cuts
     `0 ≤ k ≤ N/2`, the one with the smallest `Var(x_(k+1..N))/(N-k)`. Nothing is cut from fewer than
-    ten values.
+    ten values. The values are the durations of the batches if these have about the same rows (E2);
+    otherwise the logarithms of the durations over those that the fit to the rest expects of their
+    rows. Then the batches before the cut are a warm-up if their mean exceeds that of the rest by
+    more than 1.645 times what (P2) adds for rows outside the range of the rest.
 
     Examples
     --------
@@ -54,6 +57,42 @@ def warm_up_length(series: Array) -> int:
         for cut in range(int(LATEST_CUT_RATIO.value * num_values) + 1)
     ]
     return int(np.argmin(scores))
+
+
+def slower_start_length(log_ratio: Array, tolerance: Array) -> int:
+    """How many leading batches are a warm-up, by their durations over those of their rows.
+
+    Parameters
+    ----------
+    log_ratio : (n,) array
+        Logarithm of the duration of each batch over what a model expects of its rows, in order of
+        time. [-]
+    tolerance : (n,) array, >= 0
+        How far the model may be off at these rows. [-]
+
+    Returns
+    -------
+    int
+        The cut; 0 if the batches before it are not slower than those after it.
+
+    Notes
+    -----
+    theory.md (E1). Under a changing load, durations differ because of the rows, which is no
+    warm-up; nor is a start that is faster, or slower by no more than the model may be off.
+
+    Examples
+    --------
+    >>> ratios = np.log(np.array([3.0, 1.5] + 10 * [1.0, 1.01]))
+    >>> slower_start_length(ratios, np.zeros(22)), slower_start_length(-ratios, np.zeros(22))
+    (2, 0)
+    >>> slower_start_length(ratios, np.full(22, 2.0))
+    0
+    """
+    num_cut = warm_up_length(log_ratio)
+    slower = log_ratio[:num_cut] - tolerance[:num_cut]
+    if not num_cut or not slower.mean() > log_ratio[num_cut:].mean():
+        return 0
+    return num_cut
 
 
 def falling_ratios(jvm_age_s: Array, ratio: Array) -> tuple[AgedRatio, ...]:

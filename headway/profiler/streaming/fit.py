@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headway.domain import (
+    Configuration,
     Drift,
     DriverPhase,
     DurationNoise,
@@ -44,6 +45,13 @@ class DurationFit:
     noise: DurationNoise
     drift: Drift
     modelled_mean_s: tuple[float, ...]
+
+    def model(self, configuration: Configuration) -> DurationModel:
+        """Batch duration by rows at a setting."""
+        return DurationModel(
+            sum(phase.mean_s for phase in self.driver_phases),
+            level_spans(self.stages, configuration.num_slots, configuration.shuffle_partitions),
+        )
 
 
 def common_signature(runs: Sequence[QueryRun]) -> tuple[tuple[int, bool], ...]:

@@ -6,9 +6,10 @@ import math
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 from headway.assumptions.fits import LEAST_BATCHES
 from headway.domain import QueryShape
@@ -19,15 +20,19 @@ from headway.profiler.logs.sources import EventLog
 from headway.profiler.plan_text import read_plan
 from headway.profiler.redaction import redact
 from headway.profiler.rows import Record
-from headway.profiler.streaming.fit import common_signature
-from headway.profiler.streaming.runs import query_label, steady_part
-from headway.profiler.streaming.samples import QueryRun
+from headway.profiler.streaming.fit import common_signature, fit_duration
+from headway.profiler.streaming.runs import SteadyPart, query_label, steady_part
+from headway.profiler.streaming.samples import BatchSample, QueryRun
+from headway.profiler.streaming.warm_up import num_warm_up_by_rows
 
 _LEAST_ID_PREFIX = 8
 _MOST_LISTED = 8
 NO_EVENT = 'no Spark event in it; expected JSON lines with an "Event" field'
 # A separate number, as in "rowsPerSecond=5000", is a setting, not part of a name.
 _SETTING = re.compile(r"(?<![\w.-])\d[\d.]*(?![\w-])")
+
+
+NumWarmUp: TypeAlias = Callable[[Sequence[BatchSample]], int]
 
 
 class RunKey(NamedTuple):
@@ -67,25 +72,57 @@ def runs_of_job(
     first_s: dict[int, float] = {}
     for key, reports in _by_run(logs.batches).items():
         first_s[key.app] = min(first_s.get(key.app, math.inf), _started_s(reports))
-    runs = []
-    for key, reports in chosen.items():
+
+    def part_of(key: RunKey, num_warm_up: NumWarmUp | None = None) -> SteadyPart:
         facts = logs.applications[key.app]
         plan = read_plan(facts.plans.get(key.run_id, ""))
         part = steady_part(
-            reports, stage_runs[key], facts, plan, names[key.app], trigger_s=trigger_s
+            chosen[key], stage_runs[key], facts, plan, names[key.app], trigger_s, num_warm_up
         )
-        notes += part.notes
-        if part.run is not None:
-            is_first = _started_s(reports) <= first_s[key.app]
-            runs.append(part.run if is_first else replace(part.run, early=()))
-    _require_runs(runs, list(names.values()), notes)
-    runs.sort(key=lambda run: run.batches[0].started_s)
-    _require_one_job(runs, notes, chosen_by_name=bool(queries))
-    runs = same_stages(runs, notes)
+        is_first = _started_s(chosen[key]) <= first_s[key.app]
+        if part.run is None or is_first:
+            return part
+        return part._replace(run=replace(part.run, early=()))
+
+    parts = {key: part_of(key) for key in chosen}
+    of_job: list[str] = []
+    runs = _runs_in_order(parts)
+    _require_runs(runs, list(names.values()), [*notes, *_notes_of(parts)])
+    _require_one_job(runs, of_job, chosen_by_name=bool(queries))
+    parts = _without_warm_up(parts, part_of)
+    notes += [*_notes_of(parts), *of_job]
+    runs = same_stages(_runs_in_order(parts), notes)
     _require_runs(runs, list(names.values()), notes)
     return JobRuns(
         runs=tuple(runs), apps=tuple(sorted({key.app for key in chosen})), notes=tuple(notes)
     )
+
+
+def _runs_in_order(parts: Mapping[RunKey, SteadyPart]) -> list[QueryRun]:
+    runs = [part.run for part in parts.values() if part.run is not None]
+    return sorted(runs, key=lambda run: run.batches[0].started_s)
+
+
+def _notes_of(parts: Mapping[RunKey, SteadyPart]) -> list[str]:
+    return [note for part in parts.values() for note in part.notes]
+
+
+def _without_warm_up(
+    parts: Mapping[RunKey, SteadyPart], part_of: Callable[[RunKey, NumWarmUp], SteadyPart]
+) -> dict[RunKey, SteadyPart]:
+    """The parts, where the load changes cut by what a first fit expects of the rows of batches.
+
+    theory.md (E1).
+    """
+    changing = {key: part.run for key, part in parts.items() if part.run and part.has_changing_load}
+    comparable = same_stages(_runs_in_order(parts), []) if changing else []
+    if not comparable:
+        return dict(parts)
+    fit = fit_duration(comparable)
+    return dict(parts) | {
+        key: part_of(key, partial(num_warm_up_by_rows, steady=run, fit=fit))
+        for key, run in changing.items()
+    }
 
 
 def listed(names: Iterable[str]) -> str:

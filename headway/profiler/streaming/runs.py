@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from headway.assumptions.fits import FEW_ROWS_RATIO, FRESH_JVM_S, LEAST_BATCHES
 from headway.domain import Configuration, QueryShape
 from headway.domain.configuration import task_slots
 from headway.errors import EventLogError
+from headway.models.estimation.regression import is_spread
 from headway.models.estimation.warm_up import warm_up_length
 from headway.profiler import schema
 from headway.profiler.collect import ApplicationFacts, Executor
@@ -41,10 +42,11 @@ _LONGEST_LABEL = 60
 
 
 class SteadyPart(NamedTuple):
-    """A run, or None if it is too short, and notes about it."""
+    """A run, or None if it is too short, notes about it, and whether its batches differ in rows."""
 
     run: QueryRun | None
     notes: tuple[str, ...]
+    has_changing_load: bool = False
 
 
 def query_label(query_id: str, query_name: str | None) -> str:
@@ -66,11 +68,13 @@ def steady_part(
     plan: PlanShape,
     log_name: str,
     trigger_s: float | None = None,
+    num_warm_up: Callable[[Sequence[BatchSample]], int] | None = None,
 ) -> SteadyPart:
     """The steady part of one run of a query, from its progress and the stages of its batches.
 
-    ``trigger_s`` is stated by the user; else it is inferred from the log. EventLogError if no
-    executor is recorded.
+    ``trigger_s`` is stated by the user; else it is inferred from the log. ``num_warm_up`` counts
+    the batches of the warm-up; by default by their durations (E1). EventLogError if no executor is
+    recorded.
     """
     reports = _one_per_batch(reports)
     last = reports[-1]
@@ -119,7 +123,10 @@ def steady_part(
     ]
     if plan.packs_rows:
         samples = [unpacked(sample) for sample in samples]
-    num_cut = warm_up_length(np.array([sample.duration_s for sample in samples]))
+    if num_warm_up is None:
+        num_cut = warm_up_length(np.array([sample.duration_s for sample in samples]))
+    else:
+        num_cut = num_warm_up(samples)
     if num_cut:
         notes.append(
             f"{label}: cut {num_cut} of {len(samples)} batches as warm-up "
@@ -173,7 +180,8 @@ def steady_part(
         early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
         without_rows=tuple(_without_rows(reports, stages, jvm_started_s, steady)),
     )
-    return SteadyPart(run, tuple(notes))
+    rows = np.array([float(sample.num_rows) for sample in samples])
+    return SteadyPart(run, tuple(notes), has_changing_load=is_spread(rows))
 
 
 def _without_rows(

@@ -1,4 +1,4 @@
-"""The first batches of runs in fresh JVMs -> cost of a restart."""
+"""The first batches of runs: which are a warm-up, and in fresh JVMs the cost of a restart."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from headway.assumptions.fits import FRESH_JVM_S
-from headway.domain import WarmUp, WarmUpPoint
-from headway.models.estimation.warm_up import falling_ratios
-from headway.models.job.duration import DurationModel, level_spans
+from headway.domain import Z90, WarmUp, WarmUpPoint
+from headway.models.estimation.warm_up import falling_ratios, slower_start_length
+from headway.models.job.calibration import doublings_outside, widened
 from headway.profiler.streaming.fit import DurationFit
-from headway.profiler.streaming.samples import QueryRun
+from headway.profiler.streaming.samples import BatchSample, QueryRun
 
 
 class _Fresh(NamedTuple):
@@ -21,6 +21,23 @@ class _Fresh(NamedTuple):
     steady_age_s: float
     ages_s: list[float]
     ratios: list[float]
+
+
+def num_warm_up_by_rows(samples: Sequence[BatchSample], steady: QueryRun, fit: DurationFit) -> int:
+    """Batches of the warm-up of a run under a changing load.
+
+    ``fit`` is that of ``steady``, a first guess of the part without warm-up.
+
+    Notes
+    -----
+    theory.md (E1). For fewer or more rows than the steady part has, the fit is less certain (P2).
+    """
+    rows = np.array([float(sample.num_rows) for sample in samples])
+    durations_s = np.array([sample.duration_s for sample in samples])
+    known = [float(batch.num_rows) for batch in steady.batches]
+    expected_s = np.asarray(fit.model(steady.configuration).mean_s(rows), dtype=np.float64)
+    tolerance = Z90 * widened(0.0, doublings_outside(rows, min(known), max(known)))
+    return slower_start_length(np.log(durations_s / expected_s), tolerance)
 
 
 def warm_up_of(runs: Sequence[QueryRun], fit: DurationFit) -> WarmUp | None:
@@ -56,11 +73,7 @@ def warm_up_of(runs: Sequence[QueryRun], fit: DurationFit) -> WarmUp | None:
 
 
 def _fresh(run: QueryRun, modelled_mean_s: float, fit: DurationFit) -> _Fresh:
-    configuration = run.configuration
-    model = DurationModel(
-        sum(phase.mean_s for phase in fit.driver_phases),
-        level_spans(fit.stages, configuration.num_slots, configuration.shuffle_partitions),
-    )
+    model = fit.model(run.configuration)
     # A deviation of this run as a whole is not warm-up.
     run_ratio = float(np.mean([batch.duration_s for batch in run.batches])) / modelled_mean_s
     expected_s = [run_ratio * float(model.mean_s(float(batch.num_rows))) for batch in run.early]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import headway
+from headway.api.page import page
 from headway.cli.main import run
 from headway.domain import Backtest
 from headway.errors import EventLogError
@@ -86,8 +87,8 @@ def test_too_little_to_leave_a_part_out_is_refused(spark: SparkSession, tmp_path
 
 def test_the_text_says_what_the_json_says(by_setting: Backtest) -> None:
     text = backtest_text(by_setting)
-    assert text.startswith(BY_SETTING)
-    assert "5 runs predicted from the others; median error of the mean" in text
+    assert text.splitlines()[1].startswith(BY_SETTING)
+    assert text.startswith("Median error of the mean ")
     assert "10 of 10 90% intervals contain the measured value" in " ".join(text.split())
     found = json.loads(json_text(backtest_json(by_setting)))
     assert found["schema"] == "headway.backtest/v1"
@@ -109,3 +110,45 @@ def test_the_command_fails_beyond_max_error(
     capsys.readouterr()
     assert run(["backtest", "log", "--max-error", "a lot"]) == 2
     assert "expected e.g. 15%" in capsys.readouterr().err
+
+
+WARM_UP = tuple(1.0 + 3.0 * 0.8**number for number in range(20))
+LOADS: dict[str, Query] = {
+    "light start": replace(SLOW, rate_per_s=4_000.0, load=((16.0, 20_000.0),)),
+    "heavy start": replace(SLOW, rate_per_s=20_000.0, load=((16.0, 4_000.0),)),
+    "rising": replace(
+        SLOW, rate_per_s=4_000.0, load=tuple((5.0 * n, 4_000.0 + 1_200.0 * n) for n in range(1, 15))
+    ),
+    "waves": replace(
+        SLOW,
+        rate_per_s=15_000.0,
+        load=tuple((10.0 * n, 15_000.0 if n % 2 else 5_000.0) for n in range(1, 8)),
+    ),
+}
+
+
+def cut_of(folder: Path, query: Query) -> int:
+    """Batches that a profile leaves out, but for the first of the run, which always is."""
+    (setting,) = headway.profile(written(folder, query)).settings
+    return setting.num_batches_cut - 1
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_a_load_that_changes_is_no_warm_up(tmp_path: Path, name: str) -> None:
+    query = replace(LOADS[name], trigger_s=1.0, num_batches=80)
+    assert cut_of(tmp_path, query) == 0
+
+
+@pytest.mark.parametrize("name", ["light start", "waves"])
+def test_a_warm_up_is_recognised_under_a_load_that_changes(tmp_path: Path, name: str) -> None:
+    query = replace(LOADS[name], trigger_s=1.0, num_batches=80, warm_up=WARM_UP)
+    assert 4 <= cut_of(tmp_path, query) <= 20
+
+
+def test_the_headline_says_the_error_of_mean_and_p99(by_setting: Backtest) -> None:
+    mean, p99 = by_setting.median_mean_error_ratio, by_setting.median_p99_error_ratio
+    headline = f"edian error of the mean {mean:.1%}, of the p99 {p99:.1%} in 5 held-out runs"
+    assert backtest_text(by_setting).startswith(f"M{headline}\n")
+    assert backtest_json(by_setting)["headline"] == f"m{headline}"
+    assert repr(by_setting) == f"<Backtest: m{headline}>"
+    assert f"M{headline}" in page(by_setting)
