@@ -11,6 +11,14 @@ PATH_S = Assumption(
     source="measured, Spark 4.3: median from one Kafka topic to another; docs/kafka-accuracy.md",
     influences="latencies of Real-Time Mode (N9)",
 )
+PATH_RATIOS = Assumption(
+    name="Ends of the 90% interval of that time, over the time",
+    value=(0.5, 2.0),
+    unit="-",
+    source="judgement: it was measured in one session; gaps of four sessions on that machine "
+    "differed by nearly a factor of two; docs/kafka-accuracy.md",
+    influences="intervals and margins of Real-Time Mode (N9, N10)",
+)
 STATELESS_GAP_S = Assumption(
     name="Gap between two batches of Real-Time Mode, without state",
     value=0.2,

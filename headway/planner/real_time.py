@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headway.assumptions.real_time import GAP_RATIOS, ROW_CV, STATEFUL_GAP_S, STATELESS_GAP_S
+from headway.assumptions.real_time import (
+    GAP_RATIOS,
+    PATH_RATIOS,
+    ROW_CV,
+    STATEFUL_GAP_S,
+    STATELESS_GAP_S,
+)
 from headway.assumptions.resources import SHUFFLE_MAX_WAIT_S
 from headway.domain import Interval, JobProfile, LatencyDistribution, StageProfile, Target
 from headway.domain.prediction import QUOTED_PROBABILITIES
@@ -142,17 +148,19 @@ def _with_interval(
         return None
     factor = math.exp(_Z90 * spread_of(profile))
     low_gap, high_gap = GAP_RATIOS.value
-    low = RealTimeAt(profile, setting, path_s, 1.0 / factor, low_gap).latency(rate_per_s)
-    high = RealTimeAt(profile, setting, path_s, factor, high_gap).latency(rate_per_s)
+    low_path_s, high_path_s = (ratio * path_s for ratio in PATH_RATIOS.value)
+    low = RealTimeAt(profile, setting, low_path_s, 1.0 / factor, low_gap).latency(rate_per_s)
+    high = RealTimeAt(profile, setting, high_path_s, factor, high_gap).latency(rate_per_s)
     known = LatencyDistribution.of(
         path_s + found.mean_s, path_s + found.quantile_s(np.array(QUOTED_PROBABILITIES))
     )
     p99 = QUOTED_PROBABILITIES[-1]
     return replace(
         known,
-        interval90_mean_s=Interval(low=path_s + low.mean_s, high=path_s + high.mean_s),
+        interval90_mean_s=Interval(low=low_path_s + low.mean_s, high=high_path_s + high.mean_s),
         interval90_p99_s=Interval(
-            low=path_s + float(low.quantile_s(p99)), high=path_s + float(high.quantile_s(p99))
+            low=low_path_s + float(low.quantile_s(p99)),
+            high=high_path_s + float(high.quantile_s(p99)),
         ),
     )
 

@@ -10,6 +10,7 @@ from headway.assumptions.real_time import (
     BATCH_LENGTH_S,
     GAP_RATIOS,
     MOST_BUSY_RATIO,
+    PATH_RATIOS,
     SHORTEST_BATCH_S,
 )
 from headway.assumptions.resources import SHUFFLE_MAX_WAIT_S
@@ -206,9 +207,8 @@ class _Search:
         return length_s
 
     def _planned_at(self, setting: RealTimeSetting, rate_per_s: float) -> float:
-        worst = RealTimeAt(
-            self.profile, setting, self.space.path_s, self.margin, GAP_RATIOS.value[1]
-        )
+        path_s = PATH_RATIOS.value[1] * self.space.path_s
+        worst = RealTimeAt(self.profile, setting, path_s, self.margin, GAP_RATIOS.value[1])
         return worst.statistic_s(rate_per_s, self.target)
 
     def _not_back(self, setting: RealTimeSetting) -> Iterator[str]:

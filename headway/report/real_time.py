@@ -11,6 +11,7 @@ from headway.report.columns import aligned, paragraph
 from headway.report.wording import interval_text, per_task_text, percent
 from headway.units import counted, format_duration, format_rate
 
+_NEARLY_ALL = 0.99
 _NOT_CALIBRATED = (
     "not calibrated: the cost of rows is that of micro-batches, gap and path are those of other "
     "runs; see docs/kafka-accuracy.md for the errors"
@@ -94,11 +95,14 @@ def _notes(plan: RealTimePlan) -> Iterator[str]:
 
 
 def _gap(prediction: RealTimePrediction) -> str:
-    return (
-        f"between two batches nothing is read for {format_duration(prediction.gap_s)}, which "
-        f"delays {percent(prediction.gap_share)} of the rows; after a failure a batch of "
-        f"{format_duration(prediction.setting.batch_length_s)} is repeated from its beginning"
-    )
+    gap, length = map(format_duration, (prediction.gap_s, prediction.setting.batch_length_s))
+    text = f"between two batches nothing is read for {gap}"
+    # A growing backlog delays all rows, not the gap.
+    if prediction.stable:
+        most = prediction.gap_share > _NEARLY_ALL
+        share = f"more than {percent(_NEARLY_ALL)}" if most else percent(prediction.gap_share)
+        text += f", which delays {share} of the rows"
+    return f"{text}; after a failure a batch of {length} is repeated from its beginning"
 
 
 def _verdict(prediction: RealTimePrediction) -> str:

@@ -60,6 +60,11 @@ def test_a_prediction_in_text_and_json(profile: str, capsys: pytest.CaptureFixtu
     assert said["path_s"] == 0.02
     assert said["busy"] == {"scan": 0.5, "aggregate": 0.5}
     over = ["predict", profile, "--rate", "60k/s", "--partitions", "20", *MODE]
+    assert "which delays" in " ".join(text.split())
+    assert run(over) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    # All rows wait, but not for the gap.
+    assert "nothing is read for 300 ms; after a failure" in text and "100%" not in text
     assert run([*over, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["stable"] is False and said["tuple_latency_s"] is None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from headway.api.real_time import plan_real_time, predict_real_time
-from headway.assumptions.real_time import GAP_RATIOS, MOST_BUSY_RATIO
+from headway.assumptions.real_time import GAP_RATIOS, MOST_BUSY_RATIO, PATH_RATIOS
 from headway.domain import JobProfile, RowsLaw
 from headway.domain.real_time import RealTimePlan
 from headway.errors import InputError
@@ -65,6 +65,24 @@ def test_a_prediction_is_the_model_s_own() -> None:
         found.tuple_latency.mean_s
     )
     assert not found.calibrated
+
+
+def test_where_the_path_is_most_of_the_latency_the_interval_is_that_of_the_path() -> None:
+    found = predict_real_time(stateless(), rate=50.0)
+    assert found.tuple_latency is not None
+    assert found.path_s > 0.8 * found.tuple_latency.mean_s
+    low_ratio, high_ratio = PATH_RATIOS.value
+    for interval in found.tuple_latency.intervals90_s.values():
+        assert interval.high / interval.low > 2.0
+        assert interval.low < low_ratio * found.path_s + found.tuple_latency.p99_s - found.path_s
+        assert interval.high >= high_ratio * found.path_s
+
+
+def test_a_plan_counts_on_a_path_as_long_as_its_interval_says() -> None:
+    profile, target = stateless(), "p50 <= 3ms"
+    assert predict_real_time(profile, rate=50.0).tuple_latency.p50_s < 0.003  # type: ignore[union-attr]
+    assert not plan_real_time(profile, rate=50.0, target=target).feasible
+    assert plan_real_time(profile, rate=50.0, target=target, path=0.001).feasible
 
 
 def test_intervals_hold_the_prediction_and_widen_with_the_gap() -> None:
