@@ -77,7 +77,7 @@ class WindowQuery:
             )
         names = [*self.key, "window", *(each.name for each in self.aggregates)]
         # Spark ignores the case of names, unless spark.sql.caseSensitive is set.
-        is_exact = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+        is_exact = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
         compared = names if is_exact else [name.lower() for name in names]
         twice = sorted({n for n, c in zip(names, compared, strict=True) if compared.count(c) > 1})
         all_names = sorted({*df.columns, *names})
@@ -177,7 +177,7 @@ def _average(
         sql.classic.ExpressionUtils.expression(each) if is_classic else each.expr()
         for each in operands
     ]
-    null_on_overflow = spark.conf.get("spark.sql.ansi.enabled") != "true"
+    null_on_overflow = str(spark.conf.get("spark.sql.ansi.enabled")).lower() != "true"
     divided = sql.catalyst.expressions.DecimalDivideWithOverflowCheck(
         *parts, sql.types.DecimalType(precision, scale), None, null_on_overflow
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from headway.errors import InputError
@@ -9,9 +11,10 @@ from headway.runtime.sharing.aggregates import PREFIX, quoted
 from headway.runtime.sharing.panes import WindowQuery, merge_columns, partials
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
+_CALENDARS = tuple(f"spark.sql.parquet.{kind}RebaseModeInWrite" for kind in ("datetime", "int96"))
 _NOT_IN_PARQUET = ("void", "null", "interval", "object")
 
 
@@ -44,6 +47,22 @@ def stored_schema(df: DataFrame, query: WindowQuery) -> StructType:
                 f"which cannot hold the type {kind}; cast it to another type"
             )
     return parts.schema
+
+
+@contextmanager
+def old_dates_as_they_are(spark: SparkSession) -> Iterator[None]:
+    """Write dates before 1582 and times before 1900, which Spark 3.5 refuses by default.
+
+    Programs of before 2020 would read them in another calendar; a log is only read by Spark.
+    """
+    before = {name: spark.conf.get(name) for name in _CALENDARS}
+    for name in _CALENDARS:
+        spark.conf.set(name, "CORRECTED")
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, str(value))
 
 
 def _name_of(query: WindowQuery, column: str) -> str:

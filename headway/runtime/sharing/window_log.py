@@ -28,7 +28,7 @@ from headway.runtime.sharing.panes import (
     partials,
     windows_of_pane,
 )
-from headway.runtime.sharing.stored import stored_names, stored_schema
+from headway.runtime.sharing.stored import old_dates_as_they_are, stored_names, stored_schema
 from headway.units import US_PER_MS, parse_duration_s, s_to_ms
 
 if TYPE_CHECKING:
@@ -359,7 +359,8 @@ class _SparkStore:
             column,
             F.col(column).alias(name),
         )
-        by_folder.write.mode("overwrite").partitionBy(name).parquet(f"{self._root}/{folder}")
+        with old_dates_as_they_are(rows.sparkSession):
+            by_folder.write.mode("overwrite").partitionBy(name).parquet(f"{self._root}/{folder}")
 
 
 def _contents(query: WindowQuery, stored: StructType) -> Contents:
