@@ -27,6 +27,8 @@ SCHEMA = (
     "price decimal(38,18), x double, f float, nested struct<a:int,`b c`:string>, many array<int>, "
     "v long, large long, d decimal(10,2)"
 )
+OLD_DATES = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
+"""Dates of the first year are as they are written; Spark 3.5 asks."""
 KEYS: tuple[tuple[str, ...], ...] = (
     ("pane", AWKWARD),
     ("_under", "day"),
@@ -209,8 +211,8 @@ def write_typed(folder: Path, number: int, rows: Sequence[Mapping[str, Any]]) ->
 
 
 def typed_stream(spark: SparkSession, folder: Path) -> DataFrame:
-    source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder))
-    return source.selectExpr("*", "make_dt_interval(0, 0, 0, v) AS gap")
+    source = spark.readStream.schema(SCHEMA).options(**OLD_DATES).option("maxFilesPerTrigger", 1)
+    return source.parquet(str(folder)).selectExpr("*", "make_dt_interval(0, 0, 0, v) AS gap")
 
 
 def typed_results(
