@@ -261,9 +261,9 @@ def format_duration(seconds: float) -> str:
     return f"{_without_exponent(seconds / (HOURS_PER_DAY * S_PER_HOUR))} d"
 
 
-def _without_exponent(number: float) -> str:
+def _without_exponent(number: float, num_digits: int = 3) -> str:
     """Three significant digits; of larger numbers, all digits before the point."""
-    return f"{number:.3g}" if number < 999.5 else f"{number:.0f}"
+    return f"{number:.{num_digits}g}" if number < 999.5 else f"{number:.0f}"
 
 
 def exact_duration(seconds: float) -> str:
@@ -311,7 +311,7 @@ def _is_about(read: float, meant: float) -> bool:
     return read == meant or math.isclose(read, meant, rel_tol=_SAME_RATIO)
 
 
-def format_rate(rate_per_s: float) -> str:
+def format_rate(rate_per_s: float, num_digits: int = 3) -> str:
     """A rate for people.
 
     Examples
@@ -320,11 +320,14 @@ def format_rate(rate_per_s: float) -> str:
     ('50k/s', '812/s', '1.25M/s')
     >>> format_rate(999.7), format_rate(2.5e9)
     ('1k/s', '2.5G/s')
+    >>> format_rate(61_847.3, 6)
+    '61.8473k/s'
     """
+    least = 1.0 - 0.5 * 10.0**-num_digits
     for limit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if rate_per_s >= 0.9995 * limit:
-            return f"{_without_exponent(rate_per_s / limit)}{suffix}/s"
-    return f"{rate_per_s:.3g}/s"
+        if rate_per_s >= least * limit:
+            return f"{_without_exponent(rate_per_s / limit, num_digits)}{suffix}/s"
+    return f"{rate_per_s:.{num_digits}g}/s"
 
 
 def format_money(amount: float, *, currency: str = "", sign: bool = False) -> str:

@@ -66,7 +66,7 @@ class StreamingNeeds:
             return None
         peak_per_s = max(self._rates_per_s(scale, end))
         setting = chosen_at(self._question(speed, peak_per_s), max(executors))
-        probability = kept_probability(setting, is_kept=True)
+        probability = kept_probability(setting)
         return Kept(
             probability=probability, verdict=str(Verdict.of(probability, self.job.confidence))
         )

@@ -59,12 +59,16 @@ class Backtest(Result):
     @property
     def num_called_unstable(self) -> int:
         """Runs that were recorded, although they are predicted to be unstable."""
-        return sum(not run.prediction.stable for run in self.runs)
+        return sum(
+            not run.prediction.stable and not run.prediction.is_close_to_saturation
+            for run in self.runs
+        )
 
     @property
     def num_too_close(self) -> int:
         """Runs without a predicted latency, because their prediction is close to saturation."""
-        return sum(one.prediction.stable and not one.prediction.is_quotable for one in self.runs)
+        num_unquotable = sum(not one.prediction.is_quotable for one in self.runs)
+        return num_unquotable - self.num_called_unstable
 
     @property
     def median_mean_error_ratio(self) -> float | None:

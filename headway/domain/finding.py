@@ -13,7 +13,8 @@ class FindingCode(StrEnum):
     OVER_CAPACITY = "over_capacity"
     """``rate_per_s``, ``stable_up_to_per_s``."""
     TOO_CLOSE_TO_SATURATION = "too_close_to_saturation"
-    """``rate_per_s``, ``utilization_ratio``, ``told_up_to_per_s``, ``stable_up_to_per_s``."""
+    """``rate_per_s``, ``utilization_ratio``, ``offered_load_ratio``, ``told_up_to_per_s``,
+    ``stable_up_to_per_s``."""
     MOSTLY_OVERRUNS = "mostly_overruns"
     """``overrun_probability``; ``enough_trigger_s``, ``enough_slots`` if these would avoid it."""
     RATE_LIMIT_TOO_LOW = "rate_limit_too_low"

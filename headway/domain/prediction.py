@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.declared import Provenance
-from headway.domain.finding import Finding
+from headway.domain.finding import Finding, FindingCode
 from headway.domain.later import made_when_asked
 from headway.domain.result import Result
 from headway.domain.target import Metric
@@ -109,9 +109,9 @@ class Prediction(Result):
     """Prediction for a configuration under given arrivals.
 
     The latencies are None if the setting is not stable; ``sustainable_rate_per_s`` is the highest
-    rate at which it is. They are also None if a stable setting is too close to saturation to
-    predict them; ``findings`` then say so. ``overrun_probability`` is the share of batches that
-    take longer than their trigger interval.
+    rate at which it is. They are also None if it is too close to saturation to predict them,
+    whether its rate is within what is stable or slightly above; ``findings`` then say so.
+    ``overrun_probability`` is the share of batches that take longer than their trigger interval.
 
     ``utilization_ratio`` is the share of time that the query is busy, however it is triggered;
     ``offered_load_ratio`` is the processing time that one second of input adds, which a query needs
@@ -148,6 +148,11 @@ class Prediction(Result):
     def is_quotable(self) -> bool:
         """Whether there are latencies to quote."""
         return self.stable and self.tuple_latency is not None
+
+    @property
+    def is_close_to_saturation(self) -> bool:
+        """Whether there is no latency to quote although the backlog need not grow."""
+        return any(one.code is FindingCode.TOO_CLOSE_TO_SATURATION for one in self.findings)
 
     @property
     def gain_ratio(self) -> float | None:

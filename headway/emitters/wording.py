@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from headway.digits import format_max_rate, format_rate_down
 from headway.domain import Answer, Applies, LatencyDistribution, Metric, Provenance
 from headway.emitters.submission import with_kubernetes_overhead
 from headway.sparkconf import KNOBS, knob_named
@@ -42,9 +43,9 @@ def header_lines(plan: Answer, *, version: str) -> list[str]:
     if plan.prediction is not None:
         findings += plan.prediction.findings
         if plan.prediction.stable:
-            highest = format_rate(plan.prediction.sustainable_rate_per_s)
+            highest = format_rate_down(plan.prediction.sustainable_rate_per_s)
             if plan.feasible and plan.max_rate_per_s is not None:
-                most = format_rate(plan.max_rate_per_s)
+                most = format_max_rate(plan.max_rate_per_s)
                 lines.append(f"max rate within target: {most} with these settings")
             lines.append(f"stable up to: {highest} with these settings, whatever the latency")
     if not plan.calibrated:
@@ -153,10 +154,10 @@ def _predicted(plan: Answer) -> str:
         assert plan.expected_s is not None
         mean, most = format_duration(plan.expected_s), format_duration(plan.planned_s)
         return f"run time {mean}, up to {most} with {plan.confidence:.0%} confidence"
-    if not prediction.stable:
+    if not prediction.stable and not prediction.is_close_to_saturation:
         return (
             "no latency, because the backlog grows without bound; "
-            f"these settings are stable up to {format_rate(prediction.sustainable_rate_per_s)}"
+            f"these settings are stable up to {format_rate_down(prediction.sustainable_rate_per_s)}"
         )
     if not prediction.is_quotable:
         return "no latency: too close to saturation to predict one"

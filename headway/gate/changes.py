@@ -124,7 +124,7 @@ def _drifted(
     if prediction is None or not then.batch_duration_s:
         return
     if prediction.batch_duration is None:
-        state = "over capacity" if not prediction.stable else "too close to saturation"
+        state = "too close to saturation" if prediction.is_close_to_saturation else "over capacity"
         text = (
             f"the locked configuration is {state} at {format_rate(then.rate_per_s)} "
             "with the current profile"

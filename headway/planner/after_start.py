@@ -118,7 +118,7 @@ def _minutes(
     """The first batch, and the target's statistic in each minute, finally ``warm_s`` [s]."""
     profile, target = setting.question.profile, setting.question.target
     batches = _simulated_batches(profile, configuration, factor)
-    unseen_s = factor * setting.after_commit_s(setting.promised())
+    unseen_s = factor * setting.promised().after_commit_s
     steady_s = _statistic_s(target, [_steady(profile, configuration, factor)], unseen_s)
     return batches[0].duration_s, [
         warm_s + max(_statistic_s(target, inside, unseen_s) - steady_s, 0.0)

@@ -1,4 +1,4 @@
-"""The highest rate at which a setting meets its targets, first by moments, then by the chain."""
+"""The highest rate at which a setting meets its targets, by the chain of its batches."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ import math
 from collections.abc import Callable
 from functools import partial
 
+from headway.digits import PLACES_PER_DECADE, number_at, place_of
 from headway.models.laws.inverse import last_kept
 from headway.planner.candidates import Candidates
 from headway.planner.question import burst_of
 
-_PLACES_PER_DECADE = 900  # numbers with three digits
 _FIRST_STEP, _GROWTH, _BEYOND_THE_LINE = 16, 8, 1.2
-_MOST_PLACES_BELOW = 4 * _PLACES_PER_DECADE
-_SOLVED_WITHIN = 1.002
+_MOST_PLACES_BELOW = 4 * PLACES_PER_DECADE
 
 
 def borne_out_per_s(
     setting: Candidates, by_moments_per_s: float, *, below_per_s: float = math.inf
 ) -> float:
-    """The highest rate at which one setting meets its targets by (T4), too, in three digits.
+    """The highest rate at which one setting meets its targets by (T4), in three digits.
 
     Parameters
     ----------
@@ -32,12 +31,15 @@ def borne_out_per_s(
 
     Notes
     -----
-    **(P24)** The max rate of a setting is the highest number of three digits (or the requested
-    rate, if that is the next one) at which the targets are met both by its moments and by the chain
-    (T4). For a number of nodes, it is that of the setting with the highest rate by moments. The
-    search goes down from the rate by moments, along the line through the last two numbers tried, to
-    a ten-thousandth of it. So a plan for any rate that is shown is feasible, and all outputs show
-    the same rate.
+    **(P24)** One law: a setting meets the targets if it does so by the chain (T4), whose figures
+    are printed, at the upper end of durations (P4). Moments only rule out settings, since the chain
+    takes milliseconds for each: by the chain no setting sustains more than `1.002+0.15 c` times its
+    rate by moments, with `c` the noise of batches. The max rate of a setting is the highest number
+    of three digits (or the requested rate, if that is the next one) at which it meets the targets;
+    that of a number of nodes is the maximum over its settings. The search for it starts with the
+    setting that is best by moments; any other one that meets the targets at the next number takes
+    its place. So a plan for any rate that is shown is feasible, no other setting sustains more, and
+    all outputs show the same rate.
     """
     if not by_moments_per_s > 0:
         return 0.0
@@ -45,35 +47,52 @@ def borne_out_per_s(
     bursts = filter(None, map(burst_of, setting.question.of_change))
     below_per_s = min((below_per_s, *(burst.rate_per_s for burst in bursts)))
     asked_per_s = setting.question.rate_per_s
-    # A rate solved to a thousandth may just miss the next number, or the requested one.
-    for next_per_s in (number_at(place_of(by_moments_per_s) + 1), asked_per_s):
-        if by_moments_per_s < next_per_s <= _SOLVED_WITHIN * by_moments_per_s:
-            by_moments_per_s = next_per_s if setting.meets(next_per_s)[0] else by_moments_per_s
-    most = place_of(min(by_moments_per_s, below_per_s))
-    if number_at(most) >= below_per_s:
-        most -= 1
+    most = _last_below(by_moments_per_s * setting.beyond_moments_ratio, below_per_s)
+    first = min(place_of(by_moments_per_s), most)
 
     def excess(place: int, *, with_gain: bool = True) -> float:
         return setting.certified_excess(number_at(place), with_gain=with_gain)
 
-    place = _last_place(partial(excess, with_gain=False), most)
+    place = _last_place(partial(excess, with_gain=False), first, most)
     # The gain of errors needs a second chain, so it is computed only if everything else is met.
     if place is not None and excess(place) > 0.0:
-        place = _last_place(excess, place)
+        place = _last_place(excess, place, place)
     if place is None:
         return 0.0
     is_next = number_at(place) < asked_per_s < number_at(place + 1)
-    if is_next and asked_per_s <= by_moments_per_s and asked_per_s < below_per_s:
-        return asked_per_s if setting.is_certain(asked_per_s) else number_at(place)
+    if is_next and asked_per_s < below_per_s and setting.certified_excess(asked_per_s) <= 0.0:
+        return asked_per_s
     return number_at(place)
 
 
-def _last_place(excess: Callable[[int], float], most: int) -> int | None:
-    """The last place at which targets are met, searched downwards along the line so far."""
-    high, at_high = most, excess(most)
-    if at_high <= 0.0:
-        return most
-    least, step = most - _MOST_PLACES_BELOW, _FIRST_STEP
+def next_rate_per_s(rate_per_s: float, asked_per_s: float) -> float:
+    """The next rate that may be shown: of three digits, or the requested one.
+
+    Examples
+    --------
+    >>> next_rate_per_s(57_400.0, 1e3), next_rate_per_s(57_400.0, 57_483.0)
+    (57500.0, 57483.0)
+    """
+    next_per_s = number_at(place_of(rate_per_s) + 1)
+    return asked_per_s if rate_per_s < asked_per_s < next_per_s else next_per_s
+
+
+def _last_below(most_per_s: float, below_per_s: float) -> int:
+    """The last place up to a rate and below another one."""
+    place = place_of(min(most_per_s, below_per_s))
+    return place - 1 if number_at(place) >= below_per_s else place
+
+
+def _last_place(excess: Callable[[int], float], first: int, most: int) -> int | None:
+    """The last place up to ``most`` at which targets are met, by a search that starts at ``first``.
+
+    Upwards it is bracketed; downwards it follows the line through the last two places.
+    """
+    at_first = excess(first)
+    if at_first <= 0.0:
+        return _last_above(excess, first, at_first, most)
+    high, at_high = first, at_first
+    least, step = first - _MOST_PLACES_BELOW, _FIRST_STEP
     while high > least:
         low = max(high - step, least)
         at_low = excess(low)
@@ -86,52 +105,12 @@ def _last_place(excess: Callable[[int], float], most: int) -> int | None:
     return None
 
 
-def place_of(number: float) -> int:
-    """Index of the last number with three digits that is not above, in the list of all of them.
-
-    Examples
-    --------
-    >>> place_of(100.0), place_of(57_483.0) - place_of(57_300.0)
-    (1800, 1)
-    """
-    exponent = math.floor(math.log10(number))
-    # A number that already has three digits keeps them.
-    digits = math.floor(round(number / 10.0 ** (exponent - 2), 9))
-    return _PLACES_PER_DECADE * exponent + digits - 100
-
-
-def number_at(place: int) -> float:
-    """The number with three digits at an index.
-
-    Examples
-    --------
-    >>> number_at(place_of(57_483.0)), number_at(place_of(0.0123)), number_at(place_of(999.0) + 1)
-    (57400.0, 0.0123, 1000.0)
-    """
-    exponent, digits = divmod(place, _PLACES_PER_DECADE)
-    return float(f"{digits + 100}e{exponent - 2}")
-
-
-def rounded_down(value: float) -> float:
-    """The last number with three digits that is not above.
-
-    Examples
-    --------
-    >>> rounded_down(57_483.0), rounded_down(0.0)
-    (57400.0, 0.0)
-    """
-    return number_at(place_of(value)) if 0.0 < value < math.inf else value
-
-
-def rounded_up(value: float) -> float:
-    """The next number with three digits that is not below.
-
-    Examples
-    --------
-    >>> rounded_up(0.44202), rounded_up(2.0), rounded_up(float("inf"))
-    (0.443, 2.0, inf)
-    """
-    if not 0.0 < value < math.inf:
-        return value
-    place = place_of(value)
-    return number_at(place + (number_at(place) < value * (1.0 - 1e-11)))
+def _last_above(excess: Callable[[int], float], first: int, at_first: float, most: int) -> int:
+    """The same, if the targets are met at the first place."""
+    low, at_low = first, at_first
+    for high in sorted({min(first + 1, most), most}):
+        at_high = excess(high) if high > low else at_low
+        if at_high > 0.0:
+            return last_kept(excess, low, high, at_low, at_high)
+        low, at_low = high, at_high
+    return low

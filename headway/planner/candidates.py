@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
@@ -11,16 +11,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.assumptions.planning import BEYOND_MOMENTS_RATIO, SOLVED_WITHIN_RATIO
 from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
-from headway.domain import Burst, CatchUp, Configuration, DuringBurst, Promise, Target
+from headway.domain import Burst, CatchUp, Configuration, DuringBurst, Metric, Promise, Target
 from headway.models.arrays import Array, Numeric
-from headway.models.job.calibration import fewest_rows, spread_ratio
 from headway.models.job.certified import certified
-from headway.models.job.declared import figures_at
 from headway.models.job.duration import DurationStack, stacked
 from headway.models.job.setting import (
     SettingLaw,
-    after_commit_s,
     duration_model,
     load_ratio,
     setting_law,
@@ -32,7 +30,7 @@ from headway.planner.bursts import Passage, passage
 from headway.planner.promised import PromisedLatency, log_excess
 from headway.planner.question import Question, burst_of
 from headway.planner.recovery import recovery_s
-from headway.planner.tasks import launches_per_s, most_launches_per_s
+from headway.planner.tasks import launch_ratio
 
 BoolArray = NDArray[np.bool_]
 Places = NDArray[np.intp]
@@ -67,10 +65,9 @@ class Candidates:
             durations=self.durations.take(chosen),
         )
 
-    def is_setting(self, one: Candidates) -> BoolArray:
-        """Which settings are equal to a given one."""
-        same = (self.nodes == one.nodes[0]) & (self.partitions == one.partitions[0])
-        return np.asarray(same & (self.trigger_s == one.trigger_s[0]))
+    def alone(self, place: int) -> Candidates:
+        """One of the settings."""
+        return self.take(np.array([place]))
 
     def configuration(self, place: int, max_offsets: int | None = None) -> Configuration:
         """One setting as a configuration."""
@@ -84,32 +81,64 @@ class Candidates:
             task_cpus=space.task_cpus,
         )
 
-    def meets(self, rate_per_s: Numeric) -> BoolArray:
-        """Which settings meet every target at the planned confidence and rate."""
+    def meets(self, rate_per_s: float) -> BoolArray:
+        """Which settings meet every target at the planned confidence and rate, by (T4): (P24)."""
+        met = self.could_meet(rate_per_s)
+        places = np.flatnonzero(met).tolist()
+        met[places] = [one <= 0.0 for one in self.each_certified_excess(rate_per_s, places)]
+        return met
+
+    def could_meet(self, rate_per_s: float) -> BoolArray:
+        """Which settings may meet every target: no other one meets them by (T4), theory.md (P24).
+
+        Targets on windows are not monotone in the rate, so the rate itself is tried for them, too.
+        """
+        rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
+        could = self.meets_by_moments(rate / self.beyond_moments_ratio)
+        if any(target.metric is Metric.WINDOW for target in self.question.latency_targets):
+            could |= self.meets_by_moments(rate)
+        return could
+
+    @property
+    def beyond_moments_ratio(self) -> float:
+        """Maximum of a setting's max rate by (T4) over that by its moments: theory.md (P24)."""
+        noise_ratio = self.question.profile.noise.batch_ratio
+        return SOLVED_WITHIN_RATIO.value + BEYOND_MOMENTS_RATIO.value * noise_ratio
+
+    def meets_by_moments(self, rate_per_s: Numeric) -> BoolArray:
+        """Which settings meet every target by their moments, which is fast but not the law."""
         return np.asarray(self.excess(rate_per_s) <= 0.0)
-
-    def keep_promises(self, latency_s: Array, rate_per_s: Numeric) -> BoolArray:
-        """The same if the latency is already known."""
-        kept = np.asarray(latency_s <= self.question.target.limit_s)
-        return kept & self.meets(rate_per_s) if self.question.also else kept
-
-    def is_certain(self, rate_per_s: float) -> bool:
-        """Whether one setting that meets the targets by its moments also meets them by (T4)."""
-        return self.certified_excess(rate_per_s) <= 0.0
 
     def certified_excess(self, rate_per_s: float, *, with_gain: bool = True) -> float:
         """Distance of one setting from its worst target by (T4): continuous in the rate.
 
         Without the gain of errors, which needs a second chain, this is a lower bound.
         """
+        return self.excess_at_end(self.upper_end(), rate_per_s, with_gain=with_gain)
+
+    def excess_at_end(self, end: UpperEnd, rate_per_s: float, *, with_gain: bool = True) -> float:
+        """The same with durations at any upper end."""
         beyond = partial(Candidates._certified_beyond, with_gain=with_gain)
-        return float(self._excess_at(*self.planned_rate_and_factor(rate_per_s), beyond)[0])
+        return float(self._excess_at(*end.rate_and_factor(rate_per_s), beyond)[0])
+
+    def each_certified_excess(self, rate_per_s: float, places: Iterable[int]) -> Iterator[float]:
+        """The same for settings one by one, which share everything that is not by (T4)."""
+        if self.question.of_change:
+            yield from (self.alone(place).certified_excess(rate_per_s) for place in places)
+            return
+        planned = self.planned_rate_and_factor(rate_per_s)
+        law = self._law(*planned)
+        but_latency = self._excess_at(*planned, lambda settings, _: np.full(len(settings), -np.inf))
+        for place in places:
+            alone, excess = law.take(np.array([place])), float(but_latency[place])
+            yield excess if excess > 0.0 else max(excess, float(self._certified_beyond(alone)[0]))
 
     def excess(self, rate_per_s: Numeric) -> Array:
-        """Distance of each setting from its worst target: increases with the rate, 0 at the limit.
+        """Distance of each setting from its worst target by moments; 0 at the limit.
 
-        The logarithm of a latency over its limit (or of the share beyond the limit over the allowed
-        share), or of the load over the highest load with a quoted latency.
+        It increases with the rate. The logarithm of a latency over its limit (or of the share
+        beyond the limit over the allowed share), or of the load over the highest one that is
+        quoted.
         """
         return self._excess_at(*self.planned_rate_and_factor(rate_per_s))
 
@@ -144,7 +173,7 @@ class Candidates:
         over = self._latency_excess(law)
         return np.where(law.is_quotable, over, np.maximum(over, _LEAST_EXCESS))
 
-    def _certified_beyond(self, law: SettingLaw, *, with_gain: bool) -> Array:
+    def _certified_beyond(self, law: SettingLaw, *, with_gain: bool = True) -> Array:
         """How far latencies by (T4) exceed their limits, or are from being quoted."""
         chained = certified(law)
         over = self._latency_excess(chained)
@@ -152,30 +181,6 @@ class Candidates:
             return over
         saturation = chained.saturation_excess if with_gain else chained.saturation_but_for_gain
         return np.maximum(over, saturation)
-
-    def excess_at_score(self, score: float, *, with_gain: bool = True) -> float:
-        """Distance of one setting from its worst target with durations at a normal score.
-
-        Like `certified_excess`, at the requested rate.
-        """
-        question = self.question
-        profile = figures_at(question.profile, score)
-        here = self
-        if profile is not question.profile:
-            here = candidates_at(replace(question, profile=profile), self._settings())
-        end = replace(here._upper_end(), score=score)
-        rate, factor = end.rate_and_factor(question.rate_per_s)
-        beyond = partial(Candidates._certified_beyond, with_gain=with_gain)
-        return float(here._excess_at(rate, factor, beyond)[0])
-
-    def spread_ratio(self) -> float:
-        """Standard deviation of the logarithm of one setting's durations: theory.md (P2)."""
-        rows = settled_batch_rows(
-            self.durations.model(num_axes=1), self.question.rate_per_s, self.trigger_s
-        )
-        slots = (self.nodes * self.question.space.num_slots(1)).astype(np.float64)
-        partitions = self.partitions.astype(np.float64)
-        return float(spread_ratio(self.question.profile, slots, partitions, rows)[0])
 
     def most_burst_rows(self, rate_per_s: Numeric) -> Array:
         """The largest batch during any burst of the targets; 0 without one. [rows]"""
@@ -208,8 +213,9 @@ class Candidates:
 
     def each_latency_s(self, rate_per_s: Numeric) -> Array:
         """The same for a few settings that are printed side by side, each by (T4)."""
-        alone = [self.take(np.array([place])) for place in range(len(self))]
-        return np.array([float(one.latency_s(rate_per_s)[0]) for one in alone])
+        return np.concatenate(
+            [self.alone(place).latency_s(rate_per_s) for place in range(len(self))]
+        )
 
     def _latency_at(self, rate_per_s: Array, factor: Array) -> Array:
         law = self._law(rate_per_s, factor)
@@ -223,12 +229,11 @@ class Candidates:
 
         If no batch is short enough to exceed it, the value of the shortest batch.
         """
-        profile, model = self.question.profile, self.durations.model(num_axes=1)
-        most_per_s = most_launches_per_s(profile)
+        model = self.durations.model(num_axes=1)
 
         def ratio(batch_rows: Array) -> Array:
             interval_s = np.maximum(self.trigger_s, factor * model.mean_s(batch_rows))
-            return launches_per_s(profile, self.partitions, interval_s) / most_per_s
+            return launch_ratio(self.question.profile, self.partitions, interval_s)
 
         highest = ratio(np.zeros_like(self.trigger_s))
         if np.all(highest <= 1.0):
@@ -246,10 +251,6 @@ class Candidates:
     def promised(self, target: Target | None = None) -> PromisedLatency:
         """A latency target on the job; by default, the one that is planned for."""
         return PromisedLatency(profile=self.question.profile, target=target or self.question.target)
-
-    def after_commit_s(self, promised: PromisedLatency) -> float:
-        """Time of a batch after the end of what a target measures [s]."""
-        return after_commit_s(self.question.profile) if promised.ends_at_commit else 0.0
 
     def _latency_excess(self, law: SettingLaw) -> Array:
         every = [
@@ -308,7 +309,7 @@ class Candidates:
 
         # Larger batches may be less certain by the profile; which ones occur is decided as in (P4).
         expected = passed(np.ones_like(factor)).most_rows
-        slower = np.maximum(factor, self._upper_end().factor(expected))
+        slower = np.maximum(factor, self.upper_end().factor(expected))
         return passed(slower), slower
 
     def planned_law(self, rate_per_s: Numeric) -> SettingLaw:
@@ -319,11 +320,11 @@ class Candidates:
         """The law with expected durations; declared figures are in the middle of their ranges."""
         if self.question.profile.declared is not None:
             middle = self.question.at_confidence(0.5)
-            return candidates_at(middle, self._settings()).planned_law(rate_per_s)
+            return candidates_at(middle, self.settings()).planned_law(rate_per_s)
         rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
         return self._law(rate, np.ones_like(self.trigger_s))
 
-    def _settings(self) -> list[tuple[int, int, float]]:
+    def settings(self) -> list[tuple[int, int, float]]:
         columns = (self.nodes.tolist(), self.partitions.tolist(), self.trigger_s.tolist())
         return list(zip(*columns, strict=True))
 
@@ -343,9 +344,9 @@ class Candidates:
         -----
         theory.md (P4).
         """
-        return self._upper_end().rate_and_factor(rate_per_s)
+        return self.upper_end().rate_and_factor(rate_per_s)
 
-    def _upper_end(self) -> UpperEnd:
+    def upper_end(self) -> UpperEnd:
         return UpperEnd(
             profile=self.question.profile,
             durations=self.durations,
@@ -354,10 +355,6 @@ class Candidates:
             trigger_s=self.trigger_s,
             score=float(ndtri(self.question.confidence)),
         )
-
-    def least_factor(self) -> Array:
-        """Upper over mean duration for a number of rows within the profiled range. [-]"""
-        return self._upper_end().factor(np.full(len(self), fewest_rows(self.question.profile)))
 
 
 def all_candidates(question: Question, node_counts: Sequence[int]) -> Candidates:

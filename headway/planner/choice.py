@@ -19,7 +19,7 @@ from headway.models.arrays import Array
 from headway.models.job.calibration import is_calibrated
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import BoolArray, Candidates, candidates_at
-from headway.planner.fewest import first_certain
+from headway.planner.fewest import first_meeting
 from headway.planner.frontier import best_of_each_node_count
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.question import Question
@@ -55,15 +55,26 @@ def chosen_setting(at_nodes: Candidates) -> Candidates:
     """
     rate_per_s = at_nodes.question.rate_per_s
     possible = at_nodes.take(noise_free_rate_per_s(at_nodes) >= rate_per_s)
-    meeting = possible.take(possible.meets(rate_per_s))
+    meeting = possible.take(possible.meets_by_moments(rate_per_s))
+    preferred = []
     for _ in range(CHOICES_CERTIFIED.value):
-        chosen = _most_preferred(meeting)
-        others = ~meeting.is_setting(chosen)
-        if not others.any() or chosen.is_certain(rate_per_s):
-            return chosen
-        meeting = meeting.take(others)
-    # If none of them meets the targets by (T4), the last one is judged by its moments.
-    return first_certain(possible) or chosen
+        if not len(meeting):
+            break
+        preferred.append(_most_preferred(meeting))
+        if preferred[-1].certified_excess(rate_per_s) <= 0.0:
+            return preferred[-1]
+        meeting = meeting.take(~_is_setting(meeting, preferred[-1]))
+    # Moments may be wrong about the preferred ones; the others are tried in the order of room.
+    chosen = first_meeting(at_nodes)
+    if chosen is not None:
+        return chosen
+    return preferred[0] if preferred else at_nodes.alone(0)
+
+
+def _is_setting(settings: Candidates, one: Candidates) -> BoolArray:
+    """Which settings are equal to a given one."""
+    same = (settings.nodes == one.nodes[0]) & (settings.partitions == one.partitions[0])
+    return np.asarray(same & (settings.trigger_s == one.trigger_s[0]))
 
 
 def _most_preferred(best: Candidates) -> Candidates:
@@ -71,10 +82,10 @@ def _most_preferred(best: Candidates) -> Candidates:
     question = best.question
     for preferred in (_is_calibrated, _fills_slots, _is_calm):
         best = _preferring(best, preferred(best))
-    is_roomy = best.meets(ROOM_RATIO.value * question.rate_per_s)
+    is_roomy = best.meets_by_moments(ROOM_RATIO.value * question.rate_per_s)
     if not is_roomy.any():
         ((place, _),) = best_of_each_node_count(best).values()
-        return best.take(np.array([place]))
+        return best.alone(place)
     roomy = best.take(is_roomy)
     roomy = _preferring(roomy, (roomy.trigger_s == 0) | _keeps_to_trigger(roomy))
     costs_checkpoint = roomy.partitions != question.profile.todays_partitions

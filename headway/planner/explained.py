@@ -122,7 +122,7 @@ def settled_on(
         rules=later(rules),
         limit=limit,
         after_start=later(lambda: after_start(setting, configuration, latency_s)),
-        kept_probability=later(lambda: kept_probability(setting, is_kept=True)),
+        kept_probability=later(lambda: kept_probability(setting)),
     )
 
 

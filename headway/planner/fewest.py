@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.assumptions.planning import SELDOM_RATIO, SETTINGS_CERTIFIED
+from headway.assumptions.planning import SELDOM_RATIO
 from headway.planner.bounds import most_rates_per_s
 from headway.planner.candidates import Candidates, candidates_at
 from headway.planner.enumeration import Fewest, fewest_of
@@ -63,31 +63,33 @@ def fewest_nodes(question: Question) -> Fewest:
 
 
 def is_enough(question: Question, nodes: int, partitions: Sequence[int]) -> bool:
-    """Whether a setting of a number of nodes meets the question, also by (T4)."""
+    """Whether a setting of a number of nodes meets the question."""
     triggers_s = question.space.trigger_choices_s(question.profile, question.target.limit_s)
     candidates = candidates_at(
         question,
         [(nodes, count, trigger_s) for count in partitions for trigger_s in triggers_s],
     )
-    return first_certain(candidates) is not None
+    return first_meeting(candidates) is not None
 
 
-def first_certain(candidates: Candidates) -> Candidates | None:
-    """A setting that meets the question both by its moments and by (T4), if there is one.
+def first_meeting(candidates: Candidates) -> Candidates | None:
+    """A setting that meets the question, if there is one.
 
-    Moments are reliable for settings whose batches seldom overrun. Of the others, those with the
-    most room are tried first, and a few are enough to decide.
+    Moments, which order the settings, are most reliable for those whose batches seldom overrun.
+
+    Notes
+    -----
+    theory.md (P24).
     """
     rate_per_s = candidates.question.rate_per_s
-    possible = noise_free_rate_per_s(candidates) >= rate_per_s
-    if not np.any(possible):
+    candidates = candidates.take(noise_free_rate_per_s(candidates) >= rate_per_s)
+    if len(candidates):
+        candidates = candidates.take(candidates.could_meet(rate_per_s))
+    if not len(candidates):
         return None
-    candidates = candidates.take(possible)
     excess = candidates.excess(rate_per_s)
-    order = np.argsort(excess)
-    meeting = order[excess[order] <= 0.0]
-    overruns = candidates.take(meeting).overrun_probability(rate_per_s)
-    seldom_first = meeting[np.argsort(overruns > SELDOM_RATIO.value, kind="stable")]
-    asked = seldom_first[: SETTINGS_CERTIFIED.value]
-    each = (candidates.take(np.array([place])) for place in asked)
-    return next((one for one in each if one.is_certain(rate_per_s)), None)
+    is_reliable = candidates.overrun_probability(rate_per_s) <= SELDOM_RATIO.value
+    order = np.lexsort((excess, ~(is_reliable & (excess <= 0.0))))
+    places = order.tolist()
+    each = zip(places, candidates.each_certified_excess(rate_per_s, places), strict=True)
+    return next((candidates.alone(place) for place, excess in each if excess <= 0.0), None)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from headway.assumptions.planning import SAME_FIGURE_RATIO
+from headway.digits import rounded_down
 from headway.domain import Configuration, FrontierPoint, JobProfile
 from headway.models.arrays import Array
 from headway.models.job.calibration import is_calibrated
 from headway.models.job.capacity import sustainable_rate_per_s
 from headway.models.job.setting import duration_model, settled_batch_rows
-from headway.planner.borne_out import borne_out_per_s, rounded_down
-from headway.planner.candidates import Candidates, all_candidates
+from headway.planner.borne_out import borne_out_per_s, next_rate_per_s
+from headway.planner.candidates import Candidates, Places, all_candidates
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.purchase import Offer
 
@@ -59,24 +61,85 @@ def frontier_of(
     """
     by_moments = best_of_each_node_count(candidates)
     asked_per_s = candidates.question.rate_per_s
-    known: dict[int, float] = {}
-
-    def rate_of(nodes: int) -> float:
-        if nodes not in known:
-            place, rate_per_s = by_moments[nodes]
-            below_per_s = asked_per_s if nodes < fewest_nodes else math.inf
-            setting = candidates.take(np.array([place]))
-            known[nodes] = borne_out_per_s(setting, rate_per_s, below_per_s=below_per_s)
-        return known[nodes]
-
+    best: MaxRate | None = None
+    shown_before = 0
     for shown in node_counts:
-        best, rate_per_s = shown, 0.0
-        counts = [nodes for nodes in by_moments if nodes <= shown]
-        for nodes in sorted(counts, key=lambda nodes: (-by_moments[nodes][1], nodes)):
-            if by_moments[nodes][1] > rate_per_s and rate_of(nodes) > rate_per_s:
-                best, rate_per_s = nodes, rate_of(nodes)
-        configuration = candidates.configuration(by_moments[best][0]) if rate_per_s > 0 else None
+        places = np.flatnonzero((candidates.nodes > shown_before) & (candidates.nodes <= shown))
+        firsts = [by_moments[nodes] for nodes in by_moments if shown_before < nodes <= shown]
+        best = _best_borne_out(
+            candidates,
+            places,
+            max(firsts, key=lambda first: first[1], default=None),
+            best,
+            below_per_s=asked_per_s if shown < fewest_nodes else math.inf,
+        )
+        configuration = candidates.configuration(best.place) if best else None
+        rate_per_s = best.rate_per_s if best else 0.0
         yield _point(candidates, shown, configuration, rate_per_s, price_per_hour)
+        shown_before = shown
+
+
+class MaxRate(NamedTuple):
+    """A setting, by its place among the candidates, and its max rate [records/s]."""
+
+    place: int
+    rate_per_s: float
+
+
+def _best_borne_out(
+    candidates: Candidates,
+    places: Places,
+    by_moments: tuple[int, float] | None,
+    best: MaxRate | None,
+    *,
+    below_per_s: float,
+) -> MaxRate | None:
+    """The highest max rate of some settings and of the best one so far: theory.md (P24).
+
+    ``by_moments`` is the one of them that is best by its moments, with its rate.
+    """
+    if by_moments is None:
+        return best
+    first, first_per_s = by_moments
+    least_per_s = best.rate_per_s if best else 0.0
+    if first_per_s * candidates.beyond_moments_ratio > least_per_s:
+        rate_per_s = borne_out_per_s(candidates.alone(first), first_per_s, below_per_s=below_per_s)
+        if rate_per_s > least_per_s:
+            best = MaxRate(first, rate_per_s)
+    places = places[places != first]
+    if not len(places):
+        return best
+    bound_per_s = noise_free_rate_per_s(candidates.take(places))
+    lowest_per_s = _LOWEST_SHARE * float(bound_per_s.max())
+    places = places[bound_per_s > 0]
+    is_open, asked_per_s = True, candidates.question.rate_per_s
+    while is_open and len(places):
+        next_per_s = next_rate_per_s(best.rate_per_s if best else lowest_per_s, asked_per_s)
+        if next_per_s >= below_per_s:
+            break
+        places = _in_order(candidates, places, next_per_s)
+        is_open = False
+        each = candidates.take(places).each_certified_excess(next_per_s, range(len(places)))
+        for index, excess in enumerate(each):
+            if excess > 0.0:
+                continue
+            place = int(places[index])
+            setting = candidates.alone(place)
+            (solved_per_s,) = sustainable_rates_per_s(setting).tolist()
+            rate_per_s = borne_out_per_s(setting, solved_per_s, below_per_s=below_per_s)
+            best, is_open = MaxRate(place, max(rate_per_s, next_per_s)), True
+            # Those before it miss the targets at this rate, and so at all higher ones.
+            places = places[index + 1 :]
+            break
+    return best
+
+
+def _in_order(candidates: Candidates, places: Places, rate_per_s: float) -> Places:
+    """The settings that may meet every target at a rate, most likely first."""
+    settings = candidates.take(places)
+    could = settings.could_meet(rate_per_s)
+    places, settings = places[could], settings.take(could)
+    return places[np.argsort(settings.excess(rate_per_s), kind="stable")] if len(places) else places
 
 
 def frontier_around(
@@ -161,7 +224,7 @@ def best_of_each_node_count(candidates: Candidates) -> dict[int, tuple[int, floa
     others = np.flatnonzero(promising)
     if len(others):
         goals_per_s = np.maximum(goal_per_s[others], bound_per_s[others] * _LOWEST_SHARE)
-        others = others[candidates.take(others).meets(goals_per_s)]
+        others = others[candidates.take(others).meets_by_moments(goals_per_s)]
     if len(others):
         rate_per_s[others] = _solved_rates_per_s(candidates.take(others), bound_per_s[others])
     best = [int(group[np.argmax(rate_per_s[group])]) for group in groups]
@@ -171,7 +234,7 @@ def best_of_each_node_count(candidates: Candidates) -> dict[int, tuple[int, floa
 def sustainable_rates_per_s(
     candidates: Candidates, tolerance_ratio: float = _RATE_TOLERANCE_RATIO
 ) -> Array:
-    """Highest rate of each setting within the targets; 0 if they are met at no rate."""
+    """Highest rate of each setting within the targets by moments; 0 if they are met at no rate."""
     return _solved_rates_per_s(candidates, noise_free_rate_per_s(candidates), tolerance_ratio)
 
 
@@ -194,7 +257,7 @@ def _solved_rates_per_s(
         shares = low[open_, np.newaxis] + width * np.arange(1.0, num_parts + 1.0)
         asked = np.maximum(shares, _LOWEST_SHARE) * highest[open_, np.newaxis]
         each = candidates.take(np.repeat(open_, num_parts))
-        holds = each.meets(asked.ravel()).reshape(shares.shape)
+        holds = each.meets_by_moments(asked.ravel()).reshape(shares.shape)
         kept = num_parts - np.argmax(holds[:, ::-1], axis=1)
         kept = np.where(holds.any(axis=1), kept, 0)
         low[open_] += width[:, 0] * kept

@@ -10,16 +10,14 @@ import numpy as np
 
 from headway.assumptions.planning import (
     CLOSE_TO_FLOOR_RATIO,
-    LONGEST_NEAREST_LIMIT_S,
     NODE_COUNTS_TRIED,
 )
 from headway.domain import FrontierPoint, Target
-from headway.models.job.setting import after_commit_s
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.noise_free import lowest_latency, noise_free_latency_s
 from headway.planner.promised import PromisedLatency
-from headway.planner.question import Question
-from headway.planner.reasons import broken_promise
+from headway.planner.question import NO_LIMIT_S, Question
+from headway.planner.reasons import broken_promise, saturation_text
 from headway.planner.tasks import short_of_tasks
 from headway.units import counted, format_duration, format_rate
 from headway.words.predictions import duration_against
@@ -28,39 +26,38 @@ from headway.words.predictions import duration_against
 def lowest_latency_in_reach(question: Question) -> tuple[float, Candidates]:
     """The lowest latency of any setting at the requested rate, and that setting: (P6).
 
-    The setting is found by moments; its latency is that of (T4).
+    Other targets do not count. Of the settings close to it, one with the fewest nodes. If there are
+    many node counts, only some are tried, including the largest.
     """
-    _, fastest = _fastest_by_moments(question)
-    return float(fastest.latency_s(question.rate_per_s)[0]), fastest
-
-
-def _fastest_by_moments(question: Question) -> tuple[float, Candidates]:
-    """The same by the moments of all settings.
-
-    Of the settings close to it, one with the fewest nodes. If there are many node counts, only some
-    are tried, including the largest.
-    """
-    counts = counts_to_look_at(question)
-    candidates = all_candidates(question, counts)
+    # A trigger longer than the limit allows may still be the closest.
+    every = all_candidates(question.with_limit(0, NO_LIMIT_S), counts_to_look_at(question))
+    candidates = replace(every, question=replace(question, also=()))
     place, lowest_s = lowest_latency(candidates, question.rate_per_s)
-    if lowest_s > question.target.limit_s:
-        # A trigger longer than the limit allows may still be the closest.
-        nearer = replace(question, target=replace(question.target, limit_s=_finite(lowest_s)))
-        candidates = replace(all_candidates(nearer, counts), question=question)
-        place, lowest_s = lowest_latency(candidates, question.rate_per_s)
     if math.isinf(lowest_s):
-        return lowest_s, candidates.take(np.array([place]))
-    close_s = lowest_s / CLOSE_TO_FLOOR_RATIO.value if lowest_s > 0 else lowest_s
-    possible = noise_free_latency_s(candidates, question.rate_per_s) <= close_s
-    fewest = int(candidates.nodes[place])
-    for nodes in sorted(set(candidates.nodes[possible].tolist())):
-        if nodes == fewest:
-            break
-        beside = candidates.take(possible & (candidates.nodes == nodes))
-        at, latency_s = lowest_latency(beside, question.rate_per_s)
-        if latency_s <= close_s:
-            return lowest_s, beside.take(np.array([at]))
-    return lowest_s, candidates.take(np.array([place]))
+        # None has a latency: the one that is closest to having one.
+        place = int(np.argmin(candidates.excess(question.rate_per_s)))
+    fastest = candidates.alone(place)
+    if lowest_s > 0 and math.isfinite(lowest_s):
+        close_s = lowest_s / CLOSE_TO_FLOOR_RATIO.value
+        fastest = _fewest_below(candidates, close_s, fastest)
+    return lowest_s, replace(fastest, question=question)
+
+
+def _fewest_below(candidates: Candidates, limit_s: float, fastest: Candidates) -> Candidates:
+    """The fastest setting of the fewest nodes with which a latency is below a limit."""
+    question = candidates.question
+    possible = noise_free_latency_s(candidates, question.rate_per_s) <= limit_s
+    possible &= candidates.nodes < fastest.nodes[0]
+    near = replace(candidates, question=question.with_limit(0, limit_s)).take(possible)
+    if not len(near):
+        return fastest
+    near = near.take(near.could_meet(question.rate_per_s))
+    for nodes in sorted(set(near.nodes.tolist())):
+        settings = replace(near.take(near.nodes == nodes), question=question)
+        place, latency_s = lowest_latency(settings, question.rate_per_s)
+        if latency_s <= limit_s:
+            return settings.alone(place)
+    return fastest
 
 
 def physical_floor_s(question: Question) -> float:
@@ -76,8 +73,7 @@ def physical_floor_s(question: Question) -> float:
     tasks_s = sum(max(stage.task_fixed_s for stage in pool) for _, pool in levels)
     batch_s = sum(phase.mean_s for phase in profile.driver_phases) + tasks_s
     waited_s = promised.wait_weight * max(space.trigger_s or 0.0, batch_s)
-    unseen_s = after_commit_s(profile) if promised.ends_at_commit else 0.0
-    return promised.shift_s + waited_s + batch_s - unseen_s
+    return promised.shift_s + waited_s + batch_s - promised.after_commit_s
 
 
 def why_infeasible(
@@ -89,9 +85,7 @@ def why_infeasible(
     physical_s = physical_floor_s(question)
     if math.isinf(floor_s):
         verb = "is" if nodes == 1 else "are"
-        found = [
-            f"{counted(nodes, 'node')} {verb} over capacity at {rate}, or too close to saturation"
-        ]
+        found = [f"{counted(nodes, 'node')} {verb} {saturation_text(nearest, question.rate_per_s)}"]
     elif floor_s <= target.limit_s:
         others = " and ".join(str(one) for one in question.also)
         found = [
@@ -108,8 +102,8 @@ def why_infeasible(
         fixed_s = question.space.trigger_s
         wait = f"with the fixed trigger of {format_duration(fixed_s)}, " if fixed_s else ""
         found.append(
-            f"no number of nodes suffices: {wait}driver plus one task per stage already take "
-            f"{duration_against(physical_s, target.limit_s)}"
+            f"no number of nodes suffices: {wait}{_delays(question)}driver plus one task per stage "
+            f"already take {duration_against(physical_s, target.limit_s)}"
         )
     found += _too_few_source_tasks(question)
     found.append(
@@ -119,6 +113,16 @@ def why_infeasible(
         else f"no rate meets {_joined(question)} with up to {counted(nodes, 'node')}"
     )
     return tuple(found)
+
+
+def _delays(question: Question) -> str:
+    """The part of a window's latency that no setting changes, to be continued; empty without."""
+    promised = PromisedLatency(profile=question.profile, target=question.target)
+    watermark_s, lag_s = promised.watermark_s, promised.shift_s - promised.watermark_s
+    delays = ((watermark_s, "watermark delay"), (lag_s, "event-time lag"))
+    return "".join(
+        f"the {name} of {format_duration(delay_s)} plus " for delay_s, name in delays if delay_s > 0
+    )
 
 
 def _too_few_source_tasks(question: Question) -> list[str]:
@@ -145,12 +149,14 @@ def nearest_setting(question: Question, floor_s: float, fastest: Candidates) -> 
         return fastest
     targets = replace(question, also=tuple(one for one in question.also if isinstance(one, Target)))
     candidates = all_candidates(question, counts_to_look_at(question))
-    keeping = replace(candidates, question=targets).meets(question.rate_per_s)
-    if not np.any(keeping):
+    could = replace(candidates, question=targets).could_meet(question.rate_per_s)
+    candidates = candidates.take(could)
+    if not len(candidates):
         return fastest
-    candidates = candidates.take(keeping)
-    excess = candidates.excess(question.rate_per_s)
-    return candidates.take(np.array([int(np.argmin(excess))]))
+    order = np.argsort(candidates.excess(question.rate_per_s), kind="stable").tolist()
+    keeping = replace(candidates, question=targets)
+    each = zip(order, keeping.each_certified_excess(question.rate_per_s, order), strict=True)
+    return next((candidates.alone(place) for place, excess in each if excess <= 0.0), fastest)
 
 
 def _joined(question: Question) -> str:
@@ -164,10 +170,6 @@ def _looked_at(question: Question) -> str:
     if len(counts) > question.space.max_nodes - question.space.min_nodes:
         return f"up to {most}"
     return f"the {len(counts)} node counts tried, up to {most},"
-
-
-def _finite(latency_s: float) -> float:
-    return latency_s if math.isfinite(latency_s) else LONGEST_NEAREST_LIMIT_S.value
 
 
 def counts_to_look_at(question: Question) -> tuple[int, ...]:

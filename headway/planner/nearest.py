@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
+
 from headway.assumptions.planning import (
     LEAST_CONFIDENCE_PERCENT,
     MOST_NODES_BEYOND,
     NEAREST_QUANTILES,
     TIMES_THE_NODES,
 )
+from headway.digits import number_at, place_of, rounded_up
 from headway.domain import (
     CatchUp,
     FrontierPoint,
@@ -23,7 +26,6 @@ from headway.domain import (
     PromiseNeed,
     Target,
 )
-from headway.planner.borne_out import number_at, place_of, rounded_up
 from headway.planner.candidates import all_candidates
 from headway.planner.choice import chosen_setting
 from headway.planner.enumeration import Fewest, first_place
@@ -338,13 +340,24 @@ def _lowest_s(question: Question, place: int) -> float:
     """The lowest value of one target with all others met [s]."""
     lax, rate_per_s = question.with_limit(place, NO_LIMIT_S), question.rate_per_s
     candidates = all_candidates(lax, counts_to_look_at(question))
-    if question.also:
-        candidates = candidates.take(candidates.meets(rate_per_s))
+    relaxed = lax.promises[place]
+    if isinstance(relaxed, Target):
+        others = tuple(one for other, one in enumerate(lax.promises) if other != place)
+        first = replace(lax, target=relaxed, also=others)
+        return lowest_latency(replace(candidates, question=first), rate_per_s)[1]
+    candidates = candidates.take(candidates.could_meet(rate_per_s))
     if not len(candidates):
         return math.inf
-    if place == 0:
-        return lowest_latency(candidates, rate_per_s)[1]
-    return float(candidates.promised_latency_s(lax.promises[place], rate_per_s).min())
+    values_s = candidates.promised_latency_s(relaxed, rate_per_s)
+    lowest_s = math.inf
+    for index in np.argsort(values_s, kind="stable").tolist():
+        if values_s[index] >= lowest_s:
+            break
+        setting = candidates.alone(index)
+        if setting.certified_excess(rate_per_s) <= 0.0:
+            value_s = float(setting.promised_latency_s(relaxed, rate_per_s)[0])
+            lowest_s = min(lowest_s, value_s)
+    return lowest_s
 
 
 def needs_of(nearest: Nearest) -> Iterator[PromiseNeed]:

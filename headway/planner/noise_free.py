@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 
 from headway.assumptions.planning import BOUND_MARGIN_RATIO
 from headway.domain import Target
 from headway.models.arrays import Array
+from headway.models.job.calibration import fewest_rows
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import settled_batch_rows
 from headway.models.laws.normal import ndtri
-from headway.planner.candidates import Candidates
+from headway.planner.candidates import Candidates, Places
+from headway.planner.question import NO_LIMIT_S
 
 _FIRST_LOOKS = 8
+_LEAST_LIMIT_S = 1e-9
 
 
 def noise_free_rate_per_s(candidates: Candidates) -> Array:
@@ -41,10 +47,10 @@ def noise_free_rate_per_s(candidates: Candidates) -> Array:
 
 def _rate_bound_per_s(candidates: Candidates, target: Target) -> Array:
     promised, trigger_s = candidates.promised(target), candidates.trigger_s
-    model, least = candidates.durations.model(num_axes=1), candidates.least_factor()
+    model, least = candidates.durations.model(num_axes=1), _least_factor(candidates)
     factor, weight = least, promised.wait_weight
     for _ in range(2):
-        allowed_s = target.limit_s - promised.shift_s + factor * candidates.after_commit_s(promised)
+        allowed_s = target.limit_s - promised.shift_s + factor * promised.after_commit_s
         on_grid_s = allowed_s - weight * trigger_s
         free_running_s = allowed_s / (1.0 + weight)
         longest_s = np.where(
@@ -67,43 +73,71 @@ def noise_free_latency_s(candidates: Candidates, rate_per_s: float) -> Array:
     theory.md (P5).
     """
     model, trigger_s = candidates.durations.model(num_axes=1), candidates.trigger_s
-    promised, factor = candidates.promised(), candidates.least_factor()
+    promised, factor = candidates.promised(), _least_factor(candidates)
     rows = settled_batch_rows(model, rate_per_s, trigger_s, factor)
     factor = factor / _noise_gain(candidates, candidates.question.target, model, rows)
     rows = settled_batch_rows(model, rate_per_s, trigger_s, factor)
     duration_s = factor * model.mean_s(rows)
     waited_s = promised.wait_weight * np.maximum(trigger_s, duration_s)
-    latency_s = waited_s + duration_s - factor * candidates.after_commit_s(promised)
+    latency_s = waited_s + duration_s - factor * promised.after_commit_s
     return promised.shift_s + latency_s / BOUND_MARGIN_RATIO.value
 
 
 def lowest_latency(candidates: Candidates, rate_per_s: float) -> tuple[int, float]:
-    """Index of the setting with the lowest planned latency, and that latency [s].
+    """Index of the setting with the lowest value of the first target, and that value by (T4) [s].
+
+    Settings that miss another target of the question have none; ``inf`` if there is none at all.
 
     Notes
     -----
-    theory.md (P5): settings whose bound is above the best value so far are skipped.
+    theory.md (P5), (P24): settings whose bound, or whose moments, are above the best value so far
+    are skipped.
     """
+    question = candidates.question
+
+    def latency_s(place: int) -> float:
+        setting = replace(candidates.alone(place), question=question.with_limit(0, NO_LIMIT_S))
+        if question.also and setting.certified_excess(rate_per_s) > 0.0:
+            return math.inf
+        return float(setting.latency_s(rate_per_s)[0])
+
     bound_s = noise_free_latency_s(candidates, rate_per_s)
     first = np.argsort(bound_s, kind="stable")[:_FIRST_LOOKS]
-    latency_s = np.full(len(candidates), np.inf)
-    latency_s[first] = candidates.take(first).latency_s(rate_per_s)
-    best_s = float(latency_s.min())
-    promising = bound_s < best_s
-    promising[first] = False
-    others = np.flatnonzero(promising)
-    if len(others):
-        settings = candidates.take(others)
-        law = settings.planned_law(rate_per_s)
-        quantile, promised = candidates.question.target.quantile, candidates.promised()
-        lower = law.is_quotable.copy()
-        lower &= settings.launch_ratio(*settings.planned_rate_and_factor(rate_per_s)) <= 1.0
-        if quantile is not None and np.isfinite(best_s):
-            lower &= promised.cdf(law, best_s) > quantile
-        if np.any(lower):
-            latency_s[others[lower]] = promised.statistic_s(law.take(lower))
-    place = int(np.argmin(latency_s))
-    return place, float(latency_s[place])
+    best = int(first[np.argmin(candidates.take(first).latency_s(rate_per_s))])
+    best_s = latency_s(best)
+    places = np.delete(np.arange(len(candidates)), best)
+    is_lower = True
+    while is_lower:
+        places = _maybe_below(candidates, places[bound_s[places] < best_s], best_s, rate_per_s)
+        is_lower = False
+        for index, place in enumerate(places.tolist()):
+            value_s = latency_s(place)
+            if value_s < best_s:
+                best, best_s, is_lower = place, value_s, True
+                places = places[index + 1 :]
+                break
+    return best, best_s
+
+
+def _maybe_below(
+    candidates: Candidates, places: Places, limit_s: float, rate_per_s: float
+) -> Places:
+    """The settings that may be below a latency with all other targets met, most likely first."""
+    if not len(places):
+        return places
+    limit_s = float(np.clip(limit_s, _LEAST_LIMIT_S, NO_LIMIT_S))
+    settings = replace(candidates.take(places), question=candidates.question.with_limit(0, limit_s))
+    could = settings.could_meet(rate_per_s)
+    places, settings = places[could], settings.take(could)
+    if not len(places):
+        return places
+    return places[np.argsort(settings.excess(rate_per_s), kind="stable")]
+
+
+def _least_factor(candidates: Candidates) -> Array:
+    """Upper over mean duration for a number of rows within the profiled range. [-]"""
+    rows = np.full(len(candidates), fewest_rows(candidates.question.profile))
+    return candidates.upper_end().factor(rows)
 
 
 def _noise_gain(candidates: Candidates, target: Target, model: DurationModel, rows: Array) -> Array:

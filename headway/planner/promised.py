@@ -9,7 +9,7 @@ import numpy as np
 from headway.domain import DuringBurst, JobProfile, Metric, Promise, Target, WindowKind
 from headway.errors import InputError
 from headway.models.arrays import Array, Numeric
-from headway.models.job.setting import SettingLaw
+from headway.models.job.setting import SettingLaw, after_commit_s
 from headway.models.job.window_law import WindowLaw, why_no_window_law, window_law
 from headway.planner.question import burst_of
 from headway.units import format_rate
@@ -69,6 +69,11 @@ class PromisedLatency:
         return 0.5 if self.target.quantile is None else self.target.quantile
 
     @property
+    def after_commit_s(self) -> float:
+        """Time of a batch after the end of what the target measures [s]."""
+        return after_commit_s(self.profile) if self.ends_at_commit else 0.0
+
+    @property
     def ends_at_commit(self) -> bool:
         """Whether the time of a batch after its commit is excluded."""
         return self.target.metric is not Metric.BATCH
@@ -79,6 +84,15 @@ class PromisedLatency:
         if self.target.metric is not Metric.WINDOW:
             return 0.0
         return window_shift_s(self.profile)
+
+    @property
+    def watermark_s(self) -> float:
+        """The part of `shift_s` that is the watermark delay [s]."""
+        shape = self.profile.shape
+        if self.target.metric is not Metric.WINDOW:
+            return 0.0
+        waits = shape.output_mode not in _WINDOW_MODES_WITHOUT_WAIT
+        return min(shape.watermark_delay_s or 0.0, self.shift_s) if waits else 0.0
 
     def _windows(self, law: SettingLaw) -> WindowLaw:
         windows = window_law(self.profile, law)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
-
 from headway.domain import Burst, CatchUp, Configuration, DuringBurst, Promise, Rejection, Target
+from headway.models.job.certified import certified
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
 from headway.planner.noise_free import lowest_latency
 from headway.planner.question import Question
@@ -51,11 +50,11 @@ def _neighbours(
         return ()
     settings = candidates_at(question, [setting for _, setting in named])
     latencies_s = settings.each_latency_s(question.rate_per_s)
-    kept = settings.keep_promises(latencies_s, question.rate_per_s)
+    kept = settings.meets(question.rate_per_s)
     return tuple(
         Neighbour(
             name=name,
-            setting=settings.take(np.array([place])),
+            setting=settings.alone(place),
             latency_s=float(latencies_s[place]),
             keeps_promises=bool(kept[place]),
         )
@@ -90,9 +89,11 @@ def rejected_neighbours(
     """
     found: list[Rejection] = []
     if nodes > question.space.min_nodes:
+        # By the first target; the reason names another one if that is what is missed.
         fewer = all_candidates(question, (nodes - 1,))
-        place, best_s = lowest_latency(fewer, question.rate_per_s)
-        found.append(_rejection(question, _FEWER, fewer.take(np.array([place])), best_s))
+        alone = replace(fewer, question=replace(question, also=()))
+        place, best_s = lowest_latency(alone, question.rate_per_s)
+        found.append(_rejection(question, _FEWER, fewer.alone(place), best_s))
     return (
         *found,
         *(
@@ -122,19 +123,33 @@ def binding_constraints(
     return tuple(found)
 
 
-def latency_text(target: Target, latency_s: float, rate_per_s: float) -> str:
+def latency_text(target: Target, latency_s: float) -> str:
     """Latency of a setting, as text.
 
     Examples
     --------
-    >>> latency_text(Target.parse("p99 <= 3s"), 4.1, 5000.0)
+    >>> latency_text(Target.parse("p99 <= 3s"), 4.1)
     'p99 up to 4.10 s'
-    >>> latency_text(Target.parse("p99 <= 3s"), float("inf"), 5000.0)
-    'over capacity at 5k/s, or too close to saturation'
     """
-    if math.isinf(latency_s):
-        return f"over capacity at {format_rate(rate_per_s)}, or too close to saturation"
     return f"{target.statistic} up to {duration_against(latency_s, target.limit_s)}"
+
+
+def saturation_text(setting: Candidates, rate_per_s: float) -> str:
+    """Why one setting has no latency at the planned confidence, as text.
+
+    What has one at the expected durations, which `headway predict` shows, has none at their upper
+    end.
+    """
+    rate, question = format_rate(rate_per_s), setting.question
+    if not certified(setting.expected_law(rate_per_s)).is_quotable[0]:
+        return f"over capacity at {rate}, or too close to saturation"
+    end = f"the upper end for {question.confidence:.0%} confidence"
+    if question.profile.declared is not None:
+        return f"too close to saturation at {rate} with costs at {end}"
+    longer = float(setting.planned_ratio(rate_per_s)[0]) - 1.0
+    return (
+        f"too close to saturation at {rate} with batches {longer:.0%} longer than expected, {end}"
+    )
 
 
 def _kept_text(promise: Promise, setting: Candidates) -> str:
@@ -150,14 +165,20 @@ def _reason_text(promise: Promise, setting: Candidates, value_s: float) -> str:
     """Value of a setting for a target, as text."""
     rate_per_s = setting.question.rate_per_s
     if isinstance(promise, Target):
-        return latency_text(promise, value_s, rate_per_s)
+        return _value_text(promise, setting, value_s, rate_per_s)
     if isinstance(promise, DuringBurst):
-        text = latency_text(promise.target, value_s, promise.burst.rate_per_s)
+        text = _value_text(promise.target, setting, value_s, promise.burst.rate_per_s)
         return text if math.isinf(value_s) else f"{text} during {promise.burst}"
     after = promise.after if isinstance(promise.after, Burst) else "the outage"
     if math.isinf(value_s):
         return f"never catches up after {after}"
     return f"caught up {duration_against(value_s, promise.limit_s)} after {after}"
+
+
+def _value_text(target: Target, setting: Candidates, value_s: float, rate_per_s: float) -> str:
+    if math.isinf(value_s):
+        return saturation_text(setting, rate_per_s)
+    return latency_text(target, value_s)
 
 
 def broken_promise(setting: Candidates) -> tuple[str, float] | None:
@@ -190,4 +211,5 @@ def _why(question: Question, setting: Candidates, latency_s: float) -> tuple[str
         text = f"{launches * most:,.0f} task launches/s, above the driver's maximum of {most:,.0f}"
         return text, math.inf
     broken = broken_promise(setting) if latency_s <= question.target.limit_s else None
-    return broken or (latency_text(question.target, latency_s, question.rate_per_s), latency_s)
+    text = _value_text(question.target, setting, latency_s, question.rate_per_s)
+    return broken or (text, latency_s)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
-
 from headway.assumptions.planning import RULE_TRIGGERS_S
 from headway.assumptions.resources import BACKLOG_TIMEOUT_S, SPARK_PARTITIONS
 from headway.domain import Configuration, FrontierPoint, RuleOfThumb
@@ -47,11 +45,11 @@ def rules_of_thumb(
     space = replace(question.space, max_nodes=max(most, question.space.max_nodes))
     settings = candidates_at(replace(question, space=space), [setting for _, setting in ruled])
     latencies_s = settings.each_latency_s(question.rate_per_s)
-    kept = settings.keep_promises(latencies_s, question.rate_per_s).tolist()
+    kept = settings.meets(question.rate_per_s).tolist()
     by_moments_per_s = sustainable_rates_per_s(settings, _SOLVED_WITHIN).tolist()
     rates_per_s = [own.sustainable_rate_per_s]  # including its rate limit
     rates_per_s += [
-        borne_out_per_s(settings.take(np.array([place])), by_moments_per_s[place])
+        borne_out_per_s(settings.alone(place), by_moments_per_s[place])
         for place in range(1, len(ruled))
     ]
     return tuple(

@@ -39,7 +39,7 @@ def _by_input(question: Question, chosen: Configuration, nodes: int) -> Iterator
             kind="input",
             change=name,
             latency_s=float(latency_s[0]),
-            keeps_target=bool(alone.keep_promises(latency_s, changed.rate_per_s)[0]),
+            keeps_target=bool(alone.meets(changed.rate_per_s)[0]),
         )
 
 

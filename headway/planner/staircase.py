@@ -120,7 +120,7 @@ class Staircase:
             candidates = candidates_at(question, settings)
             possible = candidates.take(noise_free_rate_per_s(candidates) >= rate_per_s)
             if len(possible):
-                keeping = set(possible.nodes[possible.meets(rate_per_s)].tolist())
+                keeping = set(possible.nodes[possible.could_meet(rate_per_s)].tolist())
         for place in places:
             known = self._kept_per_s if self._nodes[place] in keeping else self._missed_per_s
             known[place] = rate_per_s
@@ -136,9 +136,11 @@ class Staircase:
         if not 0 < len(places) < len(asked):
             return
         node_counts = [int(self._nodes[place]) for place in places]
-        best = best_of_each_node_count(all_candidates(self._question, node_counts))
+        candidates = all_candidates(self._question, node_counts)
+        best, beyond_ratio = best_of_each_node_count(candidates), candidates.beyond_moments_ratio
         for place, nodes in zip(places, node_counts, strict=True):
-            kept_per_s = best[nodes][1]
+            # What could be kept; whether it is, each answer asks by (T4).
+            kept_per_s = best[nodes][1] * beyond_ratio
             missed_per_s = max(
                 kept_per_s * _LEFT_OUT_RATIO, self._bounds_per_s[place] * _LEFT_OUT_SHARE
             )

@@ -53,6 +53,11 @@ def launches_per_s(
     return np.asarray(tasks / np.maximum(interval_s, 1e-6))
 
 
+def launch_ratio(profile: JobProfile, partitions: NDArray[np.int_], interval_s: Array) -> Array:
+    """The same over the rate that the driver can sustain. [-]"""
+    return launches_per_s(profile, partitions, interval_s) / most_launches_per_s(profile)
+
+
 def with_source_partitions(profile: JobProfile, source_partitions: int) -> JobProfile:
     """The job with its source read by a given number of tasks, each with its share of the rows.
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
 from headway.domain import Advice, Verdict
-from headway.models.job.calibration import of_runs_and_fit
+from headway.models.job.calibration import of_runs_and_fit, spread_ratio
+from headway.models.job.declared import figures_at
+from headway.models.job.setting import settled_batch_rows
 from headway.models.laws.inverse import last_kept
 from headway.models.laws.normal import ndtr, ndtri
-from headway.planner.candidates import Candidates
+from headway.planner.candidates import Candidates, candidates_at
 from headway.units import format_rate
 
 _FARTHEST_SCORE = 3.0
@@ -17,47 +22,68 @@ _NUM_STEPS = 128
 _STEPS_PER_SCORE = _NUM_STEPS / (2.0 * _FARTHEST_SCORE)
 
 
-def kept_probability(setting: Candidates, *, is_kept: bool = False) -> float:
+def kept_probability(setting: Candidates) -> float:
     """Probability that one setting meets every target at the requested rate. [-]
 
     Parameters
     ----------
     setting : Candidates
         One setting, with its question.
-    is_kept : bool
-        Whether it is known to meet them at the requested confidence.
 
     Notes
     -----
     **(P23)** The targets are met with the probability `Φ(z)`, where `z` is the score at which the
     worst of them is just met with durations `e^(z s)` times as long as expected, `s` of (P2). The
-    score is found among 128 steps from -3 to 3; for declared figures, along their ranges (P19). The
-    verdict is *kept* if the probability is at least the confidence `q` of the plan, *not kept* if
-    it is at most `1-q`, and *too close to tell* in between.
+    score is found among 128 steps from -3 to 3; for declared figures, along their ranges (P19). One
+    more step is the score of the plan's confidence `q`, so that the probability is at least `q` if
+    and only if the setting meets the targets of the plan. The verdict is *kept* if the probability
+    is at least `q`, *not kept* if it is at most `1-q`, and *too close to tell* in between.
     """
 
     def excess(step: int, *, with_gain: bool = True) -> float:
-        score = step / _STEPS_PER_SCORE - _FARTHEST_SCORE
-        return setting.excess_at_score(score, with_gain=with_gain)
+        return excess_at_score(setting, _score_of(step), with_gain=with_gain)
 
     but_for_gain = partial(excess, with_gain=False)
-    lowest, high, at_lowest, at_high = 0, _NUM_STEPS, -math.inf, math.inf
-    least = 0.0
+    confidence, rate_per_s = setting.question.confidence, setting.question.rate_per_s
+    asked_score = float(ndtri(confidence))
+    asked_step = (asked_score + _FARTHEST_SCORE) * _STEPS_PER_SCORE
+    at_asked = setting.certified_excess(rate_per_s)
+    is_kept = at_asked <= 0.0
     if is_kept:
-        least = setting.question.confidence
-        score = float(ndtri(least))
-        lowest = min(math.floor((score + _FARTHEST_SCORE) * _STEPS_PER_SCORE), high - 1)
-        at_lowest = setting.certified_excess(setting.question.rate_per_s, with_gain=False)
-    low, at_low = lowest, at_lowest
-    if is_kept:
+        lowest, high, at_high = min(math.floor(asked_step), _NUM_STEPS - 1), _NUM_STEPS, math.inf
+        at_lowest = setting.certified_excess(rate_per_s, with_gain=False)
         # Most plans are far from the edge, so testing the last step makes the others unnecessary.
         last, at_last = high - 1, but_for_gain(high - 1)
-        low, high, at_high = (last, high, at_high) if at_last <= 0.0 else (low, last, at_last)
+        low, at_low = (last, at_last) if at_last <= 0.0 else (lowest, at_lowest)
+        high, at_high = (high, at_high) if at_last <= 0.0 else (last, at_last)
+    else:
+        lowest, high, at_high = 0, min(math.ceil(asked_step), _NUM_STEPS), at_asked
+        at_lowest, low, at_low = -math.inf, lowest, -math.inf
     step = last_kept(but_for_gain, low, high, at_low, at_high)
     # The gain of errors needs a second chain, so it is computed only if everything else is met.
     if step > lowest and (at_step := excess(step)) > 0.0:
         step = last_kept(excess, lowest, step, at_lowest, at_step)
-    return max(float(ndtr((step + 0.5) / _STEPS_PER_SCORE - _FARTHEST_SCORE)), least)
+    score = _score_of(step + 0.5)
+    if is_kept:
+        return max(float(ndtr(score)), confidence)
+    return float(ndtr(min(score, 0.5 * (_score_of(step) + asked_score))))
+
+
+def excess_at_score(setting: Candidates, score: float, *, with_gain: bool = True) -> float:
+    """Distance of one setting from its worst target with durations at a normal score.
+
+    Like `Candidates.certified_excess`, at the requested rate.
+    """
+    question = setting.question
+    profile = figures_at(question.profile, score)
+    if profile is not question.profile:
+        setting = candidates_at(replace(question, profile=profile), setting.settings())
+    end = replace(setting.upper_end(), score=score)
+    return setting.excess_at_end(end, question.rate_per_s, with_gain=with_gain)
+
+
+def _score_of(step: float) -> float:
+    return step / _STEPS_PER_SCORE - _FARTHEST_SCORE
 
 
 def settling_advice(setting: Candidates, verdict: Verdict) -> tuple[Advice, ...]:
@@ -78,7 +104,7 @@ def settling_advice(setting: Candidates, verdict: Verdict) -> tuple[Advice, ...]
     question, profile = setting.question, setting.question.profile
     if verdict is not Verdict.TOO_CLOSE or profile.declared is not None:
         return ()
-    now = setting.spread_ratio()
+    now = _spread_ratio(setting)
     then = of_runs_and_fit(profile.noise.run_to_run_ratio, len(profile.settings) + 1)
     if not then < now:
         return ()
@@ -87,3 +113,12 @@ def settling_advice(setting: Candidates, verdict: Verdict) -> tuple[Advice, ...]
         f"narrow the uncertainty of its batch durations from {now:.0%} to {then:.0%}"
     )
     return (Advice(text=text),)
+
+
+def _spread_ratio(setting: Candidates) -> float:
+    """Standard deviation of the logarithm of one setting's durations: theory.md (P2)."""
+    question, model = setting.question, setting.durations.model(num_axes=1)
+    rows = settled_batch_rows(model, question.rate_per_s, setting.trigger_s)
+    slots = (setting.nodes * question.space.num_slots(1)).astype(np.float64)
+    partitions = setting.partitions.astype(np.float64)
+    return float(spread_ratio(question.profile, slots, partitions, rows)[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
+from headway.digits import format_rate_down
 from headway.domain import Finding, LatencyDistribution
 from headway.domain.dstreams import DStreamsAnswer, DStreamsPrediction, DStreamsSetting
 from headway.report.columns import aligned, pairs, paragraph
@@ -87,7 +88,7 @@ def _interval(setting: DStreamsSetting) -> str:
 
 def _verdict(prediction: DStreamsPrediction) -> str:
     most = prediction.sustainable_rate_per_s
-    up_to = "" if most is None else f"; stable up to {format_rate(most)}"
+    up_to = "" if most is None else f"; stable up to {format_rate_down(most)}"
     busy = f"utilisation {prediction.utilization_ratio:.0%}"
     state = "stable" if prediction.stable else "not stable: the backlog grows"
     return f"{state} at {_rate(prediction.rate_per_s)}: {busy}{up_to}"

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from headway.assumptions.planning import SAME_FIGURE_RATIO
+from headway.digits import format_max_rate
 from headway.domain import FrontierPoint, InfeasiblePlan, PromiseNeed, StreamAnswer
-from headway.units import counted, format_duration, format_money, format_rate
+from headway.units import counted, format_duration, format_money
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +27,7 @@ class FrontierRow:
 def rate_text(point: FrontierPoint) -> str:
     """A maximum rate for people."""
     rate_per_s = point.sustainable_rate_per_s
-    return format_rate(rate_per_s) if rate_per_s > 0 else "no rate"
+    return format_max_rate(rate_per_s) if rate_per_s > 0 else "no rate"
 
 
 def frontier_rows(plan: StreamAnswer) -> tuple[FrontierRow, ...]:

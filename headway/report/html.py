@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from headway.digits import format_rate_down
 from headway.domain import (
     LatencyDistribution,
     Prediction,
@@ -32,7 +33,7 @@ from headway.report.wording import (
     stability_text,
     trigger_words,
 )
-from headway.units import counted, format_duration, format_rate
+from headway.units import counted, format_duration
 
 if TYPE_CHECKING:
     from headway.report.evidence import Evidence
@@ -124,7 +125,7 @@ def _key_figures(plan: StreamAnswer) -> list[tuple[str, str, str]]:
 
 
 def _load_figure(prediction: Prediction) -> tuple[str, str, str]:
-    stable_up_to = f"stable up to {format_rate(prediction.sustainable_rate_per_s)}"
+    stable_up_to = f"stable up to {format_rate_down(prediction.sustainable_rate_per_s)}"
     return ("utilisation", percent(prediction.utilization_ratio), stable_up_to)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from headway.digits import format_rate_down
 from headway.domain import ApplicationProfile, JobProfile, Prediction
 from headway.report.charts import latency_segments, place_percent
 from headway.report.line_charts import Axes, LineChart, Mark
@@ -61,7 +62,7 @@ def profile_page(
         (
             "utilisation",
             percent(prediction.utilization_ratio),
-            f"stable up to {format_rate(prediction.sustainable_rate_per_s)}",
+            f"stable up to {format_rate_down(prediction.sustainable_rate_per_s)}",
         ),
     ]
     if latency is not None and prediction.is_quotable:

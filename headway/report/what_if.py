@@ -48,7 +48,7 @@ class Outlook:
         """``ok``, ``over`` (the backlog grows) or ``close`` (to saturation, no latency quoted)."""
         if self.prediction.is_quotable:
             return "ok"
-        return "close" if self.prediction.stable else "over"
+        return "close" if self.prediction.is_close_to_saturation else "over"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

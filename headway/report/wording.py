@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from headway.assumptions.advice import OVERRUNS_SHOWN_RATIO
+from headway.digits import format_rate_down
 from headway.domain import (
     Applies,
     Configuration,
@@ -170,10 +171,10 @@ def stability_text(prediction: Prediction) -> str:
     """Whether the setting keeps up with the input rate, and up to which rate it would."""
     rate = format_rate(prediction.arrivals.rate_per_s)
     most_per_s = prediction.sustainable_rate_per_s
-    if not prediction.stable:
+    if not prediction.stable and not prediction.is_close_to_saturation:
         bound = "not stable at any rate"
         if most_per_s > 0:
-            bound = f"stable up to {format_rate(most_per_s)}"
+            bound = f"stable up to {format_rate_down(most_per_s)}"
         return (
             f"Not stable at {rate}: the backlog grows without bound, so there is no latency. "
             f"This configuration is {bound}."
@@ -183,7 +184,7 @@ def stability_text(prediction: Prediction) -> str:
         words = words_of(too_close)
         return f"{words[:1].upper()}{words[1:]}."
     has_room = prediction.arrivals.rate_per_s <= most_per_s < math.inf
-    bound = f"; stable up to {format_rate(most_per_s)}" if has_room else ""
+    bound = f"; stable up to {format_rate_down(most_per_s)}" if has_room else ""
     load = load_text(prediction)
     overrun = prediction.overrun_probability
     if _found(prediction, FindingCode.MOSTLY_OVERRUNS) is not None:
@@ -365,15 +366,18 @@ def _also_text(plan: StreamAnswer) -> str:
 def _floor_text(plan: InfeasiblePlan) -> str:
     rate = format_rate(plan.arrivals.rate_per_s)
     if math.isinf(plan.floor_s):
+        if plan.prediction.is_quotable:
+            return f"none at {rate}: the upper end of batch durations is too close to saturation"
         return f"none: every configuration is over capacity at {rate}, or too close to saturation"
     return f"{duration_against(plan.floor_s, plan.target.limit_s)} at {rate}"
 
 
 def _nearest_text(plan: InfeasiblePlan) -> str:
     nodes = counted(plan.nodes, "node")
-    if not plan.prediction.stable:
+    if not (plan.prediction.stable or plan.prediction.is_close_to_saturation):
         return f"{nodes}, over capacity"
     if math.isinf(plan.planned_latency_s):
-        return f"{nodes}, too close to saturation"
+        end = " at the upper end" if plan.prediction.is_quotable else ""
+        return f"{nodes}, too close to saturation{end}"
     planned = duration_against(plan.planned_latency_s, plan.target.limit_s)
     return f"{nodes}, {plan.target.statistic} up to {planned}"

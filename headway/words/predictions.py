@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
+from headway.digits import format_rate_down
 from headway.domain import Finding, FindingCode
 from headway.units import (
     counted,
@@ -28,14 +29,16 @@ def _too_close(found: Finding) -> str:
     known = f"; predicted up to {format_rate(known_per_s)}" if known_per_s > 0 else ""
     return (
         f"too close to saturation to predict a latency at {format_rate(numbers['rate_per_s'])}: "
-        f"at a utilisation of {numbers['utilization_ratio']:.0%} it depends too much on small "
+        f"at an offered load of {numbers['offered_load_ratio']:.0%} it depends too much on small "
         f"errors in the cost per row{known}; {_stable_up_to(found)}"
     )
 
 
 def _stable_up_to(found: Finding) -> str:
     most_per_s = found.numbers["stable_up_to_per_s"]
-    return f"stable up to {format_rate(most_per_s)}" if most_per_s > 0 else "not stable at any rate"
+    if not most_per_s > 0:
+        return "not stable at any rate"
+    return f"stable up to {format_rate_down(most_per_s)}"
 
 
 def _mostly_overruns(found: Finding) -> str:

@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.digits import number_at, place_of, rounded_down, rounded_up
 from headway.domain import Configuration, StreamAnswer
 from headway.models.batches import batch_chain
 from headway.models.laws.normal import ndtr
-from headway.planner.borne_out import borne_out_per_s, number_at, place_of, rounded_down, rounded_up
+from headway.planner.borne_out import borne_out_per_s
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
 from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.question import Question
-from headway.planner.verdict import kept_probability
+from headway.planner.verdict import excess_at_score, kept_probability
 from tests.planner.enumeration import answer_of, fewest_of
 from tests.planner.test_nearest import asked, given_way
 from tests.seeds import seeds
@@ -79,7 +80,6 @@ def test_every_max_rate_is_planned_when_it_is_asked_for(seed: int) -> None:
         asked_for = (configuration.shuffle_partitions, configuration.trigger_s)
         again = candidates_at(there, [(there.space.min_nodes, *asked_for)])
         assert again.meets(rate_per_s)[0], name
-        assert again.is_certain(rate_per_s), name
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -144,7 +144,7 @@ def test_the_probability_is_that_of_trying_every_step(seed: int) -> None:
     scores = (np.arange(128) + 0.5) * 6.0 / 128 - 3.0
     # Limit by limit at each score: they share its chain.
     tried = [
-        [setting.excess_at_score(score - 3.0 / 128) <= 0.0 for setting in settings]
+        [excess_at_score(setting, score - 3.0 / 128) <= 0.0 for setting in settings]
         for score in scores
     ]
     for probability, kept in zip(found, zip(*tried, strict=True), strict=True):

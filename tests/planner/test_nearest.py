@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.digits import rounded_down, rounded_up
 from headway.domain import (
     InfeasiblePlan,
     NearestTarget,
@@ -22,7 +23,6 @@ from headway.domain import (
     parse_promise,
 )
 from headway.planner import nearest
-from headway.planner.borne_out import rounded_down, rounded_up
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.enumeration import first_place
 from headway.planner.infeasible import lowest_latency_in_reach

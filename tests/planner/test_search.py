@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtri
 
+from headway.digits import rounded_down
 from headway.domain import (
     Arrivals,
     Configuration,
@@ -24,7 +25,6 @@ from headway.domain import (
 from headway.errors import InputError
 from headway.models.job.predict import predict
 from headway.models.job.setting import duration_model, setting_law, settled_batch_rows
-from headway.planner.borne_out import rounded_down
 from headway.planner.candidates import Candidates, candidates_at
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
@@ -161,7 +161,7 @@ def is_certain_at(case: Case, answer: StreamAnswer, rate_per_s: float) -> bool:
         answer.configuration.shuffle_partitions,
         answer.configuration.trigger_s,
     )
-    return candidates_at(case.question, [setting]).is_certain(rate_per_s)
+    return bool(candidates_at(case.question, [setting]).meets(rate_per_s)[0])
 
 
 def predicted_s(case: Case, configuration: Configuration) -> float:

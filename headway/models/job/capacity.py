@@ -14,6 +14,7 @@ from headway.assumptions.predictions import (
     HIGHEST_QUOTED_OVERRUN_RATIO,
     HIGHEST_QUOTED_UTILIZATION_RATIO,
 )
+from headway.digits import number_at, place_of
 from headway.domain import Configuration, Finding, FindingCode, JobProfile
 from headway.models.arrays import Array
 from headway.models.batches.microbatch import BoolArray
@@ -28,12 +29,13 @@ from headway.models.job.setting import (
     setting_law,
     settled_batch_rows,
 )
+from headway.models.laws.inverse import last_kept
 
 _LOWEST_RATE_PER_S, _HIGHEST_RATE_PER_S = 1e-6, 1e12
 _RATE_TOLERANCE_RATIO = 1e-4
 _FEWEST_ROWS, _ROWS_AT_A_LOOK, _LOOKS_AT_ROWS = 1e-12, 128, 4
-# Shares of the sustainable rate; each takes two chains to evaluate.
-_QUOTED_SHARES = (1.0, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
+# Share of the sustainable rate below which no latency is looked for.
+_LEAST_QUOTED_SHARE = 0.1
 _STATE_STEP_ROWS = 1_000_000
 _LONGER_TRIGGERS = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.5, 10.0)
 _MORE_SLOTS = (2, 3, 4, 6, 8, 12, 16, 32, 64, 100)
@@ -100,7 +102,9 @@ class Capacity:
         search for them, and since `D` is concave the load `λ fD'(n)` rises with them.
         """
         trigger_s, factor = self.configuration.trigger_s, self.age_factor
-        allowed = allowed_offered_load(self.profile, HIGHEST_QUOTED_UTILIZATION_RATIO.value)
+        noise_ratio = self.profile.noise.batch_ratio
+        highest = HIGHEST_QUOTED_UTILIZATION_RATIO.value
+        allowed = float(allowed_offered_load(noise_ratio, highest))
         low, high = _FEWEST_ROWS, MOST_BATCH_ROWS
         for _ in range(_LOOKS_AT_ROWS):
             rows = np.geomspace(low, high, _ROWS_AT_A_LOOK)
@@ -118,6 +122,11 @@ class Capacity:
         return math.exp(float(logarithm))
 
     @property
+    def is_stable(self) -> bool:
+        """Whether the input rate is within what is stable, without a rate limit."""
+        return self.rate_per_s <= self.stable_up_to_per_s
+
+    @property
     def sustainable_rate_per_s(self) -> float:
         """The same, at most what the rate limit allows, if there is one [records/s]."""
         limit, stable_per_s = self.configuration.max_offsets_per_trigger, self.stable_up_to_per_s
@@ -126,20 +135,27 @@ class Capacity:
         return min(stable_per_s, limit / self._full_interval_s(limit))
 
     def latency_up_to_per_s(self) -> float:
-        """The highest rate at which a latency can be predicted [records/s]."""
+        """The highest rate of three digits with a predicted latency; 0 if none [records/s]."""
+        most_per_s = self.sustainable_rate_per_s
+        if not most_per_s > 0:
+            return 0.0
+        low, high = place_of(_LEAST_QUOTED_SHARE * most_per_s), place_of(most_per_s) + 1
+        at_low, at_high = self._saturation_excess(low), self._saturation_excess(high)
+        if at_low > 0.0:
+            return 0.0
+        # Above the sustainable rate the backlog may grow, whatever the law says.
+        return number_at(last_kept(self._saturation_excess, low, high, at_low, max(at_high, 0.0)))
 
-        rates = (share * self.sustainable_rate_per_s for share in _QUOTED_SHARES)
-        return next((rate for rate in rates if self._is_quoted_at(rate)), 0.0)
-
-    def _is_quoted_at(self, rate_per_s: float) -> bool:
+    def _saturation_excess(self, place: int) -> float:
+        """How far a rate, by its place among those of three digits, is from being quoted."""
         law = setting_law(
             self.profile,
             self.model,
-            rate_per_s=np.array([rate_per_s]),
+            rate_per_s=np.array([number_at(place)]),
             trigger_s=self.configuration.trigger_s,
             factor=self.age_factor,
         )
-        return bool(certified(law).is_quotable[0])
+        return float(certified(law).saturation_excess[0])
 
     def limit_findings(self) -> Iterator[Finding]:
         """Whether the rate limit is enough for the input rate: theory.md (B12).
@@ -271,17 +287,17 @@ def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
     >>> next(findings_of(capacity, law)).code.value
     'over_capacity'
     """
-    # Close to saturation there may be no solution although the load is still allowed.
-    is_bounded = bool(law.is_stable[0]) or capacity.rate_per_s <= capacity.stable_up_to_per_s
     rates = {
         "rate_per_s": capacity.rate_per_s,
         "stable_up_to_per_s": capacity.sustainable_rate_per_s,
     }
-    if not is_bounded:
+    # Close to saturation there may be no solution although the load is still allowed.
+    if not (law.is_stable[0] or capacity.is_stable):
         yield Finding(code=FindingCode.OVER_CAPACITY, numbers=rates)
-    elif not law.take(np.array([0])).is_quotable[0]:
+    elif not (capacity.is_stable and law.take(np.array([0])).is_quotable[0]):
         load = {
-            "utilization_ratio": float(law.offered_load_ratio[0]),
+            "utilization_ratio": float(law.utilization_ratio[0]),
+            "offered_load_ratio": float(law.offered_load_ratio[0]),
             "told_up_to_per_s": capacity.latency_up_to_per_s(),
         }
         yield Finding(code=FindingCode.TOO_CLOSE_TO_SATURATION, numbers=rates | load)

@@ -61,7 +61,9 @@ class CertifiedLaw(SettingLaw):
         )
         beyond = np.maximum(np.minimum(rows, batches), _LEAST_BEYOND)
         unusual = np.log((1.0 - _USUAL_SHARE) / beyond)
-        load = np.log(np.maximum(self.offered_load_ratio, _LEAST_BEYOND) / _NEAREST)
+        load = np.log(
+            np.maximum(self.offered_load_ratio, _LEAST_BEYOND) / self.allowed_offered_load
+        )
         return np.where(self.is_stable, np.maximum(unusual, load), np.inf)
 
     @property

@@ -111,7 +111,7 @@ def predict(
     )
     found = tuple(findings_of(capacity, law))
     codes = {one.code for one in found}
-    stable = not codes & {FindingCode.OVER_CAPACITY, FindingCode.RATE_LIMIT_TOO_LOW}
+    stable = capacity.is_stable and FindingCode.RATE_LIMIT_TOO_LOW not in codes
     quotable = stable and FindingCode.TOO_CLOSE_TO_SATURATION not in codes
     outside = tuple(reasons_outside(profile, *setting))
     why_no_windows = why_no_window_law(profile)
@@ -226,8 +226,8 @@ def _distribution(law: SettingLaw, of_law: _Law) -> LatencyDistribution:
     p99_s = quantile_s(0.99)
     _, expected_s = of_law(law.take(np.array([0])))
     (p50_s,), (p95_s,) = expected_s(np.array([[0.5], [0.95]]))
-    # If the mean is larger than the p99, neither is a meaningful end.
-    has_high = bool(law.is_stable[2]) and bool(mean_s[2] <= p99_s[2])
+    # A plan rejects a setting whose upper end is too close to saturation: the end is open there.
+    has_high = bool(law.take(np.array([2])).is_quotable[0])
     return LatencyDistribution(
         mean_s=float(mean_s[0]),
         p50_s=float(p50_s),

@@ -70,9 +70,15 @@ class SettingLaw:
     @property
     def is_quotable(self) -> BoolArray:
         """Whether a setting is so far from saturation that small errors change latencies little."""
-        near = self.offered_load_ratio > HIGHEST_QUOTED_UTILIZATION_RATIO.value
+        near = self.offered_load_ratio > self.allowed_offered_load
         near |= self.amplification_ratio > _MOST_AMPLIFICATION
         return np.asarray(self.is_stable & ~near)
+
+    @property
+    def allowed_offered_load(self) -> Array:
+        """Maximum offered load of each setting: theory.md (P3)."""
+        highest = HIGHEST_QUOTED_UTILIZATION_RATIO.value
+        return allowed_offered_load(self.state.relative_noise, highest)
 
     @property
     def overrun_probability(self) -> Array:
@@ -336,23 +342,24 @@ def load_ratio(
     rate, trigger, factors = _together(rate_per_s, trigger_s, factor)
     rows = settled_batch_rows(model, rate, trigger, factors)
     offered_load = rate * factors * model.slope_s(rows)
-    return np.asarray(offered_load / allowed_offered_load(profile, highest_offered_load))
+    allowed = allowed_offered_load(profile.noise.batch_ratio, highest_offered_load)
+    return np.asarray(offered_load / allowed)
 
 
-def allowed_offered_load(profile: JobProfile, highest_offered_load: float) -> float:
+def allowed_offered_load(relative_noise: Numeric, highest_offered_load: float) -> Array:
     """The processing time per second of input at which `load_ratio` is 1 [s/s].
 
     Parameters
     ----------
-    profile : JobProfile
-        The job, whose batches vary.
+    relative_noise : float or (n,) array, >= 0
+        Standard deviation of a batch's duration over its mean. [-]
     highest_offered_load : float, > 0 and <= 1
         Maximum on average. [s/s]
 
     Returns
     -------
-    float
-        The lower of the two bounds. [s/s]
+    array
+        The lower of the two bounds, in the shape of the noise. [s/s]
 
     Notes
     -----
@@ -360,12 +367,11 @@ def allowed_offered_load(profile: JobProfile, highest_offered_load: float) -> fl
 
     Examples
     --------
-    >>> from headway.formats.profile_file import load_profile
-    >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> allowed_offered_load(profile, 0.9), allowed_offered_load(profile, 1.0)
-    (0.9, 0.988)
+    >>> allowed_offered_load([0.1, 0.6], 0.9).round(3)
+    array([0.9  , 0.857])
     """
-    return float(min(highest_offered_load, 1.0 / np.sqrt(1.0 + profile.noise.batch_ratio**2)))
+    noise = np.asarray(relative_noise, dtype=np.float64)
+    return np.minimum(highest_offered_load, 1.0 / np.sqrt(1.0 + noise**2))
 
 
 def _together(*values: Numeric) -> tuple[Array, ...]:

@@ -89,7 +89,8 @@ class UpperEnd:
         factors = self.age_factor * np.exp(self.score * spread)
         lengthened = settled_batch_rows(model, rates, trigger_s, factors)
         offered_load = rates * factors * model.slope_s(lengthened)
-        highest = allowed_offered_load(self.profile, HIGHEST_QUOTED_UTILIZATION_RATIO.value)
+        noise_ratio = self.profile.noise.batch_ratio
+        highest = allowed_offered_load(noise_ratio, HIGHEST_QUOTED_UTILIZATION_RATIO.value)
         duration_s = np.where(offered_load <= highest, factors * model.mean_s(lengthened), np.inf)
         best = np.argmin(np.where(rates >= rates[:, :1], duration_s, np.inf), axis=1)
         each = np.arange(len(small))

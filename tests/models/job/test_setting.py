@@ -168,7 +168,7 @@ def test_load_is_the_offered_load_over_the_highest_allowed() -> None:
         profile, model, rate_per_s=1e5, trigger_s=1.0, factor=1.2, highest_offered_load=0.9
     )
     assert float(load) == pytest.approx(1.2 * offered_load / 0.9)
-    assert allowed_offered_load(profile, 0.9) == pytest.approx(0.9)
+    assert allowed_offered_load(profile.noise.batch_ratio, 0.9) == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize("autocorrelation", [0.0, 0.5, 0.9])

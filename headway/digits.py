@@ -1,0 +1,91 @@
+"""Numbers of three digits: the numbers that are printed, as a list of all of them.
+
+A value that is promised, such as a rate or a limit, is rounded to the safe side of it, so that
+whoever asks for the printed number gets what it promises.
+"""
+
+from __future__ import annotations
+
+import math
+
+from headway.units import format_rate
+
+PLACES_PER_DECADE = 900
+"""How many numbers of three digits there are between a power of ten and the next."""
+_SAME_RATIO, _EXACT_DIGITS = 1e-11, 6
+
+
+def place_of(number: float) -> int:
+    """Index of the last number with three digits that is not above, in the list of all of them.
+
+    Examples
+    --------
+    >>> place_of(100.0), place_of(57_483.0) - place_of(57_300.0)
+    (1800, 1)
+    """
+    exponent = math.floor(math.log10(number))
+    # A number that already has three digits keeps them.
+    digits = math.floor(round(number / 10.0 ** (exponent - 2), 9))
+    return PLACES_PER_DECADE * exponent + digits - 100
+
+
+def number_at(place: int) -> float:
+    """The number with three digits at an index.
+
+    Examples
+    --------
+    >>> number_at(place_of(57_483.0)), number_at(place_of(0.0123)), number_at(place_of(999.0) + 1)
+    (57400.0, 0.0123, 1000.0)
+    """
+    exponent, digits = divmod(place, PLACES_PER_DECADE)
+    return float(f"{digits + 100}e{exponent - 2}")
+
+
+def rounded_down(value: float) -> float:
+    """The last number with three digits that is not above.
+
+    Examples
+    --------
+    >>> rounded_down(57_483.0), rounded_down(0.0)
+    (57400.0, 0.0)
+    """
+    return number_at(place_of(value)) if 0.0 < value < math.inf else value
+
+
+def rounded_up(value: float) -> float:
+    """The next number with three digits that is not below.
+
+    Examples
+    --------
+    >>> rounded_up(0.44202), rounded_up(2.0), rounded_up(float("inf"))
+    (0.443, 2.0, inf)
+    """
+    if not 0.0 < value < math.inf:
+        return value
+    place = place_of(value)
+    return number_at(place + (number_at(place) < value * (1.0 - _SAME_RATIO)))
+
+
+def format_rate_down(rate_per_s: float) -> str:
+    """A rate up to which something holds, for people: it still holds at the printed rate.
+
+    Examples
+    --------
+    >>> format_rate_down(141_808.0), format_rate_down(50_000.0)
+    ('141k/s', '50k/s')
+    """
+    return format_rate(rounded_down(rate_per_s))
+
+
+def format_max_rate(rate_per_s: float) -> str:
+    """A max rate for people: of three digits, or a requested one with up to six of its digits.
+
+    Examples
+    --------
+    >>> format_max_rate(61_800.0), format_max_rate(61_847.377)
+    ('61.8k/s', '61.8473k/s')
+    """
+    if math.isclose(rounded_down(rate_per_s), rate_per_s, rel_tol=1e-9):
+        return format_rate(rate_per_s)
+    unit = 10.0 ** (math.floor(math.log10(rate_per_s)) + 1 - _EXACT_DIGITS)
+    return format_rate(math.floor(rate_per_s / unit) * unit, _EXACT_DIGITS)
