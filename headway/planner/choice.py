@@ -47,8 +47,8 @@ def chosen_setting(at_nodes: Candidates) -> Candidates:
     setting with the highest rate. The number of nodes is minimised before any of these preferences.
     If the plan has a trigger and would be faster without, it states by how much, and for both the
     share of slot time in which tasks run and the time between batches. If no setting meets the
-    target, the floor is the lowest planned latency of all settings, with triggers up to twice that
-    floor, and the plan names the setting with the fewest nodes within 2% of it. If the target can
+    target, the floor is the lowest planned latency of all settings, and the plan names the setting
+    with the fewest nodes within 2% of it. If the target can
     be met but not the other ones, it names, of the settings that meet it, the one that misses the
     others by least. Up to 64 numbers of nodes, all are tried; of more, as many that are spread over
     the range, which the plan states.

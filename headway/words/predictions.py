@@ -27,9 +27,10 @@ def _too_close(found: Finding) -> str:
         return "too close to saturation to predict a latency"
     known_per_s = numbers["told_up_to_per_s"]
     known = f"; predicted up to {format_rate(known_per_s)}" if known_per_s > 0 else ""
+    load = numbers.get("offered_load_ratio", numbers["utilization_ratio"])  # in earlier files
     return (
         f"too close to saturation to predict a latency at {format_rate(numbers['rate_per_s'])}: "
-        f"at an offered load of {numbers['offered_load_ratio']:.0%} it depends too much on small "
+        f"at an offered load of {load:.0%} it depends too much on small "
         f"errors in the cost per row{known}; {_stable_up_to(found)}"
     )
 

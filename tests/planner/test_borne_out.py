@@ -10,14 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.digits import number_at, place_of, rounded_down, rounded_up
-from headway.domain import Configuration, StreamAnswer
+from headway.domain import Configuration, DurationNoise, StreamAnswer, Target
 from headway.models.batches import batch_chain
+from headway.models.job.predict import predict
 from headway.models.laws.normal import ndtr
 from headway.planner.borne_out import borne_out_per_s
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
 from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.question import Question
+from headway.planner.search import plan
+from headway.planner.space import SearchSpace
 from headway.planner.verdict import excess_at_score, kept_probability
+from tests.factories import a_profile
 from tests.planner.enumeration import answer_of, fewest_of
 from tests.planner.test_nearest import asked, given_way
 from tests.seeds import seeds
@@ -151,6 +155,44 @@ def test_the_probability_is_that_of_trying_every_step(seed: int) -> None:
         if list(kept) == sorted(kept, reverse=True) and kept[0]:
             assert probability == pytest.approx(float(ndtr(scores[sum(kept) - 1])))
     assert found == sorted(found)
+
+
+@pytest.mark.parametrize("seed", seeds(3, 12))
+def test_feasible_and_probable_are_one_computation(seed: int) -> None:
+    """Within half a per cent of a limit, plans were infeasible with the verdict "kept"."""
+    question = asked(seed)
+    candidates = all_candidates(question, (question.space.max_nodes,))
+    place = int(np.argmin(candidates.excess(question.rate_per_s)))
+    setting = candidates.alone(place)
+    latency_s = float(setting.latency_s(question.rate_per_s)[0])
+    limit_s = latency_s if np.isfinite(latency_s) else question.target.limit_s
+    for ratio in (0.98, 0.995, 0.999, 0.9999, 1.0001, 1.001, 1.005, 1.02):
+        there = replace(setting, question=question.with_limit(0, ratio * limit_s))
+        is_met = bool(there.meets(question.rate_per_s)[0])
+        assert is_met == (kept_probability(there) >= question.confidence), ratio
+        if np.isfinite(latency_s):
+            assert is_met == (ratio > 1.0), ratio
+
+
+def test_what_a_prediction_has_a_latency_for_is_refused_at_its_upper_end() -> None:
+    """A plan called "over capacity" what a prediction showed stable, with the target met."""
+    noise = DurationNoise(batch_ratio=0.3, autocorrelation=0.0, run_to_run_ratio=0.4)
+    profile = replace(a_profile(), noise=noise)
+    space = SearchSpace(max_nodes=1, cores_per_executor=4)
+    target = Target.parse("p99 <= 30s")
+    most_per_s = predict(
+        profile, profile.baseline, replace(profile.arrivals, rate_per_s=1.0)
+    ).sustainable_rate_per_s
+    answers = [
+        plan(profile, replace(profile.arrivals, rate_per_s=ratio * most_per_s), target, space)
+        for ratio in (0.35, 0.4, 0.45, 0.5, 0.55, 0.6)
+    ]
+    refused = [one for one in answers if not one.feasible and one.prediction.is_quotable]
+    assert refused
+    for answer in refused:
+        if np.isinf(answer.floor_s):
+            assert "longer than expected, the upper end for 95% confidence" in answer.binding[0]
+            assert "over capacity" not in answer.binding[0]
 
 
 @given(st.floats(1e-9, 1e12))

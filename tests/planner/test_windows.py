@@ -178,3 +178,20 @@ def test_a_promise_to_catch_up_takes_the_nodes_it_needs() -> None:
     assert nodes == sorted(nodes)
     assert nodes[0] < nodes[-1]
     assert nodes[0] == plan(profile, arrivals, target, space).nodes
+
+
+@pytest.mark.parametrize(
+    ("shape", "causes"),
+    [
+        ({}, "the watermark delay of 10.0 s plus the event-time lag of 500 ms plus driver plus"),
+        ({"output_mode": "update"}, "the event-time lag of 500 ms plus driver plus one task"),
+    ],
+)
+def test_a_delay_that_no_setting_changes_is_named_as_the_cause(
+    shape: dict[str, Any], causes: str
+) -> None:
+    """A plan named the driver alone below a watermark delay of seconds."""
+    found = answer("window p99 <= 400ms", **shape)
+    assert not found.feasible
+    (physical,) = (text for text in found.binding if "no number of nodes suffices" in text)
+    assert causes in physical

@@ -141,7 +141,8 @@ def test_too_close_to_saturation_is_said_once_and_no_latency() -> None:
         code=FindingCode.TOO_CLOSE_TO_SATURATION,
         numbers={
             "rate_per_s": 50000.0,
-            "utilization_ratio": 0.93,
+            "utilization_ratio": 0.99,
+            "offered_load_ratio": 0.93,
             "told_up_to_per_s": 47000.0,
             "stable_up_to_per_s": 51000.0,
         },
@@ -151,7 +152,7 @@ def test_too_close_to_saturation_is_said_once_and_no_latency() -> None:
     )
     said = " ".join(text.split())
     assert said.startswith(
-        "Too close to saturation to predict a latency at 50k/s: at a utilisation of 93%"
+        "Too close to saturation to predict a latency at 50k/s: at an offered load of 93%"
     )
     assert "predicted up to 47k/s; stable up to 51k/s." in said
     assert said.lower().count("too close") == 1

@@ -335,8 +335,9 @@ def sustainable_rate_per_s(
     condition under which (B8) has a variance; with a rate limit `N`, at most `N/max(B, D(N))`. Slow
     periods pass, so the mean decides. A configuration is stable up to this rate, but its latency
     has a pole. Let `A` be the growth of the logarithm of the mean latency by (T4) over that of all
-    durations. No latency is quoted (too close to saturation) if `A` is above that of (B5) at
-    `r = 0.9`, if `r > 0.9`, or if a mean is above its p99.
+    durations. No latency is quoted (too close to saturation) above this rate, if `A` is above that
+    of (B5) at `r = 0.9`, or if a mean is above its p99. Intervals are open where their upper end is
+    so, and a plan refuses such a configuration.
 
     The rate limit, if there is one, may be lower.
 

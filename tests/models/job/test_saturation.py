@@ -12,10 +12,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headway import load_profile
+from headway.digits import number_at, place_of
 from headway.domain import DurationNoise, FindingCode, JobProfile, Target
 from headway.planner.candidates import Candidates, candidates_at
 from headway.planner.question import Question
 from headway.planner.space import SearchSpace
+from headway.words import words_of
 from tests.factories import a_profile
 from tests.models.job.test_predict import ask, codes, latency_of, straight
 from tests.seeds import examples
@@ -55,6 +57,48 @@ def test_noise_alone_may_be_too_close_to_saturation() -> None:
     assert prediction.stable
     assert codes(prediction) == {FindingCode.TOO_CLOSE_TO_SATURATION}
     assert prediction.tuple_latency is None
+
+
+@pytest.mark.parametrize("trigger_s", [0.0, 1.0, 5.0])
+@pytest.mark.parametrize("name", PROFILES)
+def test_stable_means_up_to_the_stated_rate(name: str, trigger_s: float) -> None:
+    """A word count was stable at 150k/s beside "stable up to 142k/s"."""
+    profile = PROFILES[name]
+    most_per_s = ask(profile, 1.0, trigger_s=trigger_s, **ONE_OF_TWO_CORES).sustainable_rate_per_s
+    for ratio in (0.9, 0.99, 0.9999, 1.0001, 1.01, 1.05, 1.5):
+        there = ask(profile, ratio * most_per_s, trigger_s=trigger_s, **ONE_OF_TWO_CORES)
+        assert there.stable == (ratio < 1.0), ratio
+        if not there.stable:
+            assert there.tuple_latency is None
+
+
+@pytest.mark.parametrize("trigger_s", [0.0, 1.0, 5.0])
+def test_a_latency_is_predicted_up_to_the_stated_rate(trigger_s: float) -> None:
+    """ "Predicted up to 135k/s" stood beside a p99 at 138k/s."""
+    close = ask(A_WORD_COUNT, 145e3, trigger_s=trigger_s, **ONE_OF_TWO_CORES)
+    (finding,) = (one for one in close.findings if one.code is FindingCode.TOO_CLOSE_TO_SATURATION)
+    told_per_s = finding.numbers["told_up_to_per_s"]
+    assert 138e3 <= told_per_s < 145e3
+    next_per_s = number_at(place_of(told_per_s) + 1)
+    for rate_per_s, is_quotable in ((told_per_s, True), (next_per_s, False)):
+        there = ask(A_WORD_COUNT, rate_per_s, trigger_s=trigger_s, **ONE_OF_TWO_CORES)
+        assert there.is_quotable == is_quotable
+    # The text has the offered load, since a query with a trigger may be busy all the time.
+    load = finding.numbers["offered_load_ratio"]
+    assert f"at an offered load of {load:.0%}" in words_of(finding)
+    if trigger_s > 0:
+        assert finding.numbers["utilization_ratio"] == close.utilization_ratio
+
+
+def test_an_interval_is_open_where_a_plan_refuses_its_upper_end() -> None:
+    for ratio in (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95):
+        planned = planned_at(A_WORD_COUNT, ratio * 141e3, 2, 0.0, 0.95)
+        (latency_s,) = planned.latency_s(ratio * 141e3)
+        there = ask(A_WORD_COUNT, ratio * 141e3, trigger_s=0.0, **ONE_OF_TWO_CORES)
+        assert there.tuple_latency is not None
+        interval = there.tuple_latency.interval90_p99_s
+        assert interval is not None
+        assert interval.high == pytest.approx(latency_s, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", PROFILES)
