@@ -168,13 +168,6 @@ CLOSE_TO_FLOOR_RATIO = Assumption(
     source="judgement: the last 2% may take many more nodes",
     influences="the nearest setting of an infeasible plan (P6)",
 )
-LONGEST_NEAREST_LIMIT_S = Assumption(
-    name="Maximum limit proposed if every latency is infinite",
-    value=3600.0,
-    unit="s",
-    source="judgement: an hour is no longer a latency of a stream",
-    influences="the nearest target of an infeasible plan (P13)",
-)
 TIMES_THE_NODES = Assumption(
     name="Maximum node count searched for an alternative, over the allowed maximum",
     value=8,

@@ -269,7 +269,8 @@ def read_prediction(found: At) -> Prediction:
 def _offered_load_ratio(found: At) -> float | None:
     """In plans of earlier versions, the utilisation as fast as possible was the offered load."""
     if "offered_load" in found.data:
-        return found.of("offered_load", float | None)
+        load: float | None = found.of("offered_load", float | None)
+        return load
     trigger_s = found.of("configuration", Configuration).trigger_s
     return found.of("utilization", float) if trigger_s == 0 else None
 

@@ -62,7 +62,7 @@ def judged_setting(question: Question, configuration: Configuration) -> JudgedSe
     passes_limit = limit_rows is None or (
         limited_to_per_s >= rate_per_s and recovers_in_time(setting.question, setting, limit_rows)
     )
-    met = passes_limit and setting.is_certain(rate_per_s)
+    met = passes_limit and setting.certified_excess(rate_per_s) <= 0.0
     return JudgedSetting(
         targets=question.promises,
         planned_s=tuple(
@@ -70,7 +70,7 @@ def judged_setting(question: Question, configuration: Configuration) -> JudgedSe
             for promise in question.promises
         ),
         met=met,
-        probability=kept_probability(setting, is_kept=met) if passes_limit else 0.0,
+        probability=kept_probability(setting) if passes_limit else 0.0,
         confidence=question.confidence,
         rate_per_s=rate_per_s,
         stable_up_to_per_s=sustainable_rate_per_s(profile, unlimited),

@@ -351,12 +351,9 @@ def _lowest_s(question: Question, place: int) -> float:
     values_s = candidates.promised_latency_s(relaxed, rate_per_s)
     lowest_s = math.inf
     for index in np.argsort(values_s, kind="stable").tolist():
-        if values_s[index] >= lowest_s:
-            break
         setting = candidates.alone(index)
-        if setting.certified_excess(rate_per_s) <= 0.0:
-            value_s = float(setting.promised_latency_s(relaxed, rate_per_s)[0])
-            lowest_s = min(lowest_s, value_s)
+        if values_s[index] < lowest_s and setting.certified_excess(rate_per_s) <= 0.0:
+            lowest_s = min(lowest_s, float(setting.promised_latency_s(relaxed, rate_per_s)[0]))
     return lowest_s
 
 

@@ -168,12 +168,15 @@ def _of_stability(question: Question, answer: StreamAnswer) -> Iterator[str]:
         yield f"stable: above {most_per_s}"
     for finding in (*prediction.findings, *above.findings):
         if finding.code is FindingCode.TOO_CLOSE_TO_SATURATION:
-            told_per_s = finding.numbers["told_up_to_per_s"]
-            if told_per_s > 0 and not _predicted(question, configuration, told_per_s).is_quotable:
-                yield f"predicted up to: not at {told_per_s}"
-            more_per_s = _MORE_RATIO * told_per_s
-            if told_per_s > 0 and _predicted(question, configuration, more_per_s).is_quotable:
-                yield f"predicted up to: {told_per_s}, and at {more_per_s}"
+            predicted_per_s = finding.numbers["told_up_to_per_s"]
+            if (
+                predicted_per_s > 0
+                and not _predicted(question, configuration, predicted_per_s).is_quotable
+            ):
+                yield f"predicted up to: not at {predicted_per_s}"
+            more_per_s = _MORE_RATIO * predicted_per_s
+            if predicted_per_s > 0 and _predicted(question, configuration, more_per_s).is_quotable:
+                yield f"predicted up to: {predicted_per_s}, and at {more_per_s}"
 
 
 def _of_plan(question: Question, answer: Plan) -> Iterator[str]:

@@ -86,7 +86,7 @@ def survey(seeds: Iterable[int]) -> Counter[str]:
         counts["plans"] += 1
         chosen = chosen_at(question, nodes)
         every = all_candidates(question, (nodes,))
-        met = every.take(every.meets(question.rate_per_s))
+        met = every.take(every.meets_by_moments(question.rate_per_s))
         inside, filled = calibrated(met), fills_slots(met)
         if not calibrated(chosen)[0]:
             counts["not calibrated"] += 1

@@ -24,7 +24,7 @@ def merits(settings: Candidates) -> list[tuple[bool, ...]]:
     """Of each setting, most important first: what the profile speaks for, slots, calm, room."""
     rate_per_s = settings.question.rate_per_s
     columns = calibrated(settings), fills_slots(settings), is_calm(settings)
-    roomy = settings.meets(1.25 * rate_per_s)
+    roomy = settings.meets_by_moments(1.25 * rate_per_s)
     return list(zip(*(column.tolist() for column in (*columns, roomy)), strict=True))
 
 
@@ -40,7 +40,7 @@ def test_the_order_of_preference_holds_against_enumeration(first: int) -> None:
 def check_preference(question: Question, nodes: int) -> None:
     chosen = chosen_at(question, nodes)
     every = all_candidates(question, (nodes,))
-    met = every.take(every.meets(question.rate_per_s))
+    met = every.take(every.meets_by_moments(question.rate_per_s))
     assert chosen.meets(question.rate_per_s)[0]
     (own,), others = merits(chosen), merits(met)
     assert own == max(others)

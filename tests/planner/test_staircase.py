@@ -78,7 +78,7 @@ def test_rates_close_to_an_edge_fall_on_their_side_of_it() -> None:
         low, high = 500.0, 1e6
         for _ in range(50):
             middle = np.sqrt(low * high)
-            low, high = (middle, high) if settings.meets(middle).any() else (low, middle)
+            low, high = (middle, high) if settings.meets_by_moments(middle).any() else (low, middle)
         below, above = low * (1 - 1e-9), high * (1 + 1e-9)
         first = [staircase.fewest_nodes([rate]) for rate in (below, above)]
         alone = [fewest_nodes(question.at_rate(rate)).nodes for rate in (below, above)]

@@ -14,7 +14,7 @@ from headway.assumptions.predictions import (
     HIGHEST_QUOTED_OVERRUN_RATIO,
     HIGHEST_QUOTED_UTILIZATION_RATIO,
 )
-from headway.digits import number_at, place_of
+from headway.digits import PLACES_PER_DECADE, number_at, place_of
 from headway.domain import Configuration, Finding, FindingCode, JobProfile
 from headway.models.arrays import Array
 from headway.models.batches.microbatch import BoolArray
@@ -34,8 +34,6 @@ from headway.models.laws.inverse import last_kept
 _LOWEST_RATE_PER_S, _HIGHEST_RATE_PER_S = 1e-6, 1e12
 _RATE_TOLERANCE_RATIO = 1e-4
 _FEWEST_ROWS, _ROWS_AT_A_LOOK, _LOOKS_AT_ROWS = 1e-12, 128, 4
-# Share of the sustainable rate below which no latency is looked for.
-_LEAST_QUOTED_SHARE = 0.1
 _STATE_STEP_ROWS = 1_000_000
 _LONGER_TRIGGERS = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.5, 10.0)
 _MORE_SLOTS = (2, 3, 4, 6, 8, 12, 16, 32, 64, 100)
@@ -139,7 +137,8 @@ class Capacity:
         most_per_s = self.sustainable_rate_per_s
         if not most_per_s > 0:
             return 0.0
-        low, high = place_of(_LEAST_QUOTED_SHARE * most_per_s), place_of(most_per_s) + 1
+        high = place_of(most_per_s) + 1
+        low = high - PLACES_PER_DECADE
         at_low, at_high = self._saturation_excess(low), self._saturation_excess(high)
         if at_low > 0.0:
             return 0.0

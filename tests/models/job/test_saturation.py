@@ -77,17 +77,17 @@ def test_a_latency_is_predicted_up_to_the_stated_rate(trigger_s: float) -> None:
     """ "Predicted up to 135k/s" stood beside a p99 at 138k/s."""
     close = ask(A_WORD_COUNT, 145e3, trigger_s=trigger_s, **ONE_OF_TWO_CORES)
     (finding,) = (one for one in close.findings if one.code is FindingCode.TOO_CLOSE_TO_SATURATION)
-    told_per_s = finding.numbers["told_up_to_per_s"]
-    assert 138e3 <= told_per_s < 145e3
-    next_per_s = number_at(place_of(told_per_s) + 1)
-    for rate_per_s, is_quotable in ((told_per_s, True), (next_per_s, False)):
+    predicted_per_s = finding.numbers["told_up_to_per_s"]
+    assert 138e3 <= predicted_per_s < 145e3
+    next_per_s = number_at(place_of(predicted_per_s) + 1)
+    for rate_per_s, is_quotable in ((predicted_per_s, True), (next_per_s, False)):
         there = ask(A_WORD_COUNT, rate_per_s, trigger_s=trigger_s, **ONE_OF_TWO_CORES)
         assert there.is_quotable == is_quotable
     # The text has the offered load, since a query with a trigger may be busy all the time.
     load = finding.numbers["offered_load_ratio"]
     assert f"at an offered load of {load:.0%}" in words_of(finding)
     if trigger_s > 0:
-        assert finding.numbers["utilization_ratio"] == close.utilization_ratio
+        assert finding.numbers["utilization_ratio"] == pytest.approx(close.utilization_ratio)
 
 
 def test_an_interval_is_open_where_a_plan_refuses_its_upper_end() -> None:
