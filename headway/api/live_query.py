@@ -104,7 +104,7 @@ class LiveQuery:
 
     def read(self) -> list[Observed]:
         """The batches that ended since the last call; of another query, all is known anew."""
-        found = []
+        found: list[Observed] = []
         for batch in self.feed.new_batches():
             if self.last is not None and self.last.query_id != batch.query_id:
                 self._forget()
