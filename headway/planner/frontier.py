@@ -20,6 +20,7 @@ from headway.planner.borne_out import borne_out_per_s, next_rate_per_s
 from headway.planner.candidates import Candidates, Places, all_candidates
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.purchase import Offer
+from headway.planner.question import burst_of
 
 _FIRST_LOOKS = 3
 _RATE_TOLERANCE_RATIO = 1e-4
@@ -109,6 +110,9 @@ def _best_borne_out(
     places = places[places != first]
     if not len(places):
         return best
+    # At the rate of a burst and above, no such question can be asked.
+    bursts = filter(None, map(burst_of, candidates.question.of_change))
+    below_per_s = min((below_per_s, *(burst.rate_per_s for burst in bursts)))
     bound_per_s = noise_free_rate_per_s(candidates.take(places))
     lowest_per_s = _LOWEST_SHARE * float(bound_per_s.max())
     places = places[bound_per_s > 0]
