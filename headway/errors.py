@@ -12,6 +12,10 @@ from enum import IntEnum
 from importlib.util import find_spec
 from types import MappingProxyType
 
+from headway.redaction import redact
+
+_LONGEST_MESSAGE = 1000
+
 
 class ExitCode(IntEnum):
     """How a command ended: the one table that commands, help, pages and tests read.
@@ -179,7 +183,7 @@ class SolverError(HeadwayError):
 
 
 def first_line(error: object) -> str:
-    r"""The first line of an error's message; Spark's have a page of stack below it.
+    r"""The first line of an error's message, redacted; Spark's have a page of stack below it.
 
     Examples
     --------
@@ -187,6 +191,6 @@ def first_line(error: object) -> str:
     ('no such topic', 'no message')
     """
     try:
-        return str(error).strip().splitlines()[0]
+        return redact(str(error).strip().splitlines()[0], longest=_LONGEST_MESSAGE)
     except Exception:  # the JVM of the error may be gone
         return "no message"

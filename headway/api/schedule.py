@@ -24,6 +24,7 @@ from headway.domain import (
     WindowGrid,
 )
 from headway.errors import InputError
+from headway.redaction import redact
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -116,7 +117,7 @@ class ScheduleGate:
 
         require_classic(query)
         rows, windows_target = row_and_window_target(target)
-        label = any_name(name) or query.name or str(query.id)
+        label = any_name(name) or redact(query.name or str(query.id))
         grid = given_windows(window_slide, window_offset, watermark_delay)
         predicted_s = _duration_of(known_profile(profile), self._num_slots)
         if in_turn is not None:

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from headway.errors import HeadwayError
 from headway.profiler.collect import ApplicationFacts
 from headway.profiler.engines import Engine
-from headway.profiler.known_values import known_version
 from headway.profiler.logs.limits import DEFAULT_LIMITS, UnpackLimits
 from headway.profiler.pieces import Order, Piece
-from headway.profiler.redaction import allowed_properties, describe_source, redact
 from headway.profiler.rows import JOB_ENDS, QUERY_EVENTS, Record
 from headway.profiler.schema import TASK_END
 from headway.profiler.stage_totals import seconds
@@ -77,9 +74,8 @@ def write_tables(
 ) -> tuple[Path, ...]:
     """Write every table as Parquet into a sub-folder with its name, replacing existing files.
 
-    Free text (names, descriptions of sources and sinks) is redacted by
-    :mod:`headway.profiler.redaction`. Properties whose values do not have the expected form are
-    left out, and so are the offsets of sources, which may contain anything.
+    Text is as :mod:`headway.profiler.schema` lets it enter: redacted. The offsets of sources,
+    which may contain anything, are left out.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -192,41 +188,24 @@ _NOTHING_SAID = dict.fromkeys(_CHOOSE)
 def _shown_application(row: Record) -> Record:
     return {
         **row,
-        **{name: _redacted(row[name]) for name in ("application_id", "application_name")},
-        **{name: known_version(row[name]) for name in ("spark_version", "java_version")},
-        "properties": list(allowed_properties(row["properties"]).items()),
+        "properties": list(row["properties"].items()),
     }
 
 
 def _shown_batch(row: Record) -> Record:
     return {
         **row,
-        "query_name": _redacted(row["query_name"]),
-        "sink": None if row["sink"] is None else _described(row["sink"]),
         "phases_s": None if row["phases_s"] is None else list(row["phases_s"].items()),
         "sources": None
         if row["sources"] is None
         else [
-            {
-                "description": None
-                if source["description"] is None
-                else _described(source["description"]),
-                "num_rows": source["num_rows"],
-            }
+            {name: source[name] for name in ("description", "num_rows")}
             for source in row["sources"]
         ],
     }
 
 
-@cache
-def _redacted(text: str | None) -> str | None:
-    return None if text is None else redact(text)
-
-
-_described = cache(describe_source)
-
 _SHOWN: Mapping[str, Callable[[Record], Record]] = {
     "applications": _shown_application,
-    "queries": lambda row: {**row, "query_name": _redacted(row["query_name"])},
     "batches": _shown_batch,
 }

@@ -15,7 +15,6 @@ from headway.profiler import schema
 from headway.profiler.events import read_line
 from headway.profiler.files_read import FilesRead
 from headway.profiler.ids import Ids, Ranges, holds, united
-from headway.profiler.redaction import ALLOWED_PROPERTIES
 from headway.profiler.rows import Record, batch_row, job_row
 from headway.profiler.stage_totals import SAID_AGAIN, StageTotals, least, most
 
@@ -205,6 +204,9 @@ class Gatherer:
         return num_events
 
     def done(self) -> Gathered:
+        self._gathered.task_executor_ids = {
+            schema.name_of(name) or "" for name in self._gathered.task_executor_ids
+        }
         self._gathered.ids = {event: Ids.of(ids) for event, ids in self._ids.items() if ids}
         self._gathered.files.leave_out_old()
         self._gathered.leave_out_old_batches()
@@ -233,12 +235,8 @@ class Gatherer:
         if event.jvm is not None:
             self._say("java_version", event.jvm.java_version)
         if event.properties is not None and self._gathered.properties is None:
-            allowed = {
-                key: value
-                for key, value in event.properties.items()
-                if key in ALLOWED_PROPERTIES and value is not None
-            }
-            self._gathered.properties = self._place(), allowed
+            stated = {key: value or "" for key, value in event.properties.items()}
+            self._gathered.properties = self._place(), stated
 
     def _executor_added(self, event: schema.ExecutorAdded) -> None:
         num_cores = event.info.num_cores if event.info is not None else None

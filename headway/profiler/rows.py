@@ -25,6 +25,7 @@ from headway.profiler.schema import (
     StateOperator,
     TaskEnd,
     TaskInfo,
+    name_of,
 )
 from headway.profiler.stage_totals import (
     SAID_AGAIN,
@@ -246,7 +247,7 @@ def _of_task_end(task: TaskEnd) -> _Rows:
             "attempt_id": task.attempt_id or 0,
             "task_id": info.task_id,
             "partition_id": info.partition_id,
-            "executor_id": info.executor_id,
+            "executor_id": name_of(info.executor_id),
             "launched_s": seconds(launched_ms),
             "finished_s": seconds(finished_ms),
             "succeeded": succeeded(task),

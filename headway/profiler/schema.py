@@ -1,18 +1,25 @@
 """Spark's events by name, and their fields that are read; the decoder skips all others.
 
 Names and units are Spark's own here (milliseconds, nanoseconds, spaces in names); readers of events
-convert them. Fields that a Spark version lacks are None.
+convert them. Fields that a Spark version lacks are None. Text that an application can choose is
+redacted as it is decoded; of plans and offsets, which are read whole, only shapes and counts leave
+their readers.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import field
+
+from headway.profiler.known_values import known_version
+from headway.profiler.redaction import allowed_properties, describe_source
+from headway.redaction import HIDDEN, redact
 
 LOG_START = "SparkListenerLogStart"
 APPLICATION_START = "SparkListenerApplicationStart"
@@ -49,6 +56,19 @@ Text = str | None
 Anything = Any
 
 
+_redacted = lru_cache(maxsize=4096)(redact)
+_described = lru_cache(maxsize=4096)(describe_source)
+
+
+def name_of(text: Text) -> Text:
+    """A name that an application or its cluster chose, as it may be shown; most occur very often.
+
+    >>> name_of("jdbc:postgresql://db?password=hunter2")
+    'jdbc:postgresql://db?password=***'
+    """
+    return text if text is None else _redacted(text)
+
+
 class SparkEvent(msgspec.Struct, gc=False):
     """Fields of an event, or of an object in it."""
 
@@ -56,11 +76,18 @@ class SparkEvent(msgspec.Struct, gc=False):
 class LogStart(SparkEvent):
     spark_version: Text = field(default=None, name="Spark Version")
 
+    def __post_init__(self) -> None:
+        self.spark_version = known_version(self.spark_version)
+
 
 class ApplicationStart(SparkEvent):
     application_id: Text = field(default=None, name="App ID")
     application_name: Text = field(default=None, name="App Name")
     timestamp_ms: Long = field(default=None, name="Timestamp")
+
+    def __post_init__(self) -> None:
+        self.application_id = name_of(self.application_id)
+        self.application_name = name_of(self.application_name)
 
 
 class ApplicationEnd(SparkEvent):
@@ -70,10 +97,18 @@ class ApplicationEnd(SparkEvent):
 class JvmInformation(SparkEvent):
     java_version: Text = field(default=None, name="Java Version")
 
+    def __post_init__(self) -> None:
+        self.java_version = known_version(self.java_version)
+
 
 class Environment(SparkEvent):
     jvm: JvmInformation | None = field(default=None, name="JVM Information")
     properties: dict[str, Text] | None = field(default=None, name="Spark Properties")
+
+    def __post_init__(self) -> None:
+        if self.properties is not None:
+            stated = {key: value for key, value in self.properties.items() if value is not None}
+            self.properties = {**allowed_properties(stated)}
 
 
 class ExecutorInfo(SparkEvent):
@@ -85,10 +120,16 @@ class ExecutorAdded(SparkEvent):
     executor_id: Text = field(default=None, name="Executor ID")
     info: ExecutorInfo | None = field(default=None, name="Executor Info")
 
+    def __post_init__(self) -> None:
+        self.executor_id = name_of(self.executor_id)
+
 
 class ExecutorRemoved(SparkEvent):
     timestamp_ms: Long = field(default=None, name="Timestamp")
     executor_id: Text = field(default=None, name="Executor ID")
+
+    def __post_init__(self) -> None:
+        self.executor_id = name_of(self.executor_id)
 
 
 class JobProperties(SparkEvent):
@@ -100,6 +141,9 @@ class JobProperties(SparkEvent):
     dstream_batch_ms: Text = field(default=None, name="spark.streaming.internal.batchTime")
     # Set by Headway's gate: the batch was granted a turn, and this is the query's own trigger.
     gated_trigger_ms: Text = field(default=None, name="headway.gate.triggerMillis")
+
+    def __post_init__(self) -> None:
+        self.query_id = name_of(self.query_id)
 
 
 class JobStart(SparkEvent):
@@ -149,6 +193,7 @@ class TaskInfo(SparkEvent):
     launched_ms: Long = field(default=None, name="Launch Time")
     finished_ms: Long = field(default=None, name="Finish Time")
     getting_result_ms: Long = field(default=None, name="Getting Result Time")
+    # The only text of a task's end: there may be millions, so its readers call `name_of`.
     executor_id: Text = field(default=None, name="Executor ID")
     failed: bool | None = field(default=None, name="Failed")
     killed: bool | None = field(default=None, name="Killed")
@@ -254,11 +299,19 @@ class QueryStarted(SparkEvent):
     run_id: Text = field(default=None, name="runId")
     query_name: Text = field(default=None, name="name")
 
+    def __post_init__(self) -> None:
+        self.query_id, self.run_id = name_of(self.query_id), name_of(self.run_id)
+        self.query_name = name_of(self.query_name)
+
 
 class QueryTerminated(SparkEvent):
     query_id: Text = field(default=None, name="id")
     run_id: Text = field(default=None, name="runId")
     exception: Text = None
+
+    def __post_init__(self) -> None:
+        self.query_id, self.run_id = name_of(self.query_id), name_of(self.run_id)
+        self.exception = None if self.exception is None else HIDDEN
 
 
 class EventTime(SparkEvent):
@@ -276,6 +329,9 @@ class StateOperator(SparkEvent):
     shuffle_partitions: Int = field(default=None, name="numShufflePartitions")
     num_stores: Int = field(default=None, name="numStateStoreInstances")
 
+    def __post_init__(self) -> None:
+        self.name = name_of(self.name)
+
 
 class SourceProgress(SparkEvent):
     description: Text = None
@@ -284,9 +340,15 @@ class SourceProgress(SparkEvent):
     latest_offset: Anything = field(default=None, name="latestOffset")
     num_rows: Long = field(default=None, name="numInputRows")
 
+    def __post_init__(self) -> None:
+        self.description = None if self.description is None else _described(self.description)
+
 
 class SinkProgress(SparkEvent):
     description: Text = None
+
+    def __post_init__(self) -> None:
+        self.description = None if self.description is None else _described(self.description)
 
 
 class Progress(SparkEvent):
@@ -301,6 +363,12 @@ class Progress(SparkEvent):
     operators: list[StateOperator | None] | None = field(default=None, name="stateOperators")
     sources: list[SourceProgress | None] | None = None
     sink: SinkProgress | None = None
+
+    def __post_init__(self) -> None:
+        self.query_id, self.run_id = name_of(self.query_id), name_of(self.run_id)
+        self.query_name = name_of(self.query_name)
+        if self.phases_ms is not None:
+            self.phases_ms = {_redacted(phase): ms for phase, ms in self.phases_ms.items()}
 
 
 class QueryProgress(SparkEvent):

@@ -17,8 +17,8 @@ from headway.profiler.redaction import (
     ALLOWED_PROPERTIES,
     allowed_properties,
     describe_source,
-    redact,
 )
+from headway.redaction import redact
 from tests.shared_data import EVENT_LOGS, RECORDED, lines_of_recorded, needs
 
 MEBI = 1 << 20

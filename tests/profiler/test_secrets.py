@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyarrow import parquet
 
 import headway
 from headway.api.profile import Survey
+from headway.cli.main import run
+from headway.errors import ExitCode
+from headway.formats.as_json import json_text
 from headway.formats.profile_file import dump_profile
 from headway.profiler import schema
 from headway.profiler.redaction import ALLOWED_PROPERTIES
@@ -81,7 +86,8 @@ def _planted(events: list[Event]) -> Iterator[dict[str, Any]]:
             case schema.STAGE_COMPLETED:
                 event["Stage Info"] |= {"Stage Name": form, "Details": form}
             case schema.TASK_END:
-                event["Task Info"] |= {"Host": form, "Accumulables": [{"Name": form}]}
+                info = event["Task Info"]
+                info |= {"Host": form, "Accumulables": [{"Name": form}], "Executor ID": form}
             case schema.QUERY_PROGRESS:
                 progress = event["progress"]
                 progress["name"] = f"orders {form}"
@@ -89,6 +95,16 @@ def _planted(events: list[Event]) -> Iterator[dict[str, Any]]:
                     source["description"] = f"FileStreamSource[{form}]"
                     source["startOffset"] = source["endOffset"] = {"path": form}
                 progress["sink"] = {"description": f"FileSink[{form}]"}
+                for operator in progress["stateOperators"]:
+                    operator["operatorName"] = f"stateStoreSave {form}"
+                progress["durationMs"][form] = 3
+            case schema.QUERY_STARTED:
+                event["name"] = f"orders {form}"
+            case schema.QUERY_TERMINATED:
+                event["exception"] = form
+            case schema.EXECUTOR_ADDED:
+                # Its tasks say the same.
+                event["Executor ID"] = f"0 {form}"
         yield event
 
 
@@ -126,6 +142,81 @@ def test_no_output_holds_a_planted_secret(spark: SparkSession, tmp_path: Path, k
         assert "AKIA" not in text
     # What is harmless is still there.
     assert "app-1" in dump_profile(found.profile)
+
+
+def printed(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """All that a command says; it must find something to say."""
+    code = run([str(one) for one in arguments])
+    out, err = capsys.readouterr()
+    assert code in (ExitCode.OK, ExitCode.INFEASIBLE, ExitCode.REGRESSION), err
+    return str(out + err)
+
+
+COMMANDS = {
+    "profile": "profile LOG -o FOLDER/again.profile.yaml",
+    "profile of a query": "profile LOG --query NAME -o FOLDER/query.profile.yaml",
+    "profile --check": "profile LOG --check --json",
+    "profile --advise": "profile LOG --advise --rate 20k/s",
+    "profile --tables": "profile LOG --tables FOLDER/tables -o FOLDER/tables.profile.yaml",
+    "predict": "predict PROFILE --json",
+    "plan": "plan PROFILE --rate 20k/s --target 'p99 <= 3s' -v -o FOLDER/p.html",
+    "plan --json": "plan PROFILE --rate 20k/s --target 'p99 <= 3s' --format json",
+    "explain": "explain PLAN",
+    "emit": "emit PLAN --format pyspark",
+    "simulate": "simulate PLAN --runs 1 --rate-trace TRACE -o FOLDER/simulated.html",
+    "report": "report PROFILE --log LOG -o FOLDER/report.html",
+    "report of a plan": "report PLAN --profile PROFILE -o FOLDER/plan.html",
+    "diff": "diff LOG PROFILE --json",
+    "backtest": "backtest LOG LOG2 --json",
+    "watch": "watch LOG --profile PROFILE --target 'p99 <= 30s' --once",
+    "watch --json": "watch LOG --query NAME --profile PROFILE --target 'p99 <= 30s' --once --json",
+}
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Two logs with secrets, and what is made of them, by the words of `COMMANDS`."""
+    folder, name = tmp_path_factory.mktemp("planted"), f"orders {FORMS[3]}"
+    for number, rate_per_s in enumerate((20_000.0, 30_000.0)):
+        log = AppLog(app_id=f"app-{number}")
+        log.add(Query(num_batches=16, rate_per_s=rate_per_s, query_id=f"{number}" * 8))
+        events = [json.loads(line) for line in planted(log)]
+        for event in events:
+            if event["Event"] == schema.QUERY_PROGRESS:
+                event["progress"]["name"] = name  # one name, as a query has
+        write_plain([json.dumps(event) for event in events], folder / f"log{number}")
+    profile, plan, trace = (
+        folder / "job.profile.yaml",
+        folder / "plan.json",
+        folder / "trace.csv",
+    )
+    trace.write_text("time,rate\n0s,10k/s\n2m,20k/s\n")
+    assert run(["profile", str(folder / "log0"), "-o", str(profile)]) == ExitCode.OK
+    planned = headway.plan(profile, rate="20k/s", target="p99 <= 3s")
+    plan.write_text(json_text(planned.to_dict()))
+    return {
+        "LOG": str(folder / "log0"), "LOG2": str(folder / "log1"), "PROFILE": str(profile),
+        "PLAN": str(plan), "TRACE": str(trace), "NAME": name,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_shows_a_planted_secret(
+    places: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    arguments = [
+        places.get(word, word.replace("FOLDER", str(tmp_path)))
+        for word in shlex.split(COMMANDS[command])
+    ]
+    texts = [printed(arguments, capsys), Path(places["PROFILE"]).read_text()]
+    for file in tmp_path.rglob("*"):
+        if file.suffix == ".parquet":
+            texts.append(str(parquet.read_table(file).to_pylist()))
+        elif file.is_file():
+            texts.append(file.read_text())
+    for text in texts:
+        assert SECRET not in text
+        assert "AKIA" not in text
 
 
 def test_tables_hold_what_the_log_tells(spark: SparkSession, tmp_path: Path) -> None:

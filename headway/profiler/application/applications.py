@@ -32,7 +32,6 @@ from headway.profiler.application.dstreams import (
 )
 from headway.profiler.collect import ApplicationFacts
 from headway.profiler.coverage import gaps
-from headway.profiler.redaction import allowed_properties
 from headway.profiler.rows import Record
 from headway.profiler.streaming.batch_samples import covered_s
 from headway.profiler.streaming.summarize import application_of
@@ -151,6 +150,8 @@ def _cluster(facts: ApplicationFacts, lifetime: _Lifetime) -> tuple[Cluster, lis
     known = {one.executor_id for one in facts.executors}
     unknown = facts.task_executor_ids - known
     spans += [(lifetime.start_s, lifetime.end_s)] * len(unknown)
+    # Tasks ran, so there was an executor, whatever the log lacks.
+    spans = spans or [(lifetime.start_s, lifetime.end_s)]
     cores = sorted(one.num_cores for one in facts.executors if one.num_cores > 0)
     notes = []
     if not cores:
@@ -163,7 +164,7 @@ def _cluster(facts: ApplicationFacts, lifetime: _Lifetime) -> tuple[Cluster, lis
     most = max(_num_alive(spans, at_s) for at_s, _ in spans)
     present_s = sum(max(until_s - since_s, 0.0) for since_s, until_s in spans)
     per_executor = max(int(np.median(cores)), 1) if cores else None
-    per_task = task_cpus_of(allowed_properties(facts.properties))
+    per_task = task_cpus_of(facts.properties)
     cluster = Cluster(
         executors=most,
         executors_mean=present_s / lifetime.duration_s if lifetime.duration_s > 0 else float(most),

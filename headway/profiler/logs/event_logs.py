@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from headway.errors import EventLogError, ExitCode, LogNotFetchedError
-from headway.profiler.logs.naming import one_line
+from headway.redaction import one_line
 
 _MOST_LISTED = 8
 

@@ -24,9 +24,9 @@ from headway.profiler.logs.event_logs import (
     reason_of,
 )
 from headway.profiler.logs.limits import Allowance
-from headway.profiler.logs.naming import one_line
 from headway.profiler.logs.patience import Patience, TooSlowError, Watch
 from headway.profiler.logs.zipped import is_zip
+from headway.redaction import one_line
 from headway.units import parse_size_bytes
 
 _API = ["api", "v1", "applications"]

@@ -10,8 +10,8 @@ from io import BufferedIOBase
 from typing import IO, cast
 
 from headway.profiler.logs.event_logs import UnreadableLogError
-from headway.profiler.logs.naming import one_line
 from headway.profiler.logs.spark_codecs import DAMAGE, SPARK_CODECS, DamagedBlockError
+from headway.redaction import one_line
 from headway.units import parse_size_bytes
 
 HEAD_BYTES = 64

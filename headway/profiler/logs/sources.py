@@ -33,8 +33,8 @@ from headway.profiler.logs.layouts import (
     is_status,
     require_event_log,
 )
-from headway.profiler.logs.naming import one_line, without_secrets
 from headway.profiler.logs.zipped import is_zip, logs_in_zip
+from headway.redaction import one_line, without_secrets
 
 __all__ = ["EventLog", "FoundLogs", "LogFailure", "find_event_logs"]
 

@@ -31,8 +31,8 @@ from headway.profiler.logs.layouts import (
     require_event_log,
 )
 from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
-from headway.profiler.logs.naming import one_line, without_secrets
 from headway.profiler.logs.unpacking import Progress, Unpacked, Unpacker
+from headway.redaction import one_line, without_secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

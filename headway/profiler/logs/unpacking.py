@@ -25,8 +25,8 @@ from headway.profiler.logs.event_logs import (
 )
 from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
 from headway.profiler.logs.log_codecs import HEAD_BYTES, NothingWholeError, is_json, plain_chunks
-from headway.profiler.logs.naming import one_line
 from headway.profiler.logs.zipped import is_zip, logs_in_zip, open_member
+from headway.redaction import one_line
 
 # Spark ignores folders with this prefix.
 _FETCHED = "_fetched"

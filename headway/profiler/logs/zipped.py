@@ -13,7 +13,7 @@ from typing import IO
 
 from headway.profiler.logs.event_logs import EventLog, UnreadableLogError, ZipMember
 from headway.profiler.logs.layouts import FoundFile, group_into_logs, is_passed_over
-from headway.profiler.logs.naming import one_line
+from headway.redaction import one_line
 
 _ZIP_MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
 _MOST_MEMBERS = 10_000

@@ -14,8 +14,8 @@ from headway.errors import EventLogError
 from headway.profiler.logs.event_logs import nothing_read
 from headway.profiler.logs.layouts import is_compacted_part
 from headway.profiler.logs.log_codecs import Codec, codec_of
-from headway.profiler.logs.naming import one_line
 from headway.profiler.logs.sources import find_event_logs
+from headway.redaction import one_line
 
 _CHUNK_BYTES = 4_000_000
 _HEAD_BYTES = 8

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headway.profiler import schema
 from headway.profiler.recording.recorder_file import LEFT_OUT_TEXT, Json
+from headway.redaction import redact
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
+_LONGEST_NAME = 10_000
 DeferredEvent: TypeAlias = Callable[[], Json]
 """An event that is not yet serialized; calling it does so, which may need calls to the JVM."""
 
@@ -68,13 +70,23 @@ def _started(event: Any) -> Json:
         "Event": schema.QUERY_STARTED,
         "id": str(event.id),
         "runId": str(event.runId),
-        "name": event.name,
+        "name": None if event.name is None else redact(event.name),
         "timestamp": event.timestamp,
     }
 
 
 def _progress(text: str) -> Json:
-    return {"Event": schema.QUERY_PROGRESS, "progress": json.loads(text)}
+    """A query's progress as it is recorded: what the application named is redacted."""
+    progress = json.loads(text)
+    for part, key in (
+        (progress, "name"),
+        *((source, "description") for source in progress.get("sources") or ()),
+        (progress.get("sink") or {}, "description"),
+        *((operator, "operatorName") for operator in progress.get("stateOperators") or ()),
+    ):
+        if isinstance(part.get(key), str):
+            part[key] = redact(part[key], longest=_LONGEST_NAME)
+    return {"Event": schema.QUERY_PROGRESS, "progress": progress}
 
 
 def _terminated(event: Any) -> Json:

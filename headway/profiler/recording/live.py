@@ -28,6 +28,7 @@ from headway.profiler.schema import (
     QueryTerminated,
 )
 from headway.profiler.streaming.runs import query_label
+from headway.redaction import redact
 from headway.units import counted, ms_to_s
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class LogFeed:
         if query_id is None:
             return False
         wanted = self._query
-        if wanted is not None and name != wanted and not query_id.startswith(wanted):
+        if wanted is not None and name != redact(wanted) and not query_id.startswith(wanted):
             return False
         has_other = self._query_id not in (None, query_id)
         if has_other and (self._active or not self._follows_later):

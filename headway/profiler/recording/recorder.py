@@ -23,6 +23,7 @@ from headway.profiler import schema
 from headway.profiler.recording.driver_store import DriverStore, executor_added
 from headway.profiler.recording.listener import DeferredEvent, recording_listener
 from headway.profiler.recording.recorder_file import FileLostError, Json, RotatingFile
+from headway.redaction import redact
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,7 +102,7 @@ def record(
         {"Event": schema.LOG_START, "Spark Version": spark.version},
         {
             "Event": schema.APPLICATION_START,
-            "App Name": spark.conf.get("spark.app.name", None),
+            "App Name": redact(spark.conf.get("spark.app.name", None) or ""),
             "App ID": spark.conf.get("spark.app.id", None),
             "Timestamp": started_ms,
         },

@@ -18,12 +18,12 @@ from headway.profiler import schema
 from headway.profiler.collect import CollectedLogs
 from headway.profiler.logs.sources import EventLog
 from headway.profiler.plan_text import read_plan
-from headway.profiler.redaction import redact
 from headway.profiler.rows import Record
 from headway.profiler.streaming.fit import common_signature, fit_duration
 from headway.profiler.streaming.runs import SteadyPart, query_label, steady_part
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 from headway.profiler.streaming.warm_up import num_warm_up_by_rows
+from headway.redaction import redact
 
 _LEAST_ID_PREFIX = 8
 _MOST_LISTED = 8
@@ -193,7 +193,9 @@ def _choose_queries(
     if not queries:
         return by_run
     chosen: dict[RunKey, list[Record]] = {}
-    for wanted in queries:
+    for query in queries:
+        # Names are redacted where they enter; so is the one to look for.
+        wanted = redact(query)
         matches = {
             key: reports
             for key, reports in by_run.items()
@@ -265,11 +267,8 @@ def _require_one_job(runs: Sequence[QueryRun], notes: list[str], *, chosen_by_na
 
 
 def _query_options(runs: Sequence[QueryRun], *, by_id: bool = False) -> str:
-    """The options that choose these queries: by name, or by id without a name that can be shown."""
-    names = []
-    for run in runs:
-        name = None if by_id else run.query_name
-        names.append(name if name and redact(name) == name else redact(run.query_id[:8]))
+    """The options that choose these queries: by name, or by id if they have none."""
+    names = [(None if by_id else run.query_name) or run.query_id[:8] for run in runs]
     return " ".join(f"--query {shlex.quote(name)}" for name in dict.fromkeys(names))
 
 

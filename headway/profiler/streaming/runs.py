@@ -18,7 +18,6 @@ from headway.profiler import schema
 from headway.profiler.collect import ApplicationFacts, Executor
 from headway.profiler.offsets import num_source_partitions
 from headway.profiler.plan_text import PlanShape
-from headway.profiler.redaction import allowed_properties, describe_source, redact
 from headway.profiler.rows import Record
 from headway.profiler.schema import BatchOf
 from headway.profiler.streaming.arrivals import BatchArrivals, arrival_series
@@ -35,10 +34,12 @@ from headway.profiler.streaming.batch_samples import (
 )
 from headway.profiler.streaming.samples import BatchSample, EarlyBatch, MeanFile, QueryRun
 from headway.profiler.streaming.trigger import contradiction, read_trigger
+from headway.redaction import redact
 from headway.sparkconf import reader_limit, task_cpus_of
 from headway.units import format_duration
 
 _LONGEST_LABEL = 60
+_UNKNOWN = "unknown"
 
 
 class SteadyPart(NamedTuple):
@@ -268,7 +269,7 @@ def _trigger(reports: Sequence[Record], label: str, stated_s: float | None) -> _
 
 def _task_cpus(facts: ApplicationFacts, cores: int) -> int:
     """Cores per task; not more than executors have, since those with fewer cores ran no task."""
-    return min(task_cpus_of(allowed_properties(facts.properties)), cores)
+    return min(task_cpus_of(facts.properties), cores)
 
 
 def _one_per_batch(reports: Sequence[Record]) -> list[Record]:
@@ -369,18 +370,18 @@ def _state_partitions(report: Record) -> int | None:
 
 def _state_store(properties: Mapping[str, str]) -> str | None:
     """Short name of the state store class, if the application chose one."""
-    provider = allowed_properties(properties).get("spark.sql.streaming.stateStore.providerClass")
+    provider = properties.get("spark.sql.streaming.stateStore.providerClass")
     return provider.rsplit(".", 1)[-1] if provider else None
 
 
 def _shape(report: Record, plan: PlanShape) -> QueryShape:
     operators: Sequence[Any] = report["stateful_operators"] or ()
     return QueryShape(
-        sources=tuple(describe_source(source["description"]) for source in report["sources"] or ()),
-        sink=describe_source(report["sink"]),
+        sources=tuple(source["description"] or _UNKNOWN for source in report["sources"] or ()),
+        sink=report["sink"] or _UNKNOWN,
         output_mode=plan.output_mode,
         # Versions before 3.2 do not name them.
-        stateful_operators=tuple(redact(operator["name"] or "unknown") for operator in operators),
+        stateful_operators=tuple(operator["name"] or _UNKNOWN for operator in operators),
         state_rows=sum(max(operator["num_rows"] or 0, 0) for operator in operators),
         watermarked=bool(report["watermarked"]) or plan.watermark_delay_s is not None,
         watermark_delay_s=plan.watermark_delay_s,

@@ -21,9 +21,7 @@ from headway.domain import (
 from headway.limits import MOST_SPREAD_RATIO
 from headway.profiler.collect import ApplicationFacts, CollectedLogs, each_application
 from headway.profiler.coverage import coverage_of, gaps, together
-from headway.profiler.known_values import known_version
 from headway.profiler.logs.sources import EventLog
-from headway.profiler.redaction import allowed_properties, redact
 from headway.profiler.streaming.arrivals import observed_arrivals
 from headway.profiler.streaming.fit import DurationFit, fit_duration
 from headway.profiler.streaming.job_runs import JobRuns, runs_of_job
@@ -124,12 +122,12 @@ def profile_of_runs(
 
 
 def application_of(facts: ApplicationFacts) -> Application:
-    properties = allowed_properties(facts.properties)
+    properties = facts.properties
     return Application(
-        id=redact(facts.application_id or "unknown"),
-        name=redact(facts.application_name or "unknown"),
-        spark_version=known_version(facts.spark_version) or "unknown",
-        java_version=known_version(facts.java_version),
+        id=facts.application_id or "unknown",
+        name=facts.application_name or "unknown",
+        spark_version=facts.spark_version or "unknown",
+        java_version=facts.java_version,
         executor_memory=properties.get("spark.executor.memory"),
         properties=dict(sorted(properties.items())),
     )
@@ -189,7 +187,7 @@ def _setting(run: QueryRun, modelled_s: float) -> ObservedSetting:
     durations_s = np.array([batch.duration_s for batch in run.batches])
     return ObservedSetting(
         query_id=run.query_id,
-        query_name=None if run.query_name is None else redact(run.query_name),
+        query_name=run.query_name,
         configuration=run.configuration,
         rate_per_s=run.rate_per_s,
         num_batches=len(rows),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from headway.errors import InputError, first_line
+from headway.redaction import redact
 from headway.runtime.given import connect_refusal, require_session
 from headway.runtime.jars import class_loader, shipped_jar
 from headway.units import ms_to_s, s_to_ms
@@ -160,4 +161,4 @@ def _as_spark_keeps_it(query: StreamingQuery) -> Iterator[None]:
 
 
 def _label(query: StreamingQuery) -> str:
-    return f"query {query.name or query.id}"
+    return f"query {redact(query.name or str(query.id))}"

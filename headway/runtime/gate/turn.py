@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from headway.errors import InputError
+from headway.redaction import redact
 from headway.units import s_to_ms
 
 if TYPE_CHECKING:
@@ -119,9 +120,9 @@ def require_turn_of(query: StreamingQuery, turn: object) -> None:
             "gate.in_turn(FUNCTION)"
         )
     progress = query.lastProgress
-    sink = _FOREACH_BATCH if progress is None else str(progress["sink"]["description"])
+    sink = _FOREACH_BATCH if progress is None else redact(progress["sink"]["description"])
     if _FOREACH_BATCH not in sink:
         raise InputError(
-            f"in_turn: query {query.name or query.id} writes to {sink}; expected one that was "
-            "started with foreachBatch(turn). It goes on ungated"
+            f"in_turn: query {redact(query.name or str(query.id))} writes to {sink}; expected one "
+            "that was started with foreachBatch(turn). It goes on ungated"
         )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+import headway
 from headway.domain import ApplicationKind, ApplicationProfile, RecordedStage
 from headway.domain.application_profile import MOST_STAGES
 from headway.errors import EventLogError
@@ -400,6 +401,17 @@ def test_executors_that_nobody_added_are_known_by_their_tasks(profiled: Profiled
     assert local.cluster.num_slots is None
     assert any("cores of the executors are unknown" in note for note in local.notes)
     assert profiled("of_unknown_executor").cluster.executors == 3
+
+
+def test_a_log_that_names_no_executor_had_one(tmp_path: Path) -> None:
+    log = AppLog()
+    log.add_job([Work()], EPOCH_S + 20.0)
+    for event in log.events:
+        event.get("Task Info", {}).pop("Executor ID", None)
+    log.events = [one for one in log.events if one["Event"] != "SparkListenerExecutorAdded"]
+    found = headway.profile(write_plain(log.lines, tmp_path / "log"))
+    assert isinstance(found, ApplicationProfile)
+    assert (found.cluster.executors, found.cluster.cores_per_executor) == (1, None)
 
 
 @pytest.mark.parametrize("case", ["without_stage_times", "without_stage_ends"])

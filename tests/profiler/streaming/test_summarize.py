@@ -21,8 +21,8 @@ from headway.profiler.engines.in_process import InProcess
 from headway.profiler.logs.sources import EventLog, find_event_logs
 from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import pieces_of
-from headway.profiler.redaction import redact
 from headway.profiler.streaming.summarize import summarize
+from headway.redaction import redact
 from tests.profiler.event_log import EPOCH_S, MAP, PHASES_S, REDUCE, AppLog, Event, Query, Stage
 from tests.shared_data import GROUND_TRUTH, needs
 
