@@ -22,6 +22,7 @@ from headway.gate.changes import (
 from headway.gate.locked_setting import judged_today
 from headway.gate.nouns import Finding, Held, Level, Limits, Report, Rule
 from headway.planner.causes import UNCHANGED_RATIO, Cause, Sized, Why, causes
+from headway.redaction import one_line
 from headway.sparkconf import task_cpus_of
 from headway.spec.forms import Where
 from headway.spec.spec_file import Planned, PlannedJob, load_spec
@@ -63,7 +64,7 @@ def check(
             rule=Rule.GONE,
             level=Level.NOTE,
             job=job.name,
-            message=f"{job.name} is locked but was not checked",
+            message=f"{one_line(job.name)} is locked but was not checked",
             file=job.file if found.name is None else found.name,
         )
         for found in used.values()

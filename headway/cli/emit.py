@@ -14,6 +14,7 @@ from headway.cli.outputs import OutputFolder, file_complaint
 from headway.cli.terminal import suggest
 from headway.emitters import ALL_FORMATS
 from headway.errors import ExitCode, HeadwayError, InputError
+from headway.redaction import one_line
 from headway.version import __version__
 
 if TYPE_CHECKING:
@@ -139,8 +140,8 @@ def _patch(
 ) -> None:
     from headway.api.emit import patched
     from headway.emitters.patch import names_node_types
+    from headway.formats.own_files import read_whole_text
     from headway.formats.text_file import write_text
-    from headway.formats.yaml_document import read_whole_text
 
     if given("node_type"):
         text = read_whole_text(Path(file), expected="a manifest or a bundle")
@@ -150,10 +151,10 @@ def _patch(
     if not write:
         click.echo(patch.after, nl=False)
     elif patch.after == patch.before:
-        click.echo(f"{file}: already as planned", err=True)
+        click.echo(f"{one_line(file)}: already as planned", err=True)
     else:
         write_text(file, patch.after, what="the patched file")
-        click.echo(f"{file}: patched", err=True)
+        click.echo(f"{one_line(file)}: patched", err=True)
     for line in patch.beside:
         click.echo(line, err=True)
 
@@ -173,6 +174,6 @@ def _write_files(plan: Answer, current: CurrentSettings, folder: Path) -> None:
         ("reasons.txt", difference.reasons_text),
     ):
         write_text(folder / name, render(plan, current.conf, version=__version__), what=name)
-        click.echo(f"{folder / name}: written", err=True)
+        click.echo(f"{one_line(folder / name)}: written", err=True)
     for note in current.notes:
         click.echo(note, err=True)

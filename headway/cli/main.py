@@ -13,6 +13,7 @@ import click
 
 from headway.cli.terminal import fit_width, fitted_help, refuse_colour
 from headway.errors import EXIT_CODES, ExitCode, HeadwayError, InfeasibleError, SpecError
+from headway.redaction import harmless
 from headway.version import __version__
 
 # Name -> module that holds the command of the same name, and the line shown in the overview.
@@ -202,6 +203,5 @@ def _said(error: Exception) -> str:
 
 
 def _fail(message: str, exit_code: int) -> int:
-    one_line = " ".join(message.split())
-    click.echo(f"headway: {one_line}", err=True)
+    click.echo(f"headway: {' '.join(harmless(message).split())}", err=True)
     return exit_code

@@ -17,6 +17,7 @@ from headway.cli.spark_options import reading_options
 from headway.cli.terminal import remark, show, suggest
 from headway.domain import ApplicationProfile, JobProfile, Promise
 from headway.errors import EventLogError, InputError
+from headway.redaction import one_line
 
 
 class _Runs(NamedTuple):
@@ -139,7 +140,7 @@ def command(
     save_profile(found, output)
     remark(profile_summary(found))
     for path in (output, *written):
-        click.echo(str(path))
+        click.echo(one_line(path))
     suggest(f"headway plan {output} --rate 50k/s --target 'p99 <= 3s'")
 
 
@@ -184,7 +185,7 @@ def _survey(
         show(survey_as_text(found.logs))
         suggest(f"headway profile {shlex.join(sources)} -o job.profile.yaml")
     for path in found.tables:
-        click.echo(str(path), err=as_json)
+        click.echo(one_line(path), err=as_json)
     if each_into is not None:
         _save_each(found, each_into)
     if not as_json:
@@ -203,7 +204,7 @@ def _save_each(found: Survey, folder: Path) -> None:
             continue
         path = _free_name(folder, log.profile, taken)
         save_profile(log.profile, path)
-        click.echo(str(path))
+        click.echo(one_line(path))
     if not taken:
         raise EventLogError("none of the logs gives a profile; --check shows what is missing")
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import click
 
+from headway.redaction import harmless, harmless_lines
 from headway.report.columns import USUAL_WIDTH, fitted, set_width, width
 
 Found = TypeVar("Found")
@@ -36,14 +37,15 @@ def fit_width() -> None:
 
 
 def show(text: str, *, is_met: bool | None = None) -> None:
-    """Print an answer for people, with no line wider than the terminal.
+    """Print an answer for people, with no line wider than the terminal, and no character that
+    moves its cursor.
 
     With ``is_met`` its first line is a verdict and has a sign and a colour on a terminal.
     """
     has_verdict = is_met is not None and is_terminal()
     if has_verdict:
         text = f"{'✓' if is_met else '✗'} {text}"
-    text = fitted(text)
+    text = fitted(harmless_lines(text))
     if has_verdict and _has_colour():
         first, line, rest = text.partition("\n")
         text = click.style(first, fg="green" if is_met else "red", bold=True) + line + rest
@@ -72,18 +74,19 @@ def event(text: str) -> None:
     if is_terminal():
         show(text)
     else:
-        click.echo(text)
+        click.echo(harmless_lines(text))
 
 
 def remark(text: str) -> None:
     """Print a message besides the answer, on stderr: in the available width, or as one line."""
+    text = harmless_lines(text)
     click.echo(fitted(text) if sys.stderr.isatty() else text, err=True)
 
 
 def suggest(text: str) -> None:
     """Name the likely next command, on a terminal only."""
     if is_terminal() and sys.stderr.isatty():
-        click.echo(f"\n{fitted(f'next: {text}')}", err=True)
+        click.echo(f"\n{fitted(f'next: {harmless(text)}')}", err=True)
 
 
 def refuse_colour(context: click.Context, _: click.Parameter, value: bool) -> None:

@@ -7,6 +7,7 @@ import click
 from headway.cli.options import Command, json_option
 from headway.cli.terminal import suggest
 from headway.errors import ExitCode, InputError
+from headway.redaction import one_line
 
 
 @click.command("validate", cls=Command)
@@ -35,13 +36,13 @@ def command(files: tuple[str, ...], as_json: bool) -> int:
         from headway.formats.as_json import json_text
 
         found = [
-            {"file": file, "kind": kinds.get(file), "faults": faults.get(file, [])}
+            {"file": one_line(file), "kind": kinds.get(file), "faults": faults.get(file, [])}
             for file in files
         ]
         click.echo(json_text({"schema": "headway.validation/v1", "files": found}))
     else:
         for file in files:
-            for line in faults.get(file, [f"{file}: ok, {kinds.get(file)}"]):
+            for line in faults.get(file, [f"{one_line(file)}: ok, {kinds.get(file)}"]):
                 click.echo(line)
         planned = [file for file, kind in kinds.items() if kind in ("StreamingJob", "BatchJob")]
         if planned and not faults:

@@ -6,10 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from headway.domain.result import Result
 from headway.errors import ExitCode
 from headway.formats.lock_file import AnyLocked
+from headway.redaction import one_line
 from headway.units import HOURS_PER_MONTH, format_money
 
 
@@ -49,6 +51,7 @@ ABOUT: Mapping[Rule, str] = {
     Rule.UNLOCKED: "The job is not in the lock file.",
     Rule.GONE: "A locked job is not in the checked files.",
 }
+_LONGEST_NAME = 4096
 _EXIT_CODES = {
     Rule.LOCKED: ExitCode.REGRESSION,
     Rule.TARGET: ExitCode.INFEASIBLE,
@@ -89,6 +92,9 @@ class Finding:
     line: int = 1
     column: int = 1
 
+    def __post_init__(self) -> None:
+        _show_names(self, "job", "file")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockedToday:
@@ -120,6 +126,9 @@ class Held:
     calibrated: bool
     findings: tuple[Finding, ...]
 
+    def __post_init__(self) -> None:
+        _show_names(self, "name", "file")
+
     @property
     def failed(self) -> bool:
         """Whether it fails the build."""
@@ -147,6 +156,12 @@ class Held:
         return max(_change_ratio(after, before) for after, before in pairs)
 
 
+def _show_names(noun: Any, *names: str) -> None:
+    """Names of jobs and files as any format may show them, on one line."""
+    for name in names:
+        object.__setattr__(noun, name, one_line(getattr(noun, name), longest=_LONGEST_NAME))
+
+
 def _change_ratio(after: float | None, before: float | None) -> float:
     if after == before:
         return 0.0
@@ -160,6 +175,10 @@ class Report(Result):
     baseline: str | None
     jobs: tuple[Held, ...]
     others: tuple[Finding, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.baseline is not None:
+            _show_names(self, "baseline")
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from headway.domain import ApplicationProfile, JobProfile
+from headway.redaction import one_line
 from headway.report.glossary import Glossary
 from headway.report.wording import APPLIES, brief_setting_text
 from headway.units import counted, format_duration, format_rate
@@ -41,7 +42,7 @@ class Origin:
     ) -> Origin:
         """From the files that a page was made from, and the profile behind it."""
         rows = [("made", _made_text(made_at))]
-        rows += [("from", shortened(name)) for name in files]
+        rows += [("from", shortened(one_line(name))) for name in files]
         if profile is not None:
             rows += _profile_rows(profile)
         elif spark_version is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -115,6 +116,29 @@ def test_sarif_has_rules_and_places() -> None:
         assert result["level"] in ("error", "warning", "note")
     place = sarif_run["results"][0]["locations"][0]["physicalLocation"]
     assert place["region"] == {"startLine": 7, "startColumn": 1}
+
+
+EVIL = "jobs/a\n::error::pwned\r\u202egnp.yaml\x1b[2J\u200b"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_file_name_writes_no_line_of_its_own_and_turns_no_text_round(name: str) -> None:
+    finding = Finding(
+        rule=Rule.TARGET, level=Level.ERROR, job=EVIL, message="p99 3.1 s > 2 s", file=EVIL, line=7
+    )
+    note = replace(finding, rule=Rule.GONE, level=Level.NOTE)
+    held = replace(a_report().jobs[0], name=EVIL, file=EVIL, findings=(finding,))
+    text = FORMATS[name](Report(baseline=EVIL, jobs=(held,), others=(note,)))
+    assert not [line for line in text.splitlines() if line.lstrip().startswith("::error::")]
+    assert not set("\r\u202e\x1b\u200b") & set(text)
+    assert "pwned" in text
+
+
+@pytest.mark.parametrize("name", ["text", "junit", "markdown"])
+def test_a_message_stays_on_its_line(name: str) -> None:
+    text = FORMATS[name](a_report(f"before {EVIL}"))
+    assert not [line for line in text.splitlines() if line.lstrip().startswith("::error::")]
+    assert not set("\u202e\x1b") & set(text)
 
 
 @pytest.mark.parametrize("name", FORMATS)

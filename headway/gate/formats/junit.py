@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from headway.gate.nouns import Held, Level, Report
+from headway.redaction import harmless
 
 # What XML 1.0 cannot hold at all, not even escaped.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -26,14 +27,15 @@ def _case(held: Held) -> str:
     head = f"<testcase classname={_quoted(held.file)} name={_quoted(held.name)}"
     errors = [each for each in held.findings if each.level is Level.ERROR]
     findings_text = "\n".join(
-        f"{each.file}:{each.line}:{each.column}: {each.level}: {each.message} ({each.rule})"
+        f"{each.file}:{each.line}:{each.column}: {each.level}: "
+        f"{harmless(each.message)} ({each.rule})"
         for each in held.findings
     )
     if not findings_text:
         return f"{head}/>\n"
     failure = ""
     if errors:
-        message = "; ".join(each.message for each in errors)
+        message = "; ".join(harmless(each.message) for each in errors)
         failure = f"<failure message={_quoted(message)} type={_quoted(str(errors[0].rule))}/>\n"
     return f"{head}>\n{failure}<system-out>{_escaped(findings_text)}</system-out>\n</testcase>\n"
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from urllib.parse import quote
 
 from headway.formats.lock_file import AnyLocked
 from headway.gate.nouns import ABOUT, Held, Level, LockedToday, Report, Rule
 from headway.version import __version__
 
 CHECK_SCHEMA = "headway.check/v1"
+# A colon would begin with a scheme, which a relative path may not.
+_SAFE_IN_URI = "/@!$&'()*+,;=~"
 _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -42,7 +45,7 @@ def sarif_text(report: Report) -> str:
             "locations": [
                 {
                     "physicalLocation": {
-                        "artifactLocation": {"uri": finding.file.replace("\\", "/")},
+                        "artifactLocation": {"uri": _uri(finding.file)},
                         "region": {"startLine": finding.line, "startColumn": finding.column},
                     }
                 }
@@ -58,6 +61,10 @@ def sarif_text(report: Report) -> str:
             "runs": [{"tool": {"driver": driver}, "results": results}],
         }
     )
+
+
+def _uri(file: str) -> str:
+    return quote(file.replace("\\", "/"), safe=_SAFE_IN_URI)
 
 
 def _job(held: Held) -> dict[str, object]:

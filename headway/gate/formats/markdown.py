@@ -6,6 +6,7 @@ import re
 
 from headway.gate.formats.figures import changed, locked_today_text, rows
 from headway.gate.nouns import Finding, Held, Level, Report
+from headway.redaction import harmless
 from headway.version import __version__
 
 #: Marks the comment as ours: whoever posts it finds the one to replace.
@@ -57,4 +58,4 @@ def _item(finding: Finding) -> str:
 
 
 def _escaped(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    return _SPECIAL.sub(r"\\\1", " ".join(harmless(text).split()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headway.gate.formats.figures import changed, locked_today_text, rows
 from headway.gate.nouns import Held, Level, Report
+from headway.redaction import harmless
 
 _SIGNS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "note"}
 
@@ -14,7 +15,7 @@ def report_text(report: Report) -> str:
     for held in report.jobs:
         lines += ["", *_job_lines(held)]
     for finding in report.others:
-        lines += ["", f"{_SIGNS[finding.level]}: {finding.message} ({finding.rule})"]
+        lines += ["", f"{_SIGNS[finding.level]}: {harmless(finding.message)} ({finding.rule})"]
     return "\n".join(lines)
 
 
@@ -30,5 +31,6 @@ def _job_lines(held: Held) -> list[str]:
         lines.append(f"  the locked setting {today}")
     for finding in held.findings:
         where = f"{finding.file}:{finding.line}:{finding.column}"
-        lines.append(f"  {where}: {_SIGNS[finding.level]}: {finding.message} ({finding.rule})")
+        said = f"{harmless(finding.message)} ({finding.rule})"
+        lines.append(f"  {where}: {_SIGNS[finding.level]}: {said}")
     return lines
