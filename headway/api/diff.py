@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headway.domain import AnyAnswer, AnyPromise, ApplicationProfile, Deadline, JobProfile
 from headway.errors import InputError
+from headway.formats.own_files import beginning_of
 
 if TYPE_CHECKING:
     from headway.planner.causes import Needs
@@ -150,11 +151,7 @@ def _read(given: Compared | str | Path, name: str, progress: Tell | None) -> _Si
 
 def _head(path: Path) -> str:
     """The beginning of a file; empty if it is not a local file, which may still be a log."""
-    try:
-        with path.open("rb") as file:
-            return file.read(_HEAD_BYTES).decode("utf-8", errors="replace")
-    except OSError:
-        return ""
+    return beginning_of(path, _HEAD_BYTES)
 
 
 def _require_batch(name: str, profile: ApplicationProfile) -> None:

@@ -12,7 +12,7 @@ from headway.emitters import ALL_FORMATS
 from headway.emitters.submission import Submission, writes_for
 from headway.errors import InputError
 from headway.formats.from_json import load_any_plan, parse_any_plan
-from headway.formats.yaml_document import read_text, read_whole_text
+from headway.formats.own_files import read_text, read_whole_text
 from headway.version import __version__
 
 if TYPE_CHECKING:

@@ -139,8 +139,8 @@ def plan_evidence(
 def _read(shown: Shown | str | Path) -> tuple[Shown | AnyResult, list[str]]:
     if not isinstance(shown, str | Path):
         return shown, []
+    from headway.formats.own_files import read_text
     from headway.formats.results_file import load_result
-    from headway.formats.yaml_document import read_text
 
     path = Path(shown)
     if path.suffix in (".yaml", ".yml"):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from headway.api.arguments import count, given_arguments, positive_seconds
 from headway.domain import Target
 from headway.errors import InputError, SpecError, argument
+from headway.formats.own_files import beginning_of
 from headway.limits import LARGEST_NUMBER, MOST_NODES
 from headway.units import parse_rate_per_s
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     AnyPipelineRuns: TypeAlias = PipelineRuns | OperatorsRuns
     AnyPipelinePlan: TypeAlias = RoundsPlan | OperatorsPlan
 
+_MOST_BYTES = 4 * 2**20
 _KINDS = ("MicroBatchPipeline", "OrderedPipeline")
 _KIND = re.compile(rf"(?m)^kind:\s*['\"]?({'|'.join(_KINDS)})['\"]?\s*(?:#.*)?$")
 
@@ -41,10 +43,7 @@ def is_pipeline(source: object) -> bool:
 
 def declared_kind(path: str | Path) -> str | None:
     """The kind of pipeline that a file declares; None for any other file."""
-    try:
-        found = _KIND.search(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
+    found = _KIND.search(beginning_of(Path(path), _MOST_BYTES))
     return None if found is None else found[1]
 
 

@@ -31,7 +31,7 @@ def is_spec(path: str | Path) -> bool:
     """
     import re
 
-    from headway.formats.yaml_document import read_text
+    from headway.formats.own_files import read_text
 
     text = read_text(Path(path), expected="a job profile, or a spec file")
     if re.search(r"(?m)^schema:\s*['\"]?headway\.", text):

@@ -11,7 +11,7 @@ from headway.api.predict import configuration_from
 from headway.domain import JobProfile
 from headway.domain.window_set import WindowSet
 from headway.errors import InputError, argument
-from headway.formats.yaml_document import read_text
+from headway.formats.own_files import read_text
 from headway.limits import MOST_LONG
 
 if TYPE_CHECKING:

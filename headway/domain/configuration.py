@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from headway.domain.checks import require_count
-from headway.limits import LONGEST_S, MOST_INT, MOST_LONG
+from headway.limits import LONGEST_S, MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_PARTITIONS
 
 
 def task_slots(executors: int, cores_per_executor: int, task_cpus: int = 1) -> int:
@@ -71,8 +71,10 @@ class Configuration:
     task_cpus: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("executors", "cores_per_executor", "shuffle_partitions", "task_cpus"):
-            require_count(MOST_INT, **{name: getattr(self, name)})
+        require_count(MOST_EXECUTORS, executors=self.executors)
+        require_count(MOST_CORES, cores_per_executor=self.cores_per_executor)
+        require_count(MOST_PARTITIONS, shuffle_partitions=self.shuffle_partitions)
+        require_count(MOST_CORES, task_cpus=self.task_cpus)
         if self.task_cpus > self.cores_per_executor:
             raise ValueError(
                 f"task_cpus is {self.task_cpus}, more than the {self.cores_per_executor} cores "

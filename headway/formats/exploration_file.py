@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import json
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from headway.domain import Configuration, QuerySetting
 from headway.errors import InputError
 from headway.formats.as_json import json_text
+from headway.formats.from_json import At
+from headway.formats.own_files import read_json
 from headway.formats.text_file import write_text
+from headway.limits import LARGEST_NUMBER, LONGEST_S
+from headway.redaction import one_line
 
 EXPLORATION_SCHEMA = "headway.exploration/v1"
+_EXPECTED = "the state of an exploration"
+# Beside the state: what a name from elsewhere would lead out of is another's.
+_RECORDING = re.compile(r"(?!\.)[\w.-]{1,200}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,33 +79,26 @@ def load_state(path: Path, asked: ExplorationState) -> ExplorationState:
     """
     if not path.exists():
         return asked
+    data = read_json(path, expected=_EXPECTED)
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(data, dict) or data.get("schema") != EXPLORATION_SCHEMA:
-            raise ValueError(f"expected schema {EXPLORATION_SCHEMA}")
+            raise InputError(f"expected schema {EXPLORATION_SCHEMA}")
+        state = At(data, "")
         found = ExplorationState(
-            rate_per_s=float(data["rate_per_s"]),
-            target=str(data["target"]),
-            runs=tuple(
-                ExploredRun(
-                    setting=_from_data(run["setting"]),
-                    duration_s=float(run["duration_s"]),
-                    recording=str(run["recording"]),
-                    query_id=str(run["query_id"]),
-                )
-                for run in data["runs"]
-            ),
-            queue=tuple(_from_data(one) for one in data["queue"]),
+            rate_per_s=state.of("rate_per_s", float),
+            target=state.of("target", str),
+            runs=tuple(map(_explored_run, state.each("runs"))),
+            queue=tuple(map(_setting, state.each("queue"))),
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except InputError as error:
         raise InputError(
-            f"{path}: not the state of an exploration ({type(error).__name__}: {error}); "
-            "give another folder, or remove the file"
+            f"{one_line(path)}: {error}; expected {_EXPECTED}; give another folder, or remove the "
+            "file"
         ) from None
     if (found.rate_per_s, found.target) != (asked.rate_per_s, asked.target):
         raise InputError(
-            f"{path}: the state of another question ({found.target} at {found.rate_per_s:,.0f} "
-            "rows/s); give another folder"
+            f"{one_line(path)}: the state of another question ({found.target} at "
+            f"{found.rate_per_s:,.0f} rows/s); give another folder"
         )
     # A recording that is gone counts as never made.
     kept = tuple(run for run in found.runs if (path.parent / run.recording).exists())
@@ -118,6 +117,24 @@ def _as_data(setting: QuerySetting) -> dict[str, object]:
     }
 
 
-def _from_data(data: dict[str, Any]) -> QuerySetting:
-    fields = {name: value for name, value in data.items() if name != "rate_per_s"}
-    return QuerySetting(configuration=Configuration(**fields), rate_per_s=data["rate_per_s"])
+def _explored_run(run: At) -> ExploredRun:
+    recording = run.of("recording", str)
+    if not _RECORDING.fullmatch(recording):
+        place = run.path("recording")
+        raise InputError(f"{place}: {recording[:40]!a}; expected a file in the folder of the state")
+    duration_s = run.of("duration_s", float)
+    if not 0.0 <= duration_s <= LONGEST_S:
+        raise InputError(f"{run.path('duration_s')}: {duration_s:g}; expected 0 to ten years")
+    return ExploredRun(
+        setting=_setting(run.at("setting")),
+        duration_s=duration_s,
+        recording=recording,
+        query_id=run.of("query_id", str),
+    )
+
+
+def _setting(found: At) -> QuerySetting:
+    rate_per_s = found.of("rate_per_s", float)
+    if not 0.0 < rate_per_s <= LARGEST_NUMBER:
+        raise InputError(f"{found.path('rate_per_s')}: {rate_per_s:g}; expected a rate above 0")
+    return QuerySetting(configuration=found.noun(Configuration), rate_per_s=rate_per_s)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -40,7 +39,8 @@ from headway.domain import (
 from headway.domain.kept_promise import KeptPromise
 from headway.errors import InputError
 from headway.formats.as_json import DEADLINE_SCHEMA, PLAN_SCHEMA
-from headway.formats.yaml_document import read_whole_text
+from headway.formats.own_files import parse_json, read_whole_text
+from headway.redaction import one_line
 from headway.words import all_words
 
 # What plans of earlier versions do not hold.
@@ -88,9 +88,9 @@ def parse_plan(text: str, *, name: str) -> StreamAnswer:
 def parse_any_plan(text: str, *, name: str) -> AnyAnswer:
     """As `parse_plan`, or the plan of a batch job."""
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(_no_json(text, name, error)) from None
+        data = parse_json(text, name=name, expected=_EXPECTED)
+    except InputError as error:
+        raise InputError(_not_a_plan(text, one_line(name)) or str(error)) from None
     schema = data.get("schema") if isinstance(data, dict) else None
     try:
         if schema == DEADLINE_SCHEMA:
@@ -102,13 +102,13 @@ def parse_any_plan(text: str, *, name: str) -> AnyAnswer:
     raise InputError(f"{name}: no {PLAN_SCHEMA}; expected {_EXPECTED}")
 
 
-def _no_json(text: str, name: str, error: Exception) -> str:
-    """Describes a text that is not JSON, and the command to make a plan from it."""
+def _not_a_plan(text: str, name: str) -> str | None:
+    """The command that makes a plan from a text that is no JSON; None if none does."""
     if re.search(r"(?m)^schema:\s*['\"]?headway\.", text):
         return f"{name}: a profile; expected {_EXPECTED}: headway plan {name} --json > plan.json"
     if re.search(r"(?m)^kind:", text):
         return f"{name}: a spec file; plan it first: headway plan {name} --json > plan.json"
-    return f"{name}: no JSON ({error}); expected {_EXPECTED}"
+    return None
 
 
 def _of_a_query(plan: AnyAnswer, name: str) -> StreamAnswer:

@@ -7,7 +7,6 @@ these names, as ``df.write.json`` writes them. Other columns are ignored, and so
 from __future__ import annotations
 
 import csv
-import json
 import math
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -15,7 +14,8 @@ from typing import NamedTuple
 
 from headway.domain.ordered import KeyCounts
 from headway.errors import InputError, argument
-from headway.formats.yaml_document import read_text, shown
+from headway.formats.own_files import parse_json, read_text
+from headway.formats.yaml_document import shown
 from headway.limits import LARGEST_NUMBER, MOST_INT, MOST_LONG
 from headway.units import parse_size_bytes
 
@@ -137,10 +137,7 @@ def _json_rows(text: str, path: str | Path) -> Iterator[_Row]:
     for line, row in enumerate(text.splitlines(), 1):
         if not row.strip():
             continue
-        try:
-            found = json.loads(row)
-        except ValueError:
-            found = None
+        found = parse_json(row, name=f"{path}:{line}", expected=WORDS)
         if not isinstance(found, dict):
             raise InputError(f"{path}:{line}: not a JSON object on one line; expected {WORDS}")
         name = next((one for one in _COUNTS if one in found), None)

@@ -173,8 +173,9 @@ def load_lock(path: str | Path) -> Lock:
     ...
     headway.errors.InputError: no/such.lock: no such file; expected a lock as 'headway lock'...
     """
+    from headway.formats.own_files import read_text
     from headway.formats.validation import validate
-    from headway.formats.yaml_document import parse_document, read_text, shown
+    from headway.formats.yaml_document import parse_document, shown
 
     text = read_text(Path(path), expected=_EXPECTED)
     document = parse_document(text, name=str(path))

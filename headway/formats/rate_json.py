@@ -11,7 +11,6 @@ start of the batch before it, provided that the query kept up.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 from headway.errors import InputError
+from headway.formats.own_files import parse_json
 
 WORDS = (
     "the answer of Prometheus to a query over a range, or the progress of a streaming query, "
@@ -56,7 +56,7 @@ def json_samples(text: str, name: str) -> list[Sample]:
     series = [one for each in found for one in _series(each)]
     try:
         samples = _added(series) if series else _between(_progress(found))
-    except (KeyError, TypeError, ValueError):
+    except (InputError, KeyError, TypeError, ValueError, OverflowError):
         samples = []
     if not samples:
         raise InputError(f"{name}: no rates in this JSON; expected {WORDS}")
@@ -66,16 +66,14 @@ def json_samples(text: str, name: str) -> list[Sample]:
 def _objects(text: str, name: str) -> list[Any]:
     """The objects of the file: one value, or one per line."""
     try:
-        whole = json.loads(text)
+        whole = parse_json(text, name=name, expected=WORDS)
         return whole if isinstance(whole, list) else [whole]
-    except (ValueError, RecursionError):
+    except InputError:
         pass
     objects = []
     for number, line in enumerate(text.splitlines(), start=1):
-        try:
-            objects += [json.loads(line)] if line.strip() else []
-        except (ValueError, RecursionError):
-            raise InputError(f"{name}:{number}:1: no JSON; expected {WORDS}") from None
+        if line.strip():
+            objects.append(parse_json(line, name=f"{name}:{number}", expected=WORDS))
     return objects
 
 
@@ -103,7 +101,8 @@ def _progress(found: Sequence[Any]) -> list[tuple[float, float]]:
     by_query: dict[str, dict[float, float]] = {}
     for one in found:
         progress = one.get("progress", one) if isinstance(one, Mapping) else None
-        progress = json.loads(progress) if isinstance(progress, str) else progress
+        if isinstance(progress, str):
+            progress = parse_json(progress, name="progress", expected=WORDS)
         if not isinstance(progress, Mapping) or "timestamp" not in progress:
             continue
         stamp = datetime.fromisoformat(progress["timestamp"])

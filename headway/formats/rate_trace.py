@@ -20,8 +20,10 @@ from pathlib import Path
 
 from headway.domain import RateTrace
 from headway.errors import InputError, argument
+from headway.formats.own_files import read_text
 from headway.formats.rate_json import is_json, json_samples
-from headway.formats.yaml_document import read_text, shown
+from headway.formats.yaml_document import shown
+from headway.limits import LARGEST_NUMBER, LONGEST_S
 from headway.units import (
     HOURS_PER_DAY,
     S_PER_HOUR,
@@ -141,6 +143,16 @@ def _sampled(samples: Sequence[tuple[float, float]], name: str) -> WrittenTrace:
     if len(samples) > _MOST_LINES:
         raise InputError(f"{name}: more than {_MOST_LINES:,} samples")
     first_s = samples[0][0]
+    for time_s, rate_per_s in samples:
+        if not (math.isfinite(time_s) and time_s - first_s <= LONGEST_S):
+            raise InputError(
+                f"{name}: time {time_s:g}; expected seconds since 1970, of ten years"
+            )
+        if rate_per_s > LARGEST_NUMBER:
+            raise InputError(
+                f"{name}: rate {rate_per_s:g} at {time_s:g}; expected up to {LARGEST_NUMBER:g} "
+                "records per second"
+            )
     return WrittenTrace(
         name=name,
         since_midnight_s=first_s % _S_PER_DAY,
@@ -251,7 +263,7 @@ def _rate_per_s(text: str, where: str) -> float:
             rate_per_s = parse_rate_per_s(text)
         except InputError:
             rate_per_s = math.nan
-    if not 0 <= rate_per_s < math.inf:
+    if not 0 <= rate_per_s <= LARGEST_NUMBER:
         raise InputError(
             f"{where}: rate is {shown(text)}; expected 0 or more records per second, e.g. 800 or "
             "20k/s"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from headway.errors import InputError
 from headway.formats.as_json import DEADLINE_SCHEMA, PLAN_SCHEMA
 from headway.formats.figures_read import KINDS, FiguresRead, figures_read
 from headway.formats.from_json import At, parse_any_plan, read_prediction
-from headway.formats.yaml_document import read_whole_text
+from headway.formats.own_files import parse_json, read_whole_text
 
 _EXPECTED = "a profile, or what a command such as 'headway plan' prints with --json"
 _MOST_BYTES = 64 * 2**20
@@ -173,10 +172,7 @@ def load_result(path: str | Path) -> AnyResult:
 
 def parse_result(text: str, *, name: str) -> AnyResult:
     """As `load_result`, from the text; messages call it ``name``."""
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{name}: no JSON ({error}); expected {_EXPECTED}") from None
+    data = parse_json(text, name=name, expected=_EXPECTED)
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema in (PLAN_SCHEMA, DEADLINE_SCHEMA):
         return parse_any_plan(text, name=name)

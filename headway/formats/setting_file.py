@@ -11,8 +11,11 @@ import msgspec
 
 from headway.domain import Configuration
 from headway.errors import InputError
+from headway.formats.own_files import read_json, why_of
 from headway.formats.text_file import write_text
+from headway.redaction import one_line
 
+_EXPECTED = "the setting that a supervisor gives"
 SETTING_SCHEMA = "headway.setting/v1"
 # Environment of an application that is supervised: the file, and the number it was started with.
 SETTING_VARIABLE = "HEADWAY_SETTING"
@@ -60,10 +63,10 @@ def load_setting(path: Path) -> GivenSetting:
         If there is none.
     """
     try:
-        found = msgspec.convert(json.loads(path.read_text(encoding="utf-8")), GivenSetting)
-    except (OSError, ValueError, msgspec.ValidationError) as error:
+        found = msgspec.convert(read_json(path, expected=_EXPECTED), GivenSetting)
+    except (InputError, ValueError, msgspec.ValidationError) as error:
         raise InputError(
-            f"{path}: no setting ({error}); expected the file of a supervisor, "
+            f"{one_line(path)}: no setting ({why_of(error)}); expected the file of a supervisor, "
             "headway tune SPEC --supervise -- COMMAND"
         ) from None
     return found
@@ -85,8 +88,8 @@ def save_answer(path: Path, *, number: int, why: str | None, no_gap: bool = Fals
 def load_answer(path: Path, number: int) -> Answer | None:
     """The answer to a number; None as long as there is none."""
     try:
-        found = json.loads(answer_file(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = read_json(answer_file(path), expected="an answer")
+    except InputError:
         return None
     if not isinstance(found, dict) or found.get("number") != number:
         return None

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
+import re
 import socket
 import time
 from collections.abc import Mapping
@@ -24,9 +26,16 @@ from headway.domain.tuner import (
     TunerState,
 )
 from headway.errors import HeadwayError, InputError, TunerLockedError
+from headway.formats.own_files import parse_json, read_bytes, read_json, read_text, why_of
 from headway.formats.profile_file import dump_profile
 from headway.formats.text_file import write_text
+from headway.redaction import one_line
 from headway.units import format_duration
+
+_MOST_STATE_BYTES = 64 * 2**20
+_MOST_AUDIT_BYTES = 256 * 2**20
+_MOST_LOCK_BYTES = 4096
+_PROCESS_ID = re.compile("[1-9][0-9]{0,8}")
 
 
 def switch_file(state: Path) -> Path:
@@ -40,7 +49,7 @@ RESTORE_WORD = "restore"
 def switch_word(state: Path) -> str | None:
     """Content of the switch: the tuner is off, or first restores a setting; None without one."""
     try:
-        return switch_file(state).read_text(encoding="utf-8").strip()
+        return read_bytes(switch_file(state), _MOST_LOCK_BYTES).decode("utf-8").strip()
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
@@ -86,22 +95,35 @@ def load_tuner(path: Path) -> TunerState | None:
     InputError
         If the file is not the state of a tuner.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         return None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); expected a tuner's state") from None
+    data = read_json(
+        path, expected="a tuner's state", largest_bytes=_MOST_STATE_BYTES, has_infinity=True
+    )
     try:
-        state = msgspec.convert(json.loads(text), TunerState, strict=False, str_keys=True)
+        state = msgspec.convert(data, TunerState, strict=False, str_keys=True)
         if state.schema != TUNER_SCHEMA:
             raise ValueError(f"schema is {state.schema!r}; expected {TUNER_SCHEMA}")
-    except (ValueError, msgspec.ValidationError, RecursionError) as error:
+        _require_numbers(state)
+    except (ValueError, msgspec.ValidationError) as error:
         raise InputError(
-            f"{path}: not the state of a tuner ({error}); give another file, or remove it to "
-            "begin anew"
+            f"{one_line(path)}: not the state of a tuner ({why_of(error)}); give another file, or "
+            "remove it to begin anew"
         ) from None
     return state
+
+
+def _require_numbers(state: TunerState) -> None:
+    """Refuse numbers in text that are none: a converter that is not strict takes "nan" for one."""
+    waiting: list[object] = [msgspec.to_builtins(state)]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list | tuple):
+            waiting += value
+        elif isinstance(value, float) and math.isnan(value):
+            raise ValueError("a number is nan; expected numbers")
 
 
 class TunerLock:
@@ -177,7 +199,11 @@ class TunerLock:
             return
         host, _, rest = holder.partition(" ")
         pid = rest.partition(" ")[0]
-        is_gone = host == socket.gethostname() and pid.isdecimal() and not _is_there(int(pid))
+        is_gone = (
+            host == socket.gethostname()
+            and _PROCESS_ID.fullmatch(pid) is not None
+            and not _is_there(int(pid))
+        )
         if not is_gone and silent_s < LOST_AFTER_S.value:
             raise TunerLockedError(
                 f"{self._path}: process {pid or '?'} on {host or '?'} tunes with this state, last "
@@ -187,7 +213,7 @@ class TunerLock:
 
     def _holder(self) -> str | None:
         try:
-            return self._path.read_text(encoding="utf-8")
+            return read_bytes(self._path, _MOST_LOCK_BYTES).decode("utf-8")
         except (OSError, ValueError):
             return None
 
@@ -224,13 +250,21 @@ def append_audit(path: Path, what: Mapping[str, object]) -> None:
 
 
 def read_audit(path: Path) -> list[dict[str, object]]:
-    """Decisions of a tuner, the oldest first; a line that a crash interrupted is left out."""
-    if not path.exists():
+    """Decisions of a tuner, the oldest first; a line that a crash interrupted is left out.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is no text.
+    """
+    if not path.exists() or (path.is_file() and not path.stat().st_size):
         return []
+    expected = "the log of a tuner"
+    text = read_text(path, expected=expected, largest_bytes=_MOST_AUDIT_BYTES)
     found = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        with contextlib.suppress(ValueError):
-            found.append(json.loads(line))
+    for line in text.splitlines():
+        with contextlib.suppress(InputError):
+            found.append(parse_json(line, name=str(path), expected=expected, has_infinity=True))
     return found
 
 
@@ -258,7 +292,7 @@ def explained_change(path: Path, number: int) -> ExplainedChange:
                     outcomes.append(msgspec.convert(line, ChangeOutcome, strict=False))
                 break
     except (KeyError, TypeError, msgspec.ValidationError) as error:
-        raise InputError(f"{path}: not the log of a tuner ({error})") from None
+        raise InputError(f"{one_line(path)}: not the log of a tuner ({why_of(error)})") from None
     return ExplainedChange(change=change, proposal=proposal, outcomes=tuple(outcomes))
 
 

@@ -12,16 +12,14 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from headway.errors import InputError
-from headway.units import parse_size_bytes
+from headway.redaction import one_line
 
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
 Route: TypeAlias = tuple[str | int, ...]
 
-_LARGEST_FILE_BYTES = parse_size_bytes("4m")
 _DEEPEST_NESTING = 50
 _TOO_DEEP = f"nested more than {_DEEPEST_NESTING} deep"
 _MOST_FAULTS_SHOWN = 30
@@ -156,48 +154,6 @@ def faults_text(name: str, faults: Iterable[Fault]) -> str:
     return "\n".join(lines)
 
 
-def read_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_BYTES) -> str:
-    """The text of a file, without the byte order mark that some editors put before it.
-
-    Parameters and errors are those of `read_whole_text`.
-    """
-    return read_whole_text(path, expected=expected, largest_bytes=largest_bytes).removeprefix(
-        "\ufeff"
-    )
-
-
-def read_whole_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_BYTES) -> str:
-    """The complete text of a file that people or Headway wrote.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, it cannot be read, is empty, far too large, or not UTF-8 text.
-    """
-    try:
-        with path.open("rb") as file:
-            data = file.read(largest_bytes + 1)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; expected {expected}") from None
-    except IsADirectoryError:
-        raise InputError(f"{path}: a folder; expected {expected}") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(f"{str(path)!a}: cannot be read: {reason}") from None
-    if not data.strip():
-        raise InputError(f"{path}: the file is empty; expected {expected}")
-    if len(data) > largest_bytes:
-        mebibytes = largest_bytes // parse_size_bytes("1m")
-        raise InputError(f"{path}: the file is larger than {mebibytes} MiB; expected {expected}")
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        raise InputError(f"{path}: not a text file in UTF-8; expected {expected}")
-    return text
-
-
 def parse_document(text: str, *, name: str) -> Document:
     """Read one YAML document.
 
@@ -217,6 +173,7 @@ def parse_document(text: str, *, name: str) -> Document:
     # Imported here: what only writes nothing and reads nothing should not pay for it.
     import yaml
 
+    name = one_line(name)
     strange = _NOT_TEXT.search(text)
     if strange is not None:
         before = text[: strange.start()]

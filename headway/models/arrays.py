@@ -9,6 +9,41 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
 Numeric: TypeAlias = float | Array
+# NumPy draws counts up to 2^63.
+_MOST_DRAWN = 1e15
+
+
+def poisson_counts(random: np.random.Generator, mean: Numeric, size: int | None = None) -> Array:
+    """Counts of events drawn at random; of very many, whose spread is tiny, by the normal law.
+
+    Parameters
+    ----------
+    random : generator
+        Where they are drawn from.
+    mean : float or array, >= 0
+        Mean count. [-]
+    size : int, optional
+        How many to draw of a single mean.
+
+    Returns
+    -------
+    array
+        Whole numbers.
+
+    Examples
+    --------
+    >>> poisson_counts(np.random.default_rng(1), 4.0, 3)
+    array([5., 3., 5.])
+    >>> poisson_counts(np.random.default_rng(1), 1e30, 1)
+    array([1.e+30])
+    """
+    means = np.broadcast_to(mean, np.shape(mean) if size is None else (size,))
+    few: Array = random.poisson(np.minimum(means, _MOST_DRAWN)).astype(np.float64)
+    if np.all(means <= _MOST_DRAWN):
+        return few
+    many = means + np.sqrt(means) * random.standard_normal(means.shape)
+    counts: Array = np.where(means <= _MOST_DRAWN, few, np.rint(many))
+    return counts
 
 
 def any_probability(q: Numeric) -> Array:

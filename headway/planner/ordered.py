@@ -26,6 +26,7 @@ from headway.domain.ordered import (
 )
 from headway.domain.plan_parts import PartitionChoice, PlannedSkew
 from headway.errors import InputError, argument
+from headway.limits import MOST_PARTITIONS
 from headway.models.arrays import Array
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.models.ordered.allocation import water_filled_slots
@@ -213,7 +214,8 @@ def _serial_s(stage: StageProfile, rows: float, share: float) -> float:
 
 def _tried_numbers(configuration: Configuration) -> list[int]:
     """The configured shuffle partitions, Spark's default, and multiples of the slots."""
-    per_slot = (math.ceil(one * configuration.num_slots) for one in TRIED_PER_SLOT.value)
+    multiples = (math.ceil(one * configuration.num_slots) for one in TRIED_PER_SLOT.value)
+    per_slot = (number for number in multiples if number <= MOST_PARTITIONS)
     return sorted({configuration.shuffle_partitions, SPARK_PARTITIONS.value, *per_slot})
 
 

@@ -9,15 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 from headway.errors import InputError
-from headway.formats.yaml_document import (
-    Document,
-    Fault,
-    Plain,
-    Route,
-    parse_document,
-    read_text,
-    shown,
-)
+from headway.formats.own_files import read_text
+from headway.formats.yaml_document import Document, Fault, Plain, Route, parse_document, shown
 from headway.spec.forms import FAULTY, Reader, Sources, Where, entry
 from headway.spec.forms.kinds import Choice, Kind, ListOf, MapOf, Nested, Text
 from headway.spec.forms.quantities import NAME

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.models.arrays import Array
+from headway.models.arrays import Array, poisson_counts
 from headway.models.stages.spark_hash import spark_hash
 
 
@@ -218,7 +218,7 @@ def skewed_stage_s(
     if not (task_fixed_s >= 0.0 and task_per_row_s >= 0.0 and task_noise_ratio >= 0.0):
         raise ValueError("times of tasks and their noise must not be negative")
     random = np.random.default_rng(seed)
-    rows = random.poisson(share * batch_rows)
+    rows = poisson_counts(random, share * batch_rows)
     sd = float(np.sqrt(np.log1p(task_noise_ratio**2)))
     noise = np.exp(sd * random.standard_normal(share.shape) - 0.5 * sd * sd)
     task_s = (task_fixed_s + task_per_row_s * rows) * noise

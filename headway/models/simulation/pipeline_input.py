@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.models.arrays import Array
+from headway.models.arrays import Array, poisson_counts
 from headway.models.pipeline.parameters import Pipeline
 from headway.models.queues.lindley import lindley_waits_s
 
@@ -134,7 +134,7 @@ def poisson_multiples(
     """
     if dispersion == 0.0:
         return np.full(num_values, mean)
-    return dispersion * random.poisson(mean / dispersion, num_values).astype(np.float64)
+    return dispersion * poisson_counts(random, mean / dispersion, num_values)
 
 
 def lognormal_noise(cv: float, num_values: int, random: np.random.Generator) -> Array:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headway.assumptions.predictions import POLLING_DELAY_S, USUAL_PERSISTENCE_RATIO
-from headway.models.arrays import Array
+from headway.models.arrays import Array, poisson_counts
 
 _ROUNDING = 1e-9  # a start on the grid may be below it by a rounding error
 _CELLS_PER_SHORTEST = 4
@@ -212,7 +212,7 @@ class CumulativeRows:
         expected = np.diff(np.interp(times, edges, until))[:, np.newaxis]
         if dispersion > 0.0:
             lam = np.broadcast_to(expected / dispersion, (num_cells, num_runs))
-            drawn = dispersion * random.poisson(lam)
+            drawn = dispersion * poisson_counts(random, lam)
         else:
             drawn = np.broadcast_to(expected, (num_cells, num_runs))
         rows = np.concatenate([np.zeros((1, num_runs)), np.cumsum(drawn, axis=0)])

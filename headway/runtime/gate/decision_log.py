@@ -12,9 +12,11 @@ import msgspec
 from headway.domain import Decision, Policy
 from headway.errors import InputError
 from headway.formats.appended_file import AppendedFile, FileInUseError
+from headway.formats.own_files import read_bytes
 
 _LOG = logging.getLogger("headway.gate")
 _MOST_BUFFERED_BYTES = 8192
+_MOST_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,17 +107,20 @@ def read_decision_log(path: str | Path) -> Iterator[Decision | BatchEnd]:
     """
     decoder = msgspec.json.Decoder(_Line)
     try:
-        lines = Path(path).read_bytes().split(b"\n")
+        data = read_bytes(Path(path), _MOST_BYTES + 1)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; expected a decision log") from None
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    if len(data) > _MOST_BYTES:
+        raise InputError(f"{path}: larger than {_MOST_BYTES >> 20} MiB; expected a decision log")
+    lines = data.split(b"\n")
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
             entry = decoder.decode(line)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             if number == len(lines):
                 return
             raise InputError(

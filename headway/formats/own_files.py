@@ -1,0 +1,240 @@
+"""Files that people or Headway wrote, read strictly: limits of size, depth, encoding and numbers.
+
+Every file of Headway's own is read here, so that a damaged or hostile one is refused in a sentence
+with its position, whatever it contains. Files of Spark are read by the profiler.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import select
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+from headway.errors import InputError
+from headway.limits import MOST_LONG
+from headway.redaction import one_line
+from headway.units import parse_size_bytes
+
+_LARGEST_FILE_BYTES = parse_size_bytes("4m")
+_DEEPEST_NESTING = 100
+_CHUNK_BYTES = 1 << 20
+#: How long a pipe may be silent: whoever would write to it may never come.
+_SILENT_S = 10.0
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_LONGEST_REASON = 200
+
+
+def read_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_BYTES) -> str:
+    """The text of a file, without the byte order mark that some editors put before it.
+
+    Parameters and errors are those of `read_whole_text`.
+    """
+    return read_whole_text(path, expected=expected, largest_bytes=largest_bytes).removeprefix(
+        "\ufeff"
+    )
+
+
+def read_whole_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_BYTES) -> str:
+    """The complete text of a file that people or Headway wrote.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, it cannot be read, is empty, far too large, or not UTF-8 text.
+    """
+    name = one_line(path)
+    try:
+        data = read_bytes(path, largest_bytes + 1)
+    except FileNotFoundError:
+        raise InputError(f"{name}: no such file; expected {expected}") from None
+    except IsADirectoryError:
+        raise InputError(f"{name}: a folder; expected {expected}") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(f"{name!a}: cannot be read: {reason}") from None
+    if not data.strip():
+        raise InputError(f"{name}: the file is empty; expected {expected}")
+    if len(data) > largest_bytes:
+        mebibytes = largest_bytes // parse_size_bytes("1m")
+        raise InputError(f"{name}: the file is larger than {mebibytes} MiB; expected {expected}")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise InputError(f"{name}: not a text file in UTF-8; expected {expected}")
+    return text
+
+
+def read_bytes(path: Path, most_bytes: int) -> bytes:
+    """The beginning of a file; of a pipe what comes, until it is silent for ten seconds.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read, or nothing comes.
+    ValueError
+        If no file can have such a name.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError
+        pieces, missing = [], most_bytes
+        while missing > 0:
+            if not stat.S_ISREG(mode):
+                _wait_for_more(handle)
+            piece = os.read(handle, min(missing, _CHUNK_BYTES))
+            if not piece:
+                break
+            pieces.append(piece)
+            missing -= len(piece)
+        return b"".join(pieces)
+    finally:
+        os.close(handle)
+
+
+def beginning_of(path: Path, num_bytes: int) -> str:
+    """The beginning of a regular file, to see what it is; empty for anything else."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return ""
+        return read_bytes(path, num_bytes).decode("utf-8", errors="replace")
+    except (OSError, ValueError):
+        return ""
+
+
+def _wait_for_more(handle: int) -> None:
+    if not hasattr(select, "poll"):
+        return
+    waiting = select.poll()
+    waiting.register(handle, select.POLLIN)
+    if not waiting.poll(1000 * _SILENT_S):
+        raise OSError(None, f"it is no file, and nothing came from it in {_SILENT_S:g} s")
+
+
+def read_json(
+    path: Path,
+    *,
+    expected: str,
+    largest_bytes: int = _LARGEST_FILE_BYTES,
+    has_infinity: bool = False,
+) -> Any:
+    """The data of a JSON file; parameters and errors as of `read_text` and `parse_json`."""
+    text = read_text(path, expected=expected, largest_bytes=largest_bytes)
+    return parse_json(text, name=str(path), expected=expected, has_infinity=has_infinity)
+
+
+def parse_json(text: str, *, name: str, expected: str, has_infinity: bool = False) -> Any:
+    """The data of a JSON text.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    name : str
+        What messages call it.
+    expected : str
+        What it should be, in words.
+    has_infinity : bool
+        Whether a number may be infinite, as Python writes it.
+
+    Raises
+    ------
+    InputError
+        If it is no JSON, nested too deeply, or has a number or a text that nobody can calculate
+        with or print; with its position.
+
+    Examples
+    --------
+    >>> parse_json('{"rate": [NaN]}', name="a.json", expected="rates")
+    Traceback (most recent call last):
+    ...
+    headway.errors.InputError: a.json:1:11: NaN; expected a finite number, in rates
+    """
+    name = one_line(name)
+
+    def refuse(place: int, what: str) -> NoReturn:
+        line, column = text.count("\n", 0, place) + 1, place - text.rfind("\n", 0, place)
+        raise InputError(f"{name}:{line}:{column}: {what}, in {expected}")
+
+    def refuse_number(word: str) -> NoReturn:
+        found = re.search(rf"(?<![\w.+-]){re.escape(word)}(?![\w.])", text)
+        refuse(found.start() if found else 0, f"{_short(word)}; expected a finite number")
+
+    def constant(word: str) -> float:
+        return float(word) if has_infinity and word != "NaN" else refuse_number(word)
+
+    def whole(word: str) -> int:
+        is_long = len(word) <= len(str(MOST_LONG)) + 1 and abs(int(word)) <= MOST_LONG
+        return int(word) if is_long else refuse_number(word)
+
+    def decimal(word: str) -> float:
+        number = float(word)
+        return number if math.isfinite(number) else refuse_number(word)
+
+    try:
+        data = json.loads(text, parse_constant=constant, parse_int=whole, parse_float=decimal)
+    except RecursionError:
+        refuse(_too_deep(text) or 0, _NESTED)
+    except json.JSONDecodeError as error:
+        place = f"{name}:{error.lineno}:{error.colno}"
+        raise InputError(f"{place}: no JSON: {error.msg}; expected {expected}") from None
+    if (deep := _too_deep(text)) is not None:
+        refuse(deep, _NESTED)
+    if _ESCAPED_SURROGATE.search(text) and any(map(_is_no_text, _texts(data))):
+        found = _ESCAPED_SURROGATE.search(text)
+        refuse(found.start() if found else 0, "half a character; expected text")
+    return data
+
+
+_NESTED = f"no JSON: nested more than {_DEEPEST_NESTING} deep; expected less"
+
+
+def why_of(error: Exception) -> str:
+    """The reason of an error of a converter, short and on one line."""
+    return one_line(str(error), longest=_LONGEST_REASON)
+
+
+def _too_deep(text: str) -> int | None:
+    """Where brackets are nested too deeply; None if they nowhere are."""
+    if max(text.count("["), text.count("{")) <= _DEEPEST_NESTING // 2:
+        return None
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        if token[0] in "[{":
+            depth += 1
+            if depth > _DEEPEST_NESTING:
+                return token.start()
+        elif token[0] in "]}":
+            depth -= 1
+    return None
+
+
+def _texts(data: Any) -> Iterator[str]:
+    waiting = [data]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            yield from value
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+
+
+def _is_no_text(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _short(word: str) -> str:
+    return word if len(word) <= 40 else f"{word[:37]}..."
