@@ -145,9 +145,7 @@ def _sampled(samples: Sequence[tuple[float, float]], name: str) -> WrittenTrace:
     first_s = samples[0][0]
     for time_s, rate_per_s in samples:
         if not (math.isfinite(time_s) and time_s - first_s <= LONGEST_S):
-            raise InputError(
-                f"{name}: time {time_s:g}; expected seconds since 1970, of ten years"
-            )
+            raise InputError(f"{name}: time {time_s:g}; expected seconds since 1970, of ten years")
         if rate_per_s > LARGEST_NUMBER:
             raise InputError(
                 f"{name}: rate {rate_per_s:g} at {time_s:g}; expected up to {LARGEST_NUMBER:g} "

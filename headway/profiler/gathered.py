@@ -15,6 +15,7 @@ from headway.profiler import schema
 from headway.profiler.events import read_line
 from headway.profiler.files_read import FilesRead
 from headway.profiler.ids import Ids, Ranges, holds, united
+from headway.profiler.redaction import name_of
 from headway.profiler.rows import Record, batch_row, job_row
 from headway.profiler.stage_totals import SAID_AGAIN, StageTotals, least, most
 
@@ -205,7 +206,7 @@ class Gatherer:
 
     def done(self) -> Gathered:
         self._gathered.task_executor_ids = {
-            schema.name_of(name) or "" for name in self._gathered.task_executor_ids
+            name_of(name) or "" for name in self._gathered.task_executor_ids
         }
         self._gathered.ids = {event: Ids.of(ids) for event, ids in self._ids.items() if ids}
         self._gathered.files.leave_out_old()

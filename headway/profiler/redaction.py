@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from headway.profiler.known_values import KNOWN_VALUE_PROPERTIES, is_known_value
 from headway.redaction import harmless, redact, without_logins
@@ -131,7 +132,7 @@ _QUANTITY = re.compile(
 )
 
 
-def allowed_properties(properties: Mapping[str, str]) -> dict[str, str]:
+def allowed_properties(properties: Mapping[str, str | None]) -> dict[str, str]:
     """Those of :data:`ALLOWED_PROPERTIES` whose value has the expected form: a number, size,
     duration or flag, or a word or class that Spark knows.
 
@@ -142,7 +143,7 @@ def allowed_properties(properties: Mapping[str, str]) -> dict[str, str]:
     return {
         key: value.strip()
         for key, value in properties.items()
-        if key in ALLOWED_PROPERTIES and _is_of_its_kind(key, value.strip())
+        if value is not None and key in ALLOWED_PROPERTIES and _is_of_its_kind(key, value.strip())
     }
 
 
@@ -202,3 +203,21 @@ def _arguments(name: str, arguments: str, digested: str) -> str:
         return arguments
     place = without_logins(digested).encode("utf-8", "replace")
     return "#" + hashlib.sha256(place).hexdigest()[:8]
+
+
+_redacted = lru_cache(maxsize=4096)(redact)
+_described = lru_cache(maxsize=4096)(describe_source)
+
+
+def name_of(text: str | None) -> str | None:
+    """A name that an application or its cluster chose, as it may be shown; most occur very often.
+
+    >>> name_of("jdbc:postgresql://db?password=hunter2")
+    'jdbc:postgresql://db?password=***'
+    """
+    return text if text is None else _redacted(text)
+
+
+def description_of(text: str | None) -> str | None:
+    """As `describe_source`; None if there is none."""
+    return text if text is None else _described(text)

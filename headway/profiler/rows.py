@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from headway.profiler.events import read_line
+from headway.profiler.redaction import name_of
 from headway.profiler.schema import (
     FileExecutionStart,
     JobEnd,
@@ -25,7 +26,6 @@ from headway.profiler.schema import (
     StateOperator,
     TaskEnd,
     TaskInfo,
-    name_of,
 )
 from headway.profiler.stage_totals import (
     SAID_AGAIN,

@@ -1,16 +1,13 @@
 """Spark's events by name, and their fields that are read; the decoder skips all others.
 
-Names and units are Spark's own here (milliseconds, nanoseconds, spaces in names); readers of events
-convert them. Fields that a Spark version lacks are None. Text that an application can choose is
-redacted as it is decoded; of plans and offsets, which are read whole, only shapes and counts leave
-their readers.
+Names and units are Spark's (milliseconds, nanoseconds, spaces in names); fields that a version
+lacks are None. Text that an application chooses is redacted as it is decoded.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
@@ -18,8 +15,8 @@ import msgspec
 from msgspec import field
 
 from headway.profiler.known_values import known_version
-from headway.profiler.redaction import allowed_properties, describe_source
-from headway.redaction import HIDDEN, redact
+from headway.profiler.redaction import allowed_properties, description_of, name_of
+from headway.redaction import HIDDEN
 
 LOG_START = "SparkListenerLogStart"
 APPLICATION_START = "SparkListenerApplicationStart"
@@ -52,21 +49,7 @@ _BATCH_OF_EXECUTION = re.compile(r"\nrunId = ([0-9a-f-]{36})\nbatch = (\d{1,15})
 Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] | None
 Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None
 Text = str | None
-# Text in some versions, a number or an object in others.
-Anything = Any
-
-
-_redacted = lru_cache(maxsize=4096)(redact)
-_described = lru_cache(maxsize=4096)(describe_source)
-
-
-def name_of(text: Text) -> Text:
-    """A name that an application or its cluster chose, as it may be shown; most occur very often.
-
-    >>> name_of("jdbc:postgresql://db?password=hunter2")
-    'jdbc:postgresql://db?password=***'
-    """
-    return text if text is None else _redacted(text)
+Anything = Any  # text in some versions, a number or an object in others
 
 
 class SparkEvent(msgspec.Struct, gc=False):
@@ -107,8 +90,7 @@ class Environment(SparkEvent):
 
     def __post_init__(self) -> None:
         if self.properties is not None:
-            stated = {key: value for key, value in self.properties.items() if value is not None}
-            self.properties = {**allowed_properties(stated)}
+            self.properties = {**allowed_properties(self.properties)}
 
 
 class ExecutorInfo(SparkEvent):
@@ -193,8 +175,7 @@ class TaskInfo(SparkEvent):
     launched_ms: Long = field(default=None, name="Launch Time")
     finished_ms: Long = field(default=None, name="Finish Time")
     getting_result_ms: Long = field(default=None, name="Getting Result Time")
-    # The only text of a task's end: there may be millions, so its readers call `name_of`.
-    executor_id: Text = field(default=None, name="Executor ID")
+    executor_id: Text = field(default=None, name="Executor ID")  # readers call `name_of`: many
     failed: bool | None = field(default=None, name="Failed")
     killed: bool | None = field(default=None, name="Killed")
 
@@ -311,7 +292,7 @@ class QueryTerminated(SparkEvent):
 
     def __post_init__(self) -> None:
         self.query_id, self.run_id = name_of(self.query_id), name_of(self.run_id)
-        self.exception = None if self.exception is None else HIDDEN
+        self.exception = self.exception and HIDDEN
 
 
 class EventTime(SparkEvent):
@@ -341,14 +322,14 @@ class SourceProgress(SparkEvent):
     num_rows: Long = field(default=None, name="numInputRows")
 
     def __post_init__(self) -> None:
-        self.description = None if self.description is None else _described(self.description)
+        self.description = description_of(self.description)
 
 
 class SinkProgress(SparkEvent):
     description: Text = None
 
     def __post_init__(self) -> None:
-        self.description = None if self.description is None else _described(self.description)
+        self.description = description_of(self.description)
 
 
 class Progress(SparkEvent):
@@ -367,8 +348,8 @@ class Progress(SparkEvent):
     def __post_init__(self) -> None:
         self.query_id, self.run_id = name_of(self.query_id), name_of(self.run_id)
         self.query_name = name_of(self.query_name)
-        if self.phases_ms is not None:
-            self.phases_ms = {_redacted(phase): ms for phase, ms in self.phases_ms.items()}
+        phases = (self.phases_ms or {}).items()
+        self.phases_ms = self.phases_ms and {name_of(phase) or "": ms for phase, ms in phases}
 
 
 class QueryProgress(SparkEvent):

@@ -409,9 +409,10 @@ def test_a_log_that_names_no_executor_had_one(tmp_path: Path) -> None:
     for event in log.events:
         event.get("Task Info", {}).pop("Executor ID", None)
     log.events = [one for one in log.events if one["Event"] != "SparkListenerExecutorAdded"]
-    found = headway.profile(write_plain(log.lines, tmp_path / "log"))
-    assert isinstance(found, ApplicationProfile)
-    assert (found.cluster.executors, found.cluster.cores_per_executor) == (1, None)
+    (survey,) = headway.survey(write_plain(log.lines, tmp_path / "log")).logs
+    assert isinstance(survey.profile, ApplicationProfile), survey.why_not
+    cluster = survey.profile.cluster
+    assert (cluster.executors, cluster.cores_per_executor) == (1, None)
 
 
 @pytest.mark.parametrize("case", ["without_stage_times", "without_stage_ends"])
