@@ -14,7 +14,7 @@ SEEN_RULE ?= 26e8b2f44de7dbe05efb5504329c53e927ee9716
 # Tests and pages start hundreds of processes: what they load is compiled by the first of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types imports tests test-statistical test-robustness test-versions test-lowest \
+.PHONY: demo test lint types imports tests test-statistical test-robustness fuzz test-versions test-lowest \
         accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-kept accuracy-judged accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla scalla-costs \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-shedding scheduling-real-page \
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
@@ -52,6 +52,10 @@ test-statistical: $(READY) java  ## seeded simulations and all random cases, min
 
 test-robustness: $(READY) java  ## thousands of damaged logs, minutes
 	$(BIN)/python -m pytest -m robustness
+
+FUZZED ?= 200000
+fuzz: $(READY)  ## damaged files, options and calls through the whole command line: FUZZED=200000 SEED=1 PROCESSES=2
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.fuzz.run --inputs $(FUZZED) --seed $(or $(SEED),1) --processes $(or $(PROCESSES),2)
 
 test-versions: java  ## the profiler's tests on each supported PySpark, in environments of their own
 	sh scripts/test-versions.sh $(PYTHON)

@@ -233,6 +233,9 @@ def _edits(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iter
 def _edits_of_items(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iterable[Edit]:
     """Changes below items of a list; the keys are their places in it."""
     for place, value in changes.items():
+        if not (place.isdecimal() and int(place) < len(node.value)):
+            line = node.start_mark.line + 1
+            raise InputError(f"{name}:{line}:1: a list; expected a mapping, with the key {place}")
         item = node.value[int(place)]
         assert isinstance(value, Mapping)
         if _is_alias(text, node, item):

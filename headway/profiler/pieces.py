@@ -134,7 +134,9 @@ def _blocks(order: Order) -> Iterator[_Block]:
         before_bytes = piece.start_bytes
         for whole in _whole_lines(chunks):
             at_bytes = min(opened.tell(), piece.end_bytes)
-            yield _Block(whole.splitlines(), len(whole), at_bytes - before_bytes)
+            # Of nothing but line ends a small archive can hold many millions.
+            lines = [line for line in whole.splitlines() if line]
+            yield _Block(lines, len(whole), at_bytes - before_bytes)
             before_bytes = at_bytes
 
 

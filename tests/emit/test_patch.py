@@ -134,6 +134,11 @@ def test_a_bundle_is_patched_at_the_job_that_is_named() -> None:
             None,
             "instances is shared by an anchor in line 14",
         ),
+        (
+            "apiVersion: sparkoperator.k8s.io/v1beta2\nkind: SparkApplication\nspec:\n- []\n",
+            None,
+            ": a list; expected a mapping",
+        ),
     ],
 )
 def test_what_cannot_be_patched_says_why(text: str, job: str | None, expected: str) -> None:

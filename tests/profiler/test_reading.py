@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,3 +91,12 @@ def test_batch_applications_are_profiled_one_by_one(spark: SparkSession, tmp_pat
     each = headway.survey(tmp_path, session=spark).logs
     assert [isinstance(log.profile, ApplicationProfile) for log in each] == [True, True]
     assert not any(isinstance(log.profile, JobProfile) for log in each)
+
+
+def test_a_log_of_line_ends_alone_is_read_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "log.gz"
+    file.write_bytes(gzip.compress(b"\n" * 8_000_000))
+    began_s = time.process_time()
+    with pytest.raises(EventLogError, match="no Spark event in it"):
+        headway.profile(file)
+    assert time.process_time() - began_s < 2.0

@@ -1,0 +1,1 @@
+"""The whole command line under hostile files, options and calls."""
