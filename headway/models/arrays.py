@@ -30,6 +30,11 @@ def poisson_counts(random: np.random.Generator, mean: Numeric, size: int | None 
     array
         Whole numbers.
 
+    Notes
+    -----
+    The Poisson law approaches the normal law of the same mean and variance: Feller, An Introduction
+    to Probability Theory and Its Applications I, 3rd ed. (1968), section VII.5.
+
     Examples
     --------
     >>> poisson_counts(np.random.default_rng(1), 4.0, 3)
