@@ -105,7 +105,7 @@ NO_JUDGEMENT = {
     "models/stages/skew.py: TAIL_RATIO", "planner/relaxation.py: ACCURACY_RATIO",
     "planner/staircase.py: LEFT_OUT_RATIO", "planner/state_growth.py: TOLERANCE_RATIO",
     "profiler/pieces.py: PACKED_RATIO",
-    "profiler/redaction.py: LEAST_CHANGES_RATIO", "profiler/streaming/trigger.py: NEAR_RATIO",
+    "redaction.py: LEAST_CHANGES_RATIO", "profiler/streaming/trigger.py: NEAR_RATIO",
     "report/charts.py: HEADROOM_RATIO",
 }  # fmt: skip
 NUM_NO_JUDGEMENT = 14

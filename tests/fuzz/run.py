@@ -44,6 +44,7 @@ from tests.fuzz.mutators import (
     hostile_value,
 )
 
+#: Of the processor; the clock of a machine with other work runs three times as long.
 LONGEST_S = 20
 MOST_BYTES = 1_500 * 2**20
 _OPTIONS = (
@@ -117,7 +118,9 @@ class Fuzz:
             command[rng.randrange(1, len(command))] = rng.choice(_ANSWERS)
         places = {**self.places, "FILE": str(file), "OUT": str(place / "out.html")}
         arguments = [places.get(word, word) for word in command]
-        self._try(number, " ".join(map(repr, arguments)), place, lambda: run(arguments))
+        is_json = kind.commands and "--json" in arguments
+        what = " ".join(map(repr, arguments))
+        self._try(number, what, place, lambda: run(arguments), is_json=bool(is_json))
 
     def _damaged(self, rng: random.Random, kind: Kind, place: Path) -> Path:
         file = place / kind.name
@@ -163,12 +166,16 @@ class Fuzz:
             lambda: _called(lambda _: function(*sources, **arguments), Path()),
         )
 
-    def _try(self, number: int, what: str, place: Path, action: Any) -> None:
+    def _try(
+        self, number: int, what: str, place: Path, action: Any, *, is_json: bool = False
+    ) -> None:
         before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
         out, err = _Bytes(), _Bytes()
         why = ""
-        signal.signal(signal.SIGALRM, _too_slow)
-        signal.alarm(LONGEST_S)
+        for kind in (signal.SIGALRM, signal.SIGPROF):
+            signal.signal(kind, _too_slow)
+        signal.setitimer(signal.ITIMER_PROF, LONGEST_S)
+        signal.setitimer(signal.ITIMER_REAL, 3 * LONGEST_S)
         try:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 code = action()
@@ -179,7 +186,8 @@ class Fuzz:
         except BaseException:
             why, code = traceback.format_exc(), None
         finally:
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.setitimer(signal.ITIMER_REAL, 0)
         said = err.text()
         if "internal error" in said or "Traceback" in said:
             why = said
@@ -188,6 +196,8 @@ class Fuzz:
         elif code not in (ExitCode.OK, ExitCode.INFEASIBLE, ExitCode.REGRESSION, ExitCode.OUTSIDE):
             why = why or _half_written(place, before)
             self.num_refused += 1
+        elif is_json:
+            why = _no_json(out.text())
         left = [path.name for path in place.rglob(".*.tmp")]
         why = why or (f"left behind: {left}" if left else "")
         if why:
@@ -242,6 +252,19 @@ def _called(call: Any, file: Path) -> int:
     except HeadwayError as error:
         return error.exit_code
     return ExitCode.OK
+
+
+def _no_json(text: str) -> str:
+    """Why what a command printed as JSON is none that every reader takes."""
+
+    def refuse(word: str) -> float:
+        raise ValueError(f"the number {word}")
+
+    try:
+        json.loads(text, parse_constant=refuse)
+    except ValueError as error:
+        return f"no JSON: {error}: {text[:200]}"
+    return ""
 
 
 def _half_written(place: Path, before: dict[Path, bytes]) -> str:

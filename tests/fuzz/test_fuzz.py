@@ -56,7 +56,7 @@ def test_a_patch_that_is_killed_leaves_the_old_file_or_the_new_one(tmp_path: Pat
         str(before),
     ]
     rng, texts = random.Random(1), set()
-    for _ in range(4):
+    for _ in range(3):
         with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as one:
             assert one.stdout is not None
             one.stdout.readline()
