@@ -137,7 +137,10 @@ def _json_rows(text: str, path: str | Path) -> Iterator[_Row]:
     for line, row in enumerate(text.splitlines(), 1):
         if not row.strip():
             continue
-        found = parse_json(row, name=f"{path}:{line}", expected=WORDS)
+        try:
+            found = parse_json(row, name=str(path), expected=WORDS)
+        except InputError:
+            found = None
         if not isinstance(found, dict):
             raise InputError(f"{path}:{line}: not a JSON object on one line; expected {WORDS}")
         name = next((one for one in _COUNTS if one in found), None)
