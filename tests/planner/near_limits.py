@@ -92,6 +92,11 @@ def printed_rate_per_s(rate_per_s: float) -> float:
     return parse_rate_per_s(format_max_rate(rate_per_s))
 
 
+def _clearly_above(rate_per_s: float) -> float:
+    """The first rate of three digits that is above by more than the edges are sharp."""
+    return number_at(place_of(_MORE_RATIO * rate_per_s) + 1)
+
+
 def within(question: Question, nodes: int) -> Question:
     """The question with at most some nodes."""
     return replace(question, space=replace(question.space, max_nodes=nodes))
@@ -136,7 +141,7 @@ def _of_other_settings(question: Question, nodes: int, rate_per_s: float) -> Ite
     They are not ruled out by their moments, as in the search.
     """
     every = all_candidates(question, range(1, nodes + 1))
-    next_per_s = _MORE_RATIO * rate_per_s if rate_per_s > 0 else 1e-3
+    next_per_s = _clearly_above(rate_per_s) if rate_per_s > 0 else 1e-3
     possible = every.take(noise_free_rate_per_s(every) >= next_per_s)
     if not len(possible):
         return
@@ -174,7 +179,7 @@ def _of_stability(question: Question, answer: StreamAnswer) -> Iterator[str]:
                 and not _predicted(question, configuration, predicted_per_s).is_quotable
             ):
                 yield f"predicted up to: not at {predicted_per_s}"
-            more_per_s = _MORE_RATIO * predicted_per_s
+            more_per_s = _clearly_above(predicted_per_s) if predicted_per_s > 0 else 0.0
             if predicted_per_s > 0 and _predicted(question, configuration, more_per_s).is_quotable:
                 yield f"predicted up to: {predicted_per_s}, and at {more_per_s}"
 

@@ -53,7 +53,8 @@ def planned_at(
 def test_noise_alone_may_be_too_close_to_saturation() -> None:
     """A slow spell near the pole of (B8) ruled the mean: 102.9 s beside a p99 of 33.6 s."""
     prediction = ask(A_WORD_COUNT, 140718.0, trigger_s=0.0, **ONE_OF_TWO_CORES)
-    assert prediction.utilization_ratio < 0.9
+    assert prediction.offered_load_ratio is not None
+    assert prediction.offered_load_ratio < 0.9
     assert prediction.stable
     assert codes(prediction) == {FindingCode.TOO_CLOSE_TO_SATURATION}
     assert prediction.tuple_latency is None
