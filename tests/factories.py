@@ -253,7 +253,7 @@ def a_stage_sample(*, level: int, num_tasks: int, rows: float, **seen: Any) -> S
     even = {
         "level": level, "has_parents": level > 0, "has_tasks": True, "num_tasks": num_tasks,
         "num_seen": num_tasks, "rows_read": rows, "rows_largest": rows / num_tasks,
-        "python_s": None,
+        "python_s": None, "kind": None, "operators": (),
     }  # fmt: skip
     return StageSample(**(nothing | even | seen))
 

@@ -33,7 +33,7 @@ def _profiled(outcome: DemoOutcome) -> list[str]:
             f"{format_duration(seen.batch_duration_mean_s)}"
         )
     lines += [
-        f"  {stage.name}: a task takes {format_duration(stage.task_fixed_s)} and "
+        f"  {stage.called}: a task takes {format_duration(stage.task_fixed_s)} and "
         f"{format_duration(stage.task_per_row_s)} per row"
         for stage in outcome.profile.stages
     ]

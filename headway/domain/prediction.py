@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.declared import Provenance
@@ -119,7 +119,7 @@ class Prediction(Result):
 
     ``phases_s`` splits the mean tuple latency; its values add up to it. ``provenance`` says whether
     it is based on measured figures or on declared ones. ``next_run`` is the run that would narrow
-    it most.
+    it most. ``stage_work`` says what the stages among the phases compute, if the log names it.
     """
 
     configuration: Configuration
@@ -137,6 +137,7 @@ class Prediction(Result):
     findings: tuple[Finding, ...] = ()
     provenance: Provenance = Provenance.MEASURED
     next_run: AdvisedRun | None = None
+    stage_work: Mapping[str, str] = field(default_factory=dict)
 
     def latency(self, metric: Metric) -> LatencyDistribution | None:
         """The distribution for a target of the metric; None if there is none."""

@@ -11,10 +11,15 @@ from headway.limits import MOST_INT
 
 
 class TasksRule(StrEnum):
-    """What determines the number of tasks of a stage."""
+    """What determines the number of tasks of a stage.
+
+    FIXED is neither the source nor the shuffle partitions: the files of a static table, or an
+    exchange whose partitions adaptive execution coalesces.
+    """
 
     SOURCE = "source"
     SHUFFLE = "shuffle"
+    FIXED = "fixed"
 
 
 class Separation(StrEnum):
@@ -36,9 +41,10 @@ class Separation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsLaw:
-    """Rows that enter a stage when ``n`` rows enter the batch: ``scale * n ** exponent``.
+    """Rows that enter a stage when ``n`` enter the batch: ``static_rows + scale * n ** exponent``.
 
-    An exponent below 1 is a partial aggregation, which sees the same keys again.
+    An exponent below 1 is a partial aggregation, which sees the same keys again. ``static_rows``
+    are those of static tables, which are the same in every batch.
 
     Examples
     --------
@@ -48,8 +54,10 @@ class RowsLaw:
 
     scale: float
     exponent: float
+    static_rows: float = 0.0
 
     def __post_init__(self) -> None:
+        require_not_negative("rows law", static_rows=self.static_rows)
         if not self.scale >= 0 or not 0 <= self.exponent <= 1:
             raise ValueError(
                 f"rows law is {self.scale} * n ** {self.exponent}; "
@@ -58,6 +66,10 @@ class RowsLaw:
 
     def rows(self, batch_rows: float) -> float:
         """Rows that enter the stage of a batch of ``batch_rows`` rows."""
+        return self.static_rows + self.stream_rows(batch_rows)
+
+    def stream_rows(self, batch_rows: float) -> float:
+        """Those of them that come from the rows of the batch."""
         return float(self.scale * batch_rows**self.exponent)
 
 
@@ -97,10 +109,12 @@ class StageProfile:
     takes ``task_per_state_row_s`` more for every row of its store, if that could be fitted.
     ``task_noise_ratio`` is the coefficient of variation of tasks of the same batch.
     ``hot_share_ratio`` of the rows go to one task whatever the number of tasks, as the rows of one
-    key do; the others are distributed evenly.
+    key do; the others are distributed evenly. ``work`` are the operators of the stage in words,
+    None if the log does not name them.
     """
 
     name: str
+    work: str | None = None
     level: int
     tasks_rule: TasksRule
     num_source_tasks: int | None = None
@@ -135,6 +149,21 @@ class StageProfile:
             task_per_state_row_s=self.task_per_state_row_s,
         )
         require_spread(f"stage {self.name}", task_noise_ratio=self.task_noise_ratio)
+
+    @property
+    def called(self) -> str:
+        """Its name, and what it computes."""
+        return self.name if self.work is None else f"{self.name} ({self.work})"
+
+    @property
+    def reads_source(self) -> bool:
+        """Whether the source determines its number of tasks."""
+        return self.tasks_rule is TasksRule.SOURCE
+
+    @property
+    def is_static(self) -> bool:
+        """Whether it reads a static table: the same rows in every batch, whatever the rate."""
+        return self.rows.scale == 0.0 and self.rows.static_rows > 0.0
 
     def num_tasks(self, shuffle_partitions: int) -> int:
         """Tasks of the stage at a number of shuffle partitions."""

@@ -62,6 +62,7 @@ def prediction_json(prediction: Prediction) -> dict[str, object]:
         "tuple_latency_s": latency_json(prediction.tuple_latency if quotable else None),
         "window_latency_s": latency_json(prediction.window_latency if quotable else None),
         "phases_s": {name: _number(value_s) for name, value_s in prediction.phases_s.items()},
+        "stage_work": dict(prediction.stage_work),
         "configuration": fields_json(prediction.configuration),
         "next_run": fields_json(prediction.next_run),
     }

@@ -263,6 +263,7 @@ def read_prediction(found: At) -> Prediction:
         findings=_findings(found, words_first=True),
         provenance=_provenance(found),
         next_run=found.of("next_run", AdvisedRun | None) if "next_run" in found.data else None,
+        stage_work=found.of("stage_work", Mapping[str, str]) if "stage_work" in found.data else {},
     )
 
 

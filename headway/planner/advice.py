@@ -256,17 +256,17 @@ def _skew(question: Question, chosen: Configuration) -> Iterator[Advice]:
                 cure = "salting the keys does; 'headway ordered' shows what placing saves"
             yield Advice(
                 text=(
-                    f"skew: the largest task of {stage.name} reads {ratio:.1f} times the rows of "
+                    f"skew: the largest task of {stage.called} reads {ratio:.1f} times the rows of "
                     f"the mean task, which takes up to {batch.share_text(more_s)}; more slots do "
                     f"not help, {cure}"
                 )
             )
     arrivals = profile.observed_arrivals
     share = None if arrivals is None else arrivals.largest_partition_share
-    sources = max((stage.num_source_tasks or 1 for stage in profile.stages), default=1)
+    readers = [stage for stage in profile.stages if stage.reads_source]
+    sources = max((stage.num_source_tasks or 1 for stage in readers), default=1)
     if share is None or sources == 1 or share * sources <= SKEWED_RATIO.value:
         return
-    readers = [stage for stage in profile.stages if stage.num_source_tasks is not None]
     more_s = sum(batch.rows_s(stage, max(share - 1.0 / sources, 0.0)) for stage in readers)
     if batch.is_much(more_s):
         yield Advice(
@@ -367,7 +367,7 @@ def _spill_and_collections(question: Question, chosen: Configuration) -> Iterato
             outside = ", or state outside the heap (RocksDB)," if holds_state else ""
             yield Advice(
                 text=(
-                    f"{stage.name} spends {gc_ratio:.0%} of its time in garbage collection, "
+                    f"{stage.called} spends {gc_ratio:.0%} of its time in garbage collection, "
                     f"{batch.share_text(saved_s)}: a larger heap{outside} would lower it"
                 )
             )

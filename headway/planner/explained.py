@@ -237,4 +237,4 @@ def _idle_slots(profile: JobProfile, configuration: Configuration) -> Iterator[F
     slots = configuration.num_slots
     for stage in short_of_tasks(profile, slots):
         numbers = {"source_tasks": stage.num_source_tasks or 0, "slots": slots}
-        yield Finding(code=FindingCode.IDLE_SLOTS, numbers=numbers, names={"stage": stage.name})
+        yield Finding(code=FindingCode.IDLE_SLOTS, numbers=numbers, names={"stage": stage.called})

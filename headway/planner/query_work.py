@@ -85,7 +85,7 @@ def _core_s(profile: JobProfile, rows: float) -> float:
             stage.num_tasks(partitions)
             * (stage.task_fixed_s + stage.task_per_partition_s * partitions)
             + stage.task_per_state_row_s * profile.num_state_rows
-            + stage.task_per_row_s * stage.rows.scale * rows**stage.rows.exponent
+            + stage.task_per_row_s * stage.rows.rows(rows)
             for stage in profile.stages
         )
     )

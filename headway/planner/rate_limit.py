@@ -201,7 +201,7 @@ def _longest_batch_s(question: Question) -> float:
 
 def _source_partitions(profile: JobProfile) -> int:
     """Partitions of the source: tasks of the stages that read it."""
-    return max(1, *(one.num_source_tasks or 1 for one in profile.stages if one.level == 0))
+    return max(1, *(stage.num_source_tasks or 1 for stage in profile.stages if stage.reads_source))
 
 
 def _busiest_share(profile: JobProfile) -> float:

@@ -53,14 +53,16 @@ def stages_of(
     found: list[RealTimeStage] = []
     rows_ratio, fewest = 1.0, max(profile.rows_per_batch_range[0], 1.0)
     for stage in profile.stages:
-        rows_ratio = max(min(rows_ratio, stage.rows.scale), stage.rows.rows(fewest) / fewest)
-        num_tasks = source_partitions if stage.num_source_tasks else shuffle_partitions
+        passed_ratio = stage.rows.stream_rows(fewest) / fewest
+        if not stage.is_static:
+            rows_ratio = max(min(rows_ratio, stage.rows.scale), passed_ratio)
+        num_tasks = source_partitions if stage.reads_source else stage.num_tasks(shuffle_partitions)
         found.append(
             RealTimeStage(
                 num_tasks=num_tasks,
                 row_s=max(factor * stage.task_per_row_s, _LEAST_ROW_S),
                 row_cv=ROW_CV.value,
-                rows_ratio=max(rows_ratio, _LEAST_ROW_S),
+                rows_ratio=max(passed_ratio if stage.is_static else rows_ratio, _LEAST_ROW_S),
                 largest_share=_largest_share(profile, stage, num_tasks),
             )
         )

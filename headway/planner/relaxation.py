@@ -142,6 +142,8 @@ def _task_parts(
     if stage.task_per_row_s * stage.rows.scale > 0:
         per_row_s = stage.task_per_row_s * stage.rows.scale
         yield per_row_s * rows**stage.rows.exponent / num_tasks
+    if stage.task_per_row_s * stage.rows.static_rows > 0:
+        yield stage.task_per_row_s * stage.rows.static_rows / num_tasks
 
 
 def _least_factor(question: Question, driver_s: float) -> float:

@@ -66,7 +66,7 @@ def with_source_partitions(profile: JobProfile, source_partitions: int) -> JobPr
     theory.md (P14). Partitions of the source, or input splits: Kafka's ``minPartitions``.
     """
     stages = tuple(
-        replace(stage, num_source_tasks=source_partitions) if _reads_source(stage) else stage
+        replace(stage, num_source_tasks=source_partitions) if stage.reads_source else stage
         for stage in profile.stages
     )
     return replace(profile, stages=stages)
@@ -75,9 +75,5 @@ def with_source_partitions(profile: JobProfile, source_partitions: int) -> JobPr
 def short_of_tasks(profile: JobProfile, num_slots: int) -> Iterator[StageProfile]:
     """Stages that read the source and have fewer tasks than there are slots."""
     for stage in profile.stages:
-        if _reads_source(stage) and (stage.num_source_tasks or 0) < num_slots:
+        if stage.reads_source and (stage.num_source_tasks or 0) < num_slots:
             yield stage
-
-
-def _reads_source(stage: StageProfile) -> bool:
-    return stage.num_source_tasks is not None and stage.level == 0

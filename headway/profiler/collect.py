@@ -168,12 +168,22 @@ def stage_records(gathered: Gathered) -> Iterator[Record]:
 
     Columns: stage_id, attempt_id; those of
     :meth:`headway.profiler.stage_totals.StageTotals.record`; of the first job that needed the
-    stage: job_id, query_id, batch_id, run_id, dstream_batch_s, shuffle_partitions, gated_trigger_s.
+    stage: job_id, query_id, batch_id, run_id, execution_id, dstream_batch_s, shuffle_partitions,
+    gated_trigger_s; scopes, first_rdd_id, num_scans, operators of its plan (:mod:`.operators`).
     """
     nothing = dict.fromkeys(JOB_OF_STAGE)
     for (stage_id, attempt_id), totals in sorted(gathered.stages.items()):
         job = gathered.job_of_stage.get(stage_id, nothing)
-        yield {"stage_id": stage_id, "attempt_id": attempt_id, **totals.record(), **job}
+        yield {
+            "stage_id": stage_id,
+            "attempt_id": attempt_id,
+            **totals.record(),
+            **job,
+            "scopes": totals.scopes,
+            "first_rdd_id": totals.first_rdd_id,
+            "num_scans": totals.num_scans,
+            "operators": gathered.operators.of_stage(totals.metric_ids or ()),
+        }
 
 
 def each_application(logs: CollectedLogs) -> dict[int, CollectedLogs]:

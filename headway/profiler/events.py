@@ -13,7 +13,6 @@ import msgspec
 from headway.profiler import schema
 from headway.profiler.schema import SparkEvent
 
-FILES_SIZE = b"size of files read"
 _NAME = re.compile(rb'\s*\{\s*"Event"\s*:\s*"([^"\\]+)"').match
 _DECODERS: dict[bytes, tuple[str, Callable[[bytes], SparkEvent]]] = {
     name.encode(): (name, msgspec.json.Decoder(kind).decode) for name, kind in schema.KINDS.items()
@@ -21,22 +20,6 @@ _DECODERS: dict[bytes, tuple[str, Callable[[bytes], SparkEvent]]] = {
 _MOST_NAME_BYTES = 1000
 _UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 _FIRST_OBJECT = json.JSONDecoder().raw_decode
-
-
-_decode_execution = msgspec.json.Decoder(schema.SqlExecutionStart).decode
-_decode_file_execution = msgspec.json.Decoder(schema.FileExecutionStart).decode
-
-
-def _execution(line: bytes) -> SparkEvent:
-    event = _decode_execution(line)
-    # Decided by its last word first, since the plan of most batches is not read.
-    number = (event.description or "").rpartition(" ")[2]
-    if not number.isdecimal() or int(number[-15:]) % schema.BATCHES_PER_PLAN:
-        return event
-    return _decode_file_execution(line) if FILES_SIZE in line else event
-
-
-_DECODERS[schema.SQL_EXECUTION_START.encode()] = schema.SQL_EXECUTION_START, _execution
 
 
 class _Named(msgspec.Struct):

@@ -9,12 +9,11 @@ from typing import NamedTuple
 import msgspec
 
 from headway.profiler import schema
-from headway.profiler.events import FILES_SIZE
 from headway.profiler.schema import BatchOf
 
 # Bounds memory regardless of how long a query ran.
 _MOST_SCANS, _MOST_VALUES = 5_000, 50_000
-_METRICS = ("number of files read", FILES_SIZE.decode())
+_METRICS = ("number of files read", "size of files read")
 
 
 class BatchFiles(NamedTuple):
@@ -36,7 +35,7 @@ class FilesRead(msgspec.Struct):
     scans: set[_Scan] = set()
     values: dict[int, int] = {}
 
-    def note_scan(self, execution: schema.FileExecutionStart, batch: BatchOf) -> None:
+    def note_scan(self, execution: schema.SqlExecutionStart, batch: BatchOf) -> None:
         """The execution of a batch, whose operators may read files."""
         if execution.plan_tree is not None:
             self.scans |= {_Scan(*ids, batch) for ids in _file_metrics(execution.plan_tree)}

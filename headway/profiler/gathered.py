@@ -15,6 +15,7 @@ from headway.profiler import schema
 from headway.profiler.events import read_line
 from headway.profiler.files_read import FilesRead
 from headway.profiler.ids import Ids, Ranges, holds, united
+from headway.profiler.operators import PlanOperators
 from headway.profiler.redaction import name_of
 from headway.profiler.rows import Record, batch_row, job_row
 from headway.profiler.stage_totals import SAID_AGAIN, StageTotals, least, most
@@ -80,6 +81,7 @@ class Gathered(msgspec.Struct):
     ended_ms: int | None = None
     plans: dict[str, Plan] = {}
     files: FilesRead = msgspec.field(default_factory=FilesRead)
+    operators: PlanOperators = msgspec.field(default_factory=PlanOperators)
     batches: dict[str, list[tuple[Place, Record]]] = {}
     num_batches_left_out: int = 0
     job_of_stage: dict[int, Record] = {}
@@ -108,6 +110,7 @@ class Gathered(msgspec.Struct):
         for run_id, plan in other.plans.items():
             self.plans[run_id] = max(plan, self.plans.get(run_id, plan))
         self.files.add(other.files)
+        self.operators.add(other.operators)
         for run_id, batches in other.batches.items():
             self.batches.setdefault(run_id, []).extend(batches)
         for stage_id, job in other.job_of_stage.items():
@@ -210,6 +213,7 @@ class Gatherer:
         }
         self._gathered.ids = {event: Ids.of(ids) for event, ids in self._ids.items() if ids}
         self._gathered.files.leave_out_old()
+        self._gathered.operators.leave_out_old()
         self._gathered.leave_out_old_batches()
         return self._gathered
 
@@ -304,13 +308,19 @@ class Gatherer:
         if event.execution_id is not None:
             self._ids[schema.SQL_EXECUTION_START].append(event.execution_id)
         batch = event.batch
-        if batch is not None and isinstance(event, schema.FileExecutionStart):
+        if batch is not None:
             self._gathered.files.note_scan(event, batch)
+        if batch is not None and event.plan_tree is not None:
+            self._gathered.operators.note_plan(event.plan_tree, is_replanned=False)
         if event.plan is None or (batch is not None and not batch.is_sampled):
             return
         run_id, batch_id = batch if batch is not None else ("", -1)
         plan = Plan(batch_id, len(event.plan), event.plan)
         self._gathered.plans[run_id] = max(plan, self._gathered.plans.get(run_id, plan))
+
+    def _adaptive_update(self, event: schema.AdaptiveUpdate) -> None:
+        if event.plan_tree is not None:
+            self._gathered.operators.note_plan(event.plan_tree, is_replanned=True)
 
     def _query_progress(self, event: schema.QueryProgress) -> None:
         progress = event.progress
@@ -344,7 +354,7 @@ _ADD: dict[type, Callable[[Gatherer, Any], None]] = {
     schema.StageCompleted: Gatherer._stage_completed,
     schema.TaskEnd: Gatherer._task_end,
     schema.SqlExecutionStart: Gatherer._sql_execution_start,
-    schema.FileExecutionStart: Gatherer._sql_execution_start,
+    schema.AdaptiveUpdate: Gatherer._adaptive_update,
     schema.DriverUpdates: lambda gatherer, event: gatherer._gathered.files.note_values(event),
     schema.QueryProgress: Gatherer._query_progress,
     schema.RecorderStart: Gatherer._recorder_start,
@@ -354,8 +364,8 @@ _ADD: dict[type, Callable[[Gatherer, Any], None]] = {
 }
 
 JOB_OF_STAGE = (
-    *("job_id", "query_id", "batch_id", "run_id", "dstream_batch_s", "shuffle_partitions"),
-    "gated_trigger_s",
+    *("job_id", "query_id", "batch_id", "run_id", "execution_id"),
+    *("dstream_batch_s", "shuffle_partitions", "gated_trigger_s"),
 )
 """Columns kept from the first job that needed a stage."""
 

@@ -13,7 +13,6 @@ import msgspec
 from headway.profiler.events import read_line
 from headway.profiler.redaction import name_of
 from headway.profiler.schema import (
-    FileExecutionStart,
     JobEnd,
     JobStart,
     Progress,
@@ -320,7 +319,6 @@ _ROWS_OF: dict[type, Callable[[Any], _Rows]] = {
     StageCompleted: _of_stage_completed,
     TaskEnd: _of_task_end,
     SqlExecutionStart: _of_sql_execution_start,
-    FileExecutionStart: _of_sql_execution_start,
     QueryStarted: _of_query_started,
     QueryProgress: _of_query_progress,
     QueryTerminated: _of_query_terminated,

@@ -29,6 +29,7 @@ JOB_END = "SparkListenerJobEnd"
 STAGE_COMPLETED = "SparkListenerStageCompleted"
 TASK_END = "SparkListenerTaskEnd"
 SQL_EXECUTION_START = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart"
+ADAPTIVE_UPDATE = "org.apache.spark.sql.execution.ui.SparkListenerSQLAdaptiveExecutionUpdate"
 DRIVER_UPDATES = "org.apache.spark.sql.execution.ui.SparkListenerDriverAccumUpdates"
 QUERY_STARTED = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryStartedEvent"
 QUERY_PROGRESS = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgressEvent"
@@ -146,8 +147,14 @@ class JobEnd(SparkEvent):
 
 
 class Accumulable(SparkEvent):
+    accumulator_id: Long = field(default=None, name="ID")
     name: Text = field(default=None, name="Name")
     value: Anything = field(default=None, name="Value")
+
+
+class RddInfo(SparkEvent):
+    rdd_id: Int = field(default=None, name="RDD ID")
+    scope: Text = field(default=None, name="Scope")
 
 
 class StageInfo(SparkEvent):
@@ -158,6 +165,7 @@ class StageInfo(SparkEvent):
     submitted_ms: Long = field(default=None, name="Submission Time")
     completed_ms: Long = field(default=None, name="Completion Time")
     failure: Text = field(default=None, name="Failure Reason")
+    rdds: list[RddInfo | None] | None = field(default=None, name="RDD Info")
     accumulables: list[Accumulable | None] | None = field(default=None, name="Accumulables")
 
 
@@ -233,7 +241,13 @@ class PlanMetric(SparkEvent):
     accumulator_id: Long = field(default=None, name="accumulatorId")
 
 
+class PlanNodeFacts(SparkEvent):
+    location: Text = field(default=None, name="Location")
+
+
 class PlanNode(SparkEvent):
+    name: Text = field(default=None, name="nodeName")
+    facts: PlanNodeFacts | None = field(default=None, name="metadata")
     metrics: list[PlanMetric | None] | None = None
     children: list[PlanNode | None] | None = None
 
@@ -256,6 +270,7 @@ class SqlExecutionStart(SparkEvent):
     description: Text = None
     started_ms: Long = field(default=None, name="time")
     plan: Text = field(default=None, name="physicalPlanDescription")
+    plan_tree: PlanNode | None = field(default=None, name="sparkPlanInfo")
 
     @property
     def batch(self) -> BatchOf | None:
@@ -264,9 +279,10 @@ class SqlExecutionStart(SparkEvent):
         return BatchOf(found[1], int(found[2])) if found else None
 
 
-class FileExecutionStart(SqlExecutionStart):
-    """One whose plan counts files; for others the operators, most of the line, are not read."""
+class AdaptiveUpdate(SparkEvent):
+    """A plan that adaptive execution has changed while it ran."""
 
+    execution_id: Long = field(default=None, name="executionId")
     plan_tree: PlanNode | None = field(default=None, name="sparkPlanInfo")
 
 
@@ -385,6 +401,7 @@ KINDS: Mapping[str, type[SparkEvent]] = MappingProxyType(
         STAGE_COMPLETED: StageCompleted,
         TASK_END: TaskEnd,
         SQL_EXECUTION_START: SqlExecutionStart,
+        ADAPTIVE_UPDATE: AdaptiveUpdate,
         DRIVER_UPDATES: DriverUpdates,
         QUERY_STARTED: QueryStarted,
         QUERY_PROGRESS: QueryProgress,

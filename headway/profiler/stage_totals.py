@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from headway.profiler.operators import first_rdd_id, num_scans, rows_metric_ids, scopes
 from headway.profiler.schema import (
     ExecutorMetrics,
     InputMetrics,
@@ -116,6 +117,10 @@ class StageTotals(msgspec.Struct, gc=False):
     completed_ms: int | None = None
     failed: bool = False
     python_ms: int | None = None
+    scopes: tuple[str, ...] | None = None
+    first_rdd_id: int | None = None
+    num_scans: int | None = None
+    metric_ids: tuple[int, ...] | None = None
     num_ended: int = 0
     num_failed: int = 0
     num_finished: int = 0
@@ -139,6 +144,10 @@ class StageTotals(msgspec.Struct, gc=False):
                 completed_ms=info.completed_ms,
                 failed=info.failure is not None,
                 python_ms=python_ms(info),
+                scopes=scopes(info),
+                first_rdd_id=first_rdd_id(info),
+                num_scans=num_scans(info),
+                metric_ids=rows_metric_ids(info),
             )
         )
 
@@ -172,10 +181,12 @@ class StageTotals(msgspec.Struct, gc=False):
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.failed |= other.failed
-        if other.parent_ids is not None:
-            # One of several; the same one in any order.
-            known = self.parent_ids
-            self.parent_ids = min(known or other.parent_ids, other.parent_ids, key=repr)
+        # Of several ends of an attempt, the same one in any order.
+        for name in _ONE_OF_SEVERAL:
+            theirs = getattr(other, name)
+            if theirs is not None:
+                mine = getattr(self, name)
+                setattr(self, name, theirs if mine is None else min(mine, theirs, key=repr))
         self.first_launch_ms = least(self.first_launch_ms, other.first_launch_ms)
         if other.sums is not None and other.largest is not None:
             self._add_measures(other.sums, other.largest)
@@ -233,7 +244,8 @@ class StageTotals(msgspec.Struct, gc=False):
         )
 
 
-_MOST = ("num_tasks", "submitted_ms", "completed_ms", "python_ms", "last_finish_ms")
+_MOST = ("num_tasks", "num_scans", "submitted_ms", "completed_ms", "python_ms", "last_finish_ms")
+_ONE_OF_SEVERAL = ("parent_ids", "scopes", "first_rdd_id", "metric_ids")
 _SUMS = (
     *("num_ends", "num_ended", "num_failed", "num_finished"),
     *("wall_squares_ms2", "rows_squares", "rows_wall_products_ms"),

@@ -197,7 +197,8 @@ def _latency(plan: StreamAnswer) -> list[str]:
         if name == "wait":
             return "half of the mean interval seen by a row; (P1)"
         if name in levels:
-            return "makespan of its tasks; (T2)"
+            work = plan.prediction.stage_work.get(name)
+            return ("" if work is None else f"{work}: ") + "makespan of its tasks; (T2)"
         return "measured on the driver" if plan.declared is None else "declared"
 
     rows = [

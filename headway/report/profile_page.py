@@ -157,7 +157,7 @@ def _stage_rows(profile: JobProfile) -> list[tuple[str, ...]]:
         ("stage", "per task", "per row", "noise of tasks"),
         *(
             (
-                shortened(one.name),
+                shortened(one.called),
                 format_duration(one.task_fixed_s),
                 format_duration(one.task_per_row_s),
                 percent(one.task_noise_ratio),

@@ -99,7 +99,7 @@ def _job_lines(profile: JobProfile) -> Iterator[str]:
             yield f"  {phase.name}: {format_duration(phase.mean_s)} per batch"
     for stage in profile.stages:
         yield (
-            f"  {stage.name}: {format_duration(stage.task_fixed_s)} per task, "
+            f"  {stage.called}: {format_duration(stage.task_fixed_s)} per task, "
             f"{format_duration(stage.task_per_row_s)} per row"
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headway.domain import InfeasiblePlan, Metric, Prediction, StreamAnswer
@@ -45,7 +44,7 @@ def prediction_text(prediction: Prediction) -> str:
         _stability_lines(prediction),
         paragraph(setting_text(prediction.configuration), lead="configuration: "),
         [*_latency_lines(prediction), *next_run_lines(prediction)],
-        _phase_lines(prediction.phases_s) if prediction.is_quotable else [],
+        _phase_lines(prediction) if prediction.is_quotable else [],
         _note_lines(prediction_notes(prediction)),
     )
 
@@ -169,7 +168,9 @@ def _latency_lines(prediction: Prediction) -> list[str]:
     return aligned(latency_rows(prediction), right=(1, 2, 3, 4), indent=0)
 
 
-def _phase_lines(phases_s: Mapping[str, float]) -> list[str]:
+def _phase_lines(prediction: Prediction) -> list[str]:
+    """The phases of the mean latency, then what the stages among them compute."""
+    phases_s = prediction.phases_s
     total_s = sum(phases_s.values())
     if not total_s > 0:
         return []
@@ -184,7 +185,13 @@ def _phase_lines(phases_s: Mapping[str, float]) -> list[str]:
         )
         for name, value_s in phases_s.items()
     ]
-    return _titled(f"mean {METRIC_NAMES[Metric.TUPLE]} by phase", aligned(rows, right=(1, 2)))
+    works = [
+        line
+        for name, work in prediction.stage_work.items()
+        for line in paragraph(work, lead=f"  {name}: ")
+    ]
+    title = f"mean {METRIC_NAMES[Metric.TUPLE]} by phase"
+    return [*_titled(title, aligned(rows, right=(1, 2))), *works]
 
 
 def _note_lines(warnings: tuple[str, ...]) -> list[str]:

@@ -38,6 +38,9 @@ class Stage:
     num_tasks: int | None = 4  # None: the query's partitions, behind an exchange
     rows_scale: float = 1.0
     shares: Sequence[float] | None = None  # of the tasks; equal by default
+    static_rows: int = 0  # of a static table, in every batch
+    scopes: Sequence[str] = ()  # of its RDDs
+    reads_earlier_jobs: bool = False  # whose exchanges adaptive execution runs as jobs
 
 
 MAP = Stage()
@@ -59,6 +62,7 @@ class Query:
     partitions: int = 4
     phases_s: Mapping[str, float] = field(default_factory=lambda: PHASES_S)
     jobs: Sequence[Sequence[Stage]] = ((MAP, REDUCE),)
+    num_swapped: int = 0  # of the first jobs, whose order is random
     noise: float = 0.02
     slowness: float = 1.0
     warm_up: Sequence[float] = ()  # slowness of the first batches
@@ -283,7 +287,9 @@ class AppLog:
         if query.file_rows:
             self.events[-1] |= _reads_files(query, batch_id)
             self.events.append(_files_read(execution_id, batch_id, rows, query.file_rows))
-        for stages in query.jobs:
+        swapped = random.permutation(query.num_swapped)
+        in_order = [query.jobs[place] for place in swapped]
+        for stages in [*in_order, *query.jobs[query.num_swapped :]]:
             at_s = self._job(query, batch_id, stages, at_s, rows=rows, slow=slow, random=random)
         stages_s = at_s - started_s - before_stages_s
         phases_s["addBatch"] = phases_s.get("addBatch", 0.0) + stages_s
@@ -354,6 +360,8 @@ class AppLog:
         )
         parents: list[int] = []
         for stage, stage_id in zip(stages, stage_ids, strict=True):
+            if stage.reads_earlier_jobs:
+                parents = [stage_id]
             at_s = self._stage(
                 stage, stage_id, parents, query, at_s, rows=rows, slow=slow, random=random
             )
@@ -381,12 +389,16 @@ class AppLog:
             "Number of Tasks": num_tasks,
             "Parent IDs": parents,
             "Submission Time": _ms(at_s),
+            "RDD Info": [
+                {"RDD ID": 10 * stage_id + number, "Scope": json.dumps({"id": "1", "name": scope})}
+                for number, scope in enumerate(stage.scopes)
+            ],
         }
         self.events.append({"Event": "SparkListenerStageSubmitted", "Stage Info": dict(info)})
         free_s = [at_s] * self.num_slots
         for index, share in enumerate(shares):
             slot = free_s.index(min(free_s))
-            task_rows = round(rows * stage.rows_scale * share)
+            task_rows = round((rows * stage.rows_scale + stage.static_rows) * share)
             took_s = (stage.fixed_s + stage.per_row_s * task_rows) * slow
             took_s *= max(random.normal(1.0, query.noise), 0.5)
             # Both times are whole milliseconds: to start on one leaves the rounding unbiased.

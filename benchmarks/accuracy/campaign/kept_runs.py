@@ -125,10 +125,13 @@ def _columns(batches: Sequence[BatchSample]) -> Row:
 
 
 _NESTED = ("phases_s", "state", "stages")
+# They order the stages of a batch, which is kept.
+_ONLY_WHILE_READING = ("kind", "operators")
 
 
 def _of_each(samples: Sequence[Any], kind: type) -> Row:
-    return {field.name: _values(samples, field.name) for field in fields(kind)}
+    names = [field.name for field in fields(kind) if field.name not in _ONLY_WHILE_READING]
+    return {name: _values(samples, name) for name in names}
 
 
 def _values(samples: Sequence[Any], name: str) -> list[Any]:

@@ -348,7 +348,7 @@ def _ranges(profile: JobProfile) -> tuple[tuple[float, float], ...]:
     slots = [one.num_slots for one in seen]
     partitions = [one.shuffle_partitions for one in seen]
     if all(
-        stage.tasks_rule is TasksRule.SOURCE and stage.separation is not Separation.TOTALS
+        stage.tasks_rule is not TasksRule.SHUFFLE and stage.separation is not Separation.TOTALS
         for stage in profile.stages
     ):
         partition_range: tuple[float, float] = (0.0, np.inf)

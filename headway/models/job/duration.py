@@ -166,7 +166,8 @@ def level_spans(
     -----
     **(T2)** A stage of `T` tasks processes `x = k n^e` rows with `0 ≤ e ≤ 1`, and each of its tasks
     takes `t = t_0 + t_1 x/T + t_2 P + t_3 S/T` on average, with `P` the shuffle partitions that it
-    writes for and `S` the rows of state that the stage holds. A stage that is alone on its level
+    writes for and `S` the rows of state that the stage holds. Rows of static tables, the same in
+    every batch, add to `x`. A stage that is alone on its level
     takes `M = u(T, C, cv) t`, with `u` the mean makespan of unit tasks (M1)-(M5) on `C` slots.
     Stages `i` of one level form one pool of `T = Σ T_i` tasks: `M = u(T, C, cv)Σ_i T_i t_i/T` with
     `cv^2 = Σ_i T_i cv_i^2/T`. Exact, except for `u`, if the tasks of a level cost the same; the
@@ -195,6 +196,7 @@ def level_spans(
                 * sum(
                     n * (stage.task_fixed_s + stage.task_per_partition_s * shuffle_partitions)
                     + stage.task_per_state_row_s * num_state_rows
+                    + stage.task_per_row_s * stage.rows.static_rows
                     for n, stage in zip(num_tasks, pool, strict=True)
                 ),
                 stage_terms=tuple(

@@ -142,6 +142,7 @@ def predict(
         else 0.0,
         findings=(*found, *outside, *(() if why_no_windows is None else (why_no_windows,))),
         provenance=profile.provenance,
+        stage_work={stage.name: stage.work for stage in profile.stages if stage.work is not None},
     )
 
 

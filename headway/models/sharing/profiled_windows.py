@@ -226,7 +226,7 @@ def _keys(profile: JobProfile, num_rows: float, batch_s: float, windows: WindowS
         )
         state, settled = profile.state, profile.settings
         reduce = profile.stages[-1]
-        maps = max((s.num_source_tasks or 1 for s in profile.stages), default=1)
+        maps = max((s.num_source_tasks or 1 for s in profile.stages if s.reads_source), default=1)
         if state is not None and state.updated_rows is not None and settled:
             seen = settled[-1]
             seen_rows = 0.5 * (seen.rows_per_batch_low + seen.rows_per_batch_high)

@@ -13,6 +13,7 @@ from headway.profiler.offsets import read_offset
 from headway.profiler.rows import Record
 from headway.profiler.stage_totals import NO_TASKS, SUMS_OF_TASKS
 from headway.profiler.streaming.samples import BatchSample, SourceSample, StageSample, StateSample
+from headway.profiler.streaming.stage_kinds import Span, StageKind, kinds_of_batch, levels_of_kinds
 
 # Spark's phase -> Headway's, in the order in which Spark runs them.
 PHASES = {
@@ -76,17 +77,38 @@ def jvm_age_s(started_s: float, jvm_started_s: float) -> float:
     return max(started_s - jvm_started_s, 1.0)
 
 
+def levels_of_batches(batches: Iterable[Sequence[Record]]) -> dict[StageKind, int]:
+    """Level of each kind of stage of some batches; empty if the times of stages are missing."""
+    return levels_of_kinds(
+        {
+            kinds[stage["stage_id"]]: Span(stage["submitted_s"], stage["completed_s"])
+            for stage in stages
+        }
+        for stages in batches
+        for kinds in [kinds_of_batch(stages, _levels(stages))]
+    )
+
+
 def batch_sample(
-    report: Record, stages: Sequence[Record], jvm_started_s: float, interval_s: float | None
+    report: Record,
+    stages: Sequence[Record],
+    jvm_started_s: float,
+    interval_s: float | None,
+    levels_of_kind: Mapping[StageKind, int],
 ) -> BatchSample:
-    """Measurements of one batch, whose times and stages must be usable."""
+    """Measurements of one batch, whose times and stages must be usable.
+
+    ``levels_of_kind`` are levels of its stages (:func:`levels_of_batches`); if empty, a stage is
+    after its parents and after earlier jobs.
+    """
     phases_s: dict[str, float] = {}
     for name, seconds in report["phases_s"].items():
         if name in PHASES and seconds is not None:
             phases_s[PHASES[name]] = phases_s.get(PHASES[name], 0.0) + seconds
     levels = _levels(stages)
+    kinds = kinds_of_batch(stages, levels)
     operators: Sequence[Any] = report["stateful_operators"] or ()
-    return BatchSample(
+    sample = BatchSample(
         batch_id=report["batch_id"],
         started_s=report["started_s"],
         interval_s=interval_s,
@@ -101,8 +123,14 @@ def batch_sample(
             (stage["first_launch_s"], stage["first_launch_s"] + stage["launch_to_finish_s"])
             for stage in stages
         ),
-        stages=tuple(_stage_sample(stage, levels[stage["stage_id"]]) for stage in stages),
+        stages=tuple(
+            _stage_sample(stage, levels[stage["stage_id"]], kinds[stage["stage_id"]])
+            for stage in stages
+        ),
     )
+    if not set(sample.kinds) <= levels_of_kind.keys():
+        return sample
+    return sample.with_levels(levels_of_kind)
 
 
 def unpacked(sample: BatchSample) -> BatchSample:
@@ -160,6 +188,13 @@ def whole_batch(report: Record, num_slots: int) -> dict[str, Any]:
     add_batch_s = (report["phases_s"] or {}).get("addBatch") or 0.0
     return NO_TASKS | {
         "python_s": None,
+        "execution_id": None,
+        "scopes": None,
+        "first_rdd_id": None,
+        "num_scans": None,
+        "operators": (),
+        "submitted_s": None,
+        "completed_s": None,
         "job_id": 0,
         "stage_id": 0,
         "attempt_id": 0,
@@ -196,7 +231,7 @@ def _state(operators: Sequence[Any]) -> StateSample:
     )
 
 
-def _stage_sample(stage: Record, level: int) -> StageSample:
+def _stage_sample(stage: Record, level: int, kind: StageKind) -> StageSample:
     # Sums over the recorded tasks are extrapolated to all tasks.
     all_over_seen = max(stage["num_tasks"] / stage["num_finished"], 1.0)
 
@@ -221,6 +256,8 @@ def _stage_sample(stage: Record, level: int) -> StageSample:
         **{name: total(name) for name in SUMS_OF_TASKS},
         peak_memory_bytes=max(stage["peak_memory_bytes"] or 0.0, 0.0),
         peak_heap_bytes=max(stage["peak_heap_bytes"] or 0.0, 0.0),
+        kind=kind,
+        operators=stage["operators"],
     )
 
 

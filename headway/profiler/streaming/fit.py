@@ -30,6 +30,8 @@ from headway.models.laws.modes import slow_mode
 from headway.profiler.streaming.batch_samples import PHASES
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 from headway.profiler.streaming.stage_fit import batch_weights, fit_stage
+from headway.profiler.streaming.stage_kinds import StageKind
+from headway.profiler.streaming.static_stages import static_places
 
 OTHER_PHASE = "other"
 _MOST_ROUNDS = 20
@@ -54,7 +56,7 @@ class DurationFit:
         )
 
 
-def common_signature(runs: Sequence[QueryRun]) -> tuple[tuple[int, bool], ...]:
+def common_signature(runs: Sequence[QueryRun]) -> tuple[StageKind, ...]:
     """The stages that most batches have."""
     counts = Counter(batch.signature for run in runs for batch in run.batches)
     return counts.most_common(1)[0][0]
@@ -192,8 +194,9 @@ class _Costs(NamedTuple):
 def _fit_at_one_age(runs: Sequence[QueryRun]) -> _Costs:
     stages: tuple[StageProfile, ...] = ()
     handovers_s = 0.0
+    tables = static_places(runs)
     for place in range(len(runs[0].batches[0].stages)):
-        fit = fit_stage(runs, place, stages)
+        fit = fit_stage(runs, place, stages, tables)
         stages += (fit.stage,)
         handovers_s += fit.handover_s
     phases = _fit_driver_phases(runs, handovers_s)

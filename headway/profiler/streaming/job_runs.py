@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,6 +22,7 @@ from headway.profiler.rows import Record
 from headway.profiler.streaming.fit import common_signature, fit_duration
 from headway.profiler.streaming.runs import SteadyPart, query_label, steady_part
 from headway.profiler.streaming.samples import BatchSample, QueryRun
+from headway.profiler.streaming.stage_kinds import StageKind
 from headway.profiler.streaming.warm_up import num_warm_up_by_rows
 from headway.redaction import redact
 
@@ -284,6 +285,30 @@ def _what_it_does(shape: QueryShape) -> QueryShape:
     )
 
 
+def _with_common_levels(runs: Sequence[QueryRun]) -> list[QueryRun]:
+    """Runs whose stages are at the same levels: at those that most of the runs have them at."""
+    levels: dict[StageKind, Counter[int]] = defaultdict(Counter)
+    for run in runs:
+        sample = run.batches[0]
+        for kind, stage in zip(sample.kinds, sample.stages, strict=True):
+            levels[kind][stage.level] += 1
+    if all(len(of_kind) == 1 for of_kind in levels.values()):
+        return list(runs)
+    usual = {kind: of_kind.most_common(1)[0][0] for kind, of_kind in levels.items()}
+    return [
+        replace(
+            run,
+            batches=tuple(batch.with_levels(usual) for batch in run.batches),
+            without_rows=tuple(
+                batch.with_levels(usual)
+                for batch in run.without_rows
+                if set(batch.kinds) <= usual.keys()
+            ),
+        )
+        for run in runs
+    ]
+
+
 def same_stages(runs: Sequence[QueryRun], notes: list[str]) -> list[QueryRun]:
     """Runs reduced to batches with one signature; runs with mostly other ones are another job."""
     signature = common_signature(runs)
@@ -304,6 +329,7 @@ def same_stages(runs: Sequence[QueryRun], notes: list[str]) -> list[QueryRun]:
         if num_others:
             notes.append(f"query {label}: {num_others} batches with other stages left out")
         kept.append(replace(run, num_cut=run.num_cut + num_others, batches=batches))
+    kept = _with_common_levels(kept)
     if others:
         usual = [query_label(run.query_id, run.query_name) for run in kept]
         raise InputError(

@@ -27,12 +27,15 @@ from headway.profiler.streaming.batch_samples import (
     is_usable,
     jvm_age_s,
     known_rows,
+    levels_of_batches,
     source_samples,
     stages_by_batch,
     unpacked,
     whole_batch,
 )
+from headway.profiler.streaming.rows_at_source import contradictions, counted_once, times_read
 from headway.profiler.streaming.samples import BatchSample, EarlyBatch, MeanFile, QueryRun
+from headway.profiler.streaming.stage_kinds import StageKind
 from headway.profiler.streaming.trigger import contradiction, read_trigger
 from headway.redaction import redact
 from headway.sparkconf import reader_limit, task_cpus_of
@@ -91,6 +94,15 @@ def steady_part(
             f"{label}: no tasks were recorded, only progress: the cost with other cores or "
             "partitions is unknown; record a classic session, or an event log"
         )
+    num_times = times_read(reports, stages)
+    if num_times > 1:
+        reports = [counted_once(report, num_times) for report in reports]
+        notes.append(
+            f"{label}: each batch reads its rows {num_times} times, and Spark counts them each "
+            "time; rates and rows are those at the source, each counted once"
+        )
+    else:
+        notes += [f"{label}: {text}" for text in contradictions(reports)]
     # The first batch has no interval in which its rows arrived, and includes planning and class
     # loading.
     filled = [report for report in reports[1:] if known_rows(report) != 0]
@@ -113,12 +125,14 @@ def steady_part(
             "failed, too many tasks are missing, or numbers make no sense"
         )
     intervals_s = _intervals_s(reports)
+    levels = levels_of_batches(stages[report["batch_id"]] for report in usable)
     samples = [
         batch_sample(
             report,
             stages[report["batch_id"]],
             jvm_started_s,
             intervals_s.get(report["batch_id"]),
+            levels,
         )
         for report in usable
     ]
@@ -179,7 +193,7 @@ def steady_part(
         is_gated=2 * len(gated) > len(steady),
         batches=tuple(steady),
         early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
-        without_rows=tuple(_without_rows(reports, stages, jvm_started_s, steady)),
+        without_rows=tuple(_without_rows(reports, stages, jvm_started_s, steady, levels)),
     )
     rows = np.array([float(sample.num_rows) for sample in samples])
     return SteadyPart(run, tuple(notes), has_changing_load=is_spread(rows))
@@ -190,6 +204,7 @@ def _without_rows(
     stages: Mapping[int, Sequence[Record]],
     jvm_started_s: float,
     steady: Sequence[BatchSample],
+    levels: Mapping[StageKind, int],
 ) -> Iterator[BatchSample]:
     """Batches that ran their stages without rows, and a first batch with next to none.
 
@@ -208,7 +223,7 @@ def _without_rows(
             and is_usable(of_batch)
             and jvm_age_s(report["started_s"], jvm_started_s) > FRESH_JVM_S.value
         ):
-            yield batch_sample(report, of_batch, jvm_started_s, None)
+            yield batch_sample(report, of_batch, jvm_started_s, None, levels)
 
 
 def _early(reports: Sequence[Record], steady_id: int, jvm_started_s: float) -> Iterator[EarlyBatch]:

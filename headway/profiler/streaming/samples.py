@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from headway.domain import Configuration, QueryShape, Share
 from headway.models.arrays import Array
+from headway.profiler.operators import Operator
+from headway.profiler.streaming.stage_kinds import StageKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +20,7 @@ class StageSample:
 
     If tasks are missing (``num_seen`` of ``num_tasks``), the sums are extrapolated to all tasks by
     the mean of the recorded ones. Without ``has_tasks``, it represents the batch as a whole.
+    ``kind`` is None if the stages of a batch are known by level and order only.
     """
 
     level: int
@@ -45,6 +48,8 @@ class StageSample:
     spilled_bytes: float
     peak_memory_bytes: float
     peak_heap_bytes: float
+    kind: StageKind | None = None
+    operators: tuple[Operator, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +95,26 @@ class BatchSample:
     stages: tuple[StageSample, ...]
 
     @property
-    def signature(self) -> tuple[tuple[int, bool], ...]:
-        return tuple((stage.level, stage.has_parents) for stage in self.stages)
+    def signature(self) -> tuple[StageKind, ...]:
+        """What the stages of the batch compute; equal for batches with one plan."""
+        return tuple(sorted(self.kinds))
+
+    @property
+    def kinds(self) -> tuple[StageKind, ...]:
+        """What each stage computes, in order of the stages."""
+        return tuple(
+            stage.kind or StageKind(0, stage.has_parents, (f"level {stage.level}",), number)
+            for number, stage in enumerate(self.stages)
+        )
+
+    def with_levels(self, levels: Mapping[StageKind, int]) -> BatchSample:
+        """The batch with its stages at given levels, in order of these."""
+        placed = [
+            (levels[kind], kind, replace(stage, level=levels[kind]))
+            for kind, stage in zip(self.kinds, self.stages, strict=True)
+        ]
+        placed.sort(key=lambda each: each[:2])
+        return replace(self, stages=tuple(stage for _, _, stage in placed))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

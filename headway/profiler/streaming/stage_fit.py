@@ -35,6 +35,8 @@ from headway.models.estimation.task_times import (
 )
 from headway.models.stages.makespan import makespan_moments
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
+from headway.profiler.streaming.stage_work import stage_work
+from headway.profiler.streaming.static_stages import static_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +47,17 @@ class StageFit:
     handover_s: float
 
 
-def fit_stage(runs: Sequence[QueryRun], place: int, before: Sequence[StageProfile]) -> StageFit:
-    """Costs of the tasks of one stage, and the time to hand over their slots."""
-    fitted = _fit_stage(runs, place, before)
+def fit_stage(
+    runs: Sequence[QueryRun],
+    place: int,
+    before: Sequence[StageProfile],
+    tables: frozenset[int],
+) -> StageFit:
+    """Costs of the tasks of one stage, and the time to hand over their slots.
+
+    ``tables`` are the places of the stages that read static tables.
+    """
+    fitted = _fit_stage(runs, place, before, tables)
     taken_s = min(_handover_s(runs, place, fitted), fitted.task_fixed_s)
     # By then, the next task has the slot already, so it is not part of slot time.
     stage = replace(fitted, task_fixed_s=fitted.task_fixed_s - taken_s)
@@ -60,7 +70,10 @@ def batch_weights(runs: Sequence[QueryRun]) -> Array:
 
 
 def _fit_stage(
-    runs: Sequence[QueryRun], place: int, before: Sequence[StageProfile]
+    runs: Sequence[QueryRun],
+    place: int,
+    before: Sequence[StageProfile],
+    tables: frozenset[int],
 ) -> StageProfile:
     weights = batch_weights(runs)
     batches = [batch for run in runs for batch in run.batches]
@@ -73,7 +86,12 @@ def _fit_stage(
     if not np.all(rows_read > 0):
         rows_read = batch_rows  # a source that reports no input rows reads those of the batch
     rows_per_task = rows_read / num_tasks
-    law = power_law(batch_rows, rows_read, weights)
+    if place in tables:
+        law = RowsLaw(scale=0.0, exponent=0.0, static_rows=float(np.median(rows_read)))
+    else:
+        of_tables = static_rows(runs, place, tables)
+        of_stream = power_law(batch_rows, rows_read - of_tables, weights)
+        law = RowsLaw(scale=of_stream.scale, exponent=of_stream.exponent, static_rows=of_tables)
     per_partition_s, per_state_row_s = 0.0, 0.0
     mean_rows = float(np.average(rows_per_task, weights=weights))
     if is_spread(rows_per_task):
@@ -119,14 +137,15 @@ def _fit_stage(
         separation = Separation.PARTS
     if not has_tasks:
         separation = Separation.TOTALS
-    rule, num_source_tasks = _tasks_rule(runs, place)
+    rule, num_source_tasks = _tasks_rule(runs, place, is_static=place in tables)
     hot_share_ratio = _hot_share_ratio(samples) if rule is TasksRule.SHUFFLE else 0.0
     return StageProfile(
         name=f"stage {place}",
+        work=stage_work(samples, _num_writes(runs)),
         level=samples[0].level,
         tasks_rule=rule,
         num_source_tasks=num_source_tasks,
-        rows=RowsLaw(scale=law.scale, exponent=law.exponent),
+        rows=law,
         task_fixed_s=float(fixed_s),
         task_per_row_s=float(per_row_s),
         task_per_partition_s=per_partition_s,
@@ -286,7 +305,14 @@ def _state_grows(runs: Sequence[QueryRun], place: int) -> bool:
     return _holds_state(runs[0].batches[0], place) and 2 * sum(grown) > len(grown)
 
 
-def _tasks_rule(runs: Sequence[QueryRun], place: int) -> tuple[TasksRule, int | None]:
+def _num_writes(runs: Sequence[QueryRun]) -> int:
+    """SQL executions of a batch, of which foreachBatch has several."""
+    return max(kind.write for kind in runs[0].batches[0].kinds) + 1
+
+
+def _tasks_rule(
+    runs: Sequence[QueryRun], place: int, *, is_static: bool
+) -> tuple[TasksRule, int | None]:
     has_parents = runs[0].batches[0].stages[place].has_parents
     follows_partitions = has_parents and all(
         batch.stages[place].num_tasks == run.configuration.shuffle_partitions
@@ -296,7 +322,8 @@ def _tasks_rule(runs: Sequence[QueryRun], place: int) -> tuple[TasksRule, int | 
     if follows_partitions:
         return TasksRule.SHUFFLE, None
     counts = [batch.stages[place].num_tasks for run in runs for batch in run.batches]
-    return TasksRule.SOURCE, int(np.median(counts))
+    rule = TasksRule.FIXED if is_static or has_parents else TasksRule.SOURCE
+    return rule, int(np.median(counts))
 
 
 def _task_noise_ratio(samples: Sequence[StageSample], weights: Array) -> float:

@@ -1,0 +1,201 @@
+"""Operators of SQL plans by the metrics that the tasks of a stage report: what a stage computes."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from headway.profiler.redaction import redact
+from headway.profiler.schema import PlanNode, StageInfo
+
+ROWS_METRICS = ("number of output rows", "shuffle records written", "records read")
+"""Metrics that tell a stage's operators: other ones are often 0, and Spark reports none that is."""
+
+# Bounds memory regardless of how long a query ran: some thousand batches.
+_MOST_METRICS = 150_000
+_PATH = re.compile(r"\[(?P<first>[^,\]]+)")
+_SCOPE = re.compile(r'"name"\s*:\s*"((?:[^"\\]|\\.)*)"')
+_NUMBER = re.compile(r" \(\d+\)$")
+# Files, and the folders of a partition.
+_NO_TABLE = re.compile(r"\.\w{1,10}$|=|:$")
+
+
+class Operator(NamedTuple):
+    """An operator of a plan: its place in pre-order, its name and, of a scan or join, the table.
+
+    ``is_replanned`` is one that only a plan changed by adaptive execution has; its place is that in
+    the changed plan.
+    """
+
+    is_replanned: bool
+    place: int
+    name: str
+    table: str | None
+
+    @property
+    def is_scan(self) -> bool:
+        return self.name.split(" ", 1)[0].endswith("Scan")
+
+
+class PlanOperators(msgspec.Struct):
+    """Operators of the executions of a log by the ids of their metrics, unique in the log."""
+
+    of_metric: dict[int, Operator] = {}
+
+    def note_plan(self, plan: PlanNode, *, is_replanned: bool) -> None:
+        """The operators of a plan; those that the first plan has keep their places in it."""
+        for metric_id, operator in _operators(plan, is_replanned=is_replanned):
+            self._note(metric_id, operator)
+
+    def _note(self, metric_id: int, operator: Operator) -> None:
+        noted = self.of_metric.get(metric_id)
+        if noted is None or operator < noted:
+            self.of_metric[metric_id] = operator
+
+    def add(self, other: PlanOperators) -> None:
+        """Data from another part of the log."""
+        for metric_id, operator in other.of_metric.items():
+            self._note(metric_id, operator)
+        self.leave_out_old()
+
+    def leave_out_old(self) -> None:
+        """Keep the latest; ids increase."""
+        if len(self.of_metric) > _MOST_METRICS:
+            self.of_metric = dict(sorted(self.of_metric.items())[-_MOST_METRICS:])
+
+    def of_stage(self, metric_ids: tuple[int, ...]) -> tuple[Operator, ...]:
+        """The operators that a stage ran, the sources first."""
+        operators = {self.of_metric[each] for each in metric_ids if each in self.of_metric}
+        # Scans first: in foreachBatch, that of the stream is in another plan.
+        return tuple(sorted(operators, key=lambda each: (not each.is_scan, -each.place, each)))
+
+
+def rows_metric_ids(info: StageInfo) -> tuple[int, ...]:
+    """Metrics by which the operators of a stage are told."""
+    return tuple(
+        sorted(
+            metric.accumulator_id
+            for metric in info.accumulables or ()
+            if metric is not None
+            and metric.name in ROWS_METRICS
+            and metric.accumulator_id is not None
+        )
+    )
+
+
+def scopes(info: StageInfo) -> tuple[str, ...] | None:
+    """Names of the operators that made the RDDs of a stage, sorted; None if not recorded.
+
+    Compiled operators are one scope, whose number differs between batches that adaptive execution
+    plans.
+
+    >>> from headway.profiler.schema import RddInfo
+    >>> scopes(StageInfo(rdds=[RddInfo(scope='{"id":"3","name":"WholeStageCodegen (2)"}')]))
+    ('WholeStageCodegen',)
+    """
+    if info.rdds is None:
+        return None
+    names = [
+        _NUMBER.sub("", name[1]).strip()
+        for rdd in info.rdds
+        if rdd is not None and (name := _SCOPE.search(rdd.scope or ""))
+    ]
+    return tuple(sys.intern(name) for name in sorted(names)) or None
+
+
+def num_scans(info: StageInfo) -> int:
+    """Number of scans among the operators that made the RDDs of a stage."""
+    return len(
+        {
+            rdd.scope
+            for rdd in info.rdds or ()
+            if rdd is not None
+            and (name := _SCOPE.search(rdd.scope or ""))
+            and (name[1].startswith("Scan ") or name[1] in ("MicroBatchScan", "BatchScan"))
+        }
+    )
+
+
+def first_rdd_id(info: StageInfo) -> int | None:
+    """The least id of the RDDs of a stage: plans are turned into RDDs in the same order."""
+    ids = [rdd.rdd_id for rdd in info.rdds or () if rdd is not None and rdd.rdd_id is not None]
+    return min(ids, default=None)
+
+
+def _operators(plan: PlanNode, *, is_replanned: bool) -> Iterator[tuple[int, Operator]]:
+    nodes = _in_pre_order(plan)
+    tables = _tables_read(nodes)
+    for place, node in enumerate(nodes):
+        name = (node.plan.name or "").strip()
+        beside = tables[node.children[-1]] if _is_join(name) and node.children else tables[place]
+        table = next(iter(beside)) if len(beside) == 1 and _names_table(name) else None
+        operator = Operator(is_replanned, place, name, table)
+        for metric in node.plan.metrics or ():
+            if metric is not None and metric.name in ROWS_METRICS:
+                metric_id = metric.accumulator_id
+                if metric_id is not None:
+                    yield metric_id, operator
+
+
+class _Node(NamedTuple):
+    plan: PlanNode
+    children: list[int]
+
+
+def _in_pre_order(plan: PlanNode) -> list[_Node]:
+    nodes = list[_Node]()
+    waiting: list[tuple[PlanNode, _Node | None]] = [(plan, None)]
+    while waiting:
+        node, parent = waiting.pop()
+        if parent is not None:
+            parent.children.append(len(nodes))
+        nodes.append(_Node(node, []))
+        children = [child for child in node.children or () if child is not None]
+        waiting += [(child, nodes[-1]) for child in reversed(children)]
+    return nodes
+
+
+def _tables_read(nodes: list[_Node]) -> list[frozenset[str]]:
+    """The tables that each node and those below it read."""
+    tables = [frozenset[str]() for _ in nodes]
+    for place in reversed(range(len(nodes))):
+        table = _table(nodes[place].plan)
+        tables[place] = frozenset({table} if table is not None else ()).union(
+            *(tables[child] for child in nodes[place].children)
+        )
+    return tables
+
+
+def _is_join(name: str) -> bool:
+    return name.endswith("Join") or name == "CartesianProduct"
+
+
+def _names_table(name: str) -> bool:
+    return _is_join(name) or _is_scan(name)
+
+
+def _is_scan(name: str) -> bool:
+    return name.split(" ", 1)[0].endswith("Scan")
+
+
+def _table(node: PlanNode) -> str | None:
+    """The table that a scan reads: its name in the catalogue, or the last folder of its files.
+
+    >>> _table(PlanNode(name="Scan parquet spark_catalog.shop.products"))
+    'products'
+    """
+    name = (node.name or "").strip()
+    if not _is_scan(name):
+        return None
+    words = name.split()
+    if words[0] == "Scan" and len(words) > 2:
+        return redact(words[-1].rpartition(".")[2])
+    path = _PATH.search((node.facts.location if node.facts is not None else None) or "")
+    if path is None:
+        return None
+    folders = [part for part in path["first"].split("/") if part and not _NO_TABLE.search(part)]
+    return redact(folders[-1]) if len(folders) > 1 else None

@@ -1,0 +1,100 @@
+"""Rows at the source, each once: Spark counts a row each time that a batch reads it.
+
+Two writes in ``foreachBatch`` without a cache, a union with itself or a self-join read each row of
+the batch twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from headway.assumptions.logs import AGREEING_RATIO, LEAST_BATCHES_WITH_OFFSETS
+from headway.profiler.offsets import counts_rows, num_source_partitions
+from headway.profiler.rows import Record
+from headway.profiler.streaming.batch_samples import known_rows, source_samples
+
+_MOST_TIMES = 8
+_SAME_RATIO = 0.01
+
+
+def times_read(reports: Sequence[Record], stages: Mapping[int, Sequence[Record]]) -> int:
+    """How many times each row is read, by offsets if they count rows, else by scans; 1 if unknown.
+
+    Of several sources without such offsets no event tells which one is read again.
+    """
+    by_offsets = next(
+        (times for times in range(1, _MOST_TIMES + 1) if _offsets_count(reports, times)), None
+    )
+    if by_offsets is not None:
+        return by_offsets
+    filled = [report for report in reports if known_rows(report) > 0]
+    if any(len(report["sources"] or ()) != 1 for report in filled):
+        return 1
+    counts = Counter(
+        _times_scanned(known_rows(report), of_batch)
+        for report in filled
+        if (of_batch := stages.get(report["batch_id"]))
+    )
+    if counts.total() < LEAST_BATCHES_WITH_OFFSETS.value:
+        return 1
+    times, number = counts.most_common(1)[0]
+    return times if number >= AGREEING_RATIO.value * counts.total() else 1
+
+
+def counted_once(report: Record, times: int) -> Record:
+    """The report of a batch with each row counted once."""
+    if times == 1:
+        return report
+    sources = [
+        {**source, "num_rows": None if source["num_rows"] is None else source["num_rows"] / times}
+        for source in report["sources"] or ()
+    ]
+    rows = report["num_rows"]
+    return {**report, "num_rows": None if rows is None else rows / times, "sources": sources}
+
+
+def contradictions(reports: Sequence[Record]) -> Iterator[str]:
+    """Offsets by partition that advance by another number than the rows that batches read."""
+    advanced, rows = 0, 0.0
+    for report in reports:
+        for source in source_samples(report):
+            if num_source_partitions(source.end) is None or source.start is None:
+                return
+            advanced += sum(
+                max(position - source.start.get(name, position), 0)
+                for name, position in (source.end or {}).items()
+            )
+        rows += max(known_rows(report), 0.0)
+    if advanced > 0 and rows > 0 and not _offsets_count(reports, 1):
+        yield (
+            f"offsets advanced by {advanced:,} while batches read {rows:,.0f} rows "
+            f"({rows / advanced:.2f} times as many): the rows that Spark reports are used, so the "
+            "rate may not be that of the source"
+        )
+
+
+def _offsets_count(reports: Sequence[Record], times: int) -> bool:
+    """Whether offsets advance by the rows that batches report, over a number of times."""
+    filled = [report for report in reports if known_rows(report) >= 0]
+    pairs = [[(source.start, source.end) for source in source_samples(report)] for report in filled]
+    return counts_rows(pairs, [known_rows(report) / times for report in filled])
+
+
+def _times_scanned(num_rows: float, stages: Sequence[Record]) -> int:
+    """Scans of the source in a batch, which together read the rows that it reports.
+
+    Scans of static tables read other numbers of rows, or the same by chance.
+    """
+    scans = [
+        (stage["rows_read"] / stage["num_scans"], stage["num_scans"])
+        for stage in stages
+        if not stage["parent_ids"] and stage["num_scans"] and (stage["rows_read"] or 0) > 0
+    ]
+    for rows_of_scan, _ in scans:
+        most = sum(number for rows, number in scans if abs(rows / rows_of_scan - 1.0) < _SAME_RATIO)
+        times = round(num_rows / rows_of_scan)
+        fits = abs(times * rows_of_scan / num_rows - 1.0) < _SAME_RATIO
+        if fits and 1 < times <= min(most, _MOST_TIMES):
+            return times
+    return 1

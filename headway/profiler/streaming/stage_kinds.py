@@ -1,0 +1,105 @@
+"""Stages of a batch by what they compute, which stays the same when their order changes.
+
+Stages without an exchange between them start together, in an order that differs from batch to
+batch. So a stage is recognised by the operators of its RDDs, the write to which it belongs, and,
+if several are alike, by its place in the plan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from headway.profiler.rows import Record
+
+
+class StageKind(NamedTuple):
+    """What a stage computes; the same in all batches with one plan.
+
+    ``write`` numbers the SQL executions of the batch, of which ``foreachBatch`` has several;
+    ``scopes`` are operators; ``rank`` tells stages apart that are otherwise alike.
+    """
+
+    write: int
+    has_parents: bool
+    scopes: tuple[str, ...]
+    rank: int
+
+
+def kinds_of_batch(stages: Sequence[Record], levels: Mapping[int, int]) -> dict[int, StageKind]:
+    """The kind of each stage of a batch, by its id.
+
+    Without recorded operators, stages are told apart by their level (``levels``, by id) and order.
+    """
+    executions = sorted({stage["execution_id"] or 0 for stage in stages})
+    alike: dict[StageKind, list[Record]] = defaultdict(list)
+    for stage in stages:
+        kind = StageKind(
+            write=executions.index(stage["execution_id"] or 0),
+            has_parents=bool(stage["parent_ids"]),
+            scopes=stage["scopes"] or (f"level {levels[stage['stage_id']]}",),
+            rank=0,
+        )
+        alike[kind].append(stage)
+    return {
+        stage["stage_id"]: kind._replace(rank=rank)
+        for kind, of_kind in alike.items()
+        for rank, stage in enumerate(sorted(of_kind, key=_place))
+    }
+
+
+class Span(NamedTuple):
+    """When a stage of a batch was submitted and completed [s]; None if not recorded."""
+
+    submitted_s: float | None
+    completed_s: float | None
+
+
+def levels_of_kinds(batches: Iterable[Mapping[StageKind, Span]]) -> dict[StageKind, int]:
+    """Level of each kind of stage: after those that had mostly ended before it was submitted.
+
+    Stages of one level share the slots. Which jobs of a batch run at the same time, such as those
+    that prepare the sides of a join, only their times tell. Empty if times are missing.
+
+    >>> scan, table = (StageKind(0, False, (name,), 0) for name in ("Scan json", "Scan parquet"))
+    >>> join = StageKind(0, True, ("Exchange",), 0)
+    >>> batch = {scan: Span(0.0, 1.0), table: Span(0.1, 0.4), join: Span(1.0, 2.0)}
+    >>> list(levels_of_kinds([batch]).values())
+    [0, 0, 1]
+    """
+    num_batches: dict[StageKind, int] = defaultdict(int)
+    submitted_s: dict[StageKind, float] = defaultdict(float)
+    num_before: dict[tuple[StageKind, StageKind], int] = defaultdict(int)
+    for batch in batches:
+        first_s = min((span.submitted_s or 0.0 for span in batch.values()), default=0.0)
+        for kind, span in batch.items():
+            if span.submitted_s is None or span.completed_s is None:
+                return {}
+            num_batches[kind] += 1
+            submitted_s[kind] += span.submitted_s - first_s
+            for other, of_other in batch.items():
+                ended_s = math.inf if of_other.completed_s is None else of_other.completed_s
+                num_before[other, kind] += other != kind and ended_s <= span.submitted_s
+    levels: dict[StageKind, int] = {}
+    # In order of their mean start, so that no two stages wait for each other.
+    for kind in sorted(num_batches, key=lambda each: (submitted_s[each] / num_batches[each], each)):
+        before = [
+            level
+            for other, level in levels.items()
+            if 2 * num_before[other, kind] > num_batches[kind]
+        ]
+        levels[kind] = max(before, default=-1) + 1
+    return levels
+
+
+def _place(stage: Record) -> tuple[float, float, int]:
+    """Place of a stage in the plan of its batch, by its operators, else by its first RDD."""
+    places = [each.place for each in stage["operators"] or () if not each.is_replanned]
+    first_rdd_id = stage["first_rdd_id"]
+    return (
+        min(places, default=math.inf),
+        math.inf if first_rdd_id is None else first_rdd_id,
+        stage["stage_id"],
+    )

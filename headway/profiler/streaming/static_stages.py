@@ -1,0 +1,89 @@
+"""Stages that read the same rows in every batch: scans of static tables, whatever the rate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain, combinations
+
+import numpy as np
+
+from headway.models.arrays import Array
+from headway.profiler.streaming.samples import QueryRun
+
+# Spread of the logarithm of the rows of a stage below which they are the same in every batch.
+_SAME_ROWS = 0.01
+_MOST_TABLES = 8
+
+
+def static_places(runs: Sequence[QueryRun]) -> frozenset[int]:
+    """Places of the stages that read a static table, of batches with one signature.
+
+    Their rows stay the same while those of the batch vary. If batches are of one size, it is those
+    whose rows are no multiple of the rows of the batch while another stage's are.
+    """
+    batches = [batch for run in runs for batch in run.batches]
+    log_rows = np.log([batch.num_rows for batch in batches])
+    first = batches[0].stages
+    log_read = {
+        place: np.log(read)
+        for place, stage in enumerate(first)
+        if not stage.has_parents and stage.has_tasks
+        if np.all((read := _rows_read(runs, place)) > 0)
+    }
+    follow_exactly = {
+        place
+        for place, logs in log_read.items()
+        if np.std(logs - log_rows) < _SAME_ROWS and _is_multiple(float(np.median(logs - log_rows)))
+    }
+    return frozenset(
+        place
+        for place, logs in log_read.items()
+        if np.std(logs) < _SAME_ROWS
+        and place not in follow_exactly
+        and (np.std(log_rows) > 3 * _SAME_ROWS or follow_exactly)
+    )
+
+
+def static_rows(runs: Sequence[QueryRun], place: int, tables: frozenset[int]) -> float:
+    """Rows that a stage behind an exchange gets from static tables in every batch.
+
+    Which tables it reads is not always recorded, so those are taken that leave rows which follow
+    the rows of the batch most closely; of equally good ones, the most.
+    """
+    batches = [batch for run in runs for batch in run.batches]
+    stage = batches[0].stages[place]
+    written = {
+        table: float(np.mean([batch.stages[table].rows_written for batch in batches]))
+        for table in sorted(tables)
+        if batches[0].stages[table].level < stage.level
+    }
+    read = _rows_read(runs, place)
+    if not stage.has_parents or not written or not np.all(read > 0):
+        return 0.0
+    log_rows = np.log([batch.num_rows for batch in batches])
+    names = sorted(written, key=lambda table: -written[table])[:_MOST_TABLES]
+    sums = {
+        sum((written[table] for table in subset), 0.0)
+        for subset in chain.from_iterable(
+            combinations(names, size) for size in range(len(names) + 1)
+        )
+    }
+    possible = [rows for rows in sums if np.all(read > rows)]
+    return max(possible, key=lambda rows: (-_misfit(np.log(read - rows), log_rows), rows))
+
+
+def _rows_read(runs: Sequence[QueryRun], place: int) -> Array:
+    return np.array([batch.stages[place].rows_read for run in runs for batch in run.batches])
+
+
+def _is_multiple(log_ratio: float) -> bool:
+    ratio = float(np.exp(log_ratio))
+    return round(ratio) >= 1 and abs(ratio / round(ratio) - 1.0) < _SAME_ROWS
+
+
+def _misfit(log_read: Array, log_rows: Array) -> float:
+    """Spread around a power law with an exponent up to 1, in steps that noise does not decide."""
+    spread = log_rows - log_rows.mean()
+    slope = float(spread @ log_read / max(spread @ spread, 1e-12))
+    left = log_read - log_read.mean() - min(max(slope, 0.0), 1.0) * spread
+    return round(float(np.sqrt(np.mean(np.square(left)))), 3)

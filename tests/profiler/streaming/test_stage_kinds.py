@@ -1,0 +1,196 @@
+"""Stages are told apart by what they compute, in any order, and static tables from streams."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headway
+from headway.domain import TasksRule
+from headway.planner.tasks import with_source_partitions
+from headway.profiler.operators import PlanOperators, rows_metric_ids, scopes
+from headway.profiler.schema import (
+    Accumulable,
+    PlanMetric,
+    PlanNode,
+    PlanNodeFacts,
+    RddInfo,
+    StageInfo,
+)
+from headway.profiler.streaming.stage_kinds import Span, StageKind, kinds_of_batch, levels_of_kinds
+from headway.report.text import prediction_text
+from tests.profiler.event_log import AppLog, Query, Stage, write_plain
+
+STREAM = Stage(num_tasks=2, per_row_s=30e-6, scopes=("Scan json", "WholeStageCodegen (1)"))
+PRODUCTS = Stage(
+    num_tasks=3, per_row_s=4e-6, rows_scale=0.0, static_rows=40_000,
+    scopes=("Scan parquet", "WholeStageCodegen (2)"),
+)  # fmt: skip
+JOIN = Stage(
+    num_tasks=None, per_row_s=10e-6, static_rows=40_000, scopes=("Exchange",),
+    reads_earlier_jobs=True,
+)  # fmt: skip
+JOINED = Query(
+    jobs=((STREAM,), (PRODUCTS,), (JOIN,)), num_swapped=2, operators=(), trigger_s=2.0,
+    num_batches=50, rate_per_s=10_000.0,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def joined(tmp_path_factory: pytest.TempPathFactory) -> headway.JobProfile:
+    """Of two runs at different rates, in which the stream or the table is read first by chance."""
+    log = AppLog().add(JOINED)
+    log.add(replace(JOINED, rate_per_s=40_000.0, started_s=JOINED.started_s + 200.0, seed=2))
+    for stage in log.of("StageCompleted"):
+        _shuffle_what_is_read(log, stage["Stage Info"])
+    return headway.profile(write_plain(log.lines, tmp_path_factory.mktemp("joined") / "log"))
+
+
+def _shuffle_what_is_read(log: AppLog, info: dict[str, Any]) -> None:
+    """A stage that scans writes all its rows for the exchange."""
+    if not info["Parent IDs"]:
+        for task in log.of("TaskEnd"):
+            if task["Stage ID"] == info["Stage ID"]:
+                metrics = task["Task Metrics"]
+                rows = metrics["Input Metrics"]["Records Read"]
+                metrics["Shuffle Write Metrics"] = {"Shuffle Records Written": rows}
+
+
+def test_stages_that_swap_places_keep_their_own_costs(joined: headway.JobProfile) -> None:
+    stream, products, join = joined.stages
+    assert stream.work == "read json"
+    assert (stream.rows.exponent, stream.rows.static_rows) == (pytest.approx(1.0, abs=0.01), 0.0)
+    assert stream.task_per_row_s == pytest.approx(30e-6, rel=0.1)
+    assert products.work == "read parquet"
+    assert products.is_static
+    assert products.rows.static_rows == pytest.approx(40_000, rel=0.001)
+    assert join.rows.static_rows == pytest.approx(40_000, rel=0.001)
+    assert join.rows.exponent == pytest.approx(1.0, abs=0.01)
+    # The scans run side by side, in either order; the join waits for both.
+    assert [stage.level for stage in joined.stages] == [0, 0, 1]
+
+
+def test_a_static_table_is_never_the_source(joined: headway.JobProfile) -> None:
+    assert [stage.tasks_rule for stage in joined.stages] == [
+        TasksRule.SOURCE, TasksRule.FIXED, TasksRule.SHUFFLE,
+    ]  # fmt: skip
+    wider = with_source_partitions(joined, 16)
+    assert [stage.num_source_tasks for stage in wider.stages] == [16, 3, None]
+    plan = headway.plan(joined, rate="40k/s", target="p99 <= 10s", source_partitions=64)
+    assert not any("stage 1" in text for text in plan.findings)
+
+
+def test_every_output_names_the_stages(joined: headway.JobProfile, tmp_path: Path) -> None:
+    prediction = headway.predict(joined, rate="20k/s")
+    assert prediction.stage_work["stage 1"] == "read parquet"
+    assert "stage 1: read parquet" in prediction_text(prediction)
+    assert prediction.to_dict()["stage_work"] == dict(prediction.stage_work)
+    place = tmp_path / "joined.profile.yaml"
+    joined.save(place)
+    read_back = headway.load_profile(place)
+    assert [(stage.called, stage.is_static) for stage in read_back.stages] == [
+        (stage.called, stage.is_static) for stage in joined.stages
+    ]
+
+
+def test_without_operators_stages_are_told_apart_by_level(tmp_path: Path) -> None:
+    plain = [replace(stage, scopes=()) for stage in (STREAM, JOIN)]
+    log = AppLog().add(replace(JOINED, jobs=((plain[0],), (plain[1],)), num_swapped=0))
+    profile = headway.profile(write_plain(log.lines, tmp_path / "log"))
+    assert [(stage.level, stage.work) for stage in profile.stages] == [
+        (0, None), (1, None),
+    ]  # fmt: skip
+
+
+def _node(name: str, metric_id: int, *children: PlanNode, location: str | None = None) -> PlanNode:
+    return PlanNode(
+        name=name,
+        facts=PlanNodeFacts(location=location),
+        metrics=[PlanMetric(name="number of output rows", accumulator_id=metric_id)],
+        children=list(children),
+    )
+
+
+PLAN = _node(
+    "SortMergeJoin", 1,
+    _node("Exchange", 2, _node("Scan json ", 3, location="InMemoryFileIndex[s3://lake/in/7.json]")),
+    _node("Exchange", 4, _node("Scan parquet shop.products", 5)),
+)  # fmt: skip
+
+
+def test_operators_are_those_whose_metrics_a_stage_updates() -> None:
+    operators = PlanOperators()
+    operators.note_plan(PLAN, is_replanned=False)
+    # Adaptive execution keeps the scans, but not the join.
+    joined = _node("BroadcastHashJoin", 9, *(PLAN.children or ()))
+    operators.note_plan(joined, is_replanned=True)
+    assert [(each.name, each.table) for each in operators.of_stage((3, 2))] == [
+        ("Scan json", "in"), ("Exchange", None),
+    ]  # fmt: skip
+    assert [(each.name, each.table) for each in operators.of_stage((9, 7))] == [
+        ("BroadcastHashJoin", "products")
+    ]
+    assert {each.is_replanned for each in operators.of_stage((1, 2, 3, 4, 5))} == {False}
+
+
+def test_parts_of_a_log_add_up_in_any_order() -> None:
+    first, second = PlanOperators(), PlanOperators()
+    first.note_plan(PLAN, is_replanned=False)
+    second.note_plan(_node("BroadcastHashJoin", 9, *(PLAN.children or ())), is_replanned=True)
+    one_way, other_way = PlanOperators(), PlanOperators()
+    for sum_of, parts in ((one_way, (first, second)), (other_way, (second, first))):
+        for part in parts:
+            sum_of.add(part)
+    assert one_way == other_way
+
+
+def _record(stage_id: int, **values: Any) -> dict[str, Any]:
+    return {
+        "stage_id": stage_id, "execution_id": 3, "parent_ids": [], "scopes": ("Scan parquet",),
+        "first_rdd_id": None, "operators": (), **values,
+    }  # fmt: skip
+
+
+def test_stages_of_one_kind_are_told_apart_by_their_place_in_the_plan() -> None:
+    operators = PlanOperators()
+    operators.note_plan(PLAN, is_replanned=False)
+    left, right = (operators.of_stage(ids) for ids in ((2, 3), (4, 5)))
+    for first, second in ((left, right), (right, left)):
+        batch = [_record(8, operators=first), _record(9, operators=second)]
+        rank_of = {kind.rank: stage_id for stage_id, kind in kinds_of_batch(batch, {}).items()}
+        assert rank_of[0] == (8 if first is left else 9)
+    # Without a plan, in the order in which their RDDs were made.
+    batch = [_record(8, first_rdd_id=40), _record(9, first_rdd_id=12)]
+    assert {stage_id: kind.rank for stage_id, kind in kinds_of_batch(batch, {}).items()} == {
+        8: 1, 9: 0,
+    }  # fmt: skip
+
+
+def test_each_write_of_a_batch_has_its_own_stages() -> None:
+    batch = [_record(8, execution_id=7), _record(9, execution_id=5)]
+    assert {stage_id: kind.write for stage_id, kind in kinds_of_batch(batch, {}).items()} == {
+        8: 1, 9: 0,
+    }  # fmt: skip
+
+
+def test_levels_are_those_of_most_batches() -> None:
+    scan, table, join = (StageKind(0, name == "join", (name,), 0) for name in ("a", "b", "join"))
+    side_by_side = {scan: Span(0.0, 1.0), table: Span(0.1, 0.5), join: Span(1.0, 2.0)}
+    # A short scan that had ended before the other one was submitted.
+    by_chance = {scan: Span(0.6, 1.0), table: Span(0.0, 0.5), join: Span(1.0, 2.0)}
+    levels = levels_of_kinds([side_by_side, by_chance, side_by_side])
+    assert levels == {scan: 0, table: 0, join: 1}
+    unknown = {scan: Span(None, None)}
+    assert levels_of_kinds([side_by_side, unknown]) == {}
+
+
+def test_scopes_and_metrics_of_a_stage() -> None:
+    info = StageInfo(
+        rdds=[RddInfo(rdd_id=4, scope='{"id":"1","name":"Scan json "}'), None, RddInfo(scope="{")],
+        accumulables=[Accumulable(accumulator_id=7, name="records read"), None, Accumulable()],
+    )
+    assert (scopes(info), rows_metric_ids(info)) == (("Scan json",), (7,))
+    assert scopes(StageInfo()) is None
