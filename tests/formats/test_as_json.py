@@ -108,6 +108,7 @@ def test_a_prediction_has_the_keys_of_the_contract_and_a_few_more() -> None:
         "next_run",
         "gain_ratio",
         "offered_load",
+        "stage_work",
     }
     assert found["schema"] == "headway.prediction/v1"
     assert set(found["configuration"]) == CONFIGURATION_KEYS

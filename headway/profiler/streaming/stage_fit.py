@@ -51,7 +51,7 @@ def fit_stage(
     runs: Sequence[QueryRun],
     place: int,
     before: Sequence[StageProfile],
-    tables: frozenset[int],
+    tables: frozenset[int] = frozenset(),
 ) -> StageFit:
     """Costs of the tasks of one stage, and the time to hand over their slots.
 
