@@ -35,10 +35,9 @@ class FilesRead(msgspec.Struct):
     scans: set[_Scan] = set()
     values: dict[int, int] = {}
 
-    def note_scan(self, execution: schema.SqlExecutionStart, batch: BatchOf) -> None:
-        """The execution of a batch, whose operators may read files."""
-        if execution.plan_tree is not None:
-            self.scans |= {_Scan(*ids, batch) for ids in _file_metrics(execution.plan_tree)}
+    def note_scan(self, plan: schema.PlanNode, batch: BatchOf) -> None:
+        """The plan of a batch, whose operators may read files."""
+        self.scans |= {_Scan(*ids, batch) for ids in _file_metrics(plan)}
 
     def note_values(self, updates: schema.DriverUpdates) -> None:
         known = self.values

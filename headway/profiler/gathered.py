@@ -308,10 +308,10 @@ class Gatherer:
         if event.execution_id is not None:
             self._ids[schema.SQL_EXECUTION_START].append(event.execution_id)
         batch = event.batch
-        if batch is not None:
-            self._gathered.files.note_scan(event, batch)
-        if batch is not None and event.plan_tree is not None:
-            self._gathered.operators.note_plan(event.plan_tree, is_replanned=False)
+        if batch is not None and (tree := event.plan_tree) is not None:
+            self._gathered.operators.note_plan(tree, is_replanned=False)
+            if batch.is_sampled:
+                self._gathered.files.note_scan(tree, batch)
         if event.plan is None or (batch is not None and not batch.is_sampled):
             return
         run_id, batch_id = batch if batch is not None else ("", -1)
@@ -319,8 +319,8 @@ class Gatherer:
         self._gathered.plans[run_id] = max(plan, self._gathered.plans.get(run_id, plan))
 
     def _adaptive_update(self, event: schema.AdaptiveUpdate) -> None:
-        if event.plan_tree is not None:
-            self._gathered.operators.note_plan(event.plan_tree, is_replanned=True)
+        if (tree := event.plan_tree) is not None:
+            self._gathered.operators.note_plan(tree, is_replanned=True)
 
     def _query_progress(self, event: schema.QueryProgress) -> None:
         progress = event.progress

@@ -252,6 +252,17 @@ class PlanNode(SparkEvent):
     children: list[PlanNode | None] | None = None
 
 
+def plan_of(text: msgspec.Raw | None) -> PlanNode | None:
+    """The operators of a plan; None if they are of a form that no Spark is known to write."""
+    try:
+        return _PLAN.decode(text) if text else None
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+
+
+_PLAN = msgspec.json.Decoder(PlanNode)
+
+
 class BatchOf(NamedTuple):
     """The micro-batch that an SQL execution belongs to."""
 
@@ -270,7 +281,12 @@ class SqlExecutionStart(SparkEvent):
     description: Text = None
     started_ms: Long = field(default=None, name="time")
     plan: Text = field(default=None, name="physicalPlanDescription")
-    plan_tree: PlanNode | None = field(default=None, name="sparkPlanInfo")
+    operators: msgspec.Raw = field(default=msgspec.Raw(), name="sparkPlanInfo")
+
+    @property
+    def plan_tree(self) -> PlanNode | None:
+        """Its operators, decoded when they are read, which for many executions they are not."""
+        return plan_of(self.operators)
 
     @property
     def batch(self) -> BatchOf | None:
@@ -282,8 +298,12 @@ class SqlExecutionStart(SparkEvent):
 class AdaptiveUpdate(SparkEvent):
     """A plan that adaptive execution has changed while it ran."""
 
-    execution_id: Long = field(default=None, name="executionId")
-    plan_tree: PlanNode | None = field(default=None, name="sparkPlanInfo")
+    operators: msgspec.Raw = field(default=msgspec.Raw(), name="sparkPlanInfo")
+
+    @property
+    def plan_tree(self) -> PlanNode | None:
+        """The operators of the changed plan."""
+        return plan_of(self.operators)
 
 
 class DriverUpdates(SparkEvent):
