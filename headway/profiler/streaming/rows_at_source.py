@@ -96,5 +96,5 @@ def _times_scanned(num_rows: float, stages: Sequence[Record]) -> int:
         times = round(num_rows / rows_of_scan)
         fits = abs(times * rows_of_scan / num_rows - 1.0) < _SAME_RATIO
         if fits and 1 < times <= min(most, _MOST_TIMES):
-            return times
+            return int(times)
     return 1
