@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from headway.profiler import schema
+from headway.profiler.plan_nodes import PlanNode
 from headway.profiler.schema import BatchOf
 
 # Bounds memory regardless of how long a query ran.
@@ -35,7 +36,7 @@ class FilesRead(msgspec.Struct):
     scans: set[_Scan] = set()
     values: dict[int, int] = {}
 
-    def note_scan(self, plan: schema.PlanNode, batch: BatchOf) -> None:
+    def note_scan(self, plan: PlanNode, batch: BatchOf) -> None:
         """The plan of a batch, whose operators may read files."""
         self.scans |= {_Scan(*ids, batch) for ids in _file_metrics(plan)}
 
@@ -78,7 +79,7 @@ class FilesRead(msgspec.Struct):
         return {batch: files for batch, files in sorted(found.items()) if min(files) > 0}
 
 
-def _file_metrics(plan: schema.PlanNode) -> Iterator[tuple[int, int]]:
+def _file_metrics(plan: PlanNode) -> Iterator[tuple[int, int]]:
     """The accumulators of each operator that reads files: number of files, and their bytes."""
     waiting = [plan]
     while waiting:

@@ -16,6 +16,7 @@ from headway.profiler.events import read_line
 from headway.profiler.files_read import FilesRead
 from headway.profiler.ids import Ids, Ranges, holds, united
 from headway.profiler.operators import PlanOperators
+from headway.profiler.plan_nodes import plan_of
 from headway.profiler.redaction import name_of
 from headway.profiler.rows import Record, batch_row, job_row
 from headway.profiler.stage_totals import SAID_AGAIN, StageTotals, least, most
@@ -308,7 +309,7 @@ class Gatherer:
         if event.execution_id is not None:
             self._ids[schema.SQL_EXECUTION_START].append(event.execution_id)
         batch = event.batch
-        if batch is not None and (tree := event.plan_tree) is not None:
+        if batch is not None and (tree := plan_of(event.operators)) is not None:
             self._gathered.operators.note_plan(tree, is_replanned=False)
             if batch.is_sampled:
                 self._gathered.files.note_scan(tree, batch)
@@ -319,7 +320,7 @@ class Gatherer:
         self._gathered.plans[run_id] = max(plan, self._gathered.plans.get(run_id, plan))
 
     def _adaptive_update(self, event: schema.AdaptiveUpdate) -> None:
-        if (tree := event.plan_tree) is not None:
+        if (tree := plan_of(event.operators)) is not None:
             self._gathered.operators.note_plan(tree, is_replanned=True)
 
     def _query_progress(self, event: schema.QueryProgress) -> None:

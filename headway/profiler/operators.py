@@ -9,19 +9,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from headway.profiler.redaction import redact
-from headway.profiler.schema import PlanNode, StageInfo
+from headway.profiler.plan_nodes import PlanNode, in_pre_order, is_scan, tables_read
+from headway.profiler.schema import StageInfo
 
 ROWS_METRICS = ("number of output rows", "shuffle records written", "records read")
 """Metrics that tell a stage's operators: other ones are often 0, and Spark reports none that is."""
 
 # Bounds memory regardless of how long a query ran: some thousand batches.
 _MOST_METRICS = 150_000
-_PATH = re.compile(r"\[(?P<first>[^,\]]+)")
 _SCOPE = re.compile(r'"name"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _NUMBER = re.compile(r" \(\d+\)$")
-# Files, and the folders of a partition.
-_NO_TABLE = re.compile(r"\.\w{1,10}$|=|:$")
 
 
 class Operator(NamedTuple):
@@ -38,7 +35,7 @@ class Operator(NamedTuple):
 
     @property
     def is_scan(self) -> bool:
-        return self.name.split(" ", 1)[0].endswith("Scan")
+        return is_scan(self.name)
 
 
 class PlanOperators(msgspec.Struct):
@@ -127,75 +124,20 @@ def first_rdd_id(info: StageInfo) -> int | None:
 
 
 def _operators(plan: PlanNode, *, is_replanned: bool) -> Iterator[tuple[int, Operator]]:
-    nodes = _in_pre_order(plan)
-    tables = _tables_read(nodes)
+    nodes = in_pre_order(plan)
+    tables = tables_read(nodes)
     for place, node in enumerate(nodes):
-        name = (node.plan.name or "").strip()
+        name = (node.node.name or "").strip()
         beside = tables[node.children[-1]] if _is_join(name) and node.children else tables[place]
-        table = next(iter(beside)) if len(beside) == 1 and _names_table(name) else None
+        names_table = len(beside) == 1 and (_is_join(name) or is_scan(name))
+        table = next(iter(beside)) if names_table else None
         operator = Operator(is_replanned, place, name, table)
-        for metric in node.plan.metrics or ():
+        for metric in node.node.metrics or ():
             if metric is not None and metric.name in ROWS_METRICS:
                 metric_id = metric.accumulator_id
                 if metric_id is not None:
                     yield metric_id, operator
 
 
-class _Node(NamedTuple):
-    plan: PlanNode
-    children: list[int]
-
-
-def _in_pre_order(plan: PlanNode) -> list[_Node]:
-    nodes = list[_Node]()
-    waiting: list[tuple[PlanNode, _Node | None]] = [(plan, None)]
-    while waiting:
-        node, parent = waiting.pop()
-        if parent is not None:
-            parent.children.append(len(nodes))
-        nodes.append(_Node(node, []))
-        children = [child for child in node.children or () if child is not None]
-        waiting += [(child, nodes[-1]) for child in reversed(children)]
-    return nodes
-
-
-def _tables_read(nodes: list[_Node]) -> list[frozenset[str]]:
-    """The tables that each node and those below it read."""
-    tables = [frozenset[str]() for _ in nodes]
-    for place in reversed(range(len(nodes))):
-        table = _table(nodes[place].plan)
-        tables[place] = frozenset({table} if table is not None else ()).union(
-            *(tables[child] for child in nodes[place].children)
-        )
-    return tables
-
-
 def _is_join(name: str) -> bool:
     return name.endswith("Join") or name == "CartesianProduct"
-
-
-def _names_table(name: str) -> bool:
-    return _is_join(name) or _is_scan(name)
-
-
-def _is_scan(name: str) -> bool:
-    return name.split(" ", 1)[0].endswith("Scan")
-
-
-def _table(node: PlanNode) -> str | None:
-    """The table that a scan reads: its name in the catalogue, or the last folder of its files.
-
-    >>> _table(PlanNode(name="Scan parquet spark_catalog.shop.products"))
-    'products'
-    """
-    name = (node.name or "").strip()
-    if not _is_scan(name):
-        return None
-    words = name.split()
-    if words[0] == "Scan" and len(words) > 2:
-        return redact(words[-1].rpartition(".")[2])
-    path = _PATH.search((node.facts.location if node.facts is not None else None) or "")
-    if path is None:
-        return None
-    folders = [part for part in path["first"].split("/") if part and not _NO_TABLE.search(part)]
-    return redact(folders[-1]) if len(folders) > 1 else None

@@ -236,33 +236,6 @@ class TaskEnd(SparkEvent):
     metrics: TaskMetrics | None = field(default=None, name="Task Metrics")
 
 
-class PlanMetric(SparkEvent):
-    name: Text = None
-    accumulator_id: Long = field(default=None, name="accumulatorId")
-
-
-class PlanNodeFacts(SparkEvent):
-    location: Text = field(default=None, name="Location")
-
-
-class PlanNode(SparkEvent):
-    name: Text = field(default=None, name="nodeName")
-    facts: PlanNodeFacts | None = field(default=None, name="metadata")
-    metrics: list[PlanMetric | None] | None = None
-    children: list[PlanNode | None] | None = None
-
-
-def plan_of(text: msgspec.Raw | None) -> PlanNode | None:
-    """The operators of a plan; None if they are of a form that no Spark is known to write."""
-    try:
-        return _PLAN.decode(text) if text else None
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return None
-
-
-_PLAN = msgspec.json.Decoder(PlanNode)
-
-
 class BatchOf(NamedTuple):
     """The micro-batch that an SQL execution belongs to."""
 
@@ -284,11 +257,6 @@ class SqlExecutionStart(SparkEvent):
     operators: msgspec.Raw = field(default=msgspec.Raw(), name="sparkPlanInfo")
 
     @property
-    def plan_tree(self) -> PlanNode | None:
-        """Its operators, decoded when they are read, which for many executions they are not."""
-        return plan_of(self.operators)
-
-    @property
     def batch(self) -> BatchOf | None:
         """The micro-batch that it belongs to, from its description."""
         found = _BATCH_OF_EXECUTION.search(self.description or "")
@@ -299,11 +267,6 @@ class AdaptiveUpdate(SparkEvent):
     """A plan that adaptive execution has changed while it ran."""
 
     operators: msgspec.Raw = field(default=msgspec.Raw(), name="sparkPlanInfo")
-
-    @property
-    def plan_tree(self) -> PlanNode | None:
-        """The operators of the changed plan."""
-        return plan_of(self.operators)
 
 
 class DriverUpdates(SparkEvent):

@@ -12,14 +12,8 @@ import headway
 from headway.domain import TasksRule
 from headway.planner.tasks import with_source_partitions
 from headway.profiler.operators import PlanOperators, rows_metric_ids, scopes
-from headway.profiler.schema import (
-    Accumulable,
-    PlanMetric,
-    PlanNode,
-    PlanNodeFacts,
-    RddInfo,
-    StageInfo,
-)
+from headway.profiler.plan_nodes import PlanMetric, PlanNode, PlanNodeFacts
+from headway.profiler.schema import Accumulable, RddInfo, StageInfo
 from headway.profiler.streaming.stage_kinds import Span, StageKind, kinds_of_batch, levels_of_kinds
 from headway.report.text import prediction_text
 from tests.profiler.event_log import AppLog, Query, Stage, write_plain

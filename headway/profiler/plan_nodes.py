@@ -1,0 +1,106 @@
+"""Operators of a plan as Spark's events list them: a tree, with the tables that its scans read."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, NamedTuple
+
+import msgspec
+from msgspec import field
+
+from headway.redaction import redact
+
+_PATH = re.compile(r"\[(?P<first>[^,\]]+)")
+# Files, the folders of a partition, and the scheme of an address.
+_NO_TABLE = re.compile(r"\.\w{1,10}$|=|:$")
+
+AccumulatorId = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+
+class PlanMetric(msgspec.Struct, gc=False):
+    """A metric of an operator, and the accumulator that counts it."""
+
+    name: str | None = None
+    accumulator_id: AccumulatorId | None = field(default=None, name="accumulatorId")
+
+
+class PlanNodeFacts(msgspec.Struct, gc=False):
+    """Spark's notes about a scan of files."""
+
+    location: str | None = field(default=None, name="Location")
+
+
+class PlanNode(msgspec.Struct, gc=False):
+    """An operator and those below it."""
+
+    name: str | None = field(default=None, name="nodeName")
+    facts: PlanNodeFacts | None = field(default=None, name="metadata")
+    metrics: list[PlanMetric | None] | None = None
+    children: list[PlanNode | None] | None = None
+
+
+class PlacedNode(NamedTuple):
+    """An operator, and the places of its children in pre-order."""
+
+    node: PlanNode
+    children: list[int]
+
+
+_decode = msgspec.json.Decoder(PlanNode).decode
+
+
+def plan_of(text: msgspec.Raw | None) -> PlanNode | None:
+    """The operators of a plan; None if they are of a form that no Spark is known to write."""
+    try:
+        return _decode(text) if text else None
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+
+
+def in_pre_order(plan: PlanNode) -> list[PlacedNode]:
+    """The operators of a plan, each before those below it."""
+    nodes = list[PlacedNode]()
+    waiting: list[tuple[PlanNode, PlacedNode | None]] = [(plan, None)]
+    while waiting:
+        node, parent = waiting.pop()
+        if parent is not None:
+            parent.children.append(len(nodes))
+        nodes.append(PlacedNode(node, []))
+        children = [child for child in node.children or () if child is not None]
+        waiting += [(child, nodes[-1]) for child in reversed(children)]
+    return nodes
+
+
+def tables_read(nodes: list[PlacedNode]) -> list[frozenset[str]]:
+    """The tables that each operator and those below it read."""
+    tables = [frozenset[str]() for _ in nodes]
+    for place in reversed(range(len(nodes))):
+        table = table_of(nodes[place].node)
+        tables[place] = frozenset({table} if table is not None else ()).union(
+            *(tables[child] for child in nodes[place].children)
+        )
+    return tables
+
+
+def is_scan(name: str) -> bool:
+    """Whether an operator of a name reads a source or a table."""
+    return name.split(" ", 1)[0].endswith("Scan")
+
+
+def table_of(node: PlanNode) -> str | None:
+    """The table that a scan reads: its name in the catalogue, or the last folder of its files.
+
+    >>> table_of(PlanNode(name="Scan parquet spark_catalog.shop.products"))
+    'products'
+    """
+    name = (node.name or "").strip()
+    if not is_scan(name):
+        return None
+    words = name.split()
+    if words[0] == "Scan" and len(words) > 2:
+        return redact(words[-1].rpartition(".")[2])
+    path = _PATH.search((node.facts.location if node.facts is not None else None) or "")
+    if path is None:
+        return None
+    folders = [part for part in path["first"].split("/") if part and not _NO_TABLE.search(part)]
+    return redact(folders[-1]) if len(folders) > 1 else None
