@@ -72,7 +72,7 @@ class PlanOperators(msgspec.Struct):
 
 
 def rows_metric_ids(info: StageInfo) -> tuple[int, ...]:
-    """Metrics by which the operators of a stage are told."""
+    """Metrics that tell the operators of a stage."""
     return tuple(
         sorted(
             metric.accumulator_id

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from headway.assumptions.logs import LEAST_TASKS_RATIO
@@ -59,6 +60,31 @@ def is_usable(stages: Sequence[Record]) -> bool:
         and 0 <= stage["rows_read"] < _MOST_ROWS
         for stage in stages
     )
+
+
+def one_per_batch(reports: Sequence[Record]) -> list[Record]:
+    """The reports in order, one per batch, since an idle query announces the next batch repeatedly.
+
+    The one with rows is the batch that ran; of duplicate lines, any one is used.
+    """
+    by_batch: dict[int, Record] = {}
+    for report in reports:
+        known = by_batch.get(report["batch_id"])
+        if known is None or known_rows(report) > known_rows(known):
+            by_batch[report["batch_id"]] = report
+    return [by_batch[batch_id] for batch_id in sorted(by_batch)]
+
+
+def intervals_between(reports: Sequence[Record]) -> dict[int, float]:
+    """Time since the start of the previous batch, by batch; without gaps and clocks set back."""
+    return {
+        this["batch_id"]: this["started_s"] - before["started_s"]
+        for before, this in pairwise(reports)
+        if this["batch_id"] == before["batch_id"] + 1
+        and this["started_s"] is not None
+        and before["started_s"] is not None
+        and this["started_s"] > before["started_s"]
+    }
 
 
 def stages_by_batch(stage_runs: Sequence[Record]) -> dict[int, list[Record]]:

@@ -23,11 +23,13 @@ from headway.profiler.schema import BatchOf
 from headway.profiler.streaming.arrivals import BatchArrivals, arrival_series
 from headway.profiler.streaming.batch_samples import (
     batch_sample,
+    intervals_between,
     is_timed,
     is_usable,
     jvm_age_s,
     known_rows,
     levels_of_batches,
+    one_per_batch,
     source_samples,
     stages_by_batch,
     unpacked,
@@ -80,7 +82,7 @@ def steady_part(
     the batches of the warm-up; by default by their durations (E1). EventLogError if no executor is
     recorded.
     """
-    reports = _one_per_batch(reports)
+    reports = one_per_batch(reports)
     last = reports[-1]
     label = f"query {query_label(last['query_id'], last['query_name'])}"
     jvm_started_s = _first_executor_s(facts.executors, label, log_name) or reports[0]["started_s"]
@@ -124,7 +126,7 @@ def steady_part(
             f"{label}: {len(filled) - len(usable)} of {len(filled)} batches left out: stages "
             "failed, too many tasks are missing, or numbers make no sense"
         )
-    intervals_s = _intervals_s(reports)
+    intervals_s = intervals_between(reports)
     levels = levels_of_batches(stages[report["batch_id"]] for report in usable)
     samples = [
         batch_sample(
@@ -285,31 +287,6 @@ def _trigger(reports: Sequence[Record], label: str, stated_s: float | None) -> _
 def _task_cpus(facts: ApplicationFacts, cores: int) -> int:
     """Cores per task; not more than executors have, since those with fewer cores ran no task."""
     return min(task_cpus_of(facts.properties), cores)
-
-
-def _one_per_batch(reports: Sequence[Record]) -> list[Record]:
-    """The reports in order, one per batch, since an idle query announces the next batch repeatedly.
-
-    The one with rows is the batch that ran; of duplicate lines, any one is used.
-    """
-    by_batch: dict[int, Record] = {}
-    for report in reports:
-        known = by_batch.get(report["batch_id"])
-        if known is None or known_rows(report) > known_rows(known):
-            by_batch[report["batch_id"]] = report
-    return [by_batch[batch_id] for batch_id in sorted(by_batch)]
-
-
-def _intervals_s(reports: Sequence[Record]) -> dict[int, float]:
-    """Time since the start of the previous batch, by batch; without gaps and clocks set back."""
-    return {
-        this["batch_id"]: this["started_s"] - before["started_s"]
-        for before, this in pairwise(reports)
-        if this["batch_id"] == before["batch_id"] + 1
-        and this["started_s"] is not None
-        and before["started_s"] is not None
-        and this["started_s"] > before["started_s"]
-    }
 
 
 def _arrivals(reports: Sequence[Record], intervals_s: Mapping[int, float]) -> list[BatchArrivals]:

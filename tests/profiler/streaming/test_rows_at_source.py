@@ -45,7 +45,7 @@ def test_offsets_tell_how_often_a_row_is_read(tmp_path: Path) -> None:
     assert profile.observed_arrivals.counted == "offsets"
 
 
-def test_offsets_and_rows_that_disagree_are_told(tmp_path: Path) -> None:
+def test_offsets_and_rows_that_disagree_are_named(tmp_path: Path) -> None:
     log = AppLog().add(replace(TWICE, jobs=((SCAN,),)))
     _report_times(log, 1.5, with_offsets=True)
     profile = headway.profile(write_plain(log.lines, tmp_path / "log"))

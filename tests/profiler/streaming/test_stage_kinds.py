@@ -1,4 +1,4 @@
-"""Stages are told apart by what they compute, in any order, and static tables from streams."""
+"""Stages are distinguished by what they compute, in any order, and static tables from streams."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_every_output_names_the_stages(joined: headway.JobProfile, tmp_path: Pat
     ]
 
 
-def test_without_operators_stages_are_told_apart_by_level(tmp_path: Path) -> None:
+def test_without_operators_stages_differ_by_level(tmp_path: Path) -> None:
     plain = [replace(stage, scopes=()) for stage in (STREAM, JOIN)]
     log = AppLog().add(replace(JOINED, jobs=((plain[0],), (plain[1],)), num_swapped=0))
     profile = headway.profile(write_plain(log.lines, tmp_path / "log"))
@@ -149,7 +149,7 @@ def _record(stage_id: int, **values: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_stages_of_one_kind_are_told_apart_by_their_place_in_the_plan() -> None:
+def test_stages_of_one_kind_differ_by_their_place_in_the_plan() -> None:
     operators = PlanOperators()
     operators.note_plan(PLAN, is_replanned=False)
     left, right = (operators.of_stage(ids) for ids in ((2, 3), (4, 5)))
