@@ -31,7 +31,7 @@ class StageKind(NamedTuple):
 def kinds_of_batch(stages: Sequence[Record], levels: Mapping[int, int]) -> dict[int, StageKind]:
     """The kind of each stage of a batch, by its id.
 
-    Without recorded operators, stages are distinguished by their level (``levels``, by id) and order.
+    Without recorded operators, stages differ by their level (``levels``, by id) and order.
     """
     executions = sorted({stage["execution_id"] or 0 for stage in stages})
     alike: dict[StageKind, list[Record]] = defaultdict(list)
