@@ -34,8 +34,8 @@ DEFINITIONS = {
     ),
     "input rate": "Rows that arrive per second.",
     "utilisation": (
-        "Share of time that the query is busy, also as fast as possible; a batch runs only if "
-        "there are rows."
+        "Share of time that the query is busy, also as fast as possible: mean batch duration over "
+        "the mean time between batch starts. A batch runs only if there are rows."
     ),
     "offered load": "Processing time that one second of input adds; the backlog grows from 1 on.",
     "saturation": "Utilisation close to 1, where latency grows without bound.",

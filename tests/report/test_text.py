@@ -41,9 +41,9 @@ def an_infeasible_plan(**changes: Any) -> InfeasiblePlan:
 def a_long_plan() -> Plan:
     plan = a_plan(binding=(LONG,), findings=(about_stage(LONG),))
     setting = Configuration(
-        executors=123456,
+        executors=99_999,
         cores_per_executor=128,
-        shuffle_partitions=987654,
+        shuffle_partitions=98_765,
         trigger_s=86399.999,
         max_offsets_per_trigger=10**15,
     )

@@ -254,7 +254,7 @@ def _require_one_job(runs: Sequence[QueryRun], notes: list[str], *, chosen_by_na
         if not chosen_by_name:
             raise InputError(
                 f"the queries are different jobs: {listed(described)}; if they are runs "
-                f"of one job, take them together, headway profile {_query_options(runs)}, else "
+                f"of one job, take them together with {_query_options(runs)}, else "
                 "choose those of one job"
             )
         notes.append(f"taken as runs of one job, as chosen: {listed(described)}")
@@ -270,7 +270,7 @@ def _require_one_job(runs: Sequence[QueryRun], notes: list[str], *, chosen_by_na
 def _query_options(runs: Sequence[QueryRun], *, by_id: bool = False) -> str:
     """The options that choose these queries: by name, or by id if they have none."""
     names = [(None if by_id else run.query_name) or run.query_id[:8] for run in runs]
-    return " ".join(f"--query {shlex.quote(name)}" for name in dict.fromkeys(names))
+    return " ".join(f"{argument('queries')} {shlex.quote(name)}" for name in dict.fromkeys(names))
 
 
 def _what_it_does(shape: QueryShape) -> QueryShape:
