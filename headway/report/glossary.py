@@ -37,7 +37,10 @@ DEFINITIONS = {
         "Share of time that the query is busy, also as fast as possible: mean batch duration over "
         "the mean time between batch starts. A batch runs only if there are rows."
     ),
-    "offered load": "Processing time that one second of input adds; the backlog grows from 1 on.",
+    "offered load": (
+        "Processing time that one second of input adds: time per row times input rate. Unstable "
+        "from 1 on."
+    ),
     "saturation": "Utilisation close to 1, where latency grows without bound.",
     "error": "Predicted over measured, minus one.",
     "prediction interval": (

@@ -68,7 +68,7 @@ def test_runs_with_other_sources_are_taken_together_when_named(
     assert "the queries are different jobs" in refused
     assert "if they are runs of one job, take them together with --query orders, else" in refused
     assert run(["backtest", str(log), "--query", "orders"]) == 0
-    assert "2 runs predicted from the others" in capsys.readouterr().out
+    assert "in 2 held-out runs" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("option", [["--query", "orders"], ["--trigger", "5s"]])
