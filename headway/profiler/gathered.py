@@ -15,7 +15,7 @@ from headway.profiler import schema
 from headway.profiler.events import read_line
 from headway.profiler.files_read import FilesRead
 from headway.profiler.ids import Ids, Ranges, holds, united
-from headway.profiler.operators import PlanOperators
+from headway.profiler.operators import PlanOperators, reads_operators
 from headway.profiler.plan_nodes import plan_of
 from headway.profiler.redaction import name_of
 from headway.profiler.rows import Record, batch_row, job_row
@@ -309,10 +309,12 @@ class Gatherer:
         if event.execution_id is not None:
             self._ids[schema.SQL_EXECUTION_START].append(event.execution_id)
         batch = event.batch
-        if batch is not None and (tree := plan_of(event.operators)) is not None:
-            self._gathered.operators.note_plan(tree, is_replanned=False)
-            if batch.is_sampled:
-                self._gathered.files.note_scan(tree, batch)
+        if batch is not None and (batch.is_sampled or reads_operators(batch, event.operators)):
+            tree = plan_of(event.operators)
+            if tree is not None:
+                self._gathered.operators.note_plan(tree, is_replanned=False)
+                if batch.is_sampled:
+                    self._gathered.files.note_scan(tree, batch)
         if event.plan is None or (batch is not None and not batch.is_sampled):
             return
         run_id, batch_id = batch if batch is not None else ("", -1)

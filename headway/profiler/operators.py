@@ -10,13 +10,15 @@ from typing import NamedTuple
 import msgspec
 
 from headway.profiler.plan_nodes import PlanNode, in_pre_order, is_scan, tables_read
-from headway.profiler.schema import StageInfo
+from headway.profiler.schema import BatchOf, StageInfo
 
 ROWS_METRICS = ("number of output rows", "shuffle records written", "records read")
 """Metrics that tell a stage's operators: other ones are often 0, and Spark reports none that is."""
 
 # Bounds memory regardless of how long a query ran: some thousand batches.
 _MOST_METRICS = 150_000
+_BATCHES_PER_NAME = 4
+_ADAPTIVE = b'"AdaptiveSparkPlan"'
 _SCOPE = re.compile(r'"name"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _NUMBER = re.compile(r" \(\d+\)$")
 
@@ -69,6 +71,15 @@ class PlanOperators(msgspec.Struct):
         operators = {self.of_metric[each] for each in metric_ids if each in self.of_metric}
         # Scans first: in foreachBatch, that of the stream is in another plan.
         return tuple(sorted(operators, key=lambda each: (not each.is_scan, -each.place, each)))
+
+
+def reads_operators(batch: BatchOf, plan: msgspec.Raw) -> bool:
+    """Whether the operators of a batch are read: of some batches, for the names of its stages.
+
+    Of all batches where adaptive execution makes RDDs in an order that differs between batches, so
+    that only the places of operators tell similar stages apart.
+    """
+    return batch.batch_id % _BATCHES_PER_NAME == 1 or _ADAPTIVE in bytes(plan)
 
 
 def rows_metric_ids(info: StageInfo) -> tuple[int, ...]:
