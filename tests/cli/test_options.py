@@ -487,8 +487,11 @@ def test_an_option_changes_something_or_is_refused(
         return
     assert after != before, f"{option} {value} is ignored"
     if after.exit_code == ExitCode.INVALID and before.exit_code != ExitCode.INVALID:
-        # Of two that contradict each other either may be the one that is named.
-        named = [each for each in (option, *way.options) if each in after.err]
+        # Of two that contradict each other either may be the one that is named; beside a spec, by
+        # its key there.
+        options = (option, *way.options)
+        keys = [each.lstrip("-").replace("-", "_") for each in options]
+        named = [each for each in (*options, *keys) if each in after.err]
         assert named, f"refused without its name: {after.err}"
         assert after.files == bench.kitchen_files
 

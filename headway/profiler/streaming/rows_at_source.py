@@ -15,7 +15,7 @@ from headway.profiler.rows import Record
 from headway.profiler.streaming.batch_samples import known_rows, source_samples
 
 _MOST_TIMES = 8
-_SAME_RATIO = 0.01
+_SAME_ROWS = 0.01
 
 
 def times_read(reports: Sequence[Record], stages: Mapping[int, Sequence[Record]]) -> int:
@@ -92,9 +92,9 @@ def _times_scanned(num_rows: float, stages: Sequence[Record]) -> int:
         if not stage["parent_ids"] and stage["num_scans"] and (stage["rows_read"] or 0) > 0
     ]
     for rows_of_scan, _ in scans:
-        most = sum(number for rows, number in scans if abs(rows / rows_of_scan - 1.0) < _SAME_RATIO)
+        most = sum(number for rows, number in scans if abs(rows / rows_of_scan - 1.0) < _SAME_ROWS)
         times = round(num_rows / rows_of_scan)
-        fits = abs(times * rows_of_scan / num_rows - 1.0) < _SAME_RATIO
+        fits = abs(times * rows_of_scan / num_rows - 1.0) < _SAME_ROWS
         if fits and 1 < times <= min(most, _MOST_TIMES):
             return int(times)
     return 1
