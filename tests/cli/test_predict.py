@@ -52,6 +52,7 @@ def test_json_has_the_keys_of_the_contract(
         "tuple_latency_s",
         "window_latency_s",
         "phases_s",
+        "stage_work",
         "configuration",
         "next_run",
     }
