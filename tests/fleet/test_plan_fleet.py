@@ -275,7 +275,7 @@ def test_a_quota_that_is_binding_has_a_price() -> None:
     )
     (price,) = shadow_prices(fleet, planned(fleet), gap_ratio=0.0)
     assert price.saves_per_day == pytest.approx(24 * 2.0)
-    assert price.text == "one node more in quota q would save 48.00 a day"
+    assert price.text == "one node more in quota q would save 1,440.00 per month"
 
 
 @pytest.mark.parametrize("dozen", seeds(2, 10))
@@ -297,7 +297,7 @@ def check_saving(fleet: Fleet, plan: FleetPlan) -> None:
     saves = plan.bill.cost_per_day - more
     if "q" in found:
         assert found["q"].saves_per_day == pytest.approx(saves, abs=1e-3)
-        assert found["q"].text == f"one node more in quota q would save {saves:.2f} a day"
+        assert found["q"].text == f"one node more in quota q would save {30 * saves:,.2f} per month"
     else:
         assert saves == pytest.approx(0.0, abs=0.01)
 
@@ -313,7 +313,7 @@ def test_a_limit_on_cores_is_priced_by_a_node() -> None:
         quotas=(Quota(name="q", unit="cores", weights=np.array([16.0, 0.0]), limit=32.0),),
     )
     (price,) = shadow_prices(fleet, planned(fleet), gap_ratio=0.0)
-    assert price.text == "16 cores more in quota q would save 48.00 a day"
+    assert price.text == "16 cores more in quota q would save 1,440.00 per month"
 
 
 def test_a_price_says_no_more_than_the_gaps_prove() -> None:
@@ -321,8 +321,9 @@ def test_a_price_says_no_more_than_the_gaps_prove() -> None:
     plan = planned(fleet)
     loose = replace(plan, bound_per_day=plan.bound_per_day - 5.0)
     cheaper = replace(fleet, offers=(replace(fleet.offers[0], price=0.5),))
-    assert str(saving_of_job(fleet, plan, cheaper, 0, gap_ratio=0.0)) == "36.00"
-    assert str(saving_of_job(fleet, loose, cheaper, 0, gap_ratio=0.0)) == "at least 31.00"
+    assert str(saving_of_job(fleet, plan, cheaper, 0, gap_ratio=0.0)) == "1,080.00 per month"
+    saved = saving_of_job(fleet, loose, cheaper, 0, gap_ratio=0.0)
+    assert str(saved) == "at least 930.00 per month"
 
 
 def test_of_a_large_fleet_a_job_is_moved_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,7 +333,7 @@ def test_of_a_large_fleet_a_job_is_moved_alone(monkeypatch: pytest.MonkeyPatch) 
     units[0] = 1
     assert shadow_prices(fleet, plan, gap_ratio=0.0) == ()
     saving = saving_of_job(fleet, plan, replace(fleet, units=units), 0, gap_ratio=0.0)
-    assert str(saving) == "at least 24.00"
+    assert str(saving) == "at least 720.00 per month"
 
 
 def test_columns_are_left_out_without_loss(monkeypatch: pytest.MonkeyPatch) -> None:
