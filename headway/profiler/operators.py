@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from headway.profiler.plan_nodes import PlanNode, in_pre_order, is_scan, tables_read
+from headway.profiler.plan_nodes import PlanNode, in_pre_order, is_join, is_scan, tables_read
 from headway.profiler.schema import BatchOf, StageInfo
 
 ROWS_METRICS = ("number of output rows", "shuffle records written", "records read")
@@ -139,8 +139,8 @@ def _operators(plan: PlanNode, *, is_replanned: bool) -> Iterator[tuple[int, Ope
     tables = tables_read(nodes)
     for place, node in enumerate(nodes):
         name = (node.node.name or "").strip()
-        beside = tables[node.children[-1]] if _is_join(name) and node.children else tables[place]
-        names_table = len(beside) == 1 and (_is_join(name) or is_scan(name))
+        beside = tables[node.children[-1]] if is_join(name) and node.children else tables[place]
+        names_table = len(beside) == 1 and (is_join(name) or is_scan(name))
         table = next(iter(beside)) if names_table else None
         operator = Operator(is_replanned, place, name, table)
         for metric in node.node.metrics or ():
@@ -148,7 +148,3 @@ def _operators(plan: PlanNode, *, is_replanned: bool) -> Iterator[tuple[int, Ope
                 metric_id = metric.accumulator_id
                 if metric_id is not None:
                     yield metric_id, operator
-
-
-def _is_join(name: str) -> bool:
-    return name.endswith("Join") or name == "CartesianProduct"

@@ -87,6 +87,11 @@ def is_scan(name: str) -> bool:
     return name.split(" ", 1)[0].endswith("Scan")
 
 
+def is_join(name: str) -> bool:
+    """Whether an operator of a name joins two sides."""
+    return name.endswith("Join") or name == "CartesianProduct"
+
+
 def table_of(node: PlanNode) -> str | None:
     """The table that a scan reads: its name in the catalogue, or the last folder of its files.
 

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from headway.domain import EventTimeWindow, WindowKind
+from headway.profiler.plan_nodes import is_join
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +97,7 @@ def read_plan(text: str) -> PlanShape:
         output_mode=_output_mode(text, operators),
         windows=_windows(operators),
         watermark_delay_s=_watermark_delay_s(operators),
-        joins=tuple(_join(operator) for operator in operators if _is_join(operator.name)),
+        joins=tuple(_join(operator) for operator in operators if is_join(operator.name)),
         python_operators=tuple(name for name in names if _PYTHON.search(name)),
         state_partitions=_state_partitions(operators),
         deals_out_buckets=any(
@@ -157,10 +158,6 @@ def _nodes(tree: str) -> Iterator[tuple[str, str]]:
 
 def _is_shuffle(name: str) -> bool:
     return name.endswith("Exchange") and not name.startswith(("Broadcast", "Reused"))
-
-
-def _is_join(name: str) -> bool:
-    return name.endswith("Join") or name == "CartesianProduct"
 
 
 def _join(operator: _Operator) -> str:
