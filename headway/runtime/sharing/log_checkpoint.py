@@ -69,9 +69,23 @@ def watermark_of(files: Files, checkpoint: str, batch: int) -> int:
 
 
 def query_id_of(files: Files, checkpoint: str) -> str:
-    """Spark's identity of the query whose checkpoint this is; none before its first start."""
+    """Spark's identity of the query whose checkpoint this is; empty before its first start.
+
+    Raises
+    ------
+    InputError
+        If the file that contains it is damaged, or not Spark's.
+    """
     path = f"{checkpoint}/metadata"
-    return str(json.loads(files.read(path))["id"]) if files.exists(path) else ""
+    if not files.exists(path):
+        return ""
+    try:
+        return str(json.loads(files.read(path))["id"])
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            f"{path}: not the metadata of a query; expected the checkpoint of a streaming query, "
+            "undamaged"
+        ) from None
 
 
 def require_matching(files: Files, checkpoint: str, store: str, state: LogState) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from headway.errors import InputError
+from headway.runtime.sharing.log_checkpoint import query_id_of
 from headway.units import ms_to_s, s_to_ms
 
 if TYPE_CHECKING:
@@ -92,19 +93,13 @@ def query_id(files: Files, checkpoint: str) -> str:
     InputError
         If the folder is not the checkpoint of a query.
     """
-    path = f"{checkpoint}/metadata"
-    if not files.exists(path):
+    recorded_id = query_id_of(files, checkpoint)
+    if not recorded_id:
         raise InputError(
             f"{checkpoint}: no query has this checkpoint; expected the folder that the query is "
             "started with, its option checkpointLocation"
         )
-    try:
-        return str(json.loads(files.read(path))["id"])
-    except (ValueError, KeyError, TypeError):
-        raise InputError(
-            f"{path}: not the metadata of a query; expected the checkpoint of a streaming query, "
-            "undamaged"
-        ) from None
+    return recorded_id
 
 
 def batch_timestamp_ms(files: Files, checkpoint: str, batch_id: int) -> int:
