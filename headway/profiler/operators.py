@@ -123,7 +123,8 @@ def num_scans(info: StageInfo) -> int:
             for rdd in info.rdds or ()
             if rdd is not None
             and (name := _SCOPE.search(rdd.scope or ""))
-            and (name[1].startswith("Scan ") or name[1] in ("MicroBatchScan", "BatchScan"))
+            and is_scan(name[1])
+            and name[1] != "InMemoryTableScan"  # of the cache, which is no source
         }
     )
 

@@ -88,14 +88,26 @@ def intervals_between(reports: Sequence[Record]) -> dict[int, float]:
 
 
 def stages_by_batch(stage_runs: Sequence[Record]) -> dict[int, list[Record]]:
-    """The stages of each batch in the order in which they ran."""
+    """The stages of each batch in the order in which they ran, each with its kind and level."""
     by_batch: dict[int, list[Record]] = defaultdict(list)
     for row in stage_runs:
         by_batch[row["batch_id"]].append(row)
     return {
-        batch_id: sorted(rows, key=lambda row: (row["job_id"], row["stage_id"], row["attempt_id"]))
+        batch_id: _recognised(
+            sorted(rows, key=lambda row: (row["job_id"], row["stage_id"], row["attempt_id"]))
+        )
         for batch_id, rows in by_batch.items()
     }
+
+
+def _recognised(stages: Sequence[Record]) -> list[Record]:
+    """Stages of a batch, with what each computes and a level after parents and earlier jobs."""
+    levels = _levels(stages)
+    kinds = kinds_of_batch(stages, levels)
+    return [
+        {**stage, "kind": kinds[stage["stage_id"]], "level": levels[stage["stage_id"]]}
+        for stage in stages
+    ]
 
 
 def jvm_age_s(started_s: float, jvm_started_s: float) -> float:
@@ -106,12 +118,8 @@ def jvm_age_s(started_s: float, jvm_started_s: float) -> float:
 def levels_of_batches(batches: Iterable[Sequence[Record]]) -> dict[StageKind, int]:
     """Level of each kind of stage of some batches; empty if the times of stages are missing."""
     return levels_of_kinds(
-        {
-            kinds[stage["stage_id"]]: Span(stage["submitted_s"], stage["completed_s"])
-            for stage in stages
-        }
+        {stage["kind"]: Span(stage["submitted_s"], stage["completed_s"]) for stage in stages}
         for stages in batches
-        for kinds in [kinds_of_batch(stages, _levels(stages))]
     )
 
 
@@ -131,8 +139,6 @@ def batch_sample(
     for name, seconds in report["phases_s"].items():
         if name in PHASES and seconds is not None:
             phases_s[PHASES[name]] = phases_s.get(PHASES[name], 0.0) + seconds
-    levels = _levels(stages)
-    kinds = kinds_of_batch(stages, levels)
     operators: Sequence[Any] = report["stateful_operators"] or ()
     sample = BatchSample(
         batch_id=report["batch_id"],
@@ -149,10 +155,7 @@ def batch_sample(
             (stage["first_launch_s"], stage["first_launch_s"] + stage["launch_to_finish_s"])
             for stage in stages
         ),
-        stages=tuple(
-            _stage_sample(stage, levels[stage["stage_id"]], kinds[stage["stage_id"]])
-            for stage in stages
-        ),
+        stages=tuple(map(_stage_sample, stages)),
     )
     if not set(sample.kinds) <= levels_of_kind.keys():
         return sample
@@ -215,6 +218,8 @@ def whole_batch(report: Record, num_slots: int) -> dict[str, Any]:
     return NO_TASKS | {
         "python_s": None,
         "execution_id": None,
+        "kind": None,
+        "level": 0,
         "scopes": None,
         "first_rdd_id": None,
         "num_scans": None,
@@ -257,7 +262,7 @@ def _state(operators: Sequence[Any]) -> StateSample:
     )
 
 
-def _stage_sample(stage: Record, level: int, kind: StageKind) -> StageSample:
+def _stage_sample(stage: Record) -> StageSample:
     # Sums over the recorded tasks are extrapolated to all tasks.
     all_over_seen = max(stage["num_tasks"] / stage["num_finished"], 1.0)
 
@@ -265,7 +270,7 @@ def _stage_sample(stage: Record, level: int, kind: StageKind) -> StageSample:
         return float(max(stage[name] or 0.0, 0.0) * all_over_seen)
 
     return StageSample(
-        level=level,
+        level=stage["level"],
         has_parents=bool(stage["parent_ids"]),
         has_tasks=stage["task_max_s"] is not None,
         num_tasks=stage["num_tasks"],
@@ -282,7 +287,7 @@ def _stage_sample(stage: Record, level: int, kind: StageKind) -> StageSample:
         **{name: total(name) for name in SUMS_OF_TASKS},
         peak_memory_bytes=max(stage["peak_memory_bytes"] or 0.0, 0.0),
         peak_heap_bytes=max(stage["peak_heap_bytes"] or 0.0, 0.0),
-        kind=kind,
+        kind=stage["kind"],
         operators=stage["operators"],
     )
 
