@@ -10,34 +10,34 @@ import math
 
 from headway.units import format_rate
 
-PLACES_PER_DECADE = 900
+RANKS_PER_DECADE = 900
 """How many numbers of three digits there are between a power of ten and the next."""
 _SAME_RATIO, _EXACT_DIGITS = 1e-11, 6
 
 
-def place_of(number: float) -> int:
+def rank_of(number: float) -> int:
     """Index of the last number with three digits that is not above, in the list of all of them.
 
     Examples
     --------
-    >>> place_of(100.0), place_of(57_483.0) - place_of(57_300.0)
+    >>> rank_of(100.0), rank_of(57_483.0) - rank_of(57_300.0)
     (1800, 1)
     """
     exponent = math.floor(math.log10(number))
     # A number that already has three digits keeps them.
     digits = math.floor(round(number / 10.0 ** (exponent - 2), 9))
-    return PLACES_PER_DECADE * exponent + digits - 100
+    return RANKS_PER_DECADE * exponent + digits - 100
 
 
-def number_at(place: int) -> float:
+def number_at(rank: int) -> float:
     """The number with three digits at an index.
 
     Examples
     --------
-    >>> number_at(place_of(57_483.0)), number_at(place_of(0.0123)), number_at(place_of(999.0) + 1)
+    >>> number_at(rank_of(57_483.0)), number_at(rank_of(0.0123)), number_at(rank_of(999.0) + 1)
     (57400.0, 0.0123, 1000.0)
     """
-    exponent, digits = divmod(place, PLACES_PER_DECADE)
+    exponent, digits = divmod(rank, RANKS_PER_DECADE)
     return float(f"{digits + 100}e{exponent - 2}")
 
 
@@ -49,7 +49,7 @@ def rounded_down(value: float) -> float:
     >>> rounded_down(57_483.0), rounded_down(0.0)
     (57400.0, 0.0)
     """
-    return number_at(place_of(value)) if 0.0 < value < math.inf else value
+    return number_at(rank_of(value)) if 0.0 < value < math.inf else value
 
 
 def rounded_up(value: float) -> float:
@@ -62,8 +62,8 @@ def rounded_up(value: float) -> float:
     """
     if not 0.0 < value < math.inf:
         return value
-    place = place_of(value)
-    return number_at(place + (number_at(place) < value * (1.0 - _SAME_RATIO)))
+    rank = rank_of(value)
+    return number_at(rank + (number_at(rank) < value * (1.0 - _SAME_RATIO)))
 
 
 def format_rate_down(rate_per_s: float) -> str:

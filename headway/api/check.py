@@ -65,10 +65,10 @@ def check(
             level=Level.NOTE,
             job=job.name,
             message=f"{one_line(job.name)} is locked but was not checked",
-            file=job.file if found.name is None else found.name,
+            file=job.file if lock_file.name is None else lock_file.name,
         )
-        for found in used.values()
-        for job in (found.lock.all_jobs if found.lock is not None else ())
+        for lock_file in used.values()
+        for job in (lock_file.lock.all_jobs if lock_file.lock is not None else ())
         if job.name not in names
     )
     baselines = [name for name in used if name is not None]
@@ -89,20 +89,23 @@ def _locks_of(
     """The baseline of each file; a lock that several files share is read once."""
     if isinstance(baseline, Lock):
         return {str(path): _Baseline(lock=baseline) for path in specs}
-    places = {str(path): lock_beside(path) if baseline is None else baseline for path in specs}
+    lock_paths = {str(path): lock_beside(path) if baseline is None else baseline for path in specs}
     baselines = {
-        place: _Baseline(lock=load_lock(place), name=str(place))
-        for place in dict.fromkeys(place for place in places.values() if place is not None)
+        lock_path: _Baseline(lock=load_lock(lock_path), name=str(lock_path))
+        for lock_path in dict.fromkeys(
+            lock_path for lock_path in lock_paths.values() if lock_path is not None
+        )
     }
     return {
-        path: _Baseline() if place is None else baselines[place] for path, place in places.items()
+        path: _Baseline() if lock_path is None else baselines[lock_path]
+        for path, lock_path in lock_paths.items()
     }
 
 
 def lock_beside(spec: str | Path) -> Path | None:
     """The lock beside a spec file, or else that of the working folder, where it is written."""
-    places = (Path(spec).parent / LOCK_NAME, Path(LOCK_NAME))
-    return next((place for place in places if place.is_file()), None)
+    lock_paths = (Path(spec).parent / LOCK_NAME, Path(LOCK_NAME))
+    return next((lock_path for lock_path in lock_paths if lock_path.is_file()), None)
 
 
 def _held(planned: Planned, lock: Lock | None, limits: Limits) -> Held:

@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable
 from functools import partial
 
-from headway.digits import PLACES_PER_DECADE, number_at, place_of
+from headway.digits import RANKS_PER_DECADE, number_at, rank_of
 from headway.models.laws.inverse import last_kept
 from headway.planner.candidates import Candidates
 from headway.planner.question import burst_of
 
 _FIRST_STEP, _GROWTH, _BEYOND_THE_LINE = 16, 8, 1.2
-_MOST_PLACES_BELOW = 4 * PLACES_PER_DECADE
+_MOST_RANKS_BELOW = 4 * RANKS_PER_DECADE
 
 
 def borne_out_per_s(
@@ -48,21 +48,21 @@ def borne_out_per_s(
     below_per_s = min((below_per_s, *(burst.rate_per_s for burst in bursts)))
     asked_per_s = setting.question.rate_per_s
     most = _last_below(by_moments_per_s * setting.beyond_moments_ratio, below_per_s)
-    first = min(place_of(by_moments_per_s), most)
+    first = min(rank_of(by_moments_per_s), most)
 
-    def excess(place: int, *, with_gain: bool = True) -> float:
-        return setting.certified_excess(number_at(place), with_gain=with_gain)
+    def excess(rank: int, *, with_gain: bool = True) -> float:
+        return setting.certified_excess(number_at(rank), with_gain=with_gain)
 
-    place = _last_place(partial(excess, with_gain=False), first, most)
+    rank = _last_rank(partial(excess, with_gain=False), first, most)
     # The gain of errors needs a second chain, so it is computed only if everything else is met.
-    if place is not None and excess(place) > 0.0:
-        place = _last_place(excess, place, place)
-    if place is None:
+    if rank is not None and excess(rank) > 0.0:
+        rank = _last_rank(excess, rank, rank)
+    if rank is None:
         return 0.0
-    is_next = number_at(place) < asked_per_s < number_at(place + 1)
+    is_next = number_at(rank) < asked_per_s < number_at(rank + 1)
     if is_next and asked_per_s < below_per_s and setting.certified_excess(asked_per_s) <= 0.0:
         return asked_per_s
-    return number_at(place)
+    return number_at(rank)
 
 
 def next_rate_per_s(rate_per_s: float, asked_per_s: float) -> float:
@@ -73,26 +73,26 @@ def next_rate_per_s(rate_per_s: float, asked_per_s: float) -> float:
     >>> next_rate_per_s(57_400.0, 1e3), next_rate_per_s(57_400.0, 57_483.0)
     (57500.0, 57483.0)
     """
-    next_per_s = number_at(place_of(rate_per_s) + 1)
+    next_per_s = number_at(rank_of(rate_per_s) + 1)
     return asked_per_s if rate_per_s < asked_per_s < next_per_s else next_per_s
 
 
 def _last_below(most_per_s: float, below_per_s: float) -> int:
-    """The last place up to a rate and below another one."""
-    place = place_of(min(most_per_s, below_per_s))
-    return place - 1 if number_at(place) >= below_per_s else place
+    """The last rank up to a rate and below another one."""
+    rank = rank_of(min(most_per_s, below_per_s))
+    return rank - 1 if number_at(rank) >= below_per_s else rank
 
 
-def _last_place(excess: Callable[[int], float], first: int, most: int) -> int | None:
-    """The last place up to ``most`` at which targets are met, by a search that starts at ``first``.
+def _last_rank(excess: Callable[[int], float], first: int, most: int) -> int | None:
+    """The last rank up to ``most`` at which targets are met, by a search that starts at ``first``.
 
-    Upwards it is bracketed; downwards it follows the line through the last two places.
+    Upwards it is bracketed; downwards it follows the line through the last two ranks.
     """
     at_first = excess(first)
     if at_first <= 0.0:
         return _last_above(excess, first, at_first, most)
     high, at_high = first, at_first
-    least, step = first - _MOST_PLACES_BELOW, _FIRST_STEP
+    least, step = first - _MOST_RANKS_BELOW, _FIRST_STEP
     while high > least:
         low = max(high - step, least)
         at_low = excess(low)
@@ -106,7 +106,7 @@ def _last_place(excess: Callable[[int], float], first: int, most: int) -> int | 
 
 
 def _last_above(excess: Callable[[int], float], first: int, at_first: float, most: int) -> int:
-    """The same, if the targets are met at the first place."""
+    """The same, if the targets are met at the first rank."""
     low, at_low = first, at_first
     for high in sorted({min(first + 1, most), most}):
         at_high = excess(high) if high > low else at_low

@@ -33,7 +33,7 @@ from headway.planner.recovery import recovery_s
 from headway.planner.tasks import launch_ratio
 
 BoolArray = NDArray[np.bool_]
-Places = NDArray[np.intp]
+Indices = NDArray[np.intp]
 _Beyond: TypeAlias = "Callable[[Candidates, SettingLaw], Array]"
 """How far latencies of settings are beyond their limits, by their law."""
 
@@ -55,7 +55,7 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.nodes)
 
-    def take(self, chosen: Places | BoolArray) -> Candidates:
+    def take(self, chosen: Indices | BoolArray) -> Candidates:
         """Some of the settings."""
         return replace(
             self,
@@ -65,18 +65,18 @@ class Candidates:
             durations=self.durations.take(chosen),
         )
 
-    def alone(self, place: int) -> Candidates:
+    def alone(self, setting_index: int) -> Candidates:
         """One of the settings."""
-        return self.take(np.array([place]))
+        return self.take(np.array([setting_index]))
 
-    def configuration(self, place: int, max_offsets: int | None = None) -> Configuration:
+    def configuration(self, setting_index: int, max_offsets: int | None = None) -> Configuration:
         """One setting as a configuration."""
         space = self.question.space
         return Configuration(
-            executors=int(self.nodes[place]) * space.executors_per_node,
+            executors=int(self.nodes[setting_index]) * space.executors_per_node,
             cores_per_executor=space.cores_per_executor,
-            shuffle_partitions=int(self.partitions[place]),
-            trigger_s=float(self.trigger_s[place]),
+            shuffle_partitions=int(self.partitions[setting_index]),
+            trigger_s=float(self.trigger_s[setting_index]),
             max_offsets_per_trigger=max_offsets,
             task_cpus=space.task_cpus,
         )
@@ -84,8 +84,10 @@ class Candidates:
     def meets(self, rate_per_s: float) -> BoolArray:
         """Which settings meet every target at the planned confidence and rate, by (T4): (P24)."""
         met = self.could_meet(rate_per_s)
-        places = np.flatnonzero(met).tolist()
-        met[places] = [one <= 0.0 for one in self.each_certified_excess(rate_per_s, places)]
+        setting_indices = np.flatnonzero(met).tolist()
+        met[setting_indices] = [
+            one <= 0.0 for one in self.each_certified_excess(rate_per_s, setting_indices)
+        ]
         return met
 
     def could_meet(self, rate_per_s: float) -> BoolArray:
@@ -121,16 +123,21 @@ class Candidates:
         beyond = partial(Candidates._certified_beyond, with_gain=with_gain)
         return float(self._excess_at(*end.rate_and_factor(rate_per_s), beyond)[0])
 
-    def each_certified_excess(self, rate_per_s: float, places: Iterable[int]) -> Iterator[float]:
+    def each_certified_excess(
+        self, rate_per_s: float, setting_indices: Iterable[int]
+    ) -> Iterator[float]:
         """The same for settings one by one, which share everything that is not by (T4)."""
         if self.question.of_change:
-            yield from (self.alone(place).certified_excess(rate_per_s) for place in places)
+            yield from (
+                self.alone(setting_index).certified_excess(rate_per_s)
+                for setting_index in setting_indices
+            )
             return
         planned = self.planned_rate_and_factor(rate_per_s)
         law = self._law(*planned)
         but_latency = self._excess_at(*planned, lambda settings, _: np.full(len(settings), -np.inf))
-        for place in places:
-            alone, excess = law.take(np.array([place])), float(but_latency[place])
+        for setting_index in setting_indices:
+            alone, excess = law.take(np.array([setting_index])), float(but_latency[setting_index])
             yield excess if excess > 0.0 else max(excess, float(self._certified_beyond(alone)[0]))
 
     def excess(self, rate_per_s: Numeric) -> Array:
@@ -214,7 +221,7 @@ class Candidates:
     def each_latency_s(self, rate_per_s: Numeric) -> Array:
         """The same for a few settings that are printed side by side, each by (T4)."""
         return np.concatenate(
-            [self.alone(place).latency_s(rate_per_s) for place in range(len(self))]
+            [self.alone(setting_index).latency_s(rate_per_s) for setting_index in range(len(self))]
         )
 
     def _latency_at(self, rate_per_s: Array, factor: Array) -> Array:

@@ -90,6 +90,10 @@ def first_meeting(candidates: Candidates) -> Candidates | None:
     excess = candidates.excess(rate_per_s)
     is_reliable = candidates.overrun_probability(rate_per_s) <= SELDOM_RATIO.value
     order = np.lexsort((excess, ~(is_reliable & (excess <= 0.0))))
-    places = order.tolist()
-    each = zip(places, candidates.each_certified_excess(rate_per_s, places), strict=True)
-    return next((candidates.alone(place) for place, excess in each if excess <= 0.0), None)
+    setting_indices = order.tolist()
+    each = zip(
+        setting_indices, candidates.each_certified_excess(rate_per_s, setting_indices), strict=True
+    )
+    return next(
+        (candidates.alone(setting_index) for setting_index, excess in each if excess <= 0.0), None
+    )

@@ -17,7 +17,7 @@ from headway.models.job.calibration import is_calibrated
 from headway.models.job.capacity import sustainable_rate_per_s
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.borne_out import borne_out_per_s, next_rate_per_s
-from headway.planner.candidates import Candidates, Places, all_candidates
+from headway.planner.candidates import Candidates, Indices, all_candidates
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.purchase import Offer
 from headway.planner.question import burst_of
@@ -65,31 +65,33 @@ def frontier_of(
     best: MaxRate | None = None
     shown_before = 0
     for shown in node_counts:
-        places = np.flatnonzero((candidates.nodes > shown_before) & (candidates.nodes <= shown))
+        setting_indices = np.flatnonzero(
+            (candidates.nodes > shown_before) & (candidates.nodes <= shown)
+        )
         firsts = [by_moments[nodes] for nodes in by_moments if shown_before < nodes <= shown]
         best = _best_borne_out(
             candidates,
-            places,
+            setting_indices,
             max(firsts, key=lambda first: first[1], default=None),
             best,
             below_per_s=asked_per_s if shown < fewest_nodes else math.inf,
         )
-        configuration = candidates.configuration(best.place) if best else None
+        configuration = candidates.configuration(best.setting_index) if best else None
         rate_per_s = best.rate_per_s if best else 0.0
         yield _point(candidates, shown, configuration, rate_per_s, price_per_hour)
         shown_before = shown
 
 
 class MaxRate(NamedTuple):
-    """A setting, by its place among the candidates, and its max rate [records/s]."""
+    """A setting, by its index among the candidates, and its max rate [records/s]."""
 
-    place: int
+    setting_index: int
     rate_per_s: float
 
 
 def _best_borne_out(
     candidates: Candidates,
-    places: Places,
+    setting_indices: Indices,
     by_moments: tuple[int, float] | None,
     best: MaxRate | None,
     *,
@@ -107,43 +109,49 @@ def _best_borne_out(
         rate_per_s = borne_out_per_s(candidates.alone(first), first_per_s, below_per_s=below_per_s)
         if rate_per_s > least_per_s:
             best = MaxRate(first, rate_per_s)
-    places = places[places != first]
-    if not len(places):
+    setting_indices = setting_indices[setting_indices != first]
+    if not len(setting_indices):
         return best
     # At the rate of a burst and above, no such question can be asked.
     bursts = filter(None, map(burst_of, candidates.question.of_change))
     below_per_s = min((below_per_s, *(burst.rate_per_s for burst in bursts)))
-    bound_per_s = noise_free_rate_per_s(candidates.take(places))
+    bound_per_s = noise_free_rate_per_s(candidates.take(setting_indices))
     lowest_per_s = _LOWEST_SHARE * float(bound_per_s.max())
-    places = places[bound_per_s > 0]
+    setting_indices = setting_indices[bound_per_s > 0]
     is_open, asked_per_s = True, candidates.question.rate_per_s
-    while is_open and len(places):
+    while is_open and len(setting_indices):
         next_per_s = next_rate_per_s(best.rate_per_s if best else lowest_per_s, asked_per_s)
         if next_per_s >= below_per_s:
             break
-        places = _in_order(candidates, places, next_per_s)
+        setting_indices = _in_order(candidates, setting_indices, next_per_s)
         is_open = False
-        each = candidates.take(places).each_certified_excess(next_per_s, range(len(places)))
+        each = candidates.take(setting_indices).each_certified_excess(
+            next_per_s, range(len(setting_indices))
+        )
         for index, excess in enumerate(each):
             if excess > 0.0:
                 continue
-            place = int(places[index])
-            setting = candidates.alone(place)
+            setting_index = int(setting_indices[index])
+            setting = candidates.alone(setting_index)
             (solved_per_s,) = sustainable_rates_per_s(setting).tolist()
             rate_per_s = borne_out_per_s(setting, solved_per_s, below_per_s=below_per_s)
-            best, is_open = MaxRate(place, max(rate_per_s, next_per_s)), True
+            best, is_open = MaxRate(setting_index, max(rate_per_s, next_per_s)), True
             # Those before it miss the targets at this rate, and so at all higher ones.
-            places = places[index + 1 :]
+            setting_indices = setting_indices[index + 1 :]
             break
     return best
 
 
-def _in_order(candidates: Candidates, places: Places, rate_per_s: float) -> Places:
+def _in_order(candidates: Candidates, setting_indices: Indices, rate_per_s: float) -> Indices:
     """The settings that may meet every target at a rate, most likely first."""
-    settings = candidates.take(places)
+    settings = candidates.take(setting_indices)
     could = settings.could_meet(rate_per_s)
-    places, settings = places[could], settings.take(could)
-    return places[np.argsort(settings.excess(rate_per_s), kind="stable")] if len(places) else places
+    setting_indices, settings = setting_indices[could], settings.take(could)
+    return (
+        setting_indices[np.argsort(settings.excess(rate_per_s), kind="stable")]
+        if len(setting_indices)
+        else setting_indices
+    )
 
 
 def frontier_around(
@@ -232,7 +240,10 @@ def best_of_each_node_count(candidates: Candidates) -> dict[int, tuple[int, floa
     if len(others):
         rate_per_s[others] = _solved_rates_per_s(candidates.take(others), bound_per_s[others])
     best = [int(group[np.argmax(rate_per_s[group])]) for group in groups]
-    return {int(candidates.nodes[place]): (place, float(rate_per_s[place])) for place in best}
+    return {
+        int(candidates.nodes[setting_index]): (setting_index, float(rate_per_s[setting_index]))
+        for setting_index in best
+    }
 
 
 def sustainable_rates_per_s(

@@ -32,11 +32,11 @@ def lowest_latency_in_reach(question: Question) -> tuple[float, Candidates]:
     # A trigger longer than the limit allows may still be the closest.
     every = all_candidates(question.with_limit(0, NO_LIMIT_S), counts_to_look_at(question))
     candidates = replace(every, question=replace(question, also=()))
-    place, lowest_s = lowest_latency(candidates, question.rate_per_s)
+    setting_index, lowest_s = lowest_latency(candidates, question.rate_per_s)
     if math.isinf(lowest_s):
         # None has a latency: the one that is closest to having one.
-        place = int(np.argmin(candidates.excess(question.rate_per_s)))
-    fastest = candidates.alone(place)
+        setting_index = int(np.argmin(candidates.excess(question.rate_per_s)))
+    fastest = candidates.alone(setting_index)
     if lowest_s > 0 and math.isfinite(lowest_s):
         close_s = lowest_s / CLOSE_TO_FLOOR_RATIO.value
         fastest = _fewest_below(candidates, close_s, fastest)
@@ -54,9 +54,9 @@ def _fewest_below(candidates: Candidates, limit_s: float, fastest: Candidates) -
     near = near.take(near.could_meet(question.rate_per_s))
     for nodes in sorted(set(near.nodes.tolist())):
         settings = replace(near.take(near.nodes == nodes), question=question)
-        place, latency_s = lowest_latency(settings, question.rate_per_s)
+        setting_index, latency_s = lowest_latency(settings, question.rate_per_s)
         if latency_s <= limit_s:
-            return settings.alone(place)
+            return settings.alone(setting_index)
     return fastest
 
 
@@ -156,7 +156,10 @@ def nearest_setting(question: Question, floor_s: float, fastest: Candidates) -> 
     order = np.argsort(candidates.excess(question.rate_per_s), kind="stable").tolist()
     keeping = replace(candidates, question=targets)
     each = zip(order, keeping.each_certified_excess(question.rate_per_s, order), strict=True)
-    return next((candidates.alone(place) for place, excess in each if excess <= 0.0), fastest)
+    return next(
+        (candidates.alone(setting_index) for setting_index, excess in each if excess <= 0.0),
+        fastest,
+    )
 
 
 def _joined(question: Question) -> str:

@@ -16,7 +16,7 @@ from headway.assumptions.planning import (
     NEAREST_QUANTILES,
     TIMES_THE_NODES,
 )
-from headway.digits import number_at, place_of, rounded_up
+from headway.digits import number_at, rank_of, rounded_up
 from headway.domain import (
     CatchUp,
     FrontierPoint,
@@ -145,7 +145,7 @@ class Nearest:
             lowest_s = min(_lowest_s(offer.question, place) for offer in self.offers)
             if math.isinf(lowest_s):
                 continue
-            first = place_of(rounded_up(max(lowest_s, promise.limit_s)))
+            first = rank_of(rounded_up(max(lowest_s, promise.limit_s)))
             first += number_at(first) <= promise.limit_s
             limit_s, bought = self._lowest_limit(place, first)
             if bought is not None:
@@ -179,7 +179,7 @@ class Nearest:
         if not highest_per_s > 0:
             return
         for fewer in _PLACES_AWAY:
-            rate_per_s = number_at(place_of(highest_per_s) - fewer)
+            rate_per_s = number_at(rank_of(highest_per_s) - fewer)
             bought = self.fewest(partial(Question.at_rate, rate_per_s=rate_per_s))
             if bought is not None:
                 text = f"{self._asked} at {format_rate(rate_per_s)} with {bought.text()}"

@@ -14,7 +14,7 @@ from headway.models.job.calibration import fewest_rows
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import settled_batch_rows
 from headway.models.laws.normal import ndtri
-from headway.planner.candidates import Candidates, Places
+from headway.planner.candidates import Candidates, Indices
 from headway.planner.question import NO_LIMIT_S
 
 _FIRST_LOOKS = 8
@@ -95,8 +95,10 @@ def lowest_latency(candidates: Candidates, rate_per_s: float) -> tuple[int, floa
     """
     question = candidates.question
 
-    def latency_s(place: int) -> float:
-        setting = replace(candidates.alone(place), question=question.with_limit(0, NO_LIMIT_S))
+    def latency_s(setting_index: int) -> float:
+        setting = replace(
+            candidates.alone(setting_index), question=question.with_limit(0, NO_LIMIT_S)
+        )
         if question.also and setting.certified_excess(rate_per_s) > 0.0:
             return math.inf
         return float(setting.latency_s(rate_per_s)[0])
@@ -105,33 +107,37 @@ def lowest_latency(candidates: Candidates, rate_per_s: float) -> tuple[int, floa
     first = np.argsort(bound_s, kind="stable")[:_FIRST_LOOKS]
     best = int(first[np.argmin(candidates.take(first).latency_s(rate_per_s))])
     best_s = latency_s(best)
-    places = np.delete(np.arange(len(candidates)), best)
+    setting_indices = np.delete(np.arange(len(candidates)), best)
     is_lower = True
     while is_lower:
-        places = _maybe_below(candidates, places[bound_s[places] < best_s], best_s, rate_per_s)
+        setting_indices = _maybe_below(
+            candidates, setting_indices[bound_s[setting_indices] < best_s], best_s, rate_per_s
+        )
         is_lower = False
-        for index, place in enumerate(places.tolist()):
-            value_s = latency_s(place)
+        for index, setting_index in enumerate(setting_indices.tolist()):
+            value_s = latency_s(setting_index)
             if value_s < best_s:
-                best, best_s, is_lower = place, value_s, True
-                places = places[index + 1 :]
+                best, best_s, is_lower = setting_index, value_s, True
+                setting_indices = setting_indices[index + 1 :]
                 break
     return best, best_s
 
 
 def _maybe_below(
-    candidates: Candidates, places: Places, limit_s: float, rate_per_s: float
-) -> Places:
+    candidates: Candidates, setting_indices: Indices, limit_s: float, rate_per_s: float
+) -> Indices:
     """The settings that may be below a latency with all other targets met, most likely first."""
-    if not len(places):
-        return places
+    if not len(setting_indices):
+        return setting_indices
     limit_s = float(np.clip(limit_s, _LEAST_LIMIT_S, NO_LIMIT_S))
-    settings = replace(candidates.take(places), question=candidates.question.with_limit(0, limit_s))
+    settings = replace(
+        candidates.take(setting_indices), question=candidates.question.with_limit(0, limit_s)
+    )
     could = settings.could_meet(rate_per_s)
-    places, settings = places[could], settings.take(could)
-    if not len(places):
-        return places
-    return places[np.argsort(settings.excess(rate_per_s), kind="stable")]
+    setting_indices, settings = setting_indices[could], settings.take(could)
+    if not len(setting_indices):
+        return setting_indices
+    return setting_indices[np.argsort(settings.excess(rate_per_s), kind="stable")]
 
 
 def _least_factor(candidates: Candidates) -> Array:

@@ -24,14 +24,14 @@ _NUMBER = re.compile(r" \(\d+\)$")
 
 
 class Operator(NamedTuple):
-    """An operator of a plan: its place in pre-order, its name and, of a scan or join, the table.
+    """An operator of a plan: its position in pre-order, its name and, of a scan or join, the table.
 
-    ``is_replanned`` is one that only a plan changed by adaptive execution has; its place is that in
-    the changed plan.
+    ``is_replanned`` is one that only a plan changed by adaptive execution has; its position is that
+    in the changed plan.
     """
 
     is_replanned: bool
-    place: int
+    position: int
     name: str
     table: str | None
 
@@ -46,7 +46,7 @@ class PlanOperators(msgspec.Struct):
     of_metric: dict[int, Operator] = {}
 
     def note_plan(self, plan: PlanNode, *, is_replanned: bool) -> None:
-        """The operators of a plan; those that the first plan has keep their places in it."""
+        """The operators of a plan; those that the first plan has keep their positions in it."""
         for metric_id, operator in _operators(plan, is_replanned=is_replanned):
             self._note(metric_id, operator)
 
@@ -68,16 +68,22 @@ class PlanOperators(msgspec.Struct):
 
     def of_stage(self, metric_ids: tuple[int, ...]) -> tuple[Operator, ...]:
         """The operators that a stage ran, the sources first."""
-        operators = {self.of_metric[each] for each in metric_ids if each in self.of_metric}
+        operators = {
+            self.of_metric[metric_id] for metric_id in metric_ids if metric_id in self.of_metric
+        }
         # Scans first: in foreachBatch, that of the stream is in another plan.
-        return tuple(sorted(operators, key=lambda each: (not each.is_scan, -each.place, each)))
+        return tuple(
+            sorted(
+                operators, key=lambda operator: (not operator.is_scan, -operator.position, operator)
+            )
+        )
 
 
 def reads_operators(batch: BatchOf, plan: msgspec.Raw) -> bool:
     """Whether the operators of a batch are read: of some batches, for the names of its stages.
 
     Of all batches where adaptive execution makes RDDs in an order that differs between batches, so
-    that only the places of operators tell similar stages apart.
+    that only the positions of operators tell similar stages apart.
     """
     return batch.batch_id % _BATCHES_PER_NAME == 1 or _ADAPTIVE in bytes(plan)
 
@@ -138,12 +144,14 @@ def first_rdd_id(info: StageInfo) -> int | None:
 def _operators(plan: PlanNode, *, is_replanned: bool) -> Iterator[tuple[int, Operator]]:
     nodes = in_pre_order(plan)
     tables = tables_read(nodes)
-    for place, node in enumerate(nodes):
+    for position, node in enumerate(nodes):
         name = (node.node.name or "").strip()
-        beside = tables[node.children[-1]] if is_join(name) and node.children else tables[place]
-        names_table = len(beside) == 1 and (is_join(name) or is_scan(name))
-        table = next(iter(beside)) if names_table else None
-        operator = Operator(is_replanned, place, name, table)
+        tables_beside = (
+            tables[node.children[-1]] if is_join(name) and node.children else tables[position]
+        )
+        names_table = len(tables_beside) == 1 and (is_join(name) or is_scan(name))
+        table = next(iter(tables_beside)) if names_table else None
+        operator = Operator(is_replanned, position, name, table)
         for metric in node.node.metrics or ():
             if metric is not None and metric.name in ROWS_METRICS:
                 metric_id = metric.accumulator_id

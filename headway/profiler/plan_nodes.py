@@ -40,7 +40,7 @@ class PlanNode(msgspec.Struct, gc=False):
 
 
 class PlacedNode(NamedTuple):
-    """An operator, and the places of its children in pre-order."""
+    """An operator, and the positions of its children in pre-order."""
 
     node: PlanNode
     children: list[int]
@@ -74,10 +74,10 @@ def in_pre_order(plan: PlanNode) -> list[PlacedNode]:
 def tables_read(nodes: list[PlacedNode]) -> list[frozenset[str]]:
     """The tables that each operator and those below it read."""
     tables = [frozenset[str]() for _ in nodes]
-    for place in reversed(range(len(nodes))):
-        table = table_of(nodes[place].node)
-        tables[place] = frozenset({table} if table is not None else ()).union(
-            *(tables[child] for child in nodes[place].children)
+    for position in reversed(range(len(nodes))):
+        table = table_of(nodes[position].node)
+        tables[position] = frozenset({table} if table is not None else ()).union(
+            *(tables[child] for child in nodes[position].children)
         )
     return tables
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from headway.digits import format_max_rate, format_rate_down, number_at, place_of
+from headway.digits import format_max_rate, format_rate_down, number_at, rank_of
 from headway.domain import (
     Configuration,
     FindingCode,
@@ -94,7 +94,7 @@ def printed_rate_per_s(rate_per_s: float) -> float:
 
 def _clearly_above(rate_per_s: float) -> float:
     """The first rate of three digits that is above by more than the edges are sharp."""
-    return number_at(place_of(_MORE_RATIO * rate_per_s) + 1)
+    return number_at(rank_of(_MORE_RATIO * rate_per_s) + 1)
 
 
 def within(question: Question, nodes: int) -> Question:
@@ -168,7 +168,7 @@ def _of_stability(question: Question, answer: StreamAnswer) -> Iterator[str]:
     printed_per_s = parse_rate_per_s(format_rate_down(most_per_s))
     if not _predicted(question, configuration, printed_per_s).stable:
         yield f"stable: not at {printed_per_s}"
-    above = _predicted(question, configuration, number_at(place_of(most_per_s) + 1))
+    above = _predicted(question, configuration, number_at(rank_of(most_per_s) + 1))
     if above.stable:
         yield f"stable: above {most_per_s}"
     for finding in (*prediction.findings, *above.findings):
@@ -200,7 +200,7 @@ def _of_nearest(question: Question, answer: InfeasiblePlan) -> Iterator[str]:
         yield "infeasible: feasible when asked again"
     if math.isfinite(answer.floor_s):
         # The printed floor is rounded to the next number; what is below both is not reached.
-        lower_s = number_at(place_of(answer.floor_s) - 1)
+        lower_s = number_at(rank_of(answer.floor_s) - 1)
         if is_feasible(question.with_limit(0, lower_s)):
             yield f"lowest: {lower_s} is below {answer.floor_s}"
     rates_per_s = [point.sustainable_rate_per_s for point in answer.frontier]
@@ -212,7 +212,7 @@ def _of_nearest(question: Question, answer: InfeasiblePlan) -> Iterator[str]:
         if nearest.gives_way == "rate" and nearest.numbers["rate_per_s"] != rates_per_s[-1]:
             yield f"nearest: {nearest.text} beside {rates_per_s[-1]}"
         if nearest.gives_way == "limit":
-            less_s = number_at(place_of(nearest.numbers["limit_s"]) - 1)
+            less_s = number_at(rank_of(nearest.numbers["limit_s"]) - 1)
             if is_feasible(question.with_limit(0, less_s)):
                 yield f"nearest: {less_s} suffices, not {nearest.text}"
 

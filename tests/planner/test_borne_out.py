@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.digits import number_at, place_of, rounded_down, rounded_up
+from headway.digits import number_at, rank_of, rounded_down, rounded_up
 from headway.domain import Configuration, DurationNoise, StreamAnswer, Target
 from headway.models.batches import batch_chain
 from headway.models.job.predict import predict
@@ -200,5 +200,5 @@ def test_three_digits_are_the_next_below_and_above(value: float) -> None:
     low, high = rounded_down(value), rounded_up(value)
     assert low <= value * (1.0 + 1e-10)
     assert high >= value * (1.0 - 1e-10)
-    assert number_at(place_of(low)) == low
-    assert high in (low, number_at(place_of(low) + 1))
+    assert number_at(rank_of(low)) == low
+    assert high in (low, number_at(rank_of(low) + 1))

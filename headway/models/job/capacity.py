@@ -14,7 +14,7 @@ from headway.assumptions.predictions import (
     HIGHEST_QUOTED_OVERRUN_RATIO,
     HIGHEST_QUOTED_UTILIZATION_RATIO,
 )
-from headway.digits import PLACES_PER_DECADE, number_at, place_of
+from headway.digits import RANKS_PER_DECADE, number_at, rank_of
 from headway.domain import Configuration, Finding, FindingCode, JobProfile
 from headway.models.arrays import Array
 from headway.models.batches.microbatch import BoolArray
@@ -137,20 +137,20 @@ class Capacity:
         most_per_s = self.sustainable_rate_per_s
         if not most_per_s > 0:
             return 0.0
-        high = place_of(most_per_s) + 1
-        low = high - PLACES_PER_DECADE
+        high = rank_of(most_per_s) + 1
+        low = high - RANKS_PER_DECADE
         at_low, at_high = self._saturation_excess(low), self._saturation_excess(high)
         if at_low > 0.0:
             return 0.0
         # Above the sustainable rate the backlog may grow, whatever the law says.
         return number_at(last_kept(self._saturation_excess, low, high, at_low, max(at_high, 0.0)))
 
-    def _saturation_excess(self, place: int) -> float:
-        """How far a rate, by its place among those of three digits, is from being quoted."""
+    def _saturation_excess(self, rank: int) -> float:
+        """How far a rate, by its rank among those of three digits, is from being quoted."""
         law = setting_law(
             self.profile,
             self.model,
-            rate_per_s=np.array([number_at(place)]),
+            rate_per_s=np.array([number_at(rank)]),
             trigger_s=self.configuration.trigger_s,
             factor=self.age_factor,
         )

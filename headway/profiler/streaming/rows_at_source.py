@@ -92,9 +92,11 @@ def _times_scanned(num_rows: float, stages: Sequence[Record]) -> int:
         if not stage["parent_ids"] and stage["num_scans"] and (stage["rows_read"] or 0) > 0
     ]
     for rows_of_scan, _ in scans:
-        most = sum(number for rows, number in scans if abs(rows / rows_of_scan - 1.0) < _SAME_ROWS)
+        num_alike = sum(
+            number for rows, number in scans if abs(rows / rows_of_scan - 1.0) < _SAME_ROWS
+        )
         times = round(num_rows / rows_of_scan)
         fits = abs(times * rows_of_scan / num_rows - 1.0) < _SAME_ROWS
-        if fits and 1 < times <= min(most, _MOST_TIMES):
+        if fits and 1 < times <= min(num_alike, _MOST_TIMES):
             return int(times)
     return 1

@@ -113,7 +113,7 @@ class BatchSample:
             (levels[kind], kind, replace(stage, level=levels[kind]))
             for kind, stage in zip(self.kinds, self.stages, strict=True)
         ]
-        placed.sort(key=lambda each: each[:2])
+        placed.sort(key=lambda level_kind_stage: level_kind_stage[:2])
         return replace(self, stages=tuple(stage for _, _, stage in placed))
 
 

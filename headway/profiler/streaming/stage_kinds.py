@@ -46,7 +46,7 @@ def kinds_of_batch(stages: Sequence[Record], levels: Mapping[int, int]) -> dict[
     return {
         stage["stage_id"]: kind._replace(rank=rank)
         for kind, of_kind in alike.items()
-        for rank, stage in enumerate(sorted(of_kind, key=_place))
+        for rank, stage in enumerate(sorted(of_kind, key=_position))
     }
 
 
@@ -82,9 +82,13 @@ def levels_of_kinds(batches: Iterable[Mapping[StageKind, Span]]) -> dict[StageKi
             for other, of_other in batch.items():
                 ended_s = math.inf if of_other.completed_s is None else of_other.completed_s
                 num_before[other, kind] += other != kind and ended_s <= span.submitted_s
+
+    def mean_start(kind: StageKind) -> tuple[float, StageKind]:
+        return submitted_s[kind] / num_batches[kind], kind
+
     levels: dict[StageKind, int] = {}
     # In order of their mean start, so that no two stages wait for each other.
-    for kind in sorted(num_batches, key=lambda each: (submitted_s[each] / num_batches[each], each)):
+    for kind in sorted(num_batches, key=mean_start):
         before = [
             level
             for other, level in levels.items()
@@ -94,12 +98,14 @@ def levels_of_kinds(batches: Iterable[Mapping[StageKind, Span]]) -> dict[StageKi
     return levels
 
 
-def _place(stage: Record) -> tuple[float, float, int]:
-    """Place of a stage in the plan of its batch, by its operators, else by its first RDD."""
-    places = [each.place for each in stage["operators"] or () if not each.is_replanned]
+def _position(stage: Record) -> tuple[float, float, int]:
+    """Position of a stage in the plan of its batch, by its operators, else by its first RDD."""
+    positions = [
+        operator.position for operator in stage["operators"] or () if not operator.is_replanned
+    ]
     first_rdd_id = stage["first_rdd_id"]
     return (
-        min(places, default=math.inf),
+        min(positions, default=math.inf),
         math.inf if first_rdd_id is None else first_rdd_id,
         stage["stage_id"],
     )

@@ -55,7 +55,7 @@ def stage_work(samples: Sequence[StageSample], num_writes: int) -> str | None:
     kind = samples[0].kind
     if not operators and kind is not None:
         operators = tuple(Operator(False, 0, scope, None) for scope in kind.scopes)
-    words = list(dict.fromkeys(_in_words(each) for each in operators))
+    words = list(dict.fromkeys(_in_words(operator) for operator in operators))
     named = [word for word in words if word is not None]
     if "read the stream" in named and any(word.startswith("read ") for word in named[1:]):
         named.remove("read the stream")

@@ -122,13 +122,13 @@ def test_operators_are_those_whose_metrics_a_stage_updates() -> None:
     # Adaptive execution keeps the scans, but not the join.
     joined = _node("BroadcastHashJoin", 9, *(PLAN.children or ()))
     operators.note_plan(joined, is_replanned=True)
-    assert [(each.name, each.table) for each in operators.of_stage((3, 2))] == [
+    assert [(operator.name, operator.table) for operator in operators.of_stage((3, 2))] == [
         ("Scan json", "in"), ("Exchange", None),
     ]  # fmt: skip
-    assert [(each.name, each.table) for each in operators.of_stage((9, 7))] == [
+    assert [(operator.name, operator.table) for operator in operators.of_stage((9, 7))] == [
         ("BroadcastHashJoin", "products")
     ]
-    assert {each.is_replanned for each in operators.of_stage((1, 2, 3, 4, 5))} == {False}
+    assert {operator.is_replanned for operator in operators.of_stage((1, 2, 3, 4, 5))} == {False}
 
 
 def test_parts_of_a_log_add_up_in_any_order() -> None:
