@@ -46,6 +46,13 @@ MOST_EXCESS_RATIO = Assumption(
     source="judgement: transaction markers take offsets but are not rows",
     influences="whether arrivals are derived from the offsets of a source",
 )
+SAME_ROWS_RATIO = Assumption(
+    name="Maximum difference of two counts of rows that are called equal",
+    value=0.01,
+    unit="-",
+    source="judgement: rows of a static table or a second scan repeat exactly, but for a late task",
+    influences="which stages read a static table, and how often a batch reads its rows",
+)
 SAME_RATE_RATIO = Assumption(
     name="Maximum ratio of rates between runs of one setting",
     value=1.1,

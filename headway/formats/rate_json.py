@@ -48,6 +48,7 @@ def json_samples(text: str, name: str) -> list[Sample]:
 
     Examples
     --------
+    >>> import json
     >>> answer = {"data": {"result": [{"values": [[60, "5"], [120, "7.5"]]}]}}
     >>> json_samples(json.dumps(answer), "rates.json")
     [(60.0, 5.0), (120.0, 7.5)]

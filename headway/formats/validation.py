@@ -43,7 +43,7 @@ def validate(document: Document, noun: type[T]) -> T:
     >>> from headway.domain import RowsLaw
     >>> from headway.formats.yaml_document import parse_document
     >>> validate(parse_document("{scale: 2, exponent: 1e0}", name="a.yaml"), RowsLaw)
-    RowsLaw(scale=2.0, exponent=1.0)
+    RowsLaw(scale=2.0, exponent=1.0, static_rows=0.0)
     >>> validate(parse_document("scale: yes\\nexpnent: 1", name="a.yaml"), RowsLaw)
     Traceback (most recent call last):
     ...

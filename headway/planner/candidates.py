@@ -65,18 +65,18 @@ class Candidates:
             durations=self.durations.take(chosen),
         )
 
-    def alone(self, setting_index: int) -> Candidates:
+    def alone(self, index: int) -> Candidates:
         """One of the settings."""
-        return self.take(np.array([setting_index]))
+        return self.take(np.array([index]))
 
-    def configuration(self, setting_index: int, max_offsets: int | None = None) -> Configuration:
+    def configuration(self, index: int, max_offsets: int | None = None) -> Configuration:
         """One setting as a configuration."""
         space = self.question.space
         return Configuration(
-            executors=int(self.nodes[setting_index]) * space.executors_per_node,
+            executors=int(self.nodes[index]) * space.executors_per_node,
             cores_per_executor=space.cores_per_executor,
-            shuffle_partitions=int(self.partitions[setting_index]),
-            trigger_s=float(self.trigger_s[setting_index]),
+            shuffle_partitions=int(self.partitions[index]),
+            trigger_s=float(self.trigger_s[index]),
             max_offsets_per_trigger=max_offsets,
             task_cpus=space.task_cpus,
         )
@@ -84,10 +84,8 @@ class Candidates:
     def meets(self, rate_per_s: float) -> BoolArray:
         """Which settings meet every target at the planned confidence and rate, by (T4): (P24)."""
         met = self.could_meet(rate_per_s)
-        setting_indices = np.flatnonzero(met).tolist()
-        met[setting_indices] = [
-            one <= 0.0 for one in self.each_certified_excess(rate_per_s, setting_indices)
-        ]
+        indices = np.flatnonzero(met).tolist()
+        met[indices] = [one <= 0.0 for one in self.each_certified_excess(rate_per_s, indices)]
         return met
 
     def could_meet(self, rate_per_s: float) -> BoolArray:
@@ -123,21 +121,16 @@ class Candidates:
         beyond = partial(Candidates._certified_beyond, with_gain=with_gain)
         return float(self._excess_at(*end.rate_and_factor(rate_per_s), beyond)[0])
 
-    def each_certified_excess(
-        self, rate_per_s: float, setting_indices: Iterable[int]
-    ) -> Iterator[float]:
+    def each_certified_excess(self, rate_per_s: float, indices: Iterable[int]) -> Iterator[float]:
         """The same for settings one by one, which share everything that is not by (T4)."""
         if self.question.of_change:
-            yield from (
-                self.alone(setting_index).certified_excess(rate_per_s)
-                for setting_index in setting_indices
-            )
+            yield from (self.alone(index).certified_excess(rate_per_s) for index in indices)
             return
         planned = self.planned_rate_and_factor(rate_per_s)
         law = self._law(*planned)
         but_latency = self._excess_at(*planned, lambda settings, _: np.full(len(settings), -np.inf))
-        for setting_index in setting_indices:
-            alone, excess = law.take(np.array([setting_index])), float(but_latency[setting_index])
+        for index in indices:
+            alone, excess = law.take(np.array([index])), float(but_latency[index])
             yield excess if excess > 0.0 else max(excess, float(self._certified_beyond(alone)[0]))
 
     def excess(self, rate_per_s: Numeric) -> Array:
@@ -221,7 +214,7 @@ class Candidates:
     def each_latency_s(self, rate_per_s: Numeric) -> Array:
         """The same for a few settings that are printed side by side, each by (T4)."""
         return np.concatenate(
-            [self.alone(setting_index).latency_s(rate_per_s) for setting_index in range(len(self))]
+            [self.alone(index).latency_s(rate_per_s) for index in range(len(self))]
         )
 
     def _latency_at(self, rate_per_s: Array, factor: Array) -> Array:

@@ -57,11 +57,13 @@ def test_submission_session_and_trigger_are_those_of_the_plan(
 def executed(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """A command of the Spark of this Python, in a folder; fails with what it printed."""
     scripts = Path(sys.executable).parent
+    # An embedded Spark of these tests sets it; a shell in which somebody submits does not.
+    shell = {name: text for name, text in os.environ.items() if name != "PYTHONSAFEPATH"}
     done = subprocess.run(
         command,
         cwd=folder,
         env={
-            **os.environ,
+            **shell,
             "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from headway.assumptions.logs import AGREEING_RATIO, LEAST_BATCHES_WITH_OFFSETS
+from headway.assumptions.logs import (
+    AGREEING_RATIO,
+    LEAST_BATCHES_WITH_OFFSETS,
+    SAME_ROWS_RATIO,
+)
 from headway.profiler.offsets import counts_rows, num_source_partitions
 from headway.profiler.rows import Record
 from headway.profiler.streaming.batch_samples import known_rows, source_samples
 
 _MOST_TIMES = 8
-_SAME_ROWS = 0.01
 
 
 def times_read(reports: Sequence[Record], stages: Mapping[int, Sequence[Record]]) -> int:
@@ -93,10 +96,12 @@ def _times_scanned(num_rows: float, stages: Sequence[Record]) -> int:
     ]
     for rows_of_scan, _ in scans:
         num_alike = sum(
-            number for rows, number in scans if abs(rows / rows_of_scan - 1.0) < _SAME_ROWS
+            number
+            for rows, number in scans
+            if abs(rows / rows_of_scan - 1.0) < SAME_ROWS_RATIO.value
         )
         times = round(num_rows / rows_of_scan)
-        fits = abs(times * rows_of_scan / num_rows - 1.0) < _SAME_ROWS
+        fits = abs(times * rows_of_scan / num_rows - 1.0) < SAME_ROWS_RATIO.value
         if fits and 1 < times <= min(num_alike, _MOST_TIMES):
             return int(times)
     return 1

@@ -7,11 +7,10 @@ from itertools import chain, combinations
 
 import numpy as np
 
+from headway.assumptions.logs import SAME_ROWS_RATIO
 from headway.models.arrays import Array
 from headway.profiler.streaming.samples import QueryRun
 
-# Spread of the logarithm of the rows of a stage below which they are the same in every batch.
-_SAME_ROWS = 0.01
 _MOST_TABLES = 8
 
 
@@ -33,14 +32,15 @@ def static_places(runs: Sequence[QueryRun]) -> frozenset[int]:
     follow_exactly = {
         place
         for place, logs in log_read.items()
-        if np.std(logs - log_rows) < _SAME_ROWS and _is_multiple(float(np.median(logs - log_rows)))
+        if np.std(logs - log_rows) < SAME_ROWS_RATIO.value
+        and _is_multiple(float(np.median(logs - log_rows)))
     }
     return frozenset(
         place
         for place, logs in log_read.items()
-        if np.std(logs) < _SAME_ROWS
+        if np.std(logs) < SAME_ROWS_RATIO.value
         and place not in follow_exactly
-        and (np.std(log_rows) > 3 * _SAME_ROWS or follow_exactly)
+        and (np.std(log_rows) > 3 * SAME_ROWS_RATIO.value or follow_exactly)
     )
 
 
@@ -78,7 +78,7 @@ def _rows_read(runs: Sequence[QueryRun], place: int) -> Array:
 
 def _is_multiple(log_ratio: float) -> bool:
     ratio = float(np.exp(log_ratio))
-    return round(ratio) >= 1 and abs(ratio / round(ratio) - 1.0) < _SAME_ROWS
+    return round(ratio) >= 1 and abs(ratio / round(ratio) - 1.0) < SAME_ROWS_RATIO.value
 
 
 def _misfit(log_read: Array, log_rows: Array) -> float:
