@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
@@ -28,6 +29,7 @@ from headway.models.job.setting import (
     setting_law,
     settled_batch_rows,
 )
+from headway.planner.candidates import Candidates
 from headway.planner.fewest import fewest_nodes
 from headway.planner.question import Question
 from headway.planner.search import plan
@@ -169,6 +171,13 @@ def holds_at(case: Case, configuration: Configuration, rate_per_s: float) -> boo
             configuration.trigger_s,
             np.array([rate_per_s]),
         )[0]
+    )
+
+
+def search_by_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The law of the search as `holds_alone` has it; test_near_limits.py looks at the other one."""
+    monkeypatch.setattr(
+        Candidates, "_certified_beyond", lambda candidates, law, **_: candidates._beyond(law)
     )
 
 

@@ -23,7 +23,7 @@ from headway.domain import (
     parse_promise,
 )
 from headway.planner import nearest
-from headway.planner.candidates import Candidates, all_candidates
+from headway.planner.candidates import all_candidates
 from headway.planner.enumeration import first_place
 from headway.planner.infeasible import lowest_latency_in_reach
 from headway.planner.question import Question
@@ -31,7 +31,7 @@ from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from headway.planner.tasks import with_source_partitions
 from tests.factories import a_profile
-from tests.planner.enumeration import random_case
+from tests.planner.enumeration import random_case, search_by_moments
 from tests.seeds import seeds
 
 ONE_NODE = SearchSpace(max_nodes=3, cores_per_executor=2)
@@ -70,10 +70,7 @@ def answered(question: Question) -> StreamAnswer:
 
 @pytest.fixture(autouse=True)
 def _by_moments(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The search as it goes by moments, as the enumeration does; test_borne_out.py has the rest."""
-    monkeypatch.setattr(
-        Candidates, "certified_excess", lambda one, rate, **_: float(one.excess(rate)[0])
-    )
+    search_by_moments(monkeypatch)
     monkeypatch.setattr("headway.planner.candidates.MOST_CERTIFIED", 0)
 
 
