@@ -153,7 +153,7 @@ def test_a_state_of_another_question_or_none_at_all_is_refused(tmp_path: Path) -
         load_state(path, replace(asked, rate_per_s=5000.0))
     for text in ("{}", "[1]", "no json", '{"schema": "headway.exploration/v1"}'):
         path.write_text(text)
-        with pytest.raises(InputError, match="not the state of an exploration"):
+        with pytest.raises(InputError, match="expected the state of an exploration"):
             load_state(path, asked)
 
 

@@ -17,7 +17,7 @@ from headway.models.laws.normal import quick_ndtr
 _HIGHEST_LOAD = 0.98
 _NEGLIGIBLE = 1e-12
 _LEAST_TAIL, _LEAST_S = 1e-14, 1e-100
-_SHORTER = 0.99
+_LONGER = 1.015
 _TOLERANCE_RATIO, _MOST_STEPS = 1e-9, 200
 
 
@@ -180,8 +180,9 @@ def _chain_of(recursion: Recursion) -> BatchChain:
 
 @lru_cache(maxsize=128)
 def _amplification_ratio(recursion: Recursion) -> float:
-    shorter, usual = _chain_of(recursion.times(_SHORTER)), _chain_of(recursion)
-    return math.log(shorter.latency_mean_s / usual.latency_mean_s) / math.log(_SHORTER)
+    # Cells end where the range of one load does, so a smaller difference would be theirs.
+    longer, shorter = (_chain_of(recursion.times(ratio)) for ratio in (_LONGER, 1.0 / _LONGER))
+    return math.log(longer.latency_mean_s / shorter.latency_mean_s) / (2.0 * math.log(_LONGER))
 
 
 def _as_chain(found: Stationary, recursion: Recursion) -> BatchChain:

@@ -143,8 +143,14 @@ class Recursion:
         cells_per_level = max(math.ceil(step / cell), 1) if step else 0
         if step:
             cell = step / cells_per_level
-        num_cells = max(math.ceil((highest - lowest) / cell), 4)
-        return Grid(np.exp(lowest + cell * np.arange(num_cells)), cell, cells_per_level)
+        num_cells = max(math.ceil((highest - lowest) / cell), 4) + 1
+        logs = lowest + cell * np.arange(num_cells)
+        # A tail without a mean depends on where it is cut, which must not jump with the load. The
+        # last cell stands for all beyond its edge, cut at the end of the range: of a tail at the
+        # edge of having a mean, this is its contribution to the mean.
+        edge = logs[-1] - 0.5 * cell
+        logs[-1] = edge + 0.5 * math.log1p(max(2.0 * (highest - edge), -min(cell, 0.5)))
+        return Grid(np.exp(logs), cell, cells_per_level)
 
     def start(self, levels: Levels, grid: Grid) -> Array:
         """The start: where batches of each level settle, which saves steps."""
