@@ -12,6 +12,7 @@ from headway.planner.candidates import Candidates
 from headway.planner.question import burst_of
 
 _FIRST_STEP, _GROWTH, _BEYOND_THE_LINE = 16, 8, 1.2
+_HIGHEST_PER_S = 1e15
 _MOST_RANKS_BELOW = 4 * RANKS_PER_DECADE
 
 
@@ -43,22 +44,46 @@ def borne_out_per_s(
     """
     if not by_moments_per_s > 0:
         return 0.0
-    # At the rate of a burst and above, it is none: no such question can be asked.
-    bursts = filter(None, map(burst_of, setting.question.of_change))
-    below_per_s = min((below_per_s, *(burst.rate_per_s for burst in bursts)))
-    asked_per_s = setting.question.rate_per_s
+    below_per_s = below_bursts_per_s(setting, below_per_s)
     most = _last_below(by_moments_per_s * setting.beyond_moments_ratio, below_per_s)
     first = min(rank_of(by_moments_per_s), most)
-
-    def excess(rank: int, *, with_gain: bool = True) -> float:
-        return setting.certified_excess(number_at(rank), with_gain=with_gain)
-
+    excess = partial(_excess, setting)
     rank = _last_rank(partial(excess, with_gain=False), first, most)
-    # The gain of errors needs a second chain, so it is computed only if everything else is met.
+    # The gain of errors needs further chains, so it is computed only if everything else is met.
     if rank is not None and excess(rank) > 0.0:
         rank = _last_rank(excess, rank, rank)
-    if rank is None:
-        return 0.0
+    return 0.0 if rank is None else _shown_per_s(setting, rank, below_per_s)
+
+
+def highest_from_per_s(setting: Candidates, met_per_s: float, *, below_per_s: float) -> float:
+    """The same, from a rate at which the setting meets its targets, which is seldom far below."""
+    below_per_s = below_bursts_per_s(setting, below_per_s)
+    most = _last_below(_HIGHEST_PER_S, below_per_s)
+    low = min(rank_of(met_per_s), most)
+    excess, step, at_low = partial(_excess, setting), 1, -math.inf
+    while low < most:
+        high = min(low + step, most)
+        at_high = excess(high)
+        if at_high > 0.0:
+            low = last_kept(excess, low, high, at_low, at_high)
+            break
+        low, at_low, step = high, at_high, 2 * step
+    return max(met_per_s, _shown_per_s(setting, low, below_per_s))
+
+
+def below_bursts_per_s(setting: Candidates, below_per_s: float) -> float:
+    """A rate, or that of a burst: at its rate and above it is none, so no such question exists."""
+    bursts = filter(None, map(burst_of, setting.question.of_change))
+    return min((below_per_s, *(burst.rate_per_s for burst in bursts)))
+
+
+def _excess(setting: Candidates, rank: int, *, with_gain: bool = True) -> float:
+    return setting.certified_excess(number_at(rank), with_gain=with_gain)
+
+
+def _shown_per_s(setting: Candidates, rank: int, below_per_s: float) -> float:
+    """The rate of a rank, or the requested one if it is met and the next to be shown."""
+    asked_per_s = setting.question.rate_per_s
     is_next = number_at(rank) < asked_per_s < number_at(rank + 1)
     if is_next and asked_per_s < below_per_s and setting.certified_excess(asked_per_s) <= 0.0:
         return asked_per_s

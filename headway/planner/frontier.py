@@ -16,11 +16,15 @@ from headway.models.arrays import Array
 from headway.models.job.calibration import is_calibrated
 from headway.models.job.capacity import sustainable_rate_per_s
 from headway.models.job.setting import duration_model, settled_batch_rows
-from headway.planner.borne_out import borne_out_per_s, next_rate_per_s
+from headway.planner.borne_out import (
+    below_bursts_per_s,
+    borne_out_per_s,
+    highest_from_per_s,
+    next_rate_per_s,
+)
 from headway.planner.candidates import Candidates, Indices, all_candidates
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.purchase import Offer
-from headway.planner.question import burst_of
 
 _FIRST_LOOKS = 3
 _RATE_TOLERANCE_RATIO = 1e-4
@@ -112,9 +116,7 @@ def _best_borne_out(
     setting_indices = setting_indices[setting_indices != first]
     if not len(setting_indices):
         return best
-    # At the rate of a burst and above, no such question can be asked.
-    bursts = filter(None, map(burst_of, candidates.question.of_change))
-    below_per_s = min((below_per_s, *(burst.rate_per_s for burst in bursts)))
+    below_per_s = below_bursts_per_s(candidates, below_per_s)
     bound_per_s = noise_free_rate_per_s(candidates.take(setting_indices))
     lowest_per_s = _LOWEST_SHARE * float(bound_per_s.max())
     setting_indices = setting_indices[bound_per_s > 0]
@@ -133,9 +135,8 @@ def _best_borne_out(
                 continue
             setting_index = int(setting_indices[index])
             setting = candidates.alone(setting_index)
-            (solved_per_s,) = sustainable_rates_per_s(setting).tolist()
-            rate_per_s = borne_out_per_s(setting, solved_per_s, below_per_s=below_per_s)
-            best, is_open = MaxRate(setting_index, max(rate_per_s, next_per_s)), True
+            rate_per_s = highest_from_per_s(setting, next_per_s, below_per_s=below_per_s)
+            best, is_open = MaxRate(setting_index, rate_per_s), True
             # Those before it miss the targets at this rate, and so at all higher ones.
             setting_indices = setting_indices[index + 1 :]
             break
