@@ -18,7 +18,7 @@ from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.shedding.offset_log import committed_batches
 
 NUM_FILES, ROWS_PER_FILE = 4, 50
-PATIENCE_S = 90.0
+PATIENCE_S = 180.0
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headway.runtime.word_count import clock_lines
 
 RATE_PER_S = 200
-PATIENCE_S = 90.0
+PATIENCE_S = 180.0
 
 
 def wait_until(is_so: Callable[[], bool], what: str) -> None:
