@@ -82,6 +82,17 @@ class BatchChain:
         """Growth of the logarithm of the mean latency over that of all durations (P3). [-]"""
         return _amplification_ratio(self.recursion)
 
+    @property
+    def cut_share(self) -> float:
+        """Share of the mean latency in the last factor of e of a grid that is wider than that. [-]
+
+        Of a tail that has a mean it is small; above a half, the mean is that of where the grid
+        ends.
+        """
+        weight = self.probability * self.interval_s**2
+        from_s = max(self.interval_s.max() / math.e, self.recursion.settled_s * math.e)
+        return float(weight[self.interval_s > from_s].sum() / weight.sum())
+
     def duration_cdf(self, x_s: Numeric) -> Array:
         """Share of batches that take at most ``x_s``. [-]"""
         return _at_each(x_s, lambda x: self._duration_share(x)[0])

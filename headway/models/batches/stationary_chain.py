@@ -136,7 +136,7 @@ class Recursion:
     def grid(self, levels: Levels) -> Grid:
         """The intervals that the distribution distinguishes."""
         lowest, highest = self._range()
-        fresh = float(self.fresh_sd(np.array([self._settled_s()]))[0])
+        fresh = float(self.fresh_sd(np.array([self.settled_s]))[0])
         cell = max(fresh / _CELLS_PER_FRESH_SD, math.hypot(fresh, self.lasting_sd) / _CELLS_PER_SD)
         cell = max(cell, (highest - lowest) / _MOST_CELLS)
         step = self.lasting_sd * float(np.ptp(levels.score)) / max(len(levels.score) - 1, 1)
@@ -155,18 +155,20 @@ class Recursion:
     def start(self, levels: Levels, grid: Grid) -> Array:
         """The start: where batches of each level settle, which saves steps."""
         left = 1.0 - self.offered_load * self.persistence
-        settled = math.log(self._settled_s()) + self.lasting_sd / left * levels.score
+        settled = math.log(self.settled_s) + self.lasting_sd / left * levels.score
         cells = np.rint((settled - math.log(grid.interval_s[0])) / grid.cell).astype(np.intp)
         joint = np.zeros((len(levels.score), len(grid.interval_s)))
         joint[np.arange(len(joint)), np.clip(cells, 0, joint.shape[1] - 1)] = levels.share
         return joint
 
-    def _settled_s(self) -> float:
+    @property
+    def settled_s(self) -> float:
+        """The interval at which batches without noise settle. [s]"""
         return max(self.trigger_s, self.fixed_s / (1.0 - self.offered_load))
 
     def _range(self) -> tuple[float, float]:
         """Logarithms of the shortest and the longest interval of the grid."""
-        load, left, settled_s = self.offered_load, self.persistence, self._settled_s()
+        load, left, settled_s = self.offered_load, self.persistence, self.settled_s
         fresh = float(self.fresh_sd(np.array([settled_s]))[0])
         # Variance of a linear recursion of logarithms, which free-running batches follow.
         spread = fresh**2 + self.lasting_sd**2 * (1.0 + load * left) / (1.0 - load * left)

@@ -335,7 +335,9 @@ def sustainable_rate_per_s(
     periods pass, so the mean decides. A configuration is stable up to this rate, but its latency
     has a pole. Let `A` be the growth of the logarithm of the mean latency by (T4) over that of all
     durations. No latency is quoted (too close to saturation) above this rate, if `A` is above that
-    of (B5) at `r = 0.9`, or if a mean is above its p99. Intervals are open where their upper end is
+    of (B5) at `r = 0.9`, if a mean is above its p99, or if more than half of the mean latency is
+    due to the last factor of e of the grid of (T4): it has no mean then, and `A`, which is that of
+    the grid's end, falls again at higher rates. Intervals are open where their upper end is
     so, and a plan refuses such a configuration.
 
     The rate limit, if there is one, may be lower.

@@ -20,7 +20,7 @@ from headway.models.job.setting import SettingLaw
 _NEAREST = HIGHEST_QUOTED_UTILIZATION_RATIO.value
 #: Amplification of the mean latency without noise at the highest quoted load: (B5).
 _MOST_AMPLIFICATION = 1.0 / (1.0 - _NEAREST) + _NEAREST / (0.5 + _NEAREST)
-_USUAL_SHARE, _LEAST_BEYOND = 0.99, 1e-16
+_USUAL_SHARE, _LEAST_BEYOND, _MOST_CUT_SHARE = 0.99, 1e-16, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,12 @@ class CertifiedLaw(SettingLaw):
         load = np.log(
             np.maximum(self.offered_load_ratio, _LEAST_BEYOND) / self.allowed_offered_load
         )
-        return np.where(self.is_stable, np.maximum(unusual, load), np.inf)
+        # Where no mean exists, the gain is that of the grid, and falls again at higher rates.
+        cut_share = self._chained(
+            lambda law, _: np.zeros(law.is_stable.shape), 0.0, lambda chain, _: chain.cut_share
+        )
+        cut = np.log(np.maximum(cut_share, _LEAST_BEYOND) / _MOST_CUT_SHARE)
+        return np.where(self.is_stable, np.maximum.reduce([unusual, load, cut]), np.inf)
 
     @property
     def is_quotable(self) -> BoolArray:
