@@ -84,7 +84,13 @@ def operators_runs_text(runs: OperatorsRuns) -> str:
         carried = run.throughput_per_s
         times = (_time(run.mean_s), _time(run.p50_s), _time(run.p99_s))
         rows.append((str(scheduler), format_rate(carried), f"{carried / best:.1%}", *times))
-    return "\n".join([*_headline(runs.predicted), "", *aligned(rows, right=range(1, 6), indent=0)])
+    slice_text = format_duration(runs.predicted.pipeline.slice_s)
+    precision = (
+        f"times are from the start at the first operator to the exit, within a slice of {slice_text}; "
+        "costs do not vary in this simulation"
+    )
+    table = aligned(rows, right=range(1, 6), indent=0)
+    return "\n".join([*_headline(runs.predicted), "", *table, "", *paragraph(precision)])
 
 
 def operators_runs_json(runs: OperatorsRuns) -> dict[str, object]:

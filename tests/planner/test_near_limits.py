@@ -8,7 +8,7 @@ from tests.planner.near_limits import answer_to, contradictions, random_question
 from tests.seeds import seeds
 
 
-@pytest.mark.parametrize("seed", seeds(24, 1000))
+@pytest.mark.parametrize("seed", seeds(10, 1000))
 def test_everything_that_is_printed_holds_when_it_is_asked_again(seed: int) -> None:
     """Rates, limits, the lowest possible, rejected neighbours, nearest targets, and stability."""
     question = random_question(seed)
@@ -17,5 +17,5 @@ def test_everything_that_is_printed_holds_when_it_is_asked_again(seed: int) -> N
 
 
 def test_most_questions_have_a_rate_and_both_answers_occur() -> None:
-    questions = [one for one in map(random_question, range(24)) if one is not None]
-    assert len(questions) >= 18
+    questions = [one for one in map(random_question, range(10)) if one is not None]
+    assert len(questions) >= 8

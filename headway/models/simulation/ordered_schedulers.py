@@ -323,7 +323,8 @@ class _Slices:
         marked = np.linspace(_MARKED[0] * total, _MARKED[1] * total, 4001)
         if total >= 1.0:
             took_s = np.interp(marked, gone, exit_s) - np.interp(marked, begun, start_s)
-            took_s = np.maximum(took_s, 0.0)
+            # The curves count tuples whose work begins: the last one is still to be done then.
+            took_s = np.maximum(took_s, 0.0) + self.cost_s[-1]
         else:
             took_s = np.array([np.inf])
         return SchedulerRun(
