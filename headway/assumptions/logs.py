@@ -53,6 +53,13 @@ SAME_ROWS_RATIO = Assumption(
     source="judgement: rows of a static table or a second scan repeat exactly, but for a late task",
     influences="which stages read a static table, and how often a batch reads its rows",
 )
+COALESCED_TASKS_RATIO = Assumption(
+    name="Maximum difference of tasks from Spark's rule of coalescing",
+    value=0.2,
+    unit="-",
+    source="judgement: partitions of unequal size make one task more or less of five",
+    influences="which stages are taken as coalesced by adaptive execution (T7)",
+)
 SAME_RATE_RATIO = Assumption(
     name="Maximum ratio of rates between runs of one setting",
     value=1.1,

@@ -12,6 +12,20 @@ SPARK_PARTITIONS = Assumption(
     source="Spark: spark.sql.shuffle.partitions",
     influences="rules of thumb beside a plan (P12), and declared queries",
 )
+ADVISORY_PARTITION_BYTES = Assumption(
+    name="Default size that adaptive execution gives a task",
+    value=parse_size_bytes("64m"),
+    unit="bytes",
+    source="Spark: spark.sql.adaptive.advisoryPartitionSizeInBytes",
+    influences="tasks of stages whose shuffle partitions are coalesced (T7)",
+)
+LEAST_PARTITION_BYTES = Assumption(
+    name="Default least size of a task under adaptive execution",
+    value=parse_size_bytes("1m"),
+    unit="bytes",
+    source="Spark: spark.sql.adaptive.coalescePartitions.minPartitionSize, since 3.2",
+    influences="tasks of stages whose shuffle partitions are coalesced (T7)",
+)
 BACKLOG_TIMEOUT_S = Assumption(
     name="Backlog timeout of dynamic allocation",
     value=1.0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headway.domain.burst import Burst
+from headway.domain.coalescing import Coalescing
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.coverage import Coverage, Share
 from headway.domain.declared import (
@@ -135,7 +136,8 @@ __all__ = [
     "APPLICATION_PROFILE_SCHEMA", "PLATFORMS", "PROFILE_SCHEMA", "Z90", "Advice",
     "AdvisedRun", "AfterStart", "Answer", "AnyAnswer", "AnyPromise", "Application",
     "ApplicationKind", "ApplicationProfile", "Applies", "Arrivals", "Backtest", "BatchAnswer",
-    "Burst", "CatchUp", "Change", "Cluster", "ComingBack", "Configuration", "Coverage",
+    "Burst", "CatchUp", "Change", "Cluster", "Coalescing", "ComingBack", "Configuration",
+    "Coverage",
     "DStreamsProfile", "Deadline", "DeadlinePlan", "DeadlinePoint", "Decision",
     "DeclaredCosts", "DeclaredWork", "Drift", "DriverPhase", "DurationNoise", "DuringBurst",
     "EventTimeWindow", "Evidence",

@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from headway.domain.checks import require_count, require_not_negative, require_spread
+from headway.domain.coalescing import Coalescing
 from headway.limits import MOST_INT
 
 
 class TasksRule(StrEnum):
     """What determines the number of tasks of a stage.
 
-    FIXED is neither the source nor the shuffle partitions: the files of a static table, or an
-    exchange whose partitions adaptive execution coalesces.
+    COALESCED are shuffle partitions that adaptive execution merges by their size. FIXED is none of
+    these: the files of a static table, or an exchange whose tasks follow no rule that is known.
     """
 
     SOURCE = "source"
     SHUFFLE = "shuffle"
+    COALESCED = "coalesced"
     FIXED = "fixed"
 
 
@@ -110,7 +112,8 @@ class StageProfile:
     ``task_noise_ratio`` is the coefficient of variation of tasks of the same batch.
     ``hot_share_ratio`` of the rows go to one task whatever the number of tasks, as the rows of one
     key do; the others are distributed evenly. ``work`` are the operators of the stage in words,
-    None if the log does not name them.
+    None if the log does not name them. ``coalescing`` is how adaptive execution merges its shuffle
+    partitions; ``num_source_tasks`` is then the usual number of tasks in the profiled runs.
     """
 
     name: str
@@ -118,6 +121,7 @@ class StageProfile:
     level: int
     tasks_rule: TasksRule
     num_source_tasks: int | None = None
+    coalescing: Coalescing | None = None
     rows: RowsLaw
     task_fixed_s: float
     task_per_row_s: float
@@ -131,7 +135,11 @@ class StageProfile:
     def __post_init__(self) -> None:
         if (self.num_source_tasks is None) != (self.tasks_rule is TasksRule.SHUFFLE):
             raise ValueError(
-                f"stage {self.name}: num_source_tasks belongs to the rule 'source' only"
+                f"stage {self.name}: num_source_tasks belongs to every rule but 'shuffle'"
+            )
+        if (self.coalescing is None) == (self.tasks_rule is TasksRule.COALESCED):
+            raise ValueError(
+                f"stage {self.name}: coalescing belongs to the rule 'coalesced', and to no other"
             )
         if self.num_source_tasks is not None:
             require_count(MOST_INT, num_source_tasks=self.num_source_tasks)

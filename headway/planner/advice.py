@@ -19,17 +19,12 @@ from headway.assumptions.planning import WORTHWHILE_LATENCY_RATIO
 from headway.assumptions.resources import MEASURED_LAUNCHES_PER_S
 from headway.domain import Advice, Configuration, JobProfile, Metric
 from headway.models.job.setting import duration_model, settled_batch_rows
-from headway.planner.candidates import candidates_at
+from headway.planner.advice_on_tasks import coalescing_off, latency_of, more_source_partitions
 from headway.planner.memory import heap_state_bytes
 from headway.planner.planned_batch import PlannedBatch
 from headway.planner.promised import window_shift_s
 from headway.planner.question import Question
-from headway.planner.tasks import (
-    launches_per_s,
-    most_launches_per_s,
-    short_of_tasks,
-    with_source_partitions,
-)
+from headway.planner.tasks import launches_per_s, most_launches_per_s
 from headway.units import counted, format_duration, format_rate, ms_to_s
 
 _CHECKPOINT_PHASES = ("wal_commit", "commit_offsets")
@@ -47,7 +42,8 @@ def advice_of(
     -----
     **(P14)** The effect of advice is computed if possible, for the plan with the watermark delay
     shortened by `(w+δ) mod B` and a millisecond (W7); with as many source tasks as slots; without
-    the times of the offset and commit logs; and with overlapping windows counted from shared panes,
+    coalescing, if a coalesced stage (T7) has fewer tasks than slots and partitions; without the
+    times of the offset and commit logs; and with overlapping windows counted from shared panes,
     fused or from a log, whichever has the shortest batches. For a limit `L` on tuples, it is also
     computed for a query that is started every `I = (L-S-f)/(1+ρ)` with an available-now trigger,
     with `S` the time to start it, and `f` and `ρ` the fixed time and the load of batches of the
@@ -58,7 +54,8 @@ def advice_of(
     """
     return (
         *_lower_watermark(question, chosen, nodes, latency_s),
-        *_more_source_partitions(question, chosen, nodes, latency_s),
+        *more_source_partitions(question, chosen, nodes, latency_s),
+        *coalescing_off(question, chosen, nodes, latency_s),
         *_salted_keys(question, chosen, nodes, latency_s),
         *_faster_checkpoint(question, chosen, nodes, latency_s),
         *_available_now(question, chosen),
@@ -71,11 +68,6 @@ def advice_of(
         *_young_jvm(question.profile),
         *_spill_and_collections(question, chosen),
     )
-
-
-def _latency_s(question: Question, chosen: Configuration, nodes: int) -> float:
-    alone = candidates_at(question, [(nodes, chosen.shuffle_partitions, chosen.trigger_s)])
-    return float(alone.latency_s(question.rate_per_s)[0])
 
 
 def _lower_watermark(
@@ -97,30 +89,11 @@ def _lower_watermark(
         return
     shape = replace(profile.shape, watermark_delay_s=delay_s - less_s)
     lowered = replace(question, profile=replace(profile, shape=shape))
-    there_s = _latency_s(lowered, chosen, nodes)
+    there_s = latency_of(lowered, chosen, nodes)
     if latency_s - there_s > 0.5 * chosen.trigger_s:
         text = (
             f"a watermark delay shorter by {format_duration(less_s)} saves one trigger interval: "
             "window "
-            f"{question.target.statistic} up to {format_duration(there_s)}"
-        )
-        yield Advice(text=text, latency_s=there_s)
-
-
-def _more_source_partitions(
-    question: Question, chosen: Configuration, nodes: int, latency_s: float
-) -> Iterator[Advice]:
-    """Slots without a task in the first stages are paid for but idle."""
-    profile, slots = question.profile, chosen.num_slots
-    short = list(short_of_tasks(profile, slots))
-    if not short:
-        return
-    wider = replace(question, profile=with_source_partitions(profile, slots))
-    there_s = _latency_s(wider, chosen, nodes)
-    if there_s < WORTHWHILE_LATENCY_RATIO.value * latency_s:
-        text = (
-            f"{slots} source partitions (or that many input splits, Kafka's minPartitions) instead "
-            f"of {short[0].num_source_tasks} would use every slot: "
             f"{question.target.statistic} up to {format_duration(there_s)}"
         )
         yield Advice(text=text, latency_s=there_s)
@@ -135,7 +108,7 @@ def _salted_keys(
     if not hot:
         return
     stages = tuple(replace(stage, hot_share_ratio=0.0) for stage in profile.stages)
-    there_s = _latency_s(replace(question, profile=replace(profile, stages=stages)), chosen, nodes)
+    there_s = latency_of(replace(question, profile=replace(profile, stages=stages)), chosen, nodes)
     if there_s < WORTHWHILE_LATENCY_RATIO.value * latency_s:
         worst = max(hot, key=lambda stage: stage.hot_share_ratio)
         text = (
@@ -159,7 +132,7 @@ def _faster_checkpoint(
         replace(phase, mean_s=0.0) if phase.name in _CHECKPOINT_PHASES else phase
         for phase in profile.driver_phases
     )
-    there_s = _latency_s(
+    there_s = latency_of(
         replace(question, profile=replace(profile, driver_phases=phases)), chosen, nodes
     )
     if not there_s < WORTHWHILE_LATENCY_RATIO.value * latency_s:

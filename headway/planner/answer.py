@@ -228,6 +228,7 @@ def _durations(
     setting = (configuration.num_slots, configuration.shuffle_partitions)
     model = duration_model(expected, *setting)
     rows = settled_batch_rows(model, profile.arrivals.rate_per_s, configuration.trigger_s)
+    planned = duration_model(expected, *setting, batch_rows=float(rows))
 
     def longer_ratio(at: JobProfile) -> float:
         """How much longer a batch is expected to take with other figures."""
@@ -245,7 +246,7 @@ def _durations(
                     for per_row_s, scale, exponent in level.stage_terms
                 ),
             )
-            for level in model.levels
+            for level in planned.levels
         ),
         batch_noise_ratio=profile.noise.batch_ratio,
         autocorrelation=profile.noise.autocorrelation,

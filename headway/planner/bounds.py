@@ -70,11 +70,14 @@ def _least_durations(
         num_tasks = [
             partitions
             if stage.num_source_tasks is None
-            else np.full_like(partitions, stage.num_source_tasks)
+            # Coalesced stages have at least one task.
+            else np.full_like(partitions, 1 if stage.coalescing else stage.num_source_tasks)
             for stage in pool
         ]
         total = np.sum(num_tasks, axis=0)
         per_task = makespan_lower_bound(total.astype(np.float64), slots.astype(np.float64)) / total
+        if any(stage.coalescing for stage in pool):
+            per_task = 1.0 / slots.astype(np.float64)
         fixed_s.append(
             per_task
             * sum(
@@ -83,5 +86,6 @@ def _least_durations(
             )
         )
         per_row_s += [per_task * stage.task_per_row_s for stage in pool]
-    alike = duration_model(profile, num_slots=1, shuffle_partitions=1)
-    return DurationStack(alike, np.array(fixed_s), np.array(per_row_s))
+    alike = duration_model(profile, num_slots=1, shuffle_partitions=1, batch_rows=1.0)
+    without = np.empty((0, len(slots)))
+    return DurationStack(alike, np.array(fixed_s), np.array(per_row_s), (without, without))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.assumptions.resources import LAUNCHES_PER_S
-from headway.domain import JobProfile, StageProfile
+from headway.domain import JobProfile, StageProfile, TasksRule
 from headway.models.arrays import Array, Numeric
 
 
@@ -67,6 +67,29 @@ def with_source_partitions(profile: JobProfile, source_partitions: int) -> JobPr
     """
     stages = tuple(
         replace(stage, num_source_tasks=source_partitions) if stage.reads_source else stage
+        for stage in profile.stages
+    )
+    return replace(profile, stages=stages)
+
+
+def with_usual_tasks(profile: JobProfile) -> JobProfile:
+    """The job with as many tasks in coalesced stages as in the profiled runs, at any rate.
+
+    For tables of durations that hold powers of the rows only.
+    """
+    stages = tuple(
+        replace(stage, tasks_rule=TasksRule.FIXED, coalescing=None) if stage.coalescing else stage
+        for stage in profile.stages
+    )
+    return replace(profile, stages=stages)
+
+
+def without_coalescing(profile: JobProfile) -> JobProfile:
+    """The job with a task for each shuffle partition where adaptive execution coalesces them."""
+    stages = tuple(
+        replace(stage, tasks_rule=TasksRule.SHUFFLE, num_source_tasks=None, coalescing=None)
+        if stage.coalescing
+        else stage
         for stage in profile.stages
     )
     return replace(profile, stages=stages)

@@ -35,6 +35,8 @@ class PlanShape:
     python_operators: tuple[str, ...] = ()
     """Operators that pass rows to a Python process."""
     state_partitions: int | None = None
+    is_adaptive: bool = False
+    """Whether adaptive execution may change it while it runs."""
     deals_out_buckets: bool = False
     """Whether `headway.ordered` assigns rows to buckets."""
     packs_rows: bool = False
@@ -100,6 +102,7 @@ def read_plan(text: str) -> PlanShape:
         joins=tuple(_join(operator) for operator in operators if is_join(operator.name)),
         python_operators=tuple(name for name in names if _PYTHON.search(name)),
         state_partitions=_state_partitions(operators),
+        is_adaptive="AdaptiveSparkPlan" in names,
         deals_out_buckets=any(
             one.name == "Exchange" and _BUCKETS in one.detail for one in operators
         ),

@@ -10,17 +10,20 @@ import pytest
 from headway.domain import (
     Advice,
     Arrivals,
+    Coalescing,
     Drift,
     EventTimeWindow,
     JobProfile,
     MemoryProfile,
+    RowsLaw,
     StateProfile,
     Target,
+    TasksRule,
     WindowKind,
 )
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
-from headway.planner.tasks import with_source_partitions
+from headway.planner.tasks import with_source_partitions, without_coalescing
 from tests.factories import a_profile, a_stage_observed
 from tests.planner.jobs import windowed
 
@@ -231,3 +234,42 @@ def test_skewed_keys_and_state_by_key_in_python_name_the_command() -> None:
     assert text.startswith("FlatMapGroupsInPandasWithState calls Python for each group")
     mapped = replace(by_key, shape=replace(by_key.shape, python_operators=("MapInPandas",)))
     assert not advice_with(mapped, "headway ordered")
+
+
+def merged(bytes_per_row: float) -> JobProfile:
+    """A job without state, whose dear stage behind the exchange adaptive execution coalesces."""
+    stage = replace(
+        a_profile().stages[1],
+        tasks_rule=TasksRule.COALESCED,
+        num_source_tasks=1,
+        task_per_row_s=1e-4,
+        coalescing=Coalescing(
+            exchange_bytes_per_row=bytes_per_row, advisory_bytes=64 * 2**20, smallest_bytes=2**20
+        ),
+        rows=RowsLaw(scale=1.0, exponent=1.0),
+    )
+    return replace(a_profile(), stages=(a_profile().stages[0], stage), state=None)
+
+
+def test_coalescing_is_advised_against_where_slots_stay_idle() -> None:
+    space = replace(SPACE, max_nodes=1, trigger_s=1.0, shuffle_partitions=8)
+    arrivals = Arrivals(rate_per_s=5000.0)
+    before = plan(merged(20.0), arrivals, TARGET, space)
+    (advice,) = [one for one in before.advice if "adaptive execution" in one.text]
+    assert "into 1 task on 8 slots" in advice.text
+    assert "spark.sql.adaptive.coalescePartitions.enabled=false" in advice.text
+    after = plan(without_coalescing(merged(20.0)), arrivals, TARGET, space)
+    assert advice.latency_s == pytest.approx(after.planned_latency_s)
+    gain = re.search(r"(\d+)% less", advice.text)
+    assert gain is not None
+    gain_ratio = 1.0 - after.planned_latency_s / before.planned_latency_s
+    assert int(gain[1]) == pytest.approx(100 * gain_ratio, abs=1)
+    # Rows of 20 kB are a task for each slot, and rows that cost nothing gain nothing.
+    for idle in (merged(20_000.0), with_cheap_rows(merged(20.0))):
+        answer = plan(idle, arrivals, TARGET, space)
+        assert not any("adaptive execution" in one.text for one in answer.advice)
+
+
+def with_cheap_rows(profile: JobProfile) -> JobProfile:
+    stage = replace(profile.stages[1], task_per_row_s=1e-7)
+    return replace(profile, stages=(profile.stages[0], stage))

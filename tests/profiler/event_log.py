@@ -6,7 +6,7 @@ import gzip
 import json
 import math
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -19,6 +19,11 @@ Event = dict[str, Any]
 
 PROGRESS = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgressEvent"
 EPOCH_S = 1_790_000_000.0
+_ADAPTIVE_PLAN = """== Physical Plan ==
+WriteToDataSourceV2 (3)
++- AdaptiveSparkPlan (2)
+   +- Exchange (1)
+"""
 PHASES_S = {
     "latestOffset": 0.003,
     "walCommit": 0.030,
@@ -41,6 +46,8 @@ class Stage:
     static_rows: int = 0  # of a static table, in every batch
     scopes: Sequence[str] = ()  # of its RDDs
     reads_earlier_jobs: bool = False  # whose exchanges adaptive execution runs as jobs
+    bytes_per_row: int = 0  # read from the exchange
+    tasks_of_bytes: Callable[[int], int] | None = None  # in place of num_tasks
 
 
 MAP = Stage()
@@ -72,6 +79,7 @@ class Query:
     operators: Sequence[str] = ("stateStoreSave",)
     file_rows: int = 0  # of each file, where the source reads such; 8 bytes a row
     load: Sequence[tuple[float, float]] = ()  # other rates, each from an instant of the run on
+    is_adaptive: bool = False  # whether its plans say so
     seed: int = 1
 
     def arrived_rows(self, age_s: float) -> float:
@@ -284,6 +292,11 @@ class AppLog:
                 "physicalPlanDescription": "== Physical Plan ==\n" + "Project [word#1]\n" * 100,
             }
         )
+        if query.is_adaptive:
+            self.events[-1] |= {
+                "description": _batch_of(query, batch_id),
+                "physicalPlanDescription": _ADAPTIVE_PLAN,
+            }
         if query.file_rows:
             self.events[-1] |= _reads_files(query, batch_id)
             self.events.append(_files_read(execution_id, batch_id, rows, query.file_rows))
@@ -382,6 +395,9 @@ class AppLog:
         random: np.random.Generator,
     ) -> float:
         num_tasks = stage.num_tasks or query.partitions
+        if stage.tasks_of_bytes is not None:
+            read_bytes = round(rows * stage.rows_scale) * stage.bytes_per_row
+            num_tasks = stage.tasks_of_bytes(read_bytes)
         shares = stage.shares or [1 / num_tasks] * num_tasks
         info = {
             "Stage ID": stage_id,
@@ -412,7 +428,11 @@ class AppLog:
                 launched_ms=launched_ms,
                 took_ms=took_ms,
                 outside_ms=round(1000 * stage.fixed_s * slow * 0.5),
-                read={"rows": task_rows, "shuffled": bool(parents)},
+                read={
+                    "rows": task_rows,
+                    "shuffled": bool(parents),
+                    "bytes": task_rows * stage.bytes_per_row,
+                },
             )
         finished_s = max(free_s)
         self.events.append(
@@ -560,7 +580,10 @@ def _task(
             "Task Metrics": {
                 "Executor Run Time": max(took_ms - outside_ms, 0),
                 "Input Metrics": {"Bytes Read": 0, "Records Read": of_source},
-                "Shuffle Read Metrics": {"Total Records Read": of_shuffle},
+                "Shuffle Read Metrics": {
+                    "Total Records Read": of_shuffle,
+                    "Local Bytes Read": read.get("bytes", 0),
+                },
             },
         },
     ]
@@ -575,9 +598,13 @@ def _reads_files(query: Query, batch_id: int) -> Event:
     ]
     scan = {"nodeName": "Scan parquet ", "children": [], "metrics": metrics}
     return {
-        "description": f"orders\nid = {query.query_id}\nrunId = {query.run}\nbatch = {batch_id}",
+        "description": _batch_of(query, batch_id),
         "sparkPlanInfo": {"nodeName": "Project", "children": [scan], "metrics": []},
     }
+
+
+def _batch_of(query: Query, batch_id: int) -> str:
+    return f"orders\nid = {query.query_id}\nrunId = {query.run}\nbatch = {batch_id}"
 
 
 def _files_read(execution_id: int, batch_id: int, rows: int, file_rows: int) -> Event:

@@ -97,7 +97,8 @@ class Capacity:
         Notes
         -----
         theory.md (P3), (T3): settled rows determine the rate, `λ = n/max(B, fD(n))`, without a
-        search for them, and since `D` is concave the load `λ fD'(n)` rises with them.
+        search for them, and since `D` is concave the load `λ fD'(n)` rises with them. Where it does
+        not (T7), the largest batch with an allowed load counts.
         """
         trigger_s, factor = self.configuration.trigger_s, self.age_factor
         noise_ratio = self.profile.noise.batch_ratio
@@ -108,15 +109,18 @@ class Capacity:
             rows = np.geomspace(low, high, _ROWS_AT_A_LOOK)
             rates_per_s = rows / np.maximum(trigger_s, factor * self.model.mean_s(rows))
             loads = rates_per_s * factor * self.model.slope_s(rows)
-            place = int(np.argmax(loads > allowed))
-            if loads[place] <= allowed:
+            # Loads may fall again where coalesced stages take more tasks: the last rise counts.
+            within = np.flatnonzero(loads <= allowed)
+            place = int(within[-1]) + 1 if len(within) else 0
+            if place == len(loads):
                 # Larger batches are not examined: their rows no longer determine the rate.
                 return allowed / max(factor * float(self.model.slope_s(high)), 1e-300)
             if place == 0:
                 return None
             low, high = rows[place - 1], rows[place]
         here = slice(place - 1, place + 1)
-        logarithm = np.interp(math.log(allowed), np.log(loads[here]), np.log(rates_per_s[here]))
+        log_loads = np.log(np.maximum(loads[here], 1e-300))
+        logarithm = np.interp(math.log(allowed), log_loads, np.log(rates_per_s[here]))
         return math.exp(float(logarithm))
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
@@ -14,18 +14,24 @@ from numpy.typing import NDArray
 
 from headway.domain import StageProfile
 from headway.models.arrays import Array, Numeric
+from headway.models.job.bends import Bend, bends_through, rows_of_bends, without_falls
+from headway.models.stages.coalescing import num_tasks_at
 from headway.models.stages.makespan import makespan_moments
+
+_NEAR_SIZES = (0.8, 1.0, 1.25)
 
 
 class LevelSpan(NamedTuple):
     """Mean time of one level of stages as a function of the rows of the batch: theory.md (T2).
 
-    The costs are floats, or arrays with one value per setting (:class:`DurationStack`).
+    The costs are floats, or arrays with one value per setting (:class:`DurationStack`). ``bends``
+    are changes where adaptive execution takes more tasks.
     """
 
     name: str
     fixed_s: Numeric
     stage_terms: tuple[tuple[Numeric, float, float], ...]  # per_row_s, scale, exponent
+    bends: tuple[Bend, ...] = ()
 
     def at(self, batch_rows: Numeric) -> Array:
         """Mean time of the level [s] in a batch of ``batch_rows`` rows."""
@@ -33,6 +39,8 @@ class LevelSpan(NamedTuple):
         span_s = self.fixed_s + np.zeros_like(rows)
         for per_row_s, scale, exponent in self.stage_terms:
             span_s = span_s + per_row_s * (scale * rows**exponent)
+        for bend in self.bends:
+            span_s = span_s + bend.per_row_s * np.maximum(rows - bend.from_rows, 0.0)
         return np.asarray(span_s)
 
     def slope_at(self, batch_rows: Numeric) -> Array:
@@ -42,7 +50,18 @@ class LevelSpan(NamedTuple):
         slope_s = np.zeros_like(rows)
         for per_row_s, scale, exponent in self.stage_terms:
             slope_s = slope_s + per_row_s * (scale * exponent * rows ** (exponent - 1.0))
-        return slope_s
+        for bend in self.bends:
+            slope_s = slope_s + bend.per_row_s * (rows >= bend.from_rows)
+        return np.maximum(slope_s, 0.0) if self.bends else slope_s
+
+    def times(self, ratio: float) -> LevelSpan:
+        """The same with all times multiplied."""
+        return LevelSpan(
+            self.name,
+            self.fixed_s * ratio,
+            tuple((each_s * ratio, scale, power) for each_s, scale, power in self.stage_terms),
+            tuple(Bend(bend.per_row_s * ratio, bend.from_rows) for bend in self.bends),
+        )
 
 
 class DurationModel(NamedTuple):
@@ -74,21 +93,30 @@ class DurationStack:
     """Duration models of one job at several slots and partitions, side by side.
 
     ``fixed_s`` and ``per_row_s`` have one row for each level of stages, or each of its stages, and
-    one column for each model; ``alike`` is one of them, for what they share.
+    one column for each model, and ``bends`` one for each bend, with the change of the time per row
+    and where it begins; ``alike`` is one of the models, for what they share.
     """
 
     alike: DurationModel
     fixed_s: Array
     per_row_s: Array
+    bends: tuple[Array, Array]
 
     def take(self, chosen: NDArray[np.intp] | NDArray[np.bool_]) -> DurationStack:
         """Some of the models, or some of them several times."""
-        return DurationStack(self.alike, self.fixed_s[:, chosen], self.per_row_s[:, chosen])
+        more_s, from_rows = self.bends
+        return DurationStack(
+            self.alike,
+            self.fixed_s[:, chosen],
+            self.per_row_s[:, chosen],
+            (more_s[:, chosen], from_rows[:, chosen]),
+        )
 
     def model(self, num_axes: int) -> DurationModel:
         """All as one model: the first of the ``num_axes`` axes of its argument runs over them."""
         shape = (-1, *([1] * (num_axes - 1)))
         per_row_s = iter(self.per_row_s)
+        bends = iter(zip(*self.bends, strict=True))
         return DurationModel(
             self.alike.driver_s,
             tuple(
@@ -98,6 +126,10 @@ class DurationStack:
                     stage_terms=tuple(
                         (next(per_row_s).reshape(shape), scale, exponent)
                         for _, scale, exponent in level.stage_terms
+                    ),
+                    bends=tuple(
+                        Bend(*(values.reshape(shape) for values in next(bends)))
+                        for _ in level.bends
                     ),
                 )
                 for level, fixed_s in zip(self.alike.levels, self.fixed_s, strict=True)
@@ -133,8 +165,15 @@ def stacked(models: Sequence[DurationModel]) -> DurationStack:
     per_row_s = [
         [term[0] for level in model.levels for term in level.stage_terms] for model in models
     ]
+    bends = [[bend for level in model.levels for bend in level.bends] for model in models]
     return DurationStack(
-        models[0], np.array(fixed_s, dtype=np.float64).T, np.array(per_row_s, dtype=np.float64).T
+        models[0],
+        np.array(fixed_s, dtype=np.float64).T,
+        np.array(per_row_s, dtype=np.float64).T,
+        (
+            np.array([[bend.per_row_s for bend in each] for each in bends], dtype=np.float64).T,
+            np.array([[bend.from_rows for bend in each] for each in bends], dtype=np.float64).T,
+        ),
     )
 
 
@@ -143,6 +182,7 @@ def level_spans(
     num_slots: int,
     shuffle_partitions: int,
     num_state_rows: float = 0.0,
+    batch_rows: float | None = None,
 ) -> tuple[LevelSpan, ...]:
     r"""Mean makespan of every level of stages on a number of slots.
 
@@ -156,6 +196,8 @@ def level_spans(
         Tasks of the stages behind an exchange. [-]
     num_state_rows : float, >= 0
         Rows in all state stores of the query. [rows]
+    batch_rows : float, >= 0, optional
+        If given, coalesced stages have the tasks of a batch of these rows whatever its rows.
 
     Returns
     -------
@@ -176,7 +218,11 @@ def level_spans(
     of one task with `h + (1-h)/T` of them and `T - 1` tasks with `(1-h)/T`. `h` is the median of
     `(s-1/T)/(1-1/T)`, with `s` the share of the largest task, at the observed number of tasks for
     which it is smallest, and 0 below a tenth; `cv` is then the variation that rows do not explain.
-    If the keys are given, (K11) replaces (K6).
+    If the keys are given, (K11) replaces (K6). The tasks of a coalesced stage follow the bytes of
+    the batch (T7), which steps from one number to the next. Sizes of partitions differ, so `M` is
+    then a line through some thirty sizes, each with the mean over the tasks of batches a quarter
+    larger, a fifth smaller, and of this size; where it would fall, halfway between the largest
+    value before and the smallest after.
 
     Examples
     --------
@@ -187,29 +233,78 @@ def level_spans(
     >>> float(level_spans([reduce], num_slots=2, shuffle_partitions=8)[0].at(1000))
     0.205
     """
+
+    setting = num_slots, shuffle_partitions, num_state_rows
     spans = []
-    for pool, num_tasks, per_task in _pools(stages, num_slots, shuffle_partitions):
-        spans.append(
-            LevelSpan(
-                name="+".join(stage.name for stage in pool),
-                fixed_s=per_task
-                * sum(
-                    n * (stage.task_fixed_s + stage.task_per_partition_s * shuffle_partitions)
-                    + stage.task_per_state_row_s * num_state_rows
-                    + stage.task_per_row_s * stage.rows.static_rows
-                    for n, stage in zip(num_tasks, pool, strict=True)
-                ),
-                stage_terms=tuple(
-                    (
-                        max(per_task, _rows_makespan(stage, n, num_slots)) * stage.task_per_row_s,
-                        stage.rows.scale,
-                        stage.rows.exponent,
-                    )
-                    for n, stage in zip(num_tasks, pool, strict=True)
-                ),
-            )
-        )
+    for pool in _pools(stages):
+        if batch_rows is not None:
+            spans.append(_span_at(pool, batch_rows, *setting))
+            continue
+        usual = _span(pool, [stage.num_tasks(shuffle_partitions) for stage in pool], *setting)
+        if any(stage.coalescing for stage in pool):
+            more_s, bends = _bends(tuple(pool), usual, *setting)
+            usual = usual._replace(fixed_s=usual.fixed_s + more_s, bends=bends)
+        spans.append(usual)
     return tuple(spans)
+
+
+def _span(
+    pool: Sequence[StageProfile],
+    num_tasks: Sequence[int],
+    num_slots: int,
+    shuffle_partitions: int,
+    num_state_rows: float,
+) -> LevelSpan:
+    """A level whose stages have given numbers of tasks (T2)."""
+    per_task = _per_task(pool, num_tasks, num_slots)
+    return LevelSpan(
+        name="+".join(stage.name for stage in pool),
+        fixed_s=per_task
+        * sum(
+            n * (stage.task_fixed_s + stage.task_per_partition_s * shuffle_partitions)
+            + stage.task_per_state_row_s * num_state_rows
+            + stage.task_per_row_s * stage.rows.static_rows
+            for n, stage in zip(num_tasks, pool, strict=True)
+        ),
+        stage_terms=tuple(
+            (
+                max(per_task, _rows_makespan(stage, n, num_slots)) * stage.task_per_row_s,
+                stage.rows.scale,
+                stage.rows.exponent,
+            )
+            for n, stage in zip(num_tasks, pool, strict=True)
+        ),
+    )
+
+
+def _span_at(
+    pool: Sequence[StageProfile],
+    batch_rows: float,
+    num_slots: int,
+    shuffle_partitions: int,
+    num_state_rows: float,
+) -> LevelSpan:
+    """A level with the tasks that it has in a batch of some rows."""
+    num_tasks = [num_tasks_at(stage, batch_rows, num_slots, shuffle_partitions) for stage in pool]
+    return _span(pool, num_tasks, num_slots, shuffle_partitions, num_state_rows)
+
+
+@lru_cache(maxsize=4096)
+def _bends(
+    pool: tuple[StageProfile, ...],
+    usual: LevelSpan,
+    num_slots: int,
+    shuffle_partitions: int,
+    num_state_rows: float,
+) -> tuple[float, tuple[Bend, ...]]:
+    """What coalescing adds to the time of a level with the usual numbers of tasks (T2)."""
+    rows = rows_of_bends(pool, num_slots, shuffle_partitions)
+    setting = num_slots, shuffle_partitions, num_state_rows
+    mean_s = [
+        np.mean([_span_at(pool, near * each, *setting).at(each) for near in _NEAR_SIZES])
+        for each in rows.tolist()
+    ]
+    return bends_through(rows, without_falls(np.array(mean_s)) - usual.at(rows))
 
 
 def coefficient_gains(
@@ -244,33 +339,35 @@ def coefficient_gains(
     >>> coefficient_gains([reduce], 2, 8, 1000.0)
     array([[  4., 500.,  32.]])
     """
-    return np.array(
-        [
+    gains = []
+    for pool in _pools(stages):
+        num_tasks = [
+            num_tasks_at(stage, batch_rows, num_slots, shuffle_partitions) for stage in pool
+        ]
+        per_task = _per_task(pool, num_tasks, num_slots)
+        gains += [
             (
                 per_task * n,
                 max(per_task, _rows_makespan(stage, n, num_slots)) * stage.rows.rows(batch_rows),
                 per_task * (n * shuffle_partitions),
             )
-            for pool, num_tasks, per_task in _pools(stages, num_slots, shuffle_partitions)
             for n, stage in zip(num_tasks, pool, strict=True)
         ]
-    )
+    return np.array(gains)
 
 
-def _pools(
-    stages: Sequence[StageProfile], num_slots: int, shuffle_partitions: int
-) -> Iterator[tuple[list[StageProfile], list[int], float]]:
-    """The stages of each level, their tasks, and how much of a task's time each adds (T2)."""
-    for _, grouped in groupby(stages, key=lambda stage: stage.level):
-        pool = list(grouped)
-        num_tasks = [stage.num_tasks(shuffle_partitions) for stage in pool]
-        total_tasks = sum(num_tasks)
-        pooled = sum(
-            n * stage.task_noise_ratio**2 for n, stage in zip(num_tasks, pool, strict=True)
-        )
-        noise_ratio = math.sqrt(pooled / total_tasks)
-        per_task = makespan_moments(total_tasks, num_slots, noise_ratio).mean / total_tasks
-        yield pool, num_tasks, per_task
+def _pools(stages: Sequence[StageProfile]) -> Iterator[list[StageProfile]]:
+    """The stages of each level, which share the slots."""
+    for _, pool in groupby(stages, key=lambda stage: stage.level):
+        yield list(pool)
+
+
+def _per_task(pool: Sequence[StageProfile], num_tasks: Sequence[int], num_slots: int) -> float:
+    """How much of a task's time each task of a level adds (T2)."""
+    total_tasks = sum(num_tasks)
+    pooled = sum(n * stage.task_noise_ratio**2 for n, stage in zip(num_tasks, pool, strict=True))
+    moments = makespan_moments(total_tasks, num_slots, math.sqrt(pooled / total_tasks))
+    return moments.mean / total_tasks
 
 
 def _rows_makespan(stage: StageProfile, num_tasks: int, num_slots: int) -> float:

@@ -128,7 +128,12 @@ class SettingLaw:
         return mean_s, np.where(stable, self.state.sd_duration_s, 0.0) / mean_s
 
 
-def duration_model(profile: JobProfile, num_slots: int, shuffle_partitions: int) -> DurationModel:
+def duration_model(
+    profile: JobProfile,
+    num_slots: int,
+    shuffle_partitions: int,
+    batch_rows: float | None = None,
+) -> DurationModel:
     """Mean batch duration by rows at a number of slots and partitions.
 
     Parameters
@@ -137,6 +142,8 @@ def duration_model(profile: JobProfile, num_slots: int, shuffle_partitions: int)
         The job.
     num_slots, shuffle_partitions : int, >= 1
         The setting. [-]
+    batch_rows : float, >= 0, optional
+        If given, coalesced stages have the tasks of a batch of these rows whatever its rows.
 
     Returns
     -------
@@ -160,7 +167,9 @@ def duration_model(profile: JobProfile, num_slots: int, shuffle_partitions: int)
     """
     return DurationModel(
         sum(phase.mean_s for phase in profile.driver_phases),
-        level_spans(profile.stages, num_slots, shuffle_partitions, profile.num_state_rows),
+        level_spans(
+            profile.stages, num_slots, shuffle_partitions, profile.num_state_rows, batch_rows
+        ),
     )
 
 
@@ -214,7 +223,9 @@ def settled_batch_rows(
     -----
     **(T3)** Settled rows: `n = λ max(B, fD(n))`, with `f` a factor on all durations. `D` is
     concave, so Newton's rule converges from above to the largest solution. Where `λ fD'(n) ≥ 1`,
-    the rows are quadrupled instead; beyond `10^15` there is no solution.
+    the rows are quadrupled instead; beyond `10^15` there is no solution. With coalesced stages `D`
+    also has bends upwards (T7): each step then stays between the sizes that were too small and too
+    large, or halves their distance.
 
     Examples
     --------
@@ -225,6 +236,8 @@ def settled_batch_rows(
     """
     rate, trigger, factors = _together(rate_per_s, trigger_s, factor)
     rows = rate * np.maximum(trigger, factors * model.mean_s(np.ones_like(rate)))
+    is_bent = any(level.bends for level in model.levels)
+    low, high = np.zeros_like(rows), np.full_like(rows, np.inf)
     for _ in range(60):
         duration_s, slope_s = factors * model.mean_s(rows), factors * model.slope_s(rows)
         converging = rate * slope_s < 1.0
@@ -233,6 +246,11 @@ def settled_batch_rows(
         )
         grown = np.where(converging, newton, 4.0 * np.maximum(rows, 1.0))
         new_rows = np.minimum(np.maximum(rate * trigger, grown), MOST_BATCH_ROWS)
+        if is_bent:
+            is_large = rows >= rate * np.maximum(trigger, duration_s)
+            low, high = np.where(is_large, low, rows), np.where(is_large, rows, high)
+            is_between = (new_rows >= low) & (new_rows <= high)
+            new_rows = np.where(is_between | np.isinf(high), new_rows, 0.5 * (low + high))
         settled = bool(np.all(np.abs(new_rows - rows) <= 1e-9 * (1.0 + rows)))
         rows = new_rows
         if settled:

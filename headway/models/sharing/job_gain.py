@@ -19,7 +19,7 @@ from headway.domain.sharing import QueryWindows, SharingGain, SharingWay, Window
 from headway.domain.window_set import WindowSet
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.windows import WindowEnds, update_window_latency
-from headway.models.job.duration import DurationModel, LevelSpan
+from headway.models.job.duration import DurationModel
 from headway.models.job.setting import SettingLaw, setting_law
 from headway.models.job.window_law import WindowLaw, why_no_window_law, window_law
 from headway.models.laws.inverse import averaged_quantile_s
@@ -220,14 +220,7 @@ def _law(here: WindowSetting, change_s: float) -> SettingLaw:
         ratio = max(1.0 + change_s / at_rows_s, 0.05)
         model = DurationModel(
             model.driver_s * ratio,
-            tuple(
-                LevelSpan(
-                    level.name,
-                    level.fixed_s * ratio,
-                    tuple((b * ratio, scale, exponent) for b, scale, exponent in level.stage_terms),
-                )
-                for level in model.levels
-            ),
+            tuple(level.times(ratio) for level in model.levels),
         )
     return setting_law(here.profile, model, rate_per_s=here.rate_per_s, trigger_s=here.trigger_s)
 

@@ -81,7 +81,7 @@ class LoopCase:
             )
         executors = range(bounds.min_executors, bounds.max_executors + 1)
         table = capacity_table(question, executors, sorted({trigger_s, *triggers_s}))
-        profile = question.profile
+        profile = table.question.profile
         partitions = question.space.shuffle_partitions or profile.baseline.shuffle_partitions
         one_core = duration_model(profile, 1, partitions)._replace(driver_s=0.0)
         highest_per_s = max(table.sustained(*one) for one in table.settings)

@@ -25,6 +25,7 @@ from headway.models.laws.normal import ndtri
 from headway.planner.candidates import Candidates, candidates_at
 from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.question import Question
+from headway.planner.tasks import with_usual_tasks
 
 _RATE_TOLERANCE = 1e-3
 # Loads for which late rows are tabulated, relative to the expected max rate of a setting.
@@ -218,6 +219,7 @@ def capacity_table(
             f"target '{question.target}': tuning counts late rows; expected a quantile, "
             "e.g. 'p99 <= 3s'"
         )
+    question = replace(question, profile=with_usual_tasks(question.profile))
     partitions = question.space.shuffle_partitions or question.profile.baseline.shuffle_partitions
     settings = tuple((count, float(trigger)) for trigger in triggers_s for count in executors)
     candidates = candidates_at(question, [(count, partitions, each) for count, each in settings])
@@ -264,6 +266,7 @@ def _at_factors(candidates: Candidates, factors: Sequence[float]) -> Candidates:
         DurationModel(0.0, (LevelSpan("driver", 0.0, ()), *stack.alike.levels)),
         factor * np.concatenate([driver_s, stack.fixed_s[:, each]]),
         factor * stack.per_row_s[:, each],
+        (factor * stack.bends[0][:, each], stack.bends[1][:, each]),
     )
     return replace(candidates.take(each), durations=slower)
 

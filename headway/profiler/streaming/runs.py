@@ -20,6 +20,8 @@ from headway.profiler.offsets import num_source_partitions
 from headway.profiler.plan_text import PlanShape
 from headway.profiler.rows import Record
 from headway.profiler.schema import BatchOf
+from headway.profiler.streaming.adaptive import is_replanned
+from headway.profiler.streaming.adaptive_settings import adaptive_settings
 from headway.profiler.streaming.arrivals import BatchArrivals, arrival_series
 from headway.profiler.streaming.batch_samples import (
     batch_sample,
@@ -193,6 +195,9 @@ def steady_part(
         state_store=_state_store(facts.properties) if last["stateful_operators"] else None,
         mean_file=_mean_file(reports, facts),
         is_gated=2 * len(gated) > len(steady),
+        adaptive=adaptive_settings(facts.properties, facts.spark_version)
+        if plan.is_adaptive or is_replanned(steady)
+        else None,
         batches=tuple(steady),
         early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
         without_rows=tuple(_without_rows(reports, stages, jvm_started_s, steady, levels)),

@@ -11,6 +11,7 @@ import numpy as np
 from headway.domain import Configuration, QueryShape, Share
 from headway.models.arrays import Array
 from headway.profiler.operators import Operator
+from headway.profiler.streaming.adaptive_settings import AdaptiveSettings
 from headway.profiler.streaming.stage_kinds import StageKind
 
 
@@ -186,6 +187,7 @@ class QueryRun:
     state_store: str | None = None
     mean_file: MeanFile | None = None
     is_gated: bool = False
+    adaptive: AdaptiveSettings | None = None
     batches: tuple[BatchSample, ...]
     early: tuple[EarlyBatch, ...] = ()
     without_rows: tuple[BatchSample, ...] = ()

@@ -16,7 +16,7 @@ from headway.assumptions.fits import (
     USUAL_PARTS_SD_S,
     USUAL_PARTS_SD_WITH_PYTHON_S,
 )
-from headway.domain import RowsLaw, Separation, StageProfile, TasksRule
+from headway.domain import Coalescing, RowsLaw, Separation, StageProfile, TasksRule
 from headway.limits import MOST_SPREAD_RATIO
 from headway.models.arrays import Array
 from headway.models.estimation.regression import (
@@ -34,6 +34,7 @@ from headway.models.estimation.task_times import (
     time_without_rows,
 )
 from headway.models.stages.makespan import makespan_moments
+from headway.profiler.streaming.adaptive import coalescing_of
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
 from headway.profiler.streaming.stage_work import stage_work
 from headway.profiler.streaming.static_stages import static_rows
@@ -137,7 +138,8 @@ def _fit_stage(
         separation = Separation.PARTS
     if not has_tasks:
         separation = Separation.TOTALS
-    rule, num_source_tasks = _tasks_rule(runs, place, is_static=place in tables)
+    coalescing = coalescing_of(runs, place)
+    rule, num_source_tasks = _tasks_rule(runs, place, coalescing, is_static=place in tables)
     hot_share_ratio = _hot_share_ratio(samples) if rule is TasksRule.SHUFFLE else 0.0
     return StageProfile(
         name=f"stage {place}",
@@ -145,6 +147,7 @@ def _fit_stage(
         level=samples[0].level,
         tasks_rule=rule,
         num_source_tasks=num_source_tasks,
+        coalescing=coalescing,
         rows=law,
         task_fixed_s=float(fixed_s),
         task_per_row_s=float(per_row_s),
@@ -311,7 +314,7 @@ def _num_writes(runs: Sequence[QueryRun]) -> int:
 
 
 def _tasks_rule(
-    runs: Sequence[QueryRun], place: int, *, is_static: bool
+    runs: Sequence[QueryRun], place: int, coalescing: Coalescing | None, *, is_static: bool
 ) -> tuple[TasksRule, int | None]:
     has_parents = runs[0].batches[0].stages[place].has_parents
     follows_partitions = has_parents and all(
@@ -319,9 +322,11 @@ def _tasks_rule(
         for run in runs
         for batch in run.batches
     )
-    if follows_partitions:
+    if follows_partitions and coalescing is None:
         return TasksRule.SHUFFLE, None
     counts = [batch.stages[place].num_tasks for run in runs for batch in run.batches]
+    if coalescing is not None:
+        return TasksRule.COALESCED, max(int(np.median(counts)), 1)
     rule = TasksRule.FIXED if is_static or has_parents else TasksRule.SOURCE
     return rule, int(np.median(counts))
 

@@ -22,6 +22,7 @@ from headway.limits import MOST_SPREAD_RATIO
 from headway.profiler.collect import ApplicationFacts, CollectedLogs, each_application
 from headway.profiler.coverage import coverage_of, gaps, together
 from headway.profiler.logs.sources import EventLog
+from headway.profiler.streaming.adaptive import coalescing_notes
 from headway.profiler.streaming.arrivals import observed_arrivals
 from headway.profiler.streaming.fit import DurationFit, fit_duration
 from headway.profiler.streaming.job_runs import JobRuns, runs_of_job
@@ -117,7 +118,12 @@ def profile_of_runs(
             state_store=last.state_store,
         ),
         coverage=coverage,
-        notes=(*noted, *_drift_notes(runs, fit), *(gaps(coverage) if coverage else ())),
+        notes=(
+            *noted,
+            *coalescing_notes(fit.stages),
+            *_drift_notes(runs, fit),
+            *(gaps(coverage) if coverage else ()),
+        ),
     )
 
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.domain import RowsLaw, Separation, StageProfile, TasksRule
+from headway.domain import Coalescing, RowsLaw, Separation, StageProfile, TasksRule
 from headway.models.job.duration import DurationModel, LevelSpan, level_spans, stacked
+from headway.models.stages.coalescing import coalesced_tasks
 from headway.models.stages.makespan import makespan_moments
 
 
@@ -190,3 +191,61 @@ def test_a_hot_key_costs_nothing_on_one_slot() -> None:
     assert span_s(hot, slots=1, partitions=8, rows=8000) == pytest.approx(
         span_s(even, slots=1, partitions=8, rows=8000)
     )
+
+
+RULE = Coalescing(exchange_bytes_per_row=100.0, advisory_bytes=2**26, smallest_bytes=2**20)
+MERGED = a_stage(
+    tasks_rule=TasksRule.COALESCED, num_source_tasks=4, coalescing=RULE, task_noise_ratio=0.2
+)
+BATCH_ROWS = (0.0, 100.0, 5e3, 2e4, 5e4, 2e5, 3e6, 4e7, 1e9)
+
+
+@pytest.mark.parametrize("slots", [2, 8, 32])
+def test_a_coalesced_stage_has_the_tasks_of_its_bytes(slots: int) -> None:
+    ratios = []
+    for rows in np.geomspace(100.0, 1e9, 200).tolist():
+        tasks = coalesced_tasks(RULE, 100.0 * rows, slots, 64)
+        fixed = replace(MERGED, tasks_rule=TasksRule.FIXED, coalescing=None, num_source_tasks=tasks)
+        there_s = span_s(fixed, slots=slots, partitions=64, rows=rows)
+        (at_size,) = level_spans((MERGED,), slots, 64, batch_rows=rows)
+        assert float(at_size.at(rows)) == pytest.approx(there_s)
+        ratios.append(span_s(MERGED, slots=slots, partitions=64, rows=rows) / there_s)
+    # The number of tasks jumps, and the line does not.
+    assert np.mean(ratios) == pytest.approx(1.0, abs=0.04)
+    assert min(ratios) > 0.65
+    assert max(ratios) < 1.5
+
+
+def test_a_small_batch_gains_nothing_from_more_slots() -> None:
+    few, many = (span_s(MERGED, slots=slots, partitions=64, rows=5000.0) for slots in (2, 32))
+    assert few == pytest.approx(many) == pytest.approx(0.05 + 5000 * 1e-5)
+    # Of a batch of many mebibytes, each slot gets a part.
+    few, many = (span_s(MERGED, slots=slots, partitions=64, rows=3e6) for slots in (2, 32))
+    assert few > 8 * many
+
+
+@given(st.floats(1.0, 1e8), st.floats(0.3, 1.0), st.floats(0.0, 1e5))
+def test_bends_change_the_slope_as_they_change_the_time(
+    rows: float, exponent: float, static_rows: float
+) -> None:
+    law = RowsLaw(scale=2.0, exponent=exponent, static_rows=static_rows)
+    model = DurationModel(0.2, level_spans((replace(MERGED, rows=law),), 8, 64))
+    assert float(model.mean_s(rows)) > 0.2
+    step = 1e-4 * rows
+    # A line between two sizes falls by next to nothing where the power of the rows is curved.
+    slopes_s = [float(model.slope_s(at)) for at in (rows, rows + step)]
+    change_s = float(model.mean_s(rows + step) - model.mean_s(rows)) / step
+    assert min(slopes_s) - 1e-7 <= change_s
+    assert change_s <= max(slopes_s) + 1e-7
+
+
+def test_stacks_keep_the_bends_of_each_setting() -> None:
+    stages = (a_stage(level=0, tasks_rule=TasksRule.SOURCE, num_source_tasks=3), MERGED)
+    settings = [(2, 8), (8, 8), (8, 64), (32, 200)]
+    models = [DurationModel(0.3, level_spans(stages, *setting)) for setting in settings]
+    chosen = np.array([3, 1, 1, 0])
+    stack = stacked(models).take(chosen).model(num_axes=2)
+    rows = np.array(BATCH_ROWS)
+    for place, number in enumerate(chosen):
+        assert stack.mean_s(rows)[place] == pytest.approx(models[number].mean_s(rows))
+        assert stack.slope_s(rows)[place] == pytest.approx(models[number].slope_s(rows))

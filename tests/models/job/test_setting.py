@@ -10,9 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.domain import Drift, DriverPhase, DurationNoise, JobProfile, RowsLaw
+from headway.domain import (
+    Coalescing,
+    Drift,
+    DriverPhase,
+    DurationNoise,
+    JobProfile,
+    RowsLaw,
+    TasksRule,
+)
 from headway.models.batches.microbatch import AffineDuration, steady_state
 from headway.models.batches.tuple_latency import tuple_latency_quantile
+from headway.models.job.capacity import Capacity
 from headway.models.job.duration import DurationModel, LevelSpan
 from headway.models.job.setting import (
     SettingLaw,
@@ -217,3 +226,38 @@ def test_drift_is_not_part_of_the_law() -> None:
     assert float(a_law(young).tuple_latency_mean_s()) == float(
         a_law(a_profile()).tuple_latency_mean_s()
     )
+
+
+@given(
+    rate=st.floats(0.1, 1e6),
+    trigger_s=st.sampled_from([0.0, 0.5, 10.0]),
+    slots=st.sampled_from([1, 2, 8, 40]),
+    per_row_s=st.sampled_from([1e-6, 1e-5, 2e-4]),
+)
+def test_settled_rows_are_a_fixed_point_with_coalesced_stages(
+    rate: float, trigger_s: float, slots: int, per_row_s: float
+) -> None:
+    stage = replace(
+        a_profile().stages[1],
+        tasks_rule=TasksRule.COALESCED, num_source_tasks=2, task_per_row_s=per_row_s,
+        coalescing=Coalescing(
+            exchange_bytes_per_row=50.0, advisory_bytes=2**26, smallest_bytes=2**20
+        ),
+        rows=RowsLaw(scale=1.0, exponent=1.0),
+    )  # fmt: skip
+    profile = replace(a_profile(), stages=(a_profile().stages[0], stage))
+    model = duration_model(profile, slots, 64)
+    rows = float(settled_batch_rows(model, rate, trigger_s))
+    if rows < 1e14:
+        collected = rate * max(trigger_s, float(model.mean_s(rows)))
+        assert rows == pytest.approx(collected, rel=1e-6)
+    stable_per_s = Capacity(
+        profile=profile, model=model,
+        configuration=replace(
+            profile.baseline, executors=slots, cores_per_executor=1, shuffle_partitions=64,
+            trigger_s=trigger_s,
+        ),
+    ).stable_up_to_per_s  # fmt: skip
+    assert float(settled_batch_rows(model, 0.99 * stable_per_s, trigger_s)) < 1e14
+    # Were all tasks alike and every slot busy, no more rows could be processed.
+    assert stable_per_s <= slots / per_row_s

@@ -1,0 +1,134 @@
+"""Bends of the time of a level, whose number of tasks follows the bytes of the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.domain import StageProfile
+from headway.models.arrays import Array, Numeric
+
+# The same number for every setting, so that settings can be stacked.
+_NUM_BETWEEN = 24
+_BELOW, _BEYOND = (0.25, 0.5), (4.0, 16.0, 64.0)
+_FEWEST_ROWS, _MOST_ROWS = 1e-3, 1e15
+
+
+class Bend(NamedTuple):
+    """From a number of rows of the batch on, each row takes more time (or less, if negative)."""
+
+    per_row_s: Numeric
+    from_rows: Numeric
+
+
+def bends_through(rows: Array, change_s: Array) -> tuple[float, tuple[Bend, ...]]:
+    """A broken line: its value without rows, and its bends.
+
+    Parameters
+    ----------
+    rows : (k,) array
+        Where it bends, increasing; the first is 0. [rows]
+    change_s : (k,) array
+        Its values there. Beyond the last it goes on as before. [s]
+
+    Returns
+    -------
+    float
+        The first value. [s]
+    tuple of Bend
+        One for each place but the last.
+
+    Notes
+    -----
+    theory.md (T2).
+
+    Examples
+    --------
+    >>> start_s, bends = bends_through(np.array([0.0, 10.0, 20.0]), np.array([1.0, 3.0, 3.0]))
+    >>> start_s, [float(bend.per_row_s) for bend in bends]
+    (1.0, [0.2, -0.2])
+    """
+    steps = np.diff(rows)
+    slopes_s = np.where(steps > 0, np.diff(change_s) / np.where(steps > 0, steps, 1.0), np.nan)
+    for place in np.flatnonzero(np.isnan(slopes_s)):
+        slopes_s[place] = slopes_s[place - 1] if place else 0.0
+    more_s = np.diff(slopes_s, prepend=0.0)
+    return float(change_s[0]), tuple(map(Bend, more_s.tolist(), rows[:-1].tolist()))
+
+
+def without_falls(values: Array) -> Array:
+    """Values that never fall: halfway between the largest one before and the smallest one after.
+
+    Parameters
+    ----------
+    values : (k,) array
+        Values that may fall.
+
+    Returns
+    -------
+    (k,) array
+        The values where none before is larger and none after is smaller.
+
+    Notes
+    -----
+    theory.md (T2).
+
+    Examples
+    --------
+    >>> without_falls(np.array([1.0, 4.0, 2.0, 3.0, 5.0]))
+    array([1. , 3. , 3. , 3.5, 5. ])
+    """
+    largest = np.maximum.accumulate(values)
+    smallest = np.minimum.accumulate(values[::-1])[::-1]
+    return np.asarray(0.5 * (largest + smallest))
+
+
+def rows_of_bends(pool: Sequence[StageProfile], num_slots: int, shuffle_partitions: int) -> Array:
+    """Rows of a batch between which the number of tasks of coalesced stages changes little.
+
+    Parameters
+    ----------
+    pool : sequence of StageProfile
+        The stages of a level.
+    num_slots, shuffle_partitions : int, >= 1
+        The setting. [-]
+
+    Returns
+    -------
+    (k,) array
+        From 0 on; their number depends on the number of coalesced stages only. [rows]
+
+    Notes
+    -----
+    theory.md (T2).
+
+    Examples
+    --------
+    >>> rows_of_bends([], 8, 64)
+    array([0.])
+    """
+    rows = [_rows_of(stage, num_slots, shuffle_partitions) for stage in pool if stage.coalescing]
+    return np.sort(np.concatenate([[0.0], *rows]))
+
+
+def _rows_of(stage: StageProfile, num_slots: int, shuffle_partitions: int) -> Array:
+    rule, law = stage.coalescing, stage.rows
+    assert rule is not None
+    first, advisory = rule.smallest_bytes, max(rule.advisory_bytes, rule.smallest_bytes)
+    aimed, most = rule.aimed_tasks(num_slots), rule.most_tasks(shuffle_partitions)
+    last = max(most, 2) * (first if aimed >= most else advisory)
+    waves = [count * size for count in (aimed, num_slots) for size in (first, advisory)]
+    size_bytes = np.concatenate([np.geomspace(first, last, _NUM_BETWEEN), waves])
+    entering = np.maximum(
+        size_bytes / max(rule.exchange_bytes_per_row, 1e-9) - law.static_rows, 0.0
+    )
+    if law.scale == 0.0 or law.exponent == 0.0:
+        rows = np.full_like(entering, _MOST_ROWS)
+    else:
+        in_range = np.clip(entering / law.scale, 0.0, _MOST_ROWS**law.exponent)
+        rows = in_range ** (1.0 / law.exponent)
+    rows = np.clip(rows, _FEWEST_ROWS, _MOST_ROWS)
+    below, beyond = rows.min() * np.array(_BELOW), rows.max() * np.array(_BEYOND)
+    return np.concatenate([below, rows, beyond])

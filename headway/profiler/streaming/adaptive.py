@@ -1,0 +1,101 @@
+"""Adaptive execution: which stages run as many tasks as it makes of their shuffle partitions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from headway.assumptions.logs import COALESCED_TASKS_RATIO
+from headway.domain import Coalescing, StageProfile
+from headway.models.stages.coalescing import coalesced_tasks
+from headway.profiler.streaming.samples import BatchSample, QueryRun
+from headway.units import counted
+
+_HOLDS_STATE = re.compile(r"StateStore|WithState|StreamingSymmetricHashJoin|StreamingDeduplicate")
+
+
+def is_replanned(batches: Sequence[BatchSample]) -> bool:
+    """Whether adaptive execution changed the plan of any stage."""
+    return any(
+        operator.is_replanned
+        for batch in batches
+        for stage in batch.stages
+        for operator in stage.operators
+    )
+
+
+def coalescing_of(runs: Sequence[QueryRun], place: int) -> Coalescing | None:
+    """How the shuffle partitions of a stage were coalesced; None if they were not.
+
+    They were if the plan is adaptive, the stage holds no state, and its tasks in the batches are
+    those of Spark's rule at the recorded settings, which a session may have changed.
+    """
+    batches = [batch for run in runs for batch in run.batches]
+    kind = batches[0].kinds[place]
+    last = runs[-1].adaptive
+    if last is None or any(run.adaptive is None for run in runs):
+        return None
+    if not kind.has_parents or any(map(_HOLDS_STATE.search, kind.scopes)):
+        return None
+    read_bytes = np.array([batch.stages[place].shuffle_read_bytes for batch in batches])
+    rows = np.array([batch.stages[place].rows_read for batch in batches])
+    if not np.all(read_bytes > 0) or not np.all(rows > 0):
+        return None
+    counts = [
+        (batch.stages[place].num_tasks, _expected(run, batch, place))
+        for run in runs
+        for batch in run.batches
+    ]
+    # Without coalescing, stateful stages and others alike have a task per shuffle partition.
+    tells = any(
+        count != run.configuration.shuffle_partitions for run in runs for count, _ in counts
+    )
+    if batches[0].state.num_stores and not tells:
+        return None
+    off = sum(abs(count - expected) for count, expected in counts)
+    if off > COALESCED_TASKS_RATIO.value * sum(expected for _, expected in counts):
+        return None
+    return Coalescing(
+        exchange_bytes_per_row=float(read_bytes.sum() / rows.sum()),
+        task_cpus=runs[-1].configuration.task_cpus,
+        **last._asdict(),
+    )
+
+
+def _expected(run: QueryRun, batch: BatchSample, place: int) -> int:
+    """Tasks by Spark's rule for the bytes that the stage read."""
+    assert run.adaptive is not None  # checked by coalescing_of
+    configuration = run.configuration
+    rule = Coalescing(
+        exchange_bytes_per_row=0.0, task_cpus=configuration.task_cpus, **run.adaptive._asdict()
+    )
+    size_bytes = batch.stages[place].shuffle_read_bytes
+    return coalesced_tasks(
+        rule, size_bytes, configuration.num_slots, configuration.shuffle_partitions
+    )
+
+
+def coalescing_notes(stages: Sequence[StageProfile]) -> Iterator[str]:
+    """What the profile says of stages whose partitions are coalesced."""
+    for stage in stages:
+        rule = stage.coalescing
+        if rule is None:
+            continue
+        aim = "as many as there are cores"
+        if rule.parallelism is not None:
+            aim = counted(rule.parallelism, "task")
+        yield (
+            f"{stage.called}: adaptive execution merges its shuffle partitions, into "
+            f"{counted(stage.num_source_tasks or 1, 'task')} in a usual batch; a prediction counts "
+            "tasks by Spark's rule for the bytes of the batch "
+            f"({rule.exchange_bytes_per_row:.3g} per row): {aim}, unless a task would have less "
+            f"than {_size_text(rule.smallest_bytes)} or more than "
+            f"{_size_text(rule.advisory_bytes)}"
+        )
+
+
+def _size_text(size_bytes: int) -> str:
+    """In the unit in which Spark's settings are given: k or m."""
+    return f"{size_bytes / 2**10:.4g}k" if size_bytes < 2**20 else f"{size_bytes / 2**20:.4g}m"

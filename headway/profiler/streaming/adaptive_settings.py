@@ -1,0 +1,76 @@
+"""Settings of adaptive execution that decide how many tasks a stage has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from headway.assumptions.resources import ADVISORY_PARTITION_BYTES, LEAST_PARTITION_BYTES
+from headway.errors import InputError
+from headway.limits import MOST_LONG
+from headway.units import parse_size_bytes
+
+_PREFIX = "spark.sql.adaptive."
+# The least size of a task is one of its settings since then.
+_SINCE_LEAST_SIZE = (3, 2)
+_LEAST_BEFORE_BYTES = 16
+
+
+class AdaptiveSettings(NamedTuple):
+    """Settings of an application by which adaptive execution coalesces."""
+
+    advisory_bytes: int
+    smallest_bytes: int
+    parallelism: int | None
+    initial_partitions: int | None
+
+
+def adaptive_settings(
+    properties: Mapping[str, str], spark_version: str | None
+) -> AdaptiveSettings | None:
+    """The settings of an application; None if they switch coalescing off.
+
+    >>> adaptive_settings({"spark.default.parallelism": "8"}, "4.1.0").parallelism
+    8
+    >>> adaptive_settings({"spark.sql.adaptive.coalescePartitions.enabled": "false"}, "4.1.0")
+    """
+
+    def stated(name: str) -> str | None:
+        return properties.get(_PREFIX + name)
+
+    for name in ("enabled", "coalescePartitions.enabled"):
+        if (stated(name) or "").lower() == "false":
+            return None
+    parallelism = _count(stated("coalescePartitions.minPartitionNum"))
+    if parallelism is None:
+        aims_high = (stated("coalescePartitions.parallelismFirst") or "true").lower() != "false"
+        parallelism = _count(properties.get("spark.default.parallelism")) if aims_high else 1
+    version = tuple(int(part) for part in re.findall(r"\d+", spark_version or "")[:2])
+    least_bytes = LEAST_PARTITION_BYTES.value
+    if version and version < _SINCE_LEAST_SIZE:
+        least_bytes = _LEAST_BEFORE_BYTES
+    advisory_bytes = _size_bytes(stated("advisoryPartitionSizeInBytes"))
+    smallest_bytes = _size_bytes(stated("coalescePartitions.minPartitionSize"))
+    return AdaptiveSettings(
+        advisory_bytes=advisory_bytes or ADVISORY_PARTITION_BYTES.value,
+        smallest_bytes=smallest_bytes or least_bytes,
+        parallelism=parallelism,
+        initial_partitions=_count(stated("coalescePartitions.initialPartitionNum")),
+    )
+
+
+def _count(text: str | None) -> int | None:
+    """A whole number above 0; None for anything else."""
+    return int(text) if text and re.fullmatch(r"[1-9]\d{0,8}", text.strip(), re.ASCII) else None
+
+
+def _size_bytes(text: str | None) -> int | None:
+    """A size as Spark reads it here: a bare number is bytes; None for anything else."""
+    if text is None:
+        return None
+    try:
+        size_bytes = int(text) if text.strip().isdecimal() else parse_size_bytes(text)
+    except InputError:
+        return None
+    return size_bytes if 0 < size_bytes <= MOST_LONG else None
