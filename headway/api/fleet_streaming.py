@@ -50,7 +50,9 @@ class StreamingNeeds:
         return replace(self, job=replace(self.job, targets=targets))
 
     def executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
-        """Executors in each hour; at least one if the job runs."""
+        """Executors in each hour; at least one if the job runs. None while its batches grow."""
+        if self.profile.growth is not None:
+            return None
         rates_per_s = self._rates_per_s(scale, end)
         return self._staircase(speed, max(rates_per_s)).fewest_nodes(rates_per_s)
 

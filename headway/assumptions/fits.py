@@ -139,6 +139,52 @@ LEAST_GROWTH_RATIO = Assumption(
     source="judgement: steady growth from zero adds a half; a state that levels off adds little",
     influences="whether the state depends on the requested rate (E36)",
 )
+LEAST_BATCH_GROWTH_RATIO = Assumption(
+    name="Minimum growth of batches in a run",
+    value=0.2,
+    unit="-",
+    source="judgement: twice the usual run-to-run spread",
+    influences="whether a plan is refused because batches grow (E45), and what counts as warm-up "
+    "(E1)",
+)
+TREND_BLOCKS = Assumption(
+    name="Maximum blocks of batches that the test for growth compares",
+    value=20,
+    unit="blocks",
+    source="judgement: long enough that neighbouring blocks have little noise in common",
+    influences="whether a plan is refused because batches grow (E45)",
+)
+LEAST_TREND_SCORE = Assumption(
+    name="Minimum score of the sign test for growth",
+    value=3.1,
+    unit="standard deviations",
+    source="judgement: one steady run in a thousand; a false alarm refuses a plan",
+    influences="whether a plan is refused because batches grow (E45), and what counts as warm-up "
+    "(E1)",
+)
+LEAST_GROWTH_SPAN_S = Assumption(
+    name="Minimum time over which batches grow before a plan is refused",
+    value=120.0,
+    unit="s",
+    source="judgement: other load on a machine may rise for tens of seconds; of 341 recorded runs "
+    "of 25 s whose state does not grow, one looked like growth (docs/theory.md)",
+    influences="whether a plan is refused because batches grow (E45)",
+)
+LEAST_GC_SHARE = Assumption(
+    name="Minimum share of garbage collection in the growth of tasks that is called a likely cause",
+    value=0.1,
+    unit="-",
+    source="judgement: less of it does not explain the growth",
+    influences="which cause of growing batches is named",
+)
+LEAST_LATER_SHARE = Assumption(
+    name="Minimum share of the growth of batches in the later half of a run",
+    value=1 / 3,
+    unit="-",
+    source="judgement: constant growth has a half of it there, and what levels off little",
+    influences="whether a plan is refused because batches grow (E45), and what counts as warm-up "
+    "(E1)",
+)
 STATE_GROWN_RATIO = Assumption(
     name="Minimum growth factor of the state to fit a cost per state row",
     value=2.0,

@@ -16,6 +16,7 @@ from headway.domain.declared import (
     StatedRange,
 )
 from headway.domain.finding import Finding, FindingCode
+from headway.domain.growth import DurationGrowth, GrowthCause
 from headway.domain.job import Answer, Job, JobTime
 from headway.domain.node_type import PLATFORMS, NodeType, Objective
 from headway.domain.plan import (
@@ -139,9 +140,11 @@ __all__ = [
     "Burst", "CatchUp", "Change", "Cluster", "Coalescing", "ComingBack", "Configuration",
     "Coverage",
     "DStreamsProfile", "Deadline", "DeadlinePlan", "DeadlinePoint", "Decision",
-    "DeclaredCosts", "DeclaredWork", "Drift", "DriverPhase", "DurationNoise", "DuringBurst",
+    "DeclaredCosts", "DeclaredWork", "Drift", "DriverPhase", "DurationGrowth", "DurationNoise",
+    "DuringBurst",
     "EventTimeWindow", "Evidence",
-    "Explored", "Finding", "FindingCode", "FrontierPoint", "HeldOut", "InfeasibleDeadlinePlan",
+    "Explored", "Finding", "FindingCode", "FrontierPoint",
+    "GrowthCause", "HeldOut", "InfeasibleDeadlinePlan",
     "InfeasiblePlan", "Interval", "Job", "JobProfile", "JobTime", "LatencyDistribution",
     "LevelTime", "MemoryPlan", "MemoryProfile", "Metric", "Narrowing", "NearestTarget",
     "NodeType", "Objective",

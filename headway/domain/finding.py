@@ -30,6 +30,13 @@ class FindingCode(StrEnum):
     """``growth_per_s``, ``state_rows``, ``batch_s_per_million_rows``."""
     STATE_BREAKS_PROMISE = "state_breaks_promise"
     """``missed_after_s``, ``growth_per_s``, ``state_rows``, ``state_rows_then``."""
+    BATCHES_GROW = "batches_grow"
+    """``first_s`` and ``last_s`` of a batch in the profiled run, ``span_s`` between them,
+    ``is_same_load`` (1 or 0)."""
+    GROWTH_CAUSE = "growth_cause"
+    """``first_s``, ``last_s`` of a batch, ``part_first_s``, ``part_last_s``, and if they grew
+    ``state_first_rows``, ``state_last_rows``, ``largest_first_share``, ``largest_last_share``,
+    ``gc_first_s``, ``gc_last_s``; named: ``part``, and ``causes`` as of `GrowthCause`."""
     DECLARED = "declared"
     """Nothing of the job was measured."""
     SLOTS_FAR_OFF = "slots_far_off"
@@ -115,9 +122,16 @@ class FindingCode(StrEnum):
     @property
     def is_caution(self) -> bool:
         """Whether the headline must not be shown without it."""
-        return self is FindingCode.STATE_BREAKS_PROMISE
+        return self in _CAUTIONS
+
+    @property
+    def is_growth(self) -> bool:
+        """Whether it is about batches that grow, which comes before everything else."""
+        return self in _GROWTH
 
 
+_CAUTIONS = frozenset((FindingCode.STATE_BREAKS_PROMISE, FindingCode.GROWTH_CAUSE))
+_GROWTH = frozenset((FindingCode.BATCHES_GROW, FindingCode.GROWTH_CAUSE))
 _HARDLY_PREDICTED = frozenset(
     (
         *(FindingCode.OVER_CAPACITY, FindingCode.RATE_LIMIT_TOO_LOW),

@@ -10,6 +10,7 @@ from headway.domain.checks import require_not_negative, require_spread
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.coverage import Coverage
 from headway.domain.declared import DeclaredCosts, Provenance
+from headway.domain.growth import DurationGrowth
 from headway.domain.result import Result
 from headway.domain.stage import QueryShape, StageProfile
 from headway.domain.target import AnyPromise, Deadline
@@ -257,6 +258,7 @@ class JobProfile(Result):
     notes: tuple[str, ...] = field(default=())
     declared: DeclaredCosts | None = None
     warm_up: WarmUp | None = None
+    growth: DurationGrowth | None = None
 
     def __post_init__(self) -> None:
         if bool(self.settings) == (self.declared is not None):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headway.domain import (
@@ -92,7 +92,8 @@ def as_plan(
     offer, configuration = found.offer, found.configuration
     question, profile = offer.question, offer.question.profile
     expected = figures_at(profile, 0.0)
-    prediction = predict(expected, configuration, profile.arrivals)
+    # Growth is a finding about the plan, which has it once.
+    prediction = predict(replace(expected, growth=None), configuration, profile.arrivals)
     memory = memory_plan(
         profile,
         offer.node_type,

@@ -29,6 +29,7 @@ from headway.planner.promised import require_predictable
 from headway.planner.purchase import Offer, offers_of
 from headway.planner.question import Question
 from headway.planner.space import SearchSpace
+from headway.planner.state_growth import while_growing
 
 
 def plan(
@@ -92,7 +93,7 @@ def plan(
     Notes
     -----
     theory.md (P4)-(P14). Every setting with fewer nodes is compared with the target, or ruled out
-    by a bound that noise can only worsen.
+    by a bound that noise can only worsen. While batches grow, no plan is feasible: (P27).
     """
     question = question_of(
         replace(for_fresh_jvm(profile) if from_start else profile, arrivals=arrivals),
@@ -116,6 +117,8 @@ def plan(
     answer = _explained(found, offers, objective, checkpoint)
     if relaxation:
         answer = _with_relaxation(answer)
+    if profile.growth is not None:
+        answer = while_growing(answer, profile.growth)
     return as_plan(answer, objective, checkpoint, tuple(refused))
 
 

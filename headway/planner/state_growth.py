@@ -1,4 +1,4 @@
-"""How long a plan stays feasible while the state of its query keeps growing."""
+"""How long a plan stays feasible while the state or the batches of its query keep growing."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from headway.assumptions.planning import LONGEST_GROWTH_S
-from headway.domain import Finding, FindingCode
+from headway.domain import DurationGrowth, Finding, FindingCode
+from headway.planner.answer import FoundSetting, Shortfall
 from headway.planner.candidates import Candidates, candidates_at
+from headway.planner.infeasible import physical_floor_s
+from headway.units import format_duration
 
 _SHORTEST_S = 1.0
 _TOLERANCE_RATIO = 1e-3
@@ -64,3 +67,46 @@ def _keeps_after(setting: Candidates, seconds: float, growth_per_s: float) -> bo
     grown = replace(question, profile=replace(question.profile, state=state))
     asked = (int(setting.nodes[0]), int(setting.partitions[0]), float(setting.trigger_s[0]))
     return bool(candidates_at(grown, [asked]).meets(question.rate_per_s)[0])
+
+
+def while_growing(setting: FoundSetting, growth: DurationGrowth) -> FoundSetting:
+    """The setting without a promise, since batches will take longer than those of the profile.
+
+    Parameters
+    ----------
+    setting : FoundSetting
+        What meets the targets, or comes nearest, with batches as long as the profile's.
+    growth : DurationGrowth
+        Their growth.
+
+    Returns
+    -------
+    FoundSetting
+        The same nodes and configuration, whose targets are not met.
+
+    Notes
+    -----
+    **(P27)** Growing batches: if the batches of the last profiled run grow by (E45), every plan is
+    infeasible, and no probability of meeting its targets is quoted. How the growth goes on, and how
+    it depends on rate and setting, is unknown, so there is no time until which a target is met. The
+    setting shown is that of (P4)-(P14) for the mean batch of the profile. A state that grows, and
+    whose cost per row is known, is no such growth: (P21).
+    """
+    grown = (
+        f"batches of the profiled run grew from {format_duration(growth.first_s)} to "
+        f"{format_duration(growth.last_s)} in {format_duration(growth.span_s)}, so no "
+        "configuration meets a target for long"
+    )
+    short = setting.shortfall or Shortfall(
+        floor_s=setting.planned_latency_s,
+        physical_floor_s=physical_floor_s(setting.offer.question),
+        nearest=(),
+        needs=(),
+    )
+    return replace(
+        setting,
+        findings=(*growth.findings, *setting.findings),
+        binding=(grown, *(setting.binding if setting.shortfall is not None else ())),
+        shortfall=replace(short, nearest=()),
+        kept_probability=None,
+    )

@@ -35,6 +35,7 @@ from headway.report.wording import (
     stability_text,
 )
 from headway.units import counted, format_duration, format_rate
+from headway.words import as_sentence
 
 _WHEN = {
     Applies.LIVE: "live",
@@ -100,7 +101,7 @@ def item(text: str) -> list[str]:
 def _answer(plan: StreamAnswer) -> list[str]:
     lines = item(headline(plan) + ".")
     for text in cautions(plan):
-        lines += item(f"{text[:1].upper()}{text[1:]}.")
+        lines += item(as_sentence(text))
     if plan.also:
         lines += item("It also meets " + " and ".join(map(str, plan.also)) + ".")
     if plan.feasible:

@@ -11,6 +11,7 @@ from headway.formats.yaml_text import plain_data
 from headway.profiler.coverage import gaps
 from headway.report.columns import paragraph, printable
 from headway.units import counted, format_duration, format_rate
+from headway.words import as_sentence, words_of
 
 if TYPE_CHECKING:
     from headway.profiler.logs.sources import LogFailure
@@ -45,12 +46,19 @@ def survey_as_json(logs: Sequence[LogSurvey], failures: Sequence[LogFailure]) ->
                 "profiled": log.profile is not None,
                 "why_not": log.why_not or None,
                 "notes": list(log.profile.notes) if log.profile else [],
+                "growth": _growth_json(log.profile),
             }
             for log in logs
         ],
         "failures": [{"name": failure.name, "why": failure.why} for failure in failures],
     }
     return json_text(document)
+
+
+def _growth_json(profile: JobProfile | ApplicationProfile | None) -> Any:
+    """Growth of the batches; None if they do not grow."""
+    growth = profile.growth if isinstance(profile, JobProfile) else None
+    return growth and plain_data(growth)
 
 
 def _survey_lines(log: LogSurvey) -> Iterator[str]:
@@ -88,6 +96,8 @@ def _counted(counts: EventCounts) -> str:
 
 
 def _job_lines(profile: JobProfile) -> Iterator[str]:
+    if profile.growth is not None:
+        yield from (as_sentence(words_of(finding)) for finding in profile.growth.findings)
     num_batches = sum(setting.num_batches for setting in profile.settings)
     yield (
         f"{counted(len(profile.settings), 'run')}, {counted(num_batches, 'batch', 'batches')}, "

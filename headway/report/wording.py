@@ -32,7 +32,7 @@ from headway.units import (
     format_rate,
     spark_trigger_text,
 )
-from headway.words import all_words, certainty_text, words_of
+from headway.words import all_words, as_sentence, certainty_text, words_of
 from headway.words.predictions import duration_against
 
 APPLIES = {
@@ -168,7 +168,15 @@ def brief_setting_text(configuration: Configuration) -> str:
 
 
 def stability_text(prediction: Prediction) -> str:
-    """Whether the setting keeps up with the input rate, and up to which rate it would."""
+    """Whether the setting keeps up with the input rate, and up to which rate it would.
+
+    Before that, that batches grow, if they do.
+    """
+    growth = all_words(one for one in prediction.findings if one.code.is_growth)
+    return " ".join([*map(as_sentence, growth), _stability(prediction)])
+
+
+def _stability(prediction: Prediction) -> str:
     rate = format_rate(prediction.arrivals.rate_per_s)
     most_per_s = prediction.sustainable_rate_per_s
     if not prediction.stable and not prediction.is_close_to_saturation:
@@ -181,8 +189,7 @@ def stability_text(prediction: Prediction) -> str:
         )
     too_close = _found(prediction, FindingCode.TOO_CLOSE_TO_SATURATION)
     if too_close is not None:
-        words = words_of(too_close)
-        return f"{words[:1].upper()}{words[1:]}."
+        return as_sentence(words_of(too_close))
     has_room = prediction.arrivals.rate_per_s <= most_per_s < math.inf
     bound = f"; stable up to {format_rate_down(most_per_s)}" if has_room else ""
     load = load_text(prediction)
@@ -216,7 +223,7 @@ def _found(prediction: Prediction, code: FindingCode) -> Finding | None:
 def prediction_notes(prediction: Prediction) -> tuple[str, ...]:
     """Findings about a prediction besides its stability, without repetition."""
     said = (FindingCode.OVER_CAPACITY, FindingCode.TOO_CLOSE_TO_SATURATION)
-    beside = [one for one in prediction.findings if one.code not in said]
+    beside = [one for one in prediction.findings if not (one.code in said or one.code.is_growth)]
     return tuple(dict.fromkeys(all_words(beside)))
 
 
@@ -232,6 +239,9 @@ def caution_text(prediction: Prediction) -> str | None:
 def headline(plan: StreamAnswer) -> str:
     """The answer in one sentence."""
     rate = format_rate(plan.arrivals.rate_per_s)
+    growth = _plan_finding(plan, FindingCode.BATCHES_GROW)
+    if growth is not None:
+        return as_sentence(words_of(growth)).removesuffix(".")
     if not plan.feasible:
         if plan.verdict is Verdict.TOO_CLOSE and plan.kept_probability is not None:
             every = " and ".join(map(str, plan.promises))
@@ -292,6 +302,9 @@ def facts(plan: StreamAnswer) -> tuple[tuple[str, str], ...]:
         found.append(("also met" if plan.feasible else "other targets", _also_text(plan)))
     if plan.feasible:
         return (*found, *after_start_fact(plan))
+    if _plan_finding(plan, FindingCode.BATCHES_GROW) is not None:
+        nearest = f"{_nearest_text(plan)}, with batches as long as the mean of the profile"
+        return (("without growth", nearest), *found)
     return (
         (f"lowest possible {plan.target.statistic}", _floor_text(plan)),
         ("nearest plan", _nearest_text(plan)),
@@ -301,7 +314,9 @@ def facts(plan: StreamAnswer) -> tuple[tuple[str, str], ...]:
 
 def notes(plan: StreamAnswer) -> tuple[str, ...]:
     """Findings about the plan and its prediction besides the headline, each once."""
-    beside = all_words(one for one in plan.findings if not one.code.is_caution)
+    beside = all_words(
+        one for one in plan.findings if not (one.code.is_caution or one.code.is_growth)
+    )
     return tuple(dict.fromkeys((*beside, *prediction_notes(plan.prediction))))
 
 

@@ -37,6 +37,17 @@ def all_words(findings: Iterable[Finding]) -> tuple[str, ...]:
     return tuple(map(words_of, findings))
 
 
+def as_sentence(words: str) -> str:
+    """Words of a finding with a capital letter and a full stop.
+
+    Examples
+    --------
+    >>> as_sentence("the state grows")
+    'The state grows.'
+    """
+    return f"{words[:1].upper()}{words[1:]}."
+
+
 def certainty_text(probability: float, confidence: float) -> str:
     """How certain it is that targets are met, beside the confidence level that was asked for.
 

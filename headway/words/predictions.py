@@ -82,6 +82,70 @@ def _state_grows(found: Finding) -> str:
     )
 
 
+def _batches_grow(found: Finding) -> str:
+    numbers = found.numbers
+    load = "at a constant rate" if numbers["is_same_load"] else "for the same rows"
+    return (
+        f"batches grew from {format_duration(numbers['first_s'])} to "
+        f"{format_duration(numbers['last_s'])} in {format_duration(numbers['span_s'])} {load}; "
+        "no plan holds unless that stops"
+    )
+
+
+def _growth_cause(found: Finding) -> str:
+    numbers = found.numbers
+    part_s = numbers["part_last_s"] - numbers["part_first_s"]
+    share = part_s / (numbers["last_s"] - numbers["first_s"])
+    causes = [_CAUSES[cause](numbers) for cause in found.names["causes"].split()]
+    why = f"likely cause: {' and '.join(causes)}" if causes else "the log does not show why"
+    return (
+        f"{min(share, 1.0):.0%} of the growth is in {found.names['part']}, which grew from "
+        f"{format_duration(numbers['part_first_s'])} to {format_duration(numbers['part_last_s'])} "
+        f"per batch; {why}; stop the growth, and profile a run after that"
+    )
+
+
+def _grown_state(numbers: Mapping[str, float]) -> str:
+    first, last = numbers["state_first_rows"], numbers["state_last_rows"]
+    return (
+        f"the state grew from {rows_text(first)} to {rows_text(last)}, which a watermark or a time "
+        "to live would limit"
+    )
+
+
+def _grown_largest_task(numbers: Mapping[str, float]) -> str:
+    return (
+        f"the rows of its largest task grew from {numbers['largest_first_share']:.0%} to "
+        f"{numbers['largest_last_share']:.0%} of all, as they do if few keys get most of the rows"
+    )
+
+
+def _grown_gc(numbers: Mapping[str, float]) -> str:
+    return (
+        "garbage collection in its tasks grew from "
+        f"{format_duration(numbers['gc_first_s'])} to {format_duration(numbers['gc_last_s'])} per "
+        "batch, as it does if memory runs short"
+    )
+
+
+#: By `GrowthCause`.
+_CAUSES: Mapping[str, Callable[[Mapping[str, float]], str]] = {
+    "state_rows": _grown_state,
+    "largest_task": _grown_largest_task,
+    "gc": _grown_gc,
+    "listing": lambda _: (
+        "the folder of the source has more and more files to list, which cleanSource would remove"
+    ),
+    "sink_log": lambda _: (
+        "the file sink keeps a log of all files that it ever wrote, which the option retention "
+        "would limit"
+    ),
+    "checkpoint": lambda _: (
+        "the file system takes longer and longer to write the files of the checkpoint"
+    ),
+}
+
+
 def _slots_far_off(found: Finding) -> str:
     return _far_off(
         found,
@@ -169,6 +233,8 @@ OF_PREDICTIONS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     FindingCode.RATE_LIMIT_TOO_LOW: _limit_too_low,
     FindingCode.RATE_LIMIT_LEAVES_LITTLE: _limit_leaves_little,
     FindingCode.STATE_GROWS: _state_grows,
+    FindingCode.BATCHES_GROW: _batches_grow,
+    FindingCode.GROWTH_CAUSE: _growth_cause,
     FindingCode.DECLARED: "based on declared costs: nothing of this job was measured",
     FindingCode.SLOTS_FAR_OFF: _slots_far_off,
     FindingCode.PARTITIONS_FAR_OFF: _partitions_far_off,

@@ -12,6 +12,7 @@ from headway.assumptions.fits import (
     WARM_UP_BINS_PER_DOUBLING,
 )
 from headway.models.arrays import Array
+from headway.models.estimation.trend import trend_of
 
 
 class AgedRatio(NamedTuple):
@@ -41,8 +42,10 @@ def warm_up_length(series: Array) -> int:
     `0 ≤ k ≤ N/2`, the one with the smallest `Var(x_(k+1..N))/(N-k)`. Nothing is cut from fewer than
     ten values. The values are the durations of the batches if these have about the same rows (E2);
     otherwise the logarithms of the durations over those that the fit to the rest expects of their
-    rows. Then the batches before the cut are a warm-up if their mean exceeds that of the rest by
-    more than 1.645 times what (P2) adds for rows outside the range of the rest.
+    rows. Of a query's log, the batches before the cut are a warm-up only if their mean exceeds that
+    of the rest, for logarithms by more than 1.645 times what (P2) adds for rows outside the range
+    of the rest. If batches grow by (E45), or the batches before the cut are the faster ones, the
+    line of (E45) is subtracted first, and the cut is chosen and judged by what remains.
 
     Examples
     --------
@@ -57,6 +60,35 @@ def warm_up_length(series: Array) -> int:
         for cut in range(int(LATEST_CUT_RATIO.value * num_values) + 1)
     ]
     return int(np.argmin(scores))
+
+
+def slow_start_length(durations_s: Array) -> int:
+    """How many leading batches of about the same rows are a warm-up: they are slower than the rest.
+
+    Parameters
+    ----------
+    durations_s : (n,) array, > 0
+        Durations of the batches in order of time. [s]
+
+    Returns
+    -------
+    int
+        The cut; 0 if the batches before it are not slower than those after it.
+
+    Notes
+    -----
+    theory.md (E1). Batches that become slower and slower are growth (E45), whose fast half is not
+    cut.
+
+    Examples
+    --------
+    Growth is no warm-up, but it may begin with one:
+
+    >>> growing = np.array([5.0, *np.linspace(1.0, 4.0, 40)])
+    >>> warm_up_length(growing), slow_start_length(growing)
+    (20, 1)
+    """
+    return _cut(durations_s, np.zeros(len(durations_s)), durations_s)
 
 
 def slower_start_length(log_ratio: Array, tolerance: Array) -> int:
@@ -78,7 +110,8 @@ def slower_start_length(log_ratio: Array, tolerance: Array) -> int:
     Notes
     -----
     theory.md (E1). Under a changing load, durations differ because of the rows, which is no
-    warm-up; nor is a start that is faster, or slower by no more than the model may be off.
+    warm-up; nor is a start that is faster, or slower by no more than the model may be off, nor the
+    fast half of batches that grow (E45).
 
     Examples
     --------
@@ -88,11 +121,26 @@ def slower_start_length(log_ratio: Array, tolerance: Array) -> int:
     >>> slower_start_length(ratios, np.full(22, 2.0))
     0
     """
-    num_cut = warm_up_length(log_ratio)
-    slower = log_ratio[:num_cut] - tolerance[:num_cut]
-    if not num_cut or not slower.mean() > log_ratio[num_cut:].mean():
+    return _cut(log_ratio, tolerance, np.exp(log_ratio))
+
+
+def _cut(series: Array, tolerance: Array, durations: Array) -> int:
+    """The cut of a series, which are the durations or their logarithms."""
+    trend = trend_of(np.arange(float(len(durations))), durations)
+    if not trend.is_growth:
+        num_cut = warm_up_length(series)
+        if not num_cut or _is_slower(series, tolerance, num_cut):
+            return num_cut
+    if trend.last <= trend.first:
         return 0
-    return num_cut
+    line = np.linspace(trend.first, trend.last, len(durations))
+    num_cut = warm_up_length(durations - line)
+    return num_cut if num_cut and _is_slower(durations - line, tolerance, num_cut) else 0
+
+
+def _is_slower(series: Array, tolerance: Array, num_cut: int) -> bool:
+    slower = series[:num_cut] - tolerance[:num_cut]
+    return float(slower.mean()) > float(series[num_cut:].mean())
 
 
 def falling_ratios(jvm_age_s: Array, ratio: Array) -> tuple[AgedRatio, ...]:

@@ -109,7 +109,8 @@ def predict(
             factor=np.array([age_factor, low_factor, high_factor]),
         )
     )
-    found = tuple(findings_of(capacity, law))
+    growth = () if profile.growth is None else profile.growth.findings
+    found = (*growth, *findings_of(capacity, law))
     codes = {one.code for one in found}
     stable = capacity.is_stable and FindingCode.RATE_LIMIT_TOO_LOW not in codes
     quotable = stable and FindingCode.TOO_CLOSE_TO_SATURATION not in codes

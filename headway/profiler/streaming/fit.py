@@ -104,7 +104,7 @@ def _mean_age_s(run: QueryRun) -> float:
 
 def _fit_drift(runs: Sequence[QueryRun], fit: _Costs) -> float:
     driver_s = sum(phase.mean_s for phase in fit.driver_phases)
-    modelled_s = np.concatenate([_modelled_s(run, driver_s, fit.stages) for run in runs])
+    modelled_s = np.concatenate([batches_modelled_s(run, driver_s, fit.stages) for run in runs])
     batches = [batch for run in runs for batch in run.batches]
     return drift_exponent(
         np.log([batch.duration_s for batch in batches]) - np.log(modelled_s),
@@ -201,7 +201,7 @@ def _fit_at_one_age(runs: Sequence[QueryRun]) -> _Costs:
         handovers_s += fit.handover_s
     phases = _fit_driver_phases(runs, handovers_s)
     driver_s = sum(phase.mean_s for phase in phases)
-    return _Costs(phases, stages, [_modelled_s(run, driver_s, stages) for run in runs])
+    return _Costs(phases, stages, [batches_modelled_s(run, driver_s, stages) for run in runs])
 
 
 def _noise(runs: Sequence[QueryRun], costs: _Costs) -> DurationNoise:
@@ -235,7 +235,8 @@ def _noise(runs: Sequence[QueryRun], costs: _Costs) -> DurationNoise:
     )
 
 
-def _modelled_s(run: QueryRun, driver_s: float, stages: Sequence[StageProfile]) -> Array:
+def batches_modelled_s(run: QueryRun, driver_s: float, stages: Sequence[StageProfile]) -> Array:
+    """What each batch of a run is expected to take, by its rows and the rows of its state [s]."""
     configuration = run.configuration
     setting = (configuration.num_slots, configuration.shuffle_partitions)
     rows = np.array([batch.num_rows for batch in run.batches], dtype=np.float64)

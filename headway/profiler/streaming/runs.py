@@ -13,7 +13,7 @@ from headway.domain import Configuration, QueryShape
 from headway.domain.configuration import task_slots
 from headway.errors import EventLogError
 from headway.models.estimation.regression import is_spread
-from headway.models.estimation.warm_up import warm_up_length
+from headway.models.estimation.warm_up import slow_start_length, warm_up_length
 from headway.profiler import schema
 from headway.profiler.collect import ApplicationFacts, Executor
 from headway.profiler.offsets import num_source_partitions
@@ -142,8 +142,12 @@ def steady_part(
     ]
     if plan.packs_rows:
         samples = [unpacked(sample) for sample in samples]
+    has_changing_load = is_spread(np.array([float(sample.num_rows) for sample in samples]))
     if num_warm_up is None:
-        num_cut = warm_up_length(np.array([sample.duration_s for sample in samples]))
+        durations_s = np.array([sample.duration_s for sample in samples])
+        # A changing load is compared with a first fit later, and fewer rows are no growth.
+        cut_length = warm_up_length if has_changing_load else slow_start_length
+        num_cut = cut_length(durations_s)
     else:
         num_cut = num_warm_up(samples)
     if num_cut:
@@ -202,8 +206,7 @@ def steady_part(
         early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
         without_rows=tuple(_without_rows(reports, stages, jvm_started_s, steady, levels)),
     )
-    rows = np.array([float(sample.num_rows) for sample in samples])
-    return SteadyPart(run, tuple(notes), has_changing_load=is_spread(rows))
+    return SteadyPart(run, tuple(notes), has_changing_load)
 
 
 def _without_rows(

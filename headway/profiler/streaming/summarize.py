@@ -25,6 +25,7 @@ from headway.profiler.logs.sources import EventLog
 from headway.profiler.streaming.adaptive import coalescing_notes
 from headway.profiler.streaming.arrivals import observed_arrivals
 from headway.profiler.streaming.fit import DurationFit, fit_duration
+from headway.profiler.streaming.growth import growth_of
 from headway.profiler.streaming.job_runs import JobRuns, runs_of_job
 from headway.profiler.streaming.observations import (
     mean_updated_rows,
@@ -105,6 +106,7 @@ def profile_of_runs(
         noise=_less_sure(fit, runs, noted),
         drift=fit.drift,
         warm_up=warm_up_of(runs, fit),
+        growth=growth_of(last, fit),
         settings=tuple(
             _setting(run, modelled_s)
             for run, modelled_s in zip(runs, fit.modelled_mean_s, strict=True)

@@ -1,0 +1,97 @@
+"""Batches that become slower and slower for the same rows, and the likely cause."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headway.domain.checks import require_not_negative
+from headway.domain.finding import Finding, FindingCode
+
+
+class GrowthCause(StrEnum):
+    """What grew together with the batches."""
+
+    STATE_ROWS = "state_rows"
+    """Rows of the state."""
+    LARGEST_TASK = "largest_task"
+    """Share of a stage's rows in its largest task, as with few keys that get most rows."""
+    GC = "gc"
+    """Time of a stage's tasks in garbage collection."""
+    LISTING = "listing"
+    """Time to list the files of the source."""
+    SINK_LOG = "sink_log"
+    """Time of the driver in addBatch, with a file sink, which keeps a log of all its files."""
+    CHECKPOINT = "checkpoint"
+    """Time to write the files of the checkpoint."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DurationGrowth:
+    """Growth of the batches of the last profiled run, for the same rows: theory.md (E45).
+
+    Batches took ``first_s`` at the beginning of the growth and ``last_s`` at the end, ``span_s``
+    later. ``is_same_load`` says that all had about the same rows. ``part`` is the driver phase or
+    the stage that grew most, from ``part_first_s`` to ``part_last_s``; ``causes`` are what grew
+    with it, the likeliest first, of which the state, the largest task and the garbage collection
+    have numbers of their own.
+
+    Examples
+    --------
+    >>> growth = DurationGrowth(first_s=0.7, last_s=3.2, span_s=780.0, part="stage 1",
+    ...     part_first_s=0.3, part_last_s=2.6)
+    >>> [finding.code.value for finding in growth.findings]
+    ['batches_grow', 'growth_cause']
+    """
+
+    first_s: float
+    last_s: float
+    span_s: float
+    is_same_load: bool = True
+    part: str
+    part_first_s: float
+    part_last_s: float
+    causes: tuple[GrowthCause, ...] = ()
+    state_first_rows: float | None = None
+    state_last_rows: float | None = None
+    largest_first_share: float | None = None
+    largest_last_share: float | None = None
+    gc_first_s: float | None = None
+    gc_last_s: float | None = None
+
+    def __post_init__(self) -> None:
+        require_not_negative(
+            "growth",
+            first_s=self.first_s,
+            part_first_s=self.part_first_s,
+            part_last_s=self.part_last_s,
+        )
+        if not (self.last_s > self.first_s and self.span_s > 0):
+            raise ValueError(
+                f"growth from {self.first_s:g} s to {self.last_s:g} s in {self.span_s:g} s; "
+                "expected longer batches at the end of a positive time"
+            )
+
+    @property
+    def findings(self) -> tuple[Finding, Finding]:
+        """The growth, which is a headline, and its likely cause."""
+        growth_s = {"first_s": self.first_s, "last_s": self.last_s}
+        part_s = {"part_first_s": self.part_first_s, "part_last_s": self.part_last_s}
+        others = {
+            "state_first_rows": self.state_first_rows,
+            "state_last_rows": self.state_last_rows,
+            "largest_first_share": self.largest_first_share,
+            "largest_last_share": self.largest_last_share,
+            "gc_first_s": self.gc_first_s,
+            "gc_last_s": self.gc_last_s,
+        }
+        recorded = {name: number for name, number in others.items() if number is not None}
+        extent = {"span_s": self.span_s, "is_same_load": float(self.is_same_load)}
+        return (
+            Finding(code=FindingCode.BATCHES_GROW, numbers=growth_s | extent),
+            Finding(
+                code=FindingCode.GROWTH_CAUSE,
+                numbers=growth_s | part_s | recorded,
+                names={"part": self.part, "causes": " ".join(self.causes)},
+            ),
+        )
