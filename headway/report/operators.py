@@ -86,8 +86,8 @@ def operators_runs_text(runs: OperatorsRuns) -> str:
         rows.append((str(scheduler), format_rate(carried), f"{carried / best:.1%}", *times))
     slice_text = format_duration(runs.predicted.pipeline.slice_s)
     precision = (
-        f"times are from the start at the first operator to the exit, within a slice of {slice_text}; "
-        "costs do not vary in this simulation"
+        f"times are from the start at the first operator to the exit, within a slice of "
+        f"{slice_text}; costs do not vary in this simulation"
     )
     table = aligned(rows, right=range(1, 6), indent=0)
     return "\n".join([*_headline(runs.predicted), "", *table, "", *paragraph(precision)])
