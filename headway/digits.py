@@ -89,3 +89,17 @@ def format_max_rate(rate_per_s: float) -> str:
         return format_rate(rate_per_s)
     unit = 10.0 ** (math.floor(math.log10(rate_per_s)) + 1 - _EXACT_DIGITS)
     return format_rate(math.floor(rate_per_s / unit) * unit, _EXACT_DIGITS)
+
+
+def size_text(num_bytes: float) -> str:
+    """A number of bytes in three digits.
+
+    Examples
+    --------
+    >>> size_text(1536), size_text(3 * 2**30)
+    ('1.5 KiB', '3 GiB')
+    """
+    for power, unit in ((4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if num_bytes >= 1024**power:
+            return f"{num_bytes / 1024**power:.3g} {unit}"
+    return f"{num_bytes:.0f} bytes"

@@ -58,11 +58,9 @@ from headway.domain.profile import (
     DriverPhase,
     DurationNoise,
     JobProfile,
-    MemoryProfile,
     ObservedArrivals,
     ObservedSetting,
     Pins,
-    StateProfile,
 )
 from headway.domain.stage import (
     EventTimeWindow,
@@ -74,6 +72,7 @@ from headway.domain.stage import (
     TasksRule,
     WindowKind,
 )
+from headway.domain.state import MemoryProfile, StateOperatorProfile, StateProfile
 from headway.domain.target import (
     AnyPromise,
     CatchUp,
@@ -156,7 +155,8 @@ __all__ = [
     "ScheduleReport", "ScheduledQuery", "Sensitivity", "Separation", "Share", "SimulatedTarget",
     "Spread",
     "StageMemory", "StageObserved", "StageProfile", "StageRows", "StageTerm", "StageVolume",
-    "StateProfile", "StatedRange", "StreamAnswer", "Target", "TaskCounts", "TaskTimes", "TasksRule",
+    "StateOperatorProfile", "StateProfile", "StatedRange", "StreamAnswer", "Target",
+    "TaskCounts", "TaskTimes", "TasksRule",
     "TraceStretch", "Verdict", "WallClock", "WarmUp", "WarmUpPoint", "WindowGrid", "WindowKind",
     "parse_promise",
 ]  # fmt: skip

@@ -14,8 +14,9 @@ from headway.domain.checks import require_count, require_not_negative
 from headway.domain.configuration import task_slots
 from headway.domain.coverage import Coverage
 from headway.domain.declared import DeclaredWork, Provenance
-from headway.domain.profile import Application, MemoryProfile
+from headway.domain.profile import Application
 from headway.domain.result import Result
+from headway.domain.state import MemoryProfile
 from headway.domain.target import AnyPromise, Deadline
 from headway.errors import InputError
 from headway.limits import MOST_INT

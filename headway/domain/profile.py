@@ -13,6 +13,7 @@ from headway.domain.declared import DeclaredCosts, Provenance
 from headway.domain.growth import DurationGrowth
 from headway.domain.result import Result
 from headway.domain.stage import QueryShape, StageProfile
+from headway.domain.state import MemoryProfile, StateProfile
 from headway.domain.target import AnyPromise, Deadline
 from headway.domain.warm_up import WarmUp
 from headway.errors import InputError
@@ -192,35 +193,6 @@ class ObservedArrivals:
     event_time_lag_s: float | None = None
     file_mean_rows: float | None = None
     file_mean_bytes: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateProfile:
-    """The state of the query at the end of the last run, and its cost per batch.
-
-    ``commit_per_partition_s`` is the time of one state store's commit; ``growth_per_s`` is the
-    number of rows by which the state grew per second of the last run. ``updated_rows`` is the mean
-    number of state rows that a batch writes, ``updated_row_s`` the time that a task takes for one
-    of them; None if not recorded. At another rate the rows of the state are multiplied by the ratio
-    of the rates to the power ``rate_exponent``; 0 for a state that grows.
-    """
-
-    rows: int
-    memory_bytes: int
-    commit_per_partition_s: float
-    growth_per_s: float
-    updated_rows: float | None = None
-    updated_row_s: float | None = None
-    rate_exponent: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryProfile:
-    """Measured peaks: of one task's execution memory, of one executor's heap, of spill."""
-
-    peak_task_bytes: int
-    peak_heap_bytes: int | None = None
-    spilled_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

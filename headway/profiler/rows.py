@@ -39,6 +39,8 @@ Record: TypeAlias = Mapping[str, Any]
 """A row of a table, by column."""
 
 _RUN_ID = re.compile(r"[0-9a-f-]{8,36}")
+# Of RocksDB, and of the default store; others are of somebody's own operators.
+_STORE_METRIC = re.compile(r"(?:rocksdb|loadedMapCache|stateOnCurrentVersion)[A-Za-z]{1,60}")
 _WHOLE_NUMBER = re.compile(r"\s*[+-]?\d{1,19}\s*", re.ASCII)
 _OPERATOR = re.compile(r"(?m)^\(\d+\) ([A-Za-z]+)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -101,6 +103,15 @@ def _operator(operator: StateOperator) -> Record:
         "num_stores": operator.num_stores,
         "num_updated": operator.num_updated,
         "updates_s": seconds(operator.updates_ms),
+        "store_metrics": _store_metrics(operator.store_metrics),
+    }
+
+
+def _store_metrics(metrics: Any) -> dict[str, float]:
+    return {
+        name: float(value)
+        for name, value in (metrics if isinstance(metrics, dict) else {}).items()
+        if _STORE_METRIC.fullmatch(name) and type(value) in (int, float)
     }
 
 

@@ -41,16 +41,15 @@ RECORDER_LOST = "HeadwayRecorderLost"
 RECORDER_PASSED_OVER = "HeadwayRecorderPassedOver"
 RECORDER_EVENTS = (RECORDER_START, RECORDER_END, RECORDER_LOST, RECORDER_PASSED_OVER)
 
-# Spark events that are not read here; any other name is a vendor's or a newer Spark's.
+# Spark events that are not read; any other name is a vendor's or a newer Spark's.
 PASSED_OVER = (b"SparkListener", b"org.apache.spark.")
-
 BATCHES_PER_PLAN = 16
 _BATCH_OF_EXECUTION = re.compile(r"\nrunId = ([0-9a-f-]{36})\nbatch = (\d{1,15})\Z")
 
 Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] | None
 Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None
 Text = str | None
-Anything = Any  # text in some versions, a number or an object in others
+Anything = Any  # of a form that depends on the version
 
 
 class SparkEvent(msgspec.Struct, gc=False):
@@ -308,6 +307,7 @@ class StateOperator(SparkEvent):
     updates_ms: Long = field(default=None, name="allUpdatesTimeMs")
     shuffle_partitions: Int = field(default=None, name="numShufflePartitions")
     num_stores: Int = field(default=None, name="numStateStoreInstances")
+    store_metrics: Anything = field(default=None, name="customMetrics")
 
     def __post_init__(self) -> None:
         self.name = name_of(self.name)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from headway.digits import size_text
 from headway.domain import ApplicationProfile, JobProfile
 from headway.formats.as_json import json_text
 from headway.formats.yaml_text import plain_data
@@ -14,10 +16,14 @@ from headway.units import counted, format_duration, format_rate
 from headway.words import as_sentence, words_of
 
 if TYPE_CHECKING:
+    from headway.domain import StateOperatorProfile
     from headway.profiler.logs.sources import LogFailure
     from headway.profiler.survey import EventCounts, LogSurvey
 
 
+# Parts of a commit of RocksDB, in milliseconds.
+_COMMIT_PART = re.compile(r"rocksdbCommit([A-Z][A-Za-z]*?)Latency(?:Ms)?")
+_MOST_COMMIT_PARTS = 3
 SURVEY_SCHEMA = "headway.survey/v1"
 
 
@@ -112,6 +118,29 @@ def _job_lines(profile: JobProfile) -> Iterator[str]:
             f"  {stage.called}: {format_duration(stage.task_fixed_s)} per task, "
             f"{format_duration(stage.task_per_row_s)} per row"
         )
+    for operator in profile.state.operators if profile.state else ():
+        yield f"  {_state_text(operator)}"
+
+
+def _state_text(operator: StateOperatorProfile) -> str:
+    """How much state an operator has, and what takes the time of its commits."""
+    parts_s = {
+        part.group(1): mean / 1000.0
+        for name, mean in operator.store_metrics.items()
+        if (part := _COMMIT_PART.fullmatch(name)) and mean >= 1.0
+    }
+    longest = sorted(parts_s, key=lambda part: -parts_s[part])[:_MOST_COMMIT_PARTS]
+    parts = ", ".join(f"{_in_words(part)} {format_duration(parts_s[part])}" for part in longest)
+    return (
+        f"state of {printable(operator.name)}: {counted(operator.rows, 'row')}, "
+        f"{size_text(operator.memory_bytes)} in {counted(operator.num_stores, 'store')}; "
+        f"its commits take {format_duration(operator.commit_s)} of task time per batch"
+        + (f" ({parts})" if parts else "")
+    )
+
+
+def _in_words(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
 
 
 def _application_lines(profile: ApplicationProfile) -> Iterator[str]:

@@ -6,6 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from headway.digits import size_text
 from headway.profiler.logs.event_logs import UnreadableLogError
 from headway.units import parse_size_bytes
 
@@ -51,7 +52,7 @@ class Allowance:
         limits, taken = self._limits, self._taken_bytes
         if taken > limits.max_bytes:
             raise UnreadableLogError(
-                f"more than {_size(limits.max_bytes)} when unpacked, the maximum for one log; "
+                f"more than {size_text(limits.max_bytes)} when unpacked, the maximum for one log; "
                 "unpack it yourself if it is sound"
             )
         packed = self._packed_bytes
@@ -59,7 +60,7 @@ class Allowance:
             ratio = taken / max(packed, 1)
             if ratio > limits.max_ratio:
                 raise UnreadableLogError(
-                    f"{_size(packed)} unpack to {_size(taken)} and more, over "
+                    f"{size_text(packed)} unpack to {size_text(taken)} and more, over "
                     f"{limits.max_ratio:g} times as much, as no event log does; "
                     "unpack it yourself if it is sound"
                 )
@@ -68,20 +69,7 @@ class Allowance:
         free = shutil.disk_usage(self._folder).free
         if free < limits.min_free_bytes:
             raise UnreadableLogError(
-                f"its first {_size(taken)} leave {_size(free)} free on the disk of "
-                f"{self._folder}, less than the {_size(limits.min_free_bytes)} to keep free; "
+                f"its first {size_text(taken)} leave {size_text(free)} free on the disk of "
+                f"{self._folder}, less than the {size_text(limits.min_free_bytes)} to keep free; "
                 "set TMPDIR to a folder with more room"
             )
-
-
-def _size(num_bytes: int) -> str:
-    """Bytes as text.
-
-    >>> _size(1536), _size(3 * 2**30)
-    ('1.5 KiB', '3 GiB')
-    """
-    for unit in ("TiB", "GiB", "MiB", "KiB"):
-        unit_bytes = parse_size_bytes(f"1{unit}")
-        if num_bytes >= unit_bytes:
-            return f"{num_bytes / unit_bytes:.3g} {unit}"
-    return f"{num_bytes} bytes"

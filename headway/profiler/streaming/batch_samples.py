@@ -13,7 +13,14 @@ from headway.assumptions.logs import LEAST_TASKS_RATIO
 from headway.profiler.offsets import read_offset
 from headway.profiler.rows import Record
 from headway.profiler.stage_totals import NO_TASKS, SUMS_OF_TASKS
-from headway.profiler.streaming.samples import BatchSample, SourceSample, StageSample, StateSample
+from headway.profiler.streaming.samples import (
+    UNKNOWN_NAME,
+    BatchSample,
+    SourceSample,
+    StageSample,
+    StateOperatorSample,
+    StateSample,
+)
 from headway.profiler.streaming.stage_kinds import Span, StageKind, kinds_of_batch, levels_of_kinds
 
 # Spark's phase -> Headway's, in the order in which Spark runs them.
@@ -250,15 +257,25 @@ def _state(operators: Sequence[Any]) -> StateSample:
     def total(name: str) -> int:
         return sum(max(operator[name] or 0, 0) for operator in operators)
 
-    stores = sum(
-        operator["num_stores"] or operator["shuffle_partitions"] or 0 for operator in operators
-    )
+    samples = tuple(map(_state_of_operator, operators))
     return StateSample(
         num_rows=total("num_rows"),
         memory_bytes=total("memory_bytes"),
-        num_stores=max(stores, 0),
+        num_stores=sum(sample.num_stores for sample in samples),
         num_updated=total("num_updated"),
         updates_s=sum(max(operator["updates_s"] or 0.0, 0.0) for operator in operators),
+        operators=samples,
+    )
+
+
+def _state_of_operator(operator: Any) -> StateOperatorSample:
+    return StateOperatorSample(
+        name=operator["name"] or UNKNOWN_NAME,
+        num_rows=max(operator["num_rows"] or 0, 0),
+        memory_bytes=max(operator["memory_bytes"] or 0, 0),
+        num_stores=max(operator["num_stores"] or operator["shuffle_partitions"] or 0, 0),
+        commit_s=max(operator["commit_s"] or 0.0, 0.0),
+        store_metrics=dict(operator["store_metrics"] or {}),
     )
 
 

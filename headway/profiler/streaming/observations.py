@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from headway.assumptions.fits import LEAST_GROWTH_RATIO, TELLING_SPREAD_RATIO
-from headway.domain import MemoryProfile, StageObserved, StageProfile, StateProfile
+from headway.domain import (
+    MemoryProfile,
+    StageObserved,
+    StageProfile,
+    StateOperatorProfile,
+    StateProfile,
+)
 from headway.models.estimation.regression import power_law
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
 
@@ -57,7 +63,30 @@ def observe_state(runs: Sequence[QueryRun]) -> StateProfile | None:
         updated_rows=mean_updated_rows(batches),
         updated_row_s=_updated_row_s([batch for run in runs for batch in run.batches]),
         rate_exponent=_rate_exponent(runs),
+        operators=tuple(_state_operators(batches)),
     )
+
+
+def _state_operators(batches: Sequence[BatchSample]) -> Iterator[StateOperatorProfile]:
+    """Each operator at the end of the last run, with the means over its batches."""
+    for place, last in enumerate(batches[-1].state.operators):
+        each = [
+            batch.state.operators[place]
+            for batch in batches
+            if place < len(batch.state.operators)
+            if batch.state.operators[place].name == last.name
+        ]
+        yield StateOperatorProfile(
+            name=last.name,
+            rows=last.num_rows,
+            memory_bytes=last.memory_bytes,
+            num_stores=last.num_stores,
+            commit_s=float(np.mean([sample.commit_s for sample in each])),
+            store_metrics={
+                name: float(np.mean([sample.store_metrics.get(name, 0.0) for sample in each]))
+                for name in sorted(last.store_metrics)
+            },
+        )
 
 
 def mean_updated_rows(batches: Sequence[BatchSample]) -> float | None:

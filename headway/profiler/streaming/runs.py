@@ -38,7 +38,13 @@ from headway.profiler.streaming.batch_samples import (
     whole_batch,
 )
 from headway.profiler.streaming.rows_at_source import contradictions, counted_once, times_read
-from headway.profiler.streaming.samples import BatchSample, EarlyBatch, MeanFile, QueryRun
+from headway.profiler.streaming.samples import (
+    UNKNOWN_NAME,
+    BatchSample,
+    EarlyBatch,
+    MeanFile,
+    QueryRun,
+)
 from headway.profiler.streaming.stage_kinds import StageKind
 from headway.profiler.streaming.trigger import contradiction, read_trigger
 from headway.redaction import redact
@@ -46,7 +52,6 @@ from headway.sparkconf import reader_limit, task_cpus_of
 from headway.units import format_duration
 
 _LONGEST_LABEL = 60
-_UNKNOWN = "unknown"
 
 
 class SteadyPart(NamedTuple):
@@ -377,11 +382,11 @@ def _state_store(properties: Mapping[str, str]) -> str | None:
 def _shape(report: Record, plan: PlanShape) -> QueryShape:
     operators: Sequence[Any] = report["stateful_operators"] or ()
     return QueryShape(
-        sources=tuple(source["description"] or _UNKNOWN for source in report["sources"] or ()),
-        sink=report["sink"] or _UNKNOWN,
+        sources=tuple(source["description"] or UNKNOWN_NAME for source in report["sources"] or ()),
+        sink=report["sink"] or UNKNOWN_NAME,
         output_mode=plan.output_mode,
         # Versions before 3.2 do not name them.
-        stateful_operators=tuple(operator["name"] or _UNKNOWN for operator in operators),
+        stateful_operators=tuple(operator["name"] or UNKNOWN_NAME for operator in operators),
         state_rows=sum(max(operator["num_rows"] or 0, 0) for operator in operators),
         watermarked=bool(report["watermarked"]) or plan.watermark_delay_s is not None,
         watermark_delay_s=plan.watermark_delay_s,

@@ -14,6 +14,8 @@ from headway.profiler.operators import Operator
 from headway.profiler.streaming.adaptive_settings import AdaptiveSettings
 from headway.profiler.streaming.stage_kinds import StageKind
 
+UNKNOWN_NAME = "unknown"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSample:
@@ -63,6 +65,18 @@ class SourceSample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StateOperatorSample:
+    """State of one operator after one batch, and how its stores were committed."""
+
+    name: str
+    num_rows: int
+    memory_bytes: int
+    num_stores: int
+    commit_s: float
+    store_metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StateSample:
     """All state of the query after one batch."""
 
@@ -71,6 +85,7 @@ class StateSample:
     num_stores: int
     num_updated: int = 0
     updates_s: float = 0.0
+    operators: tuple[StateOperatorSample, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
