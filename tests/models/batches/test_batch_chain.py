@@ -211,3 +211,36 @@ def test_quantiles_are_ordered_and_invert_the_shares(
     assert np.all(np.diff(duration_s) >= 0.0)
     assert chain.latency_cdf(latency_s) == pytest.approx(shares, abs=1e-4)
     assert chain.latency_mean_s > 0.5 * chain.interval_mean_s
+
+
+def a_heavy_chain(offered_load: float, trigger_s: float = 0.0) -> BatchChain:
+    """Noise of 0.5 most of which lasts: the latency has no mean but for the end of the grid."""
+    duration = AffineDuration(
+        1.0, offered_load / 1000.0, 0.5, lasting_share=0.75, persistence_ratio=0.95
+    )
+    chain = batch_chain(steady_state(duration, 1000.0, trigger_s, dispersion=0.0))
+    assert chain is not None
+    return chain
+
+
+@pytest.mark.parametrize("trigger_s", [0.0, 4.0])
+def test_a_tail_without_a_mean_does_not_jump_with_the_load(trigger_s: float) -> None:
+    """The end of the grid moved by whole cells: the mean jumped by a fifth, gains by a factor."""
+    loads = np.arange(0.30, 0.40, 0.001)
+    chains = [a_heavy_chain(float(load), trigger_s) for load in loads]
+    steps = np.diff(np.log([chain.latency_mean_s for chain in chains]))
+    assert np.all(steps > 0.0)
+    assert np.all(np.abs(np.diff(steps)) < 0.01)
+    gains = np.array([chain.amplification_ratio for chain in chains[::10]])
+    assert np.all(np.abs(np.diff(np.log(gains))) < 0.3)
+
+
+def test_the_share_at_the_end_of_the_grid_tells_whether_there_is_a_mean() -> None:
+    shares = [a_heavy_chain(load).cut_share for load in (0.1, 0.2, 0.3, 0.4, 0.5)]
+    assert shares == sorted(shares)
+    assert shares[0] < 0.01
+    assert shares[-1] > 0.5
+    light = AffineDuration(1.0, 8e-4, 0.1, lasting_share=0.75, persistence_ratio=0.95)
+    chain = batch_chain(steady_state(light, 1000.0, 0.0, dispersion=0.0))
+    assert chain is not None
+    assert chain.cut_share < 0.1
