@@ -15,7 +15,7 @@ from headway.domain.declared import (
     Provenance,
     StatedRange,
 )
-from headway.domain.finding import Finding, FindingCode
+from headway.domain.finding import NOT_QUOTED, Finding, FindingCode
 from headway.domain.growth import DurationGrowth, GrowthCause
 from headway.domain.job import Answer, Job, JobTime
 from headway.domain.node_type import PLATFORMS, NodeType, Objective
@@ -133,7 +133,7 @@ if TYPE_CHECKING:
     from headway.domain.tuning import Explored, QuerySetting
 
 __all__ = [
-    "APPLICATION_PROFILE_SCHEMA", "PLATFORMS", "PROFILE_SCHEMA", "Z90", "Advice",
+    "APPLICATION_PROFILE_SCHEMA", "NOT_QUOTED", "PLATFORMS", "PROFILE_SCHEMA", "Z90", "Advice",
     "AdvisedRun", "AfterStart", "Answer", "AnyAnswer", "AnyPromise", "Application",
     "ApplicationKind", "ApplicationProfile", "Applies", "Arrivals", "Backtest", "BatchAnswer",
     "Burst", "CatchUp", "Change", "Cluster", "Coalescing", "ComingBack", "Configuration",

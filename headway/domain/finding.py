@@ -15,6 +15,8 @@ class FindingCode(StrEnum):
     TOO_CLOSE_TO_SATURATION = "too_close_to_saturation"
     """``rate_per_s``, ``utilization_ratio``, ``offered_load_ratio``, ``told_up_to_per_s``,
     ``stable_up_to_per_s``."""
+    STABILITY_NOT_KNOWN = "stability_not_known"
+    """``rate_per_s``, ``stable_up_to_per_s``, ``largest_rows`` of profiled batches of one size."""
     MOSTLY_OVERRUNS = "mostly_overruns"
     """``overrun_probability``; ``enough_trigger_s``, ``enough_slots`` if these would avoid it."""
     RATE_LIMIT_TOO_LOW = "rate_limit_too_low"
@@ -136,8 +138,11 @@ _HARDLY_PREDICTED = frozenset(
     (
         *(FindingCode.OVER_CAPACITY, FindingCode.RATE_LIMIT_TOO_LOW),
         *(FindingCode.TOO_CLOSE_TO_SATURATION, FindingCode.MOSTLY_OVERRUNS),
+        FindingCode.STABILITY_NOT_KNOWN,
     )
 )
+NOT_QUOTED = frozenset((FindingCode.TOO_CLOSE_TO_SATURATION, FindingCode.STABILITY_NOT_KNOWN))
+"""Of settings without latencies to quote although their backlog need not grow."""
 _NO_WINDOWS = frozenset(
     (FindingCode.NO_OUTPUT_MODE, FindingCode.NO_WATERMARK_DELAY, FindingCode.NO_EVENT_TIMES)
 )

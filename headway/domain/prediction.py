@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.declared import Provenance
-from headway.domain.finding import Finding, FindingCode
+from headway.domain.finding import NOT_QUOTED, Finding
 from headway.domain.later import made_when_asked
 from headway.domain.result import Result
 from headway.domain.target import Metric
@@ -153,7 +153,12 @@ class Prediction(Result):
     @property
     def is_close_to_saturation(self) -> bool:
         """Whether there is no latency to quote although the backlog need not grow."""
-        return any(one.code is FindingCode.TOO_CLOSE_TO_SATURATION for one in self.findings)
+        return any(one.code in NOT_QUOTED for one in self.findings)
+
+    @property
+    def is_far_from_one_size(self) -> bool:
+        """Whether all profiled batches had one size, too far from the one asked about."""
+        return any("row_cost_half_range_ratio" in one.numbers for one in self.findings)
 
     @property
     def gain_ratio(self) -> float | None:

@@ -209,7 +209,9 @@ class JobProfile(Result):
     """Everything that prediction and planning need to know about one streaming job.
 
     ``declared`` are the figures that people declared if nothing was measured; such a profile has no
-    observed setting. Read and written as YAML by :mod:`headway.formats.profile_file`.
+    observed setting. If all batches had one size, the cost of a row is only known to be within
+    ``row_cost_half_range_ratio`` of the one listed, above or below. Read and written as YAML by
+    :mod:`headway.formats.profile_file`.
     """
 
     schema: str = PROFILE_SCHEMA
@@ -231,8 +233,11 @@ class JobProfile(Result):
     declared: DeclaredCosts | None = None
     warm_up: WarmUp | None = None
     growth: DurationGrowth | None = None
+    row_cost_half_range_ratio: float | None = None
 
     def __post_init__(self) -> None:
+        if not 0 <= (self.row_cost_half_range_ratio or 0.0) <= 1:
+            raise ValueError(f"row cost range is {self.row_cost_half_range_ratio}; expected 0 to 1")
         if bool(self.settings) == (self.declared is not None):
             raise ValueError(
                 "a profile needs at least one observed setting, or declared figures without any"

@@ -148,7 +148,8 @@ def largest_batch_in_time(question: Question, setting: Candidates) -> int | None
     for _ in range(60):
         middle = math.sqrt(low * high)
         # A larger batch is further from the profiled ones, so its duration is less certain.
-        margin = math.exp(Z90 * float(spread_ratio(profile, slots, partitions, middle)))
+        spread = spread_ratio(profile, slots, partitions, middle, model=model, score=Z90)
+        margin = math.exp(Z90 * float(spread))
         fits = margin * float(model.mean_s(middle)) <= longest_s
         low, high = (middle, high) if fits else (low, middle)
     if low < max(LEAST_LIMIT_RATIO.value * settled, 1.0):

@@ -121,4 +121,4 @@ def _spread_ratio(setting: Candidates) -> float:
     rows = settled_batch_rows(model, question.rate_per_s, setting.trigger_s)
     slots = (setting.nodes * question.space.num_slots(1)).astype(np.float64)
     partitions = setting.partitions.astype(np.float64)
-    return float(spread_ratio(question.profile, slots, partitions, rows)[0])
+    return float(spread_ratio(question.profile, slots, partitions, rows, model=model)[0])

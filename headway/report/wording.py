@@ -7,6 +7,7 @@ import math
 from headway.assumptions.advice import OVERRUNS_SHOWN_RATIO
 from headway.digits import format_rate_down
 from headway.domain import (
+    NOT_QUOTED,
     Applies,
     Configuration,
     Finding,
@@ -187,9 +188,9 @@ def _stability(prediction: Prediction) -> str:
             f"Not stable at {rate}: the backlog grows without bound, so there is no latency. "
             f"This configuration is {bound}."
         )
-    too_close = _found(prediction, FindingCode.TOO_CLOSE_TO_SATURATION)
-    if too_close is not None:
-        return as_sentence(words_of(too_close))
+    not_quoted = next((one for one in prediction.findings if one.code in NOT_QUOTED), None)
+    if not_quoted is not None:
+        return as_sentence(words_of(not_quoted))
     has_room = prediction.arrivals.rate_per_s <= most_per_s < math.inf
     bound = f"; stable up to {format_rate_down(most_per_s)}" if has_room else ""
     load = load_text(prediction)
@@ -204,7 +205,8 @@ def _stability(prediction: Prediction) -> str:
     gain_ratio = prediction.gain_ratio
     if gain_ratio is not None:
         load += f"; errors in batch durations count {gain_ratio:.1f} times in the latency"
-    return f"Stable at {rate}: {load}{bound}."
+    stable = "Expected to be stable" if prediction.is_far_from_one_size else "Stable"
+    return f"{stable} at {rate}: {load}{bound}."
 
 
 def load_text(prediction: Prediction) -> str:
@@ -222,7 +224,7 @@ def _found(prediction: Prediction, code: FindingCode) -> Finding | None:
 
 def prediction_notes(prediction: Prediction) -> tuple[str, ...]:
     """Findings about a prediction besides its stability, without repetition."""
-    said = (FindingCode.OVER_CAPACITY, FindingCode.TOO_CLOSE_TO_SATURATION)
+    said = (FindingCode.OVER_CAPACITY, *NOT_QUOTED)
     beside = [one for one in prediction.findings if not (one.code in said or one.code.is_growth)]
     return tuple(dict.fromkeys(all_words(beside)))
 

@@ -42,6 +42,14 @@ def _stable_up_to(found: Finding) -> str:
     return f"stable up to {format_rate_down(most_per_s)}"
 
 
+def _stability_not_known(found: Finding) -> str:
+    return (
+        f"whether {format_rate(found.numbers['rate_per_s'])} is stable is not known: no batch was "
+        f"larger than {rows_text(found.numbers['largest_rows'])}, and batches of one size do not "
+        f"show how much of their time is for the rows; {_stable_up_to(found)} as far as is known"
+    )
+
+
 def _mostly_overruns(found: Finding) -> str:
     text = (
         f"{found.numbers['overrun_probability']:.0%} of the batches overrun the trigger interval, "
@@ -165,6 +173,14 @@ def _partitions_far_off(found: Finding) -> str:
 def _rows_far_off(found: Finding) -> str:
     rows = found.numbers["batch_rows"]
     what = f"{_rounded(rows)} {'row' if rows == 1 else 'rows'} per batch"
+    if "row_cost_half_range_ratio" in found.numbers:
+        above = rows > found.numbers["most"]
+        size, bound = ("larger", "most") if above else ("smaller", "least")
+        return (
+            f"{what}: their time is not known, no batch was {size} than "
+            f"{rows_text(found.numbers[bound])}, and batches of one size do not show how much of "
+            "their time is for the rows; the interval covers what is possible"
+        )
     return _far_off(found, what, "the cost per row is extrapolated")
 
 
@@ -229,6 +245,7 @@ def rows_text(number: float) -> str:
 OF_PREDICTIONS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     FindingCode.OVER_CAPACITY: _over_capacity,
     FindingCode.TOO_CLOSE_TO_SATURATION: _too_close,
+    FindingCode.STABILITY_NOT_KNOWN: _stability_not_known,
     FindingCode.MOSTLY_OVERRUNS: _mostly_overruns,
     FindingCode.RATE_LIMIT_TOO_LOW: _limit_too_low,
     FindingCode.RATE_LIMIT_LEAVES_LITTLE: _limit_leaves_little,

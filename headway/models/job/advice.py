@@ -39,7 +39,8 @@ from headway.domain import (
 from headway.limits import LONGEST_S
 from headway.models.arrays import Array
 from headway.models.estimation.experiment_design import d_optimal_design
-from headway.models.job.capacity import sustainable_rate_per_s
+from headway.models.estimation.regression import is_spread
+from headway.models.job.capacity import Capacity, sustainable_rate_per_s
 from headway.models.job.fit_error import AskedBatch, FitError, Shares
 from headway.models.job.predict import predict
 from headway.models.job.setting import duration_model, settled_batch_rows
@@ -120,7 +121,9 @@ def advised_runs(
     question, the mean variance over all candidates is minimised, and only candidates of the
     D-optimal design (E20) that complements the existing runs take part. Its columns are the shares
     of a batch that are fixed, in proportion to rows, and in proportion to partitions. If all runs
-    had the same number of slots, a run on twice as many comes last.
+    had the same number of slots, a run on twice as many comes last. If all batches had one size, a
+    run on the same slots and partitions whose rows differ comes first, and no run has a rate above
+    that of (P28).
 
     Examples
     --------
@@ -137,12 +140,14 @@ def advised_runs(
     runs: list[AdvisedRun] = []
     variance = _variance(profile, known, asked)
     while pool and len(runs) < most_runs:
-        left = [_variance(profile, _with(known, one), asked) for one in pool]
+        eligible = pool if runs else _of_another_size(profile, candidates) or pool
+        left = [_variance(profile, _with(known, one), asked) for one in eligible]
         # Among runs that add about as much, the first one, which changes least.
         best = int(np.argmax(np.array(left) <= (1.0 + ALIKE_LESSONS_RATIO.value) * min(left)))
         if left[best] > variance * (1.0 - LEAST_NARROWING_RATIO.value) ** 2:
             break
-        chosen = pool.pop(best)
+        chosen = eligible[best]
+        pool = [one for one in pool if one is not chosen]
         after = _with(known, chosen)
         runs.append(
             replace(
@@ -156,6 +161,20 @@ def advised_runs(
     if question is None and len({one.configuration.num_slots for one in profile.settings}) == 1:
         runs.append(_on_more_slots(profile))
     return tuple(runs)
+
+
+def _of_another_size(profile: JobProfile, candidates: Sequence[_Candidate]) -> list[_Candidate]:
+    """Runs that differ in the rows of their batches only, if all batches had one size (E43)."""
+    if not profile.row_cost_half_range_ratio:
+        return []
+    last, rows = profile.baseline, _middle_rows(profile.settings[-1])
+    return [
+        one
+        for one in candidates
+        if one.setting.configuration.num_slots == last.num_slots
+        and one.setting.configuration.shuffle_partitions == last.shuffle_partitions
+        and is_spread(np.array([rows, one.shares.asked.num_rows]))
+    ]
 
 
 def _asked(
@@ -192,7 +211,7 @@ def _narrowing(
     asked: Shares,
 ) -> Narrowing:
     latencies = [
-        predict(replace(profile, settings=runs), question.configuration, question.arrivals).latency(
+        predict(_fitted_to(profile, runs), question.configuration, question.arrivals).latency(
             question.metric
         )
         for runs in (known, after)
@@ -209,6 +228,13 @@ def _narrowing(
     )
 
 
+def _fitted_to(profile: JobProfile, runs: tuple[ObservedSetting, ...]) -> JobProfile:
+    """The profile with other runs; of two sizes they determine the cost of a row (E43)."""
+    rows = np.array([_middle_rows(run) for run in runs])
+    half_range_ratio = None if is_spread(rows) else profile.row_cost_half_range_ratio
+    return replace(profile, settings=runs, row_cost_half_range_ratio=half_range_ratio)
+
+
 def _candidates(profile: JobProfile, question: AskedSetting | None) -> Iterator[_Candidate]:
     """Runs that could be made, as listed in (E42)."""
     seen = replace(profile.baseline, max_offsets_per_trigger=None)
@@ -218,9 +244,9 @@ def _candidates(profile: JobProfile, question: AskedSetting | None) -> Iterator[
     last_s = max(seen.trigger_s, profile.settings[-1].batch_duration_mean_s)
     triggers_s = [_trigger_beyond(last_s), _trigger_beyond(ADVISED_ROWS_RATIO.value * last_s)]
     for cluster, partitions in product(clusters, _partition_choices(profile, question)):
-        most_per_s = sustainable_rate_per_s(
+        most_per_s = Capacity.of(
             profile, replace(cluster, shuffle_partitions=partitions)
-        )
+        ).printed_up_to_per_s
         if most_per_s <= 0:
             continue
         for trigger_s, share in product((0.0, *dict.fromkeys(triggers_s)), ADVISED_SHARES.value):
@@ -328,6 +354,9 @@ def _lesson(profile: JobProfile, configuration: Configuration, rows: float) -> t
         return "the gain from more slots, and their contention", _all_had(slots, "slot")
     if configuration.shuffle_partitions not in partitions and _is_shuffled(profile):
         return "the cost of a shuffle partition", _all_had(partitions, "shuffle partition")
+    if profile.row_cost_half_range_ratio and not low <= rows <= high:
+        why = f"all batches had about {high:,.0f} rows; these have about {rows:,.0f}"
+        return "how much of the time of a batch is fixed, and how much is for its rows", why
     if rows < low:
         why = f"no batch had fewer than {low:,.0f} rows; these have about {rows:,.0f}"
         return "the cost of small batches, which low latency needs", why

@@ -15,6 +15,8 @@ from headway.assumptions.predictions import (
 )
 from headway.domain import Finding, FindingCode, JobProfile, Separation, TasksRule
 from headway.models.arrays import Array, Numeric
+from headway.models.job.duration import DurationModel
+from headway.models.job.row_cost import row_cost_doublings
 
 BoolArray = NDArray[np.bool_]
 
@@ -23,7 +25,13 @@ _NO_NUMBER = 1e15
 
 
 def spread_ratio(
-    profile: JobProfile, num_slots: Numeric, shuffle_partitions: Numeric, batch_rows: Numeric
+    profile: JobProfile,
+    num_slots: Numeric,
+    shuffle_partitions: Numeric,
+    batch_rows: Numeric,
+    *,
+    model: DurationModel | None = None,
+    score: float | None = None,
 ) -> Array:
     """Standard deviation of the logarithm of the true over the predicted mean duration.
 
@@ -33,6 +41,11 @@ def spread_ratio(
         The job.
     num_slots, shuffle_partitions, batch_rows : float or (n,) array
         The settings, and the rows of their batches.
+    model : DurationModel, optional
+        Mean durations of the settings, if all batches had one size (P28); by default of the
+        profiled setting.
+    score : float, optional
+        Normal quantile that the spread is multiplied by; by default the worse end of 90% intervals.
 
     Returns
     -------
@@ -46,7 +59,8 @@ def spread_ratio(
     asked about, and again to the fit of `k = 2` parameters (fixed time, time per row) to `m` runs,
     each of which was off by as much. `d_C, d_P, d_n` are the doublings by which slots, shuffle
     partitions (only of queries with an exchange) and rows of the settled batch are outside the
-    profiled range; they are 0 between the minimum and the maximum of several configurations. The
+    profiled range; they are 0 between the minimum and the maximum of several configurations. If all
+    batches had one size, (P28) may count as more doublings of rows. The
     errors of the three are independent. The ends of 90% intervals are (T6) with `f` multiplied by
     `e^(±1.645 s)`, the upper one at the rate and factor of (P4), so that it equals what a plan of
     95% confidence promises. A prediction is calibrated if each `d ≤ 2` (four times more or fewer;
@@ -63,7 +77,10 @@ def spread_ratio(
     own = profile.noise.run_to_run_ratio
     if profile.declared is None:
         own = of_runs_and_fit(own, len(profile.settings))
-    return widened(own, *doublings_beyond(profile, num_slots, shuffle_partitions, batch_rows))
+    beyond = doublings_beyond(
+        profile, num_slots, shuffle_partitions, batch_rows, model=model, score=score
+    )
+    return widened(own, *beyond)
 
 
 def of_runs_and_fit(
@@ -159,7 +176,13 @@ def doublings_outside(asked: Numeric, low: float, high: float) -> Array:
 
 
 def doublings_beyond(
-    profile: JobProfile, num_slots: Numeric, shuffle_partitions: Numeric, batch_rows: Numeric
+    profile: JobProfile,
+    num_slots: Numeric,
+    shuffle_partitions: Numeric,
+    batch_rows: Numeric,
+    *,
+    model: DurationModel | None = None,
+    score: float | None = None,
 ) -> tuple[Array, ...]:
     """Doublings of slots, shuffle partitions and rows per batch outside the profiled range (P2).
 
@@ -169,6 +192,8 @@ def doublings_beyond(
         The job.
     num_slots, shuffle_partitions, batch_rows : float or (n,) array
         The settings, and the rows of their batches. [-]
+    model, score : optional
+        As in `spread_ratio`.
 
     Returns
     -------
@@ -187,10 +212,14 @@ def doublings_beyond(
     [2.0, 0.0, 0.0]
     """
     asked = (num_slots, shuffle_partitions, batch_rows)
-    return tuple(
+    slots, partitions, rows = (
         doublings_outside(value, low, high)
         for value, (low, high) in zip(asked, _ranges(profile), strict=True)
     )
+    if profile.row_cost_half_range_ratio:
+        of_row_cost = row_cost_doublings(profile, batch_rows, model=model, score=score)
+        rows = np.maximum(rows, of_row_cost)
+    return slots, partitions, rows
 
 
 def fewest_rows(profile: JobProfile) -> float:
@@ -314,19 +343,23 @@ def reasons_outside(
     if profile.declared is not None:
         yield Finding(code=FindingCode.DECLARED)
         return
-    for (code, name, value), (low, high), reach in zip(
+    beyond = doublings_beyond(profile, num_slots, shuffle_partitions, batch_rows)
+    for (code, name, value), (low, high), doublings, reach in zip(
         (
             (FindingCode.SLOTS_FAR_OFF, "slots", num_slots),
             (FindingCode.PARTITIONS_FAR_OFF, "shuffle_partitions", shuffle_partitions),
             (FindingCode.ROWS_FAR_OFF, "batch_rows", batch_rows),
         ),
         _ranges(profile),
+        beyond,
         _reach(profile),
         strict=True,
     ):
         # Batches that grow without bound have no number of rows to report.
-        if not is_within_reach(doublings_outside(value, low, high), reach) and value < _NO_NUMBER:
+        if not is_within_reach(doublings, reach) and value < _NO_NUMBER:
             numbers = {name: value, "least": low, "most": high, "reach_doublings": reach}
+            if code is FindingCode.ROWS_FAR_OFF and profile.row_cost_half_range_ratio:
+                numbers["row_cost_half_range_ratio"] = profile.row_cost_half_range_ratio
             yield Finding(code=code, numbers=numbers)
 
 

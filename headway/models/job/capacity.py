@@ -20,6 +20,7 @@ from headway.models.arrays import Array
 from headway.models.batches.microbatch import BoolArray
 from headway.models.job.certified import certified
 from headway.models.job.duration import DurationModel
+from headway.models.job.row_cost import known_up_to_per_s
 from headway.models.job.setting import (
     MOST_BATCH_ROWS,
     SettingLaw,
@@ -129,6 +130,29 @@ class Capacity:
         return self.rate_per_s <= self.stable_up_to_per_s
 
     @property
+    def is_over(self) -> bool:
+        """Whether the input rate is beyond what is stable even at the lowest cost of a row.
+
+        Notes
+        -----
+        theory.md (P28): the rate is in inverse proportion to that cost.
+        """
+        lowest_ratio = max(1.0 - 2.0 * (self.profile.row_cost_half_range_ratio or 0.0), 0.0)
+        return bool(self.rate_per_s * lowest_ratio > self.stable_up_to_per_s)
+
+    @property
+    def printed_up_to_per_s(self) -> float:
+        """The sustainable rate, at most one at which the size of batches is known [records/s].
+
+        Notes
+        -----
+        theory.md (P28).
+        """
+        trigger_s, age_factor = self.configuration.trigger_s, self.age_factor
+        known_per_s = known_up_to_per_s(self.profile, self.model, trigger_s, age_factor)
+        return min(self.sustainable_rate_per_s, known_per_s)
+
+    @property
     def sustainable_rate_per_s(self) -> float:
         """The same, at most what the rate limit allows, if there is one [records/s]."""
         limit, stable_per_s = self.configuration.max_offsets_per_trigger, self.stable_up_to_per_s
@@ -138,7 +162,7 @@ class Capacity:
 
     def latency_up_to_per_s(self) -> float:
         """The highest rate of three digits with a predicted latency; 0 if none [records/s]."""
-        most_per_s = self.sustainable_rate_per_s
+        most_per_s = self.printed_up_to_per_s
         if not most_per_s > 0:
             return 0.0
         high = rank_of(most_per_s) + 1
@@ -292,10 +316,15 @@ def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
     """
     rates = {
         "rate_per_s": capacity.rate_per_s,
-        "stable_up_to_per_s": capacity.sustainable_rate_per_s,
+        "stable_up_to_per_s": capacity.printed_up_to_per_s,
     }
     # Close to saturation there may be no solution although the load is still allowed.
-    if not (law.is_stable[0] or capacity.is_stable):
+    if not (law.is_stable[0] or capacity.is_stable) and not capacity.is_over:
+        _, largest = capacity.profile.rows_per_batch_range
+        yield Finding(
+            code=FindingCode.STABILITY_NOT_KNOWN, numbers=rates | {"largest_rows": largest}
+        )
+    elif not (law.is_stable[0] or capacity.is_stable):
         yield Finding(code=FindingCode.OVER_CAPACITY, numbers=rates)
     elif not (capacity.is_stable and law.take(np.array([0])).is_quotable[0]):
         load = {

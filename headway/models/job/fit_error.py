@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -93,7 +94,8 @@ class FitError:
         that between runs, (E5). Let `g_s` be what each coefficient adds to the asked duration `D`,
         and `d/m` the part of the driver, which is a mean over runs. Then `D` is off by
         `w_i = (Σ_s g_sᵀ A_s^-1 z_is + d/m)/D` for each `e_i`, and by `0.1 |Λ^(1/2) A^-1 g_s|/D` for
-        the prior. A run counts as two observations that share its `e_i`, its smaller and its larger
+        the prior. If all batches of the profile have one size, `σ_0` of the fixed time is that of
+        (E43). A run counts as two observations that share its `e_i`, its smaller and its larger
         batches, each with the noise of half of its batches, counted as in (E18).
         """
         weights = np.full(len(self._observations), shares.of_driver / len(self._observations))
@@ -120,7 +122,8 @@ class FitError:
         `sqrt(s_r^2 + v + σ^2(d_C^2+d_P^2+d_n^2))`. This is (P2) with the variance `v` of (E40)
         instead of `s_r^2 k/m`, which is the average of `v` over the fitted runs themselves.
         """
-        known = replace(self.profile, settings=tuple(self.settings))
+        # The prior contains what one size leaves open, so it must not count again.
+        known = replace(self.profile, settings=tuple(self.settings), row_cost_half_range_ratio=None)
         own = np.hypot(self.profile.noise.run_to_run_ratio, self.ratio(shares))
         return float(widened(own, *doublings_beyond(known, *shares.asked)))
 
@@ -146,11 +149,21 @@ class FitError:
             )
             task_s = np.maximum(rows @ _coefficients(stage), _TINY_S)
             columns = rows / task_s[:, np.newaxis]
-            prior = np.square(RUN_NOISE_RATIO.value / _prior_sd_s(stage, float(task_s.mean())))
+            prior_sd_s = _prior_sd_s(stage, float(task_s.mean()))
+            if self.profile.row_cost_half_range_ratio:
+                prior_sd_s[0] = max(self._open_sd_s(stage), _TINY_S)
+            prior = np.square(RUN_NOISE_RATIO.value / prior_sd_s)
             # A run has weight one, half for each of its observations.
             inverse = np.linalg.pinv(0.5 * columns.T @ columns + np.diag(prior), hermitian=True)
             fits.append((0.5 * columns, inverse, prior))
         return tuple(fits)
+
+    def _open_sd_s(self, stage: StageProfile) -> float:
+        """Deviation of the fixed time of a task that batches of one size leave open (E43)."""
+        profile = self.profile
+        rows = stage.rows.rows(float(np.mean(profile.rows_per_batch_range)))
+        rows_s = stage.task_per_row_s * rows / stage.num_tasks(profile.baseline.shuffle_partitions)
+        return (profile.row_cost_half_range_ratio or 0.0) * rows_s / math.sqrt(3.0)
 
 
 def _smaller_and_larger(setting: ObservedSetting) -> tuple[float, float]:

@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from headway.domain import (
+    NOT_QUOTED,
     Z90,
     Arrivals,
     Configuration,
@@ -21,7 +22,7 @@ from headway.domain import (
 )
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.microbatch import SteadyState
-from headway.models.job.calibration import reasons_outside, spread_ratio
+from headway.models.job.calibration import reasons_outside
 from headway.models.job.capacity import Capacity, findings_of
 from headway.models.job.certified import certified
 from headway.models.job.declared import figures_at
@@ -98,8 +99,12 @@ def predict(
         settled_batch_rows(model, arrivals.rate_per_s, configuration.trigger_s, age_factor)
     )
     setting = (configuration.num_slots, configuration.shuffle_partitions, settled)
-    low_factor = age_factor * math.exp(-Z90 * float(spread_ratio(profile, *setting)))
-    high_rate_per_s, high_factor = _upper_end(profile, configuration, model, age_factor)
+    low_end, high_end = (
+        _end(profile, configuration, model, score=score, age_factor=age_factor)
+        for score in (-Z90, Z90)
+    )
+    low_factor = float(low_end.settled_factor(arrivals.rate_per_s)[0])
+    (high_rate_per_s,), (high_factor,) = high_end.rate_and_factor(arrivals.rate_per_s)
     law = certified(
         _law_with_ends(
             profile,
@@ -112,8 +117,8 @@ def predict(
     growth = () if profile.growth is None else profile.growth.findings
     found = (*growth, *findings_of(capacity, law))
     codes = {one.code for one in found}
-    stable = capacity.is_stable and FindingCode.RATE_LIMIT_TOO_LOW not in codes
-    quotable = stable and FindingCode.TOO_CLOSE_TO_SATURATION not in codes
+    stable = not capacity.is_over and FindingCode.RATE_LIMIT_TOO_LOW not in codes
+    quotable = stable and not codes & NOT_QUOTED
     outside = tuple(reasons_outside(profile, *setting))
     why_no_windows = why_no_window_law(profile)
     return Prediction(
@@ -137,7 +142,7 @@ def predict(
         if quotable and profile.shape.windows and why_no_windows is None
         else None,
         phases_s=_phases_s(profile, model, law, arrivals, settled, age_factor) if quotable else {},
-        sustainable_rate_per_s=capacity.sustainable_rate_per_s,
+        sustainable_rate_per_s=capacity.printed_up_to_per_s,
         overrun_probability=float(law.overrun_probability[0])
         if configuration.trigger_s > 0
         else 0.0,
@@ -187,21 +192,24 @@ def _joined(laws: Sequence[SettingLaw]) -> SettingLaw:
     return SettingLaw(SteadyState(*values))
 
 
-def _upper_end(
-    profile: JobProfile, configuration: Configuration, model: DurationModel, age_factor: float
-) -> tuple[float, float]:
-    """The rate and the factor of durations at the upper end of 90% intervals: (P4)."""
-    end = UpperEnd(
+def _end(
+    profile: JobProfile,
+    configuration: Configuration,
+    model: DurationModel,
+    *,
+    score: float,
+    age_factor: float,
+) -> UpperEnd:
+    """Durations of a setting at one end of their range."""
+    return UpperEnd(
         profile=profile,
         durations=stacked([model]),
         num_slots=np.array([float(configuration.num_slots)]),
         partitions=np.array([float(configuration.shuffle_partitions)]),
         trigger_s=np.array([configuration.trigger_s]),
-        score=Z90,
+        score=score,
         age_factor=age_factor,
     )
-    rate_per_s, factor = end.rate_and_factor(profile.arrivals.rate_per_s)
-    return float(rate_per_s[0]), float(factor[0])
 
 
 def _utilization_ratio(law: SettingLaw, configuration: Configuration, arrivals: Arrivals) -> float:

@@ -12,12 +12,14 @@ from headway.models.arrays import Array, Numeric
 from headway.models.job.calibration import fewest_rows, spread_ratio
 from headway.models.job.duration import DurationStack
 from headway.models.job.setting import (
+    MOST_BATCH_ROWS,
     allowed_offered_load,
     settled_batch_rows,
 )
 
 # Batch sizes below the profiled range at which a setting is also evaluated, largest first.
 _SMALLER_BATCHES = 2.0 ** (-0.5 * np.arange(25.0))
+_STEPS_TO_SETTLE = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,18 +56,40 @@ class UpperEnd:
         this, batches smaller than any profiled one would count as slower than profiled ones.
         """
         rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
-        model = self.durations.model(num_axes=1)
-        rows = settled_batch_rows(model, rate, self.trigger_s, self.age_factor)
-        factor = self.factor(rows)
+        rows, factor = self._settled(rate)
         small = np.flatnonzero(rows < fewest_rows(self.profile))
         if len(small):
             rate, factor = rate.copy(), factor.copy()
             rate[small], factor[small] = self._least_loaded(small, rate[small], rows[small])
         return rate, factor
 
+    def settled_factor(self, rate_per_s: Numeric) -> Array:
+        """The factor at the asked rate. [-]"""
+        rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
+        return self._settled(rate)[1]
+
+    def _settled(self, rate_per_s: Array) -> tuple[Array, Array]:
+        """Rows of batches at a rate, and the factor on their durations: theory.md (P28)."""
+        model = self.durations.model(num_axes=1)
+        rows = settled_batch_rows(model, rate_per_s, self.trigger_s, self.age_factor)
+        factor = self.factor(rows)
+        if self.profile.row_cost_half_range_ratio:
+            for _ in range(_STEPS_TO_SETTLE):
+                rows = settled_batch_rows(model, rate_per_s, self.trigger_s, factor)
+                # Without bound already: larger rows would only make the factor absurd.
+                factor = np.where(rows < MOST_BATCH_ROWS, self.factor(rows), factor)
+        return rows, factor
+
     def factor(self, rows: Array) -> Array:
         """Factor on the mean durations of batches with ``rows`` rows. [-]"""
-        spread = spread_ratio(self.profile, self.num_slots, self.partitions, rows)
+        spread = spread_ratio(
+            self.profile,
+            self.num_slots,
+            self.partitions,
+            rows,
+            model=self.durations.model(num_axes=1),
+            score=self.score,
+        )
         return np.asarray(self.age_factor * np.exp(self.score * spread))
 
     def _least_loaded(
@@ -85,6 +109,8 @@ class UpperEnd:
             self.num_slots[small, np.newaxis],
             self.partitions[small, np.newaxis],
             np.column_stack([rows, larger]),
+            model=model,
+            score=self.score,
         )
         factors = self.age_factor * np.exp(self.score * spread)
         lengthened = settled_batch_rows(model, rates, trigger_s, factors)

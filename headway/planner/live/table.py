@@ -311,7 +311,7 @@ def _spreads(candidates: Candidates, rates_per_s: Array) -> Array:
     rows = settled_batch_rows(model, np.maximum(rates_per_s, 1e-9), candidates.trigger_s)
     slots = candidates.nodes.astype(np.float64) * candidates.question.space.num_slots(1)
     partitions = candidates.partitions.astype(np.float64)
-    return spread_ratio(candidates.question.profile, slots, partitions, rows)
+    return spread_ratio(candidates.question.profile, slots, partitions, rows, model=model)
 
 
 def _late_ratios(

@@ -28,6 +28,7 @@ from headway.models.estimation.regression import (
 from headway.models.job.duration import DurationModel, level_spans
 from headway.models.laws.modes import slow_mode
 from headway.profiler.streaming.batch_samples import PHASES
+from headway.profiler.streaming.one_size import has_one_size, row_cost_half_range
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 from headway.profiler.streaming.stage_fit import batch_weights, fit_stage
 from headway.profiler.streaming.stage_kinds import StageKind
@@ -40,13 +41,18 @@ _EXPONENT_TOLERANCE = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DurationFit:
-    """The fitted duration model, and its deviation from the runs that it was fitted to."""
+    """The fitted duration model, and its deviation from the runs that it was fitted to.
+
+    ``row_cost_half_range_ratio`` is how far the costs per row may be off: 0 unless all batches have
+    one size.
+    """
 
     driver_phases: tuple[DriverPhase, ...]
     stages: tuple[StageProfile, ...]
     noise: DurationNoise
     drift: Drift
     modelled_mean_s: tuple[float, ...]
+    row_cost_half_range_ratio: float = 0.0
 
     def model(self, configuration: Configuration) -> DurationModel:
         """Batch duration by rows at a setting."""
@@ -62,13 +68,17 @@ def common_signature(runs: Sequence[QueryRun]) -> tuple[StageKind, ...]:
     return counts.most_common(1)[0][0]
 
 
-def fit_duration(runs: Sequence[QueryRun]) -> DurationFit:
+def fit_duration(runs: Sequence[QueryRun], *, uses_middle: bool = True) -> DurationFit:
     """Fit driver phases, task costs and noise on runs whose batches share one signature.
 
     Every run has the same weight, however many batches it has, since runs differ by more than the
     batches of one run. Durations are scaled to the age of the last run before the final fit, so
     that speed-up by compilation is not mistaken for an effect of the settings.
+
+    If all batches have one size, fixed times are in the middle of their range (E43); without
+    ``uses_middle`` they are at its lower end, as of batches of several sizes.
     """
+    at_one_size = uses_middle and has_one_size(runs)
     drift = Drift(exponent=0.0, reference_age_s=_mean_age_s(runs[-1]))
     # The lines and the drift explain parts of the same differences. Fitting them in turn until
     # neither changes is a joint fit.
@@ -76,7 +86,7 @@ def fit_duration(runs: Sequence[QueryRun]) -> DurationFit:
         aged = [_at_reference_age(run, drift) for run in runs]
         drift = replace(drift, driver_exponent=_fit_driver_drift(aged))
         alike = [_with_driver_at_reference(run, drift) for run in aged]
-        costs = _fit_at_one_age(alike)
+        costs = _fit_at_one_age(alike, at_one_size=at_one_size)
         exponent = _fit_drift([_with_driver_at_reference(run, drift) for run in runs], costs)
         if abs(exponent - drift.exponent) < _EXPONENT_TOLERANCE:
             break
@@ -95,6 +105,7 @@ def fit_duration(runs: Sequence[QueryRun]) -> DurationFit:
             * drift.factor(age_s)
             for modelled_s, age_s in zip(costs.modelled_s, ages_s, strict=True)
         ),
+        row_cost_half_range_ratio=costs.row_cost_half_range_ratio,
     )
 
 
@@ -189,19 +200,24 @@ class _Costs(NamedTuple):
     driver_phases: tuple[DriverPhase, ...]
     stages: tuple[StageProfile, ...]
     modelled_s: list[Array]
+    row_cost_half_range_ratio: float
 
 
-def _fit_at_one_age(runs: Sequence[QueryRun]) -> _Costs:
+def _fit_at_one_age(runs: Sequence[QueryRun], *, at_one_size: bool) -> _Costs:
     stages: tuple[StageProfile, ...] = ()
     handovers_s = 0.0
+    times = []
     tables = static_places(runs)
     for place in range(len(runs[0].batches[0].stages)):
-        fit = fit_stage(runs, place, stages, tables)
+        fit = fit_stage(runs, place, stages, tables, at_one_size=at_one_size)
         stages += (fit.stage,)
         handovers_s += fit.handover_s
+        if fit.task_time is not None:
+            times.append(fit.task_time)
     phases = _fit_driver_phases(runs, handovers_s)
     driver_s = sum(phase.mean_s for phase in phases)
-    return _Costs(phases, stages, [batches_modelled_s(run, driver_s, stages) for run in runs])
+    modelled_s = [batches_modelled_s(run, driver_s, stages) for run in runs]
+    return _Costs(phases, stages, modelled_s, row_cost_half_range(times))
 
 
 def _noise(runs: Sequence[QueryRun], costs: _Costs) -> DurationNoise:

@@ -119,7 +119,8 @@ def _without_warm_up(
     comparable = same_stages(_runs_in_order(parts), []) if changing else []
     if not comparable:
         return dict(parts)
-    fit = fit_duration(comparable)
+    # Batches that are cut may be of another size than all that are fitted.
+    fit = fit_duration(comparable, uses_middle=False)
     return dict(parts) | {
         key: part_of(key, partial(num_warm_up_by_rows, steady=run, fit=fit))
         for key, run in changing.items()

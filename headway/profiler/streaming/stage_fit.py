@@ -35,6 +35,7 @@ from headway.models.estimation.task_times import (
 )
 from headway.models.stages.makespan import makespan_moments
 from headway.profiler.streaming.adaptive import coalescing_of
+from headway.profiler.streaming.one_size import TaskTime, at_middle, task_time
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
 from headway.profiler.streaming.stage_work import stage_work
 from headway.profiler.streaming.static_stages import static_rows
@@ -42,10 +43,14 @@ from headway.profiler.streaming.static_stages import static_rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageFit:
-    """A stage, and the driver's time to read the result of a level's last task."""
+    """A stage, and the driver's time to read the result of a level's last task.
+
+    ``task_time`` is the range of the fixed time if all batches have one size; else None.
+    """
 
     stage: StageProfile
     handover_s: float
+    task_time: TaskTime | None = None
 
 
 def fit_stage(
@@ -53,16 +58,22 @@ def fit_stage(
     place: int,
     before: Sequence[StageProfile],
     tables: frozenset[int] = frozenset(),
+    *,
+    at_one_size: bool = False,
 ) -> StageFit:
     """Costs of the tasks of one stage, and the time to hand over their slots.
 
-    ``tables`` are the places of the stages that read static tables.
+    ``tables`` are the places of the stages that read static tables. With ``at_one_size`` the fixed
+    time is in the middle of the range that batches of one size leave open.
     """
     fitted = _fit_stage(runs, place, before, tables)
+    time = _time_at_one_size(runs, place, fitted) if at_one_size else None
+    if time is not None:
+        fitted = at_middle(fitted, time)
     taken_s = min(_handover_s(runs, place, fitted), fitted.task_fixed_s)
     # By then, the next task has the slot already, so it is not part of slot time.
     stage = replace(fitted, task_fixed_s=fitted.task_fixed_s - taken_s)
-    return StageFit(stage=stage, handover_s=taken_s)
+    return StageFit(stage=stage, handover_s=taken_s, task_time=time)
 
 
 def batch_weights(runs: Sequence[QueryRun]) -> Array:
@@ -162,6 +173,19 @@ def _fit_stage(
         ),
         hot_share_ratio=hot_share_ratio,
         separation=separation,
+    )
+
+
+def _time_at_one_size(runs: Sequence[QueryRun], place: int, stage: StageProfile) -> TaskTime:
+    batches = [batch for run in runs for batch in run.batches]
+    rows_per_task = np.array([_rows_per_task(batch, place) for batch in batches])
+    return task_time(
+        runs,
+        place,
+        stage,
+        reported_s=_parts_s(batches, place),
+        rows_per_task=np.maximum(rows_per_task, 1e-9),
+        weights=batch_weights(runs),
     )
 
 

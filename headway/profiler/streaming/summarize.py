@@ -104,6 +104,7 @@ def profile_of_runs(
             for place, stage in enumerate(fit.stages)
         ),
         noise=_less_sure(fit, runs, noted),
+        row_cost_half_range_ratio=fit.row_cost_half_range_ratio or None,
         drift=fit.drift,
         warm_up=warm_up_of(runs, fit),
         growth=growth_of(last, fit),

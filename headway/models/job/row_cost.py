@@ -1,0 +1,142 @@
+"""The cost of a row that batches of one size leave open, and what it does to other sizes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from headway.assumptions.predictions import CALIBRATED_DOUBLINGS, SPREAD_PER_DOUBLING_RATIO
+from headway.domain import Z90, JobProfile
+from headway.models.arrays import Array, Numeric
+from headway.models.job.duration import DurationModel
+from headway.models.job.setting import duration_model
+from headway.models.laws.normal import ndtr
+
+_LEAST = 1e-9
+
+
+def row_cost_doublings(
+    profile: JobProfile,
+    batch_rows: Numeric,
+    *,
+    model: DurationModel | None = None,
+    score: float | None = None,
+) -> Array:
+    """Doublings as which an open cost per row counts in the spread of durations (P2).
+
+    Parameters
+    ----------
+    profile : JobProfile
+        The job.
+    batch_rows : float or (n,) array, >= 0
+        Rows of batches.
+    model : DurationModel, optional
+        Mean durations of the setting; by default of the profiled one.
+    score : float, optional
+        Normal quantile that is asked about; by default the worse of both ends of 90% intervals.
+
+    Returns
+    -------
+    array
+        Of the shape of the rows; 0 for profiles of several sizes. [-]
+
+    Notes
+    -----
+    **(P28)** If all profiled batches had one size, the cost of a row is `q` times the fitted one,
+    with `q` uniform between `1-h` and `1+h` by (E43), and fixed times such that batches of the
+    profiled sizes take as long as fitted. With `m` the profiled number of rows that is closest to
+    `n`, `w = |1-D(m)/D(n)|` and the score `z`, durations are `e^g` times as long as expected, with
+    `g = ln(1+hw(2Φ(z)-1))`, at most as if all time were for rows, `ln((n/m) D(m)/D(n))`, and at
+    least so for `n < m`. In (P2), `|g/z|` takes the place of `σ d_n` if it is greater: it is the
+    same error, of how time is split between rows and the rest. `n` are the rows that batches with
+    these durations settle at by (T3), since longer batches are larger and their durations are less
+    certain: five steps, from the rows by the expected durations. A rate is called stable if the
+    expected cost says so (P3), and not stable only if `q = max(1-2h, 0)` says so, too: beyond
+    the range, whose ends are estimates. In between it is not known. No rate is printed as
+    sustainable at which batches would have more than four times the rows of the largest
+    profiled one.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> float(row_cost_doublings(profile, 1e6))
+    0.0
+    >>> open_cost = replace(profile, row_cost_half_range_ratio=1.0)
+    >>> row_cost_doublings(open_cost, [1e5, 1e6, 1e7]).round(1)
+    array([ 3. ,  8.8, 10.5])
+    """
+    rows = np.maximum(np.asarray(batch_rows, dtype=np.float64), _LEAST)
+    half_range_ratio = profile.row_cost_half_range_ratio
+    if not half_range_ratio:
+        return np.zeros_like(rows)
+    if model is None:
+        seen = profile.baseline
+        model = duration_model(profile, seen.num_slots, seen.shuffle_partitions)
+    nearest = np.maximum(np.clip(rows, *profile.rows_per_batch_range), _LEAST)
+    nearest_ratio = model.mean_s(nearest) / model.mean_s(rows)
+    scores = (-Z90, Z90) if score is None else (score,)
+    ends = [
+        np.abs(_log_longer(half_range_ratio, nearest_ratio, rows / nearest, end))
+        / max(abs(end) * SPREAD_PER_DOUBLING_RATIO.value, _LEAST)
+        for end in scores
+    ]
+    return np.asarray(np.max(ends, axis=0))
+
+
+def known_up_to_per_s(
+    profile: JobProfile, model: DurationModel, trigger_s: float, age_factor: float
+) -> float:
+    """Highest rate at which batches are not too large for a profile of one size.
+
+    Parameters
+    ----------
+    profile : JobProfile
+        The job.
+    model : DurationModel
+        Mean durations of the setting.
+    trigger_s : float, >= 0
+        Its trigger interval. [s]
+    age_factor : float, > 0
+        Multiplies every duration. [-]
+
+    Returns
+    -------
+    float
+        ``inf`` for profiles of several sizes. [rows/s]
+
+    Notes
+    -----
+    theory.md (P28).
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> open_cost = replace(profile, row_cost_half_range_ratio=1.0)
+    >>> round(known_up_to_per_s(open_cost, duration_model(profile, 2, 8), 2.0, 1.0))
+    64036
+    """
+    if not profile.row_cost_half_range_ratio:
+        return math.inf
+    _, largest = profile.rows_per_batch_range
+    rows = largest * 2.0**CALIBRATED_DOUBLINGS.value
+    batch_s = age_factor * float(model.mean_s(rows))
+    return float(rows / max(trigger_s, batch_s))
+
+
+def _log_longer(
+    half_range_ratio: float, nearest_ratio: Array, rows_ratio: Array, score: float
+) -> Array:
+    """Logarithm of durations at a score over the expected ones."""
+    within = half_range_ratio * (2.0 * float(ndtr(score)) - 1.0)
+    longer = 1.0 + within * np.abs(1.0 - nearest_ratio)
+    all_for_rows = rows_ratio * nearest_ratio
+    if score > 0:
+        longer = np.where(rows_ratio > 1.0, np.minimum(longer, all_for_rows), longer)
+    else:
+        longer = np.where(rows_ratio < 1.0, np.maximum(longer, all_for_rows), longer)
+    return np.log(np.maximum(longer, _LEAST))
