@@ -136,6 +136,7 @@ class StreamingNeeds:
             max_nodes=FLEET_STREAM_EXECUTORS.value,
             cores_per_executor=self.cores,
             task_cpus=task_cpus,
+            tasks_per_executor=profile.baseline.tasks_per_executor,
             shuffle_partitions=job.pinned.shuffle_partitions,
             trigger_s=job.pinned.trigger_s,
         )

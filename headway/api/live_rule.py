@@ -230,6 +230,7 @@ class LiveRule:
             max_nodes=high,
             cores_per_executor=running.cores_per_executor,
             task_cpus=running.task_cpus,
+            tasks_per_executor=running.tasks_per_executor,
             shuffle_partitions=running.shuffle_partitions,
         )
         question = Question(

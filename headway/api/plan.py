@@ -29,7 +29,7 @@ from headway.api.arguments import (
     seconds,
 )
 from headway.api.pipelines import is_pipeline, plan_pipeline, refuse_for_pipelines
-from headway.api.predict import with_next_run
+from headway.api.predict import at_source_partitions, with_next_run
 from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
 from headway.domain import (
     Burst,
@@ -237,7 +237,6 @@ def plan(
     from headway.planner.profiled_memory import MemoryRule
     from headway.planner.search import plan as search
     from headway.planner.space import SearchSpace
-    from headway.planner.tasks import with_source_partitions
 
     deadline = deadline_in(target)
     if deadline is not None:
@@ -289,9 +288,7 @@ def plan(
         raise InputError(f"{argument('budget')} is {budget!r}; expected a positive price per hour")
     others += during_bursts(bursts, [first, *others])
     if source_partitions is not None:
-        job = with_source_partitions(
-            job, count(source_partitions, "source_partitions", MOST_PARTITIONS)
-        )
+        job = at_source_partitions(job, source_partitions)
     counts = key_counts(keys, key_type=key_type, total_rows=total_rows)
     if counts is not None:
         from headway.planner.ordered import with_known_keys
@@ -306,6 +303,7 @@ def plan(
             executors_per_node=room,
             cores_per_executor=per_executor,
             task_cpus=per_task,
+            tasks_per_executor=job.baseline.tasks_per_executor,
             shuffle_partitions=None
             if partitions is None
             else count(partitions, "partitions", MOST_PARTITIONS),

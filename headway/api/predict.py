@@ -17,6 +17,7 @@ from headway.api.arguments import (
 from headway.api.pipelines import is_pipeline, predict_pipeline, refuse_for_pipelines
 from headway.domain import AdvisedRun, Configuration, JobProfile, Prediction, Target
 from headway.domain.later import later, with_changes
+from headway.errors import InputError, argument
 from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_PARTITIONS
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def predict(
     cores: int | None = ...,
     partitions: int | None = ...,
     max_offsets: int | None = ...,
+    source_partitions: int | None = ...,
     task_cpus: int | None = ...,
     jvm_age: float | str | None = ...,
 ) -> Prediction: ...
@@ -51,6 +53,7 @@ def predict(
     cores: int | None = None,
     partitions: int | None = None,
     max_offsets: int | None = None,
+    source_partitions: int | None = None,
     task_cpus: int | None = None,
     jvm_age: float | str | None = None,
 ) -> Prediction | AnyPipelinePrediction:
@@ -67,6 +70,9 @@ def predict(
         Trigger interval, seconds or e.g. ``"2s"``; 0 is as fast as possible.
     executors, cores, partitions, max_offsets : int
         Executors, cores per executor, shuffle partitions, rate limit per batch.
+    source_partitions : int
+        Tasks that read the source: its partitions, or input splits. Tables that do not change are
+        no source.
     task_cpus : int
         Cores per task (``spark.task.cpus``).
     jvm_age : float or str
@@ -80,12 +86,15 @@ def predict(
     if is_pipeline(profile):
         refuse_for_pipelines(
             trigger=trigger, executors=executors, cores=cores, partitions=partitions,
-            max_offsets=max_offsets, task_cpus=task_cpus, jvm_age=jvm_age,
+            max_offsets=max_offsets, source_partitions=source_partitions, task_cpus=task_cpus,
+            jvm_age=jvm_age,
         )  # fmt: skip
         return predict_pipeline(cast("AnyPipeline", profile), rate=rate)
     from headway.models.job.predict import predict as predict_setting
 
     job = job_from(cast("JobProfile | str | Path", profile))
+    if source_partitions is not None:
+        job = at_source_partitions(job, source_partitions)
     found = predict_setting(
         job,
         configuration_from(
@@ -101,6 +110,25 @@ def predict(
         jvm_age_s=None if jvm_age is None else positive_seconds(jvm_age, "jvm_age"),
     )
     return with_next_run(found, job)
+
+
+def at_source_partitions(job: JobProfile, source_partitions: int) -> JobProfile:
+    """The job with its source read by a given number of tasks.
+
+    Raises
+    ------
+    InputError
+        If the number is invalid, or no stage of the job has a task for each part of its source.
+    """
+    from headway.planner.tasks import with_source_partitions
+
+    number = count(source_partitions, "source_partitions", MOST_PARTITIONS)
+    if not any(stage.reads_source for stage in job.stages):
+        raise InputError(
+            f"{argument('source_partitions')} {number}: no stage of the profile reads the source "
+            "of the stream, so they decide nothing; leave it out"
+        )
+    return with_source_partitions(job, number)
 
 
 def with_next_run(

@@ -60,6 +60,20 @@ COALESCED_TASKS_RATIO = Assumption(
     source="judgement: partitions of unequal size make one task more or less of five",
     influences="which stages are taken as coalesced by adaptive execution (T7)",
 )
+FEWEST_WAITING_STAGES = Assumption(
+    name="Fewest stages with waiting tasks that show the slots of an executor",
+    value=3,
+    unit="stages",
+    source="judgement: one stage may end before the driver has launched all of its tasks",
+    influences="whether the tasks that ran at once count as slots, in place of the cores",
+)
+LIMITED_STAGES_RATIO = Assumption(
+    name="Least share of stages with as many tasks at once as any",
+    value=0.75,
+    unit="-",
+    source="judgement: a limit is reached in nearly every stage; numbers that differ are chance",
+    influences="whether the tasks that ran at once count as slots, in place of the cores",
+)
 SAME_RATE_RATIO = Assumption(
     name="Maximum ratio of rates between runs of one setting",
     value=1.1,

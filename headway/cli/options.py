@@ -182,6 +182,11 @@ concurrent_jobs_option = click.option(
 task_cpus_option = click.option(
     "--task-cpus", type=CORES, help="Cores per task (spark.task.cpus); as profiled by default."
 )
+source_partitions_option = click.option(
+    "--source-partitions",
+    type=PARTITIONS,
+    help="Number of source partitions (or input splits); as profiled by default.",
+)
 strict_option = click.option(
     "--strict", is_flag=True, help="Exit with 5 if the answer is outside the calibrated range."
 )

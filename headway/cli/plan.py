@@ -17,7 +17,6 @@ from headway.cli.options import (
     CORES,
     LEVEL,
     NODES,
-    PARTITIONS,
     RATE,
     TARGET,
     Command,
@@ -30,6 +29,7 @@ from headway.cli.options import (
     refuse,
     runs_in_real_time,
     setting_options,
+    source_partitions_option,
     strict_option,
     task_cpus_option,
 )
@@ -103,11 +103,7 @@ _WAYS_OUT = "plan for one of the targets above; --verbose shows the nearest plan
     help="Start from the existing checkpoint, which fixes the shuffle partitions, or from a new "
     "one.",
 )
-@click.option(
-    "--source-partitions",
-    type=PARTITIONS,
-    help="Number of source partitions (or input splits) to plan for.",
-)
+@source_partitions_option
 @task_cpus_option
 @click.option(
     "--burst",

@@ -19,6 +19,7 @@ from headway.cli.options import (
     refuse,
     runs_in_real_time,
     setting_options,
+    source_partitions_option,
     strict_option,
     task_cpus_option,
 )
@@ -36,6 +37,7 @@ from headway.report.text import prediction_text
 @click.option(
     "--max-offsets", type=ROWS, help="Rate limit: maximum records per batch (maxOffsetsPerTrigger)."
 )
+@source_partitions_option
 @task_cpus_option
 @click.option("--jvm-age", type=DURATION, help="Age of the executor JVMs, e.g. 2min.")
 @mode_options
@@ -49,6 +51,7 @@ def command(
     cores: int | None,
     partitions: int | None,
     max_offsets: int | None,
+    source_partitions: int | None,
     task_cpus: int | None,
     jvm_age: float | None,
     concurrent_jobs: int | None,
@@ -101,6 +104,7 @@ def command(
         cores=cores,
         partitions=partitions,
         max_offsets=max_offsets,
+        source_partitions=source_partitions,
         task_cpus=task_cpus,
         jvm_age=jvm_age,
     )

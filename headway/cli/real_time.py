@@ -54,6 +54,7 @@ def predict_in_real_time() -> int:
         executors=asked["executors"],
         cores=asked["cores"],
         partitions=asked["partitions"],
+        source_partitions=asked["source_partitions"],
         task_cpus=asked["task_cpus"],
         path=PATH_S.value if asked["path"] is None else asked["path"],
     )

@@ -9,7 +9,12 @@ from headway.domain.checks import require_count
 from headway.limits import LONGEST_S, MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_PARTITIONS
 
 
-def task_slots(executors: int, cores_per_executor: int, task_cpus: int = 1) -> int:
+def task_slots(
+    executors: int,
+    cores_per_executor: int,
+    task_cpus: int = 1,
+    tasks_per_executor: int | None = None,
+) -> int:
     """Tasks that executors can run at the same time: the one place that counts them.
 
     Parameters
@@ -19,6 +24,8 @@ def task_slots(executors: int, cores_per_executor: int, task_cpus: int = 1) -> i
     task_cpus : int, >= 1
         Cores per task (``spark.task.cpus``). A task runs on one executor, so remaining cores of an
         executor stay idle.
+    tasks_per_executor : int or None, >= 1
+        Most tasks at once on an executor if something other than cores limits them, such as GPUs.
 
     Notes
     -----
@@ -31,8 +38,11 @@ def task_slots(executors: int, cores_per_executor: int, task_cpus: int = 1) -> i
     (12, 6, 6)
     >>> task_slots(3, 1, task_cpus=2)
     0
+    >>> task_slots(3, 4, tasks_per_executor=1)
+    3
     """
-    return executors * (cores_per_executor // task_cpus)
+    of_cores = cores_per_executor // task_cpus
+    return executors * min(of_cores, of_cores if tasks_per_executor is None else tasks_per_executor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +63,8 @@ class Configuration:
         Maximum number of records per batch; None is unlimited.
     task_cpus : int, >= 1
         Cores per task (``spark.task.cpus``); remaining cores of an executor stay idle.
+    tasks_per_executor : int or None, >= 1
+        Most tasks at once on an executor, if something other than cores limits them.
 
     Examples
     --------
@@ -69,12 +81,15 @@ class Configuration:
     trigger_s: float
     max_offsets_per_trigger: int | None = None
     task_cpus: int = 1
+    tasks_per_executor: int | None = None
 
     def __post_init__(self) -> None:
         require_count(MOST_EXECUTORS, executors=self.executors)
         require_count(MOST_CORES, cores_per_executor=self.cores_per_executor)
         require_count(MOST_PARTITIONS, shuffle_partitions=self.shuffle_partitions)
         require_count(MOST_CORES, task_cpus=self.task_cpus)
+        if self.tasks_per_executor is not None:
+            require_count(MOST_CORES, tasks_per_executor=self.tasks_per_executor)
         if self.task_cpus > self.cores_per_executor:
             raise ValueError(
                 f"task_cpus is {self.task_cpus}, more than the {self.cores_per_executor} cores "
@@ -90,7 +105,9 @@ class Configuration:
     @property
     def num_slots(self) -> int:
         """Tasks that can run at the same time."""
-        return task_slots(self.executors, self.cores_per_executor, self.task_cpus)
+        return task_slots(
+            self.executors, self.cores_per_executor, self.task_cpus, self.tasks_per_executor
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,6 +82,7 @@ def _judged(planned: PlannedJob, then: Locked) -> JudgedSetting:
         trigger_s=then.trigger_s,
         max_offsets_per_trigger=then.max_offsets_per_trigger,
         task_cpus=task_cpus_of(then.spark_conf),
+        tasks_per_executor=profile.baseline.tasks_per_executor,
     )
     return judged_setting(question, setting)
 

@@ -38,7 +38,7 @@ from headway.planner.memory import memory_plan, overhead_bytes
 from headway.planner.profiled_memory import profiled_memory
 from headway.planner.purchase import Offer, reserve_findings
 from headway.planner.rate_limit import RateLimit
-from headway.sparkconf import KNOBS, query_options, spark_conf
+from headway.sparkconf import KNOBS, query_options, resource_settings, spark_conf
 from headway.sparkconf.container import (
     OFF_HEAP_KEY,
     OFF_HEAP_SIZE_KEY,
@@ -103,7 +103,7 @@ def as_plan(
         question.space.memory,
         configuration.task_cpus,
     )
-    conf = _conf(profile, configuration, memory)
+    conf = _conf(profile, configuration, memory) | resource_settings(profile.application.properties)
     if configuration.task_cpus != profile.baseline.task_cpus:
         # Even if it is Spark's default, since the job may still be submitted with another number.
         conf[KNOBS["task_cpus"].key] = str(configuration.task_cpus)

@@ -79,6 +79,7 @@ class Candidates:
             trigger_s=float(self.trigger_s[index]),
             max_offsets_per_trigger=max_offsets,
             task_cpus=space.task_cpus,
+            tasks_per_executor=space.tasks_per_executor,
         )
 
     def meets(self, rate_per_s: float) -> BoolArray:

@@ -22,7 +22,7 @@ from headway.planner.fewest import fewest_nodes
 from headway.planner.noise_free import lowest_latency
 from headway.planner.profiled_memory import before_words, profiled_sizes, same_value
 from headway.planner.question import Question
-from headway.sparkconf import KNOBS, KNOBS_BY_KEY, Knob, applies_when
+from headway.sparkconf import KNOBS, KNOBS_BY_KEY, Knob, applies_when, resource_settings
 from headway.units import (
     counted,
     format_duration,
@@ -189,7 +189,7 @@ def profiled_values(profile: JobProfile) -> dict[str, str]:
         KNOBS["shuffle_partitions"].key: str(today.shuffle_partitions),
         KNOBS["trigger_s"].key: spark_trigger_text(today.trigger_s),
     }
-    return found | profiled_sizes(application)
+    return found | profiled_sizes(application) | resource_settings(application.properties)
 
 
 def _applies(knob: Knob, profile: JobProfile) -> Applies:

@@ -88,6 +88,7 @@ def _as_candidate(question: Question, configuration: Configuration) -> Candidate
         executors_per_node=1,
         cores_per_executor=configuration.cores_per_executor,
         task_cpus=configuration.task_cpus,
+        tasks_per_executor=configuration.tasks_per_executor,
     )
     setting = (configuration.executors, configuration.shuffle_partitions, configuration.trigger_s)
     return candidates_at(replace(question, space=space), [setting])

@@ -25,6 +25,8 @@ class SearchSpace:
         Executors per node, and cores of each.
     task_cpus : int, >= 1
         Cores that a task occupies.
+    tasks_per_executor : int or None, >= 1
+        Most tasks at once on an executor, if something other than cores limits them.
     shuffle_partitions : int or None, >= 1
         Fixed, for instance by an existing checkpoint; None is free.
     trigger_s : float or None, >= 0
@@ -44,6 +46,7 @@ class SearchSpace:
     executors_per_node: int = 1
     cores_per_executor: int = 1
     task_cpus: int = 1
+    tasks_per_executor: int | None = None
     shuffle_partitions: int | None = None
     trigger_s: float | None = None
     memory: MemoryRule = field(default_factory=MemoryRule)
@@ -75,7 +78,12 @@ class SearchSpace:
 
     def num_slots(self, nodes: int) -> int:
         """Task slots of a number of nodes."""
-        return task_slots(nodes * self.executors_per_node, self.cores_per_executor, self.task_cpus)
+        return task_slots(
+            nodes * self.executors_per_node,
+            self.cores_per_executor,
+            self.task_cpus,
+            self.tasks_per_executor,
+        )
 
     def partition_choices(self, profile: JobProfile, nodes: int) -> tuple[int, ...]:
         """Shuffle partitions to try: powers of two, multiples of the slots, and today's."""

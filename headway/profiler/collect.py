@@ -18,7 +18,7 @@ from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
 from headway.profiler.pieces import Order, Piece, Result
 from headway.profiler.rows import Record
 from headway.profiler.schema import BatchOf
-from headway.profiler.stage_totals import least, most, seconds
+from headway.profiler.stage_totals import least, most, most_waited_for, seconds
 
 _SAID: tuple[Any, ...] = ("application_id", "application_name", "spark_version", "java_version")
 
@@ -169,7 +169,8 @@ def stage_records(gathered: Gathered) -> Iterator[Record]:
     Columns: stage_id, attempt_id; those of
     :meth:`headway.profiler.stage_totals.StageTotals.record`; of the first job that needed the
     stage: job_id, query_id, batch_id, run_id, execution_id, dstream_batch_s, shuffle_partitions,
-    gated_trigger_s; scopes, first_rdd_id, num_scans, operators of its plan (:mod:`.operators`).
+    gated_trigger_s; scopes, first_rdd_id, num_scans, most_at_once (tasks on an executor
+    while others waited; of some stages), operators of its plan (:mod:`.operators`).
     """
     nothing = dict.fromkeys(JOB_OF_STAGE)
     for (stage_id, attempt_id), totals in sorted(gathered.stages.items()):
@@ -182,6 +183,7 @@ def stage_records(gathered: Gathered) -> Iterator[Record]:
             "scopes": totals.scopes,
             "first_rdd_id": totals.first_rdd_id,
             "num_scans": totals.num_scans,
+            "most_at_once": most_waited_for(totals.spans),
             "operators": gathered.operators.of_stage(totals.metric_ids or ()),
         }
 

@@ -26,6 +26,8 @@ MOST_BATCHES_PER_RUN = 5_000
 for any length of the run.
 """
 
+# Tasks at once are counted in some stages, of each kind of a batch in turn.
+_STAGES_PER_COUNT = 13
 _FAILED_UNLESS = ("Success", SAID_AGAIN)
 _IDS_OF = (schema.TASK_END, schema.JOB_START, schema.JOB_END, schema.SQL_EXECUTION_START)
 
@@ -294,7 +296,10 @@ class Gatherer:
         if self._tasks_again is None or (
             task_id is not None and not holds(self._tasks_again, task_id)
         ):
-            self._attempt(attempt).add_task(event)
+            totals = self._attempt(attempt)
+            totals.add_task(event)
+            if event.stage_id % _STAGES_PER_COUNT == 0:
+                totals.keep_span(event)
         else:
             key, task = (*attempt, task_id), msgspec.json.encode(event)
             gathered.tasks_again[key] = max(task, gathered.tasks_again.get(key, task))

@@ -31,6 +31,8 @@ _QUANTITIES = (
         checkpoint.compress broadcast.blockSize io.compression.zstd.level
         io.compression.lz4.blockSize storage.memoryFraction shuffle.memoryFraction""",
     )
+    | _keys("spark.task.resource", "gpu.amount fpga.amount")
+    | _keys("spark.executor.resource", "gpu.amount fpga.amount")
     | _keys("spark.driver", "cores memory memoryOverhead memoryOverheadFactor maxResultSize")
     | _keys(
         "spark.executor",

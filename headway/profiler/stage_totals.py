@@ -5,9 +5,11 @@ Whole numbers are not rounded, so sums of parts can be added in any order.
 
 from __future__ import annotations
 
+import heapq
 import math
+from collections.abc import Iterable
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -103,6 +105,29 @@ def measures(task: TaskEnd, wall_ms: int) -> Measures:
     )
 
 
+TaskSpan: TypeAlias = tuple[int, int, str, int]
+"""When a task was launched and finished [ms], its executor, and its id."""
+
+
+def most_waited_for(spans: Iterable[TaskSpan]) -> int | None:
+    """Most tasks of a stage at once on an executor; None if none had to wait for another.
+
+    >>> most_waited_for([(0, 10, "1", 0), (0, 10, "1", 1), (10, 20, "1", 2)])
+    2
+    >>> most_waited_for([(0, 10, "1", 0), (11, 20, "2", 1)])
+    """
+    highest, has_waited = 0, False
+    running: dict[str, list[int]] = {}
+    for launched_ms, finished_ms, executor_id, _ in sorted(spans):
+        ends_ms = running.setdefault(executor_id, [])
+        while ends_ms and ends_ms[0] <= launched_ms:
+            heapq.heappop(ends_ms)
+            has_waited = True
+        heapq.heappush(ends_ms, finished_ms)
+        highest = max(highest, len(ends_ms))
+    return highest if has_waited else None
+
+
 class StageTotals(msgspec.Struct, gc=False):
     """Sums over the ends of a stage attempt and of its tasks.
 
@@ -131,6 +156,7 @@ class StageTotals(msgspec.Struct, gc=False):
     wall_squares_ms2: int = 0
     rows_squares: int = 0
     rows_wall_products_ms: int = 0
+    spans: set[TaskSpan] = set()
 
     def add_end(self, info: StageInfo) -> None:
         """Add one line about the end of the attempt; duplicate lines count once."""
@@ -170,6 +196,13 @@ class StageTotals(msgspec.Struct, gc=False):
         self.rows_squares += rows * rows
         self.rows_wall_products_ms += rows * wall_ms
 
+    def keep_span(self, task: TaskEnd) -> None:
+        """Note when and where a task ran; for :func:`most_waited_for`."""
+        info = task.info
+        if info is not None and info.launched_ms and info.finished_ms:
+            task_id = -1 if info.task_id is None else info.task_id
+            self.spans.add((info.launched_ms, info.finished_ms, info.executor_id or "", task_id))
+
     def _add_measures(self, sums: tuple[int, ...], largest: tuple[int, ...]) -> None:
         self.sums = sums if self.sums is None else tuple(map(add, self.sums, sums))
         self.largest = largest if self.largest is None else tuple(map(max, self.largest, largest))
@@ -188,6 +221,7 @@ class StageTotals(msgspec.Struct, gc=False):
                 mine = getattr(self, name)
                 setattr(self, name, theirs if mine is None else min(mine, theirs, key=repr))
         self.first_launch_ms = least(self.first_launch_ms, other.first_launch_ms)
+        self.spans |= other.spans
         if other.sums is not None and other.largest is not None:
             self._add_measures(other.sums, other.largest)
 

@@ -19,15 +19,24 @@ from headway.sparkconf.reader_limits import (
     reader_limit,
     streaming_number,
 )
+from headway.sparkconf.task_resources import (
+    RESOURCES,
+    TaskLimit,
+    resource_keys,
+    resource_settings,
+    task_limit,
+)
 
 __all__ = [
     "KNOBS",
     "KNOBS_BY_KEY",
+    "RESOURCES",
     "STREAMING",
     "Carrier",
     "Counts",
     "Knob",
     "ReaderLimit",
+    "TaskLimit",
     "applies_when",
     "knob_named",
     "parse_properties",
@@ -35,7 +44,10 @@ __all__ = [
     "query_options",
     "reader_limit",
     "render_properties",
+    "resource_keys",
+    "resource_settings",
     "spark_conf",
     "streaming_number",
     "task_cpus_of",
+    "task_limit",
 ]

@@ -289,6 +289,7 @@ def _question(plan: StreamAnswer, profile: JobProfile, bounds: Bounds) -> Questi
             max_nodes=bounds.max_executors,
             cores_per_executor=setting.cores_per_executor,
             task_cpus=setting.task_cpus,
+            tasks_per_executor=setting.tasks_per_executor,
             shuffle_partitions=setting.shuffle_partitions,
             trigger_s=setting.trigger_s,
         ),

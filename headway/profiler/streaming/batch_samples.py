@@ -230,6 +230,7 @@ def whole_batch(report: Record, num_slots: int) -> dict[str, Any]:
         "scopes": None,
         "first_rdd_id": None,
         "num_scans": None,
+        "most_at_once": None,
         "operators": (),
         "submitted_s": None,
         "completed_s": None,

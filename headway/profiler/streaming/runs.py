@@ -45,6 +45,7 @@ from headway.profiler.streaming.samples import (
     MeanFile,
     QueryRun,
 )
+from headway.profiler.streaming.slots import slots_seen
 from headway.profiler.streaming.stage_kinds import StageKind
 from headway.profiler.streaming.trigger import contradiction, read_trigger
 from headway.redaction import redact
@@ -97,7 +98,7 @@ def steady_part(
     stages: Mapping[int, Sequence[Record]] = stages_by_batch(stage_runs)
     if not stage_runs and facts.count(schema.RECORDER_START).num_lines > 0:
         num_executors, cores = _executors_at(facts.executors, np.inf, label, log_name)
-        num_slots = task_slots(num_executors, cores, _task_cpus(facts, cores))
+        num_slots = task_slots(num_executors, cores, min(task_cpus_of(facts.properties), cores))
         stages = {report["batch_id"]: [whole_batch(report, num_slots)] for report in reports}
         notes.append(
             f"{label}: no tasks were recorded, only progress: the cost with other cores or "
@@ -182,6 +183,9 @@ def steady_part(
     # Not the last one, before which the clock may have been set back.
     latest_s = max(sample.started_s for sample in steady)
     num_executors, cores = _executors_at(facts.executors, latest_s, label, log_name)
+    ran = [stage for sample in steady for stage in stages[sample.batch_id]]
+    slots = slots_seen(facts.properties, cores, ran)
+    notes += [f"{label}: {text}" for text in slots.notes]
     run = QueryRun(
         query_id=last["query_id"],
         query_name=last["query_name"],
@@ -191,7 +195,8 @@ def steady_part(
             cores_per_executor=cores,
             shuffle_partitions=_shuffle_partitions(last, stages[steady[-1].batch_id]),
             trigger_s=trigger.trigger_s,
-            task_cpus=_task_cpus(facts, cores),
+            task_cpus=slots.task_cpus,
+            tasks_per_executor=slots.tasks_per_executor,
         ),
         arrivals=arrivals,
         rate_per_s=rate_per_s,
@@ -295,11 +300,6 @@ def _trigger(reports: Sequence[Record], label: str, stated_s: float | None) -> _
     stated = format_duration(stated_s) if stated_s else "as fast as possible"
     why = f"{label}: the log contradicts the stated trigger ({stated}): {against}; taken as stated"
     return _Trigger(stated_s, (why,))
-
-
-def _task_cpus(facts: ApplicationFacts, cores: int) -> int:
-    """Cores per task; not more than executors have, since those with fewer cores ran no task."""
-    return min(task_cpus_of(facts.properties), cores)
 
 
 def _arrivals(reports: Sequence[Record], intervals_s: Mapping[int, float]) -> list[BatchArrivals]:

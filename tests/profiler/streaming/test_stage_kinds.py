@@ -10,6 +10,7 @@ import pytest
 
 import headway
 from headway.domain import TasksRule
+from headway.errors import InputError
 from headway.planner.tasks import with_source_partitions
 from headway.profiler.operators import PlanOperators, rows_metric_ids, scopes
 from headway.profiler.plan_nodes import PlanMetric, PlanNode, PlanNodeFacts
@@ -189,3 +190,20 @@ def test_scopes_and_metrics_of_a_stage() -> None:
     )
     assert (scopes(info), rows_metric_ids(info)) == (("Scan json",), (7,))
     assert scopes(StageInfo()) is None
+
+
+def test_source_partitions_change_a_prediction_but_not_its_static_tables(
+    joined: headway.JobProfile,
+) -> None:
+    usual = headway.predict(joined, rate="40k/s")
+    wide = headway.predict(joined, rate="40k/s", source_partitions=4)
+    same = headway.predict(joined, rate="40k/s", source_partitions=2)
+    assert same.tuple_latency == usual.tuple_latency
+    # The scan of the stream is split, on the level that it shares with that of the table.
+    (level,) = (name for name in usual.phases_s if name.startswith("stage 0"))
+    assert wide.phases_s[level] < usual.phases_s[level]
+    without = replace(joined, stages=joined.stages[1:])
+    with pytest.raises(InputError, match=r"source.partitions.* 8: no stage of the profile"):
+        headway.predict(without, rate="40k/s", source_partitions=8)
+    with pytest.raises(InputError, match=r"source.partitions.* 8: no stage of the profile"):
+        headway.plan(without, rate="40k/s", target="p99 <= 10s", source_partitions=8)
