@@ -83,6 +83,7 @@ CONFIGURATION_KEYS = {
     "trigger_s",
     "max_offsets_per_trigger",
     "task_cpus",
+    "tasks_per_executor",
 }
 
 

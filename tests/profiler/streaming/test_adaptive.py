@@ -1,4 +1,4 @@
-"""Adaptive execution is recognised by its plan and its numbers of tasks, and told."""
+"""Adaptive execution is recognised by its plan and its numbers of tasks, and a note says so."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def profile_of(query: Query, folder: Path, **properties: str) -> headway.JobProf
     return headway.profile(write_plain(log.lines, folder / "log"))
 
 
-def test_a_coalesced_stage_is_recognised_and_told(tmp_path: Path) -> None:
+def test_a_coalesced_stage_is_recognised(tmp_path: Path) -> None:
     profile = profile_of(enriched(), tmp_path)
     join = profile.stages[1]
     assert join.tasks_rule is TasksRule.COALESCED
@@ -101,8 +101,8 @@ def test_tasks_that_the_rule_does_not_explain_are_not_coalesced(
 ) -> None:
     profile = profile_of(query, tmp_path, **properties)
     assert profile.stages[1].tasks_rule is rule
-    told = any("adaptive execution" in note for note in profile.notes)
-    assert told is (rule is TasksRule.COALESCED)
+    is_noted = any("adaptive execution" in note for note in profile.notes)
+    assert is_noted is (rule is TasksRule.COALESCED)
 
 
 def test_a_stage_with_state_is_never_coalesced(tmp_path: Path) -> None:

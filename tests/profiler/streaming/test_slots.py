@@ -90,7 +90,7 @@ def test_few_or_unlike_stages_show_no_limit() -> None:
     assert slots_seen({"spark.task.cpus": "4"}, 8, stages(2, 2, 2)).tasks_per_executor is None
 
 
-def test_contradictions_are_told() -> None:
+def test_contradictions_are_noted() -> None:
     seen = slots_seen(GPU, 8, stages(5, 6, 8))
     assert seen.tasks_per_executor is None
     assert "but 8 ran at once" in seen.notes[0]
