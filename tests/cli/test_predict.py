@@ -75,6 +75,7 @@ def test_json_has_the_keys_of_the_contract(
         "trigger_s": 1.0,
         "max_offsets_per_trigger": None,
         "task_cpus": 1,
+        "tasks_per_executor": None,
     }
 
 
@@ -91,6 +92,7 @@ def test_options_change_the_setting_and_nothing_else(
         "trigger_s": 2.0,
         "max_offsets_per_trigger": 90000,
         "task_cpus": 1,
+        "tasks_per_executor": None,
     }
     assert found["arrivals"]["rate_per_s"] == 6000.0
 
