@@ -24,7 +24,13 @@ from headway.domain import (
 from headway.errors import InputError, argument
 from headway.formats.profile_file import load_profile
 from headway.limits import LARGEST_NUMBER, LONGEST_S, MOST_LONG
-from headway.units import counted, parse_duration_s, parse_rate_per_s, spark_memory_text
+from headway.units import (
+    counted,
+    format_duration,
+    parse_duration_s,
+    parse_rate_per_s,
+    spark_memory_text,
+)
 
 if TYPE_CHECKING:
     from headway.domain import ApplicationProfile
@@ -78,8 +84,21 @@ def deadline_in(target: object) -> Deadline | None:
 
 
 def arrivals_from(job: JobProfile, rate: float | str | None) -> Arrivals:
-    """The arrivals of a job at a rate; as profiled if none is given."""
+    """The arrivals of a job at a rate; as profiled if none is given.
+
+    Raises
+    ------
+    InputError
+        If none is given and the profile has none, since its run drained a backlog.
+    """
     if rate is None:
+        if job.drain is not None:
+            raise InputError(
+                f"{argument('rate')} is missing: the profiled query read a backlog of "
+                f"{job.drain.backlog_rows:,.0f} rows in {format_duration(job.drain.duration_s)} "
+                "(Trigger.AvailableNow or Once), which is not the rate at which rows arrive; give "
+                "that rate, e.g. 50k/s"
+            )
         return job.arrivals
     return replace(job.arrivals, rate_per_s=positive_rate_per_s(rate))
 

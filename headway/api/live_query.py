@@ -38,8 +38,8 @@ from headway.models.job.calibration import doublings_outside, spread_ratio, wide
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
+from headway.profiler.recorded_queries import query_label
 from headway.profiler.recording.live import Feed
-from headway.profiler.streaming.runs import query_label
 from headway.profiler.streaming.trigger import read_trigger
 
 _MOST_BATCHES = 20_000

@@ -102,6 +102,21 @@ AT_ONCE_MS = Assumption(
     source="above Spark's polling delay of 10 ms and the rounding of two timestamps",
     influences="the estimated trigger interval (E31)",
 )
+EQUAL_BATCHES_RATIO = Assumption(
+    name="Maximum variation of the rows of batches in a drain, over that of rows per second",
+    value=0.5,
+    unit="-",
+    source="judgement: rows that arrive vary with the time since the last batch; those of a "
+    "backlog that is read in portions do not",
+    influences="whether the rate of a query that ended by itself is unknown",
+)
+SHORT_PAUSE_RATIO = Assumption(
+    name="Maximum pause between batches of a drain, over their duration",
+    value=0.05,
+    unit="-",
+    source="judgement: a busy driver takes longer to start the next batch",
+    influences="whether the rate of a query that ended by itself is unknown",
+)
 LATE_START_RATIO = Assumption(
     name="Share of batches that start at any time after their trigger",
     value=0.05,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headway.domain.burst import Burst
 from headway.domain.coalescing import Coalescing
-from headway.domain.configuration import Arrivals, Configuration
+from headway.domain.configuration import Arrivals, Configuration, Drain
 from headway.domain.coverage import Coverage, Share
 from headway.domain.declared import (
     Z90,
@@ -139,9 +139,8 @@ __all__ = [
     "Burst", "CatchUp", "Change", "Cluster", "Coalescing", "ComingBack", "Configuration",
     "Coverage",
     "DStreamsProfile", "Deadline", "DeadlinePlan", "DeadlinePoint", "Decision",
-    "DeclaredCosts", "DeclaredWork", "Drift", "DriverPhase", "DurationGrowth", "DurationNoise",
-    "DuringBurst",
-    "EventTimeWindow", "Evidence",
+    "DeclaredCosts", "DeclaredWork", "Drain", "Drift", "DriverPhase", "DurationGrowth",
+    "DurationNoise", "DuringBurst", "EventTimeWindow", "Evidence",
     "Explored", "Finding", "FindingCode", "FrontierPoint",
     "GrowthCause", "HeldOut", "InfeasibleDeadlinePlan",
     "InfeasiblePlan", "Interval", "Job", "JobProfile", "JobTime", "LatencyDistribution",

@@ -135,3 +135,21 @@ class Arrivals:
             raise ValueError(f"rate_per_s is {self.rate_per_s}; expected a positive number")
         if not 0 <= self.dispersion_ratio < math.inf:
             raise ValueError(f"dispersion_ratio is {self.dispersion_ratio}; expected 0 or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drain:
+    """The backlog that a query read before it ended, as with ``Trigger.AvailableNow``.
+
+    The rate of the run is that at which it read, not that at which rows arrive.
+    """
+
+    backlog_rows: float
+    duration_s: float
+
+    def __post_init__(self) -> None:
+        if not (self.backlog_rows > 0 and self.duration_s > 0):
+            raise ValueError(
+                f"a backlog of {self.backlog_rows:g} rows in {self.duration_s:g} s; "
+                "expected both above 0"
+            )

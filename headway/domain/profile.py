@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from headway.assumptions.predictions import USUAL_PERSISTENCE_RATIO
 from headway.domain.checks import require_not_negative, require_spread
-from headway.domain.configuration import Arrivals, Configuration
+from headway.domain.configuration import Arrivals, Configuration, Drain
 from headway.domain.coverage import Coverage
 from headway.domain.declared import DeclaredCosts, Provenance
 from headway.domain.growth import DurationGrowth
@@ -234,6 +234,7 @@ class JobProfile(Result):
     warm_up: WarmUp | None = None
     growth: DurationGrowth | None = None
     row_cost_half_range_ratio: float | None = None
+    drain: Drain | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= (self.row_cost_half_range_ratio or 0.0) <= 1:

@@ -13,9 +13,11 @@ from headway.profiler.engines import Engine
 from headway.profiler.files_read import BatchFiles
 from headway.profiler.gathered import JOB_OF_STAGE, ExecutorEvent, Gathered
 from headway.profiler.ids import Ids
+from headway.profiler.known_values import DATABRICKS_RUNTIME, spark_of_runtime
 from headway.profiler.logs.event_logs import UnreadableLogError
 from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
 from headway.profiler.pieces import Order, Piece, Result
+from headway.profiler.recorded_queries import QueryLife
 from headway.profiler.rows import Record
 from headway.profiler.schema import BatchOf
 from headway.profiler.stage_totals import least, most, most_waited_for, seconds
@@ -72,6 +74,7 @@ class ApplicationFacts:
     started_s: float | None
     ended_s: float | None
     plans: Mapping[str, str]
+    queries: Mapping[str, QueryLife]
     files: Mapping[BatchOf, BatchFiles]
     stages: StageCounts
 
@@ -226,10 +229,15 @@ def _application_facts(app: int, gathered: Gathered, stages: StageCounts) -> App
             return EventCount(num_lines)
         return EventCount(num_lines, ids.num_distinct, ids.seen[0][0], ids.seen[-1][1])
 
+    properties = gathered.properties[1] if gathered.properties is not None else {}
+    said = {name: gathered.said.get(name) for name in _SAID}
+    said["spark_version"] = said["spark_version"] or spark_of_runtime(
+        properties.get(DATABRICKS_RUNTIME)
+    )
     return ApplicationFacts(
         app=app,
-        **{name: gathered.said.get(name) for name in _SAID},
-        properties=gathered.properties[1] if gathered.properties is not None else {},
+        **said,
+        properties=properties,
         executors=_executors(gathered.executors),
         executor_events=tuple(sorted(gathered.executors, key=repr)),
         task_executor_ids=frozenset(gathered.task_executor_ids),
@@ -244,6 +252,7 @@ def _application_facts(app: int, gathered: Gathered, stages: StageCounts) -> App
         started_s=seconds(gathered.started_ms),
         ended_s=seconds(gathered.ended_ms),
         files=gathered.files.of_batches(),
+        queries=dict(sorted(gathered.queries.items())),
         plans={run_id: plan.text for run_id, plan in gathered.plans.items()},
         stages=stages,
     )

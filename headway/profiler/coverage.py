@@ -50,7 +50,7 @@ def coverage_of(facts: ApplicationFacts, batches: Sequence[Record], log: EventLo
         unknown_events=sum(
             count.num_lines
             for event, count in facts.counts.items()
-            if not event.startswith(_SPARK_EVENTS) and event not in schema.RECORDER_EVENTS
+            if not event.startswith(_SPARK_EVENTS) and event not in schema.READ_EVENTS
         ),
         lost_events=facts.num_lost,
         passed_over_batches=facts.num_passed_over,

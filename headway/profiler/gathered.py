@@ -17,6 +17,7 @@ from headway.profiler.files_read import FilesRead
 from headway.profiler.ids import Ids, Ranges, holds, united
 from headway.profiler.operators import PlanOperators, reads_operators
 from headway.profiler.plan_nodes import plan_of
+from headway.profiler.recorded_queries import QueryLife, run_without_batches
 from headway.profiler.redaction import name_of
 from headway.profiler.rows import Record, batch_row, job_row
 from headway.profiler.stage_totals import SAID_AGAIN, StageTotals, least, most
@@ -83,6 +84,7 @@ class Gathered(msgspec.Struct):
     started_ms: int | None = None
     ended_ms: int | None = None
     plans: dict[str, Plan] = {}
+    queries: dict[str, QueryLife] = {}
     files: FilesRead = msgspec.field(default_factory=FilesRead)
     operators: PlanOperators = msgspec.field(default_factory=PlanOperators)
     batches: dict[str, list[tuple[Place, Record]]] = {}
@@ -112,6 +114,8 @@ class Gathered(msgspec.Struct):
         self.ended_ms = most(self.ended_ms, other.ended_ms)
         for run_id, plan in other.plans.items():
             self.plans[run_id] = max(plan, self.plans.get(run_id, plan))
+        for run_id, life in other.queries.items():
+            self.note_query(run_id, life)
         self.files.add(other.files)
         self.operators.add(other.operators)
         for run_id, batches in other.batches.items():
@@ -134,6 +138,9 @@ class Gathered(msgspec.Struct):
         known = self.job_of_stage.get(stage_id)
         if known is None or _order_of(job) < _order_of(known):
             self.job_of_stage[stage_id] = job
+
+    def note_query(self, run_id: str, life: QueryLife) -> None:
+        self.queries[run_id] = life.with_other(self.queries.get(run_id, life))
 
     def note_recording(self, recording_id: str, *, has_ended: bool) -> None:
         """A recorder that began or ended; each of its files says that it began."""
@@ -322,7 +329,7 @@ class Gatherer:
                     self._gathered.files.note_scan(tree, batch)
         if event.plan is None or (batch is not None and not batch.is_sampled):
             return
-        run_id, batch_id = batch if batch is not None else ("", -1)
+        run_id, batch_id = batch or (run_without_batches(event.description), -1)
         plan = Plan(batch_id, len(event.plan), event.plan)
         self._gathered.plans[run_id] = max(plan, self._gathered.plans.get(run_id, plan))
 
@@ -336,6 +343,14 @@ class Gatherer:
             return
         of_run = self._gathered.batches.setdefault(progress.run_id or "", [])
         of_run.append((self._place(), batch_row(progress)))
+
+    def _query_started(self, event: schema.QueryStarted) -> None:
+        life = QueryLife(event.query_id, event.query_name)
+        self._gathered.note_query(event.run_id or "", life)
+
+    def _query_terminated(self, event: schema.QueryTerminated) -> None:
+        life = QueryLife(event.query_id, None, True, event.exception is not None)
+        self._gathered.note_query(event.run_id or "", life)
 
     def _recorder_start(self, event: schema.RecorderStart) -> None:
         self._gathered.note_recording(event.recording_id or "", has_ended=False)
@@ -364,7 +379,9 @@ _ADD: dict[type, Callable[[Gatherer, Any], None]] = {
     schema.SqlExecutionStart: Gatherer._sql_execution_start,
     schema.AdaptiveUpdate: Gatherer._adaptive_update,
     schema.DriverUpdates: lambda gatherer, event: gatherer._gathered.files.note_values(event),
+    schema.QueryStarted: Gatherer._query_started,
     schema.QueryProgress: Gatherer._query_progress,
+    schema.QueryTerminated: Gatherer._query_terminated,
     schema.RecorderStart: Gatherer._recorder_start,
     schema.RecorderEnd: Gatherer._recorder_end,
     schema.RecorderLost: Gatherer._recorder_lost,

@@ -32,7 +32,25 @@ _CLASSES = {
     "spark.sql.streaming.stateStore.providerClass": "StateStoreProvider",
 }
 _CLASS = re.compile(r"(?:[a-z][a-z0-9_]{0,30}\.){1,12}[A-Z][A-Za-z0-9]{0,80}")
-KNOWN_VALUE_PROPERTIES: frozenset[str] = frozenset({*_WORDS, *_CLASSES})
+DATABRICKS_RUNTIME = "spark.databricks.clusterUsageTags.sparkVersion"
+_RUNTIME = re.compile(
+    r"(\d{1,2})\.\d{1,2}\.x(?:-(?:aarch64|cpu|gpu|hls|ml|photon|snapshot|scala2\.1[1-3])){0,5}"
+)
+# By the first number of the runtime: https://docs.databricks.com/release-notes/runtime/
+_SPARK_OF_RUNTIME = {
+    7: "3.0",
+    8: "3.1",
+    9: "3.1",
+    10: "3.2",
+    11: "3.3",
+    12: "3.3",
+    13: "3.4",
+    14: "3.5",
+    15: "3.5",
+    16: "3.5",
+    17: "4.0",
+}
+KNOWN_VALUE_PROPERTIES: frozenset[str] = frozenset({*_WORDS, *_CLASSES, DATABRICKS_RUNTIME})
 """Properties whose values are words or classes that Spark knows."""
 
 # Numbers, and suffixes used by Spark, Java and vendors.
@@ -63,12 +81,24 @@ def is_known_value(key: str, value: str) -> bool:
     >>> is_known_value("spark.serializer", "com.hunter2.TopSecret")
     False
     """
+    if key == DATABRICKS_RUNTIME:
+        return _RUNTIME.fullmatch(value) is not None
     if key in _CLASSES:
         return value.endswith(_CLASSES[key]) and _CLASS.fullmatch(value) is not None
     words = _WORDS[key]
     return value in words or value.casefold() in {
         word.casefold() for word in words if "." not in word
     }
+
+
+def spark_of_runtime(runtime: str | None) -> str | None:
+    """The Spark version of a Databricks runtime; None if it is not known.
+
+    >>> spark_of_runtime("13.3.x-photon-scala2.12"), spark_of_runtime("99.1.x-scala2.13")
+    ('3.4', None)
+    """
+    found = _RUNTIME.fullmatch(runtime or "")
+    return _SPARK_OF_RUNTIME.get(int(found[1])) if found else None
 
 
 def known_version(text: str | None) -> str | None:

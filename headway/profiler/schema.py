@@ -373,7 +373,7 @@ class RecorderPassedOver(SparkEvent):
 
 KINDS: Mapping[str, type[SparkEvent]] = MappingProxyType(
     {
-        LOG_START: LogStart,
+        **dict.fromkeys((LOG_START, "DBCEventLoggingListenerMetadata"), LogStart),  # Databricks'
         APPLICATION_START: ApplicationStart,
         APPLICATION_END: ApplicationEnd,
         ENVIRONMENT: Environment,

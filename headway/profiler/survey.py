@@ -12,6 +12,7 @@ from headway.profiler.application.applications import profile_application
 from headway.profiler.collect import CollectedLogs, each_application
 from headway.profiler.coverage import coverage_of
 from headway.profiler.logs.sources import EventLog
+from headway.profiler.recorded_queries import RecordedQuery, recorded_queries
 from headway.profiler.streaming.job_runs import NO_EVENT, listed
 from headway.profiler.streaming.summarize import application_of, summarize
 
@@ -35,7 +36,8 @@ class EventCounts:
 class LogSurvey:
     """One log; ``why_not`` is the reason if there is no profile.
 
-    A log without any Spark event has no application, counts or coverage.
+    A log without any Spark event has no application, counts or coverage. ``queries`` are the runs
+    of all streaming queries that it mentions.
     """
 
     name: str
@@ -44,6 +46,7 @@ class LogSurvey:
     coverage: Coverage | None = None
     profile: JobProfile | ApplicationProfile | None = None
     why_not: str = ""
+    queries: tuple[RecordedQuery, ...] = ()
 
 
 def surveys(
@@ -57,12 +60,14 @@ def surveys(
             continue
         of_app = of_each[app]
         coverage = coverage_of(facts, of_app.batches, log)
+        queries = recorded_queries(facts.queries, of_app.batches, facts.plans)
         profile: JobProfile | ApplicationProfile | None = None
         why_not = ""
         try:
             if facts.count(schema.QUERY_PROGRESS).num_lines:
                 profile = summarize(of_app, {app: log}, (), version)
             else:
+                _require_no_silent_queries(queries)
                 profile = profile_application(facts, of_app.stage_runs, coverage, version)
         except HeadwayError as error:
             why_not = str(error).removeprefix(f"{log.name}: ")
@@ -80,7 +85,14 @@ def surveys(
             coverage=coverage,
             profile=profile,
             why_not=why_not,
+            queries=queries,
         )
+
+
+def _require_no_silent_queries(queries: Sequence[RecordedQuery]) -> None:
+    """An application whose queries never ended a batch is no batch job."""
+    if queries:
+        raise EventLogError(f"no query ended a batch: {listed(query.text for query in queries)}")
 
 
 def profile_together(
@@ -113,6 +125,7 @@ def profile_together(
     facts = logs.applications[app]
     coverage = coverage_of(facts, (), event_logs[app])
     try:
+        _require_no_silent_queries(recorded_queries(facts.queries, (), facts.plans))
         return profile_application(facts, logs.stage_runs, coverage, version)
     except EventLogError as error:
         raise EventLogError(f"{names[0]}: {error}") from None

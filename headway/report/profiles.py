@@ -18,6 +18,7 @@ from headway.words import as_sentence, words_of
 if TYPE_CHECKING:
     from headway.domain import StateOperatorProfile
     from headway.profiler.logs.sources import LogFailure
+    from headway.profiler.recorded_queries import RecordedQuery
     from headway.profiler.survey import EventCounts, LogSurvey
 
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _COMMIT_PART = re.compile(r"rocksdbCommit([A-Z][A-Za-z]*?)Latency(?:Ms)?")
 _MOST_COMMIT_PARTS = 3
 SURVEY_SCHEMA = "headway.survey/v1"
+_MOST_QUERIES = 20
 
 
 def profile_summary(profile: JobProfile | ApplicationProfile) -> str:
@@ -48,6 +50,7 @@ def survey_as_json(logs: Sequence[LogSurvey], failures: Sequence[LogFailure]) ->
                 "application": log.application and plain_data(log.application),
                 "counts": log.counts and plain_data(log.counts),
                 "coverage": log.coverage and plain_data(log.coverage),
+                "queries": [plain_data(query) for query in log.queries],
                 "gaps": list(gaps(log.coverage)) if log.coverage else [],
                 "profiled": log.profile is not None,
                 "why_not": log.why_not or None,
@@ -76,6 +79,7 @@ def _survey_lines(log: LogSurvey) -> Iterator[str]:
             f"Spark {printable(log.application.spark_version)}"
         )
         yield f"  contains {_counted(log.counts)}"
+        yield from _query_lines(log.queries)
         missing = gaps(log.coverage)
         yield "  nothing is missing" if not missing else "  missing:"
         for gap in missing:
@@ -92,6 +96,16 @@ def _survey_lines(log: LogSurvey) -> Iterator[str]:
             yield from paragraph(text, lead=" " * (4 + len(line) - len(text)))
 
 
+def _query_lines(queries: Sequence[RecordedQuery]) -> Iterator[str]:
+    """Every run of a query, if there are several or one is of no use."""
+    if len(queries) > 1 or any(query.why_not for query in queries):
+        yield f"  {counted(len(queries), 'run')} of streaming queries:"
+        for query in queries[:_MOST_QUERIES]:
+            yield from paragraph(printable(query.text), lead="    ")
+        if len(queries) > _MOST_QUERIES:
+            yield f"    and {len(queries) - _MOST_QUERIES} more, which --json lists"
+
+
 def _counted(counts: EventCounts) -> str:
     return (
         f"{counted(counts.jobs, 'job')}, {counted(counts.stages, 'stage')}, "
@@ -105,10 +119,12 @@ def _job_lines(profile: JobProfile) -> Iterator[str]:
     if profile.growth is not None:
         yield from (as_sentence(words_of(finding)) for finding in profile.growth.findings)
     num_batches = sum(setting.num_batches for setting in profile.settings)
+    rate = format_rate(profile.arrivals.rate_per_s)
+    last = f"last at {rate}" if profile.drain is None else f"last reading a backlog at {rate}"
     yield (
         f"{counted(len(profile.settings), 'run')}, {counted(num_batches, 'batch', 'batches')}, "
         f"{counted(len(profile.stages), 'stage')} per batch, "
-        f"last at {format_rate(profile.arrivals.rate_per_s)}"
+        f"{last}"
     )
     for phase in profile.driver_phases:
         if phase.mean_s >= 0.001:

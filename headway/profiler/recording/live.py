@@ -15,6 +15,7 @@ from headway.errors import EventLogError, InputError, argument
 from headway.profiler import schema
 from headway.profiler.events import read_line
 from headway.profiler.offsets import counts_rows, read_offset
+from headway.profiler.recorded_queries import query_label
 from headway.profiler.recording.growing_log import GrowingLog
 from headway.profiler.rows import Record, batch_row
 from headway.profiler.schema import (
@@ -27,7 +28,6 @@ from headway.profiler.schema import (
     QueryProgress,
     QueryTerminated,
 )
-from headway.profiler.streaming.runs import query_label
 from headway.redaction import redact
 from headway.units import counted, ms_to_s
 

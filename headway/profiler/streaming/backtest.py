@@ -21,8 +21,8 @@ from headway.models.job.predict import predict
 from headway.models.job.setting import AFTER_COMMIT_PHASES
 from headway.profiler.collect import CollectedLogs
 from headway.profiler.logs.sources import EventLog
+from headway.profiler.recorded_queries import query_label
 from headway.profiler.streaming.job_runs import runs_of_job
-from headway.profiler.streaming.runs import query_label
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 from headway.profiler.streaming.summarize import profile_of
 from headway.units import counted

@@ -18,9 +18,10 @@ from headway.profiler import schema
 from headway.profiler.collect import CollectedLogs
 from headway.profiler.logs.sources import EventLog
 from headway.profiler.plan_text import read_plan
+from headway.profiler.recorded_queries import query_label
 from headway.profiler.rows import Record
 from headway.profiler.streaming.fit import common_signature, fit_duration
-from headway.profiler.streaming.runs import SteadyPart, query_label, steady_part
+from headway.profiler.streaming.runs import SteadyPart, steady_part
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 from headway.profiler.streaming.stage_kinds import StageKind
 from headway.profiler.streaming.warm_up import num_warm_up_by_rows

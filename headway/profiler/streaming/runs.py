@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,11 +17,11 @@ from headway.profiler import schema
 from headway.profiler.collect import ApplicationFacts, Executor
 from headway.profiler.offsets import num_source_partitions
 from headway.profiler.plan_text import PlanShape
+from headway.profiler.recorded_queries import query_label
 from headway.profiler.rows import Record
 from headway.profiler.schema import BatchOf
 from headway.profiler.streaming.adaptive import is_replanned
 from headway.profiler.streaming.adaptive_settings import adaptive_settings
-from headway.profiler.streaming.arrivals import BatchArrivals, arrival_series
 from headway.profiler.streaming.batch_samples import (
     batch_sample,
     intervals_between,
@@ -37,6 +36,7 @@ from headway.profiler.streaming.batch_samples import (
     unpacked,
     whole_batch,
 )
+from headway.profiler.streaming.drains import arrivals_or_drain
 from headway.profiler.streaming.rows_at_source import contradictions, counted_once, times_read
 from headway.profiler.streaming.samples import (
     UNKNOWN_NAME,
@@ -48,11 +48,8 @@ from headway.profiler.streaming.samples import (
 from headway.profiler.streaming.slots import slots_seen
 from headway.profiler.streaming.stage_kinds import StageKind
 from headway.profiler.streaming.trigger import contradiction, read_trigger
-from headway.redaction import redact
 from headway.sparkconf import reader_limit, task_cpus_of
 from headway.units import format_duration
-
-_LONGEST_LABEL = 60
 
 
 class SteadyPart(NamedTuple):
@@ -61,18 +58,6 @@ class SteadyPart(NamedTuple):
     run: QueryRun | None
     notes: tuple[str, ...]
     has_changing_load: bool = False
-
-
-def query_label(query_id: str, query_name: str | None) -> str:
-    """Name of a query in messages: its name, if it has one, and the start of its id.
-
-    >>> query_label("3f1c7e0a-0d51-4a0e-9d1d-1f2e3d4c5b6a", "orders")
-    'orders (3f1c7e0a)'
-    """
-    short_id = redact(query_id[:8])
-    if not query_name:
-        return short_id
-    return f"{redact(query_name, longest=_LONGEST_LABEL)} ({short_id})"
 
 
 def steady_part(
@@ -163,7 +148,14 @@ def steady_part(
         )
     steady = samples[num_cut:]
     observed = [report for report in reports if report["batch_id"] >= steady[0].batch_id]
-    arrivals = arrival_series(_arrivals(observed, intervals_s))
+    life = facts.queries.get(last["run_id"] or "")
+    arrivals, drain = arrivals_or_drain(reports, observed, intervals_s, life)
+    if drain is not None:
+        notes.append(
+            f"{label}: it read a backlog of {drain.backlog_rows:,.0f} rows in "
+            f"{format_duration(drain.duration_s)} (Trigger.AvailableNow or Once): how fast it read "
+            "is not the rate at which rows arrive, which is unknown"
+        )
     rate_per_s = arrivals.rate_per_s
     if rate_per_s is None:
         notes.append(f"{label}: left out, the times of its batches give no rate")
@@ -199,6 +191,7 @@ def steady_part(
             tasks_per_executor=slots.tasks_per_executor,
         ),
         arrivals=arrivals,
+        drain=drain,
         rate_per_s=rate_per_s,
         num_cut=len(reports) - len(steady),
         pinned_state_partitions=_state_partitions(last) or plan.state_partitions,
@@ -300,20 +293,6 @@ def _trigger(reports: Sequence[Record], label: str, stated_s: float | None) -> _
     stated = format_duration(stated_s) if stated_s else "as fast as possible"
     why = f"{label}: the log contradicts the stated trigger ({stated}): {against}; taken as stated"
     return _Trigger(stated_s, (why,))
-
-
-def _arrivals(reports: Sequence[Record], intervals_s: Mapping[int, float]) -> list[BatchArrivals]:
-    """State of the sources at each batch; batches without rows took time, too."""
-    return [
-        BatchArrivals(
-            interval_s=intervals_s[report["batch_id"]],
-            num_rows=known_rows(report),
-            sources=source_samples(report),
-            sources_before=source_samples(before),
-        )
-        for before, report in pairwise(reports)
-        if report["batch_id"] in intervals_s and known_rows(report) >= 0
-    ]
 
 
 def _mean_file(reports: Sequence[Record], facts: ApplicationFacts) -> MeanFile | None:

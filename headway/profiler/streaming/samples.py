@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.domain import Configuration, QueryShape, Share
+from headway.domain import Configuration, Drain, QueryShape, Share
 from headway.models.arrays import Array
 from headway.profiler.operators import Operator
 from headway.profiler.streaming.adaptive_settings import AdaptiveSettings
@@ -187,7 +187,8 @@ class QueryRun:
     ``early`` are the batches before these, beginning with the first of the run; empty if another
     query of the application ran earlier. ``without_rows`` are batches that read nothing, or next to
     nothing, in a JVM that has run for a while, mostly the first of a query. ``is_gated``: most
-    batches were started by a gate, not by the trigger.
+    batches were started by a gate, not by the trigger. ``drain`` is the backlog that it read, if it
+    did nothing else.
     """
 
     query_id: str
@@ -202,6 +203,7 @@ class QueryRun:
     state_store: str | None = None
     mean_file: MeanFile | None = None
     is_gated: bool = False
+    drain: Drain | None = None
     adaptive: AdaptiveSettings | None = None
     batches: tuple[BatchSample, ...]
     early: tuple[EarlyBatch, ...] = ()

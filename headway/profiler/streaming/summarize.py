@@ -22,6 +22,7 @@ from headway.limits import MOST_SPREAD_RATIO
 from headway.profiler.collect import ApplicationFacts, CollectedLogs, each_application
 from headway.profiler.coverage import coverage_of, gaps, together
 from headway.profiler.logs.sources import EventLog
+from headway.profiler.recorded_queries import query_label
 from headway.profiler.streaming.adaptive import coalescing_notes
 from headway.profiler.streaming.arrivals import observed_arrivals
 from headway.profiler.streaming.fit import DurationFit, fit_duration
@@ -33,7 +34,6 @@ from headway.profiler.streaming.observations import (
     observe_stage,
     observe_state,
 )
-from headway.profiler.streaming.runs import query_label
 from headway.profiler.streaming.samples import QueryRun
 from headway.profiler.streaming.warm_up import warm_up_of
 
@@ -108,6 +108,7 @@ def profile_of_runs(
         drift=fit.drift,
         warm_up=warm_up_of(runs, fit),
         growth=growth_of(last, fit),
+        drain=last.drain,
         settings=tuple(
             _setting(run, modelled_s)
             for run, modelled_s in zip(runs, fit.modelled_mean_s, strict=True)
