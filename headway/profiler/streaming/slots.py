@@ -7,7 +7,14 @@ from typing import NamedTuple
 
 from headway.assumptions.logs import FEWEST_WAITING_STAGES, LIMITED_STAGES_RATIO
 from headway.profiler.rows import Record
-from headway.sparkconf import KNOBS, TaskLimit, task_cpus_of, task_limit
+from headway.sparkconf import (
+    KNOBS,
+    RESOURCES,
+    TaskLimit,
+    resource_keys,
+    task_cpus_of,
+    task_limit,
+)
 from headway.units import counted
 
 
@@ -59,8 +66,7 @@ def slots_seen(properties: Mapping[str, str], cores: int, stages: Iterable[Recor
     notes.append(
         f"never more than {counted(most, 'task')} ran at once on an executor of "
         f"{counted(cores, 'core')} while others of the stage waited "
-        f"({counted(len(at_once), 'stage')} looked at), and no setting in the log says why: a "
-        "resource profile, a resource besides cores or a quota on CPU may; plans count "
+        f"({counted(len(at_once), 'stage')} looked at), {_likely_cause(properties)}; plans count "
         f"{counted(most, 'slot')} for each executor, whatever its cores"
     )
     return SlotsSeen(task_cpus, most, tuple(notes))
@@ -71,4 +77,16 @@ def _named(limit: TaskLimit, cores: int) -> str:
         f"{limit.cause}: {counted(limit.num_tasks, 'task')} at a time on an executor, although it "
         f"has {counted(cores, 'core')}; plans count {counted(limit.num_tasks, 'slot')} for each "
         "executor, whatever its cores"
+    )
+
+
+def _likely_cause(properties: Mapping[str, str]) -> str:
+    """Amounts of a task whose executors' amounts are not among the settings, if there are any."""
+    keys = [resource_keys(name)[0] for name in RESOURCES]
+    stated = [f"{key}={properties[key]}" for key in keys if key in properties]
+    if stated:
+        return f"likely because of {' and '.join(stated)}"
+    return (
+        "and no setting in the log says why: a resource profile, a resource besides cores or a "
+        "quota on CPU may"
     )
