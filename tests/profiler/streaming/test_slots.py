@@ -137,7 +137,7 @@ def test_a_limit_is_of_each_executor() -> None:
 def test_an_amount_of_a_task_alone_is_the_likely_cause(tmp_path: Path) -> None:
     """What executors have of it may be in a resource profile, or in the cluster's defaults."""
     task_alone = {key: amount for key, amount in GPU.items() if key.startswith("spark.task.")}
-    profile = profile_of(log_of(cores=8, at_once=1, **task_alone), tmp_path)
-    assert profile.baseline.num_slots == 1
+    profile = profile_of(log_of(cores=8, at_once=3, **task_alone), tmp_path)
+    assert profile.baseline.num_slots == 3
     (note,) = slot_notes(profile)
     assert "likely because of spark.task.resource.gpu.amount=" in note
