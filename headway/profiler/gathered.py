@@ -17,7 +17,7 @@ from headway.profiler.files_read import FilesRead
 from headway.profiler.ids import Ids, Ranges, holds, united
 from headway.profiler.operators import PlanOperators, reads_operators
 from headway.profiler.plan_nodes import plan_of
-from headway.profiler.recorded_queries import QueryLife, run_without_batches
+from headway.profiler.recorded_queries import QueryLife, life_of, run_without_batches
 from headway.profiler.redaction import name_of
 from headway.profiler.rows import Record, batch_row, job_row
 from headway.profiler.stage_totals import SAID_AGAIN, StageTotals, least, most
@@ -344,13 +344,8 @@ class Gatherer:
         of_run = self._gathered.batches.setdefault(progress.run_id or "", [])
         of_run.append((self._place(), batch_row(progress)))
 
-    def _query_started(self, event: schema.QueryStarted) -> None:
-        life = QueryLife(event.query_id, event.query_name)
-        self._gathered.note_query(event.run_id or "", life)
-
-    def _query_terminated(self, event: schema.QueryTerminated) -> None:
-        life = QueryLife(event.query_id, None, True, event.exception is not None)
-        self._gathered.note_query(event.run_id or "", life)
+    def _query_life(self, event: schema.QueryStarted | schema.QueryTerminated) -> None:
+        self._gathered.note_query(event.run_id or "", life_of(event))
 
     def _recorder_start(self, event: schema.RecorderStart) -> None:
         self._gathered.note_recording(event.recording_id or "", has_ended=False)
@@ -379,9 +374,9 @@ _ADD: dict[type, Callable[[Gatherer, Any], None]] = {
     schema.SqlExecutionStart: Gatherer._sql_execution_start,
     schema.AdaptiveUpdate: Gatherer._adaptive_update,
     schema.DriverUpdates: lambda gatherer, event: gatherer._gathered.files.note_values(event),
-    schema.QueryStarted: Gatherer._query_started,
+    schema.QueryStarted: Gatherer._query_life,
     schema.QueryProgress: Gatherer._query_progress,
-    schema.QueryTerminated: Gatherer._query_terminated,
+    schema.QueryTerminated: Gatherer._query_life,
     schema.RecorderStart: Gatherer._recorder_start,
     schema.RecorderEnd: Gatherer._recorder_end,
     schema.RecorderLost: Gatherer._recorder_lost,

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from headway.assumptions.fits import LEAST_BATCHES
 from headway.profiler.rows import Record
+from headway.profiler.schema import QueryStarted, QueryTerminated
 from headway.redaction import redact
 from headway.units import counted
 
@@ -34,6 +35,13 @@ class QueryLife(NamedTuple):
             self.has_ended or other.has_ended,
             self.has_failed or other.has_failed,
         )
+
+
+def life_of(event: QueryStarted | QueryTerminated) -> QueryLife:
+    """What the start or the end of a run says of it."""
+    if isinstance(event, QueryStarted):
+        return QueryLife(event.query_id, event.query_name)
+    return QueryLife(event.query_id, None, True, event.exception is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
