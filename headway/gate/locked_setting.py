@@ -98,7 +98,7 @@ def _setting_text(then: Locked) -> str:
 def _shortfall(setting: JudgedSetting, then: Locked) -> str:
     """What the locked setting misses, how certain that is, and what it carries."""
     rate = format_rate(setting.rate_per_s)
-    if setting.stable_up_to_per_s < setting.rate_per_s:
+    if setting.is_over:
         return f"is over capacity at {rate}: stable up to {format_rate(setting.stable_up_to_per_s)}"
     if setting.limited_to_per_s < setting.rate_per_s:
         rows = counted(then.max_offsets_per_trigger or 0, "row")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from headway.domain import Configuration, Promise, Verdict
-from headway.models.job.capacity import sustainable_rate_per_s
+from headway.models.job.capacity import Capacity, sustainable_rate_per_s
 from headway.planner.candidates import Candidates, candidates_at
 from headway.planner.frontier import own_point
 from headway.planner.question import Question
@@ -18,8 +18,8 @@ class JudgedSetting:
     """A setting under a question.
 
     ``planned_s`` has the value of each target at the confidence of the question, infinite if no
-    latency can be quoted; ``stable_up_to_per_s`` is without the rate limit, ``limited_to_per_s``
-    the most that the rate limit lets through.
+    latency can be quoted; ``stable_up_to_per_s`` is without the rate limit, as is ``is_over``,
+    whether the rate is surely too high; ``limited_to_per_s`` is what the rate limit lets through.
     """
 
     targets: tuple[Promise, ...]
@@ -29,6 +29,7 @@ class JudgedSetting:
     confidence: float
     rate_per_s: float
     stable_up_to_per_s: float
+    is_over: bool
     limited_to_per_s: float
     max_rate_per_s: float
 
@@ -57,6 +58,7 @@ def judged_setting(question: Question, configuration: Configuration) -> JudgedSe
     setting = _as_candidate(question, configuration)
     rate_per_s, profile = question.rate_per_s, question.profile
     unlimited = replace(configuration, max_offsets_per_trigger=None)
+    capacity = Capacity.of(profile, unlimited)
     limited_to_per_s = sustainable_rate_per_s(profile, configuration)
     limit_rows = configuration.max_offsets_per_trigger
     passes_limit = limit_rows is None or (
@@ -73,7 +75,8 @@ def judged_setting(question: Question, configuration: Configuration) -> JudgedSe
         probability=kept_probability(setting) if passes_limit else 0.0,
         confidence=question.confidence,
         rate_per_s=rate_per_s,
-        stable_up_to_per_s=sustainable_rate_per_s(profile, unlimited),
+        stable_up_to_per_s=capacity.stable_up_to_per_s,
+        is_over=capacity.is_over,
         limited_to_per_s=limited_to_per_s,
         max_rate_per_s=own_point(setting, configuration, None).sustainable_rate_per_s,
     )
