@@ -44,17 +44,17 @@ def row_cost_doublings(
     Notes
     -----
     **(P28)** If all profiled batches had one size, the cost of a row is `q` times the fitted one,
-    with `q` uniform between `1-h` and `1+h` by (E43), and fixed times such that batches of the
-    profiled sizes take as long as fitted. With `m` the profiled number of rows that is closest to
-    `n`, `w = |1-D(m)/D(n)|` and the score `z`, durations are `e^g` times as long as expected, with
-    `g = ln(1+hw(2Φ(z)-1))`, at most as if all time were for rows, `ln((n/m) D(m)/D(n))`, and at
-    least so for `n < m`. In (P2), `|g/z|` takes the place of `σ d_n` if it is greater: it is the
-    same error, of how time is split between rows and the rest. `n` are the rows that batches with
-    these durations settle at by (T3), since longer batches are larger and their durations are less
-    certain: five steps, from the rows by the expected durations. A rate is called stable if the
-    expected cost says so (P3), and not stable only if `q = max(1-2h, 0)` says so, too: beyond
-    the range, whose ends are estimates. In between it is not known. No rate is printed as
-    sustainable at which batches would have more than four times the rows of the largest
+    with `q` as likely above as below 1, from `1-h` to `1+h` with `h` of (E43), and fixed times such
+    that batches of the profiled sizes take as long as fitted. With `m` the profiled number of rows
+    that is closest to `n`, `w = |1-D(m)/D(n)|` and the score `z`, durations are `e^g` times as long
+    as expected, with `g = ln(1+hw(2Φ(z)-1))`, at most as if all time were for rows, `ln((n/m)
+    D(m)/D(n))`, and at least so for `n < m`. In (P2), `|g/z|` takes the place of `σ d_n` if it is
+    greater: it is the same error, of how time is split between rows and the rest. `n` are the rows
+    that batches with these durations settle at by (T3), since longer batches are larger and their
+    durations are less certain: five steps, from the rows by the expected durations. A rate is
+    called stable if the expected cost says so (P3), and not stable only if `q = max(1-2h, 0)` says
+    so, too: beyond the range, whose ends are estimates. In between it is not known. No rate is
+    printed as sustainable at which batches would have more than four times the rows of the largest
     profiled one.
 
     Examples

@@ -68,17 +68,17 @@ def common_signature(runs: Sequence[QueryRun]) -> tuple[StageKind, ...]:
     return counts.most_common(1)[0][0]
 
 
-def fit_duration(runs: Sequence[QueryRun], *, uses_middle: bool = True) -> DurationFit:
+def fit_duration(runs: Sequence[QueryRun], *, uses_range: bool = True) -> DurationFit:
     """Fit driver phases, task costs and noise on runs whose batches share one signature.
 
     Every run has the same weight, however many batches it has, since runs differ by more than the
     batches of one run. Durations are scaled to the age of the last run before the final fit, so
     that speed-up by compilation is not mistaken for an effect of the settings.
 
-    If all batches have one size, fixed times are in the middle of their range (E43); without
-    ``uses_middle`` they are at its lower end, as of batches of several sizes.
+    If all batches have one size, fixed times are at the usual place in their range (E43); without
+    ``uses_range`` they are at its lower end, as of batches of several sizes.
     """
-    at_one_size = uses_middle and has_one_size(runs)
+    at_one_size = uses_range and has_one_size(runs)
     drift = Drift(exponent=0.0, reference_age_s=_mean_age_s(runs[-1]))
     # The lines and the drift explain parts of the same differences. Fitting them in turn until
     # neither changes is a joint fit.

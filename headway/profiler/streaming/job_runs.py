@@ -121,7 +121,7 @@ def _without_warm_up(
     if not comparable:
         return dict(parts)
     # Batches that are cut may be of another size than all that are fitted.
-    fit = fit_duration(comparable, uses_middle=False)
+    fit = fit_duration(comparable, uses_range=False)
     return dict(parts) | {
         key: part_of(key, partial(num_warm_up_by_rows, steady=run, fit=fit))
         for key, run in changing.items()

@@ -14,6 +14,7 @@ from headway.assumptions.fits import (
     FRESH_JVM_S,
     USUAL_PARTS_SD_S,
     USUAL_PARTS_SD_WITH_PYTHON_S,
+    USUAL_ROWS_SHARE,
 )
 from headway.domain import Z90, Separation, StageProfile
 from headway.models.arrays import Array
@@ -33,11 +34,12 @@ class TaskTime(NamedTuple):
     fixed_high_s: float
     rows: float
     num_tasks: float
+    rows_share: float = 0.5
 
     @property
     def fixed_s(self) -> float:
-        """The middle of the range."""
-        return 0.5 * (self.fixed_low_s + self.fixed_high_s)
+        """The place in the range that is usual."""
+        return self.fixed_high_s - self.rows_share * (self.fixed_high_s - self.fixed_low_s)
 
 
 def has_one_size(runs: Sequence[QueryRun]) -> bool:
@@ -80,20 +82,20 @@ def task_time(
     Notes
     -----
     **(E43)** If the rows of all batches are not spread by (E2), the fixed time `t_0` of a task that
-    takes `t` is only known to be in a range, whose middle the fit uses; the rest of `t` is for the
-    rows. It is at least what Spark reports of it, (E32), less a deviation of 30%, since commits
-    take longer with rows, too. Not more of the CPU time `u` than
-    1.645 times the standard deviation of (E3) is set-up that Spark does not report, so the rows
-    take at least `u` less that; waiting may be either. This bound is not used in a JVM younger than
-    30 s, nor for the stage that holds state, whose whole map may be copied. Batches without rows
-    (E32) and tasks of unequal rows (E2) narrow the range to their estimate give or take `sqrt(3)`
-    standard deviations, as wide as the uniform distribution with that deviation. That of a slope
-    between tasks is `sqrt(v/(T V))`, with `T` tasks of a batch whose rows have the variance `V`,
-    and `v` the variance of their times that rows do not explain: the same partitions return in
-    each batch. If batches without rows took as long as others, they say nothing. The cost per row
-    of the whole job is known up to a factor between `1-h` and `1+h`, where `h` is the sum over
-    stages of half the range, over that of the time for rows, both times the number of tasks. The
-    stages may all be at the same end.
+    takes `t` is only known to be in a range, and the rest of `t` is for the rows. It is at least
+    what Spark reports of it, (E32), less a deviation of 30%, since commits take longer with rows,
+    too. Not more of the CPU time `u` than 1.645 times the standard deviation of (E3) is set-up that
+    Spark does not report, so the rows take at least `u` less that; waiting may be either. This
+    bound is not used in a JVM younger than 30 s, nor for stages behind an exchange of a query with
+    state, whose whole map may be copied. The fit takes the usual place in this range: three
+    quarters of it are for the rows. Batches without rows (E32) and tasks of unequal rows (E2)
+    narrow the range to their estimate give or take `sqrt(3)` standard deviations, as wide as the
+    uniform distribution with that deviation. That of a slope between tasks is `sqrt(v/(T V))`, with
+    `T` tasks of a batch whose rows have the variance `V`, and `v` the variance of their times that
+    rows do not explain: the same partitions return in each batch. If batches without rows took as
+    long as others, they say nothing. The cost per row of the whole job may be off by the share `h`:
+    the sum over stages of what the largest fixed time has beyond the fitted one, over that of the
+    time for rows, both times the number of tasks. The stages may all be at the same end.
     """
     samples = [batch.stages[place] for run in runs for batch in run.batches]
     mean_s = _mean([sample.task_mean_s for sample in samples], weights)
@@ -106,16 +108,16 @@ def task_time(
         reported_s = np.minimum(reported_s, [sample.task_mean_s for sample in samples])
         low_s = _mean(reported_s, weights) * (1.0 - _HALF_WIDTH_PER_SD * EMPTY_BATCH_SD_RATIO.value)
         high_s = mean_s - min(_least_for_rows_s(runs, place, samples, weights), mean_s - low_s)
-    else:
-        half_s = _HALF_WIDTH_PER_SD * sd_s
-        # Also below zero, so that the estimate remains the middle.
-        low_s = stage.task_fixed_s - half_s
-        high_s = min(stage.task_fixed_s + half_s, mean_s)
+        return TaskTime(mean_s, low_s, high_s, rows, num_tasks, USUAL_ROWS_SHARE.value)
+    half_s = _HALF_WIDTH_PER_SD * sd_s
+    # Also below zero, so that the estimate remains the middle.
+    low_s = stage.task_fixed_s - half_s
+    high_s = min(stage.task_fixed_s + half_s, mean_s)
     return TaskTime(mean_s, low_s, high_s, rows, num_tasks)
 
 
-def at_middle(stage: StageProfile, time: TaskTime) -> StageProfile:
-    """The stage with the fixed time of its tasks in the middle of the range."""
+def at_usual_place(stage: StageProfile, time: TaskTime) -> StageProfile:
+    """The stage with the fixed time of its tasks at the usual place in the range."""
     if time.fixed_high_s <= time.fixed_low_s:
         return stage
     per_row_s = (time.mean_s - time.fixed_s) / time.rows
@@ -124,7 +126,7 @@ def at_middle(stage: StageProfile, time: TaskTime) -> StageProfile:
 
 def row_cost_half_range(times: Sequence[TaskTime]) -> float:
     """How far the cost of a row may be from the fitted one, over that cost: (E43)."""
-    half_s = sum(time.num_tasks * (time.fixed_high_s - time.fixed_low_s) for time in times) / 2.0
+    half_s = sum(time.num_tasks * (time.fixed_high_s - time.fixed_s) for time in times)
     rows_s = sum(time.num_tasks * (time.mean_s - time.fixed_s) for time in times)
     return min(half_s / rows_s, 1.0) if rows_s > _LEAST_S else 0.0
 

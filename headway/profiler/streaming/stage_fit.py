@@ -35,7 +35,7 @@ from headway.models.estimation.task_times import (
 )
 from headway.models.stages.makespan import makespan_moments
 from headway.profiler.streaming.adaptive import coalescing_of
-from headway.profiler.streaming.one_size import TaskTime, at_middle, task_time
+from headway.profiler.streaming.one_size import TaskTime, at_usual_place, task_time
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
 from headway.profiler.streaming.stage_work import stage_work
 from headway.profiler.streaming.static_stages import static_rows
@@ -64,12 +64,12 @@ def fit_stage(
     """Costs of the tasks of one stage, and the time to hand over their slots.
 
     ``tables`` are the places of the stages that read static tables. With ``at_one_size`` the fixed
-    time is in the middle of the range that batches of one size leave open.
+    time is at the usual place in the range that batches of one size leave open.
     """
     fitted = _fit_stage(runs, place, before, tables)
     time = _time_at_one_size(runs, place, fitted) if at_one_size else None
     if time is not None:
-        fitted = at_middle(fitted, time)
+        fitted = at_usual_place(fitted, time)
     taken_s = min(_handover_s(runs, place, fitted), fitted.task_fixed_s)
     # By then, the next task has the slot already, so it is not part of slot time.
     stage = replace(fitted, task_fixed_s=fitted.task_fixed_s - taken_s)

@@ -55,12 +55,12 @@ def test_without_other_evidence_the_cost_of_a_row_is_anything() -> None:
     assert profile.row_cost_half_range_ratio == pytest.approx(1.0, abs=0.02)
     stage = profile.stages[0]
     rows_s = stage.task_per_row_s * 1_000.0 / 8
-    assert rows_s / (rows_s + stage.task_fixed_s) == pytest.approx(0.5, abs=0.02)
+    assert rows_s / (rows_s + stage.task_fixed_s) == pytest.approx(0.75, abs=0.02)
 
 
 def test_cpu_time_is_at_least_for_the_rows() -> None:
     _, profile = a_profile_of(0.8, cpu_ratio=1.0)
-    assert profile.row_cost_half_range_ratio == pytest.approx(0.12, abs=0.03)
+    assert profile.row_cost_half_range_ratio == pytest.approx(0.18, abs=0.03)
 
 
 @pytest.mark.parametrize(
