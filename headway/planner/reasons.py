@@ -7,8 +7,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from headway.domain import Burst, CatchUp, Configuration, DuringBurst, Promise, Rejection, Target
+from headway.domain import (
+    Burst,
+    CatchUp,
+    Configuration,
+    DuringBurst,
+    FindingCode,
+    Promise,
+    Rejection,
+    Target,
+)
 from headway.models.job.certified import certified
+from headway.models.job.predict import predict
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
 from headway.planner.noise_free import lowest_latency
 from headway.planner.question import Question
@@ -134,6 +144,15 @@ def latency_text(target: Target, latency_s: float) -> str:
     return f"{target.statistic} up to {duration_against(latency_s, target.limit_s)}"
 
 
+def _stability_is_open(setting: Candidates, rate_per_s: float) -> bool:
+    profile = setting.question.profile
+    if not profile.row_cost_half_range_ratio:
+        return False
+    arrivals = replace(profile.arrivals, rate_per_s=rate_per_s)
+    prediction = predict(profile, setting.configuration(0), arrivals)
+    return any(finding.code is FindingCode.STABILITY_NOT_KNOWN for finding in prediction.findings)
+
+
 def saturation_text(setting: Candidates, rate_per_s: float) -> str:
     """Why one setting has no latency at the planned confidence, as text.
 
@@ -142,6 +161,11 @@ def saturation_text(setting: Candidates, rate_per_s: float) -> str:
     """
     rate, question = format_rate(rate_per_s), setting.question
     if not certified(setting.expected_law(rate_per_s)).is_quotable[0]:
+        if _stability_is_open(setting, rate_per_s):
+            return (
+                f"not known to keep up at {rate}: the profile has batches of one size, which do "
+                "not show what a row costs"
+            )
         return f"over capacity at {rate}, or too close to saturation"
     end = f"the upper end for {question.confidence:.0%} confidence"
     if question.profile.declared is not None:

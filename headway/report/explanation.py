@@ -20,6 +20,7 @@ from headway.report.after_start import after_start_lines
 from headway.report.assumptions import assumption_lines
 from headway.report.columns import aligned, paragraph, printable
 from headway.report.frontier import max_rate_text, needs_rows
+from headway.report.infeasible import nearest_rows
 from headway.report.memory import memory_rows
 from headway.report.wording import (
     METRIC_NAMES,
@@ -27,7 +28,6 @@ from headway.report.wording import (
     cautions,
     cost_text,
     headline,
-    nearest_rows,
     notes,
     promise_text,
     rejection_rows,

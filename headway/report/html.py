@@ -15,6 +15,7 @@ from headway.formats.as_json import json_text, plan_json
 from headway.report.charts import dot_charts, frontier_chart, latency_segments
 from headway.report.comparison import ComparisonRow
 from headway.report.frontier import frontier_rows, needs_rows
+from headway.report.infeasible import nearest_rows
 from headway.report.page import Origin, embedded, page_text
 from headway.report.wording import (
     METRIC_NAMES,
@@ -26,7 +27,6 @@ from headway.report.wording import (
     interval_text,
     latencies,
     latency_rows,
-    nearest_rows,
     notes,
     percent,
     rejection_rows,

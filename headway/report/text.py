@@ -8,6 +8,7 @@ from headway.domain import InfeasiblePlan, Metric, Prediction, StreamAnswer
 from headway.report.advice import next_run_lines
 from headway.report.columns import aligned, bar, pairs, paragraph, width
 from headway.report.frontier import another_carries_more, frontier_rows, needs_rows, rate_text
+from headway.report.infeasible import nearest_rows
 from headway.report.memory import memory_rows
 from headway.report.wording import (
     APPLIES,
@@ -19,7 +20,6 @@ from headway.report.wording import (
     facts,
     headline,
     latency_rows,
-    nearest_rows,
     notes,
     percent,
     prediction_notes,

@@ -12,7 +12,6 @@ from headway.domain import (
     Configuration,
     Finding,
     FindingCode,
-    InfeasiblePlan,
     Interval,
     LatencyDistribution,
     Metric,
@@ -25,6 +24,7 @@ from headway.domain import (
 )
 from headway.report.after_start import after_start_fact
 from headway.report.frontier import failing_promises, max_rate_text
+from headway.report.infeasible import infeasible_facts
 from headway.units import (
     HOURS_PER_MONTH,
     counted,
@@ -304,14 +304,7 @@ def facts(plan: StreamAnswer) -> tuple[tuple[str, str], ...]:
         found.append(("also met" if plan.feasible else "other targets", _also_text(plan)))
     if plan.feasible:
         return (*found, *after_start_fact(plan))
-    if _plan_finding(plan, FindingCode.BATCHES_GROW) is not None:
-        nearest = f"{_nearest_text(plan)}, with batches as long as the mean of the profile"
-        return (("without growth", nearest), *found)
-    return (
-        (f"lowest possible {plan.target.statistic}", _floor_text(plan)),
-        ("nearest plan", _nearest_text(plan)),
-        *found,
-    )
+    return (*infeasible_facts(plan), *found)
 
 
 def notes(plan: StreamAnswer) -> tuple[str, ...]:
@@ -320,12 +313,6 @@ def notes(plan: StreamAnswer) -> tuple[str, ...]:
         one for one in plan.findings if not (one.code.is_caution or one.code.is_growth)
     )
     return tuple(dict.fromkeys((*beside, *prediction_notes(plan.prediction))))
-
-
-def nearest_rows(plan: StreamAnswer, label: str) -> list[tuple[str, str]]:
-    """The nearest feasible targets, with the part that is relaxed; none for feasible plans."""
-    nearest = () if plan.feasible else plan.nearest
-    return [(label.format(one.gives_way), one.text) for one in nearest]
 
 
 def rejection_rows(plan: StreamAnswer) -> list[tuple[str, str, str]]:
@@ -378,23 +365,3 @@ def _bought_text(plan: StreamAnswer) -> str:
 
 def _also_text(plan: StreamAnswer) -> str:
     return " and ".join(str(promise) for promise in plan.also)
-
-
-def _floor_text(plan: InfeasiblePlan) -> str:
-    rate = format_rate(plan.arrivals.rate_per_s)
-    if math.isinf(plan.floor_s):
-        if plan.prediction.is_quotable:
-            return f"none at {rate}: the upper end of batch durations is too close to saturation"
-        return f"none: every configuration is over capacity at {rate}, or too close to saturation"
-    return f"{duration_against(plan.floor_s, plan.target.limit_s)} at {rate}"
-
-
-def _nearest_text(plan: InfeasiblePlan) -> str:
-    nodes = counted(plan.nodes, "node")
-    if not (plan.prediction.stable or plan.prediction.is_close_to_saturation):
-        return f"{nodes}, over capacity"
-    if math.isinf(plan.planned_latency_s):
-        end = " at the upper end" if plan.prediction.is_quotable else ""
-        return f"{nodes}, too close to saturation{end}"
-    planned = duration_against(plan.planned_latency_s, plan.target.limit_s)
-    return f"{nodes}, {plan.target.statistic} up to {planned}"

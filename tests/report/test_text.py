@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import headway
 from headway.domain import (
     CatchUp,
     Change,
@@ -22,7 +23,7 @@ from headway.domain import (
 )
 from headway.report.columns import aligned
 from headway.report.text import plan_text, prediction_text
-from tests.factories import a_configuration, a_plan, a_prediction, about_stage
+from tests.factories import a_configuration, a_plan, a_prediction, a_profile, about_stage
 from tests.factories import an_infeasible_plan as nearest_plan
 
 LONG = "a very long name " * 12
@@ -316,3 +317,17 @@ def test_names_from_logs_cannot_command_the_terminal() -> None:
 def test_columns_of_one_and_of_none() -> None:
     assert aligned([]) == []
     assert aligned([("only",), ("these",)]) == ["  only", "  these"]
+
+
+def test_what_is_not_known_to_keep_up_is_not_called_over_capacity() -> None:
+    """Batches of one size do not show what a row costs, so they refute no higher rate."""
+    question = {"rate": "2M/s", "target": "p99 <= 3s", "max_nodes": 1}
+    varied = replace(a_profile(), row_cost_half_range_ratio=None)
+    text = plan_text(headway.plan(varied, **question))
+    assert "over capacity at 2M/s" in text
+    assert "not known" not in text
+    open_cost = replace(a_profile(), row_cost_half_range_ratio=1.0)
+    text = " ".join(plan_text(headway.plan(open_cost, **question)).split())
+    assert "none: no configuration is known to keep up at 2M/s" in text
+    assert "1 node, not known to keep up" in text
+    assert "over capacity" not in text
