@@ -352,6 +352,11 @@ class ApplicationProfile(Result):
         return Provenance.MEASURED if self.declared is None else Provenance.DECLARED
 
     @property
+    def growth(self) -> None:
+        """Growth is only looked for in the micro-batches of a streaming query."""
+        return
+
+    @property
     def applications(self) -> tuple[Application, ...]:
         """The application of the recorded run."""
         return (self.application,)

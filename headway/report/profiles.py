@@ -66,8 +66,7 @@ def survey_as_json(logs: Sequence[LogSurvey], failures: Sequence[LogFailure]) ->
 
 def _growth_json(profile: JobProfile | ApplicationProfile | None) -> Any:
     """Growth of the batches; None if they do not grow."""
-    growth = profile.growth if isinstance(profile, JobProfile) else None
-    return growth and plain_data(growth)
+    return profile and profile.growth and plain_data(profile.growth)
 
 
 def _survey_lines(log: LogSurvey) -> Iterator[str]:

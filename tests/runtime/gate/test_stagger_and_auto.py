@@ -98,7 +98,9 @@ def test_auto_takes_the_policy_that_simulation_prefers_and_chooses_anew_for_a_ne
 def test_a_given_policy_runs_as_many_batches_at_once_as_simulation_prefers(
     spark: SparkSession, queries: Queries
 ) -> None:
-    started = [queries.start(name) for name in ("a", "b", "c")]
+    # Where three batches take longer than two intervals, one query would wait for ever.
+    seldom = {"processingTime": "1 second"}
+    started = [queries.start(name, trigger=seldom) for name in ("a", "b", "c")]
     asked: list[Policy] = []
 
     def choosing(works: Any, cores: float, policy: Policy) -> tuple[Policy, int]:
@@ -107,7 +109,7 @@ def test_a_given_policy_runs_as_many_batches_at_once_as_simulation_prefers(
 
     with Gate(spark, Policy.PROMISE, choose=choosing) as gate:
         for name, query in zip("abc", started, strict=True):
-            gate.add(query, ScheduledQuery(name=name, trigger_s=0.5))
+            gate.add(query, ScheduledQuery(name=name, trigger_s=1.0))
         wait_until(lambda: gate.report().at_once == len(started), "the choice")
         assert gate.report().policy is Policy.PROMISE
     assert set(asked) == {Policy.PROMISE}
