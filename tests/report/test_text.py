@@ -321,7 +321,7 @@ def test_columns_of_one_and_of_none() -> None:
 
 def test_what_is_not_known_to_keep_up_is_not_called_over_capacity() -> None:
     """Batches of one size do not show what a row costs, so they refute no higher rate."""
-    question = {"rate": "2M/s", "target": "p99 <= 3s", "max_nodes": 1}
+    question: dict[str, Any] = {"rate": "2M/s", "target": "p99 <= 3s", "max_nodes": 1}
     varied = replace(a_profile(), row_cost_half_range_ratio=None)
     text = plan_text(headway.plan(varied, **question))
     assert "over capacity at 2M/s" in text
