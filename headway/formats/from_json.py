@@ -144,6 +144,8 @@ def plan_from_json(data: Mapping[str, object]) -> StreamAnswer:
     for field in fields(kind):
         if field.name not in read and (field.name not in _SINCE_LATER or field.name in data):
             read[field.name] = found.of(field.name, hints[field.name])
+    if "trigger" not in read["query_options"]:
+        raise InputError("query_options.trigger: missing; made by another version?")
     return kind(**read)
 
 

@@ -152,7 +152,7 @@ def _json_rows(text: str, path: str | Path) -> Iterator[_Row]:
 def _csv_rows(text: str, path: str | Path) -> Iterator[_Row]:
     rows = csv.reader(text.splitlines(keepends=True))
     try:
-        heading = [cell.strip().lower() for cell in next(rows)]
+        heading = [cell.strip().lower() for cell in next(rows, [])]
         name = next((one for one in _COUNTS if one in heading), None)
         if name is None or "key" not in heading:
             missing = "key" if name else "count"

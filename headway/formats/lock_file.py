@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from headway.domain.checks import require_count
+from headway.domain.configuration import Configuration
 from headway.domain.kept_promise import KeptPromise
 from headway.domain.later import made_when_asked
 from headway.errors import InputError
+from headway.limits import MOST_CORES, MOST_EXECUTORS
+from headway.sparkconf import task_cpus_of
 
 LOCK_SCHEMA = "headway.lock/v1"
 #: The file that 'headway lock' writes and 'headway check' finds beside the specs.
@@ -66,6 +70,16 @@ class Locked:
     core_speed_ratio: float | None = None
     from_start: bool | None = None
 
+    def __post_init__(self) -> None:
+        Configuration(
+            executors=self.executors,
+            cores_per_executor=self.cores_per_executor,
+            shuffle_partitions=self.shuffle_partitions,
+            trigger_s=self.trigger_s,
+            max_offsets_per_trigger=self.max_offsets_per_trigger,
+            task_cpus=task_cpus_of(self.spark_conf),
+        )
+
     @property
     def ends(self) -> Literal[False]:
         """A query runs until it is stopped."""
@@ -105,6 +119,10 @@ class LockedBatch:
     cores_per_executor: int
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     promises: tuple[KeptPromise, ...] = ()
+
+    def __post_init__(self) -> None:
+        require_count(MOST_EXECUTORS, executors=self.executors)
+        require_count(MOST_CORES, cores_per_executor=self.cores_per_executor)
 
     @property
     def ends(self) -> Literal[True]:

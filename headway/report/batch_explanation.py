@@ -97,7 +97,8 @@ def _run_time(plan: BatchAnswer) -> list[str]:
             name,
             format_duration(part_s),
             f"{part_s / total_s:.0%}",
-            sources[name],
+            # A file of another version may have parts that this one does not.
+            sources.get(name, "no source recorded"),
         )
         for name, part_s in plan.parts_s.items()
         if total_s > 0 and part_s / total_s >= 0.005

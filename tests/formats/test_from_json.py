@@ -127,3 +127,12 @@ def test_a_damaged_plan_is_read_or_refused_in_one_line(
     except InputError as error:
         assert str(error).startswith("plan.json")
         assert "\n" not in str(error)
+
+
+def test_a_plan_without_its_trigger_is_refused(tmp_path: Path) -> None:
+    data = plan_json(a_plan())
+    data["query_options"] = {}
+    path = tmp_path / "plan.json"
+    path.write_text(json_text(data))
+    with pytest.raises(InputError, match=r"plan.json: query_options.trigger: missing"):
+        load_plan(path)

@@ -60,6 +60,7 @@ def test_rows_of_keys_that_are_not_listed(tmp_path: Path) -> None:
         ('{"key":1,"count":1}\n{"key":"x","count":1}\n', r":2: key 'x' is no long"),
         ('{"key":1.5,"count":1}\n', r":1: key 1.5 is no text"),
         ("", r"the file is empty"),
+        ("\ufeff", r":1: no column 'count'"),
     ],
 )
 def test_faults_have_a_place(text: str, said: str, tmp_path: Path) -> None:

@@ -71,6 +71,24 @@ def test_a_lock_is_read_back_as_it_was_written(folder: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("key", "number", "said"),
+    [
+        ("executors", 1_000_000, "executors is 1000000; expected at least 1, up to 100,000"),
+        ("cores_per_executor", 0, "cores_per_executor is 0; expected at least 1"),
+        ("shuffle_partitions", 0, "shuffle_partitions is 0"),
+    ],
+)
+def test_a_locked_setting_that_cannot_be_is_refused_at_its_place(
+    folder: Path, key: str, number: int, said: str
+) -> None:
+    locked(folder)
+    path = folder / "headway.lock"
+    path.write_text(re.sub(rf"{key}: \d+", f"{key}: {number}", path.read_text()))
+    with pytest.raises(InputError, match=rf"headway.lock:\d+:\d+: jobs\[0\]: {said}"):
+        check(["orders.yaml"], baseline="headway.lock")
+
+
 def test_a_target_that_cannot_be_met_is_reported_at_its_place(folder: Path) -> None:
     locked(folder)
     (folder / "orders.yaml").write_text(SPEC.replace("5s", "50ms"))

@@ -114,6 +114,16 @@ def test_a_declared_job_says_so() -> None:
     assert "on record" not in text
 
 
+def test_a_part_that_this_version_does_not_have_is_shown_without_a_source(tmp_path: Path) -> None:
+    data = json.loads(json_text(plan_json(planned("in time"))))
+    data["parts_s"]["shuffle service"] = data["parts_s"].pop("driver")
+    (tmp_path / "plan.json").write_text(json.dumps(data))
+    (line,) = [
+        line for line in explain(tmp_path / "plan.json").splitlines() if "shuffle service" in line
+    ]
+    assert line.endswith("no source recorded")
+
+
 def test_a_file_of_an_earlier_version_has_no_parts(tmp_path: Path) -> None:
     data = json.loads(json_text(plan_json(planned("in time"))))
     del data["parts_s"]

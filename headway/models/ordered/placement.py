@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from headway.models.arrays import Array, poisson_counts
 from headway.models.stages.spark_hash import spark_hash
 
+_MOST_TASKS_AT_ONCE = 4_000_000
+
 
 class PlacedKeys(NamedTuple):
     """Partition of each placed key, and share of the rows in each partition [-]."""
@@ -218,8 +220,15 @@ def skewed_stage_s(
     if not (task_fixed_s >= 0.0 and task_per_row_s >= 0.0 and task_noise_ratio >= 0.0):
         raise ValueError("times of tasks and their noise must not be negative")
     random = np.random.default_rng(seed)
-    rows = poisson_counts(random, share * batch_rows)
     sd = float(np.sqrt(np.log1p(task_noise_ratio**2)))
-    noise = np.exp(sd * random.standard_normal(share.shape) - 0.5 * sd * sd)
-    task_s = (task_fixed_s + task_per_row_s * rows) * noise
-    return dealt_makespan_s(np.asarray(task_s, dtype=np.float64), num_slots)
+
+    def makespan_s(share: Array) -> Array:
+        rows = poisson_counts(random, share * batch_rows)
+        noise = np.exp(sd * random.standard_normal(share.shape) - 0.5 * sd * sd)
+        task_s = (task_fixed_s + task_per_row_s * rows) * noise
+        return dealt_makespan_s(np.asarray(task_s, dtype=np.float64), num_slots)
+
+    # A table of many partitions is as large as a gigabyte, and so are its parts.
+    at_once = max(_MOST_TASKS_AT_ONCE // share.shape[1], 1)
+    starts = range(0, len(share), at_once)
+    return np.concatenate([makespan_s(share[start : start + at_once]) for start in starts])

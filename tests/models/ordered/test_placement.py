@@ -119,3 +119,13 @@ def test_the_hottest_key_is_a_floor_at_any_number_of_partitions() -> None:
 def test_shares_that_cannot_be_are_refused(shares: list[float]) -> None:
     with pytest.raises(ValueError, match="at most 1 together"):
         placed_keys(np.array(shares), 2)
+
+
+def test_a_table_that_is_too_large_is_drawn_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 400 batches of 100,000 partitions the drawn tables took more than a gigabyte."""
+    loads = np.full((50, 40), 1 / 40)
+    whole_s = stage(loads)
+    monkeypatch.setattr("headway.models.ordered.placement._MOST_TASKS_AT_ONCE", 70)
+    in_parts_s = stage(loads)
+    assert in_parts_s.shape == whole_s.shape
+    assert in_parts_s.mean() == pytest.approx(whole_s.mean(), rel=0.02)
