@@ -302,6 +302,13 @@ BEYOND_MOMENTS_RATIO = Assumption(
     "times the rate by moments at a noise of 0.43, and 1.020 at 0.19",
     influences="which settings the chain of batches checks (P24)",
 )
+BEYOND_MOMENTS_LATENCY_RATIO = Assumption(
+    name="Maximum excess of a latency by moments over its limit if the chain meets it, by noise",
+    value=0.1,
+    unit="-",
+    source="597 random settings at their max rate by the chain, noise up to 0.6: at most 0.083",
+    influences="which settings a plan evaluates by the chain of batches (P24)",
+)
 CHOICES_CERTIFIED = Assumption(
     name="Maximum number of preferred settings that the chain of batches checks",
     value=12,

@@ -34,8 +34,9 @@ def borne_out_per_s(
     -----
     **(P24)** One law: a setting meets the targets if it does so by the chain (T4), whose figures
     are printed, at the upper end of durations (P4). Moments only rule out settings, since the chain
-    takes milliseconds for each: by the chain no setting sustains more than `1.002+0.15 c` times its
-    rate by moments, with `c` the noise of batches. The max rate of a setting is the highest number
+    takes milliseconds for each: a setting may meet them by the chain if it does by moments at the
+    rate over `1.002+0.15 c`, with latencies up to `0.1 c` above their limits, and `c` the noise of
+    batches. The max rate of a setting is the highest number
     of three digits (or the requested rate, if that is the next one) at which it meets the targets;
     that of a number of nodes is the maximum over its settings. The search for it starts with the
     setting that is best by moments; any other one that meets the targets at the next number takes
@@ -52,6 +53,8 @@ def borne_out_per_s(
     # The gain of errors needs further chains, so it is computed only if everything else is met.
     if rank is not None and excess(rank) > 0.0:
         rank = _last_rank(excess, rank, rank)
+    if rank == most:
+        return highest_from_per_s(setting, number_at(rank), below_per_s=below_per_s)
     return 0.0 if rank is None else _shown_per_s(setting, rank, below_per_s)
 
 

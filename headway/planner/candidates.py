@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.assumptions.planning import BEYOND_MOMENTS_RATIO, SOLVED_WITHIN_RATIO
+from headway.assumptions import planning
 from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import Burst, CatchUp, Configuration, DuringBurst, Metric, Promise, Target
 from headway.models.arrays import Array, Numeric
@@ -95,7 +95,9 @@ class Candidates:
         Targets on windows are not monotone in the rate, so the rate itself is tried for them, too.
         """
         rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
-        could = self.meets_by_moments(rate / self.beyond_moments_ratio)
+        noise = self.question.profile.noise
+        slack = planning.BEYOND_MOMENTS_LATENCY_RATIO.value * noise.batch_ratio
+        could = np.asarray(self.excess(rate / self.beyond_moments_ratio) <= slack)
         if any(target.metric is Metric.WINDOW for target in self.question.latency_targets):
             could |= self.meets_by_moments(rate)
         return could
@@ -103,8 +105,9 @@ class Candidates:
     @property
     def beyond_moments_ratio(self) -> float:
         """Maximum of a setting's max rate by (T4) over that by its moments: theory.md (P24)."""
-        noise_ratio = self.question.profile.noise.batch_ratio
-        return SOLVED_WITHIN_RATIO.value + BEYOND_MOMENTS_RATIO.value * noise_ratio
+        noise = self.question.profile.noise
+        beyond_ratio = planning.BEYOND_MOMENTS_RATIO.value * noise.batch_ratio
+        return planning.SOLVED_WITHIN_RATIO.value + beyond_ratio
 
     def meets_by_moments(self, rate_per_s: Numeric) -> BoolArray:
         """Which settings meet every target by their moments, which is fast but not the law."""

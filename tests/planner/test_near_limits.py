@@ -19,3 +19,11 @@ def test_everything_that_is_printed_holds_when_it_is_asked_again(seed: int) -> N
 def test_most_questions_have_a_rate_and_both_answers_occur() -> None:
     questions = [one for one in map(random_question, range(10)) if one is not None]
     assert len(questions) >= 8
+
+
+@pytest.mark.parametrize("seed", [28, 271])
+def test_what_once_contradicted_itself_does_not(seed: int) -> None:
+    """A tail without a mean, and a latency that hardly depends on the rate."""
+    question = random_question(seed)
+    assert question is not None
+    assert list(contradictions(question, answer_to(question))) == []
