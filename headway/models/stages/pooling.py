@@ -8,6 +8,9 @@ import numpy as np
 
 from headway.assumptions.predictions import ALIKE_STAGES_RATIO
 
+# Computed from spreads of up to 10, which may be off by a rounding.
+_MOST_CV = 10.0 * (1.0 + 1e-9)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStage:
@@ -41,7 +44,7 @@ class JobStage:
     parents: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.num_tasks < 1 or not 0.0 < self.mean_s < np.inf or not 0.0 <= self.cv <= 10.0:
+        if self.num_tasks < 1 or not 0.0 < self.mean_s < np.inf or not 0.0 <= self.cv <= _MOST_CV:
             raise ValueError(
                 f"need a task, mean_s > 0 and cv in 0..10, got "
                 f"{self.num_tasks}, {self.mean_s} and {self.cv}"

@@ -229,3 +229,10 @@ def test_random_jobs_against_simulation(num_cores: int, cv: float) -> None:
     assert np.median(np.abs(errors)) < 0.03
     assert np.quantile(np.abs(errors), 0.9) < 0.09
     assert np.median(np.abs(spreads)) < 0.25
+
+
+def test_the_widest_spread_may_be_off_by_a_rounding() -> None:
+    stage = JobStage(num_tasks=2, mean_s=13.6, cv=float(np.nextafter(10.0, 11.0)))
+    assert stage.work_s > 0
+    with pytest.raises(ValueError, match=r"cv in 0\.\.10"):
+        JobStage(num_tasks=2, mean_s=13.6, cv=10.1)
