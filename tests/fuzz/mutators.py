@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -39,6 +40,9 @@ BOMB = "a0: &a0 x\n" + "".join(
 )
 
 
+_DEEPEST = 20_000
+
+
 def changed_data(rng: random.Random, data: Any) -> Any:
     """Data with one to three of its parts replaced, removed, doubled or renamed."""
     data = copy.deepcopy(data)
@@ -65,7 +69,13 @@ def changed_data(rng: random.Random, data: Any) -> Any:
 
 def as_json(data: Any) -> bytes:
     """Data as JSON, with everything in it that only Python writes."""
-    text = json.dumps(data, ensure_ascii=False, indent=1, default=str)
+    usual_depth = sys.getrecursionlimit()
+    # Deep lists within deep lists are deeper than the writer goes by itself.
+    sys.setrecursionlimit(_DEEPEST)
+    try:
+        text = json.dumps(data, ensure_ascii=False, indent=1, default=str)
+    finally:
+        sys.setrecursionlimit(usual_depth)
     return text.encode("utf-8", "surrogatepass")
 
 
