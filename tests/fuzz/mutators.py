@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import random
@@ -69,14 +70,19 @@ def changed_data(rng: random.Random, data: Any) -> Any:
 
 def as_json(data: Any) -> bytes:
     """Data as JSON, with everything in it that only Python writes."""
+    text = json.dumps(data, ensure_ascii=False, indent=1, default=str)
+    return text.encode("utf-8", "surrogatepass")
+
+
+@contextlib.contextmanager
+def deeper() -> Iterator[None]:
+    """Room to copy and write deep lists within deep lists; commands have the usual limit."""
     usual_depth = sys.getrecursionlimit()
-    # Deep lists within deep lists are deeper than the writer goes by itself.
     sys.setrecursionlimit(_DEEPEST)
     try:
-        text = json.dumps(data, ensure_ascii=False, indent=1, default=str)
+        yield
     finally:
         sys.setrecursionlimit(usual_depth)
-    return text.encode("utf-8", "surrogatepass")
 
 
 def changed_bytes(rng: random.Random, data: bytes) -> bytes:

@@ -41,6 +41,7 @@ from tests.fuzz.mutators import (
     changed_bytes,
     changed_data,
     changed_lines,
+    deeper,
     hostile_value,
 )
 
@@ -106,7 +107,8 @@ class Fuzz:
             self._call(number, rng)
             return
         kind = rng.choice(self.kinds)
-        file = self._damaged(rng, kind, place)
+        with deeper():
+            file = self._damaged(rng, kind, place)
         if kind.calls:
             call = rng.choice(kind.calls)
             self._try(number, f"{kind.name} {file}", place, lambda: _called(call, file))
