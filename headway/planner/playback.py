@@ -71,7 +71,8 @@ def simulate_plan(
     Raises
     ------
     InputError
-        If the plan lacks its durations, an outage ends after the trace, or it would take too long.
+        If the plan lacks its durations, no batch starts within the trace, an outage ends after it,
+        or it would take too long.
 
     Notes
     -----
@@ -87,6 +88,12 @@ def simulate_plan(
                 f"an outage from {outage.start_s:g} s for {outage.length_s:g} s ends after the "
                 f"trace of {trace.length_s:g} s"
             )
+    trigger_s = plan.configuration.trigger_s
+    if trigger_s > 0 and trigger_s * (math.floor(first_s / trigger_s) + 1) >= trace.end_s:
+        raise InputError(
+            f"no batch starts in the trace of {trace.length_s:g} s, since the trigger interval is "
+            f"{trigger_s:g} s; give a longer trace"
+        )
     model = _model(plan.durations)
     _require_short_enough(plan, trace, model, num_runs)
     limit = plan.configuration.max_offsets_per_trigger

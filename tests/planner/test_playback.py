@@ -173,5 +173,8 @@ def test_what_cannot_be_simulated_is_one_line() -> None:
         simulate_plan(a_plan(), steady())
     with pytest.raises(InputError, match="ends after the trace"):
         simulate_plan(planned(), steady(), outages=[Outage(start_s=590.0, length_s=20.0)])
+    assert planned().configuration.trigger_s > 0.2
+    with pytest.raises(InputError, match=r"no batch starts in the trace of 0\.2 s"):
+        simulate_plan(planned(), steady(length_s=0.2))
     with pytest.raises(InputError, match="give a shorter trace"):
         simulate_plan(planned(), steady(length_s=1e9))
