@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.declared import Provenance
-from headway.domain.finding import NOT_QUOTED, Finding
+from headway.domain.finding import NOT_QUOTED, Finding, FindingCode
 from headway.domain.later import made_when_asked
 from headway.domain.result import Result
 from headway.domain.target import Metric
@@ -154,6 +154,11 @@ class Prediction(Result):
     def is_close_to_saturation(self) -> bool:
         """Whether there is no latency to quote although the backlog need not grow."""
         return any(one.code in NOT_QUOTED for one in self.findings)
+
+    @property
+    def is_stability_open(self) -> bool:
+        """Whether the profile cannot tell if the backlog grows."""
+        return any(finding.code is FindingCode.STABILITY_NOT_KNOWN for finding in self.findings)
 
     @property
     def is_far_from_one_size(self) -> bool:

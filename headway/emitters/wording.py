@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from headway.digits import format_max_rate, format_rate_down
-from headway.domain import Answer, Applies, FindingCode, LatencyDistribution, Metric, Provenance
+from headway.domain import Answer, Applies, LatencyDistribution, Metric, Provenance
 from headway.emitters.submission import with_kubernetes_overhead
 from headway.sparkconf import KNOBS, knob_named
 from headway.sparkconf.conflicts import REASONS
@@ -159,7 +159,7 @@ def _predicted(plan: Answer) -> str:
             "no latency, because the backlog grows without bound; "
             f"these settings are stable up to {format_rate_down(prediction.sustainable_rate_per_s)}"
         )
-    if any(one.code is FindingCode.STABILITY_NOT_KNOWN for one in prediction.findings):
+    if prediction.is_stability_open:
         return "no latency: whether these settings are stable is not known"
     if not prediction.is_quotable:
         return "no latency: too close to saturation to predict one"

@@ -59,8 +59,10 @@ def borne_out_per_s(
 
 
 def highest_from_per_s(setting: Candidates, met_per_s: float, *, below_per_s: float) -> float:
-    """The same, from a rate at which the setting meets its targets, which is seldom far below."""
-    below_per_s = below_bursts_per_s(setting, below_per_s)
+    """The same, from a rate at which the setting meets its targets, which is seldom far below.
+
+    ``below_per_s`` is that of `below_bursts_per_s`.
+    """
     most = _last_below(_HIGHEST_PER_S, below_per_s)
     low = min(rank_of(met_per_s), most)
     excess, step, at_low = partial(_excess, setting), 1, -math.inf

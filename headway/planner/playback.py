@@ -30,7 +30,12 @@ from headway.errors import InputError, argument
 from headway.models.arrays import Array
 from headway.models.job.duration import DurationModel, LevelSpan
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
-from headway.models.simulation.rate_trace import BatchNoise, RateTraceRuns, simulate_rate_trace
+from headway.models.simulation.rate_trace import (
+    BatchNoise,
+    RateTraceRuns,
+    grid_point_after,
+    simulate_rate_trace,
+)
 
 Places = NDArray[np.intp]
 
@@ -89,7 +94,7 @@ def simulate_plan(
                 f"trace of {trace.length_s:g} s"
             )
     trigger_s = plan.configuration.trigger_s
-    if trigger_s > 0 and trigger_s * (math.floor(first_s / trigger_s) + 1) >= trace.end_s:
+    if trigger_s > 0 and grid_point_after(np.array(first_s), trigger_s) >= trace.end_s:
         raise InputError(
             f"no batch starts in the trace of {trace.length_s:g} s, since the trigger interval is "
             f"{trigger_s:g} s; give a longer trace"

@@ -12,7 +12,6 @@ from headway.domain import (
     CatchUp,
     Configuration,
     DuringBurst,
-    FindingCode,
     Promise,
     Rejection,
     Target,
@@ -149,8 +148,7 @@ def _stability_is_open(setting: Candidates, rate_per_s: float) -> bool:
     if not profile.row_cost_half_range_ratio:
         return False
     arrivals = replace(profile.arrivals, rate_per_s=rate_per_s)
-    prediction = predict(profile, setting.configuration(0), arrivals)
-    return any(finding.code is FindingCode.STABILITY_NOT_KNOWN for finding in prediction.findings)
+    return predict(profile, setting.configuration(0), arrivals).is_stability_open
 
 
 def saturation_text(setting: Candidates, rate_per_s: float) -> str:

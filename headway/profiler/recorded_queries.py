@@ -70,8 +70,8 @@ class RecordedQuery:
             run = f", run {self.number} of {self.num_runs}{newest}"
         label = query_label(self.query_id, self.name)
         batches = counted(self.num_batches, "batch", "batches")
-        found = f"{label}{run}: {batches}, {_STATES[self.state]}"
-        return f"{found}; of no use: {self.why_not}" if self.why_not else found
+        line = f"{label}{run}: {batches}, {_STATES[self.state]}"
+        return f"{line}; of no use: {self.why_not}" if self.why_not else line
 
 
 _STATES = {
@@ -100,8 +100,8 @@ def run_without_batches(description: str | None) -> str:
     >>> run_without_batches(f"a\\nid = 1\\nrunId = {run_id}\\nbatch = init") == run_id
     True
     """
-    found = _BEFORE_BATCHES.search(description or "")
-    return found[1] if found else ""
+    match = _BEFORE_BATCHES.search(description or "")
+    return match[1] if match else ""
 
 
 def recorded_queries(

@@ -24,13 +24,16 @@ def infeasible_facts(plan: InfeasiblePlan) -> tuple[tuple[str, str], ...]:
 
 
 def lowest_text(plan: InfeasiblePlan) -> str:
-    """The lowest value that any configuration reaches at the rate, or why there is none."""
+    """The lowest value that any configuration reaches at the rate, or why there is none.
+
+    It is one of the planned confidence: with less of it, lower values are reached.
+    """
     rate = format_rate(plan.arrivals.rate_per_s)
     if math.isfinite(plan.floor_s):
         return f"{duration_against(plan.floor_s, plan.target.limit_s)} at {rate}"
     if plan.prediction.is_quotable:
         return f"none at {rate}: the upper end of batch durations is too close to saturation"
-    if _stability_is_open(plan):
+    if plan.prediction.is_stability_open:
         return (
             f"none: no configuration is known to keep up at {rate}, since the profile has batches "
             "of one size, which do not show what a row costs"
@@ -41,7 +44,7 @@ def lowest_text(plan: InfeasiblePlan) -> str:
 def nearest_text(plan: InfeasiblePlan) -> str:
     """Nodes of the nearest plan, and what it reaches."""
     nodes = counted(plan.nodes, "node")
-    if _stability_is_open(plan):
+    if plan.prediction.is_stability_open:
         return f"{nodes}, not known to keep up"
     if not (plan.prediction.stable or plan.prediction.is_close_to_saturation):
         return f"{nodes}, over capacity"
@@ -56,9 +59,3 @@ def nearest_rows(plan: StreamAnswer, label: str) -> list[tuple[str, str]]:
     """The nearest feasible targets, with the part that is relaxed; none for feasible plans."""
     nearest = () if plan.feasible else plan.nearest
     return [(label.format(one.gives_way), one.text) for one in nearest]
-
-
-def _stability_is_open(plan: InfeasiblePlan) -> bool:
-    return any(
-        finding.code is FindingCode.STABILITY_NOT_KNOWN for finding in plan.prediction.findings
-    )

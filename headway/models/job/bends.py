@@ -52,8 +52,8 @@ def bends_through(rows: Array, change_s: Array) -> tuple[float, tuple[Bend, ...]
     """
     steps = np.diff(rows)
     slopes_s = np.where(steps > 0, np.diff(change_s) / np.where(steps > 0, steps, 1.0), np.nan)
-    for place in np.flatnonzero(np.isnan(slopes_s)):
-        slopes_s[place] = slopes_s[place - 1] if place else 0.0
+    for index in np.flatnonzero(np.isnan(slopes_s)):
+        slopes_s[index] = slopes_s[index - 1] if index else 0.0
     more_s = np.diff(slopes_s, prepend=0.0)
     return float(change_s[0]), tuple(map(Bend, more_s.tolist(), rows[:-1].tolist()))
 

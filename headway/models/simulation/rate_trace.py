@@ -166,7 +166,7 @@ def simulate_rate_trace(
     end = float(edges[-1])
     start = np.full(num_runs, float(edges[0]))
     if trigger_s > 0.0:
-        start = _grid_point_after(start, trigger_s)
+        start = grid_point_after(start, trigger_s)
     taken = np.zeros(num_runs)
     steps: list[tuple[Array, ...]] = []
     while np.any(start < end):
@@ -275,16 +275,37 @@ def _after_outages(start: Array, outages_s: Sequence[tuple[float, float]]) -> Ar
 
 def _next_start(start: Array, duration_s: Array, trigger_s: float) -> Array:
     end = start + duration_s
-    return end if trigger_s == 0.0 else np.maximum(end, _grid_point_after(start, trigger_s))
+    return end if trigger_s == 0.0 else np.maximum(end, grid_point_after(start, trigger_s))
 
 
 def _next_idle_start(start: Array, trigger_s: float) -> Array:
-    return (
-        start + POLLING_DELAY_S.value if trigger_s == 0.0 else _grid_point_after(start, trigger_s)
-    )
+    return start + POLLING_DELAY_S.value if trigger_s == 0.0 else grid_point_after(start, trigger_s)
 
 
-def _grid_point_after(moment: Array, trigger_s: float) -> Array:
+def grid_point_after(moment: Array, trigger_s: float) -> Array:
+    """The next trigger after a moment. [s]
+
+    Parameters
+    ----------
+    moment : (...) array
+        Moments. [s]
+    trigger_s : float, > 0
+        The trigger interval. [s]
+
+    Returns
+    -------
+    (...) array
+        Later moments, at multiples of the interval. [s]
+
+    Notes
+    -----
+    theory.md (S6).
+
+    Examples
+    --------
+    >>> grid_point_after(np.array([0.0, 1.9]), 2.0)
+    array([2., 2.])
+    """
     return np.asarray(trigger_s * (np.floor(moment / trigger_s + _ROUNDING) + 1.0))
 
 

@@ -69,21 +69,21 @@ def observe_state(runs: Sequence[QueryRun]) -> StateProfile | None:
 
 def _state_operators(batches: Sequence[BatchSample]) -> Iterator[StateOperatorProfile]:
     """Each operator at the end of the last run, with the means over its batches."""
-    for place, last in enumerate(batches[-1].state.operators):
-        each = [
-            batch.state.operators[place]
+    for position, last in enumerate(batches[-1].state.operators):
+        samples = [
+            batch.state.operators[position]
             for batch in batches
-            if place < len(batch.state.operators)
-            if batch.state.operators[place].name == last.name
+            if position < len(batch.state.operators)
+            if batch.state.operators[position].name == last.name
         ]
         yield StateOperatorProfile(
             name=last.name,
             rows=last.num_rows,
             memory_bytes=last.memory_bytes,
             num_stores=last.num_stores,
-            commit_s=float(np.mean([sample.commit_s for sample in each])),
+            commit_s=float(np.mean([sample.commit_s for sample in samples])),
             store_metrics={
-                name: float(np.mean([sample.store_metrics.get(name, 0.0) for sample in each]))
+                name: float(np.mean([sample.store_metrics.get(name, 0.0) for sample in samples]))
                 for name in sorted(last.store_metrics)
             },
         )

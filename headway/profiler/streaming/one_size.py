@@ -158,14 +158,20 @@ def _fixed_sd_s(stage: StageProfile, samples: Sequence[StageSample], mean_s: flo
         return EMPTY_BATCH_SD_RATIO.value * stage.task_fixed_s
     if stage.separation is not Separation.TASKS:
         return None
-    unequal = [one for one in samples if one.task_sd_s is not None and one.rows_variance > 0.0]
+    unequal = [
+        sample for sample in samples if sample.task_sd_s is not None and sample.rows_variance > 0.0
+    ]
     if not unequal:
         return None
     unexplained_s2 = [
-        max((one.task_sd_s or 0.0) ** 2 - one.rows_time_covariance_s**2 / one.rows_variance, 0.0)
-        for one in unequal
+        max(
+            (sample.task_sd_s or 0.0) ** 2
+            - sample.rows_time_covariance_s**2 / sample.rows_variance,
+            0.0,
+        )
+        for sample in unequal
     ]
-    rows_variance = float(np.mean([one.rows_variance for one in unequal]))
-    num_tasks = float(np.mean([one.num_tasks for one in unequal]))
-    rows = float(np.mean([one.rows_read / one.num_tasks for one in unequal]))
+    rows_variance = float(np.mean([sample.rows_variance for sample in unequal]))
+    num_tasks = float(np.mean([sample.num_tasks for sample in unequal]))
+    rows = float(np.mean([sample.rows_read / sample.num_tasks for sample in unequal]))
     return rows * math.sqrt(float(np.mean(unexplained_s2)) / (num_tasks * rows_variance))
