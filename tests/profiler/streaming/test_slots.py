@@ -141,3 +141,12 @@ def test_an_amount_of_a_task_alone_is_the_likely_cause(tmp_path: Path) -> None:
     assert profile.baseline.num_slots == 3
     (note,) = slot_notes(profile)
     assert "likely because of spark.task.resource.gpu.amount=" in note
+
+
+def test_more_tasks_than_whole_cores_are_only_believed_of_shares_of_cores() -> None:
+    """The driver notes the end of a task late: the next one seems to run beside it."""
+    stages = [{"most_at_once": 2}] * 4
+    assert slots_seen({"spark.task.cpus": "1"}, 1, stages).notes == ()
+    assert slots_seen({}, 1, stages).notes == ()
+    (note,) = slots_seen({"spark.task.cpus": "0.5"}, 1, stages).notes
+    assert "up to 2 tasks ran at once on an executor of 1 core" in note
