@@ -129,6 +129,7 @@ def settled_on(
 def nearest_there_is(
     offer: Offer,
     fastest: Candidates,
+    floor_s: float,
     fewest: Fewest,
     offers: Sequence[Offer],
     objective: Objective,
@@ -141,7 +142,9 @@ def nearest_there_is(
     offer : Offer
         The nearest one.
     fastest : Candidates
-        Its setting with the lowest latency.
+        Its setting with nearly the lowest latency, on few nodes.
+    floor_s : float
+        The lowest latency of any of its settings [s].
     fewest : Fewest
         The search result for it.
     offers : sequence of Offer
@@ -164,7 +167,6 @@ def nearest_there_is(
         highest=highest,
         answered=[(question, fewest)],
     )
-    floor_s = float(fastest.latency_s(question.rate_per_s)[0])
     needs = tuple(needs_of(nearest))
     failing = [place for place, need in enumerate(needs) if not need.within]
     best, setting = frontier[-1], nearest_setting(question, floor_s, fastest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -158,6 +159,8 @@ class _Buy:
     offer: Offer
     nodes: int
     sought: Candidates | None = None
+    lowest_s: float = math.nan
+    """The lowest latency in reach if no setting meets the targets [s]: `sought` is close to it."""
 
     @property
     def cost(self) -> float | None:
@@ -198,8 +201,10 @@ class _OfQuery:
         return fastest
 
     def nearest(self) -> _Buy:
-        _, fastest = lowest_latency_in_reach(self.offer.question)
-        return _Buy(offer=self.offer, nodes=int(fastest.nodes[0]), sought=fastest)
+        lowest_s, fastest = lowest_latency_in_reach(self.offer.question)
+        return _Buy(
+            offer=self.offer, nodes=int(fastest.nodes[0]), sought=fastest, lowest_s=lowest_s
+        )
 
 
 def _explained(
@@ -212,7 +217,9 @@ def _explained(
     if found.feasible:
         optimality = found.fewest.optimality
         return settled_on(buy.offer, buy.nodes, buy.setting, optimality, checkpoint)
-    return nearest_there_is(buy.offer, buy.setting, found.fewest, offers, objective, checkpoint)
+    return nearest_there_is(
+        buy.offer, buy.setting, buy.lowest_s, found.fewest, offers, objective, checkpoint
+    )
 
 
 def _with_relaxation(answer: FoundSetting) -> FoundSetting:

@@ -21,9 +21,9 @@ def test_most_questions_have_a_rate_and_both_answers_occur() -> None:
     assert len(questions) >= 8
 
 
-@pytest.mark.parametrize("seed", [28, 271])
+@pytest.mark.parametrize("seed", [28, 271, 405])
 def test_what_once_contradicted_itself_does_not(seed: int) -> None:
-    """A tail without a mean, and a latency that hardly depends on the rate."""
+    """No mean; a latency that hardly depends on the rate; fewer nodes close to the lowest one."""
     question = random_question(seed)
     assert question is not None
     assert list(contradictions(question, answer_to(question))) == []
