@@ -154,7 +154,7 @@ def _fit_stage(
     hot_share_ratio = _hot_share_ratio(samples) if rule is TasksRule.SHUFFLE else 0.0
     return StageProfile(
         name=f"stage {place}",
-        work=stage_work(samples, _num_writes(runs)),
+        work=stage_work(samples, _writes(runs, tables)),
         level=samples[0].level,
         tasks_rule=rule,
         num_source_tasks=num_source_tasks,
@@ -332,9 +332,10 @@ def _state_grows(runs: Sequence[QueryRun], place: int) -> bool:
     return _holds_state(runs[0].batches[0], place) and 2 * sum(grown) > len(grown)
 
 
-def _num_writes(runs: Sequence[QueryRun]) -> int:
-    """SQL executions of a batch, of which foreachBatch has several."""
-    return max(kind.write for kind in runs[0].batches[0].kinds) + 1
+def _writes(runs: Sequence[QueryRun], tables: frozenset[int]) -> tuple[int, ...]:
+    """SQL executions of a batch that read more than tables; foreachBatch has several."""
+    kinds = enumerate(runs[0].batches[0].kinds)
+    return tuple(sorted({kind.write for place, kind in kinds if place not in tables}))
 
 
 def _tasks_rule(

@@ -44,12 +44,13 @@ _WORDS_OF_PART = {
 _STREAM_SCANS = ("MicroBatchScan", "BatchScan", "Scan ExistingRDD")
 
 
-def stage_work(samples: Sequence[StageSample], num_writes: int) -> str | None:
+def stage_work(samples: Sequence[StageSample], writes: Sequence[int]) -> str | None:
     """The operators of a stage in the order in which rows pass them; None if none is recorded.
 
     From the batch that recorded most of them, since those that no row passed are not. Without
-    recorded operators, from the scopes of its RDDs. Of several writes of a batch
-    (``foreachBatch``), it says to which one the stage belongs.
+    recorded operators, from the scopes of its RDDs. If a batch writes several times
+    (``foreachBatch``), it says to which of the ``writes`` the stage belongs; one that prepares a
+    table for all of them belongs to none.
     """
     operators = max((sample.operators for sample in samples), key=len)
     kind = samples[0].kind
@@ -60,8 +61,8 @@ def stage_work(samples: Sequence[StageSample], num_writes: int) -> str | None:
     if "read the stream" in named and any(word.startswith("read ") for word in named[1:]):
         named.remove("read the stream")
     work = ", ".join(named[:_MOST_WORDS])
-    if num_writes > 1 and kind is not None:
-        write = f"write {kind.write + 1} of {num_writes}"
+    if len(writes) > 1 and kind is not None and kind.write in writes:
+        write = f"write {writes.index(kind.write) + 1} of {len(writes)}"
         return f"{write}: {work}" if work else write
     return work or None
 

@@ -172,6 +172,25 @@ def test_each_write_of_a_batch_has_its_own_stages() -> None:
     }  # fmt: skip
 
 
+def test_a_table_read_for_all_writes_belongs_to_none(tmp_path: Path) -> None:
+    # The broadcast of a table is a job of the query's own execution, before foreachBatch writes.
+    stores = replace(PRODUCTS, static_rows=40, num_tasks=1)
+    log = AppLog().add(replace(JOINED, jobs=((stores,), (STREAM,), (STREAM,)), num_swapped=0))
+    log.add(
+        replace(
+            JOINED, jobs=((stores,), (STREAM,), (STREAM,)), num_swapped=0, rate_per_s=40_000.0,
+            started_s=JOINED.started_s + 200.0, seed=2,
+        )
+    )  # fmt: skip
+    for start in log.of("JobStart"):
+        batch, number = divmod(start["Job ID"], 3)
+        start["Properties"]["spark.sql.execution.id"] = str(100 * batch + number)
+    profile = headway.profile(write_plain(log.lines, tmp_path / "log"))
+    assert [stage.work for stage in profile.stages] == [
+        "read parquet", "write 1 of 2: read json", "write 2 of 2: read json",
+    ]  # fmt: skip
+
+
 def test_levels_are_those_of_most_batches() -> None:
     scan, table, join = (StageKind(0, name == "join", (name,), 0) for name in ("a", "b", "join"))
     side_by_side = {scan: Span(0.0, 1.0), table: Span(0.1, 0.5), join: Span(1.0, 2.0)}
