@@ -3,9 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# The newest Spark that Delta Lake supports has an environment of its own.
+DELTA_READY := .venv-delta/.ready
 GROUND_TRUTH ?= ../shared/data/groundtruth
 PUBLISHED ?= ../shared/data
 CAMPAIGN ?= ../headway-campaign
+ORDINARY ?= ../headway-ordinary
 # The git tree of headway/planner/live; traces drawn afterwards have it as random seed. The commit of
 # the rule before, whose drawn traces are seen.
 FROZEN_RULE ?= 99ba9d956b44bf5b66543e2257a38aff30690a50
@@ -15,7 +18,8 @@ SEEN_RULE ?= 26e8b2f44de7dbe05efb5504329c53e927ee9716
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint types imports tests test-statistical test-robustness fuzz test-versions test-lowest \
-        accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-kept accuracy-judged accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy scalla scalla-costs \
+        accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-kept accuracy-judged accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy \
+        ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page scalla scalla-costs \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-shedding scheduling-real-page \
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated tuning-real tuning-real-page exactness exactness-page loop-cost \
@@ -87,6 +91,23 @@ accuracy-terms: $(READY)  ## what each term of the fit is worth, from the kept r
 
 plan-accuracy: $(READY) java  ## plans from new and existing checkpoints, each run, ten minutes -> docs/plans-run.md
 	$(BIN)/python benchmarks/run.py checkpoint_plans $(CAMPAIGN) --results benchmarks/accuracy/results/checkpoint-plans.jsonl --output docs/plans-run.md
+
+ordinary-jobs: $(READY) $(DELTA_READY) java  ## Nexmark and shop jobs, an hour at most on a quiet machine: BLOCK=1 to 6; resumes
+	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'
+	$(BIN)/python benchmarks/run.py ordinary_jobs $(ORDINARY) $(if $(BLOCK),--block $(BLOCK)) $(QUIET)
+
+ordinary-count: $(READY)  ## what each block of these still takes, in minutes
+	$(BIN)/python benchmarks/run.py ordinary_jobs $(ORDINARY) --count
+
+ordinary-trial: $(READY) $(DELTA_READY) java  ## a few batches of each job, and what a profile says of it: JOB=nexmark-q5 for one
+	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'
+	$(BIN)/python benchmarks/run.py ordinary_jobs build/ordinary-trial --trial $(if $(JOB),--job $(JOB))
+
+ordinary-judged: $(READY)  ## predictions about the runs that there are -> benchmarks/accuracy/results
+	$(BIN)/python benchmarks/run.py judge_ordinary $(ORDINARY)
+
+ordinary-page: $(READY)  ## the page about them, from the committed results -> docs/ordinary-jobs.md
+	$(BIN)/python benchmarks/run.py ordinary_page --output docs/ordinary-jobs.md
 
 recorded-accuracy: $(READY) java  ## predicted against runs that others recorded -> docs/recorded-accuracy.md
 	$(BIN)/python benchmarks/run.py ground_truth $(GROUND_TRUTH) --output docs/recorded-accuracy.md
@@ -234,6 +255,11 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
+$(DELTA_READY): pyproject.toml
+	$(PYTHON) -m venv .venv-delta
+	.venv-delta/bin/python -m pip install --quiet 'pyspark==4.2.0' --editable '.[logs]'
+	@touch $@
+
 constraints:  ## the newest versions of what tests need -> constraints.txt; then: make clean test
 	rm -rf .venv-newest
 	$(PYTHON) -m venv .venv-newest
@@ -252,4 +278,4 @@ audit:  ## the pinned versions, against known vulnerabilities (network)
 	  --requirement constraints.txt
 
 clean:
-	rm -rf $(VENV) .venv-lowest .venv-newest .venv-audit .venv-pyspark-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest .venv-newest .venv-audit .venv-delta .venv-pyspark-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -11,18 +11,16 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from campaign.blocks import MAIN
-from campaign.figures import LONGEST, is_backlog, is_undisturbed
-from campaign.parts import at_factor, latency_given_duration, longest_window_s, parts_of
+from campaign.figures import is_backlog, is_undisturbed
+from campaign.predicting import arrivals_of, errors_by_part, predicted_of, promises_of
 from campaign.reading import MeasuredGroup, read_group
 from campaign.record import put_back
-from campaign.reliability import outcomes_of
 from campaign.schedule import ACROSS, EVERY, FIT, GROUPS, VARIED, Setting
 from campaign.workloads import WORKLOADS, Stream
 from pages import made_by
@@ -30,21 +28,10 @@ from planned_anew import planned_anew
 from planned_runs import plan_rows
 from run_campaign import SPEED_FILE
 
-from headway.domain import (
-    Arrivals,
-    Configuration,
-    FindingCode,
-    Interval,
-    JobProfile,
-    LatencyDistribution,
-    Prediction,
-)
+from headway.domain import JobProfile
 from headway.errors import HeadwayError
-from headway.models.job.predict import predict
-from headway.models.job.setting import duration_model
 
 Row = dict[str, Any]
-_ABOUT_LOAD = (FindingCode.TOO_CLOSE_TO_SATURATION, FindingCode.MOSTLY_OVERRUNS)
 
 
 def judged(
@@ -60,6 +47,7 @@ def judged(
             continue
         asked, beside_fit_s = _at_its_state(profile, row), _mean_loop_s(known)
         slower = _slower(row, beside_fit_s) if role == FIT else None
+        arrivals = arrivals_of(asked, row, is_even=_is_even(row))
         yield {
             **row,
             "fitted": {
@@ -68,9 +56,9 @@ def judged(
                 "runs": len(known),
                 "interpreter_s": beside_fit_s,
             },
-            "predicted": _predicted(asked, measured, row, slower),
-            "promises": _promises(asked, measured, row) if role == FIT else None,
-            "parts": _parts(asked, measured, row) if role == FIT else None,
+            "predicted": predicted_of(asked, measured, row, arrivals, slower),
+            "promises": promises_of(asked, measured, row, arrivals) if role == FIT else None,
+            "parts": errors_by_part(asked, measured, row, arrivals) if role == FIT else None,
         }
 
 
@@ -93,11 +81,6 @@ def _at_its_state(profile: JobProfile, row: Row) -> JobProfile:
     )
 
 
-def _age_as_said_s(jvm_age_s: float) -> float:
-    """The age of a JVM as a user could tell it before the run: to the nearest doubling."""
-    return 60.0 * 2.0 ** round(math.log2(jvm_age_s / 60.0))
-
-
 def _mean_loop_s(rows: Iterable[Row]) -> float | None:
     """How long fixed work took beside some runs, on average; None where it was not done."""
     loops_s = [row["fixed_work"]["interpreter_s"] for row in rows if row.get("fixed_work")]
@@ -114,116 +97,15 @@ def _known(fitted: MeasuredGroup, workload: str, role: str) -> Iterator[Row]:
             yield row
 
 
+def _is_even(row: Row) -> bool:
+    """Whether the rows of a run arrive one by one at equal distances."""
+    return WORKLOADS[row["workload"]].arriving(Stream(rate_per_s=row["rate_per_s"])).is_even
+
+
 def _slower(row: Row, beside_fit_s: float | None) -> float | None:
     """How much slower fixed work was beside a run than beside those fitted; None if unknown."""
     work = row.get("fixed_work")
     return work["interpreter_s"] / beside_fit_s if work and beside_fit_s else None
-
-
-def _configuration(measured: MeasuredGroup, row: Row) -> Configuration:
-    setting = row["setting"]
-    return Configuration(
-        executors=1,
-        cores_per_executor=measured.group.num_slots,
-        shuffle_partitions=setting["partitions"],
-        trigger_s=setting["trigger_s"],
-        max_offsets_per_trigger=row["max_rows"],
-    )
-
-
-def _promises(profile: JobProfile, measured: MeasuredGroup, row: Row) -> list[list[float]] | None:
-    """Random promises about a run, each with its probability and whether it was kept; (P23)."""
-    if is_backlog(row):
-        return None
-    configuration, arrivals = _configuration(measured, row), _arrivals(profile, row)
-    age_s = _age_as_said_s(measured.jvm_age_s(row))
-    said = predict(profile, configuration, arrivals, jvm_age_s=age_s).tuple_latency
-    if said is None:
-        return None
-    aged = profile.at_age(age_s)
-    found = outcomes_of(aged, configuration, arrivals, said, row["truth"]["latency"], row["name"])
-    return [[one.probability, float(one.kept)] for one in found]
-
-
-def _predicted(profile: JobProfile, measured: MeasuredGroup, row: Row, slower: float | None) -> Row:
-    configuration = _configuration(measured, row)
-    age_s = _age_as_said_s(measured.jvm_age_s(row))
-    factor, aged = profile.age_factor(age_s), profile.at_age(age_s)
-    if is_backlog(row):
-        model = duration_model(aged, configuration.num_slots, configuration.shuffle_partitions)
-        full_s = factor * float(model.mean_s(float(row["max_rows"])))
-        return {"rows_per_s": row["max_rows"] / full_s, "duration_mean": full_s}
-    arrivals = _arrivals(profile, row)
-    said = predict(profile, configuration, arrivals, jvm_age_s=age_s)
-    asked = replace(aged, arrivals=arrivals)
-    return {
-        "stable": said.stable,
-        "calibrated": said.calibrated,
-        "near_saturation": any(one.code in _ABOUT_LOAD for one in said.findings),
-        "sustainable_rate_per_s": said.sustainable_rate_per_s,
-        "latency": _as_row(said.tuple_latency),
-        "duration": _as_row(said.batch_duration),
-        "windows": _windows(said, aged, configuration, row, factor),
-        "at_speed": None if slower is None else at_factor(asked, configuration, factor * slower),
-        "run_to_run_ratio": profile.noise.run_to_run_ratio,
-        "jvm_age_s": age_s,
-    }
-
-
-def _arrivals(profile: JobProfile, row: Row) -> Arrivals:
-    """What arrives in the run asked about is known: evenly, unless bursts belong to the job.
-
-    Random bulks of some seconds come to more or less than their rate: what came, where it shows.
-    """
-    rate_per_s, truth = row["rate_per_s"], row["truth"]
-    if WORKLOADS[row["workload"]].arriving(Stream(rate_per_s=rate_per_s)).is_even:
-        return Arrivals(rate_per_s=rate_per_s, dispersion_ratio=0.0)
-    seen_per_s = truth["rows_per_s"] if truth["kept_up"] else rate_per_s
-    dispersion_ratio = profile.arrivals.dispersion_ratio
-    return Arrivals(rate_per_s=seen_per_s, dispersion_ratio=dispersion_ratio)
-
-
-def _parts(profile: JobProfile, measured: MeasuredGroup, row: Row) -> Row | None:
-    """Where the error of a run comes from; None where too few of its batches are on record."""
-    run = measured.run_of(row)
-    if run is None or row["setting"]["backlog"]:
-        return None
-    age_s = measured.jvm_age_s(row)
-    factor, aged = profile.age_factor(age_s), profile.at_age(age_s)
-    parts = parts_of(aged, run, row["truth"]["from_s"], factor)
-    if parts is None:
-        return None
-    duration_s = row["truth"]["duration"]["mean"]
-    given = latency_given_duration(aged, run, _arrivals(profile, row), duration_s)
-    return {**parts, "latency_given_duration": given}
-
-
-def _as_row(predicted: LatencyDistribution | None) -> Row | None:
-    if predicted is None:
-        return None
-    return {
-        "mean": predicted.mean_s,
-        "p50": predicted.p50_s,
-        "p95": predicted.p95_s,
-        "p99": predicted.p99_s,
-        "mean90": _ends(predicted.interval90_mean_s),
-        "p99_90": _ends(predicted.interval90_p99_s),
-    }
-
-
-def _windows(
-    said: Prediction, profile: JobProfile, configuration: Configuration, row: Row, factor: float
-) -> Row | None:
-    """What is said of windows, and of the longest of as many as there were."""
-    predicted, seen = _as_row(said.window_latency), row["truth"]["windows"]
-    if predicted is None or seen is None:
-        return predicted
-    asked = replace(profile, arrivals=said.arrivals)
-    return {**predicted, LONGEST: longest_window_s(asked, configuration, seen["count"], factor)}
-
-
-def _ends(interval: Interval | None) -> list[float] | None:
-    return None if interval is None else [interval.low, interval.high]
 
 
 def left_out(measured: Mapping[str, MeasuredGroup]) -> Iterator[str]:

@@ -53,6 +53,13 @@ SAME_ROWS_RATIO = Assumption(
     source="judgement: rows of a static table or a second scan repeat exactly, but for a late task",
     influences="which stages read a static table, and how often a batch reads its rows",
 )
+SAME_READ_RATIO = Assumption(
+    name="Maximum distance of the offsets of two reads of one source, as a share of a batch",
+    value=0.1,
+    unit="-",
+    source="judgement: a batch asks one read after the other, within milliseconds",
+    influences="whether sources with one description are one that is read several times",
+)
 COALESCED_TASKS_RATIO = Assumption(
     name="Maximum difference of tasks from Spark's rule of coalescing",
     value=0.2,

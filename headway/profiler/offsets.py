@@ -94,9 +94,9 @@ def counts_rows(
     ]
     if len(telling) < LEAST_BATCHES_WITH_OFFSETS.value:
         return False
-    agreeing = sum(_agrees(advance, rows) for advance, rows in telling)
+    agreeing = sum(advance_counts(advance, rows) for advance, rows in telling)
     over_all = sum(advance for advance, _ in telling), math.fsum(rows for _, rows in telling)
-    return agreeing >= AGREEING_RATIO.value * len(telling) and _agrees(*over_all)
+    return agreeing >= AGREEING_RATIO.value * len(telling) and advance_counts(*over_all)
 
 
 def _advance(
@@ -111,7 +111,8 @@ def _advance(
     return total if sources else None
 
 
-def _agrees(advance: int, rows: float) -> bool:
+def advance_counts(advance: int, rows: float) -> bool:
+    """Whether offsets that advance by so many positions count so many rows."""
     return 0 <= advance - rows <= MOST_EXCESS_RATIO.value * advance
 
 

@@ -19,6 +19,7 @@ ROWS_METRICS = ("number of output rows", "shuffle records written", "records rea
 _MOST_METRICS = 150_000
 _BATCHES_PER_NAME = 4
 _ADAPTIVE = b'"AdaptiveSparkPlan"'
+_BROADCAST = b'"BroadcastExchange"'
 _SCOPE = re.compile(r'"name"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _NUMBER = re.compile(r" \(\d+\)$")
 
@@ -82,10 +83,14 @@ class PlanOperators(msgspec.Struct):
 def reads_operators(batch: BatchOf, plan: msgspec.Raw) -> bool:
     """Whether the operators of a batch are read: of some batches, for the names of its stages.
 
-    Of all batches where adaptive execution makes RDDs in an order that differs between batches, so
-    that only the positions of operators tell similar stages apart.
+    Of all batches where RDDs are made in an order that differs between batches, so that only the
+    positions of operators tell similar stages apart: by adaptive execution, and for the tables of
+    several broadcasts, which are prepared at the same time.
     """
-    return batch.batch_id % _BATCHES_PER_NAME == 1 or _ADAPTIVE in bytes(plan)
+    if batch.batch_id % _BATCHES_PER_NAME == 1:
+        return True
+    text = bytes(plan)
+    return _ADAPTIVE in text or text.count(_BROADCAST) > 1
 
 
 def rows_metric_ids(info: StageInfo) -> tuple[int, ...]:

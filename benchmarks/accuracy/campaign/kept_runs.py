@@ -10,21 +10,25 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from headway.domain import Configuration, EventTimeWindow, QueryShape, WindowKind
+from headway.profiler.operators import Operator
+from headway.profiler.streaming.adaptive_settings import AdaptiveSettings
 from headway.profiler.streaming.samples import (
     ArrivalSeries,
     BatchSample,
     EarlyBatch,
+    MeanFile,
     QueryRun,
     StageSample,
     StateSample,
 )
+from headway.profiler.streaming.stage_kinds import StageKind
 
 Row = dict[str, Any]
 _DIGITS = 5
@@ -58,6 +62,8 @@ def kept_run(run: QueryRun) -> Row:
         "pinned_state_partitions": run.pinned_state_partitions,
         "source_partitions": run.source_partitions,
         "state_store": run.state_store,
+        "mean_file": run.mean_file,
+        "adaptive": run.adaptive,
         "batches": _columns(run.batches),
         "without_rows": _columns(run.without_rows),
         "early": [asdict(batch) for batch in run.early],
@@ -79,6 +85,8 @@ def run_of(kept: Row) -> QueryRun:
         pinned_state_partitions=kept.get("pinned_state_partitions"),
         source_partitions=kept["source_partitions"],
         state_store=kept.get("state_store"),
+        mean_file=MeanFile(*kept["mean_file"]) if kept.get("mean_file") else None,
+        adaptive=AdaptiveSettings(*kept["adaptive"]) if kept.get("adaptive") else None,
         batches=_batches(kept["batches"]),
         early=tuple(EarlyBatch(**batch) for batch in kept["early"]),
         without_rows=_batches(kept["without_rows"]),
@@ -119,13 +127,33 @@ def _columns(batches: Sequence[BatchSample]) -> Row:
         "state": _of_each([batch.state for batch in batches], StateSample),
         "stages": [
             _of_each([batch.stages[place] for batch in batches], StageSample)
+            | {_COMPUTES: _computes(batches[0].stages[place])}
             for place in range(len(batches[0].stages))
         ],
     }
 
 
+def _computes(stage: StageSample) -> Row:
+    """What tells the stage apart and names it, the same in all batches."""
+    kind = None if stage.kind is None else list(stage.kind)
+    return {"kind": kind, "operators": [list(operator) for operator in stage.operators]}
+
+
+def _what_it_computes(columns: Row) -> dict[str, Any]:
+    """The inverse; nothing in lines from before it was written."""
+    computes = columns.get(_COMPUTES)
+    if computes is None:
+        return {}
+    kind = computes["kind"]
+    return {
+        "kind": None if kind is None else StageKind(*map(_as_tuple, kind)),
+        "operators": tuple(Operator(*operator) for operator in computes["operators"]),
+    }
+
+
 _NESTED = ("phases_s", "state", "stages")
-# They order the stages of a batch, which is kept.
+_COMPUTES = "computes"
+# Of a stage they are the same in all batches; of a state they are in no profile's fit.
 _ONLY_WHILE_READING = ("kind", "operators")
 
 
@@ -152,7 +180,7 @@ def _batches(columns: Row) -> tuple[BatchSample, ...]:
     number = max(len(columns["batch_id"]), len(columns["started_s"]))
     plain = {name: _all(values, number) for name, values in columns.items() if name not in _NESTED}
     states = _samples(columns["state"], number, StateSample)
-    stages = [_samples(one, number, StageSample) for one in columns["stages"]]
+    stages = [_stage_samples(one, number) for one in columns["stages"]]
     return tuple(
         BatchSample(
             **{name: values[place] for name, values in plain.items()},
@@ -162,6 +190,12 @@ def _batches(columns: Row) -> tuple[BatchSample, ...]:
         )
         for place in range(number)
     )
+
+
+def _stage_samples(columns: Row, number: int) -> list[StageSample]:
+    computes = _what_it_computes(columns)
+    plain = {name: values for name, values in columns.items() if name != _COMPUTES}
+    return [replace(sample, **computes) for sample in _samples(plain, number, StageSample)]
 
 
 def _samples(columns: Row, number: int, kind: Any) -> list[Any]:

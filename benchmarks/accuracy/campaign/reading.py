@@ -16,7 +16,7 @@ from result_lines import lines_of
 
 from campaign.kept_runs import run_of
 from campaign.record import on_record
-from campaign.schedule import FIT_SET, Group, fit_set_digest
+from campaign.schedule import FIT_SET, Group, digest_of
 from headway.domain import Application, JobProfile
 from headway.errors import HeadwayError
 from headway.profiler.streaming.job_runs import runs_of_job, same_stages
@@ -87,14 +87,14 @@ def _query_of(row: Row) -> str:
     return str(row.get("query", row["name"]))
 
 
-def read_group(group: Group, folder: Path) -> MeasuredGroup:
-    """The event logs of a group, read once, and what was measured."""
+def read_group(group: Group, folder: Path, split: Path = FIT_SET) -> MeasuredGroup:
+    """The event logs of a group, read once, and what was measured of the split of a file."""
     print(f"{group.name}: reading", file=sys.stderr)
     truths = lines_of(folder / "truth.jsonl")
-    others = [row["name"] for row in truths if row.get("fit_set") != fit_set_digest()]
+    others = [row["name"] for row in truths if row.get("fit_set") != digest_of(split)]
     if others:
         raise HeadwayError(
-            f"{folder}: {len(others)} runs are of another fit set than {FIT_SET.name} "
+            f"{folder}: {len(others)} runs are of another fit set than {split.name} "
             f"(first: {others[0]}); the settings that are fitted are never changed after a run"
         )
     return MeasuredGroup(

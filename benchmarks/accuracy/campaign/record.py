@@ -7,6 +7,7 @@ back into an empty folder before anything is run: what is on record is not measu
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -30,27 +31,37 @@ def on_record(folder: Path) -> list[Row]:
 
 def put_back(folder: Path, results: Path = RESULTS) -> int:
     """Into the work folder, what is committed and of the same fit set; how many runs that were."""
-    num_runs = 0
-    for group in GROUPS:
-        truths = folder / group / "truth.jsonl"
-        done = {row["name"] for row in lines_of(truths)}
-        probed = {row["workload"] for row in lines_of(folder / group / "probes.jsonl")}
-        for row in read_lines(results / RUNS):
-            if row["group"] != group or row["name"] in done or not _is_alike(row):
-                continue
-            if row["workload"] not in probed:
-                probed.add(row["workload"])
-                rate = {"workload": row["workload"], "carried_per_s": row["carried_per_s"]}
-                keep(folder / group / "probes.jsonl", rate)
-            of_run = {name: row[name] for name in OF_A_RECORD}
-            keep(folder / group / _KEPT, {"name": row["name"], **of_run})
-            keep(truths, {name: row[name] for name in row if name not in OF_A_RECORD})
-            num_runs += 1
+    committed = [row for row in read_lines(results / RUNS) if _is_alike(row)]
+    num_runs = sum(
+        put_back_runs(folder / group, [row for row in committed if row["group"] == group])
+        for group in GROUPS
+    )
     plans = folder / "planned" / "truth.jsonl"
     done = {row["name"] for row in lines_of(plans)}
     for row in read_lines(results / PLANS):
         if row["name"] not in done and _is_alike(row):
             keep(plans, row)
+    return num_runs
+
+
+def put_back_runs(place: Path, rows: Iterable[Row]) -> int:
+    """Into the folder of a group, what is committed of its runs; how many were not there yet."""
+    truths, probes = place / "truth.jsonl", place / "probes.jsonl"
+    done = {row["name"] for row in lines_of(truths)}
+    probed = {row["workload"] for row in lines_of(probes)}
+    num_runs = 0
+    for row in rows:
+        if row["name"] in done:
+            continue
+        if row["workload"] not in probed:
+            probed.add(row["workload"])
+            # Where the group has fewer cores than rates are shares of, its own capacity.
+            carried_per_s = row.get("limit_per_s", row["carried_per_s"])
+            keep(probes, {"workload": row["workload"], "carried_per_s": carried_per_s})
+        of_run = {name: row[name] for name in OF_A_RECORD}
+        keep(place / _KEPT, {"name": row["name"], **of_run})
+        keep(truths, {name: row[name] for name in row if name not in OF_A_RECORD})
+        num_runs += 1
     return num_runs
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cores import Cores, cores_between, cpu_time
 from result_lines import keep, lines_of
@@ -17,7 +17,7 @@ from result_lines import keep, lines_of
 from campaign.fixed_work import fixed_work
 from campaign.schedule import VARIED, Group, Run, fit_set_digest
 from campaign.truth import Event, Truth, truth_of
-from campaign.workloads import WORKLOADS, Stream, Workload, varying
+from campaign.workloads import WORKLOADS, Stream, WindowShape, Workload, varying
 from headway.errors import HeadwayError
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from headway.runtime.clock_source import clock_source_jar
@@ -37,9 +37,24 @@ _BACKLOG_BATCH_S = 2.0
 """Work in a batch of a run from a backlog."""
 
 
+class Startable(Protocol):
+    """A query that can be started and measured, with the windows that it observes, if any."""
+
+    @property
+    def name(self) -> str:
+        """What it is called, in event logs and results."""
+
+    @property
+    def windows(self) -> WindowShape | None:
+        """Windows whose ends it observes."""
+
+    def start(self, spark: SparkSession, folder: Path) -> StreamingQuery:
+        """Start it with its checkpoint in a folder."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A query that can be started."""
+    """A query of a workload, to a sink that keeps nothing."""
 
     name: str
     workload: Workload
@@ -47,11 +62,16 @@ class Query:
     trigger_s: float
     partitions: int
 
+    @property
+    def windows(self) -> WindowShape | None:
+        """Those of its workload."""
+        return self.workload.windows
+
     def start(self, spark: SparkSession, folder: Path) -> StreamingQuery:
         """It runs from a checkpoint of its own in ``folder``, one for each JVM."""
         checkpoint = folder / "checkpoints" / f"{os.getpid()}-{self.name.replace('/', '-')}"
         conf = {**self.workload.conf, "spark.sql.shuffle.partitions": str(self.partitions)}
-        with _settings(spark, conf):
+        with in_settings(spark, conf):
             return (
                 self.workload.query(spark, self.stream)
                 .writeStream.format("noop")
@@ -100,13 +120,19 @@ def run_group(
             keep(results, {**measured_line, **work})
 
 
-def campaign_session(group: Group, folder: Path) -> AbstractContextManager[SparkSession]:
-    """The JVM of a group, with an event log below the folder."""
+def campaign_session(
+    group: Group,
+    folder: Path,
+    *,
+    jars: Sequence[Path] = (),
+    extra_conf: Mapping[str, str] | None = None,
+) -> AbstractContextManager[SparkSession]:
+    """The JVM of a group, with an event log below the folder; ``jars`` beside the clock source."""
     return embedded_session(
         app_name=f"headway campaign {group.name}",
         master=group.master,
         event_log_dir=folder / "log",
-        jars=[clock_source_jar()],
+        jars=[clock_source_jar(), *jars],
         driver_memory=group.driver_memory,
         extra_conf={
             **local_checkpoint_conf(),
@@ -114,6 +140,7 @@ def campaign_session(group: Group, folder: Path) -> AbstractContextManager[Spark
             # More than a hundred pieces of generated code, and each run would find its own thrown
             # away and compile it anew, which no query that runs alone ever does.
             "spark.sql.codegen.cache.maxEntries": "10000",
+            **(extra_conf or {}),
         },
     )
 
@@ -197,18 +224,23 @@ def _backlog(spark: SparkSession, workload: Workload, num_rows: int, folder: Pat
         trigger_s=0.0,
         partitions=2,
     )
-    _, events = run_query(spark, query, run_s=PROBE_S, folder=folder)
+    return usual_duration_s(spark, query, run_s=PROBE_S, folder=folder)
+
+
+def usual_duration_s(spark: SparkSession, query: Startable, *, run_s: float, folder: Path) -> float:
+    """Median duration of the later half of the batches of a run [s]."""
+    _, events = run_query(spark, query, run_s=run_s, folder=folder)
     durations_ms = [event["durationMs"]["triggerExecution"] for event in events]
     kept = sorted(durations_ms[len(durations_ms) // 2 :])
     if not kept:
-        raise HeadwayError(f"{query.name}: no batch was finished in {PROBE_S:g} s")
+        raise HeadwayError(f"{query.name}: no batch was finished in {run_s:g} s")
     return float(kept[len(kept) // 2]) / 1e3
 
 
-def backlog_stream(num_rows: int) -> Stream:
-    """More rows than can be worked off, in batches of so many."""
+def backlog_stream(num_rows: int, rate_per_s: float = _BACKLOG_RATE_PER_S) -> Stream:
+    """More rows than can be worked off, in batches of so many, which arrived at a rate."""
     return Stream(
-        rate_per_s=_BACKLOG_RATE_PER_S,
+        rate_per_s=rate_per_s,
         start_epoch_s=time.time() - _BACKLOG_AGE_S,
         max_rows_per_trigger=num_rows,
     )
@@ -251,13 +283,13 @@ class MeasuredRun(NamedTuple):
 
 
 def measured_run(
-    spark: SparkSession, query: Query, *, warm_s: float, measured_s: float, folder: Path
+    spark: SparkSession, query: Startable, *, warm_s: float, measured_s: float, folder: Path
 ) -> MeasuredRun:
     """Run a query, and measure it once it has been warmed up."""
     before, compiled_before = cpu_time(), compiled(spark)
     started_s, events = run_query(spark, query, run_s=warm_s + measured_s, folder=folder)
     cores, compiled_after = cores_between(before, cpu_time()), compiled(spark)
-    truth = truth_of(events, started_s + warm_s, query.workload.windows)
+    truth = truth_of(events, started_s + warm_s, query.windows)
     meanwhile = Compiled(
         compiled_after.generated_classes - compiled_before.generated_classes,
         compiled_after.jit_s - compiled_before.jit_s,
@@ -266,7 +298,7 @@ def measured_run(
 
 
 def run_query(
-    spark: SparkSession, query: Query, *, run_s: float, folder: Path
+    spark: SparkSession, query: Startable, *, run_s: float, folder: Path
 ) -> tuple[float, list[Event]]:
     """Run a query for a while; the instant of its start, and its progress."""
     running = query.start(spark, folder)
@@ -280,7 +312,7 @@ def run_query(
 
 
 @contextmanager
-def _settings(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
+def in_settings(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
     """Settings of the session while a query starts; as they were after it."""
     before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in conf}
     for name, value in conf.items():

@@ -93,7 +93,12 @@ VARYING = ("aggregation", "json", "pandas")
 
 def fit_set_digest() -> str:
     """What a measured run names its fit set by."""
-    return hashlib.sha256(FIT_SET.read_bytes()).hexdigest()[:12]
+    return digest_of(FIT_SET)
+
+
+def digest_of(split: Path) -> str:
+    """Digest of a file that fixes which runs are fitted and judged."""
+    return hashlib.sha256(split.read_bytes()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,8 +82,6 @@ class Workload:
 
 def _lines(spark: SparkSession, stream: Stream) -> DataFrame:
     """Lines whose arrivals every batch reports; in parts of equal size where they are not even."""
-    from pyspark.sql import functions
-
     lines = clock_lines(
         spark,
         rate_per_s=stream.rate_per_s,
@@ -95,16 +93,23 @@ def _lines(spark: SparkSession, stream: Stream) -> DataFrame:
         bulk_rows=stream.bulk_rows,
         seed=stream.seed,
     )
+    return observed_arrivals(lines, is_even=stream.is_even)
+
+
+def observed_arrivals(rows: DataFrame, *, is_even: bool) -> DataFrame:
+    """The same rows, whose ``arrival`` every batch reports; in parts of equal size if uneven."""
+    from pyspark.sql import functions
+
     arrival_us = functions.unix_micros("arrival")
     observed = [
         functions.count(functions.lit(1)).alias("num_rows"),
         functions.min(arrival_us).alias("first_us"),
         functions.max(arrival_us).alias("last_us"),
     ]
-    if not stream.is_even:
+    if not is_even:
         shares = [place / NUM_PIECES for place in range(NUM_PIECES + 1)]
         observed.append(functions.percentile_approx(arrival_us, shares, 1000).alias("quantiles_us"))
-    return lines.observe(ARRIVALS, *observed)
+    return rows.observe(ARRIVALS, *observed)
 
 
 def _worked(lines: DataFrame, num_rounds: int = 30) -> DataFrame:

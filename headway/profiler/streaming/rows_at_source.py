@@ -12,13 +12,83 @@ from collections.abc import Iterator, Mapping, Sequence
 from headway.assumptions.logs import (
     AGREEING_RATIO,
     LEAST_BATCHES_WITH_OFFSETS,
+    SAME_READ_RATIO,
     SAME_ROWS_RATIO,
 )
-from headway.profiler.offsets import counts_rows, num_source_partitions
+from headway.profiler.offsets import (
+    advance_counts,
+    counts_rows,
+    num_source_partitions,
+    read_offset,
+    rows_between,
+)
 from headway.profiler.rows import Record
 from headway.profiler.streaming.batch_samples import known_rows, source_samples
 
 _MOST_TIMES = 8
+
+
+def each_source_once(reports: Sequence[Record]) -> list[Record]:
+    """Reports in which a source that a query reads several times is one source.
+
+    A stream that is joined with itself is reported as several sources, with one description and
+    with offsets that differ by what arrives while they are asked, one after the other.
+    """
+    filled = [report for report in reports if known_rows(report) > 0]
+    numbers = {len(report["sources"] or ()) for report in filled}
+    if len(numbers) != 1 or max(numbers) < 2:
+        return list(reports)
+    places = range(max(numbers))
+    first_of = {
+        place: next((first for first in range(place) if _are_one(filled, first, place)), place)
+        for place in places
+    }
+    if all(first_of[place] == place for place in places):
+        return list(reports)
+    return [
+        _merged(report, first_of) if len(report["sources"] or ()) == len(places) else report
+        for report in reports
+    ]
+
+
+def _are_one(reports: Sequence[Record], first: int, second: int) -> bool:
+    pairs = [(report["sources"][first], report["sources"][second]) for report in reports]
+    if any(one["description"] != another["description"] for one, another in pairs):
+        return False
+    telling = [alike for pair in pairs if (alike := _stand_alike(*pair)) is not None]
+    return len(telling) >= LEAST_BATCHES_WITH_OFFSETS.value and sum(
+        telling
+    ) >= AGREEING_RATIO.value * len(telling)
+
+
+def _stand_alike(first: Record, second: Record) -> bool | None:
+    """Whether two reads count the same rows up to the same offsets, nearly; None if unknown."""
+    positions = []
+    for source in (first, second):
+        start, end = read_offset(source["start_offset"]), read_offset(source["end_offset"])
+        advanced = rows_between(start, end)
+        if not start:
+            return None
+        rows = source["num_rows"] or 0.0
+        if not end or len(advanced) < len(end) or not advance_counts(sum(advanced.values()), rows):
+            return False
+        positions.append((end, advanced))
+    (end, advanced), (other_end, _) = positions
+    return end.keys() == other_end.keys() and all(
+        abs(end[name] - other_end[name]) <= SAME_READ_RATIO.value * advanced[name] for name in end
+    )
+
+
+def _merged(report: Record, first_of: Mapping[int, int]) -> Record:
+    """The report with the first read of each source, which has the rows of all of them."""
+    times = Counter(first_of.values())
+    sources = [
+        {**source, "num_rows": (source["num_rows"] or 0.0) * times[place]}
+        for place, source in enumerate(report["sources"])
+        if place in times
+    ]
+    rows = sum(source["num_rows"] for source in sources)
+    return {**report, "num_rows": rows or report["num_rows"], "sources": sources}
 
 
 def times_read(reports: Sequence[Record], stages: Mapping[int, Sequence[Record]]) -> int:

@@ -37,7 +37,12 @@ from headway.profiler.streaming.batch_samples import (
     whole_batch,
 )
 from headway.profiler.streaming.drains import arrivals_or_drain
-from headway.profiler.streaming.rows_at_source import contradictions, counted_once, times_read
+from headway.profiler.streaming.rows_at_source import (
+    contradictions,
+    counted_once,
+    each_source_once,
+    times_read,
+)
 from headway.profiler.streaming.samples import (
     UNKNOWN_NAME,
     BatchSample,
@@ -89,6 +94,7 @@ def steady_part(
             f"{label}: no tasks were recorded, only progress: the cost with other cores or "
             "partitions is unknown; record a classic session, or an event log"
         )
+    reports = each_source_once(reports)
     num_times = times_read(reports, stages)
     if num_times > 1:
         reports = [counted_once(report, num_times) for report in reports]

@@ -29,6 +29,8 @@ _WORDS = {
     "Window": "window functions",
     "TakeOrderedAndProject": "top rows",
     "InMemoryTableScan": "read the cache",
+    "LocalTableScan": "read local rows",
+    "Range": "generate a range",
     "WriteFiles": "write files",
 }
 # Parts of names, of which Spark has many variants.

@@ -65,6 +65,23 @@ def test_rows_of_several_sources_are_taken_as_reported() -> None:
     assert halved["num_rows"] == 2.5
 
 
+@pytest.mark.parametrize(("apart", "times"), [(3, 2), (9_000, 1)])
+def test_a_stream_joined_with_itself_is_one_source(tmp_path: Path, apart: int, times: int) -> None:
+    """Its reads are asked one after the other; another stream stands elsewhere."""
+    log = AppLog().add(replace(TWICE, jobs=((replace(SCAN, num_tasks=4, scopes=()),),)))
+    _report_times(log, 1, with_offsets=True)
+    for event in log.of("QueryProgressEvent"):
+        (source,) = event["progress"]["sources"]
+        later = {
+            name: {"orders": {"0": source[name]["orders"]["0"] + apart}}
+            for name in ("startOffset", "endOffset", "latestOffset")
+        }
+        event["progress"]["sources"] = [source, source | later]
+    profile = headway.profile(write_plain(log.lines, tmp_path / "log"))
+    assert profile.arrivals.rate_per_s == pytest.approx(20_000.0 / times, rel=0.02)
+    assert any("reads its rows 2 times" in note for note in profile.notes) == (times == 2)
+
+
 def _report_times(log: AppLog, times: float, *, with_offsets: bool = False) -> None:
     """Every report has so many times the rows that arrived."""
     offset = 0

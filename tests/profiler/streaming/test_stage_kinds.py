@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 import headway
 from headway.domain import TasksRule
 from headway.errors import InputError
 from headway.planner.tasks import with_source_partitions
-from headway.profiler.operators import PlanOperators, rows_metric_ids, scopes
+from headway.profiler.operators import PlanOperators, reads_operators, rows_metric_ids, scopes
 from headway.profiler.plan_nodes import PlanMetric, PlanNode, PlanNodeFacts
-from headway.profiler.schema import Accumulable, RddInfo, StageInfo
+from headway.profiler.schema import Accumulable, BatchOf, RddInfo, StageInfo
 from headway.profiler.streaming.stage_kinds import Span, StageKind, kinds_of_batch, levels_of_kinds
 from headway.report.text import prediction_text
 from tests.profiler.event_log import AppLog, Query, Stage, write_plain
@@ -163,6 +164,16 @@ def test_stages_of_one_kind_differ_by_their_place_in_the_plan() -> None:
     assert {stage_id: kind.rank for stage_id, kind in kinds_of_batch(batch, {}).items()} == {
         8: 1, 9: 0,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("num_tables", "is_read"), [(0, False), (1, False), (2, True)])
+def test_plans_with_several_broadcasts_are_read_in_every_batch(
+    num_tables: int, is_read: bool
+) -> None:
+    """Their tables are prepared at the same time, so that the order of RDDs tells nothing."""
+    node = '{"nodeName":"BroadcastExchange","simpleString":"BroadcastExchange (4)"}'
+    plan = Raw(f'{{"children":[{",".join([node] * num_tables)}]}}'.encode())
+    assert reads_operators(BatchOf("run", 2), plan) is is_read
 
 
 def test_each_write_of_a_batch_has_its_own_stages() -> None:

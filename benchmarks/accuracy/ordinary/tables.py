@@ -1,0 +1,169 @@
+"""The tables of the page about ordinary jobs, from judged lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from campaign.figures import (
+    by_setting,
+    covered,
+    errors,
+    fell_behind,
+    grouped,
+    is_judged,
+    is_undisturbed,
+    is_warned,
+    median_size,
+    repeat_errors,
+    share_within,
+)
+from pages import headed
+
+from ordinary.judging import left_out_reasons
+from ordinary.split import ADVISED, PRODUCTION
+
+Row = dict[str, Any]
+FITTED = {PRODUCTION: "one run, as production has it", ADVISED: "that and the advised runs"}
+GOALS = {"mean": 0.15, "p99": 0.20}
+LEAST_PROBABILITY = 0.95
+
+
+def judged_lines_of(rows: Iterable[Row], role: str) -> list[Row]:
+    """The lines of one profile that have a prediction."""
+    return [row for row in rows if not row.get("left_out") and row["fitted"]["role"] == role]
+
+
+def summary_table(rows: Sequence[Row]) -> Iterator[str]:
+    """The figures of the issue, from one run and from the advised runs."""
+    yield from headed(
+        "| profiled from | judged runs | mean: median error | within 15% | p99: median error "
+        '| within 20% | 90% intervals that held | false "stable" | false "not stable" '
+        "| promises of 95% and more | missed by more than 5% |"
+    )
+    for role, words in FITTED.items():
+        of_role = judged_lines_of(rows, role)
+        mean, p99 = errors(of_role, "latency", "mean"), errors(of_role, "latency", "p99")
+        held, num_intervals = covered(of_role)
+        false_stable, false_unstable, num_asked = false_verdicts(of_role)
+        missed, num_sure = sure_promises(of_role)
+        yield (
+            f"| {words} | {len(mean)} | {median_size(mean)} | {share_within(mean, GOALS['mean'])} "
+            f"| {median_size(p99)} | {share_within(p99, GOALS['p99'])} "
+            f"| {share_text(held, num_intervals)} | {share_text(false_stable, num_asked)} "
+            f"| {share_text(false_unstable, num_asked)} | {num_sure} "
+            f"| {share_text(missed, num_sure)} |"
+        )
+    yield ""
+
+
+def false_verdicts(rows: Iterable[Row]) -> tuple[int, int, int]:
+    """Settings called stable a tenth above their limit, not stable a tenth below, and all."""
+    asked = [row["verdicts"] for row in rows]
+    return sum(above for _, above in asked), sum(not below for below, _ in asked), len(asked)
+
+
+def sure_promises(rows: Iterable[Row]) -> tuple[int, int]:
+    """Promises that were sure to be met and were missed by more than 5%, and all that were sure."""
+    sure = [
+        missed
+        for row in rows
+        if is_undisturbed(row)
+        for probability, _, missed in row["promises"]
+        if probability >= LEAST_PROBABILITY
+    ]
+    return int(sum(sure)), len(sure)
+
+
+def share_text(part: int, whole: int) -> str:
+    """A share with its counts.
+
+    Examples
+    --------
+    >>> share_text(9, 10), share_text(0, 0)
+    ('90% (9 of 10)', '-')
+    """
+    return f"{100 * part / whole:.0f}% ({part} of {whole})" if whole else "-"
+
+
+def floor_table(rows: Sequence[Row]) -> Iterator[str]:
+    """What one repeat of a setting says of the other, as an error of the model is counted."""
+    settings = by_setting(judged_lines_of(rows, PRODUCTION))
+    yield from headed("| a repeat against its repeat | pairs | median | within the goal |")
+    for figure, goal_ratio in GOALS.items():
+        of = repeat_errors(settings, figure)
+        yield f"| {figure} | {len(of)} | {median_size(of)} | {share_within(of, goal_ratio)} |"
+    yield ""
+
+
+def by_table(rows: Sequence[Row], key: str, title: str) -> Iterator[str]:
+    """Errors by a property of the run, from both profiles."""
+    yield from headed(f"| {title} | one run: mean | p99 | advised runs: mean | p99 | judged |")
+    every = {role: judged_lines_of(rows, role) for role in FITTED}
+    for name in sorted({str(row[key]) for of in every.values() for row in of}):
+        cells = []
+        for of in every.values():
+            chosen = [row for row in of if str(row[key]) == name]
+            cells += [median_size(errors(chosen, "latency", figure)) for figure in GOALS]
+        num_judged = len(
+            errors([row for row in every[PRODUCTION] if str(row[key]) == name], "latency", "mean")
+        )
+        yield f"| {name} | {' | '.join(cells)} | {num_judged} |"
+    yield ""
+
+
+def largest_part(row: Row) -> tuple[str, float]:
+    """The part of a batch with the largest error, and that error over the batch's duration."""
+    parts = row["parts"]
+    duration_s = parts["duration"][1]
+    off = {
+        name: (parts[name][0] - parts[name][1]) / duration_s for name in ("checkpoint", "driver")
+    }
+    for level, called in zip(parts["levels"], row["stages"], strict=False):
+        predicted_s, seen_s = level["span"]
+        off[called] = off.get(called, 0.0) + (predicted_s - seen_s) / duration_s
+    name = max(off, key=lambda part: abs(off[part]))
+    return name, off[name]
+
+
+def stages_table(rows: Sequence[Row]) -> Iterator[str]:
+    """Which stage, or which part of the driver, is off most, job by job."""
+    yield from headed("| job | runs | part with the largest error | how often | error of a batch |")
+    judged = judged_lines_of(rows, ADVISED)
+    with_parts = [row for row in judged if row["parts"] and is_judged(row)]
+    for job, of in grouped(with_parts, lambda row: str(row["workload"])).items():
+        largest = [largest_part(row) for row in of]
+        (name, count), *_ = Counter(name for name, _ in largest).most_common(1)
+        off = [error for part, error in largest if part == name]
+        yield (
+            f"| {job} | {len(of)} | {name} | {share_text(count, len(of))} "
+            f"| {100 * sum(off) / len(off):+.0f}% |"
+        )
+    yield ""
+
+
+def left_out_table(rows: Sequence[Row]) -> Iterator[str]:
+    """What no error is counted of, and why."""
+    counts: dict[str, int] = {}
+    for role, words in FITTED.items():
+        for row in judged_lines_of(rows, role):
+            if (reason := _why_not_judged(row)) is not None:
+                counts[f"{words}: {reason}"] = counts.get(f"{words}: {reason}", 0) + 1
+    yield from headed("| left out | lines |")
+    all_counts: Mapping[str, int] = {**left_out_reasons(rows), **counts}
+    for reason, count in sorted(all_counts.items()):
+        yield f"| {reason} | {count} |"
+    yield ""
+
+
+def _why_not_judged(row: Row) -> str | None:
+    if is_judged(row):
+        return None
+    if not is_undisturbed(row):
+        return "other processes used the machine"
+    if fell_behind(row):
+        return "the query fell behind"
+    if is_warned(row):
+        return "the prediction says itself that it is too close to saturation"
+    return "no latency is predicted: called not stable"

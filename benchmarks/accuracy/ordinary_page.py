@@ -1,0 +1,83 @@
+"""The page about ordinary jobs, from the committed lines of `judge_ordinary.py`.
+
+python benchmarks/run.py ordinary_page --output docs/ordinary-jobs.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from campaign.record import RESULTS
+from error_parts import parts_tables
+from judge_ordinary import judged_lines
+from ordinary.jobs import JOBS
+from ordinary.split import ADVISED, MOST_ADVISED, split_digest
+from ordinary.tables import (
+    by_table,
+    floor_table,
+    judged_lines_of,
+    left_out_table,
+    stages_table,
+    summary_table,
+)
+from pages import headed
+
+from headway.errors import HeadwayError
+
+Row = dict[str, Any]
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """What may be given."""
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
+
+
+def text(given: argparse.Namespace) -> str:
+    """The page; an error before a block was judged."""
+    rows = judged_lines(given.results)
+    if not rows:
+        raise HeadwayError("no results yet: make ordinary-jobs BLOCK=1 on a quiet machine first")
+    others = {row["fit_set"] for row in rows if "fit_set" in row} - {split_digest()}
+    if others:
+        raise HeadwayError(f"results of split {', '.join(sorted(others))}, not {split_digest()}")
+    machine = json.loads((given.results / "ordinary-machine.json").read_text(encoding="utf-8"))
+    return "\n".join(page_lines(rows, machine["made"])).rstrip() + "\n"
+
+
+def page_lines(rows: list[Row], made: str) -> Iterator[str]:
+    """The whole page."""
+    ran = sorted({str(row["workload"]) for row in rows})
+    yield "# Ordinary jobs\n"
+    yield (
+        f"{len(ran)} jobs as production has them, with Spark's own defaults (adaptive execution "
+        "on): queries of Nexmark, and jobs of a shop with files, static tables, a broker and state "
+        f"that Python keeps. Each was run once at one rate, then as `headway profile --advise` "
+        f"asked for after that run alone ({MOST_ADVISED} runs at most), and predicted at settings "
+        "never seen: another rate, another trigger interval, fewer cores. Which settings these are "
+        "was drawn before the first run (`benchmarks/accuracy/ordinary-split.json`).\n"
+    )
+    yield from summary_table(rows)
+    yield (
+        "Stability is asked a tenth above and below the capacity that a probe measured; a false "
+        '"stable" is one above it. Promises are drawn around each prediction without a look at '
+        "what was measured.\n"
+    )
+    yield "## The floor\n"
+    yield from floor_table(rows)
+    yield "## By what was never seen\n"
+    yield from by_table(rows, "why", "judged at")
+    yield "## By job\n"
+    yield from by_table(rows, "workload", "job")
+    yield "## What the errors are made of\n"
+    yield from parts_tables(judged_lines_of(rows, ADVISED))
+    yield from stages_table(rows)
+    yield "## Left out\n"
+    yield from left_out_table(rows)
+    yield "## The jobs\n"
+    yield from headed("| job | what it does |")
+    yield from (f"| {name} | {JOBS[name].does} |" for name in ran)
+    yield f"\n{made} The page by `make ordinary-page`."
