@@ -35,13 +35,18 @@ def trials(names: Sequence[str], folder: Path, rate_per_s: float) -> Iterator[st
 def told_of(names: Sequence[str], folder: Path) -> Iterator[str]:
     """What a profile of each trial says, from its event log."""
     for session in dict.fromkeys(JOBS[name].session for name in names):
-        log = read_logs_of_runs(folder / session / f"trial-{session}" / "log")
+        log = read_logs_of_runs(folder / session / "log")
+        started = sorted({str(batch["query_name"]) for batch in log.collected.batches})
         for name in names:
             if JOBS[name].session != session:
                 continue
             yield f"\n{name}: {JOBS[name].does}"
             try:
-                queries = [query for query in log.queries if query.startswith(f"trial/{name}@")]
+                queries = [
+                    query
+                    for query in started
+                    if query.startswith(f"trial/{name}@") and query.count("/") == 1
+                ]
                 yield profile_summary(log.profile(queries[-1:]))
             except HeadwayError as error:
                 yield f"no profile: {error}"
