@@ -233,7 +233,14 @@ class Spread:
 
     def __post_init__(self) -> None:
         require_not_negative(
-            "durations", mean_s=self.mean_s, sd_s=self.sd_s, p50_s=self.p50_s, max_s=self.max_s
+            "durations",
+            mean_s=self.mean_s,
+            sd_s=self.sd_s,
+            p50_s=self.p50_s,
+            p95_s=self.p95_s,
+            p99_s=self.p99_s,
+            max_s=self.max_s,
+            min_s=self.min_s or 0.0,
         )
 
 

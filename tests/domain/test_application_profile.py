@@ -175,3 +175,10 @@ def test_what_makes_no_application_is_refused(changes: dict[str, Any], expected:
 def test_numbers_out_of_range_are_refused(make: Any, expected: str) -> None:
     with pytest.raises(ValueError, match=expected):
         make()
+
+
+@pytest.mark.parametrize("name", ["mean_s", "p95_s", "p99_s", "max_s", "min_s"])
+def test_durations_are_not_negative(name: str) -> None:
+    delays = some_dstreams().scheduling_delay
+    with pytest.raises(ValueError, match=name):
+        replace(delays, **{name: -0.5})

@@ -13,7 +13,7 @@ import numpy as np
 
 from headway.domain.application_profile import DStreamsProfile, RecordedStage, Spread, WallClock
 from headway.models.arrays import Array
-from headway.models.estimation.warm_up import warm_up_length
+from headway.models.estimation.warm_up import slow_start_length
 from headway.profiler.application.application_stages import StageSums, recorded_stage
 from headway.profiler.stage_totals import SUMS_OF_TASKS
 from headway.units import counted
@@ -93,7 +93,7 @@ def steady_batches(stages: Sequence[StageSums]) -> SteadyBatches | None:
     complete = _without_torn_ends([batch for batch in batches if batch.is_complete])
     if not complete:
         return None
-    num_cut = warm_up_length(np.array([batch.end_s - batch.start_s for batch in complete]))
+    num_cut = slow_start_length(np.array([batch.end_s - batch.start_s for batch in complete]))
     kept = complete[num_cut:]
     signatures = Counter(batch.signature for batch in kept)
     (usual, _), *_ = signatures.most_common(1)

@@ -224,6 +224,11 @@ def dstreams() -> AppLog:
     return log().add_dstreams(run).end(EPOCH_S + 150)
 
 
+def growing() -> AppLog:
+    """Sixty batches, the last four times as long as the first."""
+    return log().add_dstreams(DStreams(slowness=tuple(1.0 + number / 20 for number in range(60))))
+
+
 def overloaded() -> AppLog:
     """Two jobs of a second and a half each two seconds."""
     job = (Work(task_s=(1.4,), rows=(100,)), Work(task_s=(0.1,), parents=(0,)))
@@ -292,6 +297,7 @@ CASES: dict[str, Callable[[], AppLog]] = {
         without_tasks,
         garbled,
         dstreams,
+        growing,
         overloaded,
         with_receiver,
         with_idle_batches,
@@ -526,6 +532,12 @@ def test_batches_of_dstreams_tell_interval_and_processing_time(profiled: Profile
     assert found.rows_per_batch == 150.0
     assert found.num_typical_batches == 55
     assert "cut 5 batches as warm-up" in profile.notes
+
+
+def test_the_fast_half_of_growing_batches_is_no_warm_up(profiled: Profiled) -> None:
+    growing = profiled("growing").dstreams
+    assert growing is not None
+    assert (growing.num_batches_cut, growing.num_batches) == (0, 60)
 
 
 def test_stages_of_dstreams_are_those_of_a_typical_batch(profiled: Profiled) -> None:
