@@ -69,6 +69,7 @@ from headway.domain.stage import (
     Separation,
     StageObserved,
     StageProfile,
+    StatefulOperator,
     TasksRule,
     WindowKind,
 )
@@ -154,7 +155,8 @@ __all__ = [
     "ScheduleReport", "ScheduledQuery", "Sensitivity", "Separation", "Share", "SimulatedTarget",
     "Spread",
     "StageMemory", "StageObserved", "StageProfile", "StageRows", "StageTerm", "StageVolume",
-    "StateOperatorProfile", "StateProfile", "StatedRange", "StreamAnswer", "Target",
+    "StateOperatorProfile", "StateProfile", "StatedRange", "StatefulOperator", "StreamAnswer",
+    "Target",
     "TaskCounts", "TaskTimes", "TasksRule",
     "TraceStretch", "Verdict", "WallClock", "WarmUp", "WarmUpPoint", "WindowGrid", "WindowKind",
     "parse_promise",

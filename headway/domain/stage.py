@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from headway.domain.checks import require_count, require_not_negative, require_spread
@@ -214,10 +214,43 @@ class EventTimeWindow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StatefulOperator:
+    """An operator of a query that keeps state, and how far its watermark is behind the query's.
+
+    ``reads`` are the positions in the chain of the stateful operators whose rows it gets. An
+    aggregation has the ``windows`` that it groups by, also those made by one before it; another
+    operator those that are made in front of it. ``watermark_behind_s`` is None if the recorded plan
+    does not show it.
+
+    Examples
+    --------
+    >>> join = StatefulOperator(name="StreamingSymmetricHashJoin")
+    >>> join.is_aggregation, join.watermark_behind_s
+    (False, 0.0)
+    """
+
+    name: str
+    reads: tuple[int, ...] = ()
+    windows: tuple[EventTimeWindow, ...] = ()
+    watermark_behind_s: float | None = 0.0
+
+    def __post_init__(self) -> None:
+        require_not_negative(
+            f"operator {self.name}", watermark_behind_s=self.watermark_behind_s or 0.0
+        )
+
+    @property
+    def is_aggregation(self) -> bool:
+        """Whether it emits a row once the watermark has passed a window."""
+        return self.name.endswith("StateStoreSave")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryShape:
     """The parts of a query; what is not recorded is None or empty.
 
-    ``deals_out_buckets`` says whether `headway.ordered` distributes its rows to buckets.
+    ``chain`` are its stateful operators, each after those that it reads. ``deals_out_buckets`` says
+    whether `headway.ordered` distributes its rows to buckets.
     """
 
     sources: tuple[str, ...]
@@ -228,6 +261,30 @@ class QueryShape:
     watermarked: bool = False
     watermark_delay_s: float | None = None
     windows: tuple[EventTimeWindow, ...] = ()
+    chain: tuple[StatefulOperator, ...] = ()
     joins: tuple[str, ...] = ()
     python_operators: tuple[str, ...] = ()
     deals_out_buckets: bool = False
+
+    @property
+    def last_aggregation(self) -> StatefulOperator | None:
+        """The stateful operator whose windows the query emits; None if the plan shows none."""
+        return next((part for part in reversed(self.chain) if part.is_aggregation), None)
+
+    @property
+    def emitted_windows(self) -> tuple[EventTimeWindow, ...]:
+        """Windows of the last aggregation; without a recorded chain, all windows of the plan."""
+        last = self.last_aggregation
+        return self.windows if last is None else last.windows
+
+    @property
+    def watermark_behind_s(self) -> float | None:
+        """How far the watermark of the emitted windows is behind the query's [s]; None: unknown."""
+        last = self.last_aggregation
+        return 0.0 if last is None else last.watermark_behind_s
+
+    def with_windows(self, windows: tuple[EventTimeWindow, ...]) -> QueryShape:
+        """The query with other windows in its last aggregation, and no others."""
+        last = self.last_aggregation
+        chain = tuple(replace(part, windows=windows if part is last else ()) for part in self.chain)
+        return replace(self, windows=windows, chain=chain)

@@ -40,7 +40,7 @@ class StateProfile:
     number of state rows that a batch writes, ``updated_row_s`` the time that a task takes for one
     of them; None if not recorded. At another rate the rows of the state are multiplied by the ratio
     of the rates to the power ``rate_exponent``; 0 for a state that grows. ``operators`` are the
-    parts of it, in the order in which Spark lists them.
+    parts of it, in the order in which Spark lists them: the one next to the sink first.
     """
 
     rows: int

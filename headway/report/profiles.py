@@ -16,7 +16,7 @@ from headway.units import counted, format_duration, format_rate
 from headway.words import as_sentence, words_of
 
 if TYPE_CHECKING:
-    from headway.domain import StateOperatorProfile
+    from headway.domain import EventTimeWindow, StatefulOperator, StateOperatorProfile
     from headway.profiler.logs.sources import LogFailure
     from headway.profiler.recorded_queries import RecordedQuery
     from headway.profiler.survey import EventCounts, LogSurvey
@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 # Parts of a commit of RocksDB, in milliseconds.
 _COMMIT_PART = re.compile(r"rocksdbCommit([A-Z][A-Za-z]*?)Latency(?:Ms)?")
 _MOST_COMMIT_PARTS = 3
+_OPERATORS = {
+    "StreamingSymmetricHashJoin": "stream-stream join",
+    "StateStoreSave": "aggregation",
+    "SessionWindowStateStoreSave": "session aggregation",
+    "StreamingDeduplicate": "deduplication",
+    "StreamingDeduplicateWithinWatermark": "deduplication within the watermark",
+}
 SURVEY_SCHEMA = "headway.survey/v1"
 _MOST_QUERIES = 20
 
@@ -135,6 +142,28 @@ def _job_lines(profile: JobProfile) -> Iterator[str]:
         )
     for operator in profile.state.operators if profile.state else ():
         yield f"  {_state_text(operator)}"
+    if len(profile.shape.chain) > 1:
+        operators = ", then ".join(map(_operator_text, profile.shape.chain))
+        yield f"  stateful operators, in order: {operators}"
+
+
+def _operator_text(operator: StatefulOperator) -> str:
+    """An operator in words, its windows, and its watermark if that is not the query's."""
+    facts = [_window_text(window) for window in operator.windows]
+    if operator.watermark_behind_s is None:
+        facts.append("watermark behind by an unknown time")
+    elif operator.watermark_behind_s > 0.0:
+        facts.append(f"watermark {format_duration(operator.watermark_behind_s)} behind")
+    name = _OPERATORS.get(operator.name, printable(operator.name))
+    return f"{name} ({', '.join(facts)})" if facts else name
+
+
+def _window_text(window: EventTimeWindow) -> str:
+    size = format_duration(window.size_s)
+    if window.slide_s is None:
+        return f"sessions with gaps of {size}"
+    every = "" if window.slide_s == window.size_s else f" every {format_duration(window.slide_s)}"
+    return f"windows of {size}{every}"
 
 
 def _state_text(operator: StateOperatorProfile) -> str:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.domain import EventTimeWindow, WindowKind
+from headway.domain import EventTimeWindow, StatefulOperator, WindowKind
 from headway.profiler.plan_text import PlanShape, read_plan
 from headway.runtime.ordered.bucket import BUCKET, ROWS
 from tests.shared_data import KAFKA_LOG, RECORDED, lines_of_recorded, needs
@@ -271,6 +271,7 @@ def test_a_formatted_plan() -> None:
         ),
         output_mode="update",
         windows=(tumbling(10.0),),
+        chain=(StatefulOperator(name="StateStoreSave", windows=(tumbling(10.0),)),),
         watermark_delay_s=5400.0,
         state_partitions=3,
     )

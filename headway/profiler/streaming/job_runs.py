@@ -284,6 +284,7 @@ def _what_it_does(shape: QueryShape) -> QueryShape:
         state_rows=0,
         # A watermark is visible from the first batch that advanced it.
         watermarked=False,
+        chain=(),
     )
 
 

@@ -376,6 +376,7 @@ def _shape(report: Record, plan: PlanShape) -> QueryShape:
         watermarked=bool(report["watermarked"]) or plan.watermark_delay_s is not None,
         watermark_delay_s=plan.watermark_delay_s,
         windows=plan.windows,
+        chain=plan.chain,
         joins=plan.joins,
         python_operators=plan.python_operators,
         deals_out_buckets=plan.deals_out_buckets,

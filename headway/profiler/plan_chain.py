@@ -1,0 +1,137 @@
+"""The stateful operators of a query, in order, and how far each one's watermark is behind.
+
+Since Spark 3.5 (SPARK-42376), a query may have several. The watermark is passed from one to the
+next, and the plan of a batch shows what each of them removes state by.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from headway.domain import EventTimeWindow, StatefulOperator
+from headway.profiler.plan_tree import PrintedOperator, readers
+from headway.profiler.plan_windows import windows_of
+from headway.units import ms_to_s
+
+_JOIN = "StreamingSymmetricHashJoin"
+# Before 3.5 a single watermark, for late rows and for state alike.
+_JOIN_WATERMARKS = re.compile(r", (?:(-?\d{1,19}), )?(-?\d{1,19}), state cleanup \[")
+_OLDEST_VALUE_US = re.compile(r"value predicate: \([^<>]{0,300}<= (-?\d{1,19})\)")
+_LONGEST_CLEANUP = 2000
+_AGGREGATION_WATERMARKS = re.compile(
+    r", (?:Append|Update|Complete), -?\d{1,19}, (-?\d{1,19}), \d+$"
+)
+# What is left of a window of which only the start or the end is used: its slide, in microseconds.
+_CONVERSION, _SLIDE = "precisetimestampconversion(", re.compile(r" % \d{7,18}\)")
+_US_PER_MS = 1000
+
+
+@dataclass
+class _Below:
+    """What an operator reads: positions in the chain, windows made since, and the watermark."""
+
+    reads: list[int] = field(default_factory=list)
+    windows: list[EventTimeWindow] = field(default_factory=list)
+    has_part_of_window: bool = False
+    behind_s: float | None = 0.0
+
+    def add(self, other: _Below) -> None:
+        """Data from another input; the watermark that is farther behind counts."""
+        self.reads += [place for place in other.reads if place not in self.reads]
+        self.windows += [window for window in other.windows if window not in self.windows]
+        self.has_part_of_window |= other.has_part_of_window
+        if self.behind_s is not None:
+            self.behind_s = None if other.behind_s is None else max(self.behind_s, other.behind_s)
+
+
+def stateful_chain(operators: Sequence[PrintedOperator]) -> tuple[StatefulOperator, ...]:
+    """The operators that keep state, each after those that it reads.
+
+    Parameters
+    ----------
+    operators : sequence of PrintedOperator
+        From the sink down to the sources.
+
+    Returns
+    -------
+    tuple of StatefulOperator
+        Those nearer to the sources first.
+
+    Notes
+    -----
+    A join of two streams holds the watermark back by what it may still emit: the next operator gets
+    the minimum of its own watermark and of those by which it removes rows of either side
+    (``StreamingSymmetricHashJoinExec.produceOutputWatermark``). All other operators pass it on.
+    """
+    chain = list[StatefulOperator]()
+    newest_ms = max((ms for each in operators if (ms := _removed_by_ms(each))), default=None)
+    below = [_Below() for _ in operators]
+    for position, reader in reversed(list(enumerate(readers(operators)))):
+        operator, inputs = operators[position], below[position]
+        _add_windows(inputs, operator)
+        if _keeps_state(operator):
+            removed_by_ms = _removed_by_ms(operator)
+            if newest_ms and removed_by_ms:
+                inputs.behind_s = ms_to_s(newest_ms - removed_by_ms)
+            chain.append(_stateful(operator, inputs, chain))
+            inputs = _Below(reads=[len(chain) - 1], behind_s=_behind_after_s(operator, inputs))
+        if reader is not None:
+            below[reader].add(inputs)
+    return tuple(chain)
+
+
+def _keeps_state(operator: PrintedOperator) -> bool:
+    return "state info [" in operator.detail and not operator.name.endswith("StateStoreRestore")
+
+
+def _add_windows(inputs: _Below, operator: PrintedOperator) -> None:
+    windows = windows_of([operator])
+    inputs.windows += [window for window in windows if window not in inputs.windows]
+    if not windows and operator.name in ("Project", "Expand"):
+        inputs.has_part_of_window |= (
+            _CONVERSION in operator.detail and _SLIDE.search(operator.detail) is not None
+        )
+
+
+def _stateful(
+    operator: PrintedOperator, inputs: _Below, chain: Sequence[StatefulOperator]
+) -> StatefulOperator:
+    windows: Iterable[EventTimeWindow] = inputs.windows
+    is_aggregation = operator.name.endswith("StateStoreSave")
+    if is_aggregation and not windows and not inputs.has_part_of_window:
+        windows = dict.fromkeys(window for place in inputs.reads for window in chain[place].windows)
+    return StatefulOperator(
+        name=operator.name,
+        reads=tuple(inputs.reads),
+        windows=tuple(windows),
+        watermark_behind_s=inputs.behind_s,
+    )
+
+
+def _behind_after_s(operator: PrintedOperator, inputs: _Below) -> float | None:
+    """How far the watermark that an operator passes on is behind the query's."""
+    if operator.name != _JOIN or inputs.behind_s is None:
+        return inputs.behind_s
+    watermarks = _JOIN_WATERMARKS.search(operator.arguments)
+    if watermarks is None:
+        return None
+    before_ms, removed_by_ms = watermarks.groups()
+    if before_ms is None:
+        return inputs.behind_s
+    cleanup = operator.arguments[watermarks.end() : watermarks.end() + _LONGEST_CLEANUP]
+    oldest_ms = [int(value_us) // _US_PER_MS for value_us in _OLDEST_VALUE_US.findall(cleanup)]
+    held_ms = int(removed_by_ms) - min([*oldest_ms, int(removed_by_ms)])
+    return inputs.behind_s + ms_to_s(held_ms)
+
+
+def _removed_by_ms(operator: PrintedOperator) -> int | None:
+    """The watermark by which an operator removes its state; None if there is none yet."""
+    if operator.name == _JOIN:
+        watermarks = _JOIN_WATERMARKS.search(operator.arguments)
+        return max(int(watermarks[2]), 0) or None if watermarks else None
+    if not operator.name.endswith("StateStoreSave"):
+        return None
+    printed = _AGGREGATION_WATERMARKS.search(operator.arguments)
+    return max(int(printed[1]), 0) or None if printed else None
