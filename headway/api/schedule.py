@@ -334,7 +334,7 @@ def scheduled_query(job: ScheduledJob, profile: JobProfile) -> ScheduledQuery:
         If its target is for windows and it has none.
     """
     shape = profile.shape
-    slides_s = [one.slide_s for one in shape.windows if one.slide_s is not None]
+    slides_s = [one.slide_s for one in shape.emitted_windows if one.slide_s is not None]
     slide_s = job.window_slide_s or max(slides_s, default=None)
     delay_s = job.watermark_delay_s
     targets = [one for one in job.targets if isinstance(one, Target)]

@@ -55,6 +55,12 @@ class FindingCode(StrEnum):
     """Without it the window latency is unknown."""
     NO_WATERMARK_DELAY = "no_watermark_delay"
     """Without it the window latency is unknown."""
+    NO_EMITTED_WINDOWS = "no_emitted_windows"
+    """The plan shows windows, but not those of the last aggregation: its latency is unknown."""
+    WATERMARK_BEHIND_UNKNOWN = "watermark_behind_unknown"
+    """A join in front of the windows holds the watermark back: by how much is not recorded."""
+    WATERMARK_BEHIND = "watermark_behind"
+    """``behind_s`` by which joins hold the watermark of the windows back."""
     NO_EVENT_TIMES = "no_event_times"
     """Without them the window latency is unknown."""
     ROW_COST_UNKNOWN = "row_cost_unknown"
@@ -144,7 +150,10 @@ _HARDLY_PREDICTED = frozenset(
 NOT_QUOTED = frozenset((FindingCode.TOO_CLOSE_TO_SATURATION, FindingCode.STABILITY_NOT_KNOWN))
 """Of settings without latencies to quote although their backlog need not grow."""
 _NO_WINDOWS = frozenset(
-    (FindingCode.NO_OUTPUT_MODE, FindingCode.NO_WATERMARK_DELAY, FindingCode.NO_EVENT_TIMES)
+    (
+        *(FindingCode.NO_OUTPUT_MODE, FindingCode.NO_WATERMARK_DELAY, FindingCode.NO_EVENT_TIMES),
+        *(FindingCode.NO_EMITTED_WINDOWS, FindingCode.WATERMARK_BEHIND_UNKNOWN),
+    )
 )
 _OUTSIDE = frozenset(
     (

@@ -118,8 +118,12 @@ def why_infeasible(
 def _delays(question: Question) -> str:
     """The part of a window's latency that no setting changes, to be continued; empty without."""
     promised = PromisedLatency(profile=question.profile, target=question.target)
-    watermark_s, lag_s = promised.watermark_s, promised.shift_s - promised.watermark_s
-    delays = ((watermark_s, "watermark delay"), (lag_s, "event-time lag"))
+    watermark_s, held_back_s = promised.watermark_s, promised.held_back_s
+    delays = (
+        (watermark_s, "watermark delay"),
+        (held_back_s, "range of the join"),
+        (promised.shift_s - watermark_s - held_back_s, "event-time lag"),
+    )
     return "".join(
         f"the {name} of {format_duration(delay_s)} plus " for delay_s, name in delays if delay_s > 0
     )

@@ -88,11 +88,19 @@ class PromisedLatency:
     @property
     def watermark_s(self) -> float:
         """The part of `shift_s` that is the watermark delay [s]."""
-        shape = self.profile.shape
-        if self.target.metric is not Metric.WINDOW:
-            return 0.0
-        waits = shape.output_mode not in _WINDOW_MODES_WITHOUT_WAIT
-        return min(shape.watermark_delay_s or 0.0, self.shift_s) if waits else 0.0
+        delay_s = self.profile.shape.watermark_delay_s or 0.0
+        return min(delay_s, self.shift_s) if self._waits_for_watermark else 0.0
+
+    @property
+    def held_back_s(self) -> float:
+        """The part of `shift_s` by which joins hold the watermark back [s]: theory.md (T8)."""
+        behind_s = self.profile.shape.watermark_behind_s or 0.0
+        return min(behind_s, self.shift_s - self.watermark_s) if self._waits_for_watermark else 0.0
+
+    @property
+    def _waits_for_watermark(self) -> bool:
+        mode = self.profile.shape.output_mode
+        return self.target.metric is Metric.WINDOW and mode not in _WINDOW_MODES_WITHOUT_WAIT
 
     def _windows(self, law: SettingLaw) -> WindowLaw:
         windows = window_law(self.profile, law)
@@ -116,9 +124,9 @@ def window_shift_s(profile: JobProfile) -> float:
     shape, arrivals = profile.shape, profile.observed_arrivals
     lag_s = 0.0 if arrivals is None else (arrivals.event_time_lag_s or 0.0)
     if shape.output_mode in _WINDOW_MODES_WITHOUT_WAIT:
-        window = max(shape.windows, key=lambda one: one.slide_s or 0.0)
+        window = max(shape.emitted_windows, key=lambda one: one.slide_s or 0.0)
         return lag_s - (window.size_s if window.kind is WindowKind.SESSION else 0.0)
-    return max((shape.watermark_delay_s or 0.0) + lag_s, 0.0)
+    return max((shape.watermark_delay_s or 0.0) + (shape.watermark_behind_s or 0.0) + lag_s, 0.0)
 
 
 def require_predictable(profile: JobProfile, promise: Promise) -> None:

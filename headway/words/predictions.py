@@ -81,6 +81,14 @@ def _limit_leaves_little(found: Finding) -> str:
     )
 
 
+def _watermark_behind(found: Finding) -> str:
+    return (
+        f"window latency contains {format_duration(found.numbers['behind_s'])} in addition to the "
+        "watermark delay: a join of two streams in front of the windows holds their watermark back "
+        "by its range of event time, at any setting"
+    )
+
+
 def _state_grows(found: Finding) -> str:
     numbers = found.numbers
     return (
@@ -264,6 +272,15 @@ OF_PREDICTIONS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     FindingCode.NO_WATERMARK_DELAY: (
         "window latency is unavailable: the recorded plan has no watermark delay"
     ),
+    FindingCode.NO_EMITTED_WINDOWS: (
+        "window latency is unavailable: the recorded plan does not show the windows of the last "
+        "aggregation, only those of operators before it"
+    ),
+    FindingCode.WATERMARK_BEHIND_UNKNOWN: (
+        "window latency is unavailable: the recorded plan does not show by how much the join of "
+        "two streams in front of the windows holds their watermark back"
+    ),
+    FindingCode.WATERMARK_BEHIND: _watermark_behind,
     FindingCode.NO_EVENT_TIMES: "window latency is unavailable: no event times were recorded",
     FindingCode.ROW_COST_UNKNOWN: (
         "profiled with batches of one size, so the cost of a row is unknown: the expected value "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 
@@ -14,6 +14,7 @@ from headway.domain import (
     Z90,
     Arrivals,
     Configuration,
+    Finding,
     FindingCode,
     Interval,
     JobProfile,
@@ -120,7 +121,8 @@ def predict(
     stable = not capacity.is_over and FindingCode.RATE_LIMIT_TOO_LOW not in codes
     quotable = stable and not codes & NOT_QUOTED
     outside = tuple(reasons_outside(profile, *setting))
-    why_no_windows = why_no_window_law(profile)
+    of_windows = _findings_of_windows(profile)
+    has_windows = profile.shape.windows and why_no_window_law(profile) is None
     return Prediction(
         configuration=configuration,
         arrivals=arrivals,
@@ -139,17 +141,26 @@ def predict(
         if quotable
         else None,
         window_latency=_distribution(law, partial(_of_windows, profile))
-        if quotable and profile.shape.windows and why_no_windows is None
+        if quotable and has_windows
         else None,
         phases_s=_phases_s(profile, model, law, arrivals, settled, age_factor) if quotable else {},
         sustainable_rate_per_s=capacity.printed_up_to_per_s,
         overrun_probability=float(law.overrun_probability[0])
         if configuration.trigger_s > 0
         else 0.0,
-        findings=(*found, *outside, *(() if why_no_windows is None else (why_no_windows,))),
+        findings=(*found, *outside, *of_windows),
         provenance=profile.provenance,
         stage_work={stage.name: stage.work for stage in profile.stages if stage.work is not None},
     )
+
+
+def _findings_of_windows(profile: JobProfile) -> Iterator[Finding]:
+    """Why there is no window latency, or what it contains besides the watermark delay."""
+    unavailable, behind_s = why_no_window_law(profile), profile.shape.watermark_behind_s
+    if unavailable is not None:
+        yield unavailable
+    elif profile.shape.output_mode == "append" and behind_s:
+        yield Finding(code=FindingCode.WATERMARK_BEHIND, numbers={"behind_s": behind_s})
 
 
 def _law_with_ends(

@@ -78,6 +78,10 @@ def why_no_window_law(profile: JobProfile) -> Finding | None:
         return Finding(code=FindingCode.NO_OUTPUT_MODE)
     if shape.output_mode == "append" and shape.watermark_delay_s is None:
         return Finding(code=FindingCode.NO_WATERMARK_DELAY)
+    if not shape.emitted_windows:
+        return Finding(code=FindingCode.NO_EMITTED_WINDOWS)
+    if shape.output_mode == "append" and shape.watermark_behind_s is None:
+        return Finding(code=FindingCode.WATERMARK_BEHIND_UNKNOWN)
     if arrivals is None or arrivals.event_time_lag_s is None:
         return Finding(code=FindingCode.NO_EVENT_TIMES)
     return None
@@ -111,6 +115,14 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
     Of several windows, the one with the longest slide counts. Windows are taken to end on the epoch
     grid of their slide, as Spark's do without an offset.
 
+    **(T8)** Several stateful operators in append mode (since Spark 3.5): the windows are those of
+    the last aggregation, and its watermark is `H` behind the query's, so `w + H` takes the place of
+    `w` in (W2). A join of two streams adds `max(0, W - min(W_l, W_r))` to `H`, with the watermarks
+    `W_l` and `W_r` by which it removes rows of its sides at a watermark `W`: the longer reach of
+    its range of event time plus a millisecond, or 0 without a range. Aggregations, sessions and
+    deduplications add nothing, and no operator adds a batch: each reads what the one before it
+    emits in the same batch, and then emits what its own watermark has passed.
+
     Examples
     --------
     >>> from dataclasses import replace
@@ -135,7 +147,7 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
         return None
     assert arrivals is not None
     assert arrivals.event_time_lag_s is not None
-    window = max(shape.windows, key=_slide_s)
+    window = max(shape.emitted_windows, key=_slide_s)
     ends = WindowEnds(slide_s=_slide_s(window))
     lag_s = arrivals.event_time_lag_s - _HALF_A_MILLISECOND_S
     if shape.output_mode in _FINAL_IN_ONE_BATCH:
@@ -143,8 +155,9 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
         gap_s = window.size_s if window.kind is WindowKind.SESSION else 0.0
         return WindowLaw(update_window_latency(law.state, ends, lag_s - gap_s), law)
     assert shape.watermark_delay_s is not None
+    assert shape.watermark_behind_s is not None
     # Which trigger moves the watermark depends on the sum alone, and the lag may be negative.
-    behind_s = max(shape.watermark_delay_s + lag_s, 0.0)
+    behind_s = max(shape.watermark_delay_s + shape.watermark_behind_s + lag_s, 0.0)
     return WindowLaw(append_window_latency(law.state, ends, behind_s, 0.0), law)
 
 

@@ -254,11 +254,8 @@ class _Mixture(NamedTuple):
 
 def _window_p99_s(how: WindowsHow, here: WindowSetting, heavy: SettingLaw) -> float | None:
     profile = here.profile
-    shape = replace(
-        profile.shape,
-        output_mode="update" if here.is_update else "append",
-        windows=tuple(_event_time_windows(here.windows)),
-    )
+    counted = profile.shape.with_windows(tuple(_event_time_windows(here.windows)))
+    shape = replace(counted, output_mode="update" if here.is_update else "append")
     asked = replace(profile, shape=shape)
     if why_no_window_law(asked) is not None:
         return None
@@ -266,9 +263,10 @@ def _window_p99_s(how: WindowsHow, here: WindowSetting, heavy: SettingLaw) -> fl
         # emit="early": the batch that moves the watermark computes the windows itself.
         assert profile.observed_arrivals is not None
         assert shape.watermark_delay_s is not None
+        assert shape.watermark_behind_s is not None
         lag_s = profile.observed_arrivals.event_time_lag_s or 0.0
         ends = WindowEnds(slide_s=ms_to_s(here.windows.windows[-1].slide_ms))
-        behind_s = shape.watermark_delay_s + lag_s
+        behind_s = shape.watermark_delay_s + shape.watermark_behind_s + lag_s
         law: WindowLaw | None = WindowLaw(update_window_latency(heavy.state, ends, behind_s), heavy)
     else:
         law = window_law(asked, heavy)

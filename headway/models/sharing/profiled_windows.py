@@ -80,7 +80,7 @@ def windows_of(profile: JobProfile) -> WindowSet | None:
     >>> windows_of.__name__
     'windows_of'
     """
-    found = profile.shape.windows
+    found = profile.shape.emitted_windows
     if not found or any(window.kind is WindowKind.SESSION for window in found):
         return None
     by_size = {
