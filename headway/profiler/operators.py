@@ -21,7 +21,8 @@ _BATCHES_PER_NAME = 4
 _ADAPTIVE = b'"AdaptiveSparkPlan"'
 _BROADCAST = b'"BroadcastExchange"'
 _SCOPE = re.compile(r'"name"\s*:\s*"((?:[^"\\]|\\.)*)"')
-_NUMBER = re.compile(r" \(\d+\)$")
+# Of a compiled stage, and the version of a Delta table whose state is read.
+_NUMBER = re.compile(r" \(\d+\)$| #\d+\b")
 
 
 class Operator(NamedTuple):
@@ -110,9 +111,11 @@ def scopes(info: StageInfo) -> tuple[str, ...] | None:
     """Names of the operators that made the RDDs of a stage, sorted; None if not recorded.
 
     Compiled operators are one scope, whose number differs between batches that adaptive execution
-    plans.
+    plans. A merge into a Delta table reads the state of another version of it in every batch.
 
     >>> from headway.profiler.schema import RddInfo
+    >>> scopes(StageInfo(rdds=[RddInfo(scope='{"id":"3","name":"Scan Delta Table State #4"}')]))
+    ('Scan Delta Table State',)
     >>> scopes(StageInfo(rdds=[RddInfo(scope='{"id":"3","name":"WholeStageCodegen (2)"}')]))
     ('WholeStageCodegen',)
     """

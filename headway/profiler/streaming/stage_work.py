@@ -50,23 +50,31 @@ def stage_work(samples: Sequence[StageSample], writes: Sequence[int]) -> str | N
     """The operators of a stage in the order in which rows pass them; None if none is recorded.
 
     From the batch that recorded most of them, since those that no row passed are not. Without
-    recorded operators, from the scopes of its RDDs. If a batch writes several times
-    (``foreachBatch``), it says to which of the ``writes`` the stage belongs; one that prepares a
-    table for all of them belongs to none.
+    recorded operators, from the scopes of its RDDs. If a batch has several actions
+    (``foreachBatch``), it says to which one the stage belongs, of the ``writes`` among its SQL
+    executions; one that prepares a table for all of them belongs to none.
     """
     operators = max((sample.operators for sample in samples), key=len)
     kind = samples[0].kind
     if not operators and kind is not None:
         operators = tuple(Operator(False, 0, scope, None) for scope in kind.scopes)
-    words = list(dict.fromkeys(_in_words(operator) for operator in operators))
+    words = dict.fromkeys(_in_words(operator) for operator in operators)
     named = [word for word in words if word is not None]
+    if kind is not None:
+        named += _words_of_state(kind.scopes, named)
     if "read the stream" in named and any(word.startswith("read ") for word in named[1:]):
         named.remove("read the stream")
     work = ", ".join(named[:_MOST_WORDS])
     if len(writes) > 1 and kind is not None and kind.write in writes:
-        write = f"write {writes.index(kind.write) + 1} of {len(writes)}"
-        return f"{write}: {work}" if work else write
+        action = f"action {writes.index(kind.write) + 1} of {len(writes)}"
+        return f"{action}: {work}" if work else action
     return work or None
+
+
+def _words_of_state(scopes: Sequence[str], named: Sequence[str]) -> list[str]:
+    """Operators with state that no row passed: with a watermark, they emit in few batches."""
+    words = {_in_words(Operator(False, 0, scope, None)) for scope in scopes if "State" in scope}
+    return sorted(word for word in words if word is not None and word not in named)
 
 
 def _in_words(operator: Operator) -> str | None:
@@ -74,8 +82,17 @@ def _in_words(operator: Operator) -> str | None:
     if name in _STREAM_SCANS:
         return "read the stream"
     if name.startswith(("Scan ", "FileScan ")):
-        return f"read {table or name.split()[1]}"
+        return f"read {_last_part(table) if table else name.split()[1]}"
     words = _WORDS.get(name)
     if words is None:
         words = next((word for part, word in _WORDS_OF_PART.items() if part in name), None)
-    return f"{words} with {table}" if words is not None and table is not None else words
+    return f"{words} with {_last_part(table)}" if words is not None and table is not None else words
+
+
+def _last_part(table: str) -> str:
+    """A table by its name, or the folder that it is read from.
+
+    >>> _last_part("stores"), _last_part("s3://shop/orders/_delta_log")
+    ('stores', '_delta_log')
+    """
+    return table.rstrip("/").rpartition("/")[2] or table

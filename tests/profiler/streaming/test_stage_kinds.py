@@ -13,11 +13,19 @@ import headway
 from headway.domain import TasksRule
 from headway.errors import InputError
 from headway.planner.tasks import with_source_partitions
-from headway.profiler.operators import PlanOperators, reads_operators, rows_metric_ids, scopes
+from headway.profiler.operators import (
+    Operator,
+    PlanOperators,
+    reads_operators,
+    rows_metric_ids,
+    scopes,
+)
 from headway.profiler.plan_nodes import PlanMetric, PlanNode, PlanNodeFacts
 from headway.profiler.schema import Accumulable, BatchOf, RddInfo, StageInfo
 from headway.profiler.streaming.stage_kinds import Span, StageKind, kinds_of_batch, levels_of_kinds
+from headway.profiler.streaming.stage_work import stage_work
 from headway.report.text import prediction_text
+from tests.factories import a_stage_sample
 from tests.profiler.event_log import AppLog, Query, Stage, write_plain
 
 STREAM = Stage(num_tasks=2, per_row_s=30e-6, scopes=("Scan json", "WholeStageCodegen (1)"))
@@ -198,8 +206,19 @@ def test_a_table_read_for_all_writes_belongs_to_none(tmp_path: Path) -> None:
         start["Properties"]["spark.sql.execution.id"] = str(100 * batch + number)
     profile = headway.profile(write_plain(log.lines, tmp_path / "log"))
     assert [stage.work for stage in profile.stages] == [
-        "read parquet", "write 1 of 2: read json", "write 2 of 2: read json",
+        "read parquet", "action 1 of 2: read json", "action 2 of 2: read json",
     ]  # fmt: skip
+
+
+def test_a_state_that_emitted_nothing_is_named() -> None:
+    """Metrics of an operator are only recorded once a row has passed it."""
+    scopes_of_stage = ("Exchange", "StateStoreRestore", "StateStoreSave", "WholeStageCodegen")
+    aggregate = Operator(False, 3, "HashAggregate", None)
+    saved = Operator(False, 2, "StateStoreSave", None)
+    for operators in ((aggregate,), (aggregate, saved)):
+        kind = StageKind(0, True, scopes_of_stage, 0)
+        sample = a_stage_sample(level=1, num_tasks=4, rows=100.0, kind=kind, operators=operators)
+        assert stage_work([sample], (0,)) == "aggregate, update state"
 
 
 def test_levels_are_those_of_most_batches() -> None:
