@@ -40,7 +40,7 @@ from ordinary.places import Place, write_tables
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PROBE_S = 8.0
+PROBE_S, LONG_PROBE_S = 8.0, 40.0
 PROBED_RATE_PER_S = 20_000.0
 """Rows of a backlog arrived at this rate: windows hold as many as in a run."""
 TOPIC_PARTITIONS = 4
@@ -141,9 +141,16 @@ class JobSession:
         query = self.query(job, f"{why}/{job.name}/{num_rows}", stream, 0.0, _PROBED_PARTITIONS)
         try:
             with self._backlog(query):
-                return usual_duration_s(self.spark, query, run_s=PROBE_S, folder=self.folder)
+                return self._usual_duration_s(query)
         finally:
             shutil.rmtree(query.place.output.parent, ignore_errors=True)
+
+    def _usual_duration_s(self, query: OrdinaryQuery) -> float:
+        """Of the batches of a short run, or of a longer one if none ended in it."""
+        try:
+            return usual_duration_s(self.spark, query, run_s=PROBE_S, folder=self.folder)
+        except HeadwayError:
+            return usual_duration_s(self.spark, query, run_s=LONG_PROBE_S, folder=self.folder)
 
     @contextmanager
     def _backlog(self, query: OrdinaryQuery) -> Iterator[None]:
