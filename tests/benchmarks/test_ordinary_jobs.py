@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import ordinary_page
 import pandas as pd  # type: ignore[import-untyped]
 import pytest
+from campaign.kept_runs import kept_run, run_of
 from campaign.schedule import JUDGE
 from campaign.workloads import Stream
 from ordinary import landing
@@ -49,8 +51,12 @@ from ordinary.tables import false_verdicts, largest_part, sure_promises
 from ordinary_jobs import count_lines
 from result_lines import keep, lines_of
 
+from headway.domain import EventTimeWindow, StatefulOperator, WindowKind
 from headway.errors import HeadwayError
 from headway.formats.profile_file import load_profile
+from headway.profiler.operators import Operator
+from headway.profiler.streaming.stage_kinds import StageKind
+from tests.profiler.streaming.test_stage_fit import a_run
 from tests.sources import ROOT
 
 Row = dict[str, Any]
@@ -221,12 +227,36 @@ def test_the_page_counts_errors_promises_verdicts_and_what_is_left_out(tmp_path:
 
 
 def test_a_false_verdict_is_beyond_a_tenth_of_the_limit() -> None:
-    rows = [{"verdicts": verdicts} for verdicts in ([True, False], [False, False], [True, True])]
+    asked = ([True, False], [False, False], [True, True])
+    rows = [{"verdicts": verdicts, "cores_of_others": 0.0} for verdicts in asked]
     assert false_verdicts(rows) == (1, 1, 3)
 
 
 def test_a_sure_promise_is_missed_beyond_five_percent() -> None:
     assert sure_promises([a_line(PRODUCTION, 0.0, 1)]) == (1, 3)
+
+
+def test_a_run_on_record_keeps_its_stages_and_stateful_operators() -> None:
+    sampled = a_run(20_000.0, 4, grows=False)
+    window = EventTimeWindow(kind=WindowKind.TUMBLING, size_s=5.0, slide_s=5.0)
+    chain = (StatefulOperator(name="StateStoreSave", windows=(window,)),)
+    kind = StageKind(0, True, ("Exchange", "StateStoreSave"), 0)
+    scan = (Operator(False, 1, "Scan parquet", "stores"),)
+    run = replace(
+        sampled,
+        shape=replace(sampled.shape, chain=chain),
+        batches=tuple(
+            replace(
+                batch,
+                stages=tuple(replace(stage, kind=kind, operators=scan) for stage in batch.stages),
+            )
+            for batch in sampled.batches
+        ),
+    )
+    again = run_of(json.loads(json.dumps(kept_run(run))))
+    assert again.shape.chain == chain
+    assert {stage.kind for batch in again.batches for stage in batch.stages} == {kind}
+    assert {stage.operators for batch in again.batches for stage in batch.stages} == {scan}
 
 
 def test_the_part_that_is_off_most_is_named() -> None:

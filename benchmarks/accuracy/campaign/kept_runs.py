@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.domain import Configuration, EventTimeWindow, QueryShape, WindowKind
+from headway.domain import Configuration, EventTimeWindow, QueryShape, StatefulOperator, WindowKind
 from headway.profiler.operators import Operator
 from headway.profiler.streaming.adaptive_settings import AdaptiveSettings
 from headway.profiler.streaming.samples import (
@@ -74,6 +74,7 @@ def run_of(kept: Row) -> QueryRun:
     """The run again; its arrivals have the same rate and dispersion, and no other detail."""
     shape = {name: _as_tuple(value) for name, value in kept["shape"].items()}
     shape["windows"] = tuple(_window(one) for one in kept["shape"]["windows"] or ())
+    shape["chain"] = tuple(_operator(part) for part in kept["shape"].get("chain") or ())
     return QueryRun(
         query_id=kept["query_id"],
         query_name=kept["query_name"],
@@ -91,6 +92,11 @@ def run_of(kept: Row) -> QueryRun:
         early=tuple(EarlyBatch(**batch) for batch in kept["early"]),
         without_rows=_batches(kept["without_rows"]),
     )
+
+
+def _operator(kept: Row) -> StatefulOperator:
+    plain = {name: _as_tuple(value) for name, value in kept.items()}
+    return StatefulOperator(**{**plain, "windows": tuple(map(_window, kept["windows"]))})
 
 
 def _window(kept: Row) -> EventTimeWindow:

@@ -60,7 +60,7 @@ def summary_table(rows: Sequence[Row]) -> Iterator[str]:
 
 def false_verdicts(rows: Iterable[Row]) -> tuple[int, int, int]:
     """Settings called stable a tenth above their limit, not stable a tenth below, and all."""
-    asked = [row["verdicts"] for row in rows]
+    asked = [row["verdicts"] for row in rows if is_undisturbed(row)]
     return sum(above for _, above in asked), sum(not below for below, _ in asked), len(asked)
 
 
