@@ -25,7 +25,7 @@ from ordinary.jobs import DELTA, JOBS
 from ordinary.legs import Leg, carry_out, legs_of
 from ordinary.record import block_folder, put_back
 from ordinary.split import NUM_BLOCKS
-from ordinary.trial import RATE_PER_S, told_of, trials
+from ordinary.trial import RATE_PER_S, summaries, trials
 
 _ROOT = Path(__file__).parents[2]
 DELTA_PYTHON = _ROOT / ".venv-delta" / "bin" / "python"
@@ -88,7 +88,7 @@ def _try(given: argparse.Namespace) -> None:
     in_this = [name for name in names if JOBS[name].session != DELTA or _has_delta()]
     for line in trials(in_this, given.folder, given.rate):
         print(line, flush=True)
-    for line in told_of(in_this, given.folder):
+    for line in summaries(in_this, given.folder):
         print(line)
     if len(in_this) < len(names):
         others = [word for name in names if name not in in_this for word in ("--job", name)]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from headway.domain import EventTimeWindow, StatefulOperator
 from headway.profiler.plan_tree import PrintedOperator, readers
 from headway.profiler.plan_windows import windows_of
-from headway.units import ms_to_s
+from headway.units import US_PER_MS, ms_to_s
 
 _JOIN = "StreamingSymmetricHashJoin"
 # Before 3.5 a single watermark, for late rows and for state alike.
@@ -25,7 +25,6 @@ _AGGREGATION_WATERMARKS = re.compile(
 )
 # What is left of a window of which only the start or the end is used: its slide, in microseconds.
 _CONVERSION, _SLIDE = "precisetimestampconversion(", re.compile(r" % \d{7,18}\)")
-_US_PER_MS = 1000
 
 
 @dataclass
@@ -121,7 +120,7 @@ def _behind_after_s(operator: PrintedOperator, inputs: _Below) -> float | None:
     if before_ms is None:
         return inputs.behind_s
     cleanup = operator.arguments[watermarks.end() : watermarks.end() + _LONGEST_CLEANUP]
-    oldest_ms = [int(value_us) // _US_PER_MS for value_us in _OLDEST_VALUE_US.findall(cleanup)]
+    oldest_ms = [int(value_us) // US_PER_MS for value_us in _OLDEST_VALUE_US.findall(cleanup)]
     held_ms = int(removed_by_ms) - min([*oldest_ms, int(removed_by_ms)])
     return inputs.behind_s + ms_to_s(held_ms)
 

@@ -32,7 +32,7 @@ def trials(names: Sequence[str], folder: Path, rate_per_s: float) -> Iterator[st
                     yield _trial(jobs, JOBS[name], rate_per_s)
 
 
-def told_of(names: Sequence[str], folder: Path) -> Iterator[str]:
+def summaries(names: Sequence[str], folder: Path) -> Iterator[str]:
     """What a profile of each trial says, from its event log."""
     for session in dict.fromkeys(JOBS[name].session for name in names):
         log = read_logs_of_runs(folder / session / "log")
