@@ -29,8 +29,8 @@ from headway.models.laws.normal import ndtri
 from headway.planner.bursts import Passage, passage
 from headway.planner.promised import PromisedLatency, log_excess
 from headway.planner.question import Question, burst_of
-from headway.planner.reach import Reach
 from headway.planner.recovery import recovery_s
+from headway.planner.tasks import launch_ratio
 
 BoolArray = NDArray[np.bool_]
 Indices = NDArray[np.intp]
@@ -162,8 +162,9 @@ class Candidates:
             law = settings._law(rate[loaded], factor[loaded])
             over = settings._beyond(law) if beyond is None else beyond(settings, law)
             excess[loaded] = np.maximum(excess[loaded], over)
-        reach = self.reach.ratio(rate, factor)
-        excess = np.where(reach > 1.0, np.maximum(excess, _log(reach)), excess)
+        launches = self.launch_ratio(rate, factor)
+        if np.any(launches > 1.0):
+            excess = np.where(launches > 1.0, np.maximum(excess, np.log(launches)), excess)
         for promise in self.question.of_change:
             kept = np.flatnonzero(excess <= 0.0)
             if len(kept):
@@ -224,18 +225,24 @@ class Candidates:
         law = self._law(rate_per_s, factor)
         if len(self) <= MOST_CERTIFIED:
             law = certified(law)
-        quotable = law.is_quotable & (self.reach.ratio(rate_per_s, factor) <= 1.0)
+        quotable = law.is_quotable & (self.launch_ratio(rate_per_s, factor) <= 1.0)
         return np.where(quotable, self.promised().statistic_s(law), np.inf)
 
-    @property
-    def reach(self) -> Reach:
-        """Where the settings have no latency whatever their law."""
-        return Reach(
-            profile=self.question.profile,
-            model=self.durations.model(num_axes=1),
-            partitions=self.partitions,
-            trigger_s=self.trigger_s,
-        )
+    def launch_ratio(self, rate_per_s: Array, factor: Array) -> Array:
+        """Tasks that the driver has to launch per second, over the rate that it can sustain. [-]
+
+        If no batch is short enough to exceed it, the value of the shortest batch.
+        """
+        model = self.durations.model(num_axes=1)
+
+        def ratio(batch_rows: Array) -> Array:
+            interval_s = np.maximum(self.trigger_s, factor * model.mean_s(batch_rows))
+            return launch_ratio(self.question.profile, self.partitions, interval_s)
+
+        highest = ratio(np.zeros_like(self.trigger_s))
+        if np.all(highest <= 1.0):
+            return highest
+        return ratio(settled_batch_rows(model, rate_per_s, self.trigger_s, factor))
 
     def overrun_probability(self, rate_per_s: Numeric) -> Array:
         """Probability that a batch overruns its trigger interval, at the planned confidence."""

@@ -158,11 +158,6 @@ def saturation_text(setting: Candidates, rate_per_s: float) -> str:
     end.
     """
     rate, question = format_rate(rate_per_s), setting.question
-    if setting.reach.rows_ratio(rate_per_s)[0] > 1.0:
-        return (
-            f"not known to keep up at {rate}: its batches would have more than four times the rows "
-            "of the largest profiled one, and batches of one size do not show what a row costs"
-        )
     if not certified(setting.expected_law(rate_per_s)).is_quotable[0]:
         if _stability_is_open(setting, rate_per_s):
             return (
@@ -232,7 +227,7 @@ def _rejection(question: Question, change: str, setting: Candidates, latency_s: 
 def _why(question: Question, setting: Candidates, latency_s: float) -> tuple[str, float]:
     """The value that rules a setting out, as text, and as a time [s]."""
     planned = setting.planned_rate_and_factor(question.rate_per_s)
-    launches = float(setting.reach.launch_ratio(*planned)[0])
+    launches = float(setting.launch_ratio(*planned)[0])
     if launches > 1.0:
         most = most_launches_per_s(question.profile)
         text = f"{launches * most:,.0f} task launches/s, above the driver's maximum of {most:,.0f}"

@@ -158,8 +158,6 @@ def _of_other_settings(question: Question, nodes: int, rate_per_s: float) -> Ite
 
 def _of_stability(question: Question, answer: StreamAnswer) -> Iterator[str]:
     """Stable means up to the printed rate, and a latency is predicted up to the printed one."""
-    if question.profile.row_cost_half_range_ratio:
-        return  # Whether higher rates are stable is not known.
     configuration = answer.configuration
     prediction = _predicted(question, configuration, question.rate_per_s)
     most_per_s = prediction.sustainable_rate_per_s
@@ -224,10 +222,7 @@ def _holds(question: Question, configuration: Configuration, rate_per_s: float) 
     nodes = configuration.executors // question.space.executors_per_node
     setting = (nodes, configuration.shuffle_partitions, configuration.trigger_s)
     there = question.at_rate(rate_per_s)
-    candidates = candidates_at(there, [setting])
-    holds = candidates.certified_excess(rate_per_s) <= 0.0
-    if candidates.reach.rows_ratio(rate_per_s)[0] > 1.0:
-        return holds  # A prediction says that it is not known, beside its interval.
+    holds = candidates_at(there, [setting]).certified_excess(rate_per_s) <= 0.0
     target = question.target
     if question.confidence == 0.95 and target.quantile in (None, 0.99):
         distribution = _predicted(question, configuration, rate_per_s).latency(target.metric)

@@ -54,8 +54,8 @@ def row_cost_doublings(
     durations are less certain: five steps, from the rows by the expected durations. A rate is
     called stable if the expected cost says so (P3), and not stable only if `q = max(1-2h, 0)` says
     so, too: beyond the range, whose ends are estimates. In between it is not known. No rate is
-    printed as sustainable, and no setting planned, at which batches of the expected durations would
-    have more than four times the rows of the largest profiled one.
+    printed as sustainable at which batches would have more than four times the rows of the largest
+    profiled one.
 
     Examples
     --------
@@ -120,44 +120,12 @@ def known_up_to_per_s(
     >>> round(known_up_to_per_s(open_cost, duration_model(profile, 2, 8), 2.0, 1.0))
     64036
     """
-    rows = known_up_to_rows(profile)
-    if math.isinf(rows):
-        return math.inf
-    batch_s = age_factor * float(model.mean_s(rows))
-    return float(rows / max(trigger_s, batch_s))
-
-
-def known_up_to_rows(profile: JobProfile) -> float:
-    """Rows of the largest batches whose duration a profile of one size tells anything about.
-
-    Parameters
-    ----------
-    profile : JobProfile
-        The job.
-
-    Returns
-    -------
-    float
-        ``inf`` for profiles of several sizes.
-
-    Notes
-    -----
-    theory.md (P28).
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> from headway.formats.profile_file import load_profile
-    >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> profile.rows_per_batch_range
-    (3998.0, 32018.0)
-    >>> known_up_to_rows(profile), known_up_to_rows(replace(profile, row_cost_half_range_ratio=1.0))
-    (inf, 128072.0)
-    """
     if not profile.row_cost_half_range_ratio:
         return math.inf
     _, largest = profile.rows_per_batch_range
-    return float(largest * 2.0**CALIBRATED_DOUBLINGS.value)
+    rows = largest * 2.0**CALIBRATED_DOUBLINGS.value
+    batch_s = age_factor * float(model.mean_s(rows))
+    return float(rows / max(trigger_s, batch_s))
 
 
 def _log_longer(
