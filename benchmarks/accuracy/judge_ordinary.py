@@ -16,9 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from campaign.kept_runs import kept_run, read_lines, write_lines
-from campaign.reading import MeasuredGroup
-from campaign.record import OF_A_RECORD, RESULTS
+from campaign.kept_runs import read_lines, write_lines
+from campaign.record import RESULTS
 from ordinary.judging import judged_block, read_groups
 from ordinary.record import ADVISED_RUNS, JUDGED, RUNS, block_folder, put_back
 from ordinary.split import NUM_BLOCKS
@@ -41,10 +40,10 @@ def run(given: argparse.Namespace) -> None:
     runs: list[Row] = []
     advised: list[Row] = []
     for block in range(1, NUM_BLOCKS + 1):
-        place = block_folder(given.folder, block)
-        judged += judged_block(block, place)
-        runs += runs_of_block(block, place)
-        advised += [{"block": block, **line} for line in lines_of(place / "advised.jsonl")]
+        work = block_folder(given.folder, block)
+        judged += judged_block(block, work)
+        runs += runs_of_block(block, work)
+        advised += [{"block": block, **line} for line in lines_of(work / "advised.jsonl")]
     write_lines(given.results / JUDGED, judged)
     write_lines(given.results / RUNS, runs)
     write_lines(given.results / ADVISED_RUNS, advised)
@@ -57,19 +56,7 @@ def runs_of_block(block: int, folder: Path) -> Iterator[Row]:
     """Every run of a block with what its batches showed; what was on record stays as it was."""
     for measured in read_groups(block, folder).values():
         for row in measured.truths:
-            yield {**row, **_record(measured, row)}
-
-
-def _record(measured: MeasuredGroup, row: Row) -> Row:
-    if row["name"] in measured.kept:
-        before = measured.kept[row["name"]]
-        return {name: before[name] for name in OF_A_RECORD}
-    run = measured.run_of(row) if row["truth"] is not None else None
-    return {
-        "jvm_age_s": measured.jvm_age_s(row),
-        "dispersion": 0.0 if run is None else run.arrivals.dispersion_ratio,
-        "run": None if run is None else kept_run(run),
-    }
+            yield {**row, **measured.record_of(row)}
 
 
 def judged_lines(results: Path) -> list[Row]:

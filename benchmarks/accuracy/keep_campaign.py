@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from campaign.blocks import BLOCKS, repeats
-from campaign.kept_runs import kept_run, write_lines
+from campaign.kept_runs import write_lines
 from campaign.reading import MeasuredGroup
-from campaign.record import OF_A_RECORD, PLANS, RESULTS, RUNS, put_back
+from campaign.record import PLANS, RESULTS, RUNS, put_back
 from campaign.workloads import WORKLOADS, Stream
 from judge_campaign import read_groups
 from planned_runs import left_s as plans_left_s
@@ -46,20 +46,8 @@ def kept_rows(groups: Mapping[str, MeasuredGroup], whole: set[tuple[str, str]]) 
     for name, measured in groups.items():
         for row in measured.truths:
             if (name, row["workload"]) in whole:
-                yield {**row, **_record(measured, row)}
-
-
-def _record(measured: MeasuredGroup, row: Row) -> Row:
-    if row["name"] in measured.kept:
-        before = measured.kept[row["name"]]
-        return {name: before[name] for name in OF_A_RECORD}
-    run = measured.run_of(row) if row["truth"] is not None else None
-    is_even = WORKLOADS[row["workload"]].arriving(Stream(rate_per_s=1.0)).is_even
-    return {
-        "jvm_age_s": measured.jvm_age_s(row),
-        "dispersion": 0.0 if is_even or run is None else run.arrivals.dispersion_ratio,
-        "run": None if run is None else kept_run(run),
-    }
+                is_even = WORKLOADS[row["workload"]].arriving(Stream(rate_per_s=1.0)).is_even
+                yield {**row, **measured.record_of(row, is_even=is_even)}
 
 
 def options(parser: argparse.ArgumentParser) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 from read_logs import LogsOfRuns, read_logs_of_runs
 from result_lines import lines_of
 
-from campaign.kept_runs import run_of
-from campaign.record import on_record
+from campaign.kept_runs import kept_run, run_of
+from campaign.record import OF_A_RECORD, on_record
 from campaign.schedule import FIT_SET, Group, digest_of
 from headway.domain import Application, JobProfile
 from headway.errors import HeadwayError
@@ -80,6 +80,21 @@ class MeasuredGroup:
         truth = row["truth"]
         middle_s = (truth["from_s"] + truth["to_s"]) / 2 if truth else row["started_s"]
         return float(middle_s - began_s)
+
+    def record_of(self, row: Row, *, is_even: bool = False) -> Row:
+        """What is committed of a run beside its line; what was on record stays as it was.
+
+        ``is_even`` is for workloads whose rows arrive evenly: their dispersion is not estimated.
+        """
+        if row["name"] in self.kept:
+            before = self.kept[row["name"]]
+            return {name: before[name] for name in OF_A_RECORD}
+        run = self.run_of(row) if row["truth"] is not None else None
+        return {
+            "jvm_age_s": self.jvm_age_s(row),
+            "dispersion": 0.0 if is_even or run is None else run.arrivals.dispersion_ratio,
+            "run": None if run is None else kept_run(run),
+        }
 
 
 def _query_of(row: Row) -> str:
