@@ -38,22 +38,24 @@ def each_source_once(reports: Sequence[Record]) -> list[Record]:
     numbers = {len(report["sources"] or ()) for report in filled}
     if len(numbers) != 1 or max(numbers) < 2:
         return list(reports)
-    places = range(max(numbers))
+    positions = range(max(numbers))
     first_of = {
-        place: next((first for first in range(place) if _are_one(filled, first, place)), place)
-        for place in places
+        position: next(
+            (first for first in range(position) if _are_one(filled, first, position)), position
+        )
+        for position in positions
     }
-    if all(first_of[place] == place for place in places):
+    if all(first_of[position] == position for position in positions):
         return list(reports)
     return [
-        _merged(report, first_of) if len(report["sources"] or ()) == len(places) else report
+        _merged(report, first_of) if len(report["sources"] or ()) == len(positions) else report
         for report in reports
     ]
 
 
 def _are_one(reports: Sequence[Record], first: int, second: int) -> bool:
     pairs = [(report["sources"][first], report["sources"][second]) for report in reports]
-    if any(one["description"] != another["description"] for one, another in pairs):
+    if any(source["description"] != again["description"] for source, again in pairs):
         return False
     telling = [alike for pair in pairs if (alike := _stand_alike(*pair)) is not None]
     return len(telling) >= LEAST_BATCHES_WITH_OFFSETS.value and sum(
@@ -83,9 +85,9 @@ def _merged(report: Record, first_of: Mapping[int, int]) -> Record:
     """The report with the first read of each source, which has the rows of all of them."""
     times = Counter(first_of.values())
     sources = [
-        {**source, "num_rows": (source["num_rows"] or 0.0) * times[place]}
-        for place, source in enumerate(report["sources"])
-        if place in times
+        {**source, "num_rows": (source["num_rows"] or 0.0) * times[position]}
+        for position, source in enumerate(report["sources"])
+        if position in times
     ]
     rows = sum(source["num_rows"] for source in sources)
     return {**report, "num_rows": rows or report["num_rows"], "sources": sources}
