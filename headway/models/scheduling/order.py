@@ -43,9 +43,10 @@ def grant_order(
     ``fcfs``: oldest unread row; ``rr``: longest time without a turn; ``sbox``: the window that
     closes first; ``hr``: most output rows per second of work; ``least-slack``: equation 1 of Klink
     (SIGMOD 2021), ``w - t - cost``; ``promise``: first the batch that emits a closed window, then
-    the least slack to the target; ``economy``: the same, but no windowed query runs before a window
-    closes; ``stagger``: by due time. Two rules override all of them: if memory is short, the query
-    that frees the most runs first, and so does a query that has waited longer than it may.
+    the least slack to the target, and of equal slack, as of queries without targets, the oldest
+    unread row; ``economy``: the same, but no windowed query runs before a window closes;
+    ``stagger``: by due time. Two rules override all of them: if memory is short, the query that
+    frees the most runs first, and so does a query that has waited longer than it may.
 
     Examples
     --------
@@ -310,7 +311,8 @@ _KEYS: dict[Policy, Callable[[QueryState], tuple[float, ...]]] = {
     Policy.SBOX: _closes_first,
     Policy.HIGHEST_RATE: lambda state: (-state.output_rows / max(state.duration_s, 1e-9),),
     Policy.LEAST_SLACK: _klink,
-    Policy.PROMISE: lambda state: (not state.emits, slack_s(state)),
-    Policy.ECONOMY: lambda state: (not state.emits, slack_s(state)),
+    # Queries without targets all have the same slack.
+    Policy.PROMISE: lambda state: (not state.emits, slack_s(state), state.oldest_unread_s),
+    Policy.ECONOMY: lambda state: (not state.emits, slack_s(state), state.oldest_unread_s),
     Policy.STAGGER: lambda state: (state.ready_s,),
 }

@@ -114,6 +114,13 @@ def test_equal_queries_take_turns_by_name_so_that_a_log_replays() -> None:
         assert grant_order(policy, states, 1.0) == ("a", "b", "c")
 
 
+@pytest.mark.parametrize("policy", [Policy.PROMISE, Policy.ECONOMY])
+def test_of_queries_without_targets_none_is_passed_over_for_its_name(policy: Policy) -> None:
+    late = a_state("a", oldest_unread_s=9.0)
+    passed_over = a_state("b", oldest_unread_s=1.0)
+    assert first(policy, late, passed_over) == "b"
+
+
 def test_auto_is_no_order_of_its_own() -> None:
     with pytest.raises(ValueError, match="simulation prefers"):
         grant_order(Policy.AUTO, [a_state("a")], 0.0)
