@@ -26,6 +26,20 @@ LEAST_PARTITION_BYTES = Assumption(
     source="Spark: spark.sql.adaptive.coalescePartitions.minPartitionSize, since 3.2",
     influences="tasks of stages whose shuffle partitions are coalesced (T7)",
 )
+MOST_SPLIT_BYTES = Assumption(
+    name="Default maximum size of a split of files",
+    value=parse_size_bytes("128m"),
+    unit="bytes",
+    source="Spark: spark.sql.files.maxPartitionBytes",
+    influences="tasks that read a source of files (T8)",
+)
+OPEN_COST_BYTES = Assumption(
+    name="Default cost of opening a file, in bytes",
+    value=parse_size_bytes("4m"),
+    unit="bytes",
+    source="Spark: spark.sql.files.openCostInBytes",
+    influences="tasks that read a source of files (T8)",
+)
 BACKLOG_TIMEOUT_S = Assumption(
     name="Backlog timeout of dynamic allocation",
     value=1.0,

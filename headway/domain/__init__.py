@@ -62,6 +62,12 @@ from headway.domain.profile import (
     ObservedSetting,
     Pins,
 )
+from headway.domain.source_tasks import (
+    DefaultParallelism,
+    FileSplits,
+    RecordSplits,
+    SourceTasks,
+)
 from headway.domain.stage import (
     EventTimeWindow,
     QueryShape,
@@ -140,9 +146,10 @@ __all__ = [
     "Burst", "CatchUp", "Change", "Cluster", "Coalescing", "ComingBack", "Configuration",
     "Coverage",
     "DStreamsProfile", "Deadline", "DeadlinePlan", "DeadlinePoint", "Decision",
-    "DeclaredCosts", "DeclaredWork", "Drain", "Drift", "DriverPhase", "DurationGrowth",
+    "DeclaredCosts", "DeclaredWork", "DefaultParallelism", "Drain", "Drift", "DriverPhase",
+    "DurationGrowth",
     "DurationNoise", "DuringBurst", "EventTimeWindow", "Evidence",
-    "Explored", "Finding", "FindingCode", "FrontierPoint",
+    "Explored", "FileSplits", "Finding", "FindingCode", "FrontierPoint",
     "GrowthCause", "HeldOut", "InfeasibleDeadlinePlan",
     "InfeasiblePlan", "Interval", "Job", "JobProfile", "JobTime", "LatencyDistribution",
     "LevelTime", "MemoryPlan", "MemoryProfile", "Metric", "Narrowing", "NearestTarget",
@@ -151,9 +158,9 @@ __all__ = [
     "PlannedDurations", "PlannedSetting", "Playback", "Policy", "Prediction", "Promise",
     "PromiseNeed", "Provenance", "QueryReport", "QuerySetting", "QueryShape",
     "QueryState", "RateTrace",
-    "RecordedStage", "Recovery", "Rejection", "RowsLaw", "RuleOfThumb", "RunShares",
+    "RecordSplits", "RecordedStage", "Recovery", "Rejection", "RowsLaw", "RuleOfThumb", "RunShares",
     "ScheduleReport", "ScheduledQuery", "Sensitivity", "Separation", "Share", "SimulatedTarget",
-    "Spread",
+    "SourceTasks", "Spread",
     "StageMemory", "StageObserved", "StageProfile", "StageRows", "StageTerm", "StageVolume",
     "StateOperatorProfile", "StateProfile", "StatedRange", "StatefulOperator", "StreamAnswer",
     "Target",

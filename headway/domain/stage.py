@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from headway.domain.checks import require_count, require_not_negative, require_spread
 from headway.domain.coalescing import Coalescing
+from headway.domain.source_tasks import SourceTasks
 from headway.limits import MOST_INT
 
 
@@ -113,7 +114,8 @@ class StageProfile:
     ``hot_share_ratio`` of the rows go to one task whatever the number of tasks, as the rows of one
     key do; the others are distributed evenly. ``work`` are the operators of the stage in words,
     None if the log does not name them. ``coalescing`` is how adaptive execution merges its shuffle
-    partitions; ``num_source_tasks`` is then the usual number of tasks in the profiled runs.
+    partitions; ``num_source_tasks`` is then the usual number of tasks in the profiled runs, and so
+    it is with ``source_tasks``, the rule of a source whose tasks follow the cores or the rows.
     """
 
     name: str
@@ -122,6 +124,7 @@ class StageProfile:
     tasks_rule: TasksRule
     num_source_tasks: int | None = None
     coalescing: Coalescing | None = None
+    source_tasks: SourceTasks | None = None
     rows: RowsLaw
     task_fixed_s: float
     task_per_row_s: float
@@ -141,6 +144,8 @@ class StageProfile:
             raise ValueError(
                 f"stage {self.name}: coalescing belongs to the rule 'coalesced', and to no other"
             )
+        if self.source_tasks is not None and self.tasks_rule is not TasksRule.SOURCE:
+            raise ValueError(f"stage {self.name}: source_tasks belong to the rule 'source' only")
         if self.num_source_tasks is not None:
             require_count(MOST_INT, num_source_tasks=self.num_source_tasks)
         if not 0 <= self.hot_share_ratio < 1:
@@ -169,12 +174,18 @@ class StageProfile:
         return self.tasks_rule is TasksRule.SOURCE
 
     @property
+    def follows_rows(self) -> bool:
+        """Whether its number of tasks follows the rows of the batch."""
+        rule = self.source_tasks
+        return self.coalescing is not None or (rule is not None and rule.follows_rows)
+
+    @property
     def is_static(self) -> bool:
         """Whether it reads a static table: the same rows in every batch, whatever the rate."""
         return self.rows.scale == 0.0 and self.rows.static_rows > 0.0
 
     def num_tasks(self, shuffle_partitions: int) -> int:
-        """Tasks of the stage at a number of shuffle partitions."""
+        """Tasks of the stage at a number of shuffle partitions, in the profiled runs."""
         return shuffle_partitions if self.num_source_tasks is None else self.num_source_tasks
 
     def row_makespan_ratio(self, num_tasks: int, num_slots: int) -> float | None:  # noqa: ARG002

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from headway.assumptions.planning import WORTHWHILE_LATENCY_RATIO
 from headway.domain import Advice, Configuration
-from headway.models.stages.coalescing import num_tasks_at
+from headway.models.stages.source_tasks import num_tasks_at
 from headway.planner.candidates import candidates_at
 from headway.planner.planned_batch import PlannedBatch
 from headway.planner.question import Question
@@ -28,7 +28,7 @@ def more_source_partitions(
 ) -> Iterator[Advice]:
     """Slots without a task in the first stages are paid for but idle."""
     profile, slots = question.profile, chosen.num_slots
-    short = list(short_of_tasks(profile, slots))
+    short = list(short_of_tasks(profile, slots, PlannedBatch.of(question, chosen).rows))
     if not short:
         return
     wider = replace(question, profile=with_source_partitions(profile, slots))
@@ -36,7 +36,7 @@ def more_source_partitions(
     if there_s < WORTHWHILE_LATENCY_RATIO.value * latency_s:
         text = (
             f"{slots} source partitions (or that many input splits, Kafka's minPartitions) instead "
-            f"of {short[0].num_source_tasks} would use every slot: "
+            f"of {short[0].num_tasks} would use every slot: "
             f"{question.target.statistic} up to {format_duration(there_s)}"
         )
         yield Advice(text=text, latency_s=there_s)

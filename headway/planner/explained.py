@@ -15,7 +15,6 @@ from headway.domain import (
     Finding,
     FindingCode,
     FrontierPoint,
-    JobProfile,
     Objective,
     Optimality,
     Rejection,
@@ -38,6 +37,7 @@ from headway.planner.infeasible import (
     physical_floor_s,
     why_infeasible,
 )
+from headway.planner.planned_batch import PlannedBatch
 from headway.planner.purchase import Offer
 from headway.planner.question import Question
 from headway.planner.rate_limit import planned_rate_limit
@@ -107,7 +107,7 @@ def settled_on(
         planned_ratio=float(setting.planned_ratio(question.rate_per_s)[0]),
         frontier=later(lambda: with_own(frontier_around(offer, nodes, nodes), own())),
         chosen=later(own),
-        findings=(*state_findings(setting), *_idle_slots(question.profile, configuration)),
+        findings=(*state_findings(setting), *_idle_slots(question, configuration)),
         binding=later(lambda: binding_constraints(question, setting, rejected())),
         rejected=later(rejected),
         optimality=optimality,
@@ -202,7 +202,7 @@ def nearest_there_is(
             )
         ),
         kept_probability=probability,
-        findings=tuple(_idle_slots(question.profile, configuration)),
+        findings=tuple(_idle_slots(question, configuration)),
     )
 
 
@@ -234,9 +234,11 @@ def _of_new_checkpoint(
             yield found
 
 
-def _idle_slots(profile: JobProfile, configuration: Configuration) -> Iterator[Finding]:
+def _idle_slots(question: Question, configuration: Configuration) -> Iterator[Finding]:
     """Stages that cannot use the slots: their tasks are fixed by the source."""
-    slots = configuration.num_slots
-    for stage in short_of_tasks(profile, slots):
-        numbers = {"source_tasks": stage.num_source_tasks or 0, "slots": slots}
+    slots, rows = configuration.num_slots, None
+    if any(stage.follows_rows for stage in question.profile.stages):
+        rows = PlannedBatch.of(question, configuration).rows
+    for stage, num_tasks in short_of_tasks(question.profile, slots, rows):
+        numbers = {"source_tasks": num_tasks, "slots": slots}
         yield Finding(code=FindingCode.IDLE_SLOTS, numbers=numbers, names={"stage": stage.called})

@@ -132,7 +132,7 @@ def _delays(question: Question) -> str:
 def _too_few_source_tasks(question: Question) -> list[str]:
     """If most of the available nodes have no task that reads the source."""
     slots = question.space.num_slots(question.space.max_nodes)
-    short = [stage.num_source_tasks or 0 for stage in short_of_tasks(question.profile, slots)]
+    short = [num_tasks for _, num_tasks in short_of_tasks(question.profile, slots)]
     if not short:
         return []
     tasks, those = counted(max(short), "task"), "slots" if max(short) > 1 else "slot"

@@ -329,7 +329,7 @@ def _source_tasks(question: Question) -> int | None:
     """Tasks of the source, if they are fewer than the slots."""
     slots = question.space.num_slots(question.space.max_nodes)
     short = list(short_of_tasks(question.profile, slots))
-    return min((stage.num_source_tasks or 0 for stage in short), default=None)
+    return min((num_tasks for _, num_tasks in short), default=None)
 
 
 def _wider(question: Question, partitions: int) -> Question:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from headway.assumptions.planning import WORTHWHILE_LATENCY_RATIO
 from headway.domain import Configuration, StageProfile
 from headway.models.job.setting import duration_model, settled_batch_rows
+from headway.models.stages.source_tasks import num_tasks_at
 from headway.planner.question import Question
 from headway.units import format_duration
 
@@ -48,7 +49,7 @@ class PlannedBatch(NamedTuple):
 
     def num_tasks(self, stage: StageProfile) -> int:
         """Tasks of a stage."""
-        return stage.num_source_tasks or self.chosen.shuffle_partitions
+        return num_tasks_at(stage, self.rows, self.chosen.num_slots, self.chosen.shuffle_partitions)
 
     def rows_s(self, stage: StageProfile, share: float) -> float:
         """Time that a share of the rows of a stage takes in one task [s]."""

@@ -118,14 +118,14 @@ def _level_bounds(
     """Lower bounds of a level: its work distributed evenly, and one task of a lone stage."""
     work = []
     for stage in pool:
-        # Coalesced stages have at least one task.
-        fixed = 1 if stage.coalescing else stage.num_source_tasks
+        # Those whose tasks follow rows or cores have at least one.
+        fixed = 1 if stage.coalescing or stage.source_tasks else stage.num_source_tasks
         num_tasks = partitions if fixed is None else fixed
         of_stage = _task_parts(stage, rows, partitions, num_tasks)
         work += [num_tasks * cost_s / slots for cost_s in of_stage]
     if work:
         yield sum(work)
-    if len(pool) == 1 and pool[0].coalescing is None:
+    if len(pool) == 1 and pool[0].coalescing is None and pool[0].source_tasks is None:
         (stage,) = pool
         num_tasks = partitions if stage.num_source_tasks is None else stage.num_source_tasks
         parts = list(_task_parts(stage, rows, partitions, num_tasks))

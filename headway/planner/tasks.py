@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from headway.assumptions.resources import LAUNCHES_PER_S
 from headway.domain import JobProfile, StageProfile, TasksRule
 from headway.models.arrays import Array, Numeric
+from headway.models.stages.source_tasks import num_tasks_at
 
 
 def most_launches_per_s(profile: JobProfile) -> float:
@@ -66,22 +68,28 @@ def with_source_partitions(profile: JobProfile, source_partitions: int) -> JobPr
     theory.md (P14). Partitions of the source, or input splits: Kafka's ``minPartitions``.
     """
     stages = tuple(
-        replace(stage, num_source_tasks=source_partitions) if stage.reads_source else stage
+        replace(stage, num_source_tasks=source_partitions, source_tasks=None)
+        if stage.reads_source
+        else stage
         for stage in profile.stages
     )
     return replace(profile, stages=stages)
 
 
 def with_usual_tasks(profile: JobProfile) -> JobProfile:
-    """The job with as many tasks in coalesced stages as in the profiled runs, at any rate.
+    """The job with as many tasks as in the profiled runs where they follow the rows of a batch.
 
     For tables of durations that hold powers of the rows only.
     """
-    stages = tuple(
-        replace(stage, tasks_rule=TasksRule.FIXED, coalescing=None) if stage.coalescing else stage
-        for stage in profile.stages
-    )
-    return replace(profile, stages=stages)
+    return replace(profile, stages=tuple(map(_with_usual_tasks, profile.stages)))
+
+
+def _with_usual_tasks(stage: StageProfile) -> StageProfile:
+    if not stage.follows_rows:
+        return stage
+    if stage.coalescing:
+        return replace(stage, tasks_rule=TasksRule.FIXED, coalescing=None)
+    return replace(stage, source_tasks=None)
 
 
 def without_coalescing(profile: JobProfile) -> JobProfile:
@@ -95,8 +103,23 @@ def without_coalescing(profile: JobProfile) -> JobProfile:
     return replace(profile, stages=stages)
 
 
-def short_of_tasks(profile: JobProfile, num_slots: int) -> Iterator[StageProfile]:
-    """Stages that read the source and have fewer tasks than there are slots."""
+class ShortStage(NamedTuple):
+    """A stage that reads the source, and its number of tasks, fewer than the slots."""
+
+    stage: StageProfile
+    num_tasks: int
+
+
+def short_of_tasks(
+    profile: JobProfile, num_slots: int, batch_rows: float | None = None
+) -> Iterator[ShortStage]:
+    """Stages that read the source and have fewer tasks than there are slots.
+
+    Without ``batch_rows``, only those whose number of tasks does not follow the rows of a batch.
+    """
     for stage in profile.stages:
-        if stage.reads_source and (stage.num_source_tasks or 0) < num_slots:
-            yield stage
+        if not stage.reads_source or (batch_rows is None and stage.follows_rows):
+            continue
+        num_tasks = num_tasks_at(stage, batch_rows or 0.0, num_slots, 1)
+        if num_tasks < num_slots:
+            yield ShortStage(stage, num_tasks)

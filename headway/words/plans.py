@@ -62,7 +62,7 @@ def _idle_slots(found: Finding) -> str:
     tasks, slots = round(found.numbers["source_tasks"]), round(found.numbers["slots"])
     return (
         f"{found.names['stage']} has {counted(tasks, 'task')}, one per source "
-        f"partition, so {slots - tasks} of {slots} slots are idle in "
+        f"partition or split, so {slots - tasks} of {slots} slots are idle in "
         "this stage; more source partitions would use them"
     )
 

@@ -1,4 +1,4 @@
-"""Bends of the time of a level, whose number of tasks follows the bytes of the batch."""
+"""Bends of the time of a level, whose number of tasks follows the bytes or rows of the batch."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.domain import StageProfile
+from headway.domain import SourceTasks, StageProfile
 from headway.models.arrays import Array, Numeric
 
 # The same number for every setting, so that settings can be stacked.
 _NUM_BETWEEN = 24
 _BELOW, _BEYOND = (0.25, 0.5), (4.0, 16.0, 64.0)
 _FEWEST_ROWS, _MOST_ROWS = 1e-3, 1e15
+_MOST_TASKS_RATIO = 1000.0
 
 
 class Bend(NamedTuple):
@@ -86,7 +87,7 @@ def without_falls(values: Array) -> Array:
 
 
 def rows_of_bends(pool: Sequence[StageProfile], num_slots: int, shuffle_partitions: int) -> Array:
-    """Rows of a batch between which the number of tasks of coalesced stages changes little.
+    """Rows of a batch between which numbers of tasks that follow its rows change little.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ def rows_of_bends(pool: Sequence[StageProfile], num_slots: int, shuffle_partitio
     Returns
     -------
     (k,) array
-        From 0 on; their number depends on the number of coalesced stages only. [rows]
+        From 0 on; their number depends on what the tasks of the stages follow only. [rows]
 
     Notes
     -----
@@ -109,7 +110,13 @@ def rows_of_bends(pool: Sequence[StageProfile], num_slots: int, shuffle_partitio
     >>> rows_of_bends([], 8, 64)
     array([0.])
     """
-    rows = [_rows_of(stage, num_slots, shuffle_partitions) for stage in pool if stage.coalescing]
+    rows = [
+        _rows_of(stage, num_slots, shuffle_partitions)
+        if stage.coalescing
+        else _rows_of_source(stage.source_tasks, num_slots)
+        for stage in pool
+        if stage.follows_rows
+    ]
     return np.sort(np.concatenate([[0.0], *rows]))
 
 
@@ -129,6 +136,28 @@ def _rows_of(stage: StageProfile, num_slots: int, shuffle_partitions: int) -> Ar
     else:
         in_range = np.clip(entering / law.scale, 0.0, _MOST_ROWS**law.exponent)
         rows = in_range ** (1.0 / law.exponent)
+    return _extended(rows)
+
+
+def _rows_of_source(rule: SourceTasks | None, num_slots: int) -> Array:
+    assert rule is not None
+    if rule.records is not None:
+        first = float(rule.records.topic_partitions * rule.records.max_records)
+        last, wave = first * _MOST_TASKS_RATIO, float(rule.records.max_records * num_slots)
+    else:
+        files, parallelism = rule.files, rule.parallelism
+        assert files is not None
+        assert parallelism is not None
+        number, first = parallelism.number(num_slots), files.file_rows
+        of_file_bytes = files.file_bytes + files.open_cost_bytes
+        # Beyond, each task reads a split of the maximum size.
+        last = max(number * files.max_split_bytes / of_file_bytes, 2.0) * first
+        wave = num_slots * first
+    return _extended(np.concatenate([np.geomspace(first, last, _NUM_BETWEEN), [wave]]))
+
+
+def _extended(rows: Array) -> Array:
+    """Rows, and some below and beyond them."""
     rows = np.clip(rows, _FEWEST_ROWS, _MOST_ROWS)
     below, beyond = rows.min() * np.array(_BELOW), rows.max() * np.array(_BEYOND)
     return np.concatenate([below, rows, beyond])

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from headway.domain import StageProfile
 from headway.models.arrays import Array, Numeric
 from headway.models.job.bends import Bend, bends_through, rows_of_bends, without_falls
-from headway.models.stages.coalescing import num_tasks_at
 from headway.models.stages.makespan import makespan_moments
+from headway.models.stages.source_tasks import num_tasks_at
 
 _NEAR_SIZES = (0.8, 1.0, 1.25)
 
@@ -25,7 +25,7 @@ class LevelSpan(NamedTuple):
     """Mean time of one level of stages as a function of the rows of the batch: theory.md (T2).
 
     The costs are floats, or arrays with one value per setting (:class:`DurationStack`). ``bends``
-    are changes where adaptive execution takes more tasks.
+    are changes where its tasks become more.
     """
 
     name: str
@@ -197,7 +197,7 @@ def level_spans(
     num_state_rows : float, >= 0
         Rows in all state stores of the query. [rows]
     batch_rows : float, >= 0, optional
-        If given, coalesced stages have the tasks of a batch of these rows whatever its rows.
+        If given, stages whose tasks follow the rows have those of a batch of these rows.
 
     Returns
     -------
@@ -219,10 +219,10 @@ def level_spans(
     `(s-1/T)/(1-1/T)`, with `s` the share of the largest task, at the observed number of tasks for
     which it is smallest, and 0 below a tenth; `cv` is then the variation that rows do not explain.
     If the keys are given, (K11) replaces (K6). The tasks of a coalesced stage follow the bytes of
-    the batch (T7), which steps from one number to the next. Sizes of partitions differ, so `M` is
-    then a line through some thirty sizes, each with the mean over the tasks of batches a quarter
-    larger, a fifth smaller, and of this size; where it would fall, halfway between the largest
-    value before and the smallest after.
+    the batch (T7), those of some sources its rows (T8), which steps from one number to the next.
+    Sizes of partitions and files differ, so `M` is then a line through some thirty sizes, each with
+    the mean over the tasks of batches a quarter larger, a fifth smaller, and of this size; where it
+    would fall, halfway between the largest value before and the smallest after.
 
     Examples
     --------
@@ -240,12 +240,24 @@ def level_spans(
         if batch_rows is not None:
             spans.append(_span_at(pool, batch_rows, *setting))
             continue
-        usual = _span(pool, [stage.num_tasks(shuffle_partitions) for stage in pool], *setting)
-        if any(stage.coalescing for stage in pool):
+        usual = _span(pool, _usual_tasks(pool, num_slots, shuffle_partitions), *setting)
+        if any(stage.follows_rows for stage in pool):
             more_s, bends = _bends(tuple(pool), usual, *setting)
             usual = usual._replace(fixed_s=usual.fixed_s + more_s, bends=bends)
         spans.append(usual)
     return tuple(spans)
+
+
+def _usual_tasks(
+    pool: Sequence[StageProfile], num_slots: int, shuffle_partitions: int
+) -> list[int]:
+    """Numbers of tasks, those in the profiled runs where they follow the rows of the batch."""
+    return [
+        stage.num_tasks(shuffle_partitions)
+        if stage.follows_rows
+        else num_tasks_at(stage, 0.0, num_slots, shuffle_partitions)
+        for stage in pool
+    ]
 
 
 def _span(
@@ -297,7 +309,7 @@ def _bends(
     shuffle_partitions: int,
     num_state_rows: float,
 ) -> tuple[float, tuple[Bend, ...]]:
-    """What coalescing adds to the time of a level with the usual numbers of tasks (T2)."""
+    """What numbers of tasks that follow the rows add to the time with the usual ones (T2)."""
     rows = rows_of_bends(pool, num_slots, shuffle_partitions)
     setting = num_slots, shuffle_partitions, num_state_rows
     mean_s = [

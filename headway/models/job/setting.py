@@ -143,7 +143,7 @@ def duration_model(
     num_slots, shuffle_partitions : int, >= 1
         The setting. [-]
     batch_rows : float, >= 0, optional
-        If given, coalesced stages have the tasks of a batch of these rows whatever its rows.
+        If given, stages whose tasks follow the rows have those of a batch of these rows.
 
     Returns
     -------
@@ -223,9 +223,9 @@ def settled_batch_rows(
     -----
     **(T3)** Settled rows: `n = λ max(B, fD(n))`, with `f` a factor on all durations. `D` is
     concave, so Newton's rule converges from above to the largest solution. Where `λ fD'(n) ≥ 1`,
-    the rows are quadrupled instead; beyond `10^15` there is no solution. With coalesced stages `D`
-    also has bends upwards (T7): each step then stays between the sizes that were too small and too
-    large, or halves their distance.
+    the rows are quadrupled instead; beyond `10^15` there is no solution. Where tasks
+    follow the rows (T7), (T8), `D` also has bends upwards: each step then stays between the sizes
+    that were too small and too large, or halves their distance.
 
     Examples
     --------

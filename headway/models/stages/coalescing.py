@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from headway.domain import Coalescing, StageProfile
+from headway.domain import Coalescing
 
 
 def coalesced_tasks(
@@ -53,40 +53,3 @@ def coalesced_tasks(
     left_bytes = (partitions - per_task * (num_tasks - 1)) * partition_bytes
     is_merged = num_tasks > 1 and left_bytes < rule.smallest_bytes
     return num_tasks - 1 if is_merged else num_tasks
-
-
-def num_tasks_at(
-    stage: StageProfile, batch_rows: float, num_slots: int, shuffle_partitions: int
-) -> int:
-    """Tasks of a stage of a batch, which adaptive execution may coalesce.
-
-    Parameters
-    ----------
-    stage : StageProfile
-        Coalesced or not.
-    batch_rows : float, >= 0
-        Rows of the batch. [rows]
-    num_slots, shuffle_partitions : int, >= 1
-        The setting. [-]
-
-    Returns
-    -------
-    int
-        At least one.
-
-    Notes
-    -----
-    theory.md (T7).
-
-    Examples
-    --------
-    >>> from headway.formats.profile_file import load_profile
-    >>> stage = load_profile("examples/word-count.profile.yaml").stages[1]
-    >>> num_tasks_at(stage, 1e3, 2, 8)
-    8
-    """
-    rule = stage.coalescing
-    if rule is None:
-        return stage.num_tasks(shuffle_partitions)
-    size_bytes = rule.exchange_bytes_per_row * stage.rows.rows(batch_rows)
-    return coalesced_tasks(rule, size_bytes, num_slots, shuffle_partitions)

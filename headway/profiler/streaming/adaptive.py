@@ -10,6 +10,7 @@ import numpy as np
 from headway.assumptions.logs import COALESCED_TASKS_RATIO
 from headway.domain import Coalescing, StageProfile
 from headway.models.stages.coalescing import coalesced_tasks
+from headway.profiler.streaming.adaptive_settings import size_text
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 from headway.units import counted
 
@@ -91,11 +92,6 @@ def coalescing_notes(stages: Sequence[StageProfile]) -> Iterator[str]:
             f"{counted(stage.num_source_tasks or 1, 'task')} in a usual batch; a prediction counts "
             "tasks by Spark's rule for the bytes of the batch "
             f"({rule.exchange_bytes_per_row:.3g} per row): {aim}, unless a task would have less "
-            f"than {_size_text(rule.smallest_bytes)} or more than "
-            f"{_size_text(rule.advisory_bytes)}"
+            f"than {size_text(rule.smallest_bytes)} or more than "
+            f"{size_text(rule.advisory_bytes)}"
         )
-
-
-def _size_text(size_bytes: int) -> str:
-    """In the unit in which Spark's settings are given: k or m."""
-    return f"{size_bytes / 2**10:.4g}k" if size_bytes < 2**20 else f"{size_bytes / 2**20:.4g}m"

@@ -42,30 +42,30 @@ def adaptive_settings(
     for name in ("enabled", "coalescePartitions.enabled"):
         if (stated(name) or "").lower() == "false":
             return None
-    parallelism = _count(stated("coalescePartitions.minPartitionNum"))
+    parallelism = count_of(stated("coalescePartitions.minPartitionNum"))
     if parallelism is None:
         aims_high = (stated("coalescePartitions.parallelismFirst") or "true").lower() != "false"
-        parallelism = _count(properties.get("spark.default.parallelism")) if aims_high else 1
+        parallelism = count_of(properties.get("spark.default.parallelism")) if aims_high else 1
     version = tuple(int(part) for part in re.findall(r"\d+", spark_version or "")[:2])
     least_bytes = LEAST_PARTITION_BYTES.value
     if version and version < _SINCE_LEAST_SIZE:
         least_bytes = _LEAST_BEFORE_BYTES
-    advisory_bytes = _size_bytes(stated("advisoryPartitionSizeInBytes"))
-    smallest_bytes = _size_bytes(stated("coalescePartitions.minPartitionSize"))
+    advisory_bytes = size_bytes_of(stated("advisoryPartitionSizeInBytes"))
+    smallest_bytes = size_bytes_of(stated("coalescePartitions.minPartitionSize"))
     return AdaptiveSettings(
         advisory_bytes=advisory_bytes or ADVISORY_PARTITION_BYTES.value,
         smallest_bytes=smallest_bytes or least_bytes,
         parallelism=parallelism,
-        initial_partitions=_count(stated("coalescePartitions.initialPartitionNum")),
+        initial_partitions=count_of(stated("coalescePartitions.initialPartitionNum")),
     )
 
 
-def _count(text: str | None) -> int | None:
+def count_of(text: str | None) -> int | None:
     """A whole number above 0; None for anything else."""
     return int(text) if text and re.fullmatch(r"[1-9]\d{0,8}", text.strip(), re.ASCII) else None
 
 
-def _size_bytes(text: str | None) -> int | None:
+def size_bytes_of(text: str | None) -> int | None:
     """A size as Spark reads it here: a bare number is bytes; None for anything else."""
     if text is None:
         return None
@@ -74,3 +74,8 @@ def _size_bytes(text: str | None) -> int | None:
     except InputError:
         return None
     return size_bytes if 0 < size_bytes <= MOST_LONG else None
+
+
+def size_text(size_bytes: int) -> str:
+    """In the unit in which Spark's settings are given: k or m."""
+    return f"{size_bytes / 2**10:.4g}k" if size_bytes < 2**20 else f"{size_bytes / 2**20:.4g}m"

@@ -51,6 +51,7 @@ from headway.profiler.streaming.samples import (
     QueryRun,
 )
 from headway.profiler.streaming.slots import slots_seen
+from headway.profiler.streaming.source_facts import source_facts
 from headway.profiler.streaming.stage_kinds import StageKind
 from headway.profiler.streaming.trigger import contradiction, read_trigger
 from headway.sparkconf import reader_limit, task_cpus_of
@@ -184,18 +185,19 @@ def steady_part(
     ran = [stage for sample in steady for stage in stages[sample.batch_id]]
     slots = slots_seen(facts.properties, cores, ran)
     notes += [f"{label}: {text}" for text in slots.notes]
+    configuration = Configuration(
+        executors=num_executors,
+        cores_per_executor=cores,
+        shuffle_partitions=_shuffle_partitions(last, stages[steady[-1].batch_id]),
+        trigger_s=trigger.trigger_s,
+        task_cpus=slots.task_cpus,
+        tasks_per_executor=slots.tasks_per_executor,
+    )
     run = QueryRun(
         query_id=last["query_id"],
         query_name=last["query_name"],
         shape=_shape(last, plan),
-        configuration=Configuration(
-            executors=num_executors,
-            cores_per_executor=cores,
-            shuffle_partitions=_shuffle_partitions(last, stages[steady[-1].batch_id]),
-            trigger_s=trigger.trigger_s,
-            task_cpus=slots.task_cpus,
-            tasks_per_executor=slots.tasks_per_executor,
-        ),
+        configuration=configuration,
         arrivals=arrivals,
         drain=drain,
         rate_per_s=rate_per_s,
@@ -211,6 +213,7 @@ def steady_part(
         adaptive=adaptive_settings(facts.properties, facts.spark_version)
         if plan.is_adaptive or is_replanned(steady)
         else None,
+        source=source_facts(facts.properties, facts.application_id, configuration, observed),
         batches=tuple(steady),
         early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
         without_rows=tuple(_without_rows(reports, stages, jvm_started_s, steady, levels)),

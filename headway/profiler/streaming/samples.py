@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.domain import Configuration, Drain, QueryShape, Share
+from headway.domain import Configuration, DefaultParallelism, Drain, QueryShape, Share
 from headway.models.arrays import Array
 from headway.profiler.operators import Operator
 from headway.profiler.streaming.adaptive_settings import AdaptiveSettings
@@ -164,6 +164,19 @@ class ArrivalSeries:
         return float(np.mean(np.square(self.arrived_rows - expected) / np.maximum(expected, 1.0)))
 
 
+class SourceFacts(NamedTuple):
+    """Settings that decide how many tasks read the source, and rows by topic partition.
+
+    ``partition_rows`` are, by batch, those of each topic partition that has any.
+    """
+
+    parallelism: DefaultParallelism
+    file_parallelism: DefaultParallelism
+    max_split_bytes: int
+    open_cost_bytes: int
+    partition_rows: Mapping[int, tuple[int, ...]]
+
+
 class MeanFile(NamedTuple):
     """Mean content of a file of a source."""
 
@@ -205,6 +218,7 @@ class QueryRun:
     is_gated: bool = False
     drain: Drain | None = None
     adaptive: AdaptiveSettings | None = None
+    source: SourceFacts | None = None
     batches: tuple[BatchSample, ...]
     early: tuple[EarlyBatch, ...] = ()
     without_rows: tuple[BatchSample, ...] = ()

@@ -37,6 +37,7 @@ from headway.models.stages.makespan import makespan_moments
 from headway.profiler.streaming.adaptive import coalescing_of
 from headway.profiler.streaming.one_size import TaskTime, at_usual_place, task_time
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
+from headway.profiler.streaming.source_rules import source_reading
 from headway.profiler.streaming.stage_work import stage_work
 from headway.profiler.streaming.static_stages import static_rows
 
@@ -151,6 +152,7 @@ def _fit_stage(
         separation = Separation.TOTALS
     coalescing = coalescing_of(runs, place)
     rule, num_source_tasks = _tasks_rule(runs, place, coalescing, is_static=place in tables)
+    reads_source = rule is TasksRule.SOURCE
     hot_share_ratio = _hot_share_ratio(samples) if rule is TasksRule.SHUFFLE else 0.0
     return StageProfile(
         name=f"stage {place}",
@@ -159,6 +161,7 @@ def _fit_stage(
         tasks_rule=rule,
         num_source_tasks=num_source_tasks,
         coalescing=coalescing,
+        source_tasks=source_reading(runs, place).tasks if reads_source else None,
         rows=law,
         task_fixed_s=float(fixed_s),
         task_per_row_s=float(per_row_s),

@@ -35,6 +35,7 @@ from headway.profiler.streaming.observations import (
     observe_state,
 )
 from headway.profiler.streaming.samples import QueryRun
+from headway.profiler.streaming.source_rules import source_notes
 from headway.profiler.streaming.warm_up import warm_up_of
 
 
@@ -125,6 +126,7 @@ def profile_of_runs(
         notes=(
             *noted,
             *coalescing_notes(fit.stages),
+            *source_notes(runs, fit.stages),
             *_drift_notes(runs, fit),
             *(gaps(coverage) if coverage else ()),
         ),

@@ -1,0 +1,138 @@
+"""Tasks of stages that read the source of a stream, and of stages in general."""
+
+from __future__ import annotations
+
+import math
+
+from headway.domain import FileSplits, SourceTasks, StageProfile
+from headway.models.stages.coalescing import coalesced_tasks
+
+
+def split_tasks(rule: FileSplits, batch_rows: float, parallelism: int) -> int:
+    """Tasks that read the files of a batch.
+
+    Parameters
+    ----------
+    rule : FileSplits
+        Content of a file, and Spark's settings.
+    batch_rows : float, >= 0
+        Rows of the batch. [rows]
+    parallelism : int, >= 1
+        Default parallelism. [-]
+
+    Returns
+    -------
+    int
+        At least one.
+
+    Notes
+    -----
+    **(T8)** A batch of `n` rows reads `f = max(1, [n/r])` files of `r` rows, the nearest whole
+    number, each of `b` bytes. A task reads up to `g = min(A, max(o, f(b+o)/m))` bytes, with `A` the
+    maximum size of a split, `o` the cost of opening a file in bytes, and `m` the default
+    parallelism, by default the cores. A file that may be split makes `⌊b/g⌋` tasks of `g` bytes and
+    a rest; one that may not is all rest. Of rests of `c` bytes a task reads
+    `k = max(1, ⌊(g+o)/(c+o)⌋)`, so `T = f⌊b/g⌋ + ⌈f/k⌉`. `FilePartition` of Spark 4.3, for files of
+    equal size. Other sources: `T = m` for the rate source without `numPartitions`; and
+    `T = p⌈n/(pq)⌉` for `p` topic partitions of Kafka with `maxRecordsPerPartition` `q`, whose rows
+    are distributed evenly. A stage that reads the source `s` times has `sT` tasks.
+
+    Examples
+    --------
+    >>> rule = FileSplits(file_rows=1e3, file_bytes=2e5, max_split_bytes=2**27,
+    ...                   open_cost_bytes=2**22)
+    >>> [split_tasks(rule, rows, parallelism=4) for rows in (1e3, 3e3, 8e3, 1e6)]
+    [1, 3, 4, 33]
+    """
+    num_files = max(round(batch_rows / rule.file_rows), 1)
+    file_bytes = max(batch_rows * rule.file_bytes / rule.file_rows / num_files, 1.0)
+    open_bytes = rule.open_cost_bytes
+    even_bytes = num_files * (file_bytes + open_bytes) / parallelism
+    split_bytes = min(rule.max_split_bytes, max(open_bytes, even_bytes))
+    num_whole = math.floor(file_bytes / split_bytes) if rule.splits_files else 0
+    rest_bytes = file_bytes - num_whole * split_bytes
+    num_tasks = num_files * num_whole
+    if rest_bytes >= 1.0:
+        # A quotient of equal sizes may be a whole number but for its last digit.
+        ratio = (split_bytes + open_bytes) / (rest_bytes + open_bytes) * (1.0 + 1e-12)
+        num_tasks += -(-num_files // max(math.floor(ratio), 1))
+    return num_tasks
+
+
+def source_tasks(rule: SourceTasks, batch_rows: float, num_slots: int) -> int:
+    """Tasks that read the source of a batch.
+
+    Parameters
+    ----------
+    rule : SourceTasks
+        What decides them.
+    batch_rows : float, >= 0
+        Rows of the batch. [rows]
+    num_slots : int, >= 1
+        Tasks that can run at the same time. [-]
+
+    Returns
+    -------
+    int
+        At least one.
+
+    Notes
+    -----
+    theory.md (T8).
+
+    Examples
+    --------
+    >>> from headway.domain import DefaultParallelism, RecordSplits
+    >>> source_tasks(SourceTasks(parallelism=DefaultParallelism()), 1e3, num_slots=6)
+    6
+    >>> records = RecordSplits(topic_partitions=4, max_records=1000)
+    >>> source_tasks(SourceTasks(records=records), 9e3, num_slots=6)
+    12
+    """
+    records, parallelism = rule.records, rule.parallelism
+    if records is not None:
+        of_partition = math.ceil(batch_rows / records.topic_partitions / records.max_records)
+        return rule.num_scans * records.topic_partitions * max(of_partition, 1)
+    assert parallelism is not None  # one of them is there
+    number = parallelism.number(num_slots)
+    if rule.files is None:
+        return rule.num_scans * number
+    return rule.num_scans * split_tasks(rule.files, batch_rows, number)
+
+
+def num_tasks_at(
+    stage: StageProfile, batch_rows: float, num_slots: int, shuffle_partitions: int
+) -> int:
+    """Tasks of a stage of a batch, by what decides them.
+
+    Parameters
+    ----------
+    stage : StageProfile
+        Any stage.
+    batch_rows : float, >= 0
+        Rows of the batch. [rows]
+    num_slots, shuffle_partitions : int, >= 1
+        The setting. [-]
+
+    Returns
+    -------
+    int
+        At least one.
+
+    Notes
+    -----
+    theory.md (T7), (T8).
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> stage = load_profile("examples/word-count.profile.yaml").stages[1]
+    >>> num_tasks_at(stage, 1e3, 2, 8)
+    8
+    """
+    if stage.coalescing is not None:
+        size_bytes = stage.coalescing.exchange_bytes_per_row * stage.rows.rows(batch_rows)
+        return coalesced_tasks(stage.coalescing, size_bytes, num_slots, shuffle_partitions)
+    if stage.source_tasks is not None:
+        return source_tasks(stage.source_tasks, batch_rows, num_slots)
+    return stage.num_tasks(shuffle_partitions)

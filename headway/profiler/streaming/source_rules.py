@@ -1,0 +1,239 @@
+"""The rule by which the tasks that read a source follow the cores or rows, if it has one."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from headway.assumptions.logs import SOURCE_TASKS_RATIO
+from headway.domain import FileSplits, RecordSplits, SourceTasks, StageProfile
+from headway.limits import MOST_LONG
+from headway.models.stages.source_tasks import source_tasks
+from headway.profiler.streaming.adaptive_settings import size_text
+from headway.profiler.streaming.samples import BatchSample, QueryRun
+from headway.units import counted
+
+_MOST_SCANS = 8
+_RATE = re.compile(r"Rate\w*\[.*\bnumPartitions=(\d{1,9}|default)")
+_SOCKET = "TextSocket"
+# Formats whose files Spark splits, compressed or not.
+_SPLIT_FORMATS = re.compile(r"\b(?:parquet|orc|avro)\b")
+
+
+class SourceReading(NamedTuple):
+    """How many tasks read the source: the rule, None if the number is fixed, and the reason."""
+
+    tasks: SourceTasks | None
+    reason: str | None = None
+
+
+def source_reading(runs: Sequence[QueryRun], place: int) -> SourceReading:
+    """What decides the tasks of a stage that reads the source.
+
+    Of the source's description, its offsets and its files, and of the numbers of tasks, which have
+    to agree with the rule.
+    """
+    counts = [(run, batch, batch.stages[place].num_tasks) for run in runs for batch in run.batches]
+    if any(run.source is None for run in runs):
+        return SourceReading(None)
+    sources = runs[-1].shape.sources
+    if len(sources) != 1:
+        return SourceReading(None)
+    if any(run.source.partition_rows for run in runs if run.source is not None):
+        return _of_topics(counts)
+    if runs[-1].mean_file is not None:
+        return _of_files(runs, place, counts)
+    return _of_cores(sources[0], counts)
+
+
+def source_notes(runs: Sequence[QueryRun], stages: Sequence[StageProfile]) -> Iterator[str]:
+    """What the profile says of the stages that read the source."""
+    for place, stage in enumerate(stages):
+        reason = source_reading(runs, place).reason if stage.reads_source else None
+        if reason is not None:
+            yield f"{stage.called}: source tasks {reason}"
+
+
+_Count = tuple[QueryRun, BatchSample, int]
+
+
+def _of_cores(description: str, counts: Sequence[_Count]) -> SourceReading:
+    """Sources that are read by as many tasks as the default parallelism, unless told otherwise."""
+    option = _RATE.match(description)
+    numbers = [_parallelism(run) for run, _, _ in counts]
+    kind = description.split("[", 1)[0]
+    if option is not None and option[1] != "default" and any(n != int(option[1]) for n in numbers):
+        return SourceReading(None, f"are fixed by numPartitions={option[1]} of {kind}")
+    varies = len(set(numbers)) > 1
+    if option is None and not description.startswith(_SOCKET) and not varies:
+        return SourceReading(None)
+    facts = counts[-1][0].source
+    assert facts is not None  # checked by source_reading
+    rule = _agreeing(SourceTasks(parallelism=facts.parallelism), counts)
+    if rule is None:
+        return SourceReading(None)
+    stated = facts.parallelism.stated
+    if stated is not None:
+        return SourceReading(rule, f"are spark.default.parallelism={stated}, whatever the cores")
+    why = f"{kind} without numPartitions"
+    if option is None:
+        why = f"{kind}, as the runs show"
+    elif option[1] != "default" and not varies:
+        why = (
+            f"{kind} has numPartitions={option[1]}, as by default on these cores; if the option is "
+            "set, state --source-partitions"
+        )
+    return SourceReading(rule, f"follow the cores: {why}")
+
+
+def _of_topics(counts: Sequence[_Count]) -> SourceReading:
+    """Kafka: a task per topic partition, unless ``minPartitions`` or rows split them further."""
+    known = [
+        (rows, number)
+        for run, batch, number in counts
+        if run.source is not None
+        and (rows := run.source.partition_rows.get(batch.batch_id)) is not None
+    ]
+    if not known:
+        return SourceReading(None)
+    num_partitions = max(len(rows) for rows, _ in known)
+    num_scans = next(
+        (
+            scans
+            for scans in range(1, _MOST_SCANS + 1)
+            if all(number == scans * len(rows) for rows, number in known)
+        ),
+        0,
+    )
+    if num_scans:
+        of_topics = counted(num_partitions, "topic partition")
+        return SourceReading(None, f"are fixed: one for each of {of_topics}")
+    numbers = {number for _, number in known}
+    if len(numbers) == 1:
+        number = numbers.pop()
+        if number < num_partitions:
+            return SourceReading(None)
+        return SourceReading(
+            None,
+            f"are fixed, {number} for {counted(num_partitions, 'topic partition')}, as by "
+            f"minPartitions={number}",
+        )
+    most_rows = _rows_of_task(known)
+    if most_rows is None:
+        return SourceReading(None)
+    records = RecordSplits(topic_partitions=num_partitions, max_records=most_rows)
+    return SourceReading(
+        SourceTasks(records=records),
+        f"follow the rows of a batch: one for every {most_rows:,} rows of a topic partition, as by "
+        "maxRecordsPerPartition",
+    )
+
+
+def _rows_of_task(known: Sequence[tuple[tuple[int, ...], int]]) -> int | None:
+    """The roundest maximum of rows that gives the numbers of tasks of all batches, if any does."""
+    low = max(_fewest_rows(rows, number) for rows, number in known)
+    high = min(_fewest_rows(rows, number - 1) - 1 for rows, number in known)
+    if low > high:
+        return None
+    units = (10**power for power in range(18, -1, -1))
+    return next(number for unit in units if (number := -(-low // unit) * unit) <= high)
+
+
+def _fewest_rows(rows: Sequence[int], num_tasks: int) -> int:
+    """The least maximum of rows of a task at which partitions make no more tasks than given."""
+    if num_tasks < len(rows):
+        return MOST_LONG
+    return 1 + bisect_left(
+        range(1, max(rows) + 1),
+        -num_tasks,
+        key=lambda most: -sum(-(-of_partition // most) for of_partition in rows),
+    )
+
+
+def _of_files(runs: Sequence[QueryRun], place: int, counts: Sequence[_Count]) -> SourceReading:
+    """Files: Spark packs small ones, and splits large ones of some formats."""
+    rules = {}
+    for splits_files in (False, True):
+        rule = _agreeing(_rule_of_files(runs[-1], splits_files=splits_files), counts)
+        if rule is not None:
+            rules[splits_files] = rule
+    if not rules:
+        return SourceReading(None)
+    misfits = {splits: _misfit(rule, counts) for splits, rule in rules.items()}
+    shown = len(misfits) < 2 or misfits[True] != misfits[False]
+    splits_files = min(misfits, key=lambda splits: misfits[splits])
+    if not shown:
+        splits_files = any(map(_SPLIT_FORMATS.search, _names(runs, place)))
+    rule = rules[splits_files]
+    files, parallelism = rule.files, rule.parallelism
+    assert files is not None
+    assert parallelism is not None
+    aim = "as many as there are cores"
+    if parallelism.stated is not None:
+        aim = counted(parallelism.stated, "task")
+    ends = "large files are split" if splits_files else "a file is read by one task"
+    if not (shown or splits_files):
+        ends = "no file was so large that it shows whether such are split; they are taken not to be"
+    return SourceReading(
+        rule,
+        f"follow the files of a batch and the cores: {aim}, unless a task would read less than "
+        f"{size_text(files.open_cost_bytes)} (openCostInBytes, counted for each file, too) or more "
+        f"than {size_text(files.max_split_bytes)}; files of {files.file_bytes / 2**10:,.0f}k on "
+        f"average; {ends}",
+    )
+
+
+def _rule_of_files(run: QueryRun, *, splits_files: bool) -> SourceTasks:
+    facts, mean_file = run.source, run.mean_file
+    assert facts is not None
+    assert mean_file is not None
+    return SourceTasks(
+        parallelism=facts.file_parallelism,
+        files=FileSplits(
+            file_rows=mean_file.rows,
+            file_bytes=mean_file.size_bytes,
+            max_split_bytes=facts.max_split_bytes,
+            open_cost_bytes=facts.open_cost_bytes,
+            splits_files=splits_files,
+        ),
+    )
+
+
+def _names(runs: Sequence[QueryRun], place: int) -> Iterator[str]:
+    """Names of the operators of a stage, which contain the format of its files."""
+    for run in runs:
+        for batch in run.batches:
+            yield from batch.kinds[place].scopes
+            yield from (operator.name for operator in batch.stages[place].operators)
+
+
+def _parallelism(run: QueryRun) -> int:
+    assert run.source is not None  # checked by source_reading
+    return run.source.parallelism.number(run.configuration.num_slots)
+
+
+def _agreeing(rule: SourceTasks, counts: Sequence[_Count]) -> SourceTasks | None:
+    """The rule, with the number of scans at which it agrees with the tasks; None if at none."""
+    total = sum(number for _, _, number in counts)
+    expected = sum(_expected(rule, run, batch) for run, batch, _ in counts)
+    num_scans = min(max(round(total / expected), 1), _MOST_SCANS)
+    scanned = replace(rule, num_scans=num_scans)
+    return scanned if _misfit(scanned, counts) <= SOURCE_TASKS_RATIO.value * total else None
+
+
+def _misfit(rule: SourceTasks, counts: Sequence[_Count]) -> int:
+    return sum(abs(number - _expected(rule, run, batch)) for run, batch, number in counts)
+
+
+def _expected(rule: SourceTasks, run: QueryRun, batch: BatchSample) -> int:
+    """Tasks by the rule at the settings of the run."""
+    assert run.source is not None
+    if rule.files is not None and run.mean_file is not None:
+        of_run = _rule_of_files(run, splits_files=rule.files.splits_files)
+    else:
+        of_run = SourceTasks(parallelism=run.source.parallelism)
+    of_run = replace(of_run, num_scans=rule.num_scans)
+    return source_tasks(of_run, batch.num_rows, run.configuration.num_slots)
