@@ -68,11 +68,11 @@ COALESCED_TASKS_RATIO = Assumption(
     influences="which stages are taken as coalesced by adaptive execution (T7)",
 )
 SOURCE_TASKS_RATIO = Assumption(
-    name="Maximum difference of tasks from Spark's rule of a source",
+    name="Maximum difference of tasks from Spark's rule for files",
     value=0.2,
     unit="-",
     source="judgement: files of unequal size make one task more or less of five",
-    influences="which sources are taken to follow the cores or the rows of a batch (T8)",
+    influences="which sources are taken to read files by Spark's rule (T8)",
 )
 FEWEST_WAITING_STAGES = Assumption(
     name="Fewest stages with waiting tasks that show the slots of an executor",

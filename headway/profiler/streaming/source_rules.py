@@ -100,15 +100,7 @@ def _of_topics(counts: Sequence[_Count]) -> SourceReading:
     if not known:
         return SourceReading(None)
     num_partitions = max(len(rows) for rows, _ in known)
-    num_scans = next(
-        (
-            scans
-            for scans in range(1, _MOST_SCANS + 1)
-            if all(number == scans * len(rows) for rows, number in known)
-        ),
-        0,
-    )
-    if num_scans:
+    if all(number == len(rows) for rows, number in known):
         of_topics = counted(num_partitions, "topic partition")
         return SourceReading(None, f"are fixed: one for each of {of_topics}")
     numbers = {number for _, number in known}
@@ -119,7 +111,7 @@ def _of_topics(counts: Sequence[_Count]) -> SourceReading:
         return SourceReading(
             None,
             f"are fixed, {number} for {counted(num_partitions, 'topic partition')}, as by "
-            f"minPartitions={number}",
+            "minPartitions, or by several reads of the source",
         )
     most_rows = _rows_of_task(known)
     if most_rows is None:
@@ -138,7 +130,7 @@ def _rows_of_task(known: Sequence[tuple[tuple[int, ...], int]]) -> int | None:
     high = min(_fewest_rows(rows, number - 1) - 1 for rows, number in known)
     if low > high:
         return None
-    units = (10**power for power in range(18, -1, -1))
+    units = (int(10**power) for power in range(18, -1, -1))
     return next(number for unit in units if (number := -(-low // unit) * unit) <= high)
 
 
@@ -221,7 +213,9 @@ def _agreeing(rule: SourceTasks, counts: Sequence[_Count]) -> SourceTasks | None
     expected = sum(_expected(rule, run, batch) for run, batch, _ in counts)
     num_scans = min(max(round(total / expected), 1), _MOST_SCANS)
     scanned = replace(rule, num_scans=num_scans)
-    return scanned if _misfit(scanned, counts) <= SOURCE_TASKS_RATIO.value * total else None
+    # Sizes of files differ; cores do not.
+    most = 0.0 if rule.files is None else SOURCE_TASKS_RATIO.value * total
+    return scanned if _misfit(scanned, counts) <= most else None
 
 
 def _misfit(rule: SourceTasks, counts: Sequence[_Count]) -> int:

