@@ -41,6 +41,9 @@ class PlanShape:
     """Whether adaptive execution may change it while it runs."""
     deals_out_buckets: bool = False
     """Whether `headway.ordered` assigns rows to buckets."""
+    filters_in_scans: tuple[bool, ...] = ()
+    """Of each scan of files, whether filters of the query are pushed into it, so that it does not
+    count the rows that they drop."""
     packs_rows: bool = False
     """Whether it packs them before its exchange, so that the exchange does not move single rows."""
 
@@ -56,6 +59,7 @@ _STATE_PARTITIONS = re.compile(r", numPartitions = (\d{1,9})\]")
 _STATEFUL_EXCHANGE = re.compile(r", (\d{1,9})\), REQUIRED_BY_STATEFUL_OPERATOR")
 _BUCKETS = "hashpartitioning(_headway_bucket#"
 _PACKED = re.compile(r"\[_headway_bucket#\d+, _headway_rows#\d+\]")
+_PUSHED = re.compile(r"\bPushedFilters: \[(.)")
 _PYTHON = re.compile(r"Python|Pandas|PySpark|InArrow")
 
 
@@ -92,6 +96,11 @@ def read_plan(text: str) -> PlanShape:
         is_adaptive="AdaptiveSparkPlan" in names,
         deals_out_buckets=any(
             one.name == "Exchange" and _BUCKETS in one.detail for one in operators
+        ),
+        filters_in_scans=tuple(
+            pushed[1] != "]"
+            for operator in operators
+            if operator.name.endswith("Scan") and (pushed := _PUSHED.search(operator.detail))
         ),
         packs_rows=any(
             one.name.endswith("MapInArrow") and _PACKED.search(one.detail) for one in operators

@@ -606,3 +606,25 @@ def test_buckets_that_are_dealt_out_are_known_by_their_column() -> None:
         shape = read_plan(plan.format(bucket=BUCKET, before=before))
         assert (shape.deals_out_buckets, shape.packs_rows) == (True, packs_rows)
     assert not read_plan(plan.format(bucket="bucket", before=plain)).deals_out_buckets
+
+
+@pytest.mark.parametrize(
+    ("detail", "pushed"),
+    [
+        ("PushedFilters: []", (False,)),
+        ("PushedFilters: [IsNotNull(k), GreaterThan(k,5)]", (True,)),
+        ("ReadSchema: struct<k:bigint>", ()),
+    ],
+)
+def test_filters_that_are_pushed_into_a_scan_are_seen(detail: str, pushed: tuple[bool]) -> None:
+    formatted = (
+        "== Physical Plan ==\n* Filter (2)\n+- Scan json  (1)\n\n\n(1) Scan json \n"
+        f"Output [1]: [k#1L]\nBatched: false\n{detail}\nReadSchema: struct<k:bigint>\n\n"
+        "(2) Filter\nInput [1]: [k#1L]\n"
+    )
+    plain = (
+        "== Physical Plan ==\n*(1) Filter (k#1L > 5)\n"
+        f"+- FileScan json [k#1L] Batched: false, Format: JSON, {detail}, ReadSchema: struct<>\n"
+    )
+    assert read_plan(formatted).filters_in_scans == pushed
+    assert read_plan(plain).filters_in_scans == pushed

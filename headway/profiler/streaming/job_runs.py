@@ -21,6 +21,7 @@ from headway.profiler.plan_text import read_plan
 from headway.profiler.recorded_queries import query_label
 from headway.profiler.rows import Record
 from headway.profiler.streaming.fit import common_signature, fit_duration
+from headway.profiler.streaming.other_shapes import other_shapes
 from headway.profiler.streaming.runs import SteadyPart, steady_part
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 from headway.profiler.streaming.stage_kinds import StageKind
@@ -330,7 +331,7 @@ def same_stages(runs: Sequence[QueryRun], notes: list[str]) -> list[QueryRun]:
             )
             continue
         if num_others:
-            notes.append(f"query {label}: {num_others} batches with other stages left out")
+            notes.append(f"query {label}: {other_shapes(run.batches, signature)}")
         kept.append(replace(run, num_cut=run.num_cut + num_others, batches=batches))
     kept = _with_common_levels(kept)
     if others:

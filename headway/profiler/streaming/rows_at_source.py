@@ -22,8 +22,10 @@ from headway.profiler.offsets import (
     read_offset,
     rows_between,
 )
+from headway.profiler.plan_text import PlanShape
 from headway.profiler.rows import Record
 from headway.profiler.streaming.batch_samples import known_rows, source_samples
+from headway.sparkconf import reader_limit
 
 _MOST_TIMES = 8
 
@@ -146,6 +148,36 @@ def contradictions(reports: Sequence[Record]) -> Iterator[str]:
             f"offsets advanced by {advanced:,} while batches read {rows:,.0f} rows "
             f"({rows / advanced:.2f} times as many): the rows that Spark reports are used, so the "
             "rate may not be that of the source"
+        )
+
+
+def filter_notes(
+    reports: Sequence[Record], stages: Mapping[int, Sequence[Record]], plan: PlanShape
+) -> Iterator[str]:
+    """Rows of a source of files that its scan does not count, or counts otherwise than Spark."""
+    sources: Sequence[Record] = reports[-1]["sources"] or ()
+    if len(sources) != 1 or not reader_limit(sources[0]["description"] or "").counts.of_files:
+        return
+    if any(plan.filters_in_scans):
+        which = "its scan" if all(plan.filters_in_scans) else "one of its scans, perhaps that"
+        yield (
+            f"filters of the query are pushed into {which} of the files (PushedFilters in the "
+            "plan), which then counts the rows that pass them: rates and rows are those after the "
+            "filters, and there may be more at the source"
+        )
+    reported, scanned = 0.0, 0.0
+    for report in reports:
+        scans = [stage for stage in stages.get(report["batch_id"], ()) if stage["num_scans"]]
+        if len(scans) != 1 or known_rows(report) <= 0 or not (scans[0]["rows_read"] or 0) > 0:
+            continue
+        if scans[0]["num_finished"] == scans[0]["num_tasks"]:
+            reported += known_rows(report)
+            scanned += scans[0]["rows_read"]
+    if reported > 0 and abs(scanned / reported - 1.0) > SAME_ROWS_RATIO.value:
+        yield (
+            f"batches report {reported:,.0f} rows while the tasks of their scan read "
+            f"{scanned:,.0f}: the rows that batches report are used, so the rate may not be that "
+            "of the source"
         )
 
 

@@ -41,6 +41,7 @@ from headway.profiler.streaming.rows_at_source import (
     contradictions,
     counted_once,
     each_source_once,
+    filter_notes,
     times_read,
 )
 from headway.profiler.streaming.samples import (
@@ -105,6 +106,7 @@ def steady_part(
         )
     else:
         notes += [f"{label}: {text}" for text in contradictions(reports)]
+        notes += [f"{label}: {text}" for text in filter_notes(reports, stages, plan)]
     # The first batch has no interval in which its rows arrived, and includes planning and class
     # loading.
     filled = [report for report in reports[1:] if known_rows(report) != 0]

@@ -82,6 +82,54 @@ def test_a_stream_joined_with_itself_is_one_source(tmp_path: Path, apart: int, t
     assert any("reads its rows 2 times" in note for note in profile.notes) == (times == 2)
 
 
+_PLAN = """== Physical Plan ==
+WriteToDataSourceV2 (3)
++- * Filter (2)
+   +- Scan json  (1)
+
+
+(1) Scan json
+Output [1]: [secret_amount#1L]
+Batched: false
+PushedFilters: [{}]
+ReadSchema: struct<secret_amount:bigint>
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "filters", "is_noted"),
+    [
+        ("FileStreamSource[file:/data/in]", "GreaterThan(secret_amount,5)", True),
+        ("FileStreamSource[file:/data/in]", "", False),
+        ("KafkaV2[Subscribe[orders]]", "GreaterThan(secret_amount,5)", False),
+    ],
+)
+def test_filters_pushed_into_the_scan_of_files_are_told(
+    tmp_path: Path, source: str, filters: str, *, is_noted: bool
+) -> None:
+    query = replace(TWICE, jobs=((SCAN,),), source=source, is_adaptive=True)
+    log = AppLog().add(query)
+    for event in log.of("SQLExecutionStart"):
+        event["physicalPlanDescription"] = _PLAN.format(filters)
+    profile = headway.profile(write_plain(log.lines, tmp_path / "log"))
+    notes = [note for note in profile.notes if "PushedFilters" in note]
+    assert bool(notes) == is_noted
+    assert not any("secret_amount" in note for note in profile.notes)
+
+
+def test_scans_and_batches_that_disagree_are_told(tmp_path: Path) -> None:
+    query = replace(TWICE, jobs=((SCAN,),), source="FileStreamSource[file:/data/in]")
+    log = AppLog().add(query)
+    assert not any("their scan read" in note for note in _notes(log, tmp_path / "agree"))
+    _report_times(log, 0.94)
+    assert any("their scan read" in note for note in _notes(log, tmp_path / "disagree"))
+
+
+def _notes(log: AppLog, file: Path) -> tuple[str, ...]:
+    return headway.profile(write_plain(log.lines, file)).notes
+
+
 def _report_times(log: AppLog, times: float, *, with_offsets: bool = False) -> None:
     """Every report has so many times the rows that arrived."""
     offset = 0

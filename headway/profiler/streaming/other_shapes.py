@@ -1,0 +1,70 @@
+"""Batches of another shape: stages that most batches do not run, or lack."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from headway.assumptions.fits import LEAST_BATCHES
+from headway.profiler.streaming.samples import BatchSample
+from headway.profiler.streaming.stage_kinds import StageKind
+from headway.profiler.streaming.stage_work import stage_work
+from headway.units import counted, format_duration
+
+_MOST_SHAPES = 3
+
+
+def other_shapes(batches: Sequence[BatchSample], signature: tuple[StageKind, ...]) -> str:
+    """What the profile says of the batches of a run that do not have the usual stages.
+
+    Each other shape with its number of batches, the stages that it lacks or has beside the usual
+    ones, and, if there are enough of them, how long they took compared with the usual ones.
+    """
+    usual = [batch for batch in batches if batch.signature == signature]
+    counts = Counter(batch.signature for batch in batches if batch.signature != signature)
+    texts = []
+    for other, number in counts.most_common(_MOST_SHAPES):
+        of_shape = [batch for batch in batches if batch.signature == other]
+        missing = _stages(usual, Counter(signature) - Counter(other))
+        added = _stages(of_shape, Counter(other) - Counter(signature))
+        parts = [f"without {missing}"] if missing else []
+        parts += [f"with {added}"] if added else []
+        parts += [_durations(of_shape, usual)] if number >= LEAST_BATCHES.value and usual else []
+        texts.append(f"{number} {', '.join(parts)}")
+    if len(counts) > _MOST_SHAPES:
+        left = counts.total() - sum(number for _, number in counts.most_common(_MOST_SHAPES))
+        texts.append(f"{left} of {counted(len(counts) - _MOST_SHAPES, 'further shape')}")
+    return (
+        f"{counts.total()} of {counted(len(batches), 'batch', 'batches')} left out of the fit, "
+        "since they ran other stages (such as with an empty side, or a plan that adaptive "
+        f"execution changed): {'; '.join(texts)}"
+    )
+
+
+def _stages(batches: Sequence[BatchSample], kinds: Counter[StageKind]) -> str:
+    """Stages in words, each once, by a batch that has them."""
+    words = []
+    for kind in sorted(kinds):
+        sample = next(
+            stage
+            for batch in batches
+            for of_stage, stage in zip(batch.kinds, batch.stages, strict=True)
+            if of_stage == kind
+        )
+        words.append(f"'{stage_work([sample], 1) or ', '.join(kind.scopes)}'")
+    return " and ".join(dict.fromkeys(words))
+
+
+def _durations(batches: Sequence[BatchSample], usual: Sequence[BatchSample]) -> str:
+    of_shape_s, usual_s = (
+        float(np.mean([batch.duration_s for batch in group])) for group in (batches, usual)
+    )
+    rows, usual_rows = (
+        float(np.mean([batch.num_rows for batch in group])) for group in (batches, usual)
+    )
+    return (
+        f"{format_duration(of_shape_s)} for {rows:,.0f} rows on average, the usual ones "
+        f"{format_duration(usual_s)} for {usual_rows:,.0f}"
+    )

@@ -1,0 +1,60 @@
+"""Batches that ran other stages than most are left out, counted, and described."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import headway
+from headway.assumptions.fits import LEAST_BATCHES
+from tests.profiler.event_log import EPOCH_S, AppLog, Query, Stage, write_plain
+
+READ = Stage(num_tasks=2, per_row_s=10e-6, scopes=("Scan json",))
+SIDE = Stage(num_tasks=2, per_row_s=10e-6, scopes=("Scan parquet",))
+JOIN = Stage(num_tasks=None, scopes=("SortMergeJoin",))
+USUAL = Query(
+    jobs=((READ,), (SIDE,), (JOIN,)), operators=(), run_id="6d1c7e0a-0d51-4a0e-9d1d-1f2e3d4c5b6a"
+)
+
+
+def notes_of(folder: Path, *others: Query) -> list[str]:
+    log = AppLog().add(USUAL)
+    for query in others:
+        log.add(query)
+    profile = headway.profile(write_plain(log.lines, folder / "log"))
+    assert len(profile.stages) == 3
+    return [note for note in profile.notes if "left out of the fit" in note]
+
+
+def of_shape(jobs: tuple[tuple[Stage, ...], ...], num_batches: int, place: int) -> Query:
+    return replace(
+        USUAL, jobs=jobs, num_batches=num_batches, first_batch_id=40 + 20 * place,
+        started_s=EPOCH_S + 100.0 + 50.0 * place,
+    )  # fmt: skip
+
+
+def test_batches_of_the_usual_stages_need_no_note(tmp_path: Path) -> None:
+    assert notes_of(tmp_path) == []
+
+
+@pytest.mark.parametrize("num_batches", [LEAST_BATCHES.value - 1, 12])
+def test_an_empty_side_is_named_and_timed_where_there_is_enough(
+    tmp_path: Path, num_batches: int
+) -> None:
+    (note,) = notes_of(tmp_path, of_shape(((READ,), (JOIN,)), num_batches, 0))
+    assert f"{num_batches} of " in note
+    assert f"{num_batches} without 'read parquet'" in note
+    assert ("on average, the usual ones" in note) == (num_batches == 12)
+
+
+def test_each_shape_is_named(tmp_path: Path) -> None:
+    broadcast = replace(JOIN, scopes=("BroadcastHashJoin",))
+    (note,) = notes_of(
+        tmp_path,
+        of_shape(((READ,), (JOIN,)), 3, 0),
+        of_shape(((READ,), (SIDE,), (broadcast,)), 8, 1),
+    )
+    assert "8 without 'sort merge join', with 'broadcast hash join', " in note
+    assert "3 without 'read parquet'" in note
