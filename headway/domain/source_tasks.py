@@ -19,7 +19,7 @@ class DefaultParallelism:
         What ``spark.default.parallelism`` sets it to; None: one for each core.
     at_least : int, >= 1
         Its minimum where cores decide: 2 on a cluster, 1 in local mode.
-    cores_per_slot : float, > 0
+    cores_per_slot_ratio : float, > 0
         Cores for each task that runs at the same time.
 
     Examples
@@ -30,21 +30,21 @@ class DefaultParallelism:
 
     stated: int | None = None
     at_least: int = 1
-    cores_per_slot: float = 1.0
+    cores_per_slot_ratio: float = 1.0
 
     def __post_init__(self) -> None:
         if self.stated is not None:
             require_count(MOST_INT, stated=self.stated)
         require_count(MOST_CORES, at_least=self.at_least)
-        if not 0 < self.cores_per_slot <= MOST_CORES:
+        if not 0 < self.cores_per_slot_ratio <= MOST_CORES:
             raise ValueError(
-                f"cores_per_slot is {self.cores_per_slot}; expected more than 0, at most "
+                f"cores_per_slot_ratio is {self.cores_per_slot_ratio}; expected more than 0, at most "
                 f"{MOST_CORES}"
             )
 
     def number(self, num_slots: int) -> int:
         """Default parallelism at a number of slots."""
-        return self.stated or max(round(num_slots * self.cores_per_slot), self.at_least)
+        return self.stated or max(round(num_slots * self.cores_per_slot_ratio), self.at_least)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

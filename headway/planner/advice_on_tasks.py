@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from headway.assumptions.planning import WORTHWHILE_LATENCY_RATIO
 from headway.domain import Advice, Configuration
-from headway.models.stages.source_tasks import num_tasks_at
+from headway.models.stages.coalescing import num_tasks_at
 from headway.planner.candidates import candidates_at
 from headway.planner.planned_batch import PlannedBatch
 from headway.planner.question import Question

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from headway.assumptions.planning import WORTHWHILE_LATENCY_RATIO
 from headway.domain import Configuration, StageProfile
 from headway.models.job.setting import duration_model, settled_batch_rows
-from headway.models.stages.source_tasks import num_tasks_at
+from headway.models.stages.coalescing import num_tasks_at
 from headway.planner.question import Question
 from headway.units import format_duration
 

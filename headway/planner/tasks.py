@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from headway.assumptions.resources import LAUNCHES_PER_S
 from headway.domain import JobProfile, StageProfile, TasksRule
 from headway.models.arrays import Array, Numeric
-from headway.models.stages.source_tasks import num_tasks_at
+from headway.models.stages.coalescing import num_tasks_at
 
 
 def most_launches_per_s(profile: JobProfile) -> float:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from headway.domain import StageProfile
 from headway.models.arrays import Array, Numeric
 from headway.models.job.bends import Bend, bends_through, rows_of_bends, without_falls
+from headway.models.stages.coalescing import num_tasks_at, usual_tasks
 from headway.models.stages.makespan import makespan_moments
-from headway.models.stages.source_tasks import num_tasks_at
 
 _NEAR_SIZES = (0.8, 1.0, 1.25)
 
@@ -240,24 +240,12 @@ def level_spans(
         if batch_rows is not None:
             spans.append(_span_at(pool, batch_rows, *setting))
             continue
-        usual = _span(pool, _usual_tasks(pool, num_slots, shuffle_partitions), *setting)
+        usual = _span(pool, usual_tasks(pool, num_slots, shuffle_partitions), *setting)
         if any(stage.follows_rows for stage in pool):
             more_s, bends = _bends(tuple(pool), usual, *setting)
             usual = usual._replace(fixed_s=usual.fixed_s + more_s, bends=bends)
         spans.append(usual)
     return tuple(spans)
-
-
-def _usual_tasks(
-    pool: Sequence[StageProfile], num_slots: int, shuffle_partitions: int
-) -> list[int]:
-    """Numbers of tasks, those in the profiled runs where they follow the rows of the batch."""
-    return [
-        stage.num_tasks(shuffle_partitions)
-        if stage.follows_rows
-        else num_tasks_at(stage, 0.0, num_slots, shuffle_partitions)
-        for stage in pool
-    ]
 
 
 def _span(

@@ -1,10 +1,12 @@
-"""Tasks of stages whose shuffle partitions adaptive execution merges."""
+"""Tasks of stages, those whose shuffle partitions adaptive execution merges among them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from headway.domain import Coalescing
+from headway.domain import Coalescing, StageProfile
+from headway.models.stages.source_tasks import source_tasks
 
 
 def coalesced_tasks(
@@ -53,3 +55,73 @@ def coalesced_tasks(
     left_bytes = (partitions - per_task * (num_tasks - 1)) * partition_bytes
     is_merged = num_tasks > 1 and left_bytes < rule.smallest_bytes
     return num_tasks - 1 if is_merged else num_tasks
+
+
+def num_tasks_at(
+    stage: StageProfile, batch_rows: float, num_slots: int, shuffle_partitions: int
+) -> int:
+    """Tasks of a stage of a batch, by what decides them.
+
+    Parameters
+    ----------
+    stage : StageProfile
+        Any stage.
+    batch_rows : float, >= 0
+        Rows of the batch. [rows]
+    num_slots, shuffle_partitions : int, >= 1
+        The setting. [-]
+
+    Returns
+    -------
+    int
+        At least one.
+
+    Notes
+    -----
+    theory.md (T7), (T8).
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> stage = load_profile("examples/word-count.profile.yaml").stages[1]
+    >>> num_tasks_at(stage, 1e3, 2, 8)
+    8
+    """
+    if stage.coalescing is not None:
+        size_bytes = stage.coalescing.exchange_bytes_per_row * stage.rows.rows(batch_rows)
+        return coalesced_tasks(stage.coalescing, size_bytes, num_slots, shuffle_partitions)
+    if stage.source_tasks is not None:
+        return source_tasks(stage.source_tasks, batch_rows, num_slots)
+    return stage.num_tasks(shuffle_partitions)
+
+
+def usual_tasks(pool: Sequence[StageProfile], num_slots: int, shuffle_partitions: int) -> list[int]:
+    """Tasks of stages, those in the profiled runs where they follow the rows of a batch.
+
+    Parameters
+    ----------
+    pool : sequence of StageProfile
+        Any stages.
+    num_slots, shuffle_partitions : int, >= 1
+        The setting. [-]
+
+    Returns
+    -------
+    list of int
+        One number for each stage.
+
+    Notes
+    -----
+    theory.md (T2).
+
+    Examples
+    --------
+    >>> usual_tasks([], 2, 8)
+    []
+    """
+    return [
+        stage.num_tasks(shuffle_partitions)
+        if stage.follows_rows
+        else num_tasks_at(stage, 0.0, num_slots, shuffle_partitions)
+        for stage in pool
+    ]

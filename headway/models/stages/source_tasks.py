@@ -1,11 +1,10 @@
-"""Tasks of stages that read the source of a stream, and of stages in general."""
+"""Tasks of stages that read the source of a stream."""
 
 from __future__ import annotations
 
 import math
 
-from headway.domain import FileSplits, SourceTasks, StageProfile
-from headway.models.stages.coalescing import coalesced_tasks
+from headway.domain import FileSplits, SourceTasks
 
 
 def split_tasks(rule: FileSplits, batch_rows: float, parallelism: int) -> int:
@@ -98,41 +97,3 @@ def source_tasks(rule: SourceTasks, batch_rows: float, num_slots: int) -> int:
     if rule.files is None:
         return rule.num_scans * number
     return rule.num_scans * split_tasks(rule.files, batch_rows, number)
-
-
-def num_tasks_at(
-    stage: StageProfile, batch_rows: float, num_slots: int, shuffle_partitions: int
-) -> int:
-    """Tasks of a stage of a batch, by what decides them.
-
-    Parameters
-    ----------
-    stage : StageProfile
-        Any stage.
-    batch_rows : float, >= 0
-        Rows of the batch. [rows]
-    num_slots, shuffle_partitions : int, >= 1
-        The setting. [-]
-
-    Returns
-    -------
-    int
-        At least one.
-
-    Notes
-    -----
-    theory.md (T7), (T8).
-
-    Examples
-    --------
-    >>> from headway.formats.profile_file import load_profile
-    >>> stage = load_profile("examples/word-count.profile.yaml").stages[1]
-    >>> num_tasks_at(stage, 1e3, 2, 8)
-    8
-    """
-    if stage.coalescing is not None:
-        size_bytes = stage.coalescing.exchange_bytes_per_row * stage.rows.rows(batch_rows)
-        return coalesced_tasks(stage.coalescing, size_bytes, num_slots, shuffle_partitions)
-    if stage.source_tasks is not None:
-        return source_tasks(stage.source_tasks, batch_rows, num_slots)
-    return stage.num_tasks(shuffle_partitions)

@@ -33,7 +33,7 @@ def source_facts(
     parallelism = DefaultParallelism(
         stated=count_of(properties.get(_PARALLELISM)),
         at_least=1 if _LOCAL.match(application_id or "") else 2,
-        cores_per_slot=configuration.executors
+        cores_per_slot_ratio=configuration.executors
         * configuration.cores_per_executor
         / configuration.num_slots,
     )

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.domain import Coalescing, RowsLaw, Separation, StageProfile, TasksRule
-from headway.models.stages.coalescing import coalesced_tasks
-from headway.models.stages.source_tasks import num_tasks_at
+from headway.models.stages.coalescing import coalesced_tasks, num_tasks_at
 
 RULE = Coalescing(exchange_bytes_per_row=100.0, advisory_bytes=2**26, smallest_bytes=2**20)
 

@@ -96,7 +96,7 @@ def test_a_batch_without_rows_has_a_task() -> None:
 
 
 def test_default_parallelism_is_the_cores_and_two_on_a_cluster() -> None:
-    cluster = DefaultParallelism(at_least=2, cores_per_slot=2.0)
+    cluster = DefaultParallelism(at_least=2, cores_per_slot_ratio=2.0)
     assert [cluster.number(slots) for slots in (1, 3)] == [2, 6]
     assert DefaultParallelism().number(1) == 1
     assert source_tasks(SourceTasks(parallelism=cluster, num_scans=2), 1e3, 3) == 12
@@ -114,7 +114,7 @@ def test_a_rule_is_of_one_kind() -> None:
         SourceTasks()
     with pytest.raises(ValueError, match="either parallelism or records"):
         SourceTasks(parallelism=parallelism, records=records)
-    with pytest.raises(ValueError, match="cores_per_slot"):
-        DefaultParallelism(cores_per_slot=math.nan)
+    with pytest.raises(ValueError, match="cores_per_slot_ratio"):
+        DefaultParallelism(cores_per_slot_ratio=math.nan)
     with pytest.raises(ValueError, match="file_bytes"):
         FileSplits(file_rows=1.0, file_bytes=0.0, max_split_bytes=1, open_cost_bytes=1)
