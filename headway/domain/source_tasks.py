@@ -38,7 +38,7 @@ class DefaultParallelism:
         require_count(MOST_CORES, at_least=self.at_least)
         if not 0 < self.cores_per_slot_ratio <= MOST_CORES:
             raise ValueError(
-                f"cores_per_slot_ratio is {self.cores_per_slot_ratio}; expected more than 0, at most "
+                f"cores_per_slot_ratio is {self.cores_per_slot_ratio}; expected above 0, at most "
                 f"{MOST_CORES}"
             )
 
