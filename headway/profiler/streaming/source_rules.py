@@ -61,7 +61,7 @@ _Count = tuple[QueryRun, BatchSample, int]
 
 
 def _of_cores(description: str, counts: Sequence[_Count]) -> SourceReading:
-    """Sources that are read by as many tasks as the default parallelism, unless told otherwise."""
+    """Sources that are read by as many tasks as the default parallelism, unless an option sets it."""
     option = _RATE.match(description)
     numbers = [_parallelism(run) for run, _, _ in counts]
     kind = description.split("[", 1)[0]
@@ -99,24 +99,24 @@ def _of_topics(counts: Sequence[_Count]) -> SourceReading:
     ]
     if not known:
         return SourceReading(None)
-    num_partitions = max(len(rows) for rows, _ in known)
+    num_topic_partitions = max(len(rows) for rows, _ in known)
     if all(number == len(rows) for rows, number in known):
-        of_topics = counted(num_partitions, "topic partition")
+        of_topics = counted(num_topic_partitions, "topic partition")
         return SourceReading(None, f"are fixed: one for each of {of_topics}")
     numbers = {number for _, number in known}
     if len(numbers) == 1:
         number = numbers.pop()
-        if number < num_partitions:
+        if number < num_topic_partitions:
             return SourceReading(None)
         return SourceReading(
             None,
-            f"are fixed, {number} for {counted(num_partitions, 'topic partition')}, as by "
+            f"are fixed, {number} for {counted(num_topic_partitions, 'topic partition')}, as by "
             "minPartitions, or by several reads of the source",
         )
     most_rows = _rows_of_task(known)
     if most_rows is None:
         return SourceReading(None)
-    records = RecordSplits(topic_partitions=num_partitions, max_records=most_rows)
+    records = RecordSplits(topic_partitions=num_topic_partitions, max_records=most_rows)
     return SourceReading(
         SourceTasks(records=records),
         f"follow the rows of a batch: one for every {most_rows:,} rows of a topic partition, as by "

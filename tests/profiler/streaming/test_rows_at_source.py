@@ -105,7 +105,7 @@ ReadSchema: struct<secret_amount:bigint>
         ("KafkaV2[Subscribe[orders]]", "GreaterThan(secret_amount,5)", False),
     ],
 )
-def test_filters_pushed_into_the_scan_of_files_are_told(
+def test_a_note_names_filters_pushed_into_the_scan_of_files(
     tmp_path: Path, source: str, filters: str, *, is_noted: bool
 ) -> None:
     query = replace(TWICE, jobs=((SCAN,),), source=source, is_adaptive=True)
@@ -118,7 +118,7 @@ def test_filters_pushed_into_the_scan_of_files_are_told(
     assert not any("secret_amount" in note for note in profile.notes)
 
 
-def test_scans_and_batches_that_disagree_are_told(tmp_path: Path) -> None:
+def test_a_note_names_scans_and_batches_that_disagree(tmp_path: Path) -> None:
     query = replace(TWICE, jobs=((SCAN,),), source="FileStreamSource[file:/data/in]")
     log = AppLog().add(query)
     assert not any("their scan read" in note for note in _notes(log, tmp_path / "agree"))
