@@ -27,11 +27,11 @@ def split_tasks(rule: FileSplits, batch_rows: float, parallelism: int) -> int:
     Notes
     -----
     **(T8)** A batch of `n` rows reads `f = max(1, [n/r])` files of `r` rows, the nearest whole
-    number, each of `b` bytes. A task reads up to `g = min(A, max(o, f(b+o)/m))` bytes, with `A` the
-    maximum size of a split, `o` the cost of opening a file in bytes, and `m` the default
+    number, each of `b` bytes. A task reads up to `g = min(A, max(a, f(b+a)/m))` bytes, with `A` the
+    maximum size of a split, `a` the cost of opening a file in bytes, and `m` the default
     parallelism, by default the cores. A file that may be split makes `⌊b/g⌋` tasks of `g` bytes and
     a rest; one that may not is all rest. Of rests of `c` bytes a task reads
-    `k = max(1, ⌊(g+o)/(c+o)⌋)`, so `T = f⌊b/g⌋ + ⌈f/k⌉`. `FilePartition` of Spark 4.3, for files of
+    `k = max(1, ⌊(g+a)/(c+a)⌋)`, so `T = f⌊b/g⌋ + ⌈f/k⌉`. `FilePartition` of Spark 4.3, for files of
     equal size. Other sources: `T = m` for the rate source without `numPartitions`; and
     `T = p⌈n/(pq)⌉` for `p` topic partitions of Kafka with `maxRecordsPerPartition` `q`, whose rows
     are distributed evenly. A stage that reads the source `s` times has `sT` tasks.

@@ -61,7 +61,7 @@ _Count = tuple[QueryRun, BatchSample, int]
 
 
 def _of_cores(description: str, counts: Sequence[_Count]) -> SourceReading:
-    """Sources that are read by as many tasks as the default parallelism, unless an option sets it."""
+    """Sources that are read by as many tasks as the default parallelism, unless set otherwise."""
     option = _RATE.match(description)
     numbers = [_parallelism(run) for run, _, _ in counts]
     kind = description.split("[", 1)[0]
