@@ -72,7 +72,7 @@ SOURCE_TASKS_RATIO = Assumption(
     value=0.2,
     unit="-",
     source="judgement: files of unequal size make one task more or less of five",
-    influences="which sources are taken to read files by Spark's rule (T8)",
+    influences="which sources are taken to read files by Spark's rule (T9)",
 )
 FEWEST_WAITING_STAGES = Assumption(
     name="Fewest stages with waiting tasks that show the slots of an executor",

@@ -31,14 +31,14 @@ MOST_SPLIT_BYTES = Assumption(
     value=parse_size_bytes("128m"),
     unit="bytes",
     source="Spark: spark.sql.files.maxPartitionBytes",
-    influences="tasks that read a source of files (T8)",
+    influences="tasks that read a source of files (T9)",
 )
 OPEN_COST_BYTES = Assumption(
     name="Default cost of opening a file, in bytes",
     value=parse_size_bytes("4m"),
     unit="bytes",
     source="Spark: spark.sql.files.openCostInBytes",
-    influences="tasks that read a source of files (T8)",
+    influences="tasks that read a source of files (T9)",
 )
 BACKLOG_TIMEOUT_S = Assumption(
     name="Backlog timeout of dynamic allocation",

@@ -219,7 +219,7 @@ def level_spans(
     `(s-1/T)/(1-1/T)`, with `s` the share of the largest task, at the observed number of tasks for
     which it is smallest, and 0 below a tenth; `cv` is then the variation that rows do not explain.
     If the keys are given, (K11) replaces (K6). The tasks of a coalesced stage follow the bytes of
-    the batch (T7), those of some sources its rows (T8), which steps from one number to the next.
+    the batch (T7), those of some sources its rows (T9), which steps from one number to the next.
     Sizes of partitions and files differ, so `M` is then a line through some thirty sizes, each with
     the mean over the tasks of batches a quarter larger, a fifth smaller, and of this size; where it
     would fall, halfway between the largest value before and the smallest after.

@@ -224,7 +224,7 @@ def settled_batch_rows(
     **(T3)** Settled rows: `n = λ max(B, fD(n))`, with `f` a factor on all durations. `D` is
     concave, so Newton's rule converges from above to the largest solution. Where `λ fD'(n) ≥ 1`,
     the rows are quadrupled instead; beyond `10^15` there is no solution. Where tasks
-    follow the rows (T7), (T8), `D` also has bends upwards: each step then stays between the sizes
+    follow the rows (T7), (T9), `D` also has bends upwards: each step then stays between the sizes
     that were too small and too large, or halves their distance.
 
     Examples

@@ -78,7 +78,7 @@ def num_tasks_at(
 
     Notes
     -----
-    theory.md (T7), (T8).
+    theory.md (T7), (T9).
 
     Examples
     --------

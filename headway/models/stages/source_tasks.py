@@ -26,7 +26,7 @@ def split_tasks(rule: FileSplits, batch_rows: float, parallelism: int) -> int:
 
     Notes
     -----
-    **(T8)** A batch of `n` rows reads `f = max(1, [n/r])` files of `r` rows, the nearest whole
+    **(T9)** A batch of `n` rows reads `f = max(1, [n/r])` files of `r` rows, the nearest whole
     number, each of `b` bytes. A task reads up to `g = min(A, max(a, f(b+a)/m))` bytes, with `A` the
     maximum size of a split, `a` the cost of opening a file in bytes, and `m` the default
     parallelism, by default the cores. A file that may be split makes `⌊b/g⌋` tasks of `g` bytes and
@@ -77,7 +77,7 @@ def source_tasks(rule: SourceTasks, batch_rows: float, num_slots: int) -> int:
 
     Notes
     -----
-    theory.md (T8).
+    theory.md (T9).
 
     Examples
     --------
