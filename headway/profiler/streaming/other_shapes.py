@@ -53,7 +53,7 @@ def _stages(batches: Sequence[BatchSample], kinds: Counter[StageKind]) -> str:
             for of_stage, stage in zip(batch.kinds, batch.stages, strict=True)
             if of_stage == kind
         )
-        words.append(f"'{stage_work([sample], 1) or ', '.join(kind.scopes)}'")
+        words.append(f"'{stage_work([sample], ()) or ', '.join(kind.scopes)}'")
     return " and ".join(dict.fromkeys(words))
 
 
