@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from headway.profiler.logs.sources import find_event_logs
 from headway.redaction import one_line
 
 _CHUNK_BYTES = 4_000_000
+# A block of zstd may hold 30,000 times its size.
+_PACKED_BYTES = 4_096
 _HEAD_BYTES = 8
 
 
@@ -107,10 +109,10 @@ class _Part:
     position: int = 0
     is_known: bool = False
     rest: bytes = b""
-    unpack: Callable[[bytes], bytes] | None = field(default=None, repr=False)
+    unpack: Callable[[bytes], Iterable[bytes]] | None = field(default=None, repr=False)
 
     def lines_of(self, data: bytes, file: Path) -> Iterator[bytes]:
-        """The lines that are completed by further bytes."""
+        """The lines that are completed by further bytes, without empty ones."""
         if self.is_known:
             return
         if self.unpack is None:
@@ -120,35 +122,52 @@ class _Part:
             data, self.rest = self.rest + data, b""
             self.unpack = _unpacker(data, file)
         try:
-            text = self.rest + self.unpack(data)
+            for text in self.unpack(data):
+                *lines, self.rest = (self.rest + text).split(b"\n")
+                # Millions of them fit into a few packed bytes.
+                yield from filter(None, lines)
         except (zlib.error, ValueError) as error:
             raise EventLogError(
                 f"{one_line(str(file))}: damaged ({one_line(str(error))}); "
                 "expected an event log as Spark writes it"
             ) from None
-        *lines, self.rest = text.split(b"\n")
-        yield from lines
 
 
-def _unpacker(head: bytes, file: Path) -> Callable[[bytes], bytes]:
+def _unpacker(head: bytes, file: Path) -> Callable[[bytes], Iterable[bytes]]:
+    """From packed bytes to text, in pieces of limited size."""
     codec = codec_of(head)
     if codec is Codec.NONE:
-        return lambda data: data
+        return lambda data: (data,)
     if codec is Codec.ZSTD:
         import zstandard
 
         frames = zstandard.ZstdDecompressor().decompressobj(read_across_frames=True)
 
-        def unpack(data: bytes) -> bytes:
+        def unpack_zstd(data: bytes) -> Iterator[bytes]:
             try:
-                return frames.decompress(data)
+                for packed in _pieces(data, _PACKED_BYTES):
+                    yield from _pieces(frames.decompress(packed), _CHUNK_BYTES)
             except zstandard.ZstdError as error:
                 raise ValueError(str(error)) from None
 
-        return unpack
+        return unpack_zstd
     if codec is Codec.GZIP:
-        return zlib.decompressobj(wbits=31).decompress
+        stream = zlib.decompressobj(wbits=31)
+
+        def unpack_gzip(data: bytes) -> Iterator[bytes]:
+            text = stream.decompress(data, _CHUNK_BYTES)
+            yield text
+            # It may also hold back text when it has taken all of its input.
+            while stream.unconsumed_tail or len(text) == _CHUNK_BYTES:
+                text = stream.decompress(stream.unconsumed_tail, _CHUNK_BYTES)
+                yield text
+
+        return unpack_gzip
     raise EventLogError(
         f"{one_line(str(file))}: cannot be followed while it grows; expected JSON lines, plain or "
         "compressed with zstd or gzip (spark.eventLog.compression.codec), or a recorder's file"
     )
+
+
+def _pieces(data: bytes, size_bytes: int) -> Iterator[bytes]:
+    return (data[start : start + size_bytes] for start in range(0, len(data), size_bytes))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -86,6 +88,21 @@ def test_packed_logs_grow_too(tmp_path: Path) -> None:
     packed = tmp_path / "app-2.gz"
     packed.write_bytes(gzip.compress(lines(1, 2).encode()))
     assert read(GrowingLog(packed)) == [1, 2]
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+def test_a_packed_log_of_millions_of_empty_lines_takes_little_memory(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    packed = tmp_path / "app-1.packed"
+    packed.write_bytes(pack(lines(1).encode() + b"\n" * 30_000_000 + lines(2).encode()))
+    tracemalloc.start()
+    try:
+        assert read(GrowingLog(packed)) == [1, 2]
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 200e6
 
 
 @pytest.mark.parametrize(
