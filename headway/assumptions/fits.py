@@ -83,6 +83,13 @@ LEAST_SPREAD_RATIO = Assumption(
     source="judgement: that of two loads with a ratio of 5/3",
     influences="whether time per row, per partition and per state row are fitted (E2)",
 )
+MOST_EXPONENT_ERROR = Assumption(
+    name="Maximum standard error of an exponent from batches of nearly one size",
+    value=0.1,
+    unit="-",
+    source="judgement: at ten times the rate, rows are then off by a quarter",
+    influences="how the rows that a stage reads grow with those of the batch (E4)",
+)
 HUBER_SCORE = Assumption(
     name="Huber threshold of robust regression",
     value=1.345,

@@ -14,6 +14,7 @@ from headway.assumptions.fits import (
     LEAST_BATCHES_TO_CUT,
     LEAST_RUNS_TO_COMPARE,
     LEAST_SPREAD_RATIO,
+    MOST_EXPONENT_ERROR,
     STEEPEST_DRIFT,
     USUAL_DRIFT,
     USUAL_DRIVER_DRIFT,
@@ -168,8 +169,8 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
 def power_law(x: Array, y: Array, weights: Array) -> PowerLaw:
     """Scale and exponent (0 to 1) of ``y = scale * x ** exponent`` by weighted logarithms.
 
-    If ``x`` does not vary, the exponent is taken as 1 (proportional), which overestimates when it
-    is used for larger ``x``.
+    If the points do not determine the exponent, it is taken as 1 (proportional), which
+    overestimates when it is used for larger ``x``.
 
     Parameters
     ----------
@@ -185,21 +186,34 @@ def power_law(x: Array, y: Array, weights: Array) -> PowerLaw:
 
     Notes
     -----
-    **(E4)** `y = k x^e` by weighted least squares of the logarithms, with `e` kept in `[0, 1]`;
-    `e = 1` if `x` is not spread by (E2).
+    **(E4)** `y = k x^e` by weighted least squares of the logarithms, with `e` kept in `[0, 1]`.
+    Rows that a stage reads do not depend on how long it takes, so even batches of nearly one size
+    show `e` if `y` follows `x` closely, as behind a partial aggregate: `e = 1` if `x` is not spread
+    by (E2), unless ten points or more have a standard error of `e` of at most 0.1. Its variance is
+    that of MacKinnon and White (1985, doi:10.1016/0304-4076(85)90158-7), in which a point that the
+    line follows counts less, from squared residuals plus those of rounding to whole rows,
+    `1/(12y^2)`.
 
     Examples
     --------
     >>> power_law(np.array([1.0, 4.0]), np.array([3.0, 6.0]), np.ones(2))
     PowerLaw(scale=3.0, exponent=0.5)
     """
-    exponent = 1.0
-    if is_spread(x):
-        log_x, log_y = np.log(x), np.log(y)
-        centred = log_x - np.average(log_x, weights=weights)
-        slope = np.sum(weights * centred * log_y) / np.sum(weights * np.square(centred))
-        exponent = float(np.clip(slope, 0.0, 1.0))
-    scale = float(np.exp(np.average(np.log(y) - exponent * np.log(x), weights=weights)))
+    log_x, log_y = np.log(x), np.log(y)
+    centred = log_x - np.average(log_x, weights=weights)
+    exponent, spread = 1.0, float(np.sum(weights * np.square(centred)))
+    if spread > 0.0:
+        slope = float(np.sum(weights * centred * log_y)) / spread
+        residual = log_y - np.average(log_y, weights=weights) - slope * centred
+        # A batch that alone differs in size draws the line to itself.
+        own_share = weights * (1.0 / np.sum(weights) + np.square(centred) / spread)
+        variance = np.square(residual) + 1.0 / (12.0 * np.square(y))
+        variance /= np.square(np.maximum(1.0 - own_share, 1e-6))
+        error = float(np.sqrt(np.sum(np.square(weights * centred) * variance))) / spread
+        is_determined = len(x) >= LEAST_BATCHES_TO_CUT.value and error <= MOST_EXPONENT_ERROR.value
+        if is_determined or is_spread(x):
+            exponent = min(max(slope, 0.0), 1.0)
+    scale = float(np.exp(np.average(log_y - exponent * log_x, weights=weights)))
     return PowerLaw(scale, exponent)
 
 

@@ -163,6 +163,30 @@ def test_one_load_is_taken_as_proportional() -> None:
     assert law.scale == pytest.approx(0.5)
 
 
+def nearly_one_size(random: np.random.Generator) -> Array:
+    return np.rint(1e4 * lognormal(random, 0.04, 100))
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])
+def test_batches_of_nearly_one_size_show_how_rows_follow_them(exponent: float) -> None:
+    random = np.random.default_rng(3)
+    x = nearly_one_size(random)
+    # As behind a partial aggregate: by the number of keys, not by chance.
+    y = np.rint(400.0 * (x / 1e4) ** exponent * lognormal(random, 0.002, 100))
+    assert power_law(x, y, np.full(100, 0.01)).exponent == pytest.approx(exponent, abs=0.05)
+
+
+def test_batches_of_nearly_one_size_and_rows_by_chance_are_taken_as_proportional() -> None:
+    random = np.random.default_rng(4)
+    x = nearly_one_size(random)
+    assert power_law(x, np.rint(400.0 * lognormal(random, 0.3, 100)), np.ones(100)).exponent == 1.0
+    # Of a few rows, whole numbers hide how they follow the batch.
+    assert power_law(x, np.rint(3.0 * x / 1e4), np.ones(100)).exponent == 1.0
+    # One batch differs, as the last before the end of a backlog.
+    one_differs = np.append(np.full(99, 1e4), 9e3)
+    assert power_law(one_differs, np.full(100, 400.0), np.ones(100)).exponent == 1.0
+
+
 def autocorrelated(random: np.random.Generator, correlation: float, size: int) -> Array:
     values = random.standard_normal(size)
     for place in range(1, size):
