@@ -348,7 +348,7 @@ def scheduled_query(job: ScheduledJob, profile: JobProfile) -> ScheduledQuery:
         windows = WindowGrid(
             slide_s=slide_s,
             offset_s=job.window_start_s,
-            watermark_delay_s=shape.watermark_delay_s or 0.0 if delay_s is None else delay_s,
+            watermark_delay_s=shape.windows_wait_s or 0.0 if delay_s is None else delay_s,
         )
     trigger_s = job.trigger_s or profile.baseline.trigger_s or 1.0
     return ScheduledQuery(

@@ -294,6 +294,16 @@ class QueryShape:
         last = self.last_aggregation
         return 0.0 if last is None else last.watermark_behind_s
 
+    @property
+    def windows_wait_s(self) -> float | None:
+        """Event time after a window's end from which on it may be emitted [s]; None: unknown.
+
+        The delay of the watermark, and what joins add to it: theory.md (T8).
+        """
+        if self.watermark_delay_s is None or self.watermark_behind_s is None:
+            return None
+        return self.watermark_delay_s + self.watermark_behind_s
+
     def with_windows(self, windows: tuple[EventTimeWindow, ...]) -> QueryShape:
         """The query with other windows in its last aggregation, and no others."""
         last = self.last_aggregation

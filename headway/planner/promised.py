@@ -126,7 +126,8 @@ def window_shift_s(profile: JobProfile) -> float:
     if shape.output_mode in _WINDOW_MODES_WITHOUT_WAIT:
         window = max(shape.emitted_windows, key=lambda one: one.slide_s or 0.0)
         return lag_s - (window.size_s if window.kind is WindowKind.SESSION else 0.0)
-    return max((shape.watermark_delay_s or 0.0) + (shape.watermark_behind_s or 0.0) + lag_s, 0.0)
+    assert shape.windows_wait_s is not None  # checked by require_predictable
+    return max(shape.windows_wait_s + lag_s, 0.0)
 
 
 def require_predictable(profile: JobProfile, promise: Promise) -> None:

@@ -154,10 +154,9 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
         # The last row of a session arrives one gap before its end.
         gap_s = window.size_s if window.kind is WindowKind.SESSION else 0.0
         return WindowLaw(update_window_latency(law.state, ends, lag_s - gap_s), law)
-    assert shape.watermark_delay_s is not None
-    assert shape.watermark_behind_s is not None
+    assert shape.windows_wait_s is not None
     # Which trigger moves the watermark depends on the sum alone, and the lag may be negative.
-    behind_s = max(shape.watermark_delay_s + shape.watermark_behind_s + lag_s, 0.0)
+    behind_s = max(shape.windows_wait_s + lag_s, 0.0)
     return WindowLaw(append_window_latency(law.state, ends, behind_s, 0.0), law)
 
 

@@ -262,12 +262,11 @@ def _window_p99_s(how: WindowsHow, here: WindowSetting, heavy: SettingLaw) -> fl
     if how is WindowsHow.LOG and not here.is_update:
         # emit="early": the batch that moves the watermark computes the windows itself.
         assert profile.observed_arrivals is not None
-        assert shape.watermark_delay_s is not None
-        assert shape.watermark_behind_s is not None
+        assert shape.windows_wait_s is not None
         lag_s = profile.observed_arrivals.event_time_lag_s or 0.0
         ends = WindowEnds(slide_s=ms_to_s(here.windows.windows[-1].slide_ms))
-        behind_s = shape.watermark_delay_s + shape.watermark_behind_s + lag_s
-        law: WindowLaw | None = WindowLaw(update_window_latency(heavy.state, ends, behind_s), heavy)
+        shift_s = shape.windows_wait_s + lag_s
+        law: WindowLaw | None = WindowLaw(update_window_latency(heavy.state, ends, shift_s), heavy)
     else:
         law = window_law(asked, heavy)
     return None if law is None else float(law.quantile_s(0.99))

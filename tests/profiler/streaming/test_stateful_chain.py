@@ -12,12 +12,22 @@ import numpy as np
 import pytest
 
 import headway
-from headway.domain import EventTimeWindow, FindingCode, JobProfile, StatefulOperator, WindowKind
+from headway.api.schedule import scheduled_query
+from headway.domain import (
+    EventTimeWindow,
+    FindingCode,
+    JobProfile,
+    StatefulOperator,
+    Target,
+    WindowKind,
+)
 from headway.errors import InputError
 from headway.formats.profile_file import dump_profile, load_profile
 from headway.models.job.setting import after_commit_s
 from headway.profiler.plan_text import read_plan
 from headway.report.profiles import profile_summary
+from headway.spec.forms.quantities import Quantity
+from headway.spec.kinds.schedule import ScheduledJob
 from headway.words import all_words
 from tests.models.job.test_window_law import at, windowed
 from tests.oracles.stateful_chain import (
@@ -131,6 +141,19 @@ JOIN = StatefulOperator(name="StreamingSymmetricHashJoin")
 TENS = StatefulOperator(
     name="StateStoreSave", reads=(0,), windows=(tumbling(10.0),), watermark_behind_s=6.001
 )
+
+
+def test_a_scheduled_query_waits_for_the_range_of_its_join(tmp_path: Path) -> None:
+    job = ScheduledJob(
+        name="joined",
+        profile=tmp_path / "joined.profile.yaml",
+        rate=Quantity.exactly(500.0),
+        targets=(Target.parse("window p99 <= 30s"),),
+    )
+    alone = of_chain(replace(TENS, reads=(), watermark_behind_s=0.0))
+    grids = [scheduled_query(job, profile).windows for profile in (alone, of_chain(JOIN, TENS))]
+    delays_s = [grid.watermark_delay_s for grid in grids if grid is not None]
+    assert delays_s == pytest.approx([delays_s[0], delays_s[0] + 6.001])
 
 
 def test_the_latency_contains_the_range_of_the_join_and_says_so() -> None:
