@@ -9,7 +9,7 @@ import numpy as np
 
 from headway.assumptions.logs import SAME_ROWS_RATIO
 from headway.models.arrays import Array
-from headway.profiler.streaming.samples import QueryRun
+from headway.profiler.streaming.samples import QueryRun, StageSample
 
 _MOST_TABLES = 8
 
@@ -18,7 +18,8 @@ def static_places(runs: Sequence[QueryRun]) -> frozenset[int]:
     """Places of the stages that read a static table, of batches with one signature.
 
     Their rows stay the same while those of the batch vary. If batches are of one size, it is those
-    whose rows are no multiple of the rows of the batch while another stage's are.
+    whose rows are no multiple of the rows of the batch while another stage's are. The log of a
+    Delta table is always one: its rows follow the number of commits.
     """
     batches = [batch for run in runs for batch in run.batches]
     log_rows = np.log([batch.num_rows for batch in batches])
@@ -38,9 +39,12 @@ def static_places(runs: Sequence[QueryRun]) -> frozenset[int]:
     return frozenset(
         place
         for place, logs in log_read.items()
-        if np.std(logs) < SAME_ROWS_RATIO.value
-        and place not in follow_exactly
-        and (np.std(log_rows) > 3 * SAME_ROWS_RATIO.value or follow_exactly)
+        if _reads_table_log(first[place])
+        or (
+            np.std(logs) < SAME_ROWS_RATIO.value
+            and place not in follow_exactly
+            and (np.std(log_rows) > 3 * SAME_ROWS_RATIO.value or follow_exactly)
+        )
     )
 
 
@@ -70,6 +74,15 @@ def static_rows(runs: Sequence[QueryRun], place: int, tables: frozenset[int]) ->
     }
     possible = [rows for rows in sums if np.all(read > rows)]
     return max(possible, key=lambda rows: (-_misfit(np.log(read - rows), log_rows), rows))
+
+
+def _reads_table_log(stage: StageSample) -> bool:
+    """Whether a stage reads which files a Delta table has, as a merge into it does first."""
+    scopes = () if stage.kind is None else stage.kind.scopes
+    tables = [operator.table for operator in stage.operators if operator.table is not None]
+    return any(scope.startswith("Scan Delta Table State") for scope in scopes) or any(
+        table.rstrip("/").endswith("/_delta_log") for table in tables
+    )
 
 
 def _rows_read(runs: Sequence[QueryRun], place: int) -> Array:

@@ -88,6 +88,17 @@ def test_a_static_table_is_never_the_source(joined: headway.JobProfile) -> None:
     assert not any("stage 1" in finding.names.get("stage", "") for finding in plan.findings)
 
 
+def test_the_log_of_a_table_is_never_the_source(tmp_path: Path) -> None:
+    # It grows with every commit, here as fast as the batches.
+    commits = replace(PRODUCTS, static_rows=0, rows_scale=0.1, scopes=("Scan Delta Table State",))
+    query = replace(JOINED, jobs=((STREAM,), (commits,), (JOIN,)), num_swapped=0)
+    log = AppLog().add(query)
+    log.add(replace(query, rate_per_s=40_000.0, started_s=query.started_s + 200.0, seed=2))
+    _, of_log, _ = headway.profile(write_plain(log.lines, tmp_path / "log")).stages
+    assert of_log.is_static
+    assert of_log.tasks_rule is TasksRule.FIXED
+
+
 def test_every_output_names_the_stages(joined: headway.JobProfile, tmp_path: Path) -> None:
     prediction = headway.predict(joined, rate="20k/s")
     assert prediction.stage_work["stage 1"] == "read parquet"
