@@ -45,6 +45,7 @@ TOPIC = "rows"
 _TRIGGERS_S = (1.0, 1.5, 2.0)
 _ROWS = (400, 1000, 2500)
 _PARTITIONS = (1, 2, 3)
+_MOST_TIMES = 5
 _NEXT_BATCH_WITHIN_S, _GAP_WITHIN_S = 60.0, 240.0
 
 
@@ -167,9 +168,13 @@ def another(
 def change_again_and_again(
     machines: dict[str, TunerMachine], given: argparse.Namespace, log: Path
 ) -> None:
-    """Make the changes, each of the next query in turn, each after one more batch."""
+    """Make the changes, each of the next query in turn, each after one more batch.
+
+    A driver that is to be killed makes more, as on a busy machine some are given up, and a change
+    that is given up does not reach every point.
+    """
     choice = random.Random(given.seed)
-    for number in range(given.changes):
+    for number in range(given.changes if given.kill is None else _MOST_TIMES * given.changes):
         sink = given.sinks[number % len(given.sinks)]
         machine = machines[sink]
         _wait_for_a_batch(machine)
