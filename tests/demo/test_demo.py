@@ -23,7 +23,9 @@ SHORTER = """
 from headway.demo import run
 from headway.runtime import measure
 measure._PATIENCE_FACTOR *= 3.0
-run.QUICK = run.Length(warm_up_s=2.0, profiled_s=3.0, predicted_s=0.0, planned_s=3.0)
+run.QUICK = run.Length(
+    warm_up_s=2.0, warm_batches=1, profiled_s=3.0, predicted_s=0.0, planned_s=3.0
+)
 """
 
 
