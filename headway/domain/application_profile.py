@@ -182,11 +182,13 @@ class RecordedStage:
     the stages that it had to wait for; a stage in between that is not listed is replaced by its own
     parents. ``job`` is the number of the first job that needed the stage: jobs follow each other as
     the driver's program submits them, which ``parents`` do not show. Under adaptive execution each
-    stage of a query is a job of its own.
+    stage of a query is a job of its own. ``work`` are its operators in words, None if the log does
+    not name them.
     """
 
     id: int
     job: int | None = None
+    work: str | None = None
     parents: tuple[int, ...] = ()
     tasks: TaskCounts
     task_time: TaskTimes
@@ -195,6 +197,11 @@ class RecordedStage:
     volume: StageVolume
     memory: StageMemory
     run_time: RunShares
+
+    @property
+    def called(self) -> str:
+        """Its number, and what it computes."""
+        return f"stage {self.id}" if self.work is None else f"stage {self.id} ({self.work})"
 
     @property
     def task_time_s(self) -> float:

@@ -168,7 +168,8 @@ class BatchRunTime:
         mean_s, longest_s = largest.task_time.mean_s, largest.task_time.max_s
         if longest_s > LONGEST_TASK_RATIO.value * mean_s:
             numbers = {"stage_id": largest.id, "longest_s": longest_s, "mean_s": mean_s}
-            yield Finding(code=FindingCode.SKEWED_STAGE, numbers=numbers)
+            names = {"stage": largest.called}
+            yield Finding(code=FindingCode.SKEWED_STAGE, numbers=numbers, names=names)
 
     def _is_within_reach(self, slots: int) -> bool:
         return bool(is_within_reach(self.doublings_beyond(slots)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 
 from headway.assumptions.advice import SHOWN_CHANGE_RATIO
-from headway.domain import ApplicationProfile, JobProfile, Prediction, RecordedStage, StageProfile
+from headway.domain import ApplicationProfile, JobProfile, Prediction, StageProfile
 from headway.models.job.predict import predict
 from headway.planner.batch_run_time import expected_run_time_s
 from headway.planner.difference import ChangedValue, Difference, Figure, Unit, parts
@@ -122,7 +122,12 @@ def application_difference(
 ) -> Difference:
     """Differences between two profiles of a batch job, both on the slots of ``after``."""
     slots = after.cluster.num_slots or before.cluster.num_slots or 1
-    then, now = (_task_times_s(profile.stages) for profile in (before, after))
+    called = {stage.id: stage.called for stage in (*before.stages, *after.stages)}
+    then, now = (
+        # Numbered in the order of submission, as in other runs.
+        {called[stage.id]: stage.task_time_s for stage in profile.stages}
+        for profile in (before, after)
+    )
     pairs = {
         "run time as recorded": (before.duration_s, after.duration_s),
         "run time on the slots of B": (
@@ -143,11 +148,6 @@ def application_difference(
         parts=parts(then, now),
         parts_of="time of all tasks, by stage",
     )
-
-
-def _task_times_s(stages: tuple[RecordedStage, ...]) -> dict[str, float]:
-    """Task times by stage; stages are numbered in the order of submission, as in other runs."""
-    return {f"stage {stage.id}": stage.task_time_s for stage in stages}
 
 
 def _batch_facts(profile: ApplicationProfile) -> dict[str, str]:

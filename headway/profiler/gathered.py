@@ -321,11 +321,11 @@ class Gatherer:
         if event.execution_id is not None:
             self._ids[schema.SQL_EXECUTION_START].append(event.execution_id)
         batch = event.batch
-        if batch is not None and (batch.is_sampled or reads_operators(batch, event.operators)):
+        if batch is None or batch.is_sampled or reads_operators(batch, event.operators):
             tree = plan_of(event.operators)
             if tree is not None:
                 self._gathered.operators.note_plan(tree, is_replanned=False)
-                if batch.is_sampled:
+                if batch is not None and batch.is_sampled:
                     self._gathered.files.note_scan(tree, batch)
         if event.plan is None or (batch is not None and not batch.is_sampled):
             return

@@ -103,7 +103,7 @@ def application_page(profile: ApplicationProfile, *, origin: Origin | None = Non
     rows = [("stage", "tasks", "mean task", "longest task", "task time")]
     rows += [
         (
-            str(one.id),
+            shortened(one.called),
             f"{one.tasks.num_tasks:,}",
             format_duration(one.task_time.mean_s),
             format_duration(one.task_time.max_s),

@@ -12,6 +12,7 @@ from headway.formats.as_json import json_text
 from headway.formats.yaml_text import plain_data
 from headway.profiler.coverage import gaps
 from headway.report.columns import paragraph, printable
+from headway.report.wording import percent
 from headway.units import counted, format_duration, format_rate
 from headway.words import as_sentence, words_of
 
@@ -34,6 +35,7 @@ _OPERATORS = {
 }
 SURVEY_SCHEMA = "headway.survey/v1"
 _MOST_QUERIES = 20
+_MOST_STAGES = 5
 
 
 def profile_summary(profile: JobProfile | ApplicationProfile) -> str:
@@ -192,6 +194,14 @@ def _application_lines(profile: ApplicationProfile) -> Iterator[str]:
         f"{profile.kind.value} application: {counted(profile.num_jobs, 'job')} in "
         f"{format_duration(profile.duration_s)}, {counted(len(profile.stages), 'stage')} listed"
     )
+    total_s = profile.other_stages.task_time_s + sum(one.task_time_s for one in profile.stages)
+    for stage in sorted(profile.stages, key=lambda one: -one.task_time_s)[:_MOST_STAGES]:
+        if stage.task_time_s > 0.0:
+            yield (
+                f"  {printable(stage.called)}: {percent(stage.task_time_s / total_s)} of all task "
+                f"time, {counted(stage.tasks.num_finished, 'task')} of "
+                f"{format_duration(stage.task_time.mean_s)}"
+            )
 
 
 _LINES_OF: Mapping[str, Callable[[Any], Iterator[str]]] = {

@@ -168,8 +168,10 @@ def _jobs_failed(found: Finding) -> str:
 
 def _skewed_stage(found: Finding) -> str:
     longest_s, mean_s = found.numbers["longest_s"], found.numbers["mean_s"]
+    # Files of earlier versions have its number only.
+    stage = found.names.get("stage", f"stage {found.numbers['stage_id']:.0f}")
     return (
-        f"stage {found.numbers['stage_id']:.0f}: its longest task takes "
+        f"{stage}: its longest task takes "
         f"{format_duration(longest_s)}, {longest_s / mean_s:.1f} times the mean: skew, which more "
         "nodes do not fix"
     )

@@ -24,6 +24,7 @@ from headway.domain.application_profile import (
     TaskTimes,
     WallClock,
 )
+from headway.profiler.operator_words import operators_in_words
 from headway.profiler.rows import Record
 from headway.profiler.stage_totals import SUMS_OF_TASKS
 from headway.profiler.streaming.observations import share
@@ -44,6 +45,7 @@ class StageSums:
 
     stage_id: int
     job_id: int | None
+    work: str | None
     dstream_batch_s: float | None
     parent_ids: frozenset[int]
     num_attempts: int
@@ -133,6 +135,7 @@ def recorded_stage(
     return RecordedStage(
         id=stage.stage_id,
         job=stage.job_id,
+        work=stage.work,
         parents=parents,
         tasks=TaskCounts(
             num_tasks=stage.num_tasks,
@@ -214,6 +217,7 @@ def _sums_of(attempts: Sequence[Record]) -> StageSums:
     return StageSums(
         stage_id=first["stage_id"],
         job_id=first["job_id"],
+        work=_work(attempts),
         dstream_batch_s=first["dstream_batch_s"],
         # Spark numbers a stage after its parents.
         parent_ids=frozenset(
@@ -246,6 +250,13 @@ def _sums_of(attempts: Sequence[Record]) -> StageSums:
         peak_heap_bytes=most("peak_heap_bytes"),
         **{name: total(name) for name in SUMS_OF_TASKS},
     )
+
+
+def _work(attempts: Sequence[Record]) -> str | None:
+    """From the attempt that recorded most operators: those that no row passed are not recorded."""
+    operators = max((row["operators"] or () for row in attempts), key=len)
+    scopes = max((row["scopes"] or () for row in attempts), key=len)
+    return operators_in_words(operators, scopes, of_stream=False) or None
 
 
 def _is_measured(row: Record) -> bool:
