@@ -9,8 +9,7 @@ import numpy as np
 
 from headway.assumptions.fits import LEAST_BATCHES
 from headway.profiler.streaming.samples import BatchSample
-from headway.profiler.streaming.stage_kinds import StageKind
-from headway.profiler.streaming.stage_work import stage_work
+from headway.profiler.streaming.stage_kinds import StageKind, stage_work
 from headway.units import counted, format_duration
 
 _MOST_SHAPES = 3

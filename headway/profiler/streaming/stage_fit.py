@@ -38,7 +38,7 @@ from headway.profiler.streaming.adaptive import coalescing_of
 from headway.profiler.streaming.one_size import TaskTime, at_usual_place, task_time
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
 from headway.profiler.streaming.source_rules import source_reading
-from headway.profiler.streaming.stage_work import stage_work
+from headway.profiler.streaming.stage_kinds import stage_work
 from headway.profiler.streaming.static_stages import static_rows
 
 

@@ -22,8 +22,13 @@ from headway.profiler.operators import (
 )
 from headway.profiler.plan_nodes import PlanMetric, PlanNode, PlanNodeFacts
 from headway.profiler.schema import Accumulable, BatchOf, RddInfo, StageInfo
-from headway.profiler.streaming.stage_kinds import Span, StageKind, kinds_of_batch, levels_of_kinds
-from headway.profiler.streaming.stage_work import stage_work
+from headway.profiler.streaming.stage_kinds import (
+    Span,
+    StageKind,
+    kinds_of_batch,
+    levels_of_kinds,
+    stage_work,
+)
 from headway.report.text import prediction_text
 from tests.factories import a_stage_sample
 from tests.profiler.event_log import AppLog, Query, Stage, write_plain
