@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 import headway
+from headway.api.profile import profile_and_tables
 from headway.domain import ApplicationKind, ApplicationProfile, RecordedStage
 from headway.domain.application_profile import MOST_STAGES
 from headway.errors import EventLogError
@@ -24,6 +25,7 @@ from headway.profiler.engines.in_process import InProcess
 from headway.profiler.logs.sources import EventLog, find_event_logs
 from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import pieces_of
+from headway.report.profiles import profile_summary
 from tests.profiler.event_log import EPOCH_S, AppLog, DStreams, Event, Work, write_plain
 from tests.shared_data import EVENT_LOGS, RECORDED, needs
 
@@ -710,3 +712,38 @@ def test_a_recorded_log_with_stages_gives_a_profile_that_adds_up(tmp_path: Path)
 )
 def test_published_logs_with_stages_give_a_profile_that_adds_up(tmp_path: Path) -> None:
     assert check_profiles_add_up(find_event_logs([EVENT_LOGS]).logs, tmp_path) > 60
+
+
+def test_stages_are_named_by_their_operators_else_by_the_methods_of_rdds(tmp_path: Path) -> None:
+    written = joined()
+    metric = {"name": "number of output rows", "accumulatorId": 901, "metricType": "sum"}
+    scan = {"nodeName": "Scan parquet shop.orders", "children": [], "metrics": []}
+    written.events.insert(
+        1,
+        {
+            "Event": "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart",
+            "executionId": 0,
+            "description": "collect at report.py:12",
+            "sparkPlanInfo": {"nodeName": "HashAggregate", "children": [scan], "metrics": [metric]},
+        },
+    )
+    for event in written.of("StageCompleted"):
+        info = event["Stage Info"]
+        if info["Stage ID"] == 0:
+            scopes = ("textFile", "mapPartitionsInternal", "map")
+            info["RDD Info"] = [
+                {"RDD ID": number, "Scope": json.dumps({"id": "0", "name": scope})}
+                for number, scope in enumerate(scopes)
+            ]
+        if info["Stage ID"] == 2:
+            info["Accumulables"] = [{"ID": 901, "Name": metric["name"], "Value": "7"}]
+    log_file = write_plain(written.lines, tmp_path / "log")
+    profile, _ = profile_and_tables([log_file], None)
+    assert isinstance(profile, ApplicationProfile)
+    assert [stage.called for stage in profile.stages] == [
+        "stage 0 (map, textFile)", "stage 1", "stage 2 (aggregate)", "stage 3",
+    ]  # fmt: skip
+    profile.save(tmp_path / "app.profile.yaml")
+    read_back = load_application_profile(tmp_path / "app.profile.yaml")
+    assert [one.called for one in read_back.stages] == [one.called for one in profile.stages]
+    assert "stage 0 (map, textFile): " in profile_summary(profile)
