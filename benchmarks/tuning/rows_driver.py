@@ -45,7 +45,7 @@ TOPIC = "rows"
 _TRIGGERS_S = (1.0, 1.5, 2.0)
 _ROWS = (400, 1000, 2500)
 _PARTITIONS = (1, 2, 3)
-_MOST_TIMES = 5
+_MOST_CHANGES_FACTOR = 5
 _NEXT_BATCH_WITHIN_S, _GAP_WITHIN_S = 60.0, 240.0
 
 
@@ -174,7 +174,8 @@ def change_again_and_again(
     that is given up does not reach every point.
     """
     choice = random.Random(given.seed)
-    for number in range(given.changes if given.kill is None else _MOST_TIMES * given.changes):
+    factor = 1 if given.kill is None else _MOST_CHANGES_FACTOR
+    for number in range(factor * given.changes):
         sink = given.sinks[number % len(given.sinks)]
         machine = machines[sink]
         _wait_for_a_batch(machine)

@@ -180,6 +180,11 @@ class StageProfile:
         return self.coalescing is not None or (rule is not None and rule.follows_rows)
 
     @property
+    def tasks_vary(self) -> bool:
+        """Whether its number of tasks follows the rows of the batch or the cores."""
+        return self.coalescing is not None or self.source_tasks is not None
+
+    @property
     def is_static(self) -> bool:
         """Whether it reads a static table: the same rows in every batch, whatever the rate."""
         return self.rows.scale == 0.0 and self.rows.static_rows > 0.0

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.assumptions.planning import MANY_NODES_MARGIN_RATIO
-from headway.domain import JobProfile, StageProfile
+from headway.domain import JobProfile
 from headway.models.arrays import Array
 from headway.models.job.duration import DurationStack
 from headway.models.job.setting import duration_model
@@ -71,12 +71,12 @@ def _least_durations(
             partitions
             if stage.num_source_tasks is None
             # Those whose tasks follow rows or cores have at least one.
-            else np.full_like(partitions, 1 if _varies(stage) else stage.num_source_tasks)
+            else np.full_like(partitions, 1 if stage.tasks_vary else stage.num_source_tasks)
             for stage in pool
         ]
         total = np.sum(num_tasks, axis=0)
         per_task = makespan_lower_bound(total.astype(np.float64), slots.astype(np.float64)) / total
-        if any(_varies(stage) for stage in pool):
+        if any(stage.tasks_vary for stage in pool):
             per_task = 1.0 / slots.astype(np.float64)
         fixed_s.append(
             per_task
@@ -89,8 +89,3 @@ def _least_durations(
     alike = duration_model(profile, num_slots=1, shuffle_partitions=1, batch_rows=1.0)
     without = np.empty((0, len(slots)))
     return DurationStack(alike, np.array(fixed_s), np.array(per_row_s), (without, without))
-
-
-def _varies(stage: StageProfile) -> bool:
-    """Whether its number of tasks follows the rows of a batch or the cores."""
-    return stage.coalescing is not None or stage.source_tasks is not None

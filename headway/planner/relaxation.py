@@ -119,13 +119,13 @@ def _level_bounds(
     work = []
     for stage in pool:
         # Those whose tasks follow rows or cores have at least one.
-        fixed = 1 if stage.coalescing or stage.source_tasks else stage.num_source_tasks
+        fixed = 1 if stage.tasks_vary else stage.num_source_tasks
         num_tasks = partitions if fixed is None else fixed
         of_stage = _task_parts(stage, rows, partitions, num_tasks)
         work += [num_tasks * cost_s / slots for cost_s in of_stage]
     if work:
         yield sum(work)
-    if len(pool) == 1 and pool[0].coalescing is None and pool[0].source_tasks is None:
+    if len(pool) == 1 and not pool[0].tasks_vary:
         (stage,) = pool
         num_tasks = partitions if stage.num_source_tasks is None else stage.num_source_tasks
         parts = list(_task_parts(stage, rows, partitions, num_tasks))

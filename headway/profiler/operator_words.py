@@ -67,8 +67,8 @@ def operators_in_words(
         named.remove("read the stream")
     if not named and not of_stream:
         # Methods of RDDs; those of Spark's own code are internal.
-        methods = [scope for scope in scopes if scope[:1].islower()]
-        named = list(dict.fromkeys(one for one in methods if not one.endswith("Internal")))
+        methods = dict.fromkeys(scope for scope in scopes if scope[:1].islower())
+        named = [method for method in methods if not method.endswith("Internal")]
     return ", ".join(named[:_MOST_WORDS])
 
 

@@ -25,6 +25,7 @@ from headway.domain.application_profile import (
     WallClock,
 )
 from headway.profiler.operator_words import operators_in_words
+from headway.profiler.operators import Operator
 from headway.profiler.rows import Record
 from headway.profiler.stage_totals import SUMS_OF_TASKS
 from headway.profiler.streaming.observations import share
@@ -45,7 +46,8 @@ class StageSums:
 
     stage_id: int
     job_id: int | None
-    work: str | None
+    operators: tuple[Operator, ...]
+    scopes: tuple[str, ...]
     dstream_batch_s: float | None
     parent_ids: frozenset[int]
     num_attempts: int
@@ -135,7 +137,7 @@ def recorded_stage(
     return RecordedStage(
         id=stage.stage_id,
         job=stage.job_id,
-        work=stage.work,
+        work=operators_in_words(stage.operators, stage.scopes, of_stream=False) or None,
         parents=parents,
         tasks=TaskCounts(
             num_tasks=stage.num_tasks,
@@ -217,7 +219,9 @@ def _sums_of(attempts: Sequence[Record]) -> StageSums:
     return StageSums(
         stage_id=first["stage_id"],
         job_id=first["job_id"],
-        work=_work(attempts),
+        # Operators that no row passed are not recorded.
+        operators=max((row["operators"] or () for row in attempts), key=len),
+        scopes=max((row["scopes"] or () for row in attempts), key=len),
         dstream_batch_s=first["dstream_batch_s"],
         # Spark numbers a stage after its parents.
         parent_ids=frozenset(
@@ -250,13 +254,6 @@ def _sums_of(attempts: Sequence[Record]) -> StageSums:
         peak_heap_bytes=most("peak_heap_bytes"),
         **{name: total(name) for name in SUMS_OF_TASKS},
     )
-
-
-def _work(attempts: Sequence[Record]) -> str | None:
-    """From the attempt that recorded most operators: those that no row passed are not recorded."""
-    operators = max((row["operators"] or () for row in attempts), key=len)
-    scopes = max((row["scopes"] or () for row in attempts), key=len)
-    return operators_in_words(operators, scopes, of_stream=False) or None
 
 
 def _is_measured(row: Record) -> bool:

@@ -155,12 +155,10 @@ def _unpacker(head: bytes, file: Path) -> Callable[[bytes], Iterable[bytes]]:
         stream = zlib.decompressobj(wbits=31)
 
         def unpack_gzip(data: bytes) -> Iterator[bytes]:
-            text = stream.decompress(data, _CHUNK_BYTES)
-            yield text
             # It may also hold back text when it has taken all of its input.
-            while stream.unconsumed_tail or len(text) == _CHUNK_BYTES:
-                text = stream.decompress(stream.unconsumed_tail, _CHUNK_BYTES)
+            while text := stream.decompress(data, _CHUNK_BYTES):
                 yield text
+                data = stream.unconsumed_tail
 
         return unpack_gzip
     raise EventLogError(

@@ -10,7 +10,7 @@ import numpy as np
 from headway.assumptions.logs import COALESCED_TASKS_RATIO
 from headway.domain import Coalescing, StageProfile
 from headway.models.stages.coalescing import coalesced_tasks
-from headway.profiler.streaming.adaptive_settings import size_text
+from headway.profiler.streaming.adaptive_settings import setting_size_text
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 from headway.units import counted
 
@@ -92,6 +92,6 @@ def coalescing_notes(stages: Sequence[StageProfile]) -> Iterator[str]:
             f"{counted(stage.num_source_tasks or 1, 'task')} in a usual batch; a prediction counts "
             "tasks by Spark's rule for the bytes of the batch "
             f"({rule.exchange_bytes_per_row:.3g} per row): {aim}, unless a task would have less "
-            f"than {size_text(rule.smallest_bytes)} or more than "
-            f"{size_text(rule.advisory_bytes)}"
+            f"than {setting_size_text(rule.smallest_bytes)} or more than "
+            f"{setting_size_text(rule.advisory_bytes)}"
         )

@@ -76,6 +76,6 @@ def size_bytes_of(text: str | None) -> int | None:
     return size_bytes if 0 < size_bytes <= MOST_LONG else None
 
 
-def size_text(size_bytes: int) -> str:
+def setting_size_text(size_bytes: int) -> str:
     """In the unit in which Spark's settings are given: k or m."""
     return f"{size_bytes / 2**10:.4g}k" if size_bytes < 2**20 else f"{size_bytes / 2**20:.4g}m"

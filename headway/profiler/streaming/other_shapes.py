@@ -24,10 +24,10 @@ def other_shapes(batches: Sequence[BatchSample], signature: tuple[StageKind, ...
     usual = [batch for batch in batches if batch.signature == signature]
     counts = Counter(batch.signature for batch in batches if batch.signature != signature)
     texts = []
-    for other, number in counts.most_common(_MOST_SHAPES):
-        of_shape = [batch for batch in batches if batch.signature == other]
-        missing = _stages(usual, Counter(signature) - Counter(other))
-        added = _stages(of_shape, Counter(other) - Counter(signature))
+    for shape, number in counts.most_common(_MOST_SHAPES):
+        of_shape = [batch for batch in batches if batch.signature == shape]
+        missing = _stages(usual, Counter(signature) - Counter(shape))
+        added = _stages(of_shape, Counter(shape) - Counter(signature))
         parts = [f"without {missing}"] if missing else []
         parts += [f"with {added}"] if added else []
         parts += [_durations(of_shape, usual)] if number >= LEAST_BATCHES.value and usual else []
@@ -52,7 +52,7 @@ def _stages(batches: Sequence[BatchSample], kinds: Counter[StageKind]) -> str:
             for of_stage, stage in zip(batch.kinds, batch.stages, strict=True)
             if of_stage == kind
         )
-        words.append(f"'{stage_work([sample], ()) or ', '.join(kind.scopes)}'")
+        words.append(f"'{stage_work(kind, [sample.operators], ()) or ', '.join(kind.scopes)}'")
     return " and ".join(dict.fromkeys(words))
 
 

@@ -12,7 +12,7 @@ from headway.assumptions.logs import SOURCE_TASKS_RATIO
 from headway.domain import FileSplits, RecordSplits, SourceTasks, StageProfile
 from headway.limits import MOST_LONG
 from headway.models.stages.source_tasks import source_tasks
-from headway.profiler.streaming.adaptive_settings import size_text
+from headway.profiler.streaming.adaptive_settings import setting_size_text
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 from headway.units import counted
 
@@ -91,19 +91,19 @@ def _of_cores(description: str, counts: Sequence[_Count]) -> SourceReading:
 
 def _of_topics(counts: Sequence[_Count]) -> SourceReading:
     """Kafka: a task per topic partition, unless ``minPartitions`` or rows split them further."""
-    known = [
+    rows_and_tasks = [
         (rows, number)
         for run, batch, number in counts
         if run.source is not None
         and (rows := run.source.partition_rows.get(batch.batch_id)) is not None
     ]
-    if not known:
+    if not rows_and_tasks:
         return SourceReading(None)
-    num_topic_partitions = max(len(rows) for rows, _ in known)
-    if all(number == len(rows) for rows, number in known):
+    num_topic_partitions = max(len(rows) for rows, _ in rows_and_tasks)
+    if all(number == len(rows) for rows, number in rows_and_tasks):
         of_topics = counted(num_topic_partitions, "topic partition")
         return SourceReading(None, f"are fixed: one for each of {of_topics}")
-    numbers = {number for _, number in known}
+    numbers = {number for _, number in rows_and_tasks}
     if len(numbers) == 1:
         number = numbers.pop()
         if number < num_topic_partitions:
@@ -113,7 +113,7 @@ def _of_topics(counts: Sequence[_Count]) -> SourceReading:
             f"are fixed, {number} for {counted(num_topic_partitions, 'topic partition')}, as by "
             "minPartitions, or by several reads of the source",
         )
-    most_rows = _rows_of_task(known)
+    most_rows = _rows_of_task(rows_and_tasks)
     if most_rows is None:
         return SourceReading(None)
     records = RecordSplits(topic_partitions=num_topic_partitions, max_records=most_rows)
@@ -124,10 +124,10 @@ def _of_topics(counts: Sequence[_Count]) -> SourceReading:
     )
 
 
-def _rows_of_task(known: Sequence[tuple[tuple[int, ...], int]]) -> int | None:
+def _rows_of_task(rows_and_tasks: Sequence[tuple[tuple[int, ...], int]]) -> int | None:
     """The roundest maximum of rows that gives the numbers of tasks of all batches, if any does."""
-    low = max(_fewest_rows(rows, number) for rows, number in known)
-    high = min(_fewest_rows(rows, number - 1) - 1 for rows, number in known)
+    low = max(_fewest_rows(rows, number) for rows, number in rows_and_tasks)
+    high = min(_fewest_rows(rows, number - 1) - 1 for rows, number in rows_and_tasks)
     if low > high:
         return None
     units = (int(10**power) for power in range(18, -1, -1))
@@ -141,7 +141,7 @@ def _fewest_rows(rows: Sequence[int], num_tasks: int) -> int:
     return 1 + bisect_left(
         range(1, max(rows) + 1),
         -num_tasks,
-        key=lambda most: -sum(-(-of_partition // most) for of_partition in rows),
+        key=lambda max_rows: -sum(-(-of_partition // max_rows) for of_partition in rows),
     )
 
 
@@ -169,12 +169,12 @@ def _of_files(runs: Sequence[QueryRun], place: int, counts: Sequence[_Count]) ->
     ends = "large files are split" if splits_files else "a file is read by one task"
     if not (shown or splits_files):
         ends = "no file was so large that it shows whether such are split; they are taken not to be"
+    least, largest = map(setting_size_text, (files.open_cost_bytes, files.max_split_bytes))
     return SourceReading(
         rule,
         f"follow the files of a batch and the cores: {aim}, unless a task would read less than "
-        f"{size_text(files.open_cost_bytes)} (openCostInBytes, counted for each file, too) or more "
-        f"than {size_text(files.max_split_bytes)}; files of {files.file_bytes / 2**10:,.0f}k on "
-        f"average; {ends}",
+        f"{least} (openCostInBytes, counted for each file, too) or more than {largest}; files of "
+        f"{files.file_bytes / 2**10:,.0f}k on average; {ends}",
     )
 
 
@@ -214,8 +214,8 @@ def _agreeing(rule: SourceTasks, counts: Sequence[_Count]) -> SourceTasks | None
     num_scans = min(max(round(total / expected), 1), _MOST_SCANS)
     scanned = replace(rule, num_scans=num_scans)
     # Sizes of files differ; cores do not.
-    most = 0.0 if rule.files is None else SOURCE_TASKS_RATIO.value * total
-    return scanned if _misfit(scanned, counts) <= most else None
+    max_misfit = 0.0 if rule.files is None else SOURCE_TASKS_RATIO.value * total
+    return scanned if _misfit(scanned, counts) <= max_misfit else None
 
 
 def _misfit(rule: SourceTasks, counts: Sequence[_Count]) -> int:

@@ -156,7 +156,9 @@ def _fit_stage(
     hot_share_ratio = _hot_share_ratio(samples) if rule is TasksRule.SHUFFLE else 0.0
     return StageProfile(
         name=f"stage {place}",
-        work=stage_work(samples, _writes(runs, tables)),
+        work=stage_work(
+            samples[0].kind, [sample.operators for sample in samples], _writes(runs, tables)
+        ),
         level=samples[0].level,
         tasks_rule=rule,
         num_source_tasks=num_source_tasks,

@@ -10,13 +10,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from headway.profiler.operator_words import operators_in_words
+from headway.profiler.operators import Operator
 from headway.profiler.rows import Record
-
-if TYPE_CHECKING:
-    from headway.profiler.streaming.samples import StageSample
 
 
 class StageKind(NamedTuple):
@@ -54,18 +52,18 @@ def kinds_of_batch(stages: Sequence[Record], levels: Mapping[int, int]) -> dict[
     }
 
 
-def stage_work(samples: Sequence[StageSample], writes: Sequence[int]) -> str | None:
-    """The operators of a stage in the order in which rows pass them; None if none is recorded.
+def stage_work(
+    kind: StageKind | None, operators: Sequence[Sequence[Operator]], writes: Sequence[int]
+) -> str | None:
+    """What a stage computes, in the order in which rows pass its operators; None if not recorded.
 
-    From the batch that recorded most of them, since those that no row passed are not. Without
-    recorded operators, from the scopes of its RDDs. If a batch has several actions
+    ``operators`` are those that each batch recorded: the most count, since those that no row passed
+    are not recorded. Without any, the scopes of its RDDs are used. If a batch has several actions
     (``foreachBatch``), it says to which one the stage belongs, of the ``writes`` among its SQL
     executions; one that prepares a table for all of them belongs to none.
     """
-    operators = max((sample.operators for sample in samples), key=len)
-    kind = samples[0].kind
     scopes = () if kind is None else kind.scopes
-    work = operators_in_words(operators, scopes, of_stream=True)
+    work = operators_in_words(max(operators, key=len), scopes, of_stream=True)
     if len(writes) > 1 and kind is not None and kind.write in writes:
         action = f"action {writes.index(kind.write) + 1} of {len(writes)}"
         return f"{action}: {work}" if work else action
