@@ -101,8 +101,9 @@ def _of_topics(counts: Sequence[_Count]) -> SourceReading:
         return SourceReading(None)
     num_topic_partitions = max(len(rows) for rows, _ in rows_and_tasks)
     if all(number == len(rows) for rows, number in rows_and_tasks):
-        of_topics = counted(num_topic_partitions, "topic partition")
-        return SourceReading(None, f"are fixed: one for each of {of_topics}")
+        of_each = f"each of {num_topic_partitions} topic partitions"
+        which = "the only topic partition" if num_topic_partitions == 1 else of_each
+        return SourceReading(None, f"are fixed: one for {which}")
     numbers = {number for _, number in rows_and_tasks}
     if len(numbers) == 1:
         number = numbers.pop()
