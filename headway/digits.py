@@ -103,3 +103,19 @@ def size_text(num_bytes: float) -> str:
         if num_bytes >= 1024**power:
             return f"{num_bytes / 1024**power:.3g} {unit}"
     return f"{num_bytes:.0f} bytes"
+
+
+def format_money(amount: float, *, currency: str = "", sign: bool = False) -> str:
+    """An amount of money for people: three significant digits, whole from 100 on.
+
+    Examples
+    --------
+    >>> format_money(12_345.6, currency="USD"), format_money(0.19234)
+    ('12,346 USD', '0.192')
+    >>> format_money(70.08, sign=True)
+    '+70.1'
+    """
+    digits = f"{amount:{'+' if sign else ''},.0f}"
+    if abs(amount) < 100:
+        digits = f"{amount:{'+' if sign else ''}.3g}"
+    return f"{digits} {currency}".rstrip()

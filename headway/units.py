@@ -142,6 +142,26 @@ def parse_rate_per_s(text: str) -> float:
     return rate_per_s
 
 
+def parse_rows(text: str) -> float:
+    """A number of rows such as ``40M``, ``1.5g``, ``800000``.
+
+    Examples
+    --------
+    >>> parse_rows("40M")
+    40000000.0
+
+    Raises
+    ------
+    InputError
+        If the text is not a number of rows, or the number is not positive or too large.
+    """
+    match = re.fullmatch(_NUMBER + r"\s*(?P<scale>[kKmMgG]?)\s*(?:rows|records)?", text.strip())
+    num_rows = float(match["number"]) * _COUNT[match["scale"].lower()] if match else 0.0
+    if not 0 < num_rows <= LARGEST_NUMBER:
+        raise _not_a("number of rows", text, "e.g. 800000, 40M, 1.5G")
+    return num_rows
+
+
 def _not_a_rate(text: str) -> InputError:
     """What is wrong with a text that should be a rate, and what was probably meant by it."""
     of_bytes = re.fullmatch(_NUMBER + r"\s*[kKmMgG]i?(?:B|b|bit)\s*(?:/\s*s|ps)?", text.strip())
@@ -328,22 +348,6 @@ def format_rate(rate_per_s: float, num_digits: int = 3) -> str:
         if rate_per_s >= least * limit:
             return f"{_without_exponent(rate_per_s / limit, num_digits)}{suffix}/s"
     return f"{rate_per_s:.{num_digits}g}/s"
-
-
-def format_money(amount: float, *, currency: str = "", sign: bool = False) -> str:
-    """An amount of money for people: three significant digits, whole from 100 on.
-
-    Examples
-    --------
-    >>> format_money(12_345.6, currency="USD"), format_money(0.19234)
-    ('12,346 USD', '0.192')
-    >>> format_money(70.08, sign=True)
-    '+70.1'
-    """
-    digits = f"{amount:{'+' if sign else ''},.0f}"
-    if abs(amount) < 100:
-        digits = f"{amount:{'+' if sign else ''}.3g}"
-    return f"{digits} {currency}".rstrip()
 
 
 def counted(number: int, thing: str, things: str = "") -> str:

@@ -31,6 +31,7 @@ KINDS = frozenset(
         *("Plan", "InfeasiblePlan", "DeadlinePlan", "InfeasibleDeadlinePlan"),
         *("DStreamsPlan", "InfeasibleDStreamsPlan", "DStreamsAnswer"),
         *("StreamAnswer", "BatchAnswer", "AnyAnswer", "Answer", "FleetPlan", "Infeasible"),
+        *("StreamBacklog", "EndingJob"),
         *("PlannedJob", "PlannedBatch", "Locked", "LockedBatch"),
     )
 )
@@ -138,7 +139,7 @@ def test_one_door_tells_by_the_promise_what_is_planned() -> None:
 @pytest.mark.parametrize(
     ("profile", "asked", "why"),
     [
-        ("batch", {"target": "deadline <= 1h", "rate": "5k/s"}, "^rate: not for batch jobs"),
+        ("batch", {"target": "deadline <= 1h", "rate": "5k/s"}, "^rate: not with a deadline"),
         ("batch", {"target": "deadline <= 1h", "trigger": 2, "budget": 1.0}, "^trigger, budget: "),
         ("batch", {"target": ["deadline <= 1h", "p99 <= 3s"]}, "must be the only target"),
         ("batch", {"target": "p99 <= 3s", "rate": "5k/s"}, "p99 <= 3.00 s"),

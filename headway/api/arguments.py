@@ -29,6 +29,7 @@ from headway.units import (
     format_duration,
     parse_duration_s,
     parse_rate_per_s,
+    parse_rows,
     spark_memory_text,
 )
 
@@ -79,7 +80,7 @@ def deadline_in(target: object) -> Deadline | None:
     every = [parse_promise(one) if isinstance(one, str) else one for one in given]
     found = next((one for one in every if isinstance(one, Deadline)), None)
     if found is not None and len(every) > 1:
-        raise InputError(f"'{found}' is for batch jobs and must be the only target")
+        raise InputError(f"'{found}' is for jobs that end and must be the only target")
     return found
 
 
@@ -111,6 +112,14 @@ def positive_rate_per_s(rate: float | str) -> float:
             f"{argument('rate')} is {rate!r}; expected a positive number of records per second"
         )
     return float(rate_per_s)
+
+
+def positive_rows(rows: float | str) -> float:
+    """A number of rows above 0, of a number or a text such as ``40M``."""
+    num_rows = parse_rows(rows) if isinstance(rows, str) else rows
+    if not is_number(num_rows) or not 0 < num_rows <= LARGEST_NUMBER:
+        raise InputError(f"{argument('rows')} is {rows!r}; expected a positive number of rows")
+    return float(num_rows)
 
 
 def confidence_level(confidence: float) -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 from headway.api.lock import locked_of
 from headway.api.predict import predict
 from headway.api.specs import plan_spec
+from headway.digits import format_money
 from headway.domain import AnyPromise, FindingCode, Prediction, parse_promise
 from headway.formats.lock_file import LOCK_NAME, AnyLocked, Lock, Locked, load_lock
 from headway.gate.changes import (
@@ -26,7 +27,7 @@ from headway.redaction import one_line
 from headway.sparkconf import task_cpus_of
 from headway.spec.forms import Where
 from headway.spec.spec_file import Planned, PlannedJob, load_spec
-from headway.units import HOURS_PER_MONTH, counted, format_duration, format_money, format_rate
+from headway.units import HOURS_PER_MONTH, counted, format_duration, format_rate
 from headway.words import words_of
 
 _DEFAULT_LIMITS = Limits()

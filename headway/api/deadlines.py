@@ -1,11 +1,10 @@
-"""Calls for batch jobs: the nodes that a deadline needs."""
+"""Calls for jobs that end: the nodes that a deadline needs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 from headway.api.arguments import (
     DEFAULT_PLATFORM,
@@ -17,15 +16,17 @@ from headway.api.arguments import (
     heap_bytes,
     node_types_from,
     one_of,
+    positive_rows,
     refuse_node_cores,
     require_profile,
     require_room_for_tasks,
 )
 from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
 from headway.domain import (
-    ApplicationProfile,
     BatchAnswer,
     Deadline,
+    EndingJob,
+    Job,
     JobProfile,
     NodeType,
     Objective,
@@ -36,9 +37,10 @@ from headway.units import counted, parse_size_bytes, spark_memory_text
 
 
 def plan_deadline(
-    profile: JobProfile | ApplicationProfile | str | Path,
+    profile: JobProfile | EndingJob | str | Path,
     *,
     target: Deadline | str,
+    rows: float | str | None = None,
     max_nodes: int = MOST_NODES_OF_PLAN.value,
     node_cores: int | None = None,
     cores: int | None = None,
@@ -51,14 +53,17 @@ def plan_deadline(
     platform: str = DEFAULT_PLATFORM,
     task_cpus: int | None = None,
 ) -> BatchAnswer:
-    """The fewest nodes, or the lowest cost of a run, with which a batch job meets its deadline.
+    """The fewest nodes, or the lowest cost of a run, with which a job that ends meets its deadline.
 
     Parameters
     ----------
-    profile : ApplicationProfile or path
-        The job, as ``headway profile`` makes it of a log without a streaming query.
+    profile : ApplicationProfile, JobProfile or path
+        The job, as ``headway profile`` makes it of a log without a streaming query, or of a query
+        that read a backlog and ended.
     target : Deadline or str
         The deadline, e.g. ``"deadline <= 10m"``.
+    rows : float or str, optional
+        Rows of the backlog, e.g. ``"40M"``; by default those that the profiled query read.
     max_nodes, node_cores, cores, node_types, catalog, objective, confidence, platform
         As for :func:`headway.api.plan`.
     executor_memory_bytes : int, optional
@@ -73,22 +78,20 @@ def plan_deadline(
     Raises
     ------
     InputError
-        If a value is invalid, or the profile is not that of a batch job.
+        If a value is invalid, or the profile is that of a job that does not end by itself.
     """
-    from headway.formats.profile_file import load_application_profile
-    from headway.planner.deadline import DeadlineSpace, plan_for_deadline
+    from headway.planner.deadline import (
+        DeadlineSpace,
+        plan_for_deadline,
+        with_room_for_state,
+    )
 
     deadline = deadline_in(target)
     if deadline is None:
         raise InputError(
             f"{argument('target')} is {target!r}; expected a text such as 'deadline <= 10m'"
         )
-    if isinstance(profile, str | Path):
-        job = load_application_profile(profile)
-    else:
-        require_profile(profile)
-        profile.require_can_promise(deadline)
-        job = cast(ApplicationProfile, profile)
+    job = _job_of(profile, deadline, None if rows is None else positive_rows(rows))
     confidence = confidence_level(confidence)
     max_nodes = count(max_nodes, "max_nodes", MOST_NODES)
     fixed_heap_bytes = heap_bytes(executor_memory_bytes)
@@ -108,8 +111,8 @@ def plan_deadline(
             f"({argument('node_types')})"
         )
     refuse_node_cores(node_cores, types)
-    today = job.cluster.cores_per_executor or 1
-    per_task = task_cpus or job.cluster.task_cpus
+    today = job.slots.cores_per_executor or 1
+    per_task = task_cpus or job.slots.task_cpus
     asked: list[tuple[NodeType | None, int, int]] = [
         (one, one.cores, cores or executor_cores_on(one, today, per_task)) for one in types
     ]
@@ -121,22 +124,33 @@ def plan_deadline(
         executor_heap_bytes = fixed_heap_bytes or profiled_heap_bytes(
             job, per_executor, lower_memory=lower_memory
         )
-        spaces.append(
-            DeadlineSpace(
-                max_nodes=max_nodes,
-                executors_per_node=executors_that_fit(
-                    job, node_type, per_node, per_executor, executor_heap_bytes
-                ),
-                cores_per_executor=per_executor,
-                task_cpus=per_task,
-                node_type=node_type,
-                executor_memory_bytes=executor_heap_bytes,
-            )
+        space = DeadlineSpace(
+            max_nodes=max_nodes,
+            executors_per_node=executors_that_fit(
+                job, node_type, per_node, per_executor, executor_heap_bytes
+            ),
+            cores_per_executor=per_executor,
+            task_cpus=per_task,
+            tasks_per_executor=job.slots.tasks_per_executor,
+            node_type=node_type,
+            executor_memory_bytes=executor_heap_bytes,
         )
+        spaces.append(with_room_for_state(space, job))
     return plan_for_deadline(job, deadline, spaces, confidence=confidence, objective=wanted)
 
 
-def profiled_heap_bytes(job: ApplicationProfile, cores: int, *, lower_memory: bool) -> int | None:
+def _job_of(
+    profile: JobProfile | EndingJob | str | Path, deadline: Deadline, rows: float | None
+) -> EndingJob:
+    if isinstance(profile, str | Path):
+        from headway.formats.profile_file import load_any_profile
+
+        profile = load_any_profile(profile)
+    require_profile(profile)
+    return profile.for_deadline(deadline, rows)
+
+
+def profiled_heap_bytes(job: Job, cores: int, *, lower_memory: bool) -> int | None:
     """The heap of an executor with this number of cores, in whole MiB; None leaves it to Spark.
 
     It grows with the cores, and is less than in the profiled run only if that is allowed.
@@ -147,14 +161,14 @@ def profiled_heap_bytes(job: ApplicationProfile, cores: int, *, lower_memory: bo
     if not had.is_heap_set:
         return None
     mebibyte = parse_size_bytes("1m")
-    today = job.cluster.cores_per_executor
+    today = job.slots.cores_per_executor
     by_core = had.heap_bytes if today is None else had.heap_bytes * cores / today
     wanted = by_core if lower_memory else max(by_core, had.heap_bytes)
     return math.ceil(wanted / mebibyte) * mebibyte
 
 
 def executors_that_fit(
-    job: ApplicationProfile,
+    job: Job,
     node_type: NodeType | None,
     node_cores: int,
     cores: int,

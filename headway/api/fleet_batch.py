@@ -12,7 +12,7 @@ from headway.units import HOURS_PER_DAY, S_PER_HOUR
 
 if TYPE_CHECKING:
     from headway.api.fleet_needs import KnownNeeds
-    from headway.domain import ApplicationProfile
+    from headway.domain import EndingJob
     from headway.fleet.nouns import Kept, Refusal
     from headway.planner.deadline import DeadlineSpace
     from headway.spec.kinds import BatchJob
@@ -67,6 +67,7 @@ class BatchNeeds:
         key = (
             job.profile,
             job.declared,
+            job.rows,
             job.deadline_s,
             job.confidence,
             self.cores,
@@ -82,15 +83,15 @@ class BatchNeeds:
         """Probability that its executors meet the deadline; over the whole ranges if declared."""
         from headway.domain import Verdict
         from headway.fleet.nouns import Kept
-        from headway.planner.batch_run_time import BatchRunTime, seen_slots_of
+        from headway.planner.backlog_run_time import run_time_of
 
         needed = self._needed(speed, scale, end)
         if needed is None:
             return None
         profile, planned_speed = self._profile_and_speed(speed, scale, end=None)
         slots = self._space(profile, planned_speed).num_slots(needed)
-        run_time = BatchRunTime.of(profile, seen_slots_of(profile))
-        probability = run_time.kept_probability(slots, planned_speed, self.job.deadline_s)
+        run_time, limit_s = run_time_of(profile), self.job.deadline_s
+        probability = run_time.kept_probability(slots, planned_speed, limit_s)
         if self.job.declared is None:
             probability = max(probability, self.job.confidence)
         return Kept(
@@ -136,32 +137,39 @@ class BatchNeeds:
         from headway.planner.deadline import fewest_in_time
 
         profile, speed = self._profile_and_speed(speed, scale, end)
-        require_room_for_tasks(self.cores, profile.cluster.task_cpus)
+        require_room_for_tasks(self.cores, profile.slots.task_cpus)
         deadline = Deadline(limit_s=self.job.deadline_s)
         space = self._space(profile, speed)
         return fewest_in_time(profile, deadline, space, self.job.confidence)
 
-    def _space(self, profile: ApplicationProfile, speed: float) -> DeadlineSpace:
+    def _space(self, profile: EndingJob, speed: float) -> DeadlineSpace:
         """Nodes of one executor each, of cores of a speed."""
-        from headway.planner.deadline import DeadlineSpace
+        from headway.planner.deadline import DeadlineSpace, with_room_for_state
 
-        return DeadlineSpace(
+        space = DeadlineSpace(
             max_nodes=FLEET_BATCH_EXECUTORS.value,
             executors_per_node=1,
             cores_per_executor=self.cores,
-            task_cpus=profile.cluster.task_cpus,
+            task_cpus=profile.slots.task_cpus,
+            tasks_per_executor=profile.slots.tasks_per_executor,
             node_type=executor_node(self.cores, speed),
+            executor_memory_bytes=self.memory_bytes,
         )
+        return with_room_for_state(space, profile)
 
     def _profile_and_speed(
         self, speed: float, scale: float, end: str | None
-    ) -> tuple[ApplicationProfile, float]:
+    ) -> tuple[EndingJob, float]:
         from headway.spec.declared_batch import declared_application
 
         name, job = self.entry.name, self.job
         if job.declared is None:
+            profile = self.known.ending_job_of(name, job)
+            if profile.backlog is not None:
+                backlog_rows = scale * profile.backlog.backlog_rows
+                return replace(profile.backlog, backlog_rows=backlog_rows), speed
             # More to do than was seen is as uncertain as slower cores.
-            return self.known.application_of(name, job), speed / scale
+            return profile, speed / scale
         return declared_application(
             name, job.declared, job.deadline_s, end=end, work_ratio=scale
         ), speed
@@ -174,14 +182,14 @@ def batch_needs(
     from headway.units import spark_memory_bytes
 
     cores, memory_bytes = executor_size(job, pool_cores)
-    profile = known.application_of(entry.name, job)
+    profile = known.ending_job_of(entry.name, job)
     memory = profile.application.executor_memory
     if memory_bytes is None and memory is not None:
         memory_bytes = spark_memory_bytes(memory)
     return BatchNeeds(
         entry=entry,
         job=job,
-        cores=cores or profile.cluster.cores_per_executor or FLEET_EXECUTOR_CORES.value,
+        cores=cores or profile.slots.cores_per_executor or FLEET_EXECUTOR_CORES.value,
         memory_bytes=memory_bytes,
         known=known,
     )

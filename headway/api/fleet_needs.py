@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from headway.domain import ApplicationProfile, JobProfile, NodeType
+    from headway.domain import EndingJob, JobProfile, NodeType
     from headway.fleet.nouns import Kept, Refusal
     from headway.planner.staircase import Staircase
     from headway.spec.kinds import BatchJob, StreamingJob
@@ -61,7 +61,7 @@ class KnownNeeds:
 
     def __init__(self) -> None:
         self._profiles: dict[Path, JobProfile] = {}
-        self._applications: dict[Path, ApplicationProfile] = {}
+        self._ending_jobs: dict[tuple[Path, float | None], EndingJob] = {}
         self._places: dict[Hashable, int] = {}
         self.staircases: dict[Hashable, Staircase] = {}
         self.in_time: dict[Hashable, int | None] = {}
@@ -76,15 +76,16 @@ class KnownNeeds:
             self._profiles[job.profile] = profile_of(name, job)
         return self._profiles[job.profile]
 
-    def application_of(self, name: str, job: BatchJob) -> ApplicationProfile:
+    def ending_job_of(self, name: str, job: BatchJob) -> EndingJob:
         """The profile of a batch job; a file is read once."""
-        from headway.spec.parts import application_profile_of
+        from headway.spec.parts import ending_job_of
 
         if job.profile is None:
-            return application_profile_of(name, job)
-        if job.profile not in self._applications:
-            self._applications[job.profile] = application_profile_of(name, job)
-        return self._applications[job.profile]
+            return ending_job_of(name, job)
+        key = job.profile, job.rows
+        if key not in self._ending_jobs:
+            self._ending_jobs[key] = ending_job_of(name, job)
+        return self._ending_jobs[key]
 
     def kind_of(self, profile: JobProfile) -> int:
         """A number shared by jobs whose plans differ by the rate only."""

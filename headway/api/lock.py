@@ -103,6 +103,7 @@ def _locked_batch(planned: PlannedBatch) -> LockedBatch:
         kept_probability=plan.kept_probability,
         verdict=None if plan.verdict is None else str(plan.verdict),
         core_speed_ratio=1.0 if node_type is None else node_type.core_speed_ratio,
+        backlog_rows=None if plan.backlog is None else plan.backlog.backlog_rows,
         executors=plan.executors,
         cores_per_executor=plan.cores_per_executor,
         spark_conf=dict(plan.spark_conf),

@@ -95,9 +95,10 @@ def plan(
 
 @overload
 def plan(
-    profile: ApplicationProfile | str | Path,
+    profile: ApplicationProfile | JobProfile | str | Path,
     *,
     target: Deadline | str,
+    rows: float | str | None = ...,
     max_nodes: int = ...,
     node_cores: int | None = ...,
     cores: int | None = ...,
@@ -139,13 +140,15 @@ def plan(
     keys: KeyCounts | str | Path | None = None,
     key_type: str | None = None,
     total_rows: float | None = None,
+    rows: float | str | None = None,
 ) -> AnyAnswer | AnyPipelinePlan:
     """Find the fewest nodes that meet a target, and their Spark configuration.
 
     Parameters
     ----------
     profile : JobProfile, ApplicationProfile, MicroBatchPipeline, OrderedPipeline or path
-        The job: a streaming query, or with a deadline a batch job. A pipeline takes only ``rate``,
+        The job: a streaming query, or with a deadline a batch job, or a streaming query that read a
+        backlog and ended. A pipeline takes only ``rate``,
         ``target`` and ``max_nodes``, which its file may contain; for the path of its spec file the
         result is that of `headway.api.pipelines.plan_pipeline`.
     rate : float or str
@@ -200,6 +203,9 @@ def plan(
         a key go to one task, and ``skew`` of the plan shows the effect.
     key_type, total_rows
         As in :func:`headway.ordered_plan`.
+    rows : float or str
+        With a deadline for a streaming query that read a backlog and ended: rows of the backlog,
+        e.g. ``"40M"``; as profiled by default.
 
     ``rate``, ``partitions``, ``trigger``, ``budget``, ``checkpoint``, ``source_partitions``,
     ``bursts``, ``relaxation``, ``from_start`` and ``keys`` are for queries only.
@@ -217,7 +223,7 @@ def plan(
             source_partitions=source_partitions, task_cpus=task_cpus, bursts=bursts,
             relaxation=relaxation, lower_memory=lower_memory, from_start=from_start,
             executor_memory_bytes=executor_memory_bytes, keys=keys, key_type=key_type,
-            total_rows=total_rows,
+            total_rows=total_rows, rows=rows,
             confidence=None if confidence == CONFIDENCE.value else confidence,
             objective=None if objective == Objective.NODES else objective,
             platform=None if platform == DEFAULT_PLATFORM else platform,
@@ -250,10 +256,11 @@ def plan(
 
         given = given_arguments(of_queries)
         if given:
-            raise InputError(f"{given}: not for batch jobs")
+            raise InputError(f"{given}: not with a deadline")
         return plan_deadline(
             profile,
             target=deadline,
+            rows=rows,
             max_nodes=max_nodes,
             node_cores=node_cores,
             cores=cores,
@@ -266,6 +273,8 @@ def plan(
             platform=platform,
             task_cpus=task_cpus,
         )
+    if rows is not None:
+        raise InputError(f"{argument('rows')}: only with a deadline, e.g. 'deadline <= 10m'")
     if rate is None:
         raise InputError(
             f"{argument('rate')} is missing; expected the input rate to plan for, e.g. '50k/s'"

@@ -13,8 +13,8 @@ from headway.errors import InputError, SpecError
 if TYPE_CHECKING:
     from headway.domain import (
         AnyAnswer,
-        ApplicationProfile,
         BatchAnswer,
+        EndingJob,
         JobProfile,
     )
     from headway.spec.kinds import BatchJob, StreamingJob
@@ -74,7 +74,7 @@ def plan_file(file: SpecFile, **changes: Any) -> Planned:
         raise SpecError("\n".join(placed(file, ("spec",), str(error)))) from None
 
 
-def plan_batch_job(profile: ApplicationProfile, job: BatchJob, **changes: Any) -> BatchAnswer:
+def plan_batch_job(profile: EndingJob, job: BatchJob, **changes: Any) -> BatchAnswer:
     """Plan a batch job for its deadline; ``changes`` replace values of the job."""
     from headway.api.deadlines import plan_deadline
     from headway.domain import Deadline

@@ -11,7 +11,7 @@ from headway.cli.terminal import fitted_help
 from headway.domain import Burst, parse_promise
 from headway.errors import ExitCode, HeadwayError, InputError
 from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_NODES, MOST_PARTITIONS
-from headway.units import parse_duration_s, parse_rate_per_s
+from headway.units import parse_duration_s, parse_rate_per_s, parse_rows
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -164,6 +164,7 @@ def _spelling(parameter: click.Parameter) -> str:
 PERCENT = Parsed("share", _ratio)
 LEVEL = Parsed("confidence level", _confidence)
 RATE = Parsed("rate", parse_rate_per_s)
+NUM_ROWS = Parsed("rows", parse_rows)
 DURATION = Parsed("duration", _duration_s)
 TARGET = Parsed("target", parse_promise)
 BURST = Parsed("burst", Burst.parse_short)

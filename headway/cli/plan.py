@@ -17,6 +17,7 @@ from headway.cli.options import (
     CORES,
     LEVEL,
     NODES,
+    NUM_ROWS,
     RATE,
     TARGET,
     Command,
@@ -51,13 +52,18 @@ _WAYS_OUT = "plan for one of the targets above; --verbose shows the nearest plan
 
 @click.command("plan", cls=Command)
 @click.argument("profile", metavar="PROFILE")
-@click.option("--rate", type=RATE, help="Input rate to plan for, e.g. 50k/s; not for batch jobs.")
+@click.option("--rate", type=RATE, help="Input rate to plan for, e.g. 50k/s; not with a deadline.")
 @click.option(
     "--target",
     "targets",
     type=TARGET,
     multiple=True,
     help="Target to meet, e.g. 'p99 <= 3s'; repeatable, and all must be met.",
+)
+@click.option(
+    "--rows",
+    type=NUM_ROWS,
+    help="With a deadline: backlog that a streaming query reads, e.g. 40M; as profiled by default.",
 )
 @click.option(
     "--max-nodes",
@@ -160,6 +166,7 @@ def command(
     profile: str,
     rate: float | None,
     targets: Sequence[Promise | Deadline],
+    rows: float | None,
     max_nodes: int,
     node_cores: int | None,
     cores: int | None,
@@ -207,8 +214,9 @@ def command(
 
     Targets for streaming jobs: 'p99 <= 3s', 'mean < 1s', 'window p95 <= 20s', 'batch p99 <= 2s';
     together with one of these also 'p99 <= 9s during 150k/s for 2m' and 'catch_up <= 1m after
-    150k/s for 2m' (bursts) and 'catch_up <= 15m after 30m' (an outage). For batch jobs:
-    'deadline <= 10m'. Use --partitions and --trigger to fix a setting. If the targets cannot be
+    150k/s for 2m' (bursts) and 'catch_up <= 15m after 30m' (an outage). For batch jobs,
+    and for streaming queries that read a backlog and end (Trigger.AvailableNow): 'deadline <= 10m'.
+    Use --partitions and --trigger to fix a setting. If the targets cannot be
     met, prints the nearest feasible plan and exits with 3.
     """
     from headway.api.specs import is_spec
@@ -247,16 +255,19 @@ def command(
     deadlines = [target for target in targets if isinstance(target, Deadline)]
     if deadlines:
         if len(targets) > 1:
-            refuse(["--target"], f"'{deadlines[0]}' is for batch jobs and must be the only target")
-        from headway.formats.profile_file import load_application_profile
+            why = f"'{deadlines[0]}' is for jobs that end and must be the only target"
+            refuse(["--target"], why)
+        from headway.formats.profile_file import load_any_profile
 
         # What the profile is of comes before what its options are for.
-        application = load_application_profile(profile)
-        refuse(given(*OF_STREAMS), "not for batch jobs")
+        of_any_kind = load_any_profile(profile)
+        of_any_kind.for_deadline(deadlines[0], rows)
+        refuse(given(*OF_STREAMS), "not with a deadline")
         with Progress("planning"):
-            of_batch = plan(
-                application,
+            of_ending_job = plan(
+                of_any_kind,
                 target=deadlines[0],
+                rows=rows,
                 max_nodes=max_nodes,
                 node_cores=node_cores,
                 cores=cores,
@@ -268,7 +279,8 @@ def command(
                 lower_memory=lower_memory,
                 task_cpus=task_cpus,
             )
-        return _shown(of_batch, how)
+        return _shown(of_ending_job, how)
+    refuse(given("rows"), "only with a deadline, e.g. --target 'deadline <= 10m'")
     from headway.formats.profile_file import load_stream_profile
 
     job = load_stream_profile(profile)

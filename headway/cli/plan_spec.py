@@ -39,7 +39,9 @@ def plan_of_spec(file: str) -> Planned:
     }
     is_batch, targets = found.kind == "BatchJob", changes.pop("targets", ())
     if is_batch:
-        refuse(given(*OF_STREAMS), "not for batch jobs")
+        refuse(given(*OF_STREAMS), "not with a deadline")
+    else:
+        refuse(given("rows"), "only for a spec of the kind BatchJob")
     if any(isinstance(one, Deadline) is not is_batch for one in targets) or (
         is_batch and len(targets) > 1
     ):

@@ -34,6 +34,7 @@ _WHY_NOT = {
     "keys": "in Real-Time Mode the recorded share of the largest task is used",
     "key_type": "in Real-Time Mode the recorded share of the largest task is used",
     "total_rows": "in Real-Time Mode the recorded share of the largest task is used",
+    "rows": "in Real-Time Mode a query has no end",
     "output": "there is no such page for Real-Time Mode",
     "verbose": "in Real-Time Mode a plan has no further details",
     "quiet": "in Real-Time Mode a plan has one length",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headway.domain.burst import Burst
 from headway.domain.coalescing import Coalescing
-from headway.domain.configuration import Arrivals, Configuration, Drain
+from headway.domain.configuration import Arrivals, Cluster, Configuration, Drain
 from headway.domain.coverage import Coverage, Share
 from headway.domain.declared import (
     Z90,
@@ -98,7 +98,6 @@ if TYPE_CHECKING:
         APPLICATION_PROFILE_SCHEMA,
         ApplicationKind,
         ApplicationProfile,
-        Cluster,
         DStreamsProfile,
         OtherStages,
         RecordedStage,
@@ -111,6 +110,7 @@ if TYPE_CHECKING:
         TaskTimes,
         WallClock,
     )
+    from headway.domain.backlog import EndingJob, PlannedBacklog, StreamBacklog
     from headway.domain.backtest import Backtest, HeldOut
     from headway.domain.deadline import (
         AnyAnswer,
@@ -148,21 +148,22 @@ __all__ = [
     "DStreamsProfile", "Deadline", "DeadlinePlan", "DeadlinePoint", "Decision",
     "DeclaredCosts", "DeclaredWork", "DefaultParallelism", "Drain", "Drift", "DriverPhase",
     "DurationGrowth",
-    "DurationNoise", "DuringBurst", "EventTimeWindow", "Evidence",
+    "DurationNoise", "DuringBurst", "EndingJob", "EventTimeWindow", "Evidence",
     "Explored", "FileSplits", "Finding", "FindingCode", "FrontierPoint",
     "GrowthCause", "HeldOut", "InfeasibleDeadlinePlan",
     "InfeasiblePlan", "Interval", "Job", "JobProfile", "JobTime", "LatencyDistribution",
     "LevelTime", "MemoryPlan", "MemoryProfile", "Metric", "Narrowing", "NearestTarget",
     "NodeType", "Objective",
     "ObservedArrivals", "ObservedSetting", "Optimality", "OtherStages", "Outage", "Pins", "Plan",
-    "PlannedDurations", "PlannedSetting", "Playback", "Policy", "Prediction", "Promise",
-    "PromiseNeed", "Provenance", "QueryReport", "QuerySetting", "QueryShape",
+    "PlannedBacklog", "PlannedDurations", "PlannedSetting", "Playback", "Policy", "Prediction",
+    "Promise", "PromiseNeed", "Provenance", "QueryReport", "QuerySetting", "QueryShape",
     "QueryState", "RateTrace",
     "RecordSplits", "RecordedStage", "Recovery", "Rejection", "RowsLaw", "RuleOfThumb", "RunShares",
     "ScheduleReport", "ScheduledQuery", "Sensitivity", "Separation", "Share", "SimulatedTarget",
     "SourceTasks", "Spread",
     "StageMemory", "StageObserved", "StageProfile", "StageRows", "StageTerm", "StageVolume",
     "StateOperatorProfile", "StateProfile", "StatedRange", "StatefulOperator", "StreamAnswer",
+    "StreamBacklog",
     "Target",
     "TaskCounts", "TaskTimes", "TasksRule",
     "TraceStretch", "Verdict", "WallClock", "WarmUp", "WarmUpPoint", "WindowGrid", "WindowKind",
@@ -175,10 +176,11 @@ if not TYPE_CHECKING:
         __name__,
         {
             "headway.domain.application_profile": """
-                APPLICATION_PROFILE_SCHEMA ApplicationKind ApplicationProfile Cluster
+                APPLICATION_PROFILE_SCHEMA ApplicationKind ApplicationProfile
                 DStreamsProfile OtherStages RecordedStage RunShares Spread StageMemory StageRows
                 StageVolume TaskCounts TaskTimes WallClock
             """,
+            "headway.domain.backlog": "EndingJob PlannedBacklog StreamBacklog",
             "headway.domain.backtest": "Backtest HeldOut",
             "headway.domain.deadline": """
                 AnyAnswer BatchAnswer DeadlinePlan DeadlinePoint InfeasibleDeadlinePlan

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from headway.domain.checks import require_count, require_not_negative
-from headway.domain.configuration import task_slots
+from headway.domain.configuration import Cluster
 from headway.domain.coverage import Coverage
 from headway.domain.declared import DeclaredWork, Provenance
 from headway.domain.profile import Application
 from headway.domain.result import Result
 from headway.domain.state import MemoryProfile
 from headway.domain.target import AnyPromise, Deadline
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.limits import MOST_INT
 
 APPLICATION_PROFILE_SCHEMA = "headway.application-profile/v1"
@@ -30,51 +30,6 @@ class ApplicationKind(StrEnum):
 
     BATCH = "batch"
     DSTREAMS = "dstreams"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
-    """The executors of an application.
-
-    Parameters
-    ----------
-    executors : int, >= 1
-        Maximum number of executors at one time; local mode counts as one.
-    executors_mean : float
-        Their mean over the time of the application.
-    cores_per_executor : int or None, >= 1
-        Median over the executors; None if no executor's cores are recorded.
-    task_cpus : int, >= 1
-        Cores per task (``spark.task.cpus``); files of earlier versions call it ``cpus_per_task``.
-
-    Examples
-    --------
-    >>> Cluster(executors=2, executors_mean=1.5, cores_per_executor=5, task_cpus=2).num_slots
-    4
-    """
-
-    executors: int
-    executors_mean: float
-    cores_per_executor: int | None = None
-    task_cpus: int = field(default=1, metadata={"formerly": "cpus_per_task"})
-
-    def __post_init__(self) -> None:
-        require_count(MOST_INT, executors=self.executors, task_cpus=self.task_cpus)
-        if self.cores_per_executor is not None:
-            require_count(MOST_INT, cores_per_executor=self.cores_per_executor)
-        if self.cores_per_executor is not None and self.task_cpus > self.cores_per_executor:
-            raise ValueError(
-                f"task_cpus is {self.task_cpus}, more than the {self.cores_per_executor} cores "
-                "of an executor"
-            )
-        require_not_negative("cluster", executors_mean=self.executors_mean)
-
-    @property
-    def num_slots(self) -> int | None:
-        """Tasks that could run at the same time; None if cores are not recorded."""
-        if self.cores_per_executor is None:
-            return None
-        return task_slots(self.executors, self.cores_per_executor, self.task_cpus)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -379,6 +334,26 @@ class ApplicationProfile(Result):
     def slots(self) -> Cluster:
         """The executors of the recorded run, or declared ones."""
         return self.cluster
+
+    @property
+    def backlog(self) -> None:
+        """None: a batch job reads what it reads."""
+
+    def for_deadline(self, deadline: Deadline, rows: float | None = None) -> ApplicationProfile:
+        """The job itself.
+
+        Raises
+        ------
+        InputError
+            If it does not end, or ``rows`` are given, as for the backlog of a streaming query.
+        """
+        self.require_can_promise(deadline)
+        if rows is not None:
+            raise InputError(
+                f"{argument('rows')}: only for a streaming query that read a backlog; this is the "
+                "profile of a batch job"
+            )
+        return self
 
     def require_can_promise(self, promise: AnyPromise) -> None:
         """Refuse everything except a deadline of a batch job.

@@ -1,12 +1,19 @@
-"""What a user can set, and what arrives."""
+"""What a user can set, on what an application ran, and what arrives."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from headway.domain.checks import require_count
-from headway.limits import LONGEST_S, MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_PARTITIONS
+from headway.domain.checks import require_count, require_not_negative
+from headway.limits import (
+    LONGEST_S,
+    MOST_CORES,
+    MOST_EXECUTORS,
+    MOST_INT,
+    MOST_LONG,
+    MOST_PARTITIONS,
+)
 
 
 def task_slots(
@@ -111,6 +118,55 @@ class Configuration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """The executors of an application.
+
+    Parameters
+    ----------
+    executors : int, >= 1
+        Maximum number of executors at one time; local mode counts as one.
+    executors_mean : float
+        Their mean over the time of the application.
+    cores_per_executor : int or None, >= 1
+        Median over the executors; None if no executor's cores are recorded.
+    task_cpus : int, >= 1
+        Cores per task (``spark.task.cpus``); files of earlier versions call it ``cpus_per_task``.
+
+    Examples
+    --------
+    >>> Cluster(executors=2, executors_mean=1.5, cores_per_executor=5, task_cpus=2).num_slots
+    4
+    """
+
+    executors: int
+    executors_mean: float
+    cores_per_executor: int | None = None
+    task_cpus: int = field(default=1, metadata={"formerly": "cpus_per_task"})
+
+    def __post_init__(self) -> None:
+        require_count(MOST_INT, executors=self.executors, task_cpus=self.task_cpus)
+        if self.cores_per_executor is not None:
+            require_count(MOST_INT, cores_per_executor=self.cores_per_executor)
+        if self.cores_per_executor is not None and self.task_cpus > self.cores_per_executor:
+            raise ValueError(
+                f"task_cpus is {self.task_cpus}, more than the {self.cores_per_executor} cores "
+                "of an executor"
+            )
+        require_not_negative("cluster", executors_mean=self.executors_mean)
+
+    @property
+    def tasks_per_executor(self) -> None:
+        """None: the log of a batch job is read for its cores."""
+
+    @property
+    def num_slots(self) -> int | None:
+        """Tasks that could run at the same time; None if cores are not recorded."""
+        if self.cores_per_executor is None:
+            return None
+        return task_slots(self.executors, self.cores_per_executor, self.task_cpus)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Arrivals:
     """The stream that arrives, whether or not the query keeps up with it.
 
@@ -141,15 +197,25 @@ class Arrivals:
 class Drain:
     """The backlog that a query read before it ended, as with ``Trigger.AvailableNow``.
 
-    The rate of the run is that at which it read, not that at which rows arrive.
+    The rate of the run is that at which it read, not that at which rows arrive. ``batch_rows`` are
+    the rows of a usual batch, ``num_batches`` those that read something, and ``duration_s`` lasts
+    from the start of the first to the end of the last of them.
     """
 
     backlog_rows: float
+    batch_rows: float
+    num_batches: int
     duration_s: float
 
     def __post_init__(self) -> None:
-        if not (self.backlog_rows > 0 and self.duration_s > 0):
+        if not (self.backlog_rows > 0 and 0 < self.duration_s <= LONGEST_S):
             raise ValueError(
                 f"a backlog of {self.backlog_rows:g} rows in {self.duration_s:g} s; "
                 "expected both above 0"
+            )
+        require_count(MOST_LONG, num_batches=self.num_batches)
+        if not 0 < self.batch_rows <= self.backlog_rows:
+            raise ValueError(
+                f"batches of {self.batch_rows:g} rows of a backlog of {self.backlog_rows:g}; "
+                "expected more than 0, and at most all of them"
             )

@@ -1,4 +1,4 @@
-"""The answer for a batch job: how many nodes it needs to meet its deadline."""
+"""The answer for a job that ends: how many nodes it needs to meet its deadline."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from headway.domain.backlog import PlannedBacklog
 from headway.domain.declared import DeclaredWork, Provenance
 from headway.domain.finding import Finding
 from headway.domain.node_type import NodeType
@@ -44,7 +45,8 @@ class _BatchAnswer(Result):
     ``parts_s`` splits the expected run time; its values add up to it. ``findings`` also say why a
     row of the frontier is worse than one with fewer nodes. ``kept_probability`` is that of the
     deadline (P26), None in files of earlier versions; ``advice`` says what would decide a verdict
-    that is too close to tell.
+    that is too close to tell. ``backlog`` is what a run reads if the job is a streaming query that
+    ends.
     """
 
     deadline: Deadline
@@ -69,6 +71,7 @@ class _BatchAnswer(Result):
     parts_s: Mapping[str, float] = field(default_factory=dict)
     advice: tuple[Advice, ...] = ()
     kept_probability: float | None = None
+    backlog: PlannedBacklog | None = None
 
     @property
     def verdict(self) -> Verdict | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
+    from headway.domain.backlog import EndingJob
     from headway.domain.declared import Provenance
     from headway.domain.finding import Finding
     from headway.domain.node_type import NodeType
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from headway.domain.plan_parts import MemoryPlan, PlannedSetting
     from headway.domain.prediction import Prediction
     from headway.domain.profile import Application
-    from headway.domain.target import AnyPromise, Target
+    from headway.domain.target import AnyPromise, Deadline, Target
 
 
 class Slots(Protocol):
@@ -33,6 +34,10 @@ class Slots(Protocol):
     @property
     def task_cpus(self) -> int:
         """Cores per task."""
+
+    @property
+    def tasks_per_executor(self) -> int | None:
+        """Most tasks at once on an executor if something other than cores limits them."""
 
     @property
     def num_slots(self) -> int | None:
@@ -61,6 +66,15 @@ class Job(Protocol):
     @property
     def provenance(self) -> Provenance:
         """Whether the figures were measured or declared."""
+
+    def for_deadline(self, deadline: Deadline, rows: float | None = None) -> EndingJob:
+        """The job as one that ends; ``rows`` are the backlog that a streaming query reads.
+
+        Raises
+        ------
+        InputError
+            If it does not end by itself, or has no backlog but is given one.
+        """
 
     def require_can_promise(self, promise: AnyPromise) -> None:
         """Refuse targets that jobs of this kind cannot have.

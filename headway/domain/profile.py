@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from headway.assumptions.predictions import USUAL_PERSISTENCE_RATIO
+from headway.domain.backlog import StreamBacklog
 from headway.domain.checks import require_not_negative, require_spread
 from headway.domain.configuration import Arrivals, Configuration, Drain
 from headway.domain.coverage import Coverage
@@ -18,6 +19,7 @@ from headway.domain.target import AnyPromise, Deadline
 from headway.domain.warm_up import WarmUp
 from headway.errors import InputError
 from headway.limits import MOST_RATIO
+from headway.units import format_duration
 
 PROFILE_SCHEMA = "headway.profile/v1"
 CHECKPOINT_PHASES = ("wal_commit", "commit_offsets")
@@ -274,18 +276,39 @@ class JobProfile(Result):
         return self.baseline
 
     def require_can_promise(self, promise: AnyPromise) -> None:
-        """Refuse a deadline.
+        """Refuse a deadline, unless the profiled query read a backlog and ended.
 
         Raises
         ------
         InputError
             Names the target, and one that a stream can have.
         """
-        if isinstance(promise, Deadline):
+        if isinstance(promise, Deadline) and self.drain is None:
             raise InputError(
                 f"target '{promise}': a streaming job has no end to meet; use a latency, e.g. "
-                "'p99 <= 3s'"
+                "'p99 <= 3s', or profile a run that read a backlog and ended "
+                "(Trigger.AvailableNow)"
             )
+
+    def for_deadline(self, deadline: Deadline, rows: float | None = None) -> StreamBacklog:
+        """The backlog that the query reads until a deadline; by default the profiled ``rows``.
+
+        Raises
+        ------
+        InputError
+            If it did not end by itself, or its batches took longer and longer.
+        """
+        self.require_can_promise(deadline)
+        assert self.drain is not None
+        if self.growth is not None:
+            first_s, last_s = self.growth.first_s, self.growth.last_s
+            raise InputError(
+                f"target '{deadline}': batches of the profiled query grew from "
+                f"{format_duration(first_s)} to {format_duration(last_s)} for the same rows, so "
+                "the time of other runs is unknown; 'headway profile' names the likely cause"
+            )
+        asked_rows = self.drain.backlog_rows if rows is None else rows
+        return StreamBacklog(profile=self, drain=self.drain, backlog_rows=asked_rows)
 
     @property
     def baseline(self) -> Configuration:

@@ -215,7 +215,7 @@ class CatchUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deadline:
-    """A target for a batch job: it ends in time.
+    """A target for a job that ends by itself: it ends in time.
 
     Examples
     --------

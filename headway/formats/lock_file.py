@@ -12,7 +12,7 @@ from headway.domain.configuration import Configuration
 from headway.domain.kept_promise import KeptPromise
 from headway.domain.later import made_when_asked
 from headway.errors import InputError
-from headway.limits import MOST_CORES, MOST_EXECUTORS
+from headway.limits import LARGEST_NUMBER, MOST_CORES, MOST_EXECUTORS
 from headway.sparkconf import task_cpus_of
 
 LOCK_SCHEMA = "headway.lock/v1"
@@ -102,7 +102,8 @@ class LockedBatch:
 
     ``targets`` and ``promises`` are as of `Locked`. ``run_time_s`` is the mean that its profile
     predicted for the locked executors, on cores that are ``core_speed_ratio`` times as fast as the
-    profiled ones. ``kept_probability`` and ``verdict`` are as of `Locked`.
+    profiled ones. ``kept_probability`` and ``verdict`` are as of `Locked`. ``backlog_rows``
+    are what a streaming query reads in a run.
     """
 
     name: str
@@ -115,6 +116,7 @@ class LockedBatch:
     kept_probability: float | None = None
     verdict: str | None = None
     core_speed_ratio: float = 1.0
+    backlog_rows: float | None = None
     executors: int
     cores_per_executor: int
     spark_conf: Mapping[str, str] = field(default_factory=dict)
@@ -123,6 +125,8 @@ class LockedBatch:
     def __post_init__(self) -> None:
         require_count(MOST_EXECUTORS, executors=self.executors)
         require_count(MOST_CORES, cores_per_executor=self.cores_per_executor)
+        if self.backlog_rows is not None and not 0 < self.backlog_rows <= LARGEST_NUMBER:
+            raise ValueError(f"backlog_rows is {self.backlog_rows}; expected a positive number")
 
     @property
     def ends(self) -> Literal[True]:

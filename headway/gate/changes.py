@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headway.domain import parse_promise
@@ -50,6 +51,18 @@ def same_promises(now: AnyLocked, then: AnyLocked) -> bool:
     theirs = [KeptPromise.of(parse_promise(text)) for text in then.targets]
     return len(ours) == len(theirs) and all(
         is_about(mine, yours) for mine, yours in zip(now.promises, theirs, strict=True)
+    )
+
+
+def locked_slots(planned: PlannedBatch, then: LockedBatch) -> int:
+    """Tasks that the locked setting of a job that ends can run at the same time."""
+    from headway.sparkconf import task_cpus_of
+
+    return task_slots(
+        then.executors,
+        then.cores_per_executor,
+        task_cpus_of(then.spark_conf),
+        planned.profile.slots.tasks_per_executor,
     )
 
 
@@ -154,8 +167,15 @@ def batch_changes(
     planned: PlannedBatch, now: AnyLocked, then: LockedBatch, limits: Limits
 ) -> Iterator[Finding]:
     """Differences from the lock, except for cost and run time."""
-    from headway.planner.batch_run_time import expected_run_time_s
-    from headway.sparkconf import KNOBS, task_cpus_of
+    from headway.planner.backlog_run_time import run_time_of
+    from headway.sparkconf import KNOBS
+
+    job, backlog = planned.profile, planned.profile.backlog
+    if backlog is not None and then.backlog_rows is not None:
+        if not math.isclose(backlog.backlog_rows, then.backlog_rows, rel_tol=UNCHANGED_RATIO):
+            text = f"the backlog is {backlog.backlog_rows:,.0f} rows, was {then.backlog_rows:,.0f}"
+            yield finding(planned, Rule.RATE, Level.NOTE, "rows", text)
+        job = replace(backlog, backlog_rows=then.backlog_rows)
 
     if planned.plan.feasible:
         for knob in KNOBS.values():
@@ -163,8 +183,7 @@ def batch_changes(
             if before != after:
                 text = f"{knob.label} {before or 'none'} -> {after or 'none'}: {knob.applies}"
                 yield finding(planned, Rule.SETTINGS, Level.NOTE, planned.promise_key, text)
-    slots = task_slots(then.executors, then.cores_per_executor, task_cpus_of(then.spark_conf))
-    now_s = expected_run_time_s(planned.profile, slots, then.core_speed_ratio)
+    now_s = run_time_of(job).mean_s(locked_slots(planned, then), then.core_speed_ratio)
     what = "a run of the locked size takes"
     found = drift(planned, then.run_time_s, now_s, limits.drift_ratio, what)
     if found is not None:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from headway.domain.configuration import Configuration, task_slots
+from headway.domain.configuration import Configuration
 from headway.formats.lock_file import AnyLocked, Locked, LockedBatch
-from headway.gate.changes import finding, is_same_rate, same_promises
+from headway.gate.changes import finding, is_same_rate, locked_slots, same_promises
 from headway.gate.nouns import Finding, Level, LockedToday, Rule
 from headway.sparkconf import task_cpus_of
 from headway.units import counted, format_duration, format_rate
@@ -128,11 +128,11 @@ def _missed(targets: Sequence[AnyPromise], planned_s: Sequence[float]) -> str:
 def _batch(
     planned: PlannedBatch, now: LockedBatch, then: LockedBatch
 ) -> tuple[LockedToday | None, Finding | None]:
-    from headway.planner.batch_run_time import BatchRunTime, seen_slots_of
+    from headway.planner.backlog_run_time import run_time_of
 
     plan, speed = planned.plan, then.core_speed_ratio
-    slots = task_slots(then.executors, then.cores_per_executor, task_cpus_of(then.spark_conf))
-    job = BatchRunTime.of(planned.profile, seen_slots_of(planned.profile))
+    slots = locked_slots(planned, then)
+    job = run_time_of(planned.profile)
     planned_s = job.planned_s(slots, speed, plan.confidence)
     met = planned_s <= plan.deadline.limit_s
     probability = job.kept_probability(slots, speed, plan.deadline.limit_s)

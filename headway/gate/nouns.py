@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from headway.digits import format_money
 from headway.domain.result import Result
 from headway.errors import ExitCode
 from headway.formats.lock_file import AnyLocked
 from headway.redaction import one_line
-from headway.units import HOURS_PER_MONTH, format_money
+from headway.units import HOURS_PER_MONTH
 
 
 class Level(StrEnum):
@@ -45,7 +46,7 @@ ABOUT: Mapping[Rule, str] = {
     Rule.COST: "The plan costs more than the locked one.",
     Rule.LATENCY: "The planned latency or run time is higher than the locked one.",
     Rule.DRIFT: "The profile predicts longer durations for the locked configuration than before.",
-    Rule.RATE: "The rate differs from the locked one.",
+    Rule.RATE: "The rate, or the backlog, differs from the locked one.",
     Rule.SETTINGS: "The planned settings differ from the locked ones.",
     Rule.CALIBRATION: "The plan is outside the calibrated range.",
     Rule.UNLOCKED: "The job is not in the lock file.",

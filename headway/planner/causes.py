@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from headway.digits import format_money
 from headway.domain import AnyAnswer, AnyPromise
-from headway.units import HOURS_PER_MONTH, counted, format_money, format_rate
+from headway.units import HOURS_PER_MONTH, counted, format_rate
 
 # : Figures that are this close are equal, since files have six digits.
 UNCHANGED_RATIO = 1e-4

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from headway.assumptions.planning import CONFIDENCE, NODE_COUNTS_TRIED, SAME_FIGURE_RATIO
 from headway.domain import (
     Advice,
-    ApplicationProfile,
     BatchAnswer,
-    Change,
     Deadline,
     DeadlinePlan,
     DeadlinePoint,
+    EndingJob,
     Finding,
     FindingCode,
     InfeasibleDeadlinePlan,
     NodeType,
     Objective,
-    PlannedSetting,
     Provenance,
     Verdict,
 )
 from headway.domain.configuration import task_slots
 from headway.domain.job import JobTime
-from headway.planner.batch_run_time import BatchRunTime, seen_slots_of
+from headway.errors import InputError, argument
+from headway.planner.backlog_run_time import run_time_of
 from headway.planner.enumeration import (
     Enumerated,
     Fewest,
@@ -35,28 +34,26 @@ from headway.planner.enumeration import (
     fewest_of,
     spread_counts,
 )
-from headway.planner.profiled_memory import (
-    before_words,
-    beside_heap_conf,
-    profiled_sizes,
-    same_value,
-)
+from headway.planner.executor_conf import changes_of, executor_conf, planned_settings
+from headway.planner.memory import fewest_nodes_by_memory
+from headway.planner.profiled_memory import MemoryRule, profiled_memory
 from headway.planner.purchase import reserve_findings
-from headway.sparkconf import KNOBS, KNOBS_BY_KEY, STREAMING
 from headway.units import S_PER_HOUR, counted, spark_memory_text
 from headway.words.predictions import duration_against
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadlineSpace:
-    """Nodes that can be bought for a batch job."""
+    """Nodes that can be bought for a job that ends; ``least_nodes`` hold its state."""
 
     max_nodes: int
     executors_per_node: int
     cores_per_executor: int
     task_cpus: int = 1
+    tasks_per_executor: int | None = None
     node_type: NodeType | None = None
     executor_memory_bytes: int | None = None
+    least_nodes: int = 1
 
     @property
     def core_speed_ratio(self) -> float:
@@ -65,11 +62,45 @@ class DeadlineSpace:
 
     def num_slots(self, nodes: int) -> int:
         """Task slots of a number of nodes."""
-        return task_slots(nodes * self.executors_per_node, self.cores_per_executor, self.task_cpus)
+        return task_slots(
+            nodes * self.executors_per_node,
+            self.cores_per_executor,
+            self.task_cpus,
+            self.tasks_per_executor,
+        )
+
+
+def with_room_for_state(space: DeadlineSpace, job: EndingJob) -> DeadlineSpace:
+    """The numbers of nodes whose executors have memory for the state of a stream.
+
+    Raises
+    ------
+    InputError
+        If no number has.
+    """
+    if job.backlog is None:
+        return space
+    heap_bytes = space.executor_memory_bytes or profiled_memory(job.application).heap_bytes
+    least_nodes = fewest_nodes_by_memory(
+        job.backlog.profile,
+        space.node_type,
+        space.executors_per_node,
+        space.cores_per_executor,
+        space.max_nodes,
+        MemoryRule(heap_bytes=heap_bytes),
+        space.task_cpus,
+    )
+    if least_nodes is None:
+        raise InputError(
+            f"{counted(space.max_nodes, 'node')}, the most that are allowed, have no memory for "
+            f"the state of the query in executors with a heap of {spark_memory_text(heap_bytes)}; "
+            f"expected more nodes ({argument('max_nodes')}), or larger ones"
+        )
+    return replace(space, least_nodes=least_nodes)
 
 
 def plan_for_deadline(
-    profile: ApplicationProfile,
+    profile: EndingJob,
     deadline: Deadline,
     spaces: Sequence[DeadlineSpace],
     *,
@@ -80,8 +111,8 @@ def plan_for_deadline(
 
     Parameters
     ----------
-    profile : ApplicationProfile
-        The job, of the kind 'batch'.
+    profile : ApplicationProfile or StreamBacklog
+        The job, an application of the kind 'batch', or the backlog of a stream.
     deadline : Deadline
         The promise.
     spaces : sequence of DeadlineSpace
@@ -114,7 +145,7 @@ def plan_for_deadline(
     The stage graph of (J1)-(J5), scaled to the recorded run.
     """
     profile.require_can_promise(deadline)
-    job = BatchRunTime.of(profile, seen_slots_of(profile))
+    job = run_time_of(profile)
     offers = [
         _OfBatchJob(job=job, deadline=deadline, space=space, confidence=confidence)
         for space in spaces
@@ -124,18 +155,18 @@ def plan_for_deadline(
 
 
 def fewest_in_time(
-    profile: ApplicationProfile, deadline: Deadline, space: DeadlineSpace, confidence: float
+    profile: EndingJob, deadline: Deadline, space: DeadlineSpace, confidence: float
 ) -> int | None:
     """The fewest nodes with which a batch job finishes in time; None if no number is enough.
 
     Parameters
     ----------
-    profile : ApplicationProfile
-        The job, of the kind 'batch', with recorded cores.
+    profile : ApplicationProfile or StreamBacklog
+        The job, of the kind 'batch', with recorded cores, or the backlog of a stream.
     deadline, space, confidence
         As in :func:`plan_for_deadline`, which finds the same.
     """
-    job = BatchRunTime.of(profile, seen_slots_of(profile))
+    job = run_time_of(profile)
     offer = _OfBatchJob(job=job, deadline=deadline, space=space, confidence=confidence)
     return offer.fewest().nodes
 
@@ -157,14 +188,16 @@ class _OfBatchJob:
     def table(self) -> tuple[DeadlinePoint, ...]:
         """Run times for the numbers of nodes that are shown."""
         counts = spread_counts(self.space.max_nodes, NODE_COUNTS_TRIED.value)
-        return tuple(map(self.point, counts))
+        least = self.space.least_nodes
+        return tuple(map(self.point, sorted({max(nodes, least) for nodes in counts})))
 
     def point(self, nodes: int) -> DeadlinePoint:
         return _point(self.job, self.space, nodes, self.confidence)
 
     def fewest(self) -> Fewest:
         """Every count is tried, since more nodes may take longer because of their uncertainty."""
-        counts, most = range(1, self.space.max_nodes + 1), self.space.max_nodes
+        most = self.space.max_nodes
+        counts = range(self.space.least_nodes, most + 1)
         return fewest_of(counts, self.keeps, max_nodes=most, tries_every=True)
 
     def keeps(self, nodes: int) -> bool:
@@ -192,7 +225,7 @@ def _shortest(point: DeadlinePoint) -> tuple[float, int]:
 
 
 def _answer(
-    profile: ApplicationProfile, offer: _OfBatchJob, found: Enumerated[DeadlinePoint]
+    profile: EndingJob, offer: _OfBatchJob, found: Enumerated[DeadlinePoint]
 ) -> BatchAnswer:
     job, space, run = offer.job, offer.space, found.size
     slots, speed = space.num_slots(run.nodes), space.core_speed_ratio
@@ -201,7 +234,7 @@ def _answer(
     if found.feasible:
         probability = max(probability, offer.confidence)
     executors = run.nodes * space.executors_per_node
-    conf = size_conf(
+    conf = executor_conf(
         profile,
         executors=executors,
         cores_per_executor=space.cores_per_executor,
@@ -225,7 +258,7 @@ def _answer(
         binding=tuple(_binding(offer, run, floor_s, feasible=found.feasible)),
         spark_conf=conf,
         calibrated=job.is_calibrated(slots),
-        changes=tuple(_changes(settings)) if profile.provenance is Provenance.MEASURED else (),
+        changes=tuple(changes_of(settings)) if profile.provenance is Provenance.MEASURED else (),
         settings=settings,
         spark_version=profile.application.spark_version,
         declared=profile.declared,
@@ -236,6 +269,7 @@ def _answer(
         ),
         advice=tuple(_settling_advice(offer, slots, probability)),
         kept_probability=probability,
+        backlog=None if profile.backlog is None else profile.backlog.planned,
     )
 
 
@@ -290,75 +324,6 @@ def _why_no_better(job: JobTime, points: Sequence[DeadlinePoint]) -> Iterator[Fi
         yield Finding(code=FindingCode.MODEL_RISES, numbers=numbers)
 
 
-def size_conf(
-    profile: ApplicationProfile,
-    *,
-    executors: int,
-    cores_per_executor: int,
-    task_cpus: int,
-    heap_bytes: int | None,
-) -> dict[str, str]:
-    """Keys of the executors, with what the recorded run set besides their heap.
-
-    Cores per task are left out if they are Spark's default of one and were before.
-    """
-    conf = {
-        KNOBS["executors"].key: str(executors),
-        KNOBS["cores_per_executor"].key: str(cores_per_executor),
-    }
-    if not task_cpus == profile.cluster.task_cpus == 1:
-        conf[KNOBS["task_cpus"].key] = str(task_cpus)
-    if heap_bytes is not None:
-        conf[KNOBS["executor_memory"].key] = spark_memory_text(heap_bytes)
-    conf |= beside_heap_conf(profile.application)
-    conf["spark.dynamicAllocation.enabled"] = "false"
-    return conf
-
-
-def _profiled_values(profile: ApplicationProfile) -> dict[str, str]:
-    """Values of a plan's keys in the recorded run, by Spark's key, as far as known."""
-    if profile.declared is not None:
-        return {}
-    cluster = profile.cluster
-    counts = {
-        KNOBS["executors"].key: cluster.executors,
-        KNOBS["cores_per_executor"].key: cluster.cores_per_executor,
-        KNOBS["task_cpus"].key: cluster.task_cpus,
-    }
-    known = {key: str(count) for key, count in counts.items() if count is not None}
-    properties = profile.application.properties
-    streaming = {key: properties[key] for key in STREAMING if key in properties}
-    return known | streaming | profiled_sizes(profile.application)
-
-
-def planned_settings(
-    profile: ApplicationProfile, conf: Mapping[str, str]
-) -> Iterator[PlannedSetting]:
-    """Every key of the plan, with its value in the recorded run."""
-    had = _profiled_values(profile)
-    for key, value in conf.items():
-        knob = KNOBS_BY_KEY[key]
-        yield PlannedSetting(
-            setting=knob.label,
-            key=key,
-            value=value,
-            applies=knob.applies,
-            profiled=value if same_value(key, had.get(key), value) else had.get(key),
-        )
-
-
-def _changes(settings: Sequence[PlannedSetting]) -> Iterator[Change]:
-    """Settings with which the next run is submitted instead of those of the recorded run."""
-    for one in settings:
-        if one.profiled != one.value:
-            yield Change(
-                setting=one.setting,
-                before=one.profiled or before_words(one.key, {}),
-                after=one.value,
-                applies=one.applies,
-            )
-
-
 def _point(job: JobTime, space: DeadlineSpace, nodes: int, confidence: float) -> DeadlinePoint:
     slots, speed = space.num_slots(nodes), space.core_speed_ratio
     mean_s = job.mean_s(slots, speed)
@@ -378,6 +343,8 @@ def _binding(
         yield f"{offer.deadline}: the run takes up to {_against(run.planned_s, offer)}"
         if run.nodes == 1:
             yield "one node is the minimum"
+        elif run.nodes == offer.space.least_nodes:
+            yield "executor memory: fewer nodes have no room for the state of the query"
         else:
             fewer = offer.point(run.nodes - 1)
             yield f"one node fewer: up to {_against(fewer.planned_s, offer)}"

@@ -28,10 +28,10 @@ from headway.domain.dstreams import (
 )
 from headway.models.batches.job_pool import DStreamJobs
 from headway.models.laws.normal import ndtri
-from headway.planner.deadline import planned_settings, size_conf
 from headway.planner.dstreams_batches import DStreamsBatches, quantile_or_mean_s
 from headway.planner.dstreams_prediction import predicted
 from headway.planner.enumeration import Fewest, enumerated, fewest_of, spread_counts
+from headway.planner.executor_conf import executor_conf, planned_settings
 from headway.sparkconf import STREAMING
 from headway.units import counted, format_duration
 
@@ -109,7 +109,7 @@ def plan_dstreams(
     expected = predicted(search.batches, setting, search.load, search.speed)
     most_load = search.highest_load(setting)
     conf = {
-        **_size_conf(profile, setting, space),
+        **_executor_conf(profile, setting, space),
         **_limit_conf(search, setting),
     }
     settings = tuple(planned_settings(profile, conf))
@@ -261,10 +261,10 @@ def _point(nodes: int, interval_s: float, expected_s: float, planned_s: float) -
     )
 
 
-def _size_conf(
+def _executor_conf(
     profile: ApplicationProfile, setting: DStreamsSetting, space: DStreamsSpace
 ) -> dict[str, str]:
-    conf = size_conf(
+    conf = executor_conf(
         profile,
         executors=setting.executors,
         cores_per_executor=setting.cores_per_executor,

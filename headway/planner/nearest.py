@@ -16,7 +16,7 @@ from headway.assumptions.planning import (
     NEAREST_QUANTILES,
     TIMES_THE_NODES,
 )
-from headway.digits import number_at, rank_of, rounded_up
+from headway.digits import format_money, number_at, rank_of, rounded_up
 from headway.domain import (
     CatchUp,
     FrontierPoint,
@@ -35,7 +35,7 @@ from headway.planner.noise_free import lowest_latency
 from headway.planner.purchase import Offer
 from headway.planner.question import NO_LIMIT_S, Question, burst_of, with_limit
 from headway.planner.tasks import short_of_tasks, with_source_partitions
-from headway.units import counted, format_money, format_rate
+from headway.units import counted, format_rate
 
 Change = Callable[[Question], Question]
 

@@ -1,27 +1,36 @@
-"""The plan of a batch job in words: every number with its source."""
+"""The plan of a job that ends in words: every number with its source."""
 
 from __future__ import annotations
 
 from headway.assumptions.predictions import SPREAD_PER_DOUBLING_RATIO
+from headway.digits import format_money
 from headway.domain import BatchAnswer, Provenance
 from headway.report.assumptions import batch_assumption_lines
 from headway.report.columns import aligned, paragraph
 from headway.report.deadline import (
     advice_lines,
+    backlog_facts,
     configuration_text,
     deadline_headline,
     run_time_lines,
 )
 from headway.report.explanation import item, range_lines, sections_text, settings_lines
 from headway.report.wording import likely_text
-from headway.units import counted, format_duration, format_money
+from headway.units import counted, format_duration
 from headway.words import all_words
 
+_MODELS = {
+    False: "The driver's time alone, the makespan of the stage graph on the slots, and the work of "
+    "light stages shared out over the slots; theory.md (P16), (J1)-(J5).",
+    True: "One batch after the other, each with the driver's time and the makespans of its stages "
+    "on the slots, and what the first ones take longer; theory.md (P29), (T1).",
+}
 _DRIVER = {Provenance.MEASURED: "measured on the driver", Provenance.DECLARED: "declared"}
 # Where each part of the expected run time is from.
 _SOURCES = {
     "stages": "makespan of their graph; (J1)-(J5)",
     "light stages": "their work, shared out over the slots",
+    "first batches": "what the first batches of the profiled run took longer; (P29)",
 }
 
 
@@ -49,6 +58,7 @@ def _answer(plan: BatchAnswer) -> list[str]:
         f"{likely_text(plan.kept_probability)}."
     )
     lines += item(f"Configuration: {configuration_text(plan)}.")
+    lines += [line for _, text in backlog_facts(plan) for line in item(f"Backlog: {text}.")]
     if plan.node_type is not None:
         cost = "" if plan.cost is None else f", {format_money(plan.cost)} per run"
         lines += item(f"Nodes: {counted(plan.nodes, 'node')} of {plan.node_type.name}{cost}.")
@@ -80,15 +90,12 @@ def _optimality(plan: BatchAnswer) -> list[str]:
 
 
 def _run_time(plan: BatchAnswer) -> list[str]:
-    measured = plan.provenance is Provenance.MEASURED
-    lines = item(
-        "The driver's time alone, the makespan of the stage graph on the slots, and the work of "
-        "light stages shared out over the slots; theory.md (P16), (J1)-(J5)."
-    )
-    if measured:
+    lines = item(_MODELS[plan.backlog is not None])
+    ratio = plan.modelled_ratio
+    if plan.provenance is Provenance.MEASURED and (plan.backlog is None or ratio < 1.0):
         lines += item(
-            f"All of it is scaled by {plan.modelled_ratio:.3g}, the profiled run time over that of "
-            "the model at the same slots; (P16)."
+            f"All of it is scaled by {ratio:.3g}, the profiled run time over that of the model at "
+            f"the same slots; {_equation(plan)}."
         )
     total_s = sum(plan.parts_s.values())
     sources = _SOURCES | {"driver": _DRIVER[plan.provenance]}
@@ -107,8 +114,12 @@ def _run_time(plan: BatchAnswer) -> list[str]:
         lines += ["  Expected run time by part:", *aligned(rows, right=(1, 2), indent=4)]
     return lines + item(
         f"Physical floor: {format_duration(plan.floor_s)}, with a slot for every task: the driver "
-        "and the longest chain of stages; (P16)."
+        f"and the longest chain of stages; {_equation(plan)}."
     )
+
+
+def _equation(plan: BatchAnswer) -> str:
+    return "(P16)" if plan.backlog is None else "(P29)"
 
 
 def _uncertainty(plan: BatchAnswer) -> list[str]:
@@ -118,7 +129,7 @@ def _uncertainty(plan: BatchAnswer) -> list[str]:
         f"{ratio:.3g} times as long as expected, "
         + (
             f"for the spread between runs and {SPREAD_PER_DOUBLING_RATIO.value:.0%} per doubling "
-            "of slots beyond the profiled ones; theory.md (P2), (P16)."
+            f"of slots beyond the profiled ones; theory.md (P2), {_equation(plan)}."
             if plan.declared is None
             else "with both figures at that end of their declared ranges; theory.md (P19)."
         )

@@ -1,14 +1,15 @@
-"""Plans of batch jobs as text."""
+"""Plans of jobs that end as text."""
 
 from __future__ import annotations
 
 import math
 
 from headway.assumptions.planning import SAME_FIGURE_RATIO
+from headway.digits import format_money
 from headway.domain import BatchAnswer, DeadlinePoint, Verdict
 from headway.report.columns import aligned, pairs, paragraph
 from headway.report.wording import APPLIES, likely_text, per_task_text
-from headway.units import counted, format_duration, format_money
+from headway.units import counted, format_duration
 from headway.words import all_words, certainty_text
 
 _MOST_ROWS = 16
@@ -20,6 +21,7 @@ def deadline_text(plan: BatchAnswer) -> str:
     sure = f"with {plan.confidence:.0%} confidence"
     facts = [
         ("configuration", configuration_text(plan)),
+        *backlog_facts(plan),
         (
             "run time",
             f"{expected} expected, up to {planned} {sure}{likely_text(plan.kept_probability)}",
@@ -73,6 +75,18 @@ def configuration_text(plan: BatchAnswer) -> str:
     executors = counted(plan.executors, "executor")
     cores = counted(plan.cores_per_executor, "core")
     return f"{executors} x {cores}{per_task_text(plan.task_cpus)}"
+
+
+def backlog_facts(plan: BatchAnswer) -> list[tuple[str, str]]:
+    """What a run of a streaming query reads; nothing for a batch job."""
+    backlog = plan.backlog
+    if backlog is None:
+        return []
+    batches = f"in {counted(backlog.num_batches, 'batch', 'batches')} of"
+    size = f"{'up to ' if backlog.num_batches > 1 else ''}{backlog.batch_rows:,.0f} rows"
+    return [
+        ("backlog", f"{backlog.backlog_rows:,.0f} rows, {batches} {size}, as the profiled ones")
+    ]
 
 
 def run_time_lines(plan: BatchAnswer) -> list[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from headway.digits import format_money
 from headway.formats.as_json import fields_json
 from headway.planner.difference import Difference, Figure, Unit
 from headway.report.columns import aligned, paragraph, width
 from headway.report.wording import APPLIES, percent
-from headway.units import counted, format_duration, format_money, format_rate
+from headway.units import counted, format_duration, format_rate
 
 DIFFERENCE_SCHEMA = "headway.diff/v1"
 _MOST_PARTS = 8

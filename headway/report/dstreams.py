@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from headway.digits import format_rate_down
+from headway.digits import format_money, format_rate_down
 from headway.domain import Finding, LatencyDistribution
 from headway.domain.dstreams import DStreamsAnswer, DStreamsPrediction, DStreamsSetting
 from headway.report.columns import aligned, pairs, paragraph
 from headway.report.wording import APPLIES, per_task_text
-from headway.units import counted, format_duration, format_money, format_rate
+from headway.units import counted, format_duration, format_rate
 from headway.words import all_words
 
 

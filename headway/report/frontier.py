@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from headway.assumptions.planning import SAME_FIGURE_RATIO
-from headway.digits import format_max_rate
+from headway.digits import format_max_rate, format_money
 from headway.domain import FrontierPoint, InfeasiblePlan, PromiseNeed, StreamAnswer
-from headway.units import counted, format_duration, format_money
+from headway.units import counted, format_duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headway.assumptions.advice import SAVING_SHOWN_PER_DAY
+from headway.digits import format_money
 from headway.domain import Backtest, BatchAnswer, HeldOut
 from headway.formats.results_file import (
     CapacityRead,
@@ -16,16 +17,10 @@ from headway.formats.results_file import (
 from headway.report.backtest import backtest_headline
 from headway.report.charts import DotChart, dot_charts
 from headway.report.comparison import ComparisonRow
-from headway.report.deadline import all_points, deadline_headline
+from headway.report.deadline import all_points, backlog_facts, deadline_headline
 from headway.report.page import Origin, page_text, shortened
 from headway.report.wording import APPLIES, cost_per_month_text, per_task_text
-from headway.units import (
-    DAYS_PER_MONTH,
-    counted,
-    format_duration,
-    format_money,
-    format_rate,
-)
+from headway.units import DAYS_PER_MONTH, counted, format_duration, format_rate
 from headway.words import all_words
 
 _MOST_CHARTS = 12
@@ -247,7 +242,7 @@ def _checked_row(one: JobOfCheck) -> tuple[str, ...]:
 
 
 def deadline_page(plan: BatchAnswer, *, origin: Origin | None = None) -> str:
-    """The plan of a batch job: run time by nodes, and its configuration."""
+    """The plan of a job that ends: run time by nodes, and its configuration."""
     answer = deadline_headline(plan)
     headline = answer[:1].upper() + answer[1:]
     rows = [("nodes", "predicted run time", "up to", "deadline", "cost per run")]
@@ -265,10 +260,13 @@ def deadline_page(plan: BatchAnswer, *, origin: Origin | None = None) -> str:
     changes += [(one.setting, one.before, one.after, APPLIES[one.applies]) for one in plan.changes]
     cores = f"{counted(plan.cores_per_executor, 'core')}{per_task_text(plan.task_cpus)}"
     return tables_page(
-        kind="Headway plan of a batch job",
+        kind=f"Headway plan of a {'batch job' if plan.backlog is None else 'backlog'}",
         verdict=plan.feasible,
         headline=headline,
-        facts=(("configuration", f"{counted(plan.executors, 'executor')} x {cores}"),),
+        facts=(
+            ("configuration", f"{counted(plan.executors, 'executor')} x {cores}"),
+            *backlog_facts(plan),
+        ),
         key_figures=[
             ("nodes", f"{plan.nodes:,}", "" if plan.node_type is None else plan.node_type.name),
             ("predicted run time", format_duration(plan.run.mean_s), ""),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from headway.assumptions.advice import OVERRUNS_SHOWN_RATIO
-from headway.digits import format_rate_down
+from headway.digits import format_money, format_rate_down
 from headway.domain import (
     NOT_QUOTED,
     Applies,
@@ -25,14 +25,7 @@ from headway.domain import (
 from headway.report.after_start import after_start_fact
 from headway.report.frontier import failing_promises, max_rate_text
 from headway.report.infeasible import infeasible_facts
-from headway.units import (
-    HOURS_PER_MONTH,
-    counted,
-    format_duration,
-    format_money,
-    format_rate,
-    spark_trigger_text,
-)
+from headway.units import HOURS_PER_MONTH, counted, format_duration, format_rate, spark_trigger_text
 from headway.words import all_words, as_sentence, certainty_text, words_of
 from headway.words.predictions import duration_against
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headway.domain import NodeType
+from headway.domain import Deadline, NodeType
 from headway.errors import InputError
 from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
 from headway.spec.kinds.cluster import Cluster
@@ -17,7 +17,7 @@ from headway.spec.kinds.reserves import ReserveEntry
 from headway.spec.spec_file import load_spec_of, parse_spec, spec_of
 
 if TYPE_CHECKING:
-    from headway.domain import ApplicationProfile, JobProfile
+    from headway.domain import EndingJob, JobProfile
     from headway.spec.kinds.schedule import ScheduledJob
 
 _CATALOG = "nodes.yaml"
@@ -41,18 +41,21 @@ def profile_of(name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
     return declared_profile(name, job.declared, job.rate)
 
 
-def application_profile_of(name: str, job: BatchJob) -> ApplicationProfile:
-    """The profile of a batch job: from its file, or from declared figures.
+def ending_job_of(name: str, job: BatchJob) -> EndingJob:
+    """A job that ends: the profile from its file, or declared figures.
 
     Raises
     ------
     ProfileError
-        If the file is not the profile of a batch job.
+        If the file is no profile.
+    InputError
+        If it is that of a stream that did not end, or has ``rows`` without being one.
     """
     if job.profile is not None:
-        from headway.formats.profile_file import load_application_profile
+        from headway.formats.profile_file import load_any_profile
 
-        return load_application_profile(job.profile)
+        deadline = Deadline(limit_s=job.deadline_s)
+        return load_any_profile(job.profile).for_deadline(deadline, job.rows)
     from headway.spec.declared_batch import declared_application
 
     assert job.declared is not None
@@ -62,7 +65,7 @@ def application_profile_of(name: str, job: BatchJob) -> ApplicationProfile:
 #: What reads the profile of a job, by the kind of its file.
 PROFILE_OF: Mapping[str, Callable[[str, Any], Any]] = {
     "StreamingJob": profile_of,
-    "BatchJob": application_profile_of,
+    "BatchJob": ending_job_of,
 }
 
 

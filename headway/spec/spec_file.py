@@ -20,8 +20,8 @@ from headway.spec.kinds import KINDS
 if TYPE_CHECKING:
     from headway.domain import (
         AnyAnswer,
-        ApplicationProfile,
         BatchAnswer,
+        EndingJob,
         JobProfile,
         StreamAnswer,
     )
@@ -225,7 +225,7 @@ def _tell_strange_keys(reader: Reader, root: dict[str, Plain], known: list[str])
             reader.fault((key,), f"unknown key; {advice}", at_key=True)
 
 
-ProfileOf = TypeVar("ProfileOf", bound="JobProfile | ApplicationProfile")
+ProfileOf = TypeVar("ProfileOf", bound="JobProfile | EndingJob")
 AnswerOf = TypeVar("AnswerOf", bound="AnyAnswer")
 
 
@@ -254,5 +254,5 @@ class PlannedOf(Generic[ProfileOf, AnswerOf]):
 
 
 PlannedJob: TypeAlias = "PlannedOf[JobProfile, StreamAnswer]"
-PlannedBatch: TypeAlias = "PlannedOf[ApplicationProfile, BatchAnswer]"
+PlannedBatch: TypeAlias = "PlannedOf[EndingJob, BatchAnswer]"
 Planned: TypeAlias = PlannedOf[Any, Any]

@@ -13,7 +13,7 @@ from headway.words.predictions import rows_text
 def _less_sure(found: Finding) -> str:
     numbers = found.numbers
     return (
-        f"more than {_nodes(numbers['nodes'])} do not lower the planned run time of "
+        f"numbers of nodes above {round(numbers['nodes'])} do not lower the planned run time of "
         f"{format_duration(numbers['planned_s'])}: {_expected_with_more(numbers)}they are further "
         f"from the profiled {counted(round(numbers['seen_slots']), 'slot')} and so more uncertain; "
         "profile a run with more slots"

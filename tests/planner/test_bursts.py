@@ -107,7 +107,7 @@ def test_a_batch_job_has_no_bursts() -> None:
     asked = ["plan", str(profile), "--target", "deadline <= 10m", "--burst", "1k/s:1m"]
     result = CliRunner().invoke(cli, asked)
     assert result.exit_code == 2
-    assert "--burst: not for batch jobs" in result.output
+    assert "--burst: not with a deadline" in result.output
 
 
 def test_the_command_plans_through_bursts() -> None:

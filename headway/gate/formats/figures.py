@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from headway.digits import format_money
 from headway.formats.lock_file import AnyLocked
 from headway.gate.nouns import Held
-from headway.units import format_duration, format_money
+from headway.units import format_duration
 
 
 def rows(held: Held) -> list[tuple[str, str, str, str]]:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from headway.domain import Coverage
-from headway.domain.application_profile import ApplicationKind, ApplicationProfile, Cluster
+from headway.domain.application_profile import ApplicationKind, ApplicationProfile
+from headway.domain.configuration import Cluster
 from headway.errors import EventLogError
 from headway.profiler import schema
 from headway.profiler.application.application_stages import (

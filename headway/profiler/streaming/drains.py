@@ -67,7 +67,13 @@ def _drain_of(
         return None
     first_s, last_s = filled[0]["started_s"], filled[-1]["started_s"]
     duration_s = last_s + filled[-1]["phases_s"]["triggerExecution"] - first_s
-    return Drain(backlog_rows=sum(map(known_rows, filled)), duration_s=duration_s)
+    rows = [known_rows(report) for report in filled]
+    return Drain(
+        backlog_rows=sum(rows),
+        batch_rows=float(np.median(rows)),
+        num_batches=len(rows),
+        duration_s=duration_s,
+    )
 
 
 def _ended(life: QueryLife | None) -> bool:

@@ -13,7 +13,7 @@ from headway.formats.yaml_document import Plain, Route, shown
 from headway.limits import LARGEST_NUMBER, MOST_LONG
 from headway.spec.forms.kinds import JsonSchema, Kind, Number, Parsed, Text
 from headway.spec.forms.reader import FAULTY, Reader
-from headway.units import parse_duration_s, parse_rate_per_s, parse_size_bytes
+from headway.units import parse_duration_s, parse_rate_per_s, parse_rows, parse_size_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ def _duration_or_zero_s(text: str) -> float:
     return seconds
 
 
-def _positive_rate_per_s(number: float) -> float:
+def _positive_number(number: float) -> float:
     if not 0 < number <= LARGEST_NUMBER:
         raise InputError("not positive, or beyond what anybody counts")
     return number
@@ -140,7 +140,7 @@ DURATION_OR_ZERO = replace(DURATION, parse=_duration_or_zero_s, words=f"{DURATIO
 RATE = Parsed(
     words="a rate of records, e.g. 50k/s, 1.2M/min, or a number of records per second",
     parse=parse_rate_per_s,
-    number=_positive_rate_per_s,
+    number=_positive_number,
     examples=("50k/s", "800/s", "1.2M/min"),
     pattern=r"^\s*[0-9.]+([eE][-+]?[0-9]+)?\s*[kKmMgG]?\s*((rows|records)?\s*/\s*[a-zA-Z]+)?\s*$",
     slips=(
@@ -150,6 +150,13 @@ RATE = Parsed(
         (r"([0-9.]+)\s*([kKmM]?)ps", r"did you mean '\1\2/s'?"),
         (r"([0-9]+),([0-9]{3})(/s)?", r"did you mean '\1\2/s'?"),
     ),
+)
+ROWS = Parsed(
+    words="a number of rows, e.g. 800000 or 40M",
+    parse=parse_rows,
+    number=_positive_number,
+    examples=("40M", "800000"),
+    pattern=r"^\s*[0-9.]+([eE][-+]?[0-9]+)?\s*[kKmMgG]?\s*(rows|records)?\s*$",
 )
 SIZE = Parsed(
     words="a size, e.g. 512m, 8g or 8Gi",

@@ -23,6 +23,7 @@ from headway.spec.forms.quantities import (
     COST_OR_ZERO,
     DURATION,
     DURATION_OR_ZERO,
+    ROWS,
     SHARE,
     SIZE,
     TARGET,
@@ -216,15 +217,20 @@ class StreamingJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchJob:
-    """A batch job and its deadline."""
+    """A batch job, or a streaming query that reads a backlog and ends, and its deadline."""
 
     profile: Path | None = _profile(
-        "the profile of a batch application as 'headway profile' writes it"
+        "the profile of a batch application, or of a streaming query that read a backlog and ended"
     )
     declared: DeclaredBatch | None = entry(
         Nested(DeclaredBatch), "Declared costs, if there is no log yet.", default=None
     )
     deadline_s: float = entry(DURATION, "Maximum run time, e.g. 45min.", key="deadline")
+    rows: float | None = entry(
+        ROWS,
+        "Backlog that a streaming query reads in a run, e.g. 40M. Default: as profiled.",
+        default=None,
+    )
     start_hour: int = entry(
         Whole(low=0, high=23), "Hour of the day at which it starts. Default 0.", default=0
     )
@@ -235,6 +241,8 @@ class BatchJob:
 
     def __post_init__(self) -> None:
         _require_one_source(self.profile is not None, self.declared is not None)
+        if self.rows is not None and self.profile is None:
+            raise ValueError("rows are for the profile of a streaming query that read a backlog")
 
 
 def _require_one_source(has_profile: bool, has_declared: bool) -> None:

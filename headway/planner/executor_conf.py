@@ -1,0 +1,82 @@
+"""The executors of a job that ends, or of DStreams, as Spark configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from headway.domain import Change, Job, PlannedSetting, Provenance
+from headway.planner.profiled_memory import (
+    before_words,
+    beside_heap_conf,
+    profiled_sizes,
+    same_value,
+)
+from headway.sparkconf import KNOBS, KNOBS_BY_KEY, STREAMING
+from headway.units import spark_memory_text
+
+
+def executor_conf(
+    profile: Job,
+    *,
+    executors: int,
+    cores_per_executor: int,
+    task_cpus: int,
+    heap_bytes: int | None,
+) -> dict[str, str]:
+    """Keys of the executors, with what the recorded run set besides their heap.
+
+    Cores per task are left out if they are Spark's default of one and were before.
+    """
+    conf = {
+        KNOBS["executors"].key: str(executors),
+        KNOBS["cores_per_executor"].key: str(cores_per_executor),
+    }
+    if not task_cpus == profile.slots.task_cpus == 1:
+        conf[KNOBS["task_cpus"].key] = str(task_cpus)
+    if heap_bytes is not None:
+        conf[KNOBS["executor_memory"].key] = spark_memory_text(heap_bytes)
+    conf |= beside_heap_conf(profile.application)
+    conf["spark.dynamicAllocation.enabled"] = "false"
+    return conf
+
+
+def _profiled_values(profile: Job) -> dict[str, str]:
+    """Values of a plan's keys in the recorded run, by Spark's key, as far as known."""
+    if profile.provenance is Provenance.DECLARED:
+        return {}
+    slots = profile.slots
+    counts = {
+        KNOBS["executors"].key: slots.executors,
+        KNOBS["cores_per_executor"].key: slots.cores_per_executor,
+        KNOBS["task_cpus"].key: slots.task_cpus,
+    }
+    known = {key: str(count) for key, count in counts.items() if count is not None}
+    properties = profile.application.properties
+    streaming = {key: properties[key] for key in STREAMING if key in properties}
+    return known | streaming | profiled_sizes(profile.application)
+
+
+def planned_settings(profile: Job, conf: Mapping[str, str]) -> Iterator[PlannedSetting]:
+    """Every key of the plan, with its value in the recorded run."""
+    had = _profiled_values(profile)
+    for key, value in conf.items():
+        knob = KNOBS_BY_KEY[key]
+        yield PlannedSetting(
+            setting=knob.label,
+            key=key,
+            value=value,
+            applies=knob.applies,
+            profiled=value if same_value(key, had.get(key), value) else had.get(key),
+        )
+
+
+def changes_of(settings: Sequence[PlannedSetting]) -> Iterator[Change]:
+    """Settings with which the next run is submitted instead of those of the recorded run."""
+    for one in settings:
+        if one.profiled != one.value:
+            yield Change(
+                setting=one.setting,
+                before=one.profiled or before_words(one.key, {}),
+                after=one.value,
+                applies=one.applies,
+            )
