@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated tuning-real tuning-real-page exactness exactness-page loop-cost \
         speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs window-kafka \
-        shedding-lives ordered-equality ordered-runs speed-ordered skewed-plans skewed-plans-page \
+        shedding-lives ordered-equality ordered-runs speed-ordered skewed-plans skewed-plans-page backlogs backlogs-page \
         docs site figures wheel jars constraints audit java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
@@ -223,6 +223,12 @@ skewed-plans: $(READY) java  ## plans of four jobs with heavy keys, run for real
 skewed-plans-page: $(READY)  ## the page about it, from the committed results -> docs/skewed-plans.md
 	$(BIN)/python -m pip install --quiet --editable '.[dev,benchmarks]'
 	$(BIN)/python benchmarks/run.py skewed_plans --output docs/skewed-plans.md
+
+backlogs: $(READY) java  ## run times of queries that read a backlog and end, 20 minutes on a quiet machine; resumes where it stopped
+	$(BIN)/python benchmarks/run.py backlogs --measure
+
+backlogs-page: $(READY)  ## the page about it, from the committed results -> docs/backlogs.md
+	$(BIN)/python benchmarks/run.py backlogs --output docs/backlogs.md
 
 docs: $(READY)  ## pages made of help texts, schemas and commands: docs/cli.md and others
 	$(BIN)/python scripts/refresh_docs.py

@@ -214,10 +214,10 @@ def command(
 
     Targets for streaming jobs: 'p99 <= 3s', 'mean < 1s', 'window p95 <= 20s', 'batch p99 <= 2s';
     together with one of these also 'p99 <= 9s during 150k/s for 2m' and 'catch_up <= 1m after
-    150k/s for 2m' (bursts) and 'catch_up <= 15m after 30m' (an outage). For batch jobs,
-    and for streaming queries that read a backlog and end (Trigger.AvailableNow): 'deadline <= 10m'.
-    Use --partitions and --trigger to fix a setting. If the targets cannot be
-    met, prints the nearest feasible plan and exits with 3.
+    150k/s for 2m' (bursts) and 'catch_up <= 15m after 30m' (an outage). For batch jobs, and for
+    streaming queries that read a backlog and end (Trigger.AvailableNow): 'deadline <= 10m'. Use
+    --partitions and --trigger to fix a setting. If the targets cannot be met, prints the nearest
+    feasible plan and exits with 3.
     """
     from headway.api.specs import is_spec
     from headway.cli.real_time import plan_in_real_time

@@ -20,6 +20,9 @@ from headway.models.job.setting import duration_model
 from headway.models.laws.normal import ndtr, ndtri
 from headway.planner.batch_run_time import BatchRunTime, seen_slots_of
 
+# A profile may say that nothing takes time, and that nothing varies.
+_LEAST = 1e-9
+
 
 def run_time_of(job: EndingJob) -> JobTime:
     """The run time of a job, by its profile.
@@ -86,7 +89,8 @@ class BacklogRunTime:
         own = of_runs_and_fit(profile.noise.run_to_run_ratio, num_settings=1, num_learned=1)
         of_batches = profile.noise.batch_ratio / math.sqrt(planned.num_batches)
         beyond = doublings_beyond(profile, *self._setting(slots))
-        return float(widened(math.hypot(own, of_batches), *beyond, math.log2(core_speed_ratio)))
+        spread = widened(math.hypot(own, of_batches), *beyond, math.log2(core_speed_ratio))
+        return max(float(spread), _LEAST)
 
     def kept_probability(self, slots: int, core_speed_ratio: float, limit_s: float) -> float:
         ratio = limit_s / self.mean_s(slots, core_speed_ratio)
@@ -137,5 +141,5 @@ class BacklogRunTime:
     def _batch_s(self, slots: int, core_speed_ratio: float, rows: float) -> tuple[float, float]:
         partitions = self.backlog.slots.shuffle_partitions
         model = duration_model(self.backlog.profile, slots, partitions, rows)
-        stages_s = float(model.mean_s(rows)) - model.driver_s
+        stages_s = max(float(model.mean_s(rows)) - model.driver_s, _LEAST)
         return model.driver_s, stages_s / core_speed_ratio
