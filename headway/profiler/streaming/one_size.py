@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -12,6 +13,7 @@ import numpy as np
 from headway.assumptions.fits import (
     EMPTY_BATCH_SD_RATIO,
     FRESH_JVM_S,
+    MOST_SHUFFLED_ROW_S,
     USUAL_PARTS_SD_S,
     USUAL_PARTS_SD_WITH_PYTHON_S,
     USUAL_ROWS_SHARE,
@@ -24,6 +26,8 @@ from headway.profiler.streaming.samples import QueryRun, StageSample
 # Half the width of a uniform distribution over its standard deviation.
 _HALF_WIDTH_PER_SD = math.sqrt(3.0)
 _LEAST_S = 1e-9
+# Operators that call code of the user, which may wait for anything, and those around typed ones.
+_OF_USERS = re.compile(r"Python|Pandas|Arrow|Map|FromObject|ToObject|TransformWithState|Generate")
 
 
 class TaskTime(NamedTuple):
@@ -87,15 +91,17 @@ def task_time(
     too. Not more of the CPU time `u` than 1.645 times the standard deviation of (E3) is set-up that
     Spark does not report, so the rows take at least `u` less that; waiting may be either. This
     bound is not used in a JVM younger than 30 s, nor for stages behind an exchange of a query with
-    state, whose whole map may be copied. The fit takes the usual place in this range: three
-    quarters of it are for the rows. Batches without rows (E32) and tasks of unequal rows (E2)
-    narrow the range to their estimate give or take `sqrt(3)` standard deviations, as wide as the
-    uniform distribution with that deviation. That of a slope between tasks is `sqrt(v/(T V))`, with
-    `T` tasks of a batch whose rows have the variance `V`, and `v` the variance of their times that
-    rows do not explain: the same partitions return in each batch. If batches without rows took as
-    long as others, they say nothing. The cost per row of the whole job may be off by the share `h`:
-    the sum over stages of what the largest fixed time has beyond the fitted one, over that of the
-    time for rows, both times the number of tasks. The stages may all be at the same end.
+    state, whose whole map may be copied. Behind an exchange, a row takes Spark's own operators 10
+    ms at most, so tasks of few rows are mostly fixed; code of the user may take any time. The fit
+    takes the usual place in this range: three quarters of it are for the rows. Batches without rows
+    (E32) and tasks of unequal rows (E2) narrow the range to their estimate give or take `sqrt(3)`
+    standard deviations, as wide as the uniform distribution with that deviation. That of a slope
+    between tasks is `sqrt(v/(T V))`, with `T` tasks of a batch whose rows have the variance `V`,
+    and `v` the variance of their times that rows do not explain: the same partitions return in each
+    batch. If batches without rows took as long as others, they say nothing. The cost per row of the
+    whole job may be off by the share `h`: the sum over stages of what the largest fixed time has
+    beyond the fitted one, over that of the time for rows, both times the number of tasks. The
+    stages may all be at the same end.
     """
     samples = [batch.stages[place] for run in runs for batch in run.batches]
     mean_s = _mean([sample.task_mean_s for sample in samples], weights)
@@ -107,6 +113,8 @@ def task_time(
     if sd_s is None:
         reported_s = np.minimum(reported_s, [sample.task_mean_s for sample in samples])
         low_s = _mean(reported_s, weights) * (1.0 - _HALF_WIDTH_PER_SD * EMPTY_BATCH_SD_RATIO.value)
+        if _has_own_operators(samples):
+            low_s = max(low_s, mean_s - rows * MOST_SHUFFLED_ROW_S.value)
         high_s = mean_s - min(_least_for_rows_s(runs, place, samples, weights), mean_s - low_s)
         return TaskTime(mean_s, low_s, high_s, rows, num_tasks, USUAL_ROWS_SHARE.value)
     half_s = _HALF_WIDTH_PER_SD * sd_s
@@ -150,6 +158,17 @@ def _least_for_rows_s(
     set_up_sd_s = USUAL_PARTS_SD_WITH_PYTHON_S if has_python else USUAL_PARTS_SD_S
     cpu_s = _mean([sample.cpu_s / sample.num_tasks for sample in samples], weights)
     return max(cpu_s - Z90 * set_up_sd_s.value, 0.0)
+
+
+def _has_own_operators(samples: Sequence[StageSample]) -> bool:
+    """Whether a stage behind an exchange is known to run Spark's own operators only."""
+    names = {operator.name for sample in samples for operator in sample.operators}
+    return (
+        samples[0].has_parents
+        and bool(names)
+        and not any(sample.python_s for sample in samples)
+        and not any(_OF_USERS.search(name) for name in names)
+    )
 
 
 def _fixed_sd_s(stage: StageProfile, samples: Sequence[StageSample], mean_s: float) -> float | None:

@@ -9,6 +9,7 @@ import numpy as np
 from headway.assumptions.fits import EMPTY_BATCH_SD_RATIO, USUAL_PARTS_SD_S
 from headway.assumptions.predictions import POOLED_SPREAD_RATIO
 from headway.domain import Application, Configuration, JobProfile
+from headway.profiler.operators import Operator
 from headway.profiler.streaming.samples import (
     ArrivalSeries,
     BatchSample,
@@ -28,7 +29,10 @@ KINDS = ("alike", "alike", "alike", "empty batch", "unequal tasks")
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnStage:
-    """Times of a task at the profiled size [s], by what they depend on."""
+    """Times of a task at the profiled size [s], by what they depend on.
+
+    A stage with ``operators`` is behind an exchange.
+    """
 
     num_tasks: int
     reported_s: float
@@ -36,6 +40,7 @@ class DrawnStage:
     waiting_s: float
     rows_s: float
     rows_cpu_ratio: float
+    operators: tuple[str, ...] = ()
 
     @property
     def fixed_s(self) -> float:
@@ -168,6 +173,11 @@ def _a_stage(
     other_sd_s = 0.1 * task_s
     return a_stage_sample(
         level=level,
+        has_parents=bool(stage.operators),
+        operators=tuple(
+            Operator(is_replanned=False, position=position, name=name, table=None)
+            for position, name in enumerate(stage.operators)
+        ),
         num_tasks=stage.num_tasks,
         rows=rows,
         task_mean_s=task_s,

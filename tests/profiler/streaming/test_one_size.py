@@ -50,6 +50,28 @@ def a_profile_of(rows_share: float, **changes: object) -> tuple[DrawnJob, JobPro
     return job, profile_from_one_run(job, np.random.default_rng(1))
 
 
+@pytest.mark.parametrize(
+    ("operators", "is_bounded"),
+    [
+        (("HashAggregate", "StateStoreSave"), True),
+        (("HashAggregate", "ArrowEvalPython"), False),
+        (("DeserializeToObject", "MapGroups"), False),
+        ((), False),
+    ],
+)
+def test_few_rows_of_sql_operators_do_not_explain_a_long_task(
+    operators: tuple[str, ...], is_bounded: bool
+) -> None:
+    job = a_job(0.0)
+    stage = replace(job.stages[0], operators=operators)
+    few_rows = replace(job, rows=16.0, stages=(replace(job.stages[0], waiting_s=0.1), stage))
+    profile = profile_from_one_run(few_rows, np.random.default_rng(1))
+    fitted = profile.stages[1]
+    rows_s = 2.0 * fitted.task_per_row_s
+    assert (rows_s <= 0.021) == is_bounded
+    assert rows_s + fitted.task_fixed_s == pytest.approx(1.0, abs=0.2)
+
+
 def test_without_other_evidence_the_cost_of_a_row_is_anything() -> None:
     _, profile = a_profile_of(0.5)
     assert profile.row_cost_half_range_ratio == pytest.approx(1.0, abs=0.02)
