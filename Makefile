@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
         kafka-accuracy planned-real-time cluster-accuracy scaling-accuracy speed speed-profiling speed-models \
         tuning-simulated tuning-real tuning-real-page exactness exactness-page loop-cost \
         speed-planning speed-scheduling speed-capacity window-equality window-sharing window-runs window-kafka \
-        shedding-lives ordered-equality ordered-runs speed-ordered skewed-plans skewed-plans-page backlogs backlogs-page \
+        shedding-lives ordered-equality ordered-runs speed-ordered skewed-plans skewed-plans-page backlogs backlogs-page goldens \
         docs site figures wheel jars constraints audit java clean
 
 demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
@@ -229,6 +229,9 @@ backlogs: $(READY) java  ## run times of queries that read a backlog and end, 20
 
 backlogs-page: $(READY)  ## the page about it, from the committed results -> docs/backlogs.md
 	$(BIN)/python benchmarks/run.py backlogs --output docs/backlogs.md
+
+goldens: $(READY)  ## what commands and calls print, on record -> tests/goldens/record; look at the difference
+	$(BIN)/python -m tests.goldens.write
 
 docs: $(READY)  ## pages made of help texts, schemas and commands: docs/cli.md and others
 	$(BIN)/python scripts/refresh_docs.py

@@ -71,6 +71,7 @@ def job_from(
     require_profile(profile)
     if promise is not None:
         profile.require_can_promise(promise)
+    profile.require_streaming_query()
     return cast("JobProfile", profile)
 
 

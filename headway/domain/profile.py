@@ -275,6 +275,9 @@ class JobProfile(Result):
         """The current setting, with its executors."""
         return self.baseline
 
+    def require_streaming_query(self) -> None:
+        """Refuse nothing: it is one."""
+
     def require_can_promise(self, promise: AnyPromise) -> None:
         """Refuse a deadline, unless the profiled query read a backlog and ended.
 
