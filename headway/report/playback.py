@@ -106,7 +106,10 @@ def figures(playback: Playback) -> list[tuple[str, str]]:
     )
     found = [
         ("input rate", f"{length} of {lowest} to {highest}, {format_rate(mean)} on average"),
-        ("simulated", f"{playback.num_runs} runs, {playback.num_batches:,} batches"),
+        (
+            "simulated",
+            f"{counted(playback.num_runs, 'run')}, {playback.num_batches:,} batches",
+        ),
         ("tuple latency", f"p50 {p50}, p95 {p95}, p99 {p99}, max {most}"),
     ]
     if playback.limit_s is not None:
