@@ -68,7 +68,8 @@ def test_no_noun_has_warnings_and_nothing_is_decided_by_words() -> None:
 
 
 def of_stream(**asked: Any) -> AnyAnswer:
-    return plan(load_profile(EXAMPLES / "word-count.profile.yaml"), **asked)
+    answer: AnyAnswer = plan(load_profile(EXAMPLES / "word-count.profile.yaml"), **asked)
+    return answer
 
 
 def of_batch(**asked: Any) -> AnyAnswer:

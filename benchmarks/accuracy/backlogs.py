@@ -42,6 +42,9 @@ def text(given: argparse.Namespace) -> str | None:
 
 def _page(lines: Sequence[Line]) -> Iterator[str]:
     yield "# Backlogs that are read in time\n"
+    if not lines:
+        yield "Not measured yet: `make backlogs` on a quiet machine, 20 minutes."
+        return
     yield (
         "Made by `make backlogs-page` from `benchmarks/accuracy/results/backlogs.jsonl`, which "
         f"`make backlogs` measured {on_days(line['day'] for line in lines)}.\n"
