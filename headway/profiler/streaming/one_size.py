@@ -38,12 +38,13 @@ class TaskTime(NamedTuple):
     fixed_high_s: float
     rows: float
     num_tasks: float
-    rows_share: float = 0.5
+    rows_share: float = 0.0
 
     @property
     def fixed_s(self) -> float:
         """The place in the range that is usual."""
-        return self.fixed_high_s - self.rows_share * (self.fixed_high_s - self.fixed_low_s)
+        below_s = self.rows_share * (self.fixed_high_s - self.fixed_low_s)
+        return max(self.fixed_high_s - below_s, 0.0)
 
 
 def has_one_size(runs: Sequence[QueryRun]) -> bool:
@@ -118,10 +119,11 @@ def task_time(
         high_s = mean_s - min(_least_for_rows_s(runs, place, samples, weights), mean_s - low_s)
         return TaskTime(mean_s, low_s, high_s, rows, num_tasks, USUAL_ROWS_SHARE.value)
     half_s = _HALF_WIDTH_PER_SD * sd_s
-    # Also below zero, so that the estimate remains the middle.
+    # Also below zero; the estimate is no longer in the middle where the time of a task ends it.
     low_s = stage.task_fixed_s - half_s
     high_s = min(stage.task_fixed_s + half_s, mean_s)
-    return TaskTime(mean_s, low_s, high_s, rows, num_tasks)
+    share = (high_s - stage.task_fixed_s) / (high_s - low_s) if high_s > low_s else 0.0
+    return TaskTime(mean_s, low_s, high_s, rows, num_tasks, share)
 
 
 def at_usual_place(stage: StageProfile, time: TaskTime) -> StageProfile:

@@ -41,6 +41,7 @@ class DrawnStage:
     rows_s: float
     rows_cpu_ratio: float
     operators: tuple[str, ...] = ()
+    other_sd_ratio: float = 0.1
 
     @property
     def fixed_s(self) -> float:
@@ -166,11 +167,11 @@ def _a_stage(
     task_s = factor * (stage.fixed_s + rows_ratio * stage.rows_s)
     rows = rows_ratio * job.rows
     per_task = rows / stage.num_tasks
-    # Of unequal tasks the rows vary by half, their times by as much as rows take, and by a tenth.
+    # Of unequal tasks the rows vary by half, their times by as much as rows take, and otherwise.
     is_unequal = job.kind == "unequal tasks"
     rows_sd = 0.5 * per_task if is_unequal else 0.0
     rows_sd_s = factor * rows_ratio * stage.rows_s * 0.5 if is_unequal else 0.0
-    other_sd_s = 0.1 * task_s
+    other_sd_s = stage.other_sd_ratio * task_s
     return a_stage_sample(
         level=level,
         has_parents=bool(stage.operators),

@@ -72,6 +72,15 @@ def test_few_rows_of_sql_operators_do_not_explain_a_long_task(
     assert rows_s + fitted.task_fixed_s == pytest.approx(1.0, abs=0.2)
 
 
+def test_unequal_tasks_that_vary_by_more_than_they_take_show_no_negative_time() -> None:
+    job = a_job(0.95, kind="unequal tasks")
+    wild = replace(job, stages=(replace(job.stages[0], other_sd_ratio=1.5),))
+    profile = profile_from_one_run(wild, np.random.default_rng(1))
+    stage = profile.stages[0]
+    assert stage.task_fixed_s == pytest.approx(0.05, abs=0.02)
+    assert stage.task_per_row_s * 1_000.0 / 8 == pytest.approx(0.95, abs=0.2)
+
+
 def test_without_other_evidence_the_cost_of_a_row_is_anything() -> None:
     _, profile = a_profile_of(0.5)
     assert profile.row_cost_half_range_ratio == pytest.approx(1.0, abs=0.02)
