@@ -99,7 +99,7 @@ def arrivals_from(job: JobProfile, rate: float | str | None) -> Arrivals:
                 f"{argument('rate')} is missing: the profiled query read a backlog of "
                 f"{job.drain.backlog_rows:,.0f} rows in {format_duration(job.drain.duration_s)} "
                 "(Trigger.AvailableNow or Once), which is not the rate at which rows arrive; give "
-                "that rate, e.g. 50k/s"
+                "that rate, e.g. 50k/s, or plan a deadline"
             )
         return job.arrivals
     return replace(job.arrivals, rate_per_s=positive_rate_per_s(rate))

@@ -141,7 +141,19 @@ def command(
     remark(profile_summary(found))
     for path in (output, *written):
         click.echo(one_line(path))
-    suggest(f"headway plan {output} --rate 50k/s --target 'p99 <= 3s'")
+    suggest(f"headway plan {output} {_usual_question(found)}")
+
+
+def _usual_question(job: JobProfile | ApplicationProfile) -> str:
+    """Options of a plan that a job can have: a job that ends has a deadline, and no rate."""
+    from headway.domain import parse_promise
+
+    target = "deadline <= 10m"
+    try:
+        job.require_can_promise(parse_promise(target))
+    except InputError:
+        return "--rate 50k/s --target 'p99 <= 3s'"
+    return f"--target '{target}'"
 
 
 def _advise(

@@ -70,7 +70,7 @@ def fails(capsys: pytest.CaptureFixture[str]) -> Any:
         (["--cores", "two"], "not a valid integer"),
         (["--partitions", "99999999999999999999999"], "not in the range"),
         (["--node-cores", "1", "--cores", "4"], "a node of 1 core has no room for an executor"),
-        (["--target", "deadline <= 3s"], "the profile of a streaming job"),
+        (["--target", "deadline <= 3s"], "a streaming job has no end to meet"),
         (["--node-type", "m6i.xlage"], "did you mean 'm6i.xlarge'?"),
         (["--node-type", "mine"], "not in Headway's catalogue"),
         (["--node-type", "mine:cores=0"], "expected at least 1"),

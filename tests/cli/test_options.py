@@ -27,6 +27,7 @@ from tests.cli.test_schedule_command import a_log
 from tests.factories import a_profile
 from tests.gate.conftest import SPEC
 from tests.planner.jobs import SLIDING, windowed
+from tests.planner.test_backlog import ended
 from tests.planner.test_deadline import a_long_job
 from tests.planner.test_real_time import a_query
 from tests.profiler.event_log import AppLog, Query, write_plain
@@ -166,6 +167,12 @@ WAYS: tuple[Way, ...] = (
     Way(
         name="plan a deadline",
         arguments=("nightly.profile.yaml",),
+        options={"--target": "deadline <= 150s"},
+        neutral={"--strict": IN_RANGE, "--lower-memory": "the heap is as profiled"},
+    ),
+    Way(
+        name="plan a backlog",
+        arguments=("backlog.profile.yaml",),
         options={"--target": "deadline <= 150s"},
         neutral={"--strict": IN_RANGE, "--lower-memory": "the heap is as profiled"},
     ),
@@ -334,6 +341,7 @@ VALUES: dict[str, Value] = {
     "--relaxation": None, "--runs": "3", "--runtime": "other-1.0", "--seed": "2",
     "--source-partitions": "2", "--spark-version": "3.5.6", "--strict": None, "--tables": "t",
     "--target": "p99 <= 2.5s", "--task-cpus": "2", "--trigger": "3s", "--write": None,
+    "--rows": "9M",
     "--quiet": None, "--quiet-below": "900%", "--verbose": None, "--require-locked": None,
 }  # fmt: skip
 #: What fits the cluster of the spec.
@@ -390,6 +398,7 @@ def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save_profile(a_profile(), folder / "orders.profile.yaml")
     save_profile(a_query(), folder / "live.profile.yaml")
     save_profile(a_long_job(), folder / "nightly.profile.yaml")
+    save_profile(ended(), folder / "backlog.profile.yaml")
     (folder / "clicks.windows.yaml").write_text(scaffold("SharedWindows", name="c", file="c"))
     save_profile(windowed(windows=(SLIDING,)), folder / "windows.profile.yaml")
     (folder / "queries.yaml").write_text(QUERIES)

@@ -163,7 +163,7 @@ def steady_part(
         notes.append(
             f"{label}: it read a backlog of {drain.backlog_rows:,.0f} rows in "
             f"{format_duration(drain.duration_s)} (Trigger.AvailableNow or Once): how fast it read "
-            "is not the rate at which rows arrive, which is unknown"
+            "is not the rate at which rows arrive, which is unknown; a deadline needs none"
         )
     rate_per_s = arrivals.rate_per_s
     if rate_per_s is None:
