@@ -92,8 +92,8 @@ def _page(lines: Sequence[Line]) -> Iterator[str]:
         yield f"- {job}: {does}."
     yield ""
     yield (
-        "The profiled run of the enrichment was measured again: the first had written the tables in "
-        "its JVM, which was warm then, and predictions for 20 files were 20% and 24% too fast. "
+        "The profiled run of the enrichment was measured again: the first wrote the tables in its "
+        "JVM, which was warm then, and predictions for 20 files were 20% and 24% too fast. "
         "Left out: sources other than files, batches of another size than the profiled ones, and "
         "clusters."
     )
