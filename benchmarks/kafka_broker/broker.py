@@ -114,6 +114,8 @@ def running_lane(scratch: Path) -> Iterator[Lane]:
     if java is None:
         raise KafkaUnavailableError("no java on PATH; install a JDK 17 or later")
     class_path = broker_class_path()
+    # Java takes its settings as an address, and its data where it runs itself.
+    scratch = scratch.resolve()
     scratch.mkdir(parents=True, exist_ok=True)
     port, controller_port = _free_ports(2)
     properties = scratch / "server.properties"
