@@ -117,6 +117,8 @@ def running_lane(scratch: Path) -> Iterator[Lane]:
     # Java takes its settings as an address, and its data where it runs itself.
     scratch = scratch.resolve()
     scratch.mkdir(parents=True, exist_ok=True)
+    # What an earlier broker left there is formatted already, which Kafka refuses.
+    shutil.rmtree(scratch / "data", ignore_errors=True)
     port, controller_port = _free_ports(2)
     properties = scratch / "server.properties"
     properties.write_text(
