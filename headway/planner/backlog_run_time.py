@@ -86,24 +86,27 @@ class BacklogRunTime:
     def spread_ratio(self, slots: int, core_speed_ratio: float) -> float:
         """Standard deviation of the logarithm of the true over the expected run time (P29)."""
         profile, planned = self.backlog.profile, self.backlog.planned
-        own = of_runs_and_fit(profile.noise.run_to_run_ratio, num_settings=1, num_learned=1)
+        of_runs = of_runs_and_fit(profile.noise.run_to_run_ratio, num_settings=1, num_learned=1)
         of_batches = profile.noise.batch_ratio / math.sqrt(planned.num_batches)
         beyond = doublings_beyond(profile, *self._setting(slots))
-        spread = widened(math.hypot(own, of_batches), *beyond, math.log2(core_speed_ratio))
+        spread = widened(math.hypot(of_runs, of_batches), *beyond, math.log2(core_speed_ratio))
         return max(float(spread), _LEAST)
 
     def kept_probability(self, slots: int, core_speed_ratio: float, limit_s: float) -> float:
         ratio = limit_s / self.mean_s(slots, core_speed_ratio)
         return float(ndtr(math.log(ratio) / self.spread_ratio(slots, core_speed_ratio)))
 
-    def least_s(self, slots: int, core_speed_ratio: float, confidence: float) -> float:
-        """What a plan of these slots has: there is no bound that is quicker to compute."""
-        return self.planned_s(slots, core_speed_ratio, confidence)
+    def least_s(self, slots: int, core_speed_ratio: float, confidence: float) -> float:  # noqa: ARG002
+        """The driver's part of the batches, which no number of slots shortens."""
+        driver_s = sum(phase.mean_s for phase in self.backlog.profile.driver_phases)
+        return min(self.modelled_ratio, 1.0) * self.backlog.planned.num_batches * driver_s
 
     def floor_s(self, core_speed_ratio: float) -> float:
         """The shortest mean run time; some stages have the more tasks, the more slots there are."""
-        most = math.ceil(math.log2(MOST_EXECUTORS * MOST_CORES))
-        return min(self.mean_s(2**doublings, core_speed_ratio) for doublings in range(most))
+        most_doublings = math.ceil(math.log2(MOST_EXECUTORS * MOST_CORES))
+        return min(
+            self.mean_s(2**doublings, core_speed_ratio) for doublings in range(most_doublings)
+        )
 
     def is_calibrated(self, slots: int) -> bool:
         return bool(is_calibrated(self.backlog.profile, *self._setting(slots)))

@@ -188,17 +188,17 @@ class _OfBatchJob:
     def table(self) -> tuple[DeadlinePoint, ...]:
         """Run times for the numbers of nodes that are shown."""
         counts = spread_counts(self.space.max_nodes, NODE_COUNTS_TRIED.value)
-        least = self.space.least_nodes
-        return tuple(map(self.point, sorted({max(nodes, least) for nodes in counts})))
+        least_nodes = self.space.least_nodes
+        return tuple(map(self.point, sorted({max(nodes, least_nodes) for nodes in counts})))
 
     def point(self, nodes: int) -> DeadlinePoint:
         return _point(self.job, self.space, nodes, self.confidence)
 
     def fewest(self) -> Fewest:
         """Every count is tried, since more nodes may take longer because of their uncertainty."""
-        most = self.space.max_nodes
-        counts = range(self.space.least_nodes, most + 1)
-        return fewest_of(counts, self.keeps, max_nodes=most, tries_every=True)
+        max_nodes = self.space.max_nodes
+        counts = range(self.space.least_nodes, max_nodes + 1)
+        return fewest_of(counts, self.keeps, max_nodes=max_nodes, tries_every=True)
 
     def keeps(self, nodes: int) -> bool:
         """Only counts whose slots have enough time for the work are examined further."""

@@ -50,10 +50,10 @@ def _profiled_values(profile: Job) -> dict[str, str]:
         KNOBS["cores_per_executor"].key: slots.cores_per_executor,
         KNOBS["task_cpus"].key: slots.task_cpus,
     }
-    known = {key: str(count) for key, count in counts.items() if count is not None}
+    slot_values = {key: str(count) for key, count in counts.items() if count is not None}
     properties = profile.application.properties
     streaming = {key: properties[key] for key in STREAMING if key in properties}
-    return known | streaming | profiled_sizes(profile.application)
+    return slot_values | streaming | profiled_sizes(profile.application)
 
 
 def planned_settings(profile: Job, conf: Mapping[str, str]) -> Iterator[PlannedSetting]:
@@ -72,11 +72,11 @@ def planned_settings(profile: Job, conf: Mapping[str, str]) -> Iterator[PlannedS
 
 def changes_of(settings: Sequence[PlannedSetting]) -> Iterator[Change]:
     """Settings with which the next run is submitted instead of those of the recorded run."""
-    for one in settings:
-        if one.profiled != one.value:
+    for setting in settings:
+        if setting.profiled != setting.value:
             yield Change(
-                setting=one.setting,
-                before=one.profiled or before_words(one.key, {}),
-                after=one.value,
-                applies=one.applies,
+                setting=setting.setting,
+                before=setting.profiled or before_words(setting.key, {}),
+                after=setting.value,
+                applies=setting.applies,
             )
