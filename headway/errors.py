@@ -85,7 +85,7 @@ class HeadwayError(Exception):
 
     def message_with(self, spellings: Mapping[str, str]) -> str:
         """The message with other spellings of the arguments that it names."""
-        return _ARGUMENT.sub(lambda found: spellings.get(found[1], found[1]), self._marked_message)
+        return _ARGUMENT.sub(lambda match: spellings.get(match[1], match[1]), self._marked_message)
 
 
 class InputError(HeadwayError):
@@ -134,14 +134,14 @@ class MissingPackagesError(HeadwayError):
     """Missing packages that a plain installation does not include; the message names the extra."""
 
 
-def require_packages(extra: str, what: str, *packages: str) -> None:
+def require_packages(extra: str, feature: str, *packages: str) -> None:
     """Raise an error if packages are missing that a plain installation does not include.
 
     Parameters
     ----------
     extra : str
         The extra of ``pyproject.toml`` that includes them.
-    what : str
+    feature : str
         What needs them, as the beginning of a sentence.
     packages : str
         Names to import, looked for but not loaded.
@@ -163,7 +163,7 @@ def require_packages(extra: str, what: str, *packages: str) -> None:
     if missing:
         are = "is" if len(missing) == 1 else "are"
         raise MissingPackagesError(
-            f"{what} needs {' and '.join(missing)}, which {are} not installed: "
+            f"{feature} needs {' and '.join(missing)}, which {are} not installed: "
             f"pip install 'headway[{extra}]'"
         )
 

@@ -45,8 +45,8 @@ def headway_plan() -> Planner:
                 return answer
             from headway.api.specs import plan_spec
 
-            found: Answer = plan_spec(source).plan
-            return found
+            spec_answer: Answer = plan_spec(source).plan
+            return spec_answer
         except HeadwayError as error:
             # The message says it all: the test's own line is where to look.
             raise error.with_traceback(None) from None

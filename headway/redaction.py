@@ -82,16 +82,16 @@ def redact(text: str, *, longest: int = _LONGEST) -> str:
     """
     if longest < 1:
         raise ValueError(f"longest is {longest}; expected at least 1")
-    shown = harmless(text)
-    shown = _PEM.sub(HIDDEN, shown)
-    shown = without_logins(shown)
-    for named in (_QUERY_VALUE, _KEY_VALUE, _OPTION, _BEARER):
-        shown = named.sub(rf"\1{HIDDEN}", shown)
-    for shape in (_JWT, _WELL_KNOWN):
-        shown = shape.sub(HIDDEN, shown)
-    shown = _HEX.sub(lambda found: _hidden_if(_is_random_hex(found[0]), found[0]), shown)
-    shown = _RUN.sub(lambda found: _hidden_if(_is_random(found[0]), found[0]), shown)
-    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+    redacted = harmless(text)
+    redacted = _PEM.sub(HIDDEN, redacted)
+    redacted = without_logins(redacted)
+    for name_pattern in (_QUERY_VALUE, _KEY_VALUE, _OPTION, _BEARER):
+        redacted = name_pattern.sub(rf"\1{HIDDEN}", redacted)
+    for token_pattern in (_JWT, _WELL_KNOWN):
+        redacted = token_pattern.sub(HIDDEN, redacted)
+    redacted = _HEX.sub(lambda match: _hidden_if(_is_random_hex(match[0]), match[0]), redacted)
+    redacted = _RUN.sub(lambda match: _hidden_if(_is_random(match[0]), match[0]), redacted)
+    return redacted if len(redacted) <= longest else redacted[: longest - 1] + "…"
 
 
 def one_line(text: object, *, longest: int = _LONGEST_NAME) -> str:
@@ -131,19 +131,19 @@ def without_secrets(address: str) -> str:
     match = _PLACE.fullmatch(address)
     if match is None:
         return one_line(address)
-    scheme, authority, rest = match.groups()
+    scheme, authority, path_and_query = match.groups()
     if scheme.lower() in ("http", "https"):
-        rest = re.split(r"[?#]", rest, maxsplit=1)[0]
+        path_and_query = re.split(r"[?#]", path_and_query, maxsplit=1)[0]
     user, _, host = authority.rpartition("@")
     port = host.rpartition("]")[2].partition(":")[2]
     is_web = scheme.lower() in ("http", "https")
-    if not user and "@" in rest and port and (is_web or not port.isdecimal()):
+    if not user and "@" in path_and_query and port and (is_web or not port.isdecimal()):
         # A password that contains a slash makes the host part end early.
-        host, slash, path = rest.rpartition("@")[2].partition("/")
+        host, slash, path = path_and_query.rpartition("@")[2].partition("/")
         return one_line(f"{scheme}://{host}{slash}{path}")
     if scheme.lower() in _CONTAINER_SCHEMES and user and ":" not in user:
         host = f"{user}@{host}"
-    return one_line(f"{scheme}://{host}{rest}")
+    return one_line(f"{scheme}://{host}{path_and_query}")
 
 
 def harmless(text: str) -> str:
@@ -160,14 +160,14 @@ def without_logins(text: str) -> str:
 
 def _without_login(word: str) -> str:
     """A word without the part between ``://`` and the last ``@``, if that can be a login."""
-    scheme, slashes, rest = word.partition("://")
-    _, at, place = rest.rpartition("@")
-    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    scheme, slashes, after_scheme = word.partition("://")
+    _, at, after_login = after_scheme.rpartition("@")
+    authority = re.split(r"[/?#]", after_scheme, maxsplit=1)[0]
     # A secret may contain a slash; then everything up to the last @ is taken as the login.
     is_host = "@" not in authority and re.fullmatch(r"[^:]*+(?::\d{1,5})?", authority)
     if not slashes or not at or is_host:
         return word
-    return f"{scheme}://{HIDDEN}@{place}"
+    return f"{scheme}://{HIDDEN}@{after_login}"
 
 
 def harmless_lines(text: str) -> str:
@@ -190,12 +190,12 @@ def _is_random_hex(text: str) -> bool:
 
 def _is_random(run: str) -> bool:
     """Whether a long run, or a part of it between slashes, looks drawn at random."""
-    rest = _UUID.sub("", run)
+    run_without_uuids = _UUID.sub("", run)
     return any(
         len(part) >= _LEAST_RUN
         and sum(map(str.isdigit, part)) >= _LEAST_DIGITS
         and _changes_ratio(part) >= _LEAST_CHANGES_RATIO
-        for part in (rest, *rest.split("/"))
+        for part in (run_without_uuids, *run_without_uuids.split("/"))
     )
 
 

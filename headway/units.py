@@ -95,16 +95,16 @@ def parse_duration_s(text: str) -> float:
     >>> parse_duration_s("1h30m")
     5400.0
     """
-    part = re.compile(_NUMBER.replace("number", "part") + r"\s*(?P<unit>[a-zA-Z]+)\s*")
-    rest, total_s = text.strip(), 0.0
-    if not rest:
+    part_pattern = re.compile(_NUMBER.replace("number", "part") + r"\s*(?P<unit>[a-zA-Z]+)\s*")
+    remaining_text, total_s = text.strip(), 0.0
+    if not remaining_text:
         raise _not_a("duration", text, "e.g. 500ms, 2s, 1.5min")
-    while rest:
-        match = part.match(rest)
+    while remaining_text:
+        match = part_pattern.match(remaining_text)
         if match is None or match["unit"].lower() not in _DURATION_S:
             raise _not_a("duration", text, "a number and a unit, e.g. 500ms, 2s, 1.5min")
         total_s += float(match["part"]) * _DURATION_S[match["unit"].lower()]
-        rest = rest[match.end() :]
+        remaining_text = remaining_text[match.end() :]
     if not total_s <= LONGEST_S:
         raise _not_a("duration", text, "at most ten years, e.g. 500ms, 2s, 1.5min")
     # 700ms is 0.7, not 0.7000000000000001: far below what any clock here can tell.
@@ -327,8 +327,8 @@ def _read_duration_s(text: str) -> float:
     return math.inf if text == "unbounded" else parse_duration_s(text)
 
 
-def _is_about(read: float, meant: float) -> bool:
-    return read == meant or math.isclose(read, meant, rel_tol=_SAME_RATIO)
+def _is_about(parsed: float, original: float) -> bool:
+    return parsed == original or math.isclose(parsed, original, rel_tol=_SAME_RATIO)
 
 
 def format_rate(rate_per_s: float, num_digits: int = 3) -> str:
@@ -350,15 +350,15 @@ def format_rate(rate_per_s: float, num_digits: int = 3) -> str:
     return f"{rate_per_s:.{num_digits}g}/s"
 
 
-def counted(number: int, thing: str, things: str = "") -> str:
-    """A count with its noun, for people; ``things`` where the plural is not just an s.
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A count with its noun, for people; ``plural`` where the plural is not just an s.
 
     Examples
     --------
     >>> counted(1, "job"), counted(12000, "job"), counted(0, "batch", "batches")
     ('1 job', '12,000 jobs', '0 batches')
     """
-    return f"{number:,} {thing if number == 1 else things or thing + 's'}"
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def spark_trigger_text(trigger_s: float) -> str:

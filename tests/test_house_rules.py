@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,28 @@ NUM_TOO_LONG = 0
 
 TOO_SHORT: set[str] = set()
 NUM_TOO_SHORT = 0
+
+# Names of variables and parameters that say that something was found, and not what it is.
+EMPTY_NAMES = frozenset(
+    (
+        *("ahead", "alone", "asked", "beside", "each", "every", "found", "given", "had", "here"),
+        *("kept", "known", "left", "many", "one", "own", "place", "places", "rest", "seen"),
+        *("such", "there", "what"),
+    )
+)
+# Fields and parameters that users or protocols have named so, by room; they only become fewer.
+MOST_EMPTY_NAMES = {
+    "api": 8,
+    "cli": 2,
+    "domain": 2,
+    "fleet": 1,
+    "formats": 2,
+    "models": 2,
+    "planner": 2,
+    "profiler": 3,
+    "report": 1,
+    "runtime": 1,
+}
 
 UNITS = (
     *("_s", "_per_s", "_per_hour", "_per_run", "_bytes", "_bytes_per_row", "_rows", "_keys"),
@@ -123,6 +146,29 @@ def numbers_of_the_domain() -> Iterator[tuple[str, str]]:
                     and re.search(r"\bfloat\b", ast.unparse(field.annotation))
                 ):
                     yield noun.name, field.target.id
+
+
+def empty_names(tree: ast.AST) -> list[str]:
+    """Variables, parameters and fields of a module whose name is empty."""
+    names = [
+        node.arg if isinstance(node, ast.arg) else node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.arg)
+        or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    ]
+    return [name for name in names if name in EMPTY_NAMES]
+
+
+def test_names_say_what_a_thing_is() -> None:
+    where = [f"{name}: {empty}" for name, tree in modules().items() for empty in empty_names(tree)]
+    counts = Counter(name.split("/")[0] for name in where)
+    assert counts == MOST_EMPTY_NAMES, f"more names say nothing, or fewer than listed: {where}"
+
+
+def test_an_empty_name_is_found_wherever_it_is_bound() -> None:
+    assert empty_names(ast.parse("found = [one for one in rows]")) == ["found", "one"]
+    assert empty_names(ast.parse("def plan(asked, *, rate): ...")) == ["asked"]
+    assert not empty_names(ast.parse("plan.found = one + rate"))
 
 
 SECTIONS = {

@@ -45,5 +45,5 @@ def advise(
         return advised_runs(profile)
     if target is None:
         return advised_runs(profile, AskedSetting.of(predict(profile, rate=rate)))
-    found = plan(profile, rate=rate, target=target)
-    return advised_runs(profile, AskedSetting.of(found.prediction, found.target))
+    answer = plan(profile, rate=rate, target=target)
+    return advised_runs(profile, AskedSetting.of(answer.prediction, answer.target))

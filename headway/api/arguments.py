@@ -42,13 +42,7 @@ DEFAULT_PLATFORM = "kubernetes"
 
 
 def require_room_for_tasks(cores: int, task_cpus: int) -> None:
-    """Refuse executors in which no task could run.
-
-    Raises
-    ------
-    InputError
-        If a task takes more cores than an executor has.
-    """
+    """Refuse executors in which no task could run: a task that takes more cores than one has."""
     if task_cpus > cores:
         raise InputError(
             f"an executor of {counted(cores, 'core')} has no room for a task of {task_cpus} "
@@ -77,12 +71,12 @@ def job_from(
 
 def deadline_in(target: object) -> Deadline | None:
     """The deadline of a batch job, if the target is one."""
-    given = target if isinstance(target, list | tuple) else [target]
-    every = [parse_promise(one) if isinstance(one, str) else one for one in given]
-    found = next((one for one in every if isinstance(one, Deadline)), None)
-    if found is not None and len(every) > 1:
-        raise InputError(f"'{found}' is for jobs that end and must be the only target")
-    return found
+    targets = target if isinstance(target, list | tuple) else [target]
+    promises = [parse_promise(target) if isinstance(target, str) else target for target in targets]
+    deadline = next((promise for promise in promises if isinstance(promise, Deadline)), None)
+    if deadline is not None and len(promises) > 1:
+        raise InputError(f"'{deadline}' is for jobs that end and must be the only target")
+    return deadline
 
 
 def arrivals_from(job: JobProfile, rate: float | str | None) -> Arrivals:
@@ -137,11 +131,11 @@ def heap_bytes(executor_memory_bytes: int | None) -> int | None:
     """The heap of an executor that is fixed by the user, checked; None if it is not fixed."""
     if executor_memory_bytes is None:
         return None
-    least = LEAST_HEAP_BYTES.value
-    if not is_number(executor_memory_bytes) or not least <= executor_memory_bytes <= MOST_LONG:
+    min_bytes = LEAST_HEAP_BYTES.value
+    if not is_number(executor_memory_bytes) or not min_bytes <= executor_memory_bytes <= MOST_LONG:
         raise InputError(
             f"{argument('executor_memory_bytes')} is {executor_memory_bytes!r}; expected a number "
-            f"of bytes, at least {least} ({spark_memory_text(least)})"
+            f"of bytes, at least {min_bytes} ({spark_memory_text(min_bytes)})"
         )
     return int(executor_memory_bytes)
 
@@ -169,13 +163,7 @@ def require_profile(profile: object) -> None:
 
 
 def refuse_node_cores(node_cores: int | None, node_types: Sequence[NodeType]) -> None:
-    """Refuse cores per node beside node types, which have their own number.
-
-    Raises
-    ------
-    InputError
-        If both are given.
-    """
+    """Refuse cores per node beside node types, which have their own number."""
     if node_types and node_cores is not None:
         raise InputError(
             f"{argument('node_cores')} contradicts {argument('node_types')}: a node type has its "
@@ -203,34 +191,40 @@ def promises_from(
     target: Target | Deadline | str | Sequence[Promise | str],
 ) -> tuple[Target, list[Promise]]:
     """The first latency target, which a plan is made for, and the other targets."""
-    given = [target] if isinstance(target, Target | Deadline | str) else target
-    if not isinstance(given, Sequence) or not given:
+    targets = [target] if isinstance(target, Target | Deadline | str) else target
+    if not isinstance(targets, Sequence) or not targets:
         raise InputError(f"{argument('target')} is {target!r}; expected a text such as 'p99 <= 3s'")
-    every = [_promise(one) for one in given]
-    first = next((one for one in every if isinstance(one, Target)), None)
+    promises = [_promise(promise) for promise in targets]
+    first = next((promise for promise in promises if isinstance(promise, Target)), None)
     if first is None:
-        raise InputError(f"target '{every[0]}' needs a latency target beside it, e.g. 'p99 <= 3s'")
-    place = every.index(first)
-    return first, [*every[:place], *every[place + 1 :]]
+        raise InputError(
+            f"target '{promises[0]}' needs a latency target beside it, e.g. 'p99 <= 3s'"
+        )
+    index = promises.index(first)
+    return first, [*promises[:index], *promises[index + 1 :]]
 
 
-def during_bursts(bursts: Sequence[Burst | str], asked: Sequence[Promise]) -> list[Promise]:
+def during_bursts(bursts: Sequence[Burst | str], promises: Sequence[Promise]) -> list[Promise]:
     """The latency targets that hold at all times, as targets for each burst."""
     if not _is_list_of(bursts, Burst):
         raise InputError(
             f"{argument('bursts')} is {bursts!r}; expected a list of texts such as '150k/s:2m'"
         )
-    read = [one if isinstance(one, Burst) else Burst.parse_short(one) for one in bursts]
-    targets = [one for one in asked if isinstance(one, Target)]
-    return [DuringBurst(target=target, burst=burst) for burst in read for target in targets]
+    parsed_bursts = [
+        burst if isinstance(burst, Burst) else Burst.parse_short(burst) for burst in bursts
+    ]
+    targets = [promise for promise in promises if isinstance(promise, Target)]
+    return [
+        DuringBurst(target=target, burst=burst) for burst in parsed_bursts for target in targets
+    ]
 
 
-def _promise(given: Promise | Deadline | str) -> Promise:
-    if isinstance(given, Promise):
-        return given
-    if not isinstance(given, str):
-        raise InputError(f"{argument('target')} is {given!r}; expected a text such as 'p99 <= 3s'")
-    promise = parse_promise(given)
+def _promise(target: Promise | Deadline | str) -> Promise:
+    if isinstance(target, Promise):
+        return target
+    if not isinstance(target, str):
+        raise InputError(f"{argument('target')} is {target!r}; expected a text such as 'p99 <= 3s'")
+    promise = parse_promise(target)
     if isinstance(promise, Deadline):
         raise InputError(
             f"target '{promise}': a streaming job has no end; use a latency, e.g. 'p99 <= 3s'"
@@ -239,7 +233,7 @@ def _promise(given: Promise | Deadline | str) -> Promise:
 
 
 def node_types_from(
-    given: Sequence[NodeType | str],
+    node_types: Sequence[NodeType | str],
     catalog: str | Path | None = None,
     platform: str = DEFAULT_PLATFORM,
 ) -> list[NodeType]:
@@ -248,29 +242,31 @@ def node_types_from(
     A text without figures is a name in the catalogue, by default the one that comes with Headway;
     what the platform reserves is subtracted from such a node. Figures are what Spark can use.
     """
-    if not _is_list_of(given, NodeType):
+    if not _is_list_of(node_types, NodeType):
         raise InputError(
-            f"{argument('node_types')} is {given!r}; expected a list of names, or of texts such as "
-            "'m6i.xlarge:cores=4,memory=14g,price=0.192'"
+            f"{argument('node_types')} is {node_types!r}; expected a list of names, or of texts "
+            "such as 'm6i.xlarge:cores=4,memory=14g,price=0.192'"
         )
     if platform not in PLATFORMS:
         raise InputError(
             f"{argument('platform')} is {platform!r}; expected one of {', '.join(PLATFORMS)}"
         )
-    if catalog is not None and not any(isinstance(one, str) and ":" not in one for one in given):
+    if catalog is not None and not any(
+        isinstance(node_type, str) and ":" not in node_type for node_type in node_types
+    ):
         raise InputError(
             f"{argument('catalog')} {catalog}: it is not used without node types; name one with "
             f"{argument('node_types')}"
         )
     types = [
-        one
-        if isinstance(one, NodeType)
-        else NodeType.parse(one)
-        if ":" in one
-        else _catalogued(one.strip(), catalog, platform)
-        for one in given
+        node_type
+        if isinstance(node_type, NodeType)
+        else NodeType.parse(node_type)
+        if ":" in node_type
+        else _catalogued(node_type.strip(), catalog, platform)
+        for node_type in node_types
     ]
-    names = [one.name for one in types]
+    names = [node_type.name for node_type in types]
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"node type {name!r} is given twice")
@@ -284,18 +280,20 @@ def _catalogued(name: str, catalog: str | Path | None, platform: str) -> NodeTyp
     from headway.spec.parts import built_in_catalog, catalogued_type
     from headway.spec.spec_file import load_spec_of
 
-    found = built_in_catalog() if catalog is None else load_spec_of(Path(catalog), NodeCatalog)
-    nodes = {node.name: node for node in found.nodes}
+    node_catalog = (
+        built_in_catalog() if catalog is None else load_spec_of(Path(catalog), NodeCatalog)
+    )
+    nodes = {node.name: node for node in node_catalog.nodes}
     if name not in nodes:
         where = "Headway's catalogue" if catalog is None else str(catalog)
-        close = get_close_matches(name, nodes, n=1)
+        close_names = get_close_matches(name, nodes, n=1)
         hint = (
-            f"did you mean {close[0]!r}?"
-            if close
+            f"did you mean {close_names[0]!r}?"
+            if close_names
             else f"describe it, e.g. {name}:cores=4,memory=14g,price=0.192"
         )
         raise InputError(f"node type {name!r} is not in {where}; {hint}")
-    return catalogued_type(nodes[name], platform, found)
+    return catalogued_type(nodes[name], platform, node_catalog)
 
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -306,8 +304,8 @@ def one_of(kind: type[Choice], value: str, name: str) -> Choice:
     try:
         return kind(value)
     except ValueError:
-        known = ", ".join(kind)
-        raise InputError(f"{argument(name)} is {value!r}; expected one of {known}") from None
+        choices = ", ".join(kind)
+        raise InputError(f"{argument(name)} is {value!r}; expected one of {choices}") from None
 
 
 def seconds(value: float | str, name: str) -> float:
@@ -365,11 +363,11 @@ def key_counts(
     return keys
 
 
-def count(value: int, name: str, most: int) -> int:
-    """A whole number from 1 to ``most``; messages call it ``name``."""
-    if not is_number(value) or not 1 <= value <= most or value != value // 1:
+def count(value: int, name: str, max_value: int) -> int:
+    """A whole number from 1 to ``max_value``; messages call it ``name``."""
+    if not is_number(value) or not 1 <= value <= max_value or value != value // 1:
         raise InputError(
-            f"{argument(name)} is {value!r}; expected a whole number from 1 to {most:,}"
+            f"{argument(name)} is {value!r}; expected a whole number from 1 to {max_value:,}"
         )
     return int(value)
 

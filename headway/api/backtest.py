@@ -46,8 +46,10 @@ def backtest(
     from headway.profiler.streaming.backtest import backtest as judged
 
     trigger_s = trigger_seconds(trigger)
-    with reading(sources, engine, master, conf, session, progress) as read:
-        read.tell("fitting and predicting")
-        found = judged(read.collected, read.logs, queries, __version__, trigger_s)
-        not_read = tuple(f"not read: {failure.name}: {failure.why}" for failure in read.failures)
-        return replace(found, notes=(*found.notes, *not_read))
+    with reading(sources, engine, master, conf, session, progress) as logs_read:
+        logs_read.tell("fitting and predicting")
+        error_report = judged(logs_read.collected, logs_read.logs, queries, __version__, trigger_s)
+        not_read = tuple(
+            f"not read: {failure.name}: {failure.why}" for failure in logs_read.failures
+        )
+        return replace(error_report, notes=(*error_report.notes, *not_read))

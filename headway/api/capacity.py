@@ -71,19 +71,19 @@ def capacity(
     catalog = catalog_of(spec)
     maker = _Maker(spec, catalog, tuple(fleet_members(spec)), tell)
     tell("solving")
-    found = maker.planned(growth or 1.0)
+    planned = maker.planned(growth or 1.0)
     return Capacity(
         name=file.metadata.name,
         currency=catalog.currency,
         prices_of=catalog.date,
-        fleet=found.fleet,
-        plan=found.plan,
-        why_impossible=found.why_impossible,
-        scenarios=found.scenarios,
+        fleet=planned.fleet,
+        plan=planned.plan,
+        why_impossible=planned.why_impossible,
+        scenarios=planned.scenarios,
         gap_asked_ratio=spec.gap_ratio,
-        target_prices=tuple(maker.target_prices(found, growth or 1.0)),
-        shadow_prices=tuple(maker.limit_prices(found)),
-        kept=dict(maker.kept(found, growth or 1.0)),
+        target_prices=tuple(maker.target_prices(planned, growth or 1.0)),
+        shadow_prices=tuple(maker.limit_prices(planned)),
+        kept=dict(maker.kept(planned, growth or 1.0)),
         growth=tuple(maker.growth_path(growth, by, catalog.date)) if growth and by else (),
     )
 
@@ -115,15 +115,15 @@ class _Maker:
         self.spec, self.members, self._tell = spec, members, tell
         self.nodes: tuple[NodeEntry, ...] = nodes_on_offer(spec, catalog)
         self.speeds = sorted({node.core_speed_ratio for node in self.nodes})
-        known = KnownNeeds()
-        self.jobs = [job_of(member, spec, known) for member in members]
+        known_needs = KnownNeeds()
+        self.jobs = [job_of(member, spec, known_needs) for member in members]
         self.form = FleetForm(spec, self.nodes, [self._sized(job) for job in self.jobs])
 
     def fleet(self, growth: float, ratios: Sequence[float] | None = None) -> Fleet:
         """The fleet at a growth; ``ratios`` are each job's draw on the middle of its range."""
         needs = [
-            self._needs(job, growth, None if ratios is None else ratios[at])
-            for at, job in enumerate(self.jobs)
+            self._needs(job, growth, None if ratios is None else ratios[index])
+            for index, job in enumerate(self.jobs)
         ]
         return self.form.fleet(needs)
 
@@ -140,8 +140,8 @@ class _Maker:
         fleets = [self.fleet(growth, ratios) for ratios in draws]
         plan, fleet, scenarios = self._planned_for(fleets)
         # What is impossible in any scenario is so with the most that is drawn.
-        most = [max(column) for column in zip(*draws, strict=True)]
-        return self._reasoned(plan, fleet, scenarios, growth, most)
+        max_ratios = [max(column) for column in zip(*draws, strict=True)]
+        return self._reasoned(plan, fleet, scenarios, growth, max_ratios)
 
     def _planned_for(self, fleets: Sequence[Fleet]) -> tuple[FleetPlan | Infeasible, Fleet, str]:
         from headway.fleet.scenarios import (
@@ -153,22 +153,26 @@ class _Maker:
         )
 
         rule = self.spec.scenarios
-        drawn = f"{rule.count} scenarios drawn with random seed {rule.seed}"
+        scenarios_text = f"{rule.count} scenarios drawn with random seed {rule.seed}"
         if rule.rule == "chance":
-            found = plan_for_chance(fleets, rule.confidence, self._solve)
-            if isinstance(found, Carried):
-                return found.plan, found.fleet, f"covers {found.num_carried} of {drawn}"
-            words = f"{drawn}, {rule.confidence:.0%} of them to be covered"
-            return found, largest(fleets), words
+            chance_plan = plan_for_chance(fleets, rule.confidence, self._solve)
+            if isinstance(chance_plan, Carried):
+                return (
+                    chance_plan.plan,
+                    chance_plan.fleet,
+                    f"covers {chance_plan.num_carried} of {scenarios_text}",
+                )
+            words = f"{scenarios_text}, {rule.confidence:.0%} of them to be covered"
+            return chance_plan, largest(fleets), words
         regret = plan_of_least_regret(fleets, rule.shortage_ratio, self._solve)
         if isinstance(regret, Regret):
             words = (
-                f"least regret over {drawn}: at worst {regret.worst_per_day:.2f} per day too much; "
-                f"short of nodes in {regret.num_short}, a missing node counting "
+                f"least regret over {scenarios_text}: at worst {regret.worst_per_day:.2f} per day "
+                f"too much; short of nodes in {regret.num_short}, a missing node counting "
                 f"{rule.shortage_ratio:g} times its price"
             )
             return regret.plan, regret.fleet, words
-        return regret, largest(fleets), f"least regret over {drawn}"
+        return regret, largest(fleets), f"least regret over {scenarios_text}"
 
     def _reasoned(
         self,
@@ -184,10 +188,10 @@ class _Maker:
 
         refusals = {
             job.entry.name: self.form.why_nowhere(
-                self._needs(job, growth, None if ratios is None else ratios[at])
+                self._needs(job, growth, None if ratios is None else ratios[index])
             )
-            for at, job in enumerate(self.jobs)
-            if not fleet.allowed[at].any()
+            for index, job in enumerate(self.jobs)
+            if not fleet.allowed[index].any()
         }
         if not plan.feasible and plan.impossible:
             relaxations = [
@@ -202,59 +206,60 @@ class _Maker:
             why_impossible={name: refusal.why for name, refusal in refusals.items()},
         )
 
-    def growth_path(self, growth: float, by: str, since: str) -> Iterator[GrowthPoint]:
+    def growth_path(self, growth: float, by: str, prices_date: str) -> Iterator[GrowthPoint]:
         """Plans for up to six months between the catalogue's date and ``by``."""
         from headway.fleet.nouns import GrowthPoint
 
-        start, end = month_number(since[:7]), month_number(by)
+        start, end = month_number(prices_date[:7]), month_number(by)
         if end <= start:
             raise InputError(
-                f"{argument('by')} {by}: expected a month after that of the prices, {since[:7]}"
+                f"{argument('by')} {by}: expected a month after that of the prices, "
+                f"{prices_date[:7]}"
             )
         num_points = min(end - start, 6)
-        for at in range(num_points + 1):
-            month = start + round((end - start) * at / num_points)
+        for index in range(num_points + 1):
+            month = start + round((end - start) * index / num_points)
             ratio = growth ** ((month - start) / (end - start))
             self._tell(f"planning {_month_text(month)}")
             yield GrowthPoint(month=_month_text(month), ratio=ratio, plan=self.planned(ratio).plan)
 
-    def limit_prices(self, found: _Planned) -> tuple[ShadowPrice, ...]:
+    def limit_prices(self, planned: _Planned) -> tuple[ShadowPrice, ...]:
         """What a little more of each limit would save."""
         from headway.fleet.prices import shadow_prices
 
-        if not found.plan.feasible or self.spec.scenarios.rule not in _ONE_FLEET:
+        if not planned.plan.feasible or self.spec.scenarios.rule not in _ONE_FLEET:
             return ()
         self._tell("computing the cost of limits")
-        return shadow_prices(found.fleet, found.plan, gap_ratio=self.spec.gap_ratio)
+        return shadow_prices(planned.fleet, planned.plan, gap_ratio=self.spec.gap_ratio)
 
-    def target_prices(self, found: _Planned, growth: float) -> Iterator[TargetPrice]:
+    def target_prices(self, planned: _Planned, growth: float) -> Iterator[TargetPrice]:
         """Cost of the targets of the most expensive jobs: this plan against looser ones."""
         from headway.fleet.nouns import TargetPrice
         from headway.fleet.prices import saving_of_job
 
-        plan, fleet = found.plan, found.fleet
+        plan, fleet = planned.plan, planned.fleet
         if not plan.feasible or self.spec.scenarios.rule not in _ONE_FLEET:
             return
         if (plan.supply_of < 0).any():
             return
-        dearest = sorted(range(len(self.jobs)), key=lambda at: -plan.cost_by_job[at])
+        dearest = sorted(range(len(self.jobs)), key=lambda index: -plan.cost_by_job[index])
         prices = []
-        for at in dearest[: PRICED_TARGETS.value]:
-            self._tell(f"computing the cost of the target of {self.jobs[at].entry.name}")
-            looser = self.jobs[at].looser(LOOSER_TARGET_RATIO.value)
+        for index in dearest[: PRICED_TARGETS.value]:
+            self._tell(f"computing the cost of the target of {self.jobs[index].entry.name}")
+            looser = self.jobs[index].looser(LOOSER_TARGET_RATIO.value)
             units, allowed = fleet.units.copy(), fleet.allowed.copy()
-            units[at], allowed[at] = self.form.row(self._needs(looser, growth, None))
+            units[index], allowed[index] = self.form.row(self._needs(looser, growth, None))
             saving = saving_of_job(
                 fleet,
                 plan,
                 replace(fleet, units=units, allowed=allowed),
-                at,
+                index,
                 gap_ratio=self.spec.gap_ratio,
             )
             prices.append(
                 TargetPrice(
                     job=looser.entry.name,
-                    promise=self.jobs[at].promise,
+                    promise=self.jobs[index].promise,
                     looser=looser.promise,
                     saves_per_day=saving.per_day,
                     is_all=saving.is_all,
@@ -262,20 +267,20 @@ class _Maker:
             )
         yield from sorted(prices, key=lambda price: -price.saves_per_day)
 
-    def kept(self, found: _Planned, growth: float) -> Iterator[tuple[str, Kept]]:
+    def kept(self, planned: _Planned, growth: float) -> Iterator[tuple[str, Kept]]:
         """Probability that the most expensive jobs meet their targets, if there is one fleet."""
-        plan, fleet = found.plan, found.fleet
+        plan, fleet = planned.plan, planned.fleet
         if not plan.feasible or self.spec.scenarios.rule not in _ONE_FLEET:
             return
         speeds = {node.name: node.core_speed_ratio for node in self.nodes}
-        dearest = sorted(range(len(self.jobs)), key=lambda at: -plan.cost_by_job[at])
-        for at in dearest[: JUDGED_JOBS.value]:
-            place, job = int(plan.supply_of[at]), self.jobs[at]
-            if place >= 0:
-                speed = speeds[fleet.offers[fleet.supplies[place].offer].name]
-                kept = job.kept(speed, self._scale(job, growth), self._end)
-                if kept is not None:
-                    yield job.entry.name, kept
+        dearest = sorted(range(len(self.jobs)), key=lambda index: -plan.cost_by_job[index])
+        for index in dearest[: JUDGED_JOBS.value]:
+            supply_index, job = int(plan.supply_of[index]), self.jobs[index]
+            if supply_index >= 0:
+                speed = speeds[fleet.offers[fleet.supplies[supply_index].offer].name]
+                target_odds = job.kept(speed, self._scale(job, growth), self._end)
+                if target_odds is not None:
+                    yield job.entry.name, target_odds
 
     def _sized(self, job: FleetJob) -> JobNeeds:
         """The job with the size of its executors alone."""
@@ -299,8 +304,8 @@ class _Maker:
 
     def _scale(self, job: FleetJob, growth: float) -> float:
         """What the rates of a job are multiplied by."""
-        grown = growth * self.spec.growth_ratio * job.entry.growth_ratio
-        return grown * (1 + self.spec.headroom_ratio)
+        growth_ratio = growth * self.spec.growth_ratio * job.entry.growth_ratio
+        return growth_ratio * (1 + self.spec.headroom_ratio)
 
     @property
     def _end(self) -> str:

@@ -59,8 +59,8 @@ def check(
     locks = _locks_of(specs, baseline)
     jobs = tuple(_held(plan_spec(path), locks[path].lock, limits) for path in map(str, specs))
     names = {job.name for job in jobs}
-    used = {locks[path].name: locks[path] for path in map(str, specs)}
-    gone = tuple(
+    used_baselines = {locks[path].name: locks[path] for path in map(str, specs)}
+    gone_findings = tuple(
         Finding(
             rule=Rule.GONE,
             level=Level.NOTE,
@@ -68,12 +68,12 @@ def check(
             message=f"{one_line(job.name)} is locked but was not checked",
             file=job.file if lock_file.name is None else lock_file.name,
         )
-        for lock_file in used.values()
+        for lock_file in used_baselines.values()
         for job in (lock_file.lock.all_jobs if lock_file.lock is not None else ())
         if job.name not in names
     )
-    baselines = [name for name in used if name is not None]
-    return Report(baseline=", ".join(baselines) or None, jobs=jobs, others=gone)
+    baseline_names = [name for name in used_baselines if name is not None]
+    return Report(baseline=", ".join(baseline_names) or None, jobs=jobs, others=gone_findings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,13 +112,13 @@ def lock_beside(spec: str | Path) -> Path | None:
 def _held(planned: Planned, lock: Lock | None, limits: Limits) -> Held:
     now = locked_of(planned)
     then = None if lock is None else lock.of(planned.name)
-    place = planned.file.place(planned.promise_key)
+    location = planned.file.place(planned.promise_key)
     today, miss = judged_today(planned, now, then)
     findings = _findings(planned, now, then, limits, has_lock=lock is not None)
     return Held(
         name=planned.name,
-        file=place.name,
-        line=place.mark.line,
+        file=location.name,
+        line=location.mark.line,
         now=now,
         then=then,
         locked_today=today,
@@ -142,17 +142,17 @@ def _findings(
         )  # fmt: skip
     if not planned.plan.calibrated:
         level = Level.ERROR if limits.strict else Level.WARNING
-        asked = key if now.ends else "rate"
-        yield finding(planned, Rule.CALIBRATION, level, asked, _why_not_calibrated(planned))
-    unlocked = Level.ERROR if limits.require_locked else Level.WARNING
+        spec_key = key if now.ends else "rate"
+        yield finding(planned, Rule.CALIBRATION, level, spec_key, _why_not_calibrated(planned))
+    unlocked_level = Level.ERROR if limits.require_locked else Level.WARNING
     if then is None:
         if has_lock:
             text = f"{now.name} is not in the lock file; add it with 'headway lock'"
-            yield finding(planned, Rule.UNLOCKED, unlocked, key, text)
+            yield finding(planned, Rule.UNLOCKED, unlocked_level, key, text)
         return
     if then.ends != now.ends:
         text = f"{now.name} is locked as another kind of job; run 'headway lock' again"
-        yield finding(planned, Rule.UNLOCKED, unlocked, key, text)
+        yield finding(planned, Rule.UNLOCKED, unlocked_level, key, text)
         return
     if not now.ends and not then.ends and not is_same_rate(now, then):
         text = f"the rate is {format_rate(now.rate_per_s)}, was {format_rate(then.rate_per_s)}"
@@ -170,8 +170,12 @@ def _findings(
 def _why_not_calibrated(planned: Planned) -> str:
     """What is outside the profiled range, or why no profile could cover it."""
     prediction = planned.plan.prediction
-    found = planned.plan.findings if prediction is None else prediction.findings
-    why = next(one for one in found if one.code.is_against_calibration)
+    model_findings = planned.plan.findings if prediction is None else prediction.findings
+    why = next(
+        model_finding
+        for model_finding in model_findings
+        if model_finding.code.is_against_calibration
+    )
     is_extrapolated = why.code.is_outside and why.code is not FindingCode.DECLARED
     return f"extrapolated: {words_of(why)}" if is_extrapolated else words_of(why)
 
@@ -223,20 +227,27 @@ def _more_expensive(
     # Most checks find no change, and answer sooner without what compares two plans.
     from headway.api.diff import replanned
 
-    found = causes(_sized(then, now), _sized(now, now), replanned(planned))
-    if found:
-        text = f"{text}; {'; '.join(one.in_words for one in found)}"
-    if any(Why.COSTS in one.whys for one in found):
+    cost_causes = causes(_sized(then, now), _sized(now, now), replanned(planned))
+    if cost_causes:
+        text = f"{text}; {'; '.join(cause.in_words for cause in cost_causes)}"
+    if any(Why.COSTS in cause.whys for cause in cost_causes):
         text += what_grew(then, as_locked)
     yield finding(
-        planned, Rule.COST, level, _key_of(found, planned), text, _place_of(found, planned)
+        planned,
+        Rule.COST,
+        level,
+        _key_of(cost_causes, planned),
+        text,
+        _place_of(cost_causes, planned),
     )
 
 
 def _sized(locked: AnyLocked, now: AnyLocked) -> Sized:
     """The targets and what they took; targets that only read differently are the same."""
     source = now if same_promises(now, locked) else locked
-    promises: tuple[AnyPromise, ...] = tuple(kept.promise() for kept in source.promises)
+    promises: tuple[AnyPromise, ...] = tuple(
+        kept_promise.promise() for kept_promise in source.promises
+    )
     return Sized(
         rate_per_s=None if locked.ends else locked.rate_per_s,
         promises=promises or tuple(map(parse_promise, source.targets)),
@@ -245,25 +256,25 @@ def _sized(locked: AnyLocked, now: AnyLocked) -> Sized:
     )
 
 
-def _main(found: Sequence[Cause]) -> Why | None:
+def _main(cost_causes: Sequence[Cause]) -> Why | None:
     """What changed the cost most, or the nodes if they have no price."""
     sizes = {
-        one: abs(one.cost_per_month or (one.nodes[1] - one.nodes[0] if one.nodes else 0))
-        for one in found
+        cause: abs(cause.cost_per_month or (cause.nodes[1] - cause.nodes[0] if cause.nodes else 0))
+        for cause in cost_causes
     }
-    return max(sizes, key=lambda one: sizes[one]).whys[-1] if sizes else None
+    return max(sizes, key=lambda cause: sizes[cause]).whys[-1] if sizes else None
 
 
-def _key_of(found: Sequence[Cause], planned: Planned) -> str:
+def _key_of(cost_causes: Sequence[Cause], planned: Planned) -> str:
     """The key in the file that the main cause is about."""
     keys = {Why.RATE: "rate", Why.COSTS: "profile", Why.NODE_PRICE: "cluster"}
-    main = _main(found)
-    return planned.promise_key if main is None else keys.get(main, planned.promise_key)
+    main_why = _main(cost_causes)
+    return planned.promise_key if main_why is None else keys.get(main_why, planned.promise_key)
 
 
-def _place_of(found: Sequence[Cause], planned: Planned) -> Where | None:
+def _place_of(cost_causes: Sequence[Cause], planned: Planned) -> Where | None:
     """The line of ``node:`` if that made it more expensive, also in the cluster's own file."""
-    if _main(found) is not Why.NODE_PRICE:
+    if _main(cost_causes) is not Why.NODE_PRICE:
         return None
     cluster = planned.file.spec.cluster
     if isinstance(cluster, Path):

@@ -20,22 +20,24 @@ _LESS_URGENT = 10
 _ANSWER = "from headway.api.choosing import answer; answer()"
 
 
-def choose_beside(works: Sequence[QueryWork], cores: float, asked: Policy) -> tuple[Policy, int]:
+def choose_beside(
+    works: Sequence[QueryWork], cores: float, requested_policy: Policy
+) -> tuple[Policy, int]:
     """The policy that simulation prefers, and how many at once; in this process if none starts."""
     try:
-        found = subprocess.run(
+        completed = subprocess.run(
             python_command("-c", _ANSWER),
-            input=pickle.dumps((list(works), cores, asked)),
+            input=pickle.dumps((list(works), cores, requested_policy)),
             capture_output=True,
             check=True,
             env={**os.environ, **python_environment()},
         )
-        policy, at_once = found.stdout.decode().split()
+        policy, at_once = completed.stdout.decode().split()
         return Policy(policy), int(at_once)
     except (OSError, TypeError, ValueError, subprocess.SubprocessError):
         from headway.planner.scheduling import choose
 
-        return choose(works, cores, asked)
+        return choose(works, cores, requested_policy)
 
 
 def answer() -> None:

@@ -96,30 +96,37 @@ def plan_deadline(
     max_nodes = count(max_nodes, "max_nodes", MOST_NODES)
     fixed_heap_bytes = heap_bytes(executor_memory_bytes)
     flag(lower_memory, "lower_memory")
-    for value, name, most in (
+    for value, name, max_value in (
         (node_cores, "node_cores", MOST_CORES),
         (cores, "cores", MOST_CORES),
         (task_cpus, "task_cpus", MOST_CORES),
     ):
         if value is not None:
-            count(value, name, most)
-    wanted = one_of(Objective, objective, "objective")
+            count(value, name, max_value)
+    chosen_objective = one_of(Objective, objective, "objective")
     types = node_types_from(node_types, catalog, platform)
-    if wanted is Objective.COST and (not types or any(one.price_per_hour is None for one in types)):
+    if chosen_objective is Objective.COST and (
+        not types or any(node_type.price_per_hour is None for node_type in types)
+    ):
         raise InputError(
             f"{argument('objective')} cost needs the price of every node type "
             f"({argument('node_types')})"
         )
     refuse_node_cores(node_cores, types)
-    today = job.slots.cores_per_executor or 1
+    profiled_cores = job.slots.cores_per_executor or 1
     per_task = task_cpus or job.slots.task_cpus
-    asked: list[tuple[NodeType | None, int, int]] = [
-        (one, one.cores, cores or executor_cores_on(one, today, per_task)) for one in types
+    node_layouts: list[tuple[NodeType | None, int, int]] = [
+        (
+            node_type,
+            node_type.cores,
+            cores or executor_cores_on(node_type, profiled_cores, per_task),
+        )
+        for node_type in types
     ]
     if not types:
-        asked = [(None, node_cores or cores or today, cores or today)]
+        node_layouts = [(None, node_cores or cores or profiled_cores, cores or profiled_cores)]
     spaces = []
-    for node_type, per_node, per_executor in asked:
+    for node_type, per_node, per_executor in node_layouts:
         require_room_for_tasks(per_executor, per_task)
         executor_heap_bytes = fixed_heap_bytes or profiled_heap_bytes(
             job, per_executor, lower_memory=lower_memory
@@ -136,7 +143,9 @@ def plan_deadline(
             executor_memory_bytes=executor_heap_bytes,
         )
         spaces.append(with_room_for_state(space, job))
-    return plan_for_deadline(job, deadline, spaces, confidence=confidence, objective=wanted)
+    return plan_for_deadline(
+        job, deadline, spaces, confidence=confidence, objective=chosen_objective
+    )
 
 
 def _job_of(
@@ -157,14 +166,18 @@ def profiled_heap_bytes(job: Job, cores: int, *, lower_memory: bool) -> int | No
     """
     from headway.planner.profiled_memory import profiled_memory
 
-    had = profiled_memory(job.application)
-    if not had.is_heap_set:
+    memory = profiled_memory(job.application)
+    if not memory.is_heap_set:
         return None
     mebibyte = parse_size_bytes("1m")
-    today = job.slots.cores_per_executor
-    by_core = had.heap_bytes if today is None else had.heap_bytes * cores / today
-    wanted = by_core if lower_memory else max(by_core, had.heap_bytes)
-    return math.ceil(wanted / mebibyte) * mebibyte
+    profiled_cores = job.slots.cores_per_executor
+    proportional_bytes = (
+        memory.heap_bytes if profiled_cores is None else memory.heap_bytes * cores / profiled_cores
+    )
+    wanted_bytes = (
+        proportional_bytes if lower_memory else max(proportional_bytes, memory.heap_bytes)
+    )
+    return math.ceil(wanted_bytes / mebibyte) * mebibyte
 
 
 def executors_that_fit(
@@ -177,13 +190,13 @@ def executors_that_fit(
     """Executors that fit on a node: by its cores, and by its memory if both are known."""
     from headway.planner.memory import beside_heap_bytes
 
-    room = executors_by_cores(node_cores, cores)
+    num_by_cores = executors_by_cores(node_cores, cores)
     if node_type is None:
-        return room
+        return num_by_cores
     if node_type.executors_per_node is not None:
-        return min(node_type.executors_per_node, room)
+        return min(node_type.executors_per_node, num_by_cores)
     if node_type.memory_bytes is None or heap_bytes is None:
-        return room
+        return num_by_cores
     container_bytes = heap_bytes + beside_heap_bytes(job.application, heap_bytes)
     if container_bytes > node_type.memory_bytes:
         raise InputError(
@@ -191,13 +204,15 @@ def executors_that_fit(
             f"with a heap of {spark_memory_text(heap_bytes)} and its overhead; give a larger "
             f"node or fewer {argument('cores')}"
         )
-    return min(room, node_type.memory_bytes // container_bytes)
+    return min(num_by_cores, node_type.memory_bytes // container_bytes)
 
 
-def executor_cores_on(node_type: NodeType, today: int, task_cpus: int) -> int:
+def executor_cores_on(node_type: NodeType, profiled_cores: int, task_cpus: int) -> int:
     """Cores of executors that fill a node, are like the profiled ones, and fit whole tasks."""
     if node_type.executors_per_node is not None:
         return node_type.cores // node_type.executors_per_node
-    full = [cores for cores in range(1, node_type.cores + 1) if node_type.cores % cores == 0]
-    full = [cores for cores in full if cores % task_cpus == 0] or [node_type.cores]
-    return min(full, key=lambda cores: (abs(math.log(cores / today)), cores))
+    core_choices = [
+        cores for cores in range(1, node_type.cores + 1) if node_type.cores % cores == 0
+    ]
+    core_choices = [cores for cores in core_choices if cores % task_cpus == 0] or [node_type.cores]
+    return min(core_choices, key=lambda cores: (abs(math.log(cores / profiled_cores)), cores))

@@ -96,11 +96,11 @@ def replanned(planned: Planned) -> Needs:
     def needs(rate_per_s: float | None, promises: tuple[AnyPromise, ...]) -> int | None:
         try:
             if plan.ends:
-                asked = replace(job, deadline_s=promises[0].limit_s)
-                answer: AnyAnswer = plan_batch_job(planned.profile, asked)
+                changed_job = replace(job, deadline_s=promises[0].limit_s)
+                answer: AnyAnswer = plan_batch_job(planned.profile, changed_job)
             else:
-                asked = replace(job, targets=promises)
-                answer = plan_job(planned.profile, asked, rate_per_s=rate_per_s)
+                changed_job = replace(job, targets=promises)
+                answer = plan_job(planned.profile, changed_job, rate_per_s=rate_per_s)
         except (InputError, ValueError):
             return None
         return answer.nodes if answer.feasible else None
@@ -117,10 +117,10 @@ class _Side:
     planned: Planned | None = None
 
 
-def _read(given: Compared | str | Path, name: str, progress: Tell | None) -> _Side:
-    if not isinstance(given, str | Path):
-        return _Side(name=name, found=given)
-    path, name = Path(given), str(given)
+def _read(source: Compared | str | Path, name: str, progress: Tell | None) -> _Side:
+    if not isinstance(source, str | Path):
+        return _Side(name=name, found=source)
+    path, name = Path(source), str(source)
     head = _head(path)
     if re.match(r'\s*\{\s*"schema"\s*:\s*"headway\.', head):
         from headway.formats.from_json import load_any_plan
@@ -145,8 +145,8 @@ def _read(given: Compared | str | Path, name: str, progress: Tell | None) -> _Si
         if progress is not None:
             progress(f"{name}: {text}", done)
 
-    found, _ = profile_and_tables(given, None, progress=tell)
-    return _Side(name=name, found=found)
+    profile, _ = profile_and_tables(source, None, progress=tell)
+    return _Side(name=name, found=profile)
 
 
 def _head(path: Path) -> str:

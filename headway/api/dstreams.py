@@ -66,14 +66,16 @@ def predict_dstreams(
     from headway.planner.dstreams_prediction import predicted
 
     batches = DStreamsBatches.of(_application(profile))
-    seen = batches.seen
+    profiled_setting = batches.seen
     setting = replace(
-        seen,
-        executors=_or(executors, seen.executors, "executors", MOST_EXECUTORS),
-        cores_per_executor=_or(cores, seen.cores_per_executor, "cores", MOST_CORES),
-        task_cpus=_or(task_cpus, seen.task_cpus, "task_cpus", MOST_CORES),
-        concurrent_jobs=_or(concurrent_jobs, seen.concurrent_jobs, "concurrent_jobs", _MOST_JOBS),
-        batch_interval_s=_interval_s(batch_interval) or seen.batch_interval_s,
+        profiled_setting,
+        executors=_or(executors, profiled_setting.executors, "executors", MOST_EXECUTORS),
+        cores_per_executor=_or(cores, profiled_setting.cores_per_executor, "cores", MOST_CORES),
+        task_cpus=_or(task_cpus, profiled_setting.task_cpus, "task_cpus", MOST_CORES),
+        concurrent_jobs=_or(
+            concurrent_jobs, profiled_setting.concurrent_jobs, "concurrent_jobs", _MOST_JOBS
+        ),
+        batch_interval_s=_interval_s(batch_interval) or profiled_setting.batch_interval_s,
     )
     require_room_for_tasks(setting.cores_per_executor, setting.task_cpus)
     if not setting.num_slots:
@@ -127,19 +129,19 @@ def plan_dstreams(
     from headway.planner.dstreams_batches import DStreamsBatches
 
     job = _application(profile)
-    seen = DStreamsBatches.of(job).seen
+    profiled_setting = DStreamsBatches.of(job).seen
     types = node_types_from(node_types, catalog, platform)
     if len(types) > 1:
         raise InputError("DStreams are planned for one node type at a time; name one")
     refuse_node_cores(node_cores, types)
     confidence = confidence_level(confidence)
     node_type = types[0] if types else None
-    per_task = _or(task_cpus, seen.task_cpus, "task_cpus", MOST_CORES)
-    today = seen.cores_per_executor
+    per_task = _or(task_cpus, profiled_setting.task_cpus, "task_cpus", MOST_CORES)
+    default_cores = profiled_setting.cores_per_executor
     if node_type is not None:
         per_node = node_type.cores
-        today = executor_cores_on(node_type, today, per_task)
-    per_executor = _or(cores, today, "cores", MOST_CORES)
+        default_cores = executor_cores_on(node_type, default_cores, per_task)
+    per_executor = _or(cores, default_cores, "cores", MOST_CORES)
     if node_type is None:
         per_node = _or(node_cores, per_executor, "node_cores", MOST_CORES)
     require_room_for_tasks(per_executor, per_task)
@@ -158,7 +160,7 @@ def plan_dstreams(
             cores_per_executor=per_executor,
             task_cpus=per_task,
             concurrent_jobs=_or(
-                concurrent_jobs, seen.concurrent_jobs, "concurrent_jobs", _MOST_JOBS
+                concurrent_jobs, profiled_setting.concurrent_jobs, "concurrent_jobs", _MOST_JOBS
             ),
             batch_interval_s=_interval_s(batch_interval),
             node_type=node_type,
@@ -177,12 +179,12 @@ def _application(profile: ApplicationProfile | str | Path) -> ApplicationProfile
     return profile
 
 
-def _or(given: int | None, profiled: int, name: str, most: int) -> int:
-    return profiled if given is None else count(given, name, most)
+def _or(value: int | None, profiled: int, name: str, max_value: int) -> int:
+    return profiled if value is None else count(value, name, max_value)
 
 
-def _interval_s(given: float | str | None) -> float | None:
-    return None if given is None else positive_seconds(given, "batch_interval")
+def _interval_s(batch_interval: float | str | None) -> float | None:
+    return None if batch_interval is None else positive_seconds(batch_interval, "batch_interval")
 
 
 def _rate_per_s(rate: float | str | None) -> float | None:
@@ -191,8 +193,8 @@ def _rate_per_s(rate: float | str | None) -> float | None:
     return positive_rate_per_s(rate)
 
 
-def _latency_target(given: Promise | Deadline | str) -> Target:
-    promise = parse_promise(given) if isinstance(given, str) else given
+def _latency_target(target: Promise | Deadline | str) -> Target:
+    promise = parse_promise(target) if isinstance(target, str) else target
     if not isinstance(promise, Target) or promise.metric is not Metric.TUPLE:
         raise InputError(
             f"target '{promise}': of DStreams the latency of rows is planned, e.g. 'p99 <= 5s'; "

@@ -72,9 +72,9 @@ def emit(
         raise InputError(
             f"{output_format!r} is no format; expected one of {', '.join(ALL_FORMATS)}"
         )
-    found, known = plan_and_submission(plan, submission)
+    answer, full_submission = plan_and_submission(plan, submission)
     current = None if diff_from is None else current_settings(diff_from)
-    return emitted(found, output_format, known, current)
+    return emitted(answer, output_format, full_submission, current)
 
 
 def emitted(
@@ -84,17 +84,22 @@ def emitted(
     from headway.emitters.difference import only_what_differs, with_assumptions
     from headway.emitters.wording import header_lines, query_option_lines, reasons
 
-    chosen = ALL_FORMATS[output_format]
+    emitter = ALL_FORMATS[output_format]
     notes: tuple[str, ...] = ()
     if current is not None:
         plan, notes = with_assumptions(plan, current), current.notes
-        plan = only_what_differs(plan, current.conf, keeps_sizes=chosen.fills_in_sizes)
-    text = chosen.render(plan, version=__version__, submission=submission)
-    if chosen.has_comments:
+        plan = only_what_differs(plan, current.conf, keeps_sizes=emitter.fills_in_sizes)
+    text = emitter.render(plan, version=__version__, submission=submission)
+    if emitter.has_comments:
         return Emitted(text=text, beside=notes)
-    why = [f"{key}: {reason}" for key, reason in reasons(plan).items()]
-    beside = (*header_lines(plan, version=__version__), *query_option_lines(plan), *why, *notes)
-    return Emitted(text=text, beside=beside)
+    reason_lines = [f"{key}: {reason}" for key, reason in reasons(plan).items()]
+    explanations = (
+        *header_lines(plan, version=__version__),
+        *query_option_lines(plan),
+        *reason_lines,
+        *notes,
+    )
+    return Emitted(text=text, beside=explanations)
 
 
 def patched(
@@ -126,23 +131,23 @@ def plan_and_submission(
     source: Answer | str | Path, names: Mapping[str, str] | None = None
 ) -> tuple[Answer, Submission]:
     """A plan, read or made, and what is submitted with it: from the spec, and ``names``."""
-    known: dict[str, Any] = {}
-    found: Answer
+    fields: dict[str, Any] = {}
+    plan: Answer
     if not isinstance(source, str | Path):
-        found = source
+        plan = source
     elif str(source).endswith((".yaml", ".yml")):
         from headway.api.specs import plan_spec, submission_fields
 
         planned = plan_spec(source)
-        found, known = planned.plan, submission_fields(planned)
+        plan, fields = planned.plan, submission_fields(planned)
     else:
-        found = load_any_plan(source)
+        plan = load_any_plan(source)
     # For a version that no format is written for the usual one stands in.
-    if found.spark_version is not None and writes_for(found.spark_version):
-        known.setdefault("spark_version", found.spark_version)
-    submission = Submission(**{**known, **(names or {})})
+    if plan.spark_version is not None and writes_for(plan.spark_version):
+        fields.setdefault("spark_version", plan.spark_version)
+    submission = Submission(**{**fields, **(names or {})})
     assert submission.release  # refused here, whatever the format
-    return found, submission
+    return plan, submission
 
 
 def current_settings(path: str | Path) -> CurrentSettings:

@@ -24,5 +24,5 @@ def explain(plan: AnyAnswer | str | Path) -> str:
     InputError
         If the file cannot be read or is no such plan.
     """
-    found = load_any_plan(plan) if isinstance(plan, str | Path) else plan
-    return batch_explanation_text(found) if found.ends else explanation_text(found)
+    answer = load_any_plan(plan) if isinstance(plan, str | Path) else plan
+    return batch_explanation_text(answer) if answer.ends else explanation_text(answer)

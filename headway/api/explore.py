@@ -163,16 +163,16 @@ def explore_spec(
     from headway.spec.kinds.exploration import Exploration
     from headway.spec.spec_file import load_spec_of
 
-    asked = load_spec_of(Path(path), Exploration)
-    build = function_of(asked.code, asked.function)
-    with embedded_session(app_name="headway explore", master=asked.master) as spark:
+    exploration = load_spec_of(Path(path), Exploration)
+    build = function_of(exploration.code, exploration.function)
+    with embedded_session(app_name="headway explore", master=exploration.master) as spark:
         return explore(
             spark,
             build,
-            f"{asked.target} at {asked.rate_per_s!r}/s",
-            budget=asked.budget_s if budget is None else budget,
+            f"{exploration.target} at {exploration.rate_per_s!r}/s",
+            budget=exploration.budget_s if budget is None else budget,
             folder=folder,
-            run=asked.run_s,
+            run=exploration.run_s,
             progress=progress,
         )
 
@@ -180,12 +180,12 @@ def explore_spec(
 def function_of(code: Path, name: str) -> Build:
     """A function of a Python file, which is run to get it."""
     try:
-        found = run_path(str(code)).get(name)
+        function = run_path(str(code)).get(name)
     except Exception as error:
         raise InputError(f"{code}: cannot be run ({type(error).__name__}: {error})") from None
-    if not callable(found):
+    if not callable(function):
         raise InputError(f"{code}: has no function {name}(spark, setting)")
-    return cast("Build", found)
+    return cast("Build", function)
 
 
 def parse_question(question: str) -> tuple[float, str]:
@@ -201,8 +201,10 @@ def parse_question(question: str) -> tuple[float, str]:
     >>> parse_question("p99 <= 3s at 50k/s")
     (50000.0, 'p99 <= 3.00 s')
     """
-    target, at, rate = question.rpartition(" at ") if isinstance(question, str) else ("", "", "")
-    if not at:
+    target, separator, rate = (
+        question.rpartition(" at ") if isinstance(question, str) else ("", "", "")
+    )
+    if not separator:
         raise InputError(
             f"question is {question!r}; expected a target and a rate, e.g. 'p99 <= 3s at 50k/s'"
         )
@@ -246,45 +248,45 @@ class _Exploring:
         recording = f"run-{len(state.runs) + 1:03}.jsonl"
         path = self.folder / recording
         self.tell(f"run {len(state.runs) + 1}: {_words(setting)}")
-        own = replace(setting, checkpoint=str(self.folder / "checkpoint"))
+        checkpointed_setting = replace(setting, checkpoint=str(self.folder / "checkpoint"))
         path.unlink(missing_ok=True)  # of a run that was killed
         began_s = time.monotonic()
         with record(self.spark, path, max_cost_ratio=1.0):
-            query_id = run_setting(self.spark, self.build, own, run_s=self.run_s)
+            query_id = run_setting(self.spark, self.build, checkpointed_setting, run_s=self.run_s)
         try:
-            seen = profile(path, queries=[query_id], engine="in-process").settings[0]
+            profiled_setting = profile(path, queries=[query_id], engine="in-process").settings[0]
         except EventLogError as error:
             raise InputError(
                 f"run of {format_duration(self.run_s)} too short, or no rows arrived: {error}"
             ) from None
-        require_followed(setting, seen)
-        done = ExploredRun(
+        require_followed(setting, profiled_setting)
+        explored_run = ExploredRun(
             setting=setting,
             duration_s=time.monotonic() - began_s,
             recording=recording,
             query_id=query_id,
         )
-        after = replace(state, runs=(*state.runs, done), queue=tuple(queue))
-        save_state(after, self.folder / STATE_FILE)
-        return after
+        state_after = replace(state, runs=(*state.runs, explored_run), queue=tuple(queue))
+        save_state(state_after, self.folder / STATE_FILE)
+        return state_after
 
     def profile(self, state: ExplorationState) -> JobProfile:
         """The profile of all runs, which is also written to a file."""
-        found = profile(
+        job_profile = profile(
             [self.folder / run.recording for run in state.runs],
             queries=[run.query_id for run in state.runs],
             engine="in-process",
         )
-        save_profile(found, self.folder / PROFILE_FILE)
-        return found
+        save_profile(job_profile, self.folder / PROFILE_FILE)
+        return job_profile
 
     def outcome(self, state: ExplorationState) -> Explored:
         """What is known so far."""
-        found = self.profile(state)
-        answer = plan(found, rate=state.rate_per_s, target=state.target)
+        job_profile = self.profile(state)
+        answer = plan(job_profile, rate=state.rate_per_s, target=state.target)
         return Explored(
             folder=self.folder,
-            profile=found,
+            profile=job_profile,
             plan=answer,
             num_runs=len(state.runs),
             spent_s=state.spent_s,
@@ -305,19 +307,21 @@ class _Exploring:
         """The advised settings for the session's slots; if none helps the question, in general."""
         from headway.models.job.advice import AskedSetting, advised_runs
 
-        found = self.profile(state)
-        answer = plan(found, rate=state.rate_per_s, target=state.target)
-        asked = AskedSetting.of(answer.prediction, answer.target)
-        asked = replace(
-            asked,
+        job_profile = self.profile(state)
+        answer = plan(job_profile, rate=state.rate_per_s, target=state.target)
+        asked_setting = AskedSetting.of(answer.prediction, answer.target)
+        asked_setting = replace(
+            asked_setting,
             configuration=replace(
-                asked.configuration,
+                asked_setting.configuration,
                 executors=self.slots.executors,
                 cores_per_executor=self.slots.cores_per_executor,
             ),
-            arrivals=arrivals_from(found, state.rate_per_s),
+            arrivals=arrivals_from(job_profile, state.rate_per_s),
         )
-        runs = advised_runs(found, asked, most_runs=MOST_ADVISED_RUNS.value) or advised_runs(found)
+        runs = advised_runs(
+            job_profile, asked_setting, most_runs=MOST_ADVISED_RUNS.value
+        ) or advised_runs(job_profile)
         return [
             self._of_advice(run)
             for run in runs

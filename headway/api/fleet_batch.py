@@ -53,13 +53,13 @@ class BatchNeeds:
 
         With a deadline of more than a day the run of the day before may still be going on.
         """
-        needed = self._needed(speed, scale, end)
-        if needed is None:
+        num_executors = self._needed(speed, scale, end)
+        if num_executors is None:
             return None
-        found = [0] * HOURS_PER_DAY
+        executors_by_hour = [0] * HOURS_PER_DAY
         for hour in range(math.ceil(self.job.deadline_s / S_PER_HOUR)):
-            found[(self.job.start_hour + hour) % HOURS_PER_DAY] += needed
-        return tuple(found)
+            executors_by_hour[(self.job.start_hour + hour) % HOURS_PER_DAY] += num_executors
+        return tuple(executors_by_hour)
 
     def _needed(self, speed: float, scale: float, end: str) -> int | None:
         """Executors of a run; None if no number meets the deadline."""
@@ -85,11 +85,11 @@ class BatchNeeds:
         from headway.fleet.nouns import Kept
         from headway.planner.backlog_run_time import run_time_of
 
-        needed = self._needed(speed, scale, end)
-        if needed is None:
+        num_executors = self._needed(speed, scale, end)
+        if num_executors is None:
             return None
         profile, planned_speed = self._profile_and_speed(speed, scale, end=None)
-        slots = self._space(profile, planned_speed).num_slots(needed)
+        slots = self._space(profile, planned_speed).num_slots(num_executors)
         run_time, limit_s = run_time_of(profile), self.job.deadline_s
         probability = run_time.kept_probability(slots, planned_speed, limit_s)
         if self.job.declared is None:
@@ -106,7 +106,7 @@ class BatchNeeds:
         from headway.units import counted, format_duration
 
         profile, planned_speed = self._profile_and_speed(speed, scale, end)
-        found = plan_deadline(
+        answer = plan_deadline(
             profile,
             target=Deadline(limit_s=self.job.deadline_s),
             max_nodes=FLEET_BATCH_EXECUTORS.value,
@@ -114,11 +114,14 @@ class BatchNeeds:
             cores=self.cores,
             confidence=self.job.confidence,
         )
-        shortest_s, num = format_duration(found.run.planned_s), counted(found.nodes, "executor")
+        run_time_text, executors_text = (
+            format_duration(answer.run.planned_s),
+            counted(answer.nodes, "executor"),
+        )
         return Refusal(
             why=f"no number of executors meets {self.promise}: the shortest run takes up to "
-            f"{shortest_s}, with {num}",
-            instead=f"deadline <= {self._enough_min(found.run.planned_s, speed, scale, end)} min",
+            f"{run_time_text}, with {executors_text}",
+            instead=f"deadline <= {self._enough_min(answer.run.planned_s, speed, scale, end)} min",
         )
 
     def _enough_min(self, shortest_s: float, speed: float, scale: float, end: str) -> int:
@@ -176,13 +179,13 @@ class BatchNeeds:
 
 
 def batch_needs(
-    entry: FleetEntry, job: BatchJob, pool_cores: int | None, known: KnownNeeds
+    entry: FleetEntry, job: BatchJob, pool_cores: int | None, known_needs: KnownNeeds
 ) -> BatchNeeds:
     """A batch job as a fleet needs it; executors are as profiled unless stated otherwise."""
     from headway.units import spark_memory_bytes
 
     cores, memory_bytes = executor_size(job, pool_cores)
-    profile = known.ending_job_of(entry.name, job)
+    profile = known_needs.ending_job_of(entry.name, job)
     memory = profile.application.executor_memory
     if memory_bytes is None and memory is not None:
         memory_bytes = spark_memory_bytes(memory)
@@ -191,5 +194,5 @@ def batch_needs(
         job=job,
         cores=cores or profile.slots.cores_per_executor or FLEET_EXECUTOR_CORES.value,
         memory_bytes=memory_bytes,
-        known=known,
+        known=known_needs,
     )

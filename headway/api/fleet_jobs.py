@@ -23,7 +23,7 @@ _NEEDS_OF: dict[type, Callable[[Any, Any, int | None, KnownNeeds], FleetJob]] = 
 }
 
 
-def job_of(member: FleetMember, spec: CapacityPlan, known: KnownNeeds) -> FleetJob:
+def job_of(member: FleetMember, spec: CapacityPlan, known_needs: KnownNeeds) -> FleetJob:
     """A job of a fleet, with executors of the size of its pools.
 
     Raises
@@ -39,4 +39,4 @@ def job_of(member: FleetMember, spec: CapacityPlan, known: KnownNeeds) -> FleetJ
             f"job {entry.name!r}: its pools have executors of {sorted(sizes)} cores; "
             "expected one size, name one pool"
         )
-    return _NEEDS_OF[type(member.job)](entry, member.job, next(iter(sizes), None), known)
+    return _NEEDS_OF[type(member.job)](entry, member.job, next(iter(sizes), None), known_needs)

@@ -89,8 +89,12 @@ class KnownNeeds:
 
     def kind_of(self, profile: JobProfile) -> int:
         """A number shared by jobs whose plans differ by the rate only."""
-        apart = ("applications", "arrivals")
-        parts = [getattr(profile, each.name) for each in fields(profile) if each.name not in apart]
+        excluded_fields = ("applications", "arrivals")
+        parts = [
+            getattr(profile, field.name)
+            for field in fields(profile)
+            if field.name not in excluded_fields
+        ]
         version = profile.applications[-1].spark_version
         key = (*parts, version, replace(profile.arrivals, rate_per_s=1.0))
         return self._places.setdefault(key, len(self._places))

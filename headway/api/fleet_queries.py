@@ -48,7 +48,7 @@ class QueriesNeeds:
         from headway.api.fleet_streaming import looser_promise
 
         queries = tuple(
-            replace(query, targets=tuple(looser_promise(one, ratio) for one in query.targets))
+            replace(query, targets=tuple(looser_promise(target, ratio) for target in query.targets))
             for query in self.job.queries
         )
         return replace(self, job=replace(self.job, queries=queries))
@@ -58,8 +58,8 @@ class QueriesNeeds:
         key = (self.entry.file, self.promise, self.entry.turns, self.cores, speed, scale, end)
         if key not in self.known.in_time:
             self.known.in_time[key] = self._fewest(speed, scale, end)
-        needed = self.known.in_time[key]
-        return None if needed is None else (needed,) * HOURS_PER_DAY
+        num_executors = self.known.in_time[key]
+        return None if num_executors is None else (num_executors,) * HOURS_PER_DAY
 
     def kept(self, speed: float, scale: float, end: str) -> None:
         """Not computed for queries of one application."""
@@ -127,12 +127,12 @@ class QueriesNeeds:
 
 
 def queries_needs(
-    entry: FleetEntry, job: QuerySchedule, pool_cores: int | None, known: KnownNeeds
+    entry: FleetEntry, job: QuerySchedule, pool_cores: int | None, known_needs: KnownNeeds
 ) -> QueriesNeeds:
     """The queries of an application as a fleet needs them; executors are as profiled."""
     from headway.units import spark_memory_bytes
 
-    profiles = tuple(known.profile_of(query.name, query) for query in job.queries)
+    profiles = tuple(known_needs.profile_of(query.name, query) for query in job.queries)
     memory = profiles[0].applications[-1].executor_memory
     return QueriesNeeds(
         entry=entry,
@@ -140,5 +140,5 @@ def queries_needs(
         profiles=profiles,
         cores=pool_cores or job.cores_per_node or profiles[0].baseline.cores_per_executor,
         memory_bytes=None if memory is None else spark_memory_bytes(memory),
-        known=known,
+        known=known_needs,
     )

@@ -78,7 +78,7 @@ class StreamingNeeds:
         from headway.api.plan import plan
         from headway.fleet.nouns import Refusal
 
-        found = plan(
+        answer = plan(
             self.profile,
             rate=max(self._rates_per_s(scale, end)),
             target=self.job.targets,
@@ -91,10 +91,12 @@ class StreamingNeeds:
             checkpoint=self.job.checkpoint,
             from_start=self.job.from_start,
         )
-        nearest = () if found.feasible else found.nearest
+        nearest_targets = () if answer.feasible else answer.nearest
         return Refusal(
-            why=_of_executors("; ".join(found.binding)),
-            instead=_of_executors(" or ".join(one.text for one in nearest))
+            why=_of_executors("; ".join(answer.binding)),
+            instead=_of_executors(
+                " or ".join(nearest_target.text for nearest_target in nearest_targets)
+            )
             or f"a looser target than {self.promise}, or a lower rate",
         )
 
@@ -108,8 +110,15 @@ class StreamingNeeds:
         from headway.planner.staircase import Staircase
 
         job = self.job
-        alike = (self.kind, job.targets, job.pinned, job.confidence, job.checkpoint, job.from_start)
-        key = (*alike, self.cores, speed)
+        job_key = (
+            self.kind,
+            job.targets,
+            job.pinned,
+            job.confidence,
+            job.checkpoint,
+            job.from_start,
+        )
+        key = (*job_key, self.cores, speed)
         question = self._question(speed, peak_per_s)
         if key not in self.known.staircases:
             self.known.staircases[key] = Staircase(question)
@@ -126,8 +135,10 @@ class StreamingNeeds:
         from headway.planner.space import SearchSpace
 
         job, task_cpus = self.job, self.profile.baseline.task_cpus
-        first = next(place for place, one in enumerate(job.targets) if isinstance(one, Target))
-        target = job.targets[first]
+        target_index = next(
+            index for index, promise in enumerate(job.targets) if isinstance(promise, Target)
+        )
+        target = job.targets[target_index]
         assert isinstance(target, Target)
         profile = for_fresh_jvm(self.profile) if job.from_start else self.profile
         arrivals = replace(profile.arrivals, rate_per_s=rate_per_s)
@@ -147,7 +158,7 @@ class StreamingNeeds:
                 target,
                 space,
                 job.confidence,
-                (*job.targets[:first], *job.targets[first + 1 :]),
+                (*job.targets[:target_index], *job.targets[target_index + 1 :]),
                 None if job.checkpoint is None else Checkpoint(job.checkpoint),
             )
         except InputError as error:
@@ -156,13 +167,13 @@ class StreamingNeeds:
 
 
 def streaming_needs(
-    entry: FleetEntry, job: StreamingJob, pool_cores: int | None, known: KnownNeeds
+    entry: FleetEntry, job: StreamingJob, pool_cores: int | None, known_needs: KnownNeeds
 ) -> StreamingNeeds:
     """A streaming job as a fleet needs it; executors are as profiled unless stated otherwise."""
     from headway.units import spark_memory_bytes
 
     cores, memory_bytes = executor_size(job, pool_cores)
-    profile = known.profile_of(entry.name, job)
+    profile = known_needs.profile_of(entry.name, job)
     memory = profile.applications[-1].executor_memory
     if memory_bytes is None and memory is not None:
         memory_bytes = spark_memory_bytes(memory)
@@ -172,8 +183,8 @@ def streaming_needs(
         profile=profile,
         cores=cores or profile.baseline.cores_per_executor,
         memory_bytes=memory_bytes,
-        known=known,
-        kind=known.kind_of(profile),
+        known=known_needs,
+        kind=known_needs.kind_of(profile),
     )
 
 

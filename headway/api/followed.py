@@ -15,7 +15,9 @@ from headway.profiler.streaming.trigger import contradiction
 from headway.units import counted, format_duration
 
 
-def require_followed_live(asked: Configuration, batches: Sequence[LiveBatch]) -> Configuration:
+def require_followed_live(
+    requested_setting: Configuration, batches: Sequence[LiveBatch]
+) -> Configuration:
     """The setting as it runs: the requested one, with the partitions of its checkpoint.
 
     Raises
@@ -24,28 +26,35 @@ def require_followed_live(asked: Configuration, batches: Sequence[LiveBatch]) ->
         If the function that started the query ignores its setting; names the part.
     """
     if not batches:
-        return asked
-    limit = asked.max_offsets_per_trigger
-    most_rows = max(one.num_rows for one in batches)
+        return requested_setting
+    limit = requested_setting.max_offsets_per_trigger
+    most_rows = max(batch.num_rows for batch in batches)
     if limit is not None and most_rows > (1.0 + IGNORED_LIMIT_RATIO.value) * limit:
         raise _ignored(
             f"at most {counted(limit, 'row')} per batch",
             f"{most_rows:,}; give the reader .options(**setting.reader_options)",
         )
-    starts = np.array([one.started_s for one in batches])
-    durations = np.array([one.duration_s for one in batches])
-    against = contradiction(asked.trigger_s, starts, durations)
-    if against is not None:
+    starts = np.array([batch.started_s for batch in batches])
+    durations = np.array([batch.duration_s for batch in batches])
+    contradiction_text = contradiction(requested_setting.trigger_s, starts, durations)
+    if contradiction_text is not None:
         raise _ignored(
-            f"a trigger of {format_duration(asked.trigger_s)}",
-            f"another one ({against}); start it with .trigger(**setting.trigger)",
+            f"a trigger of {format_duration(requested_setting.trigger_s)}",
+            f"another one ({contradiction_text}); start it with .trigger(**setting.trigger)",
         )
     # Those of state are in the checkpoint, whatever the session says.
-    fixed = [one.shuffle_partitions for one in batches if one.shuffle_partitions is not None]
-    return replace(asked, shuffle_partitions=fixed[-1]) if fixed else asked
+    checkpoint_partitions = [
+        batch.shuffle_partitions for batch in batches if batch.shuffle_partitions is not None
+    ]
+    return (
+        replace(requested_setting, shuffle_partitions=checkpoint_partitions[-1])
+        if checkpoint_partitions
+        else requested_setting
+    )
 
 
-def _ignored(asked: str, ran: str) -> InputError:
+def _ignored(requested: str, observed: str) -> InputError:
     return InputError(
-        f"the query ignores its setting: asked for {asked}, it ran with {ran}. It is left alone"
+        f"the query ignores its setting: asked for {requested}, it ran with {observed}. It is left "
+        "alone"
     )

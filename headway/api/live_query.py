@@ -104,14 +104,14 @@ class LiveQuery:
 
     def read(self) -> list[Observed]:
         """The batches that ended since the last call; of another query, all is known anew."""
-        found: list[Observed] = []
+        new_batches: list[Observed] = []
         for batch in self.feed.new_batches():
             if self.last is not None and self.last.query_id != batch.query_id:
                 self._forget()
-                found.clear()
-            found.append(self._observed(batch))
-            self.observed.append(found[-1])
-        return found
+                new_batches.clear()
+            new_batches.append(self._observed(batch))
+            self.observed.append(new_batches[-1])
+        return new_batches
 
     def _forget(self) -> None:
         """What is known of a query that has ended says nothing about its successor's rows."""
@@ -148,23 +148,23 @@ class LiveQuery:
 
     def configuration(self) -> Configuration:
         """The setting at which it runs; what is unknown is as profiled."""
-        found = self.profile.baseline
-        cores = [one for one in self.feed.executor_cores if one > 0]
+        configuration = self.profile.baseline
+        cores = [num_cores for num_cores in self.feed.executor_cores if num_cores > 0]
         if cores:
-            found = replace(
-                found,
+            configuration = replace(
+                configuration,
                 executors=len(cores),
-                cores_per_executor=max(round(sum(cores) / len(cores)), found.task_cpus),
+                cores_per_executor=max(round(sum(cores) / len(cores)), configuration.task_cpus),
             )
-        known = None if self.last is None else self.last.shuffle_partitions
-        partitions = known or self.feed.shuffle_partitions
+        reported_partitions = None if self.last is None else self.last.shuffle_partitions
+        partitions = reported_partitions or self.feed.shuffle_partitions
         if partitions is not None:
-            found = replace(found, shuffle_partitions=partitions)
+            configuration = replace(configuration, shuffle_partitions=partitions)
         trigger_s = self.trigger_s if self.trigger_s is not None else self._read_trigger_s()
         if trigger_s is not None:
-            found = replace(found, trigger_s=trigger_s)
-        limit = self.max_offsets or found.max_offsets_per_trigger
-        return replace(found, max_offsets_per_trigger=limit)
+            configuration = replace(configuration, trigger_s=trigger_s)
+        limit = self.max_offsets or configuration.max_offsets_per_trigger
+        return replace(configuration, max_offsets_per_trigger=limit)
 
     def recent(self, within_s: float = WATCHED_S.value) -> list[Observed]:
         """The batches of the last minutes, of this run alone."""
@@ -172,15 +172,16 @@ class LiveQuery:
             return []
         last = self.observed[-1].batch
         return [
-            one
-            for one in self.observed
-            if one.batch.ended_s > last.ended_s - within_s and one.batch.run_id == last.run_id
+            observed
+            for observed in self.observed
+            if observed.batch.ended_s > last.ended_s - within_s
+            and observed.batch.run_id == last.run_id
         ]
 
     def latency(self, recent: Sequence[Observed]) -> LatencyDistribution | None:
         """The latency of the rows of some batches: theory.md (A13)."""
         low, high, rows = (
-            np.concatenate([getattr(one.waits, name) for one in recent] or [np.zeros(0)])
+            np.concatenate([getattr(observed.waits, name) for observed in recent] or [np.zeros(0)])
             for name in ("low_s", "high_s", "num_rows")
         )
         if not rows.sum() > 0.0:
@@ -194,15 +195,16 @@ class LiveQuery:
         """How long some batches took."""
         if not recent:
             return None
-        found = np.array([one.batch.duration_s for one in recent])
-        return LatencyDistribution.of(float(found.mean()), np.quantile(found, QUOTED_PROBABILITIES))
+        durations_s = np.array([observed.batch.duration_s for observed in recent])
+        quantiles_s = np.quantile(durations_s, QUOTED_PROBABILITIES)
+        return LatencyDistribution.of(float(durations_s.mean()), quantiles_s)
 
     def utilization_ratio(self, recent: Sequence[Observed]) -> float | None:
         """Share of time in which a batch ran."""
         if len(recent) < 2:
             return None
         span_s = recent[-1].batch.ended_s - recent[0].batch.started_s
-        busy_s = sum(one.batch.duration_s for one in recent)
+        busy_s = sum(observed.batch.duration_s for observed in recent)
         return min(busy_s / span_s, 1.0) if span_s > 0 else None
 
     def rate_per_s(self, recent: Sequence[Observed]) -> float | None:
@@ -220,26 +222,25 @@ class LiveQuery:
         Notes
         -----
         theory.md (A4), (A5): of the last run, since its cores changed, without its warm-up (E1), at
-        the age of its JVM (E6), (E35). Chance is the usual difference between batches and runs,
-        (P2).
+        the age of its JVM (E6), (E35). Chance: how batches and runs usually differ, (P2).
         """
-        telling = self._telling()
-        if len(telling) < LEARNING_BATCHES.value:
+        cost_batches = self._telling()
+        if len(cost_batches) < LEARNING_BATCHES.value:
             return None
-        rows = np.array([float(one.batch.num_rows) for one in telling])
-        durations_s = np.array([max(one.batch.duration_s, 1e-3) for one in telling])
-        expected_s = self._expected_s(configuration, telling, rows)
-        warm = _warm_up_length(telling, durations_s / expected_s, rows)
-        telling, rows = telling[warm:], rows[warm:]
-        ratios = (durations_s / expected_s)[warm:]
-        usual = float(np.median(rows))
+        rows = np.array([float(observed.batch.num_rows) for observed in cost_batches])
+        durations_s = np.array([max(observed.batch.duration_s, 1e-3) for observed in cost_batches])
+        expected_s = self._expected_s(configuration, cost_batches, rows)
+        num_warm_up = _warm_up_length(cost_batches, durations_s / expected_s, rows)
+        cost_batches, rows = cost_batches[num_warm_up:], rows[num_warm_up:]
+        ratios = (durations_s / expected_s)[num_warm_up:]
+        usual_rows = float(np.median(rows))
         model = self.model(configuration)
-        per_row_s = float(model.slope_s(usual))
-        fixed_s = max(float(model.mean_s(usual)) - per_row_s * usual, 1e-6)
-        noise = self._noise(configuration, usual)
-        span_s = telling[-1].batch.started_s - telling[0].batch.started_s
-        interval_s = max(span_s / max(len(telling) - 1, 1), 1e-2)
-        found = drift_found(
+        per_row_s = float(model.slope_s(usual_rows))
+        fixed_s = max(float(model.mean_s(usual_rows)) - per_row_s * usual_rows, 1e-6)
+        noise = self._noise(configuration, usual_rows)
+        span_s = cost_batches[-1].batch.started_s - cost_batches[0].batch.started_s
+        interval_s = max(span_s / max(len(cost_batches) - 1, 1), 1e-2)
+        drift = drift_found(
             rows,
             ratios * (fixed_s + per_row_s * rows),
             fixed_s=fixed_s,
@@ -249,15 +250,15 @@ class LiveQuery:
         )
         num_to_find = batches_to_find(
             FOUND_DRIFT_RATIO.value,
-            expected_s=fixed_s + per_row_s * usual,
+            expected_s=fixed_s + per_row_s * usual_rows,
             noise=noise,
             interval_s=interval_s,
-            num_before=len(telling),
+            num_before=len(cost_batches),
             num_after=_MOST_DRIFT_BATCHES,
         )
         return SeenDrift(
             duration_ratio=float(np.exp(np.log(ratios)[-60:].mean())),
-            since_s=None if found is None else telling[found.first_batch].batch.started_s,
+            since_s=None if drift is None else cost_batches[drift.first_batch].batch.started_s,
             num_batches_to_find=round(num_to_find) if np.isfinite(num_to_find) else None,
         )
 
@@ -269,34 +270,35 @@ class LiveQuery:
 
     def _telling(self) -> list[Observed]:
         """The batches of the last run that can be used for costs, with the current cores."""
-        found: list[Observed] = []
+        cost_batches: list[Observed] = []
         last = self.last
-        for one in reversed(self.observed):
+        for observed in reversed(self.observed):
             assert last is not None
-            is_same = one.batch.run_id == last.run_id and one.batch.num_cores == last.num_cores
-            if not is_same or len(found) == _MOST_DRIFT_BATCHES:
+            batch = observed.batch
+            is_same = batch.run_id == last.run_id and batch.num_cores == last.num_cores
+            if not is_same or len(cost_batches) == _MOST_DRIFT_BATCHES:
                 break
-            if one.seen.tells_costs:
-                found.append(one)
-        return found[::-1]
+            if observed.seen.tells_costs:
+                cost_batches.append(observed)
+        return cost_batches[::-1]
 
     def _expected_s(
-        self, configuration: Configuration, telling: Sequence[Observed], rows: Array
+        self, configuration: Configuration, cost_batches: Sequence[Observed], rows: Array
     ) -> Array:
         """Predicted batch durations, at the age that the JVM had."""
         model, profile = self.model(configuration), self.profile
         expected_s = np.asarray(model.mean_s(rows), dtype=np.float64)
-        start_s = telling[-1].batch.jvm_started_s
+        start_s = cost_batches[-1].batch.jvm_started_s
         if start_s is None:
             return expected_s
-        starts_s = np.array([one.batch.started_s for one in telling])
-        bins = np.round(np.log2(np.maximum(starts_s - start_s, 1.0)) * _AGES_PER_DOUBLING)
-        for each in np.unique(bins):
-            age_s = float(2.0 ** (each / _AGES_PER_DOUBLING))
+        starts_s = np.array([observed.batch.started_s for observed in cost_batches])
+        age_bins = np.round(np.log2(np.maximum(starts_s - start_s, 1.0)) * _AGES_PER_DOUBLING)
+        for age_bin in np.unique(age_bins):
+            age_s = float(2.0 ** (age_bin / _AGES_PER_DOUBLING))
             driver_s = sum(phase.mean_s for phase in profile.at_age(age_s).driver_phases)
-            here = bins == each
-            expected_s[here] += driver_s - model.driver_s
-            expected_s[here] *= profile.age_factor(age_s)
+            is_in_bin = age_bins == age_bin
+            expected_s[is_in_bin] += driver_s - model.driver_s
+            expected_s[is_in_bin] *= profile.age_factor(age_s)
         return expected_s
 
     def _noise(self, configuration: Configuration, usual_rows: float) -> DurationNoise:
@@ -307,9 +309,9 @@ class LiveQuery:
         noise = self.profile.noise
         batch_ratio = max(noise.batch_ratio, LEAST_NOISE_RATIO.value)
         if self.profile.settings:
-            num_free = max(sum(each.num_batches - 1 for each in self.profile.settings), 1)
-            most = noise_at_most(batch_ratio, num_free, FALSE_LEVEL_RATIO.value)
-            batch_ratio = min(most, MOST_SPREAD_RATIO)
+            num_free = max(sum(setting.num_batches - 1 for setting in self.profile.settings), 1)
+            max_batch_ratio = noise_at_most(batch_ratio, num_free, FALSE_LEVEL_RATIO.value)
+            batch_ratio = min(max_batch_ratio, MOST_SPREAD_RATIO)
         slots, partitions = configuration.num_slots, configuration.shuffle_partitions
         return replace(
             noise,
@@ -331,12 +333,12 @@ class LiveQuery:
             del self._looks[0]
         self._looks.append(look)
         waits = row_waits(*np.array(self._looks, dtype=np.float64).T)
-        own = waits.batch == len(self._looks) - 1
-        waits = RowWaits(*(column[own] for column in waits))
+        is_of_batch = waits.batch == len(self._looks) - 1
+        waits = RowWaits(*(column[is_of_batch] for column in waits))
         if self.target.metric is Metric.BATCH:
-            late = batch.num_rows if batch.duration_s > self.target.limit_s else 0.0
+            late_rows = batch.num_rows if batch.duration_s > self.target.limit_s else 0.0
         else:
-            late = waits.late_rows(self.target.limit_s)
+            late_rows = waits.late_rows(self.target.limit_s)
         is_known = batch.available_rows is not None and batch.position_rows is not None
         return Observed(
             batch=batch,
@@ -344,7 +346,7 @@ class LiveQuery:
             seen=SeenBatch(
                 batch_rows=float(batch.num_rows),
                 duration_s=max(batch.duration_s, 1e-3),
-                late_rows=min(late, float(batch.num_rows)),
+                late_rows=min(late_rows, float(batch.num_rows)),
                 tells_costs=self._tells_costs(batch),
             ),
             arrived_rows=look[1],
@@ -366,9 +368,9 @@ class LiveQuery:
 
     def _tells_costs(self, batch: LiveBatch) -> bool:
         """Not the first batch of a run, nor those soon after a change, whoever made it."""
-        before, self._before = self._before, batch
-        is_first = before is None or before.run_id != batch.run_id
-        if before is not None and not is_first and before.num_cores != batch.num_cores:
+        previous, self._before = self._before, batch
+        is_first = previous is None or previous.run_id != batch.run_id
+        if previous is not None and not is_first and previous.num_cores != batch.num_cores:
             self.settle(batch.started_s)
         if self.settle_batches > 0:
             self.settle_batches -= 1
@@ -380,19 +382,18 @@ class LiveQuery:
         if len(recent) < 2:
             return None
         return read_trigger(
-            np.array([one.batch.started_s for one in recent]),
-            np.array([one.batch.duration_s for one in recent]),
+            np.array([observed.batch.started_s for observed in recent]),
+            np.array([observed.batch.duration_s for observed in recent]),
         ).trigger_s
 
 
-def _warm_up_length(telling: Sequence[Observed], ratios: Array, rows: Array) -> int:
+def _warm_up_length(cost_batches: Sequence[Observed], ratios: Array, rows: Array) -> int:
     """Batches at the beginning that are a warm-up: of those soon after it, and only if slower.
 
-    What the profile may be off at rows that later batches do not have is no warm-up: theory.md
-    (E1).
+    What the profile may be off at rows that later batches lack is no warm-up: theory.md (E1).
     """
-    until_s = telling[0].batch.started_s + SETTLING_S.value
-    num_young = sum(one.batch.started_s < until_s for one in telling)
-    later = rows[num_young // 2 :]
-    off = doublings_outside(rows[:num_young], float(later.min()), float(later.max()))
-    return slower_start_length(np.log(ratios[:num_young]), Z90 * widened(0.0, off))
+    until_s = cost_batches[0].batch.started_s + SETTLING_S.value
+    num_young = sum(observed.batch.started_s < until_s for observed in cost_batches)
+    later_rows = rows[num_young // 2 :]
+    outside = doublings_outside(rows[:num_young], float(later_rows.min()), float(later_rows.max()))
+    return slower_start_length(np.log(ratios[:num_young]), Z90 * widened(0.0, outside))

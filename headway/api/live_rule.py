@@ -66,15 +66,15 @@ class LiveRule:
     def table(self, running: Configuration) -> CapacityTable:
         """Rates that settings within bounds sustain, computed again when fixed values change."""
         fixed = replace(running, executors=1, trigger_s=0.0, max_offsets_per_trigger=None)
-        known = self._table
+        table = self._table
         if (
-            known is None
+            table is None
             or self.made_for != fixed
-            or (running.executors, running.trigger_s) not in known.place_of
+            or (running.executors, running.trigger_s) not in table.place_of
         ):
-            known = self._new_table(running)
-            self._table, self.made_for = known, fixed
-        return known
+            table = self._new_table(running)
+            self._table, self.made_for = table, fixed
+        return table
 
     def see(self, observed: Observed, running: Configuration, *, num_pending: int = 0) -> Decision:
         """The decision after a batch that has ended."""
@@ -123,9 +123,10 @@ class LiveRule:
         if estimate is None:
             return True
         table = self.table(running)
-        largest = [(table.most(each), each) for each in table.triggers_s]
+        largest_settings = [(table.most(trigger_s), trigger_s) for trigger_s in table.triggers_s]
         highest = max(
-            table.expected(*one, self.memory.planned_cost_ratio(table, *one)) for one in largest
+            table.expected(*setting, self.memory.planned_cost_ratio(table, *setting))
+            for setting in largest_settings
         )
         level_per_s = estimate.rate_per_s
         return highest >= min(level_per_s, arriving_per_s or level_per_s)
@@ -167,12 +168,12 @@ class LiveRule:
         )
         choices = question.space.partition_choices(question.profile, running.executors)
         choices = tuple(sorted({*choices, running.shuffle_partitions}))
-        settings = [(running.executors, one, running.trigger_s) for one in choices]
+        settings = [(running.executors, partitions, running.trigger_s) for partitions in choices]
         rates = sustainable_rates_per_s(candidates_at(question, settings)).tolist()
         sustained = dict(zip(choices, rates, strict=True))
-        best = max(choices, key=lambda one: sustained[one])
-        least = LEAST_CARRIED_RATIO.value * sustained[running.shuffle_partitions]
-        if sustained[best] < least or best == running.shuffle_partitions:
+        best = max(choices, key=lambda partitions: sustained[partitions])
+        least_per_s = LEAST_CARRIED_RATIO.value * sustained[running.shuffle_partitions]
+        if sustained[best] < least_per_s or best == running.shuffle_partitions:
             return None
         return replace(running, shuffle_partitions=best)
 
@@ -212,12 +213,12 @@ class LiveRule:
 
     def _decided(self, signal: Signal, running: Configuration) -> Decision:
         table = self.table(running)
-        found = decide(self.memory, signal, table, self.bounds, running.trigger_s)
-        self.memory = found.memory
-        if found.estimate is not None:
+        decision = decide(self.memory, signal, table, self.bounds, running.trigger_s)
+        self.memory = decision.memory
+        if decision.estimate is not None:
             # Between two bins nothing is decided, and what was proposed still stands.
-            self.decision, self.proposal = found, found.proposal
-        return found
+            self.decision, self.proposal = decision, decision.proposal
+        return decision
 
     def _new_table(self, running: Configuration) -> CapacityTable:
         low = min(self.bounds.min_executors, running.executors)
@@ -260,10 +261,12 @@ class LiveRule:
         """What a change does until it has taken effect: (A7), (A18)."""
         before_s, after_s = (
             cost_ratio
-            * self.table(each).duration_s(
-                each.executors, each.trigger_s, rate_per_s * each.trigger_s
+            * self.table(configuration).duration_s(
+                configuration.executors,
+                configuration.trigger_s,
+                rate_per_s * configuration.trigger_s,
             )
-            for each in (running, then)
+            for configuration in (running, then)
         )
         seen_s = self.pauses_s.get(kind, ())
         pause_s = expected_pause_s(
@@ -273,19 +276,19 @@ class LiveRule:
         if kind not in (ChangeKind.ADD, ChangeKind.REMOVE):
             delay_s = restart_delay_s(pause_s, before_s, then.trigger_s, after_s)
             return Transition(pause_s=pause_s, delay_s=delay_s, longest_pause_s=longest_s)
-        usual = Transition(pause_s=pause_s, delay_s=pause_s, longest_pause_s=longest_s)
+        transition = Transition(pause_s=pause_s, delay_s=pause_s, longest_pause_s=longest_s)
         if kind is ChangeKind.REMOVE:
-            return usual
+            return transition
         costs, table = self.memory.costs, self.table(running)
         return replace(
-            usual,
+            transition,
             wait_s=expected_wait_s(costs.provisioning_s),
             longest_wait_s=costs.lead_s() - BIN_S.value,
             drained_per_s=table.drained_per_s(running.executors, running.trigger_s, cost_ratio),
         )
 
     def _planned_latency_s(self, running: Configuration, proposal: Proposal) -> float | None:
-        found = expectation_of(
+        expectation = expectation_of(
             self.table(running),
             running.executors,
             running.trigger_s,
@@ -293,7 +296,7 @@ class LiveRule:
             cost_ratio=proposal.estimate.cost_ratio,
             transition=Transition(),
         )
-        return _finite(found.latency_s.high)
+        return _finite(expectation.latency_s.high)
 
 
 def _finite(value: float) -> float | None:

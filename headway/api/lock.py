@@ -33,11 +33,11 @@ def lock(specs: Sequence[str | Path]) -> Lock:
         If a target cannot be met: an infeasible plan is no baseline.
     """
     jobs: list[AnyLocked] = []
-    missed: list[str] = []
+    missed_targets: list[str] = []
     for path in specs:
         planned = plan_spec(path)
         if not planned.plan.feasible:
-            missed.append(
+            missed_targets.append(
                 f"{planned.file.place(planned.promise_key)}: {planned.name}: infeasible, "
                 f"{'; '.join(planned.plan.binding)}; a lock file contains only plans that meet "
                 "their targets"
@@ -45,8 +45,8 @@ def lock(specs: Sequence[str | Path]) -> Lock:
         if any(job.name == planned.name for job in jobs):
             raise InputError(f"{path}: the job {planned.name!r} is in two files; expected one")
         jobs.append(locked_of(planned))
-    if missed:
-        raise InfeasibleError("\n".join(missed))
+    if missed_targets:
+        raise InfeasibleError("\n".join(missed_targets))
     return Lock(
         headway_version=__version__,
         jobs=tuple(job for job in jobs if not job.ends),

@@ -64,18 +64,20 @@ def page(
     InputError
         If a file cannot be read or is nothing that has a page.
     """
-    found, files = _read(shown)
-    door = _PAGE_OF.get(type(found).__name__)
-    if door is None:
-        raise InputError(f"a {type(found).__name__} has no page; expected {', '.join(_PAGE_OF)}")
-    if profile is not None and door is not _of_stream:
+    shown_result, files = _read(shown)
+    render = _PAGE_OF.get(type(shown_result).__name__)
+    if render is None:
+        raise InputError(
+            f"a {type(shown_result).__name__} has no page; expected {', '.join(_PAGE_OF)}"
+        )
+    if profile is not None and render is not _of_stream:
         raise InputError(
             "profile: only the page of a streaming job's plan needs a profile beside it"
         )
-    if runs and door is not _of_profile:
+    if runs and render is not _of_profile:
         raise InputError("runs: only the page of a streaming job's profile has a time line")
     profile_file = str(profile) if isinstance(profile, str | Path) else None
-    beside = _Beside(
+    context = _Beside(
         files=[*files, *([] if profile_file is None else [profile_file])],
         job=None if profile is None else job_from(profile),
         profile_file=profile_file,
@@ -83,7 +85,7 @@ def page(
         made_at=made_at or datetime.now(UTC),
         tell=tell,
     )
-    return door(found, beside)
+    return render(shown_result, context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +122,7 @@ def plan_evidence(
     from headway.report.evidence import evidence_of
     from headway.report.what_if import Question
 
-    most_per_s = max((one.sustainable_rate_per_s for one in plan.frontier), default=0.0)
+    highest_rate_per_s = max((point.sustainable_rate_per_s for point in plan.frontier), default=0.0)
     cost = plan.cost_per_hour
     return evidence_of(
         profile,
@@ -128,7 +130,7 @@ def plan_evidence(
             prediction=plan.prediction,
             target=plan.target,
             nodes=plan.nodes,
-            highest_rate_per_s=most_per_s,
+            highest_rate_per_s=highest_rate_per_s,
             cost_per_node_hour=None if cost is None else cost / plan.nodes,
             profile_file=profile_file,
         ),
@@ -161,7 +163,7 @@ def _read(shown: Shown | str | Path) -> tuple[Shown | AnyResult, list[str]]:
     return load_result(path), [str(path)]
 
 
-def _of_profile(profile: JobProfile, beside: _Beside) -> str:
+def _of_profile(profile: JobProfile, context: _Beside) -> str:
     from headway.models.job.predict import predict
     from headway.report.evidence import evidence_of
     from headway.report.profile_page import profile_page
@@ -179,65 +181,65 @@ def _of_profile(profile: JobProfile, beside: _Beside) -> str:
             target=Target(quantile=0.99, limit_s=limit_s),
             nodes=profile.baseline.executors,
             highest_rate_per_s=prediction.sustainable_rate_per_s,
-            profile_file=next(iter(beside.files), _PROFILE_FILE),
+            profile_file=next(iter(context.files), _PROFILE_FILE),
         ),
-        tell=beside.tell,
+        tell=context.tell,
     )
     return profile_page(
-        profile, prediction, evidence=evidence, runs=beside.runs, origin=beside.origin(profile)
+        profile, prediction, evidence=evidence, runs=context.runs, origin=context.origin(profile)
     )
 
 
-def _of_stream(plan: StreamAnswer, beside: _Beside) -> str:
+def _of_stream(plan: StreamAnswer, context: _Beside) -> str:
     from headway.report.html import plan_page
 
-    job, file = beside.job, beside.profile_file or _PROFILE_FILE
+    job, file = context.job, context.profile_file or _PROFILE_FILE
     evidence = (
-        None if job is None else plan_evidence(job, plan, profile_file=file, tell=beside.tell)
+        None if job is None else plan_evidence(job, plan, profile_file=file, tell=context.tell)
     )
-    return plan_page(plan, evidence=evidence, origin=beside.origin(job, plan.spark_version))
+    return plan_page(plan, evidence=evidence, origin=context.origin(job, plan.spark_version))
 
 
-def _of_batch_job(plan: BatchAnswer, beside: _Beside) -> str:
+def _of_batch_job(plan: BatchAnswer, context: _Beside) -> str:
     from headway.report.result_pages import deadline_page
 
-    return deadline_page(plan, origin=beside.origin(spark_version=plan.spark_version))
+    return deadline_page(plan, origin=context.origin(spark_version=plan.spark_version))
 
 
-def _of_application(profile: ApplicationProfile, beside: _Beside) -> str:
+def _of_application(profile: ApplicationProfile, context: _Beside) -> str:
     from headway.report.profile_page import application_page
 
-    return application_page(profile, origin=beside.origin(profile))
+    return application_page(profile, origin=context.origin(profile))
 
 
-def _of_backtest(found: Backtest, beside: _Beside) -> str:
+def _of_backtest(backtest: Backtest, context: _Beside) -> str:
     from headway.report.result_pages import backtest_page
 
-    return backtest_page(found, origin=beside.origin())
+    return backtest_page(backtest, origin=context.origin())
 
 
-def _of_playback(found: Playback, beside: _Beside) -> str:
+def _of_playback(playback: Playback, context: _Beside) -> str:
     from headway.report.playback import playback_page
 
-    return playback_page(None, found, origin=beside.origin())
+    return playback_page(None, playback, origin=context.origin())
 
 
-def _of_capacity(found: CapacityRead, beside: _Beside) -> str:
+def _of_capacity(capacity: CapacityRead, context: _Beside) -> str:
     from headway.report.result_pages import capacity_page
 
-    return capacity_page(found, origin=beside.origin())
+    return capacity_page(capacity, origin=context.origin())
 
 
-def _of_check(found: CheckRead, beside: _Beside) -> str:
+def _of_check(check: CheckRead, context: _Beside) -> str:
     from headway.report.result_pages import check_page
 
-    return check_page(found, origin=beside.origin())
+    return check_page(check, origin=context.origin())
 
 
-def _of_figures(found: FiguresRead, beside: _Beside) -> str:
+def _of_figures(figures: FiguresRead, context: _Beside) -> str:
     from headway.report.figures_page import figures_page
 
-    return figures_page(found, origin=beside.origin())
+    return figures_page(figures, origin=context.origin())
 
 
 _PAGE_OF: Mapping[str, Callable[[Any, _Beside], str]] = {

@@ -43,11 +43,11 @@ def is_pipeline(source: object) -> bool:
 
 def declared_kind(path: str | Path) -> str | None:
     """The kind of pipeline that a file declares; None for any other file."""
-    found = _KIND.search(beginning_of(Path(path), _MOST_BYTES))
-    return None if found is None else found[1]
+    match = _KIND.search(beginning_of(Path(path), _MOST_BYTES))
+    return None if match is None else match[1]
 
 
-def refuse_for_pipelines(**given: object) -> None:
+def refuse_for_pipelines(**arguments: object) -> None:
     """Refuse arguments that do not apply to pipelines.
 
     Raises
@@ -55,7 +55,7 @@ def refuse_for_pipelines(**given: object) -> None:
     InputError
         Names the given arguments.
     """
-    names = given_arguments(given)
+    names = given_arguments(arguments)
     if names:
         raise InputError(f"{names}: not for pipelines")
 
@@ -169,12 +169,12 @@ def plan_pipeline(
     from headway.spec.kinds import MicroBatchPipeline
 
     declared = _Declared.of(pipeline, rate)
-    asked = declared.target(target)
-    most = None if max_nodes is None else count(max_nodes, "max_nodes", MOST_NODES)
+    planned_target = declared.target(target)
+    max_count = None if max_nodes is None else count(max_nodes, "max_nodes", MOST_NODES)
     if not isinstance(declared.spec, MicroBatchPipeline):
         from headway.planner.operators import plan_operators
 
-        return plan_operators(declared.operators(), asked, most_workers=most)
+        return plan_operators(declared.operators(), planned_target, most_workers=max_count)
     from headway.planner.pipeline_search import plan_rounds
     from headway.planner.pipelines import PipelineQuestion
     from headway.spec.pipelines import rounds_of, space_of
@@ -183,14 +183,17 @@ def plan_pipeline(
         space = space_of(declared.spec)
     except InputError as error:
         raise declared.fault("search", str(error)) from None
-    if most is not None:
-        space = replace(space, max_nodes=most)
+    if max_count is not None:
+        space = replace(space, max_nodes=max_count)
     return plan_rounds(
         tuple(
             PipelineQuestion(
-                round=one, rate_per_s=declared.spec.rate_per_s, target=asked, space=space
+                round=pipeline_round,
+                rate_per_s=declared.spec.rate_per_s,
+                target=planned_target,
+                space=space,
             )
-            for one in rounds_of(declared.spec)
+            for pipeline_round in rounds_of(declared.spec)
         )
     )
 
@@ -210,24 +213,24 @@ class _Declared:
         if isinstance(source, str | Path):
             file = load_spec(source)
             require_kind(file, *_KINDS)
-            found = cls(file.spec, file)
+            declared = cls(file.spec, file)
         elif isinstance(source, MicroBatchPipeline | OrderedPipeline | Operators):
-            found = cls(source, None)
+            declared = cls(source, None)
         else:
             raise InputError(
                 f"got {type(source).__name__}; expected a MicroBatchPipeline, an OrderedPipeline "
                 "or the path of one's spec file"
             )
         if rate is not None:
-            found.spec = replace(found.spec, rate_per_s=_rate_per_s(rate))
-        return found
+            declared.spec = replace(declared.spec, rate_per_s=_rate_per_s(rate))
+        return declared
 
     def operators(self) -> Operators:
         """A pipeline of ordered operators as the models take it."""
         from headway.spec.kinds import OrderedPipeline
 
-        found = self.spec.pipeline() if isinstance(self.spec, OrderedPipeline) else self.spec
-        return cast("Operators", found)
+        pipeline = self.spec.pipeline() if isinstance(self.spec, OrderedPipeline) else self.spec
+        return cast("Operators", pipeline)
 
     def fault(self, key: str, message: str) -> InputError:
         """An error about a key, with its position if there is one."""
@@ -236,20 +239,24 @@ class _Declared:
             return InputError(f"{key}: {message}")
         return SpecError(f"{self.file.place(key)}: spec.{key}: {message}")
 
-    def target(self, given: Target | str | Sequence[Target | str] | None) -> Target:
+    def target(self, requested_targets: Target | str | Sequence[Target | str] | None) -> Target:
         """The given target, else that of the file."""
         from headway.spec.kinds.pipelines import require_modelled
 
-        every = [given] if isinstance(given, Target | str) else list(given or ())
-        if len(every) > 1:
+        targets = (
+            [requested_targets]
+            if isinstance(requested_targets, Target | str)
+            else list(requested_targets or ())
+        )
+        if len(targets) > 1:
             raise InputError("a pipeline is planned for one target, e.g. 'p99 <= 3s'")
         declared = getattr(self.spec, "target", None)
-        if not every and declared is None:
+        if not targets and declared is None:
             raise self.fault(
                 "target", f"missing; expected one, or {argument('target')} 'p99 <= 3s'"
             )
-        found: object = every[0] if every else declared
-        target = Target.parse(found) if isinstance(found, str) else found
+        unparsed: object = targets[0] if targets else declared
+        target = Target.parse(unparsed) if isinstance(unparsed, str) else unparsed
         try:
             require_modelled(target, windowed=getattr(self.spec, "is_windowed", False))
         except ValueError as error:

@@ -246,7 +246,7 @@ def plan(
 
     deadline = deadline_in(target)
     if deadline is not None:
-        of_queries = {
+        query_arguments = {
             "rate": rate, "partitions": partitions, "trigger": trigger, "budget": budget,
             "checkpoint": checkpoint, "source_partitions": source_partitions, "bursts": bursts,
             "relaxation": relaxation, "from_start": from_start, "keys": keys,
@@ -254,9 +254,9 @@ def plan(
         }  # fmt: skip
         from headway.api.deadlines import plan_deadline
 
-        given = given_arguments(of_queries)
-        if given:
-            raise InputError(f"{given}: not with a deadline")
+        argument_names = given_arguments(query_arguments)
+        if argument_names:
+            raise InputError(f"{argument_names}: not with a deadline")
         return plan_deadline(
             profile,
             target=deadline,
@@ -285,7 +285,7 @@ def plan(
         job.baseline.cores_per_executor if cores is None else cores, "cores", MOST_CORES
     )
     per_node = count(per_executor if node_cores is None else node_cores, "node_cores", MOST_CORES)
-    room = executors_by_cores(per_node, per_executor)
+    executors_per_node = executors_by_cores(per_node, per_executor)
     per_task = count(
         job.baseline.task_cpus if task_cpus is None else task_cpus, "task_cpus", MOST_CORES
     )
@@ -303,13 +303,13 @@ def plan(
         from headway.planner.ordered import with_known_keys
 
         job = with_known_keys(job, counts)
-    found = search(
+    answer = search(
         job,
         arrivals_from(job, rate),
         first,
         SearchSpace(
             max_nodes=count(max_nodes, "max_nodes", MOST_NODES),
-            executors_per_node=room,
+            executors_per_node=executors_per_node,
             cores_per_executor=per_executor,
             task_cpus=per_task,
             tasks_per_executor=job.baseline.tasks_per_executor,
@@ -323,7 +323,7 @@ def plan(
             ),
         ),
         confidence=confidence,
-        also=others,
+        further_targets=others,
         objective=one_of(Objective, objective, "objective"),
         node_types=types,
         cores_per_executor=None if cores is None else per_executor,
@@ -333,18 +333,18 @@ def plan(
         from_start=flag(from_start, "from_start"),
     )
     return with_changes(
-        found,
-        prediction=with_next_run(found.prediction, job, first),
-        skew=later(lambda: _skew(found, job, counts)),
+        answer,
+        prediction=with_next_run(answer.prediction, job, first),
+        skew=later(lambda: _skew(answer, job, counts)),
     )
 
 
-def _skew(found: StreamAnswer, job: JobProfile, counts: KeyCounts | None) -> PlannedSkew | None:
+def _skew(answer: StreamAnswer, job: JobProfile, counts: KeyCounts | None) -> PlannedSkew | None:
     """Effect of the heaviest key on its stage, on the planned cores."""
     if counts is None and not any(stage.hot_share_ratio for stage in job.stages):
         return None
     from headway.planner.ordered import plan_skew
     from headway.planner.purchase import at_core_speed
 
-    speed = 1.0 if found.node_type is None else found.node_type.core_speed_ratio
-    return plan_skew(at_core_speed(job, speed), found.configuration, found.rate_per_s, counts)
+    speed = 1.0 if answer.node_type is None else answer.node_type.core_speed_ratio
+    return plan_skew(at_core_speed(job, speed), answer.configuration, answer.rate_per_s, counts)

@@ -95,7 +95,7 @@ def predict(
     job = job_from(cast("JobProfile | str | Path", profile))
     if source_partitions is not None:
         job = at_source_partitions(job, source_partitions)
-    found = predict_setting(
+    prediction = predict_setting(
         job,
         configuration_from(
             job.baseline,
@@ -109,7 +109,7 @@ def predict(
         arrivals_from(job, rate),
         jvm_age_s=None if jvm_age is None else positive_seconds(jvm_age, "jvm_age"),
     )
-    return with_next_run(found, job)
+    return with_next_run(prediction, job)
 
 
 def at_source_partitions(job: JobProfile, source_partitions: int) -> JobProfile:
@@ -122,13 +122,13 @@ def at_source_partitions(job: JobProfile, source_partitions: int) -> JobProfile:
     """
     from headway.planner.tasks import with_source_partitions
 
-    number = count(source_partitions, "source_partitions", MOST_PARTITIONS)
+    num_source_tasks = count(source_partitions, "source_partitions", MOST_PARTITIONS)
     if not any(stage.reads_source for stage in job.stages):
         raise InputError(
-            f"{argument('source_partitions')} {number}: no stage of the profile reads the source "
-            "of the stream, so they decide nothing; leave it out"
+            f"{argument('source_partitions')} {num_source_tasks}: no stage of the profile reads "
+            "the source of the stream, so they decide nothing; leave it out"
         )
-    return with_source_partitions(job, number)
+    return with_source_partitions(job, num_source_tasks)
 
 
 def with_next_run(
@@ -159,7 +159,7 @@ def configuration_from(
 ) -> Configuration:
     """The baseline with the given values replaced."""
     changes: dict[str, float] = {}
-    for field, value, name, most in (
+    for field, value, name, max_value in (
         ("executors", executors, "executors", MOST_EXECUTORS),
         ("cores_per_executor", cores, "cores", MOST_CORES),
         ("shuffle_partitions", partitions, "partitions", MOST_PARTITIONS),
@@ -167,7 +167,7 @@ def configuration_from(
         ("task_cpus", task_cpus, "task_cpus", MOST_CORES),
     ):
         if value is not None:
-            changes[field] = count(value, name, most)
+            changes[field] = count(value, name, max_value)
     if trigger is not None:
         changes["trigger_s"] = seconds(trigger, "trigger")
     require_room_for_tasks(

@@ -82,7 +82,7 @@ def profile(
     SparkUnavailableError
         If Spark is to read them and there is no Java to run it with.
     """
-    found, _ = profile_and_tables(
+    any_profile, _ = profile_and_tables(
         sources,
         None,
         queries=queries,
@@ -93,11 +93,12 @@ def profile(
         session=session,
         progress=progress,
     )
-    if isinstance(found, JobProfile):
-        return found
+    if isinstance(any_profile, JobProfile):
+        return any_profile
     raise EventLogError(
-        f"{found.application.id}: a {found.kind.value} application with {found.num_jobs} jobs, no "
-        "streaming query; expected progress events of a Structured Streaming query"
+        f"{any_profile.application.id}: a {any_profile.kind.value} application with "
+        f"{any_profile.num_jobs} jobs, no streaming query; expected progress events of a "
+        "Structured Streaming query"
     )
 
 
@@ -137,11 +138,16 @@ def profile_and_tables(
     trigger_s = trigger_seconds(trigger)
     if tables is not None:
         _require_tables()
-    with reading(sources, engine, master, conf, session, progress) as read:
-        read.tell("fitting")
-        found = profile_together(read.collected, read.logs, queries, __version__, trigger_s)
-        not_read = tuple(f"not read: {failure.name}: {failure.why}" for failure in read.failures)
-        return replace(found, notes=(*found.notes, *not_read)), _written_tables(read, tables)
+    with reading(sources, engine, master, conf, session, progress) as logs_read:
+        logs_read.tell("fitting")
+        any_profile = profile_together(
+            logs_read.collected, logs_read.logs, queries, __version__, trigger_s
+        )
+        not_read = tuple(
+            f"not read: {failure.name}: {failure.why}" for failure in logs_read.failures
+        )
+        any_profile = replace(any_profile, notes=(*any_profile.notes, *not_read))
+        return any_profile, _written_tables(logs_read, tables)
 
 
 def survey(
@@ -174,9 +180,11 @@ def survey(
 
     if tables is not None:
         _require_tables()
-    with reading(sources, engine, master, conf, session, progress) as read:
-        found = tuple(surveys(read.collected, read.logs, __version__))
-        return Survey(logs=found, failures=read.failures, tables=_written_tables(read, tables))
+    with reading(sources, engine, master, conf, session, progress) as logs_read:
+        log_surveys = tuple(surveys(logs_read.collected, logs_read.logs, __version__))
+        return Survey(
+            logs=log_surveys, failures=logs_read.failures, tables=_written_tables(logs_read, tables)
+        )
 
 
 def trigger_seconds(trigger: str | float | None) -> float | None:
@@ -193,13 +201,15 @@ def _require_tables() -> None:
     require_packages("logs", "writing tables", "pyarrow")
 
 
-def _written_tables(read: LogsRead, tables: Path | None) -> tuple[Path, ...]:
+def _written_tables(logs_read: LogsRead, tables: Path | None) -> tuple[Path, ...]:
     if tables is None:
         return ()
     from headway.profiler.export import write_tables
 
-    read.tell("writing tables")
-    return write_tables(read.pieces, read.engine, read.collected.applications, tables)
+    logs_read.tell("writing tables")
+    return write_tables(
+        logs_read.pieces, logs_read.engine, logs_read.collected.applications, tables
+    )
 
 
 def reading(

@@ -78,21 +78,23 @@ def predict_real_time(
         batch_length_s = positive_seconds(trigger, "trigger")
     require_batch_length(batch_length_s)
     slots = required_slots(stages_of(job, sources, shuffle))
-    needed = -(-slots // (per_executor // per_task))
+    num_needed = -(-slots // (per_executor // per_task))
     setting = RealTimeSetting(
-        executors=needed if executors is None else count(executors, "executors", MOST_EXECUTORS),
+        executors=num_needed
+        if executors is None
+        else count(executors, "executors", MOST_EXECUTORS),
         cores_per_executor=per_executor,
         source_partitions=sources,
         shuffle_partitions=shuffle,
         batch_length_s=batch_length_s,
         task_cpus=per_task,
     )
-    if setting.executors < needed:
+    if setting.executors < num_needed:
         raise InputError(
             f"Real-Time Mode: {counted(slots, 'task')} of all stages run at once, and "
             f"{counted(setting.executors, 'executor')} have {counted(setting.num_slots, 'slot')}; "
-            f"expected {argument('executors')} {needed} or fewer {argument('partitions')} (Spark: "
-            "CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT)"
+            f"expected {argument('executors')} {num_needed} or fewer {argument('partitions')} "
+            "(Spark: CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT)"
         )
     rate_per_s = arrivals_from(job, rate).rate_per_s
     return predicted(job, setting, rate_per_s, positive_seconds(path, "path"))
@@ -167,20 +169,28 @@ def plan_real_time(
         arrivals_from(job, rate).rate_per_s,
         first,
         space,
-        also=require_promises(others),
+        further_targets=require_promises(others),
         confidence=confidence,
     )
 
 
 def _cores_of(job: JobProfile, cores: int | None, task_cpus: int | None) -> tuple[int, int]:
     """Cores of an executor, and of a task."""
-    today = job.baseline
-    per_executor = count(today.cores_per_executor if cores is None else cores, "cores", MOST_CORES)
-    per_task = count(today.task_cpus if task_cpus is None else task_cpus, "task_cpus", MOST_CORES)
+    baseline = job.baseline
+    per_executor = count(
+        baseline.cores_per_executor if cores is None else cores, "cores", MOST_CORES
+    )
+    per_task = count(
+        baseline.task_cpus if task_cpus is None else task_cpus, "task_cpus", MOST_CORES
+    )
     require_room_for_tasks(per_executor, per_task)
     return per_executor, per_task
 
 
-def _sources_of(job: JobProfile, given: int | None) -> int:
+def _sources_of(job: JobProfile, source_partitions: int | None) -> int:
     profiled = job.stages[0].num_source_tasks or 1
-    return count(profiled if given is None else given, "source_partitions", MOST_PARTITIONS)
+    return count(
+        profiled if source_partitions is None else source_partitions,
+        "source_partitions",
+        MOST_PARTITIONS,
+    )

@@ -20,9 +20,9 @@ Facts: TypeAlias = Sequence[tuple[str, str]]
 _MOST_ROWS = 20
 
 
-def _function(place: str) -> Callable[[Any], Any]:
+def _function(entry_point: str) -> Callable[[Any], Any]:
     """A function of another package, ``module:name``, loaded when it is called."""
-    module, name = place.split(":")
+    module, name = entry_point.split(":")
 
     def call(result: Any) -> Any:
         return getattr(import_module(f"headway.{module}"), name)(result)
@@ -68,10 +68,10 @@ def _latency_table(prediction: Any) -> Sequence[Sequence[str]]:
 
 
 def _statistics(prediction: Any) -> Iterable[Row]:
-    found = _function("report.wording:latencies")(prediction)
+    latencies = _function("report.wording:latencies")(prediction)
     for statistic in ("mean", "p50", "p95", "p99"):
         row: dict[str, object] = {"statistic": statistic}
-        for name, distribution in found.items():
+        for name, distribution in latencies.items():
             row[f"{name.replace(' ', '_')}_s"] = distribution.statistics_s[statistic]
         yield row
 
@@ -262,14 +262,14 @@ def _rows(result: Result) -> Iterable[Row]:
     doors = _doors(result)
     if doors.rows is not None:
         return doors.rows(result)
-    found: Any = as_data(result)
+    node: Any = as_data(result)
     if not doors.main:
-        return [{"name": name, "value": value} for name, value in _figures(found)]
+        return [{"name": name, "value": value} for name, value in _figures(node)]
     for key in doors.main.split("."):
-        found = found.get(key) or {}
-    if isinstance(found, Mapping):
-        found = [{"name": name, **row} for name, row in found.items()]
-    return [_flat(row) for row in found]
+        node = node.get(key) or {}
+    if isinstance(node, Mapping):
+        node = [{"name": name, **row} for name, row in node.items()]
+    return [_flat(row) for row in node]
 
 
 def _figures(data: dict[str, Any]) -> Iterable[tuple[str, object]]:
@@ -278,13 +278,13 @@ def _figures(data: dict[str, Any]) -> Iterable[tuple[str, object]]:
     return figures_read(data, "").figures
 
 
-def _flat(row: Mapping[str, object], before: str = "") -> dict[str, object]:
+def _flat(row: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     flat: dict[str, object] = {}
     for key, value in row.items():
         if isinstance(value, Mapping):
-            flat |= _flat(value, f"{before}{key}.")
+            flat |= _flat(value, f"{prefix}{key}.")
         else:
-            flat[f"{before}{key}"] = value
+            flat[f"{prefix}{key}"] = value
     return flat
 
 
@@ -325,7 +325,7 @@ def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         return ""
     names = "".join(f"<th>{escape(name)}</th>" for name in head)
     body = "".join(
-        f"<tr><th>{escape(first)}</th>{''.join(f'<td>{escape(one)}</td>' for one in others)}</tr>"
+        f"<tr><th>{escape(first)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in others)}</tr>"
         for first, *others in rows
     )
     head_row = f"<thead><tr>{names}</tr></thead>" if names else ""
@@ -338,13 +338,13 @@ def save(result: Result, path: str | Path) -> Path:
 
     file, ending, doors = Path(path), Path(path).suffix.lower(), _doors(result)
     if ending not in doors.endings:
-        wanted = " or ".join(doors.endings)
-        raise InputError(f"{path}: the name ends in {ending or 'nothing'}; expected {wanted}")
+        endings_text = " or ".join(doors.endings)
+        raise InputError(f"{path}: the name ends in {ending or 'nothing'}; expected {endings_text}")
     if ending == ".html":
-        write_text(file, _page(result), what="the page")
+        write_text(file, _page(result), label="the page")
     elif ending == ".json":
         text: str = _function("formats.as_json:json_text")(as_data(result))
-        write_text(file, f"{text}\n", what="the result")
+        write_text(file, f"{text}\n", label="the result")
     else:
         from headway.formats.profile_file import save_profile
 

@@ -116,7 +116,7 @@ class ScheduleGate:
         from headway.runtime.gate.windows import windows_of_query
 
         require_classic(query)
-        rows, windows_target = row_and_window_target(target)
+        row_target, window_target = row_and_window_target(target)
         label = any_name(name) or redact(query.name or str(query.id))
         grid = given_windows(window_slide, window_offset, watermark_delay)
         predicted_s = _duration_of(known_profile(profile), self._num_slots)
@@ -125,7 +125,7 @@ class ScheduleGate:
         # Its batches wait: whatever its trigger is, it comes back at once.
         trigger_s = trigger_of(query)[1] if in_turn is None else _AT_ONCE_S
         grid = grid or windows_of_query(query)
-        if windows_target is not None and grid is None:
+        if window_target is not None and grid is None:
             raise InputError(
                 f"{label}: the target is for windows, but the query's plan has no window in event "
                 "time; give window_slide and watermark_delay"
@@ -134,9 +134,9 @@ class ScheduleGate:
             name=label,
             trigger_s=trigger_s,
             windows=grid,
-            row_target=rows,
-            window_target=windows_target,
-            most_wait_s=_most_wait_s(rows, windows_target),
+            row_target=row_target,
+            window_target=window_target,
+            most_wait_s=_most_wait_s(row_target, window_target),
         )
         self.gate.add(query, declared, predicted_s=predicted_s, in_turn=in_turn)
 
@@ -241,8 +241,8 @@ def any_policy(text: str | Policy) -> Policy:
     try:
         return Policy(text)
     except ValueError:
-        known = ", ".join(Policy)
-        raise InputError(f"policy: got {text!r}; expected one of {known}") from None
+        policy_names = ", ".join(Policy)
+        raise InputError(f"policy: got {text!r}; expected one of {policy_names}") from None
 
 
 def _duration_of(profile: JobProfile | None, num_slots: int) -> Callable[[float], float] | None:
@@ -276,18 +276,20 @@ def schedule_verdict(path: str | Path, *, policies: str | Sequence[str | Policy]
     from headway.spec.parts import profile_of
     from headway.spec.spec_file import load_spec_of
 
-    asked = load_spec_of(Path(path), QuerySchedule)
-    chosen = [any_policy(one) for one in policies] if policies != "all" else list(ALL_POLICIES)
+    query_schedule = load_spec_of(Path(path), QuerySchedule)
+    requested_policies = (
+        [any_policy(policy) for policy in policies] if policies != "all" else list(ALL_POLICIES)
+    )
     works = []
-    for job in asked.queries:
+    for job in query_schedule.queries:
         profile = profile_of(job.name, job)
         query = scheduled_query(job, profile)
-        works.append(query_work(profile, query, job.rate.mid, asked.cores))
+        works.append(query_work(profile, query, job.rate.mid, query_schedule.cores))
     return verdict(
         works,
-        float(asked.cores),
-        policies=[one for one in chosen if one is not Policy.AUTO] or ASKED,
-        cores_per_node=asked.cores_per_node,
+        float(query_schedule.cores),
+        policies=[policy for policy in requested_policies if policy is not Policy.AUTO] or ASKED,
+        cores_per_node=query_schedule.cores_per_node,
     )
 
 
@@ -304,24 +306,29 @@ def replay_decisions(path: str | Path) -> Replay:
     from headway.runtime.gate.decision_log import BatchEnd, read_decision_log
 
     entries = list(read_decision_log(path))
-    decisions = [one for one in entries if isinstance(one, Decision)]
-    batches = [one for one in entries if isinstance(one, BatchEnd)]
+    decisions = [entry for entry in entries if isinstance(entry, Decision)]
+    batches = [entry for entry in entries if isinstance(entry, BatchEnd)]
     if not decisions:
         raise InputError(f"{path}: no decision in it; expected the log of a gate")
-    differing = sum(
-        grant_order(one.policy, one.states, one.at_s, memory_is_short=one.memory_is_short)
-        != one.order
-        or one.granted != one.order[: max(one.at_once - one.num_running, 0)]
-        for one in decisions
+    num_differing = sum(
+        grant_order(
+            decision.policy,
+            decision.states,
+            decision.at_s,
+            memory_is_short=decision.memory_is_short,
+        )
+        != decision.order
+        or decision.granted != decision.order[: max(decision.at_once - decision.num_running, 0)]
+        for decision in decisions
     )
     count = max(len(batches), 1)
     return Replay(
         policy=decisions[-1].policy,
         num_decisions=len(decisions),
-        num_differing=differing,
+        num_differing=num_differing,
         num_batches=len(batches),
-        predicted_mean_s=sum(one.predicted_s for one in batches) / count,
-        observed_mean_s=sum(one.observed_s for one in batches) / count,
+        predicted_mean_s=sum(batch.predicted_s for batch in batches) / count,
+        observed_mean_s=sum(batch.observed_s for batch in batches) / count,
     )
 
 
@@ -334,12 +341,12 @@ def scheduled_query(job: ScheduledJob, profile: JobProfile) -> ScheduledQuery:
         If its target is for windows and it has none.
     """
     shape = profile.shape
-    slides_s = [one.slide_s for one in shape.emitted_windows if one.slide_s is not None]
+    slides_s = [window.slide_s for window in shape.emitted_windows if window.slide_s is not None]
     slide_s = job.window_slide_s or max(slides_s, default=None)
     delay_s = job.watermark_delay_s
-    targets = [one for one in job.targets if isinstance(one, Target)]
-    rows, windows_target = row_and_window_target(targets)
-    if windows_target is not None and slide_s is None:
+    targets = [promise for promise in job.targets if isinstance(promise, Target)]
+    row_target, window_target = row_and_window_target(targets)
+    if window_target is not None and slide_s is None:
         raise InputError(
             f"{job.name}: the target is for windows, but the profile has none; give window_slide"
         )
@@ -355,15 +362,15 @@ def scheduled_query(job: ScheduledJob, profile: JobProfile) -> ScheduledQuery:
         name=job.name,
         trigger_s=trigger_s,
         windows=windows,
-        row_target=rows,
-        window_target=windows_target,
-        most_wait_s=_most_wait_s(rows, windows_target),
+        row_target=row_target,
+        window_target=window_target,
+        most_wait_s=_most_wait_s(row_target, window_target),
     )
 
 
 def _most_wait_s(*targets: Target | None) -> float:
     """How long a query may be passed over: three times its target."""
-    limits_s = [one.limit_s for one in targets if one is not None]
+    limits_s = [target.limit_s for target in targets if target is not None]
     return max(
         LONGEST_WAIT_RATIO.value * min(limits_s, default=20.0), SHORTEST_LONGEST_WAIT_S.value
     )

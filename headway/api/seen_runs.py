@@ -20,25 +20,28 @@ def seen_runs(logs: Sequence[str | Path]) -> tuple[SeenRun, ...]:
     from headway.profiler.streaming.batch_samples import is_timed, known_rows
     from headway.profiler.streaming.job_runs import runs_of_job
 
-    with reading(list(logs), "auto", "local[*]", NO_CONF, None, None) as read:
-        found, reports = runs_of_job(read.collected, read.logs, ()), read.collected.batches
-    shown = []
-    for run in found.runs:
-        used = {one.batch_id for one in run.batches}
+    with reading(list(logs), "auto", "local[*]", NO_CONF, None, None) as logs_read:
+        job_runs, reports = (
+            runs_of_job(logs_read.collected, logs_read.logs, ()),
+            logs_read.collected.batches,
+        )
+    shown_runs = []
+    for run in job_runs.runs:
+        used = {batch.batch_id for batch in run.batches}
         timed = {
-            one["batch_id"]: one
-            for one in reports
-            if one["query_id"] == run.query_id and is_timed(one) and known_rows(one) > 0
+            report["batch_id"]: report
+            for report in reports
+            if report["query_id"] == run.query_id and is_timed(report) and known_rows(report) > 0
         }
-        first_s = min(one["started_s"] for one in timed.values())
+        first_s = min(report["started_s"] for report in timed.values())
         batches = tuple(
             SeenBatch(
-                started_s=one["started_s"] - first_s,
-                duration_s=one["phases_s"]["triggerExecution"],
-                num_rows=int(known_rows(one)),
+                started_s=report["started_s"] - first_s,
+                duration_s=report["phases_s"]["triggerExecution"],
+                num_rows=int(known_rows(report)),
                 is_used=batch_id in used,
             )
-            for batch_id, one in sorted(timed.items())
+            for batch_id, report in sorted(timed.items())
         )
-        shown.append(SeenRun(name=run.query_name or run.query_id, batches=batches))
-    return tuple(shown)
+        shown_runs.append(SeenRun(name=run.query_name or run.query_id, batches=batches))
+    return tuple(shown_runs)

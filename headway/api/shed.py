@@ -140,12 +140,14 @@ def shedding_batches(
     from headway.runtime.given import folder_text
     from headway.runtime.shedding.split import require_driver, split_batch
 
-    for what, each_of in (("keep", keep), ("give_up", give_up)):
-        if not callable(each_of):
-            raise InputError(f"{what}: got {each_of!r}; expected a function of rows and a number")
-    for what, column in (("arrived", arrived), ("cost", cost)):
+    for parameter, function in (("keep", keep), ("give_up", give_up)):
+        if not callable(function):
+            raise InputError(
+                f"{parameter}: got {function!r}; expected a function of rows and a number"
+            )
+    for parameter, column in (("arrived", arrived), ("cost", cost)):
         if not isinstance(column, str):
-            raise InputError(f"{what}: got {column!r}; expected the name of a column")
+            raise InputError(f"{parameter}: got {column!r}; expected the name of a column")
     folder = folder_text(checkpoint)
     require_driver()
     limit_s, fixed_s = seconds(limit, "limit"), seconds(fixed, "fixed")
@@ -154,10 +156,10 @@ def shedding_batches(
     if not costs_s or shed_cost_s >= min(costs_s.values()):
         raise InputError(f"costs: got {costs!r}; expected classes that take longer than to give up")
 
-    def each(batch: DataFrame, batch_id: int) -> None:
+    def write_batch(batch: DataFrame, batch_id: int) -> None:
         batch.persist()
         try:
-            kept, given_up = split_batch(
+            kept_rows, given_up_rows = split_batch(
                 batch,
                 batch_id,
                 checkpoint=folder,
@@ -169,9 +171,9 @@ def shedding_batches(
                 now_s=time.time(),
                 shed_cost_s=shed_cost_s,
             )
-            keep(kept, batch_id)
-            give_up(given_up, batch_id)
+            keep(kept_rows, batch_id)
+            give_up(given_up_rows, batch_id)
         finally:
             batch.unpersist()
 
-    return each
+    return write_batch

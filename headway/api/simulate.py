@@ -119,7 +119,7 @@ def simulate(
     return simulate_plan(
         load_plan(plan) if isinstance(plan, str | Path) else plan,
         trace,
-        outages=[parse_outage(one) if isinstance(one, str) else one for one in outages],
+        outages=[parse_outage(outage) if isinstance(outage, str) else outage for outage in outages],
         num_runs=runs,
         seed=seed,
     )
@@ -176,10 +176,10 @@ def simulate_policies(
         load_plan(plan) if isinstance(plan, str | Path) else plan,
         job_from(profile),
         trace,
-        [parse_policy(one) for one in policies],
+        [parse_policy(policy) for policy in policies],
         executors=executors,
-        triggers_s=[positive_seconds(one, "triggers") for one in triggers],
-        outages=[parse_outage(one) if isinstance(one, str) else one for one in outages],
+        triggers_s=[positive_seconds(trigger, "triggers") for trigger in triggers],
+        outages=[parse_outage(outage) if isinstance(outage, str) else outage for outage in outages],
         num_runs=runs,
         seed=seed,
     )
@@ -211,8 +211,8 @@ def parse_policy(text: str) -> tuple[str, float | None]:
         value = float(constant.removesuffix("%")) / (100.0 if constant.endswith("%") else 1.0)
     except ValueError:
         value = -1.0
-    most = {"hpa": 1.0, "flink": 1.0}.get(name, math.inf)
-    if not 0.0 < value <= most or (name == "static" and value != int(value)):
+    max_constant = {"hpa": 1.0, "flink": 1.0}.get(name, math.inf)
+    if not 0.0 < value <= max_constant or (name == "static" and value != int(value)):
         expected = {"hpa": "50%", "flink": "70%", "ds2": "1.2", "static": "8"}[name]
         raise InputError(f"policy {text!r}: expected a constant such as {name}:{expected}")
     return name, value

@@ -68,8 +68,8 @@ def plan_file(file: SpecFile, **changes: Any) -> Planned:
     try:
         require_kind(file, *_PLANNERS)
         profile = PROFILE_OF[file.kind](file.metadata.name, file.spec)
-        found = _PLANNERS[file.kind](profile, file.spec, **changes)
-        return PlannedOf(file=file, profile=profile, plan=found)
+        plan = _PLANNERS[file.kind](profile, file.spec, **changes)
+        return PlannedOf(file=file, profile=profile, plan=plan)
     except InputError as error:
         raise SpecError("\n".join(placed(file, ("spec",), str(error)))) from None
 
@@ -79,8 +79,8 @@ def plan_batch_job(profile: EndingJob, job: BatchJob, **changes: Any) -> BatchAn
     from headway.api.deadlines import plan_deadline
     from headway.domain import Deadline
 
-    said = {"target": Deadline(limit_s=job.deadline_s), "confidence": job.confidence}
-    return plan_deadline(profile, **{**said, **_cluster_said(job), **changes})
+    arguments = {"target": Deadline(limit_s=job.deadline_s), "confidence": job.confidence}
+    return plan_deadline(profile, **{**arguments, **_cluster_said(job), **changes})
 
 
 def _cluster_said(job: StreamingJob | BatchJob) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def plan_job(
     from headway.api.plan import plan
     from headway.spec.kinds.rates import peak_rate
 
-    said = {
+    arguments = {
         "rate": peak_rate(job.rate).high if rate_per_s is None else rate_per_s,
         "target": job.targets,
         "partitions": job.pinned.shuffle_partitions,
@@ -118,7 +118,7 @@ def plan_job(
         "checkpoint": job.checkpoint,
         "from_start": job.from_start,
     }
-    answer: StreamAnswer = plan(profile, **{**said, **_cluster_said(job), **changes})
+    answer: StreamAnswer = plan(profile, **{**arguments, **_cluster_said(job), **changes})
     return answer
 
 

@@ -58,21 +58,21 @@ def supervise_spec(
             f"{argument('command')} is empty; expected what starts the application, e.g. "
             "spark-submit app.py"
         )
-    asked, state_path = tuning_of(path), state_of(path, tuning_of(path))
-    if asked.executors is not None:
+    tuning, state_path = tuning_of(path), state_of(path, tuning_of(path))
+    if tuning.executors is not None:
         raise InputError(
             f"{path}: executors: cannot be changed, since the command that starts the application "
             "determines how many there are; remove executors from the file, or give code instead "
             "of a command"
         )
-    target, _ = promises_from(str(asked.target))
-    job = job_from(asked.profile, target)
+    target, _ = promises_from(str(tuning.target))
+    job = job_from(tuning.profile, target)
     baseline = replace(job.baseline, max_offsets_per_trigger=None)
     recording = state_path.with_suffix(".headway.jsonl")
     live = LiveQuery(
         feed=LaterLogFeed(recording), profile=job, target=target, trigger_s=baseline.trigger_s
     )
-    bounds = bounds_for((baseline.executors, baseline.executors), asked.catch_up_s, asked.budget)
+    bounds = bounds_for((baseline.executors, baseline.executors), tuning.catch_up_s, tuning.budget)
     lock = TunerLock(state_path)
     try:
         rule, state = rule_and_state(
@@ -80,14 +80,14 @@ def supervise_spec(
             baseline,
             state_path,
             bounds=bounds,
-            triggers=asked.triggers_s,
-            rate_limit=asked.rate_limit,
+            triggers=tuning.triggers_s,
+            rate_limit=tuning.rate_limit,
         )
         query = SupervisedQuery(
             command=command,
             path=state_path.with_suffix(".setting"),
             recording=recording,
-            may_cut=asked.half_done == "allow",
+            may_cut=tuning.half_done == "allow",
         )
         machine = TunerMachine(
             query,
@@ -95,7 +95,7 @@ def supervise_spec(
             state,
             state_path,
             mode=Mode.ACT if act else Mode.RECOMMEND,
-            is_quiet=quiet_times(asked.quiet),
+            is_quiet=quiet_times(tuning.quiet),
         )
         query.meanwhile, query.left_gap = machine.watch_meanwhile, machine.has_left_gap
         query.say = lambda event, why: machine.audit(event, why=why)
@@ -105,9 +105,9 @@ def supervise_spec(
     # A supervisor that is terminated leaves no application behind.
     with signals_end_the_block():
         tuner = Tuner(machine, state_path, lock).begin()
-        ends_s = float("inf") if run_s is None else time.monotonic() + run_s
+        end_s = float("inf") if run_s is None else time.monotonic() + run_s
         try:
-            while not tuner.await_termination(TELL_EVERY_S) and time.monotonic() < ends_s:
+            while not tuner.await_termination(TELL_EVERY_S) and time.monotonic() < end_s:
                 say(tuner, tuner.recommendation)
         finally:
             tuner.stop()

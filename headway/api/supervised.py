@@ -49,12 +49,12 @@ def setting(spark: SparkSession) -> QuerySetting:
 
     require_classic(spark)
     path = _setting_file(spark)
-    given = load_setting(path)
-    remember_start(path, given.number)
-    spark.conf.set(_PARTITIONS_KEY, str(given.configuration.shuffle_partitions))
+    request = load_setting(path)
+    remember_start(path, request.number)
+    spark.conf.set(_PARTITIONS_KEY, str(request.configuration.shuffle_partitions))
     let_stops_end(spark)
-    record(spark, given.recording)
-    return QuerySetting(configuration=given.configuration)
+    record(spark, request.recording)
+    return QuerySetting(configuration=request.configuration)
 
 
 def remember_start(path: Path, number: int) -> None:
@@ -100,27 +100,27 @@ def stop_when_asked(query: StreamingQuery) -> None:
         "start it in the driver that the supervisor has started",
     )
     path = _setting_file(None)
-    first = load_setting(path)
+    start_request = load_setting(path)
     # What was asked while the session started is newer than the number it was started with.
-    answered = int(os.environ.get(NUMBER_VARIABLE, first.number))
+    answered_number = int(os.environ.get(NUMBER_VARIABLE, start_request.number))
     while query.isActive:
         alive_file(path).touch()
-        asked = load_setting(path)
-        if asked.number != answered:
-            answered = asked.number
+        request = load_setting(path)
+        if request.number != answered_number:
+            answered_number = request.number
             try:
                 stop_between_batches(
                     query,
-                    first.configuration.trigger_s,
-                    may_cut=asked.may_cut,
-                    is_wanted=_still_wanted(path, asked.number),
+                    start_request.configuration.trigger_s,
+                    may_cut=request.may_cut,
+                    is_wanted=_still_wanted(path, request.number),
                 )
             except ActuatorError as error:
                 no_gap = isinstance(error, NoGapError)
-                save_answer(path, number=asked.number, why=str(error), no_gap=no_gap)
+                save_answer(path, number=request.number, why=str(error), no_gap=no_gap)
                 continue
             alive_file(path).unlink(missing_ok=True)
-            save_answer(path, number=asked.number, why=None)
+            save_answer(path, number=request.number, why=None)
             return
         time.sleep(_ASKED_EVERY_S)
     failure = query.exception()
@@ -138,19 +138,19 @@ def _still_wanted(path: Path, number: int) -> Callable[[], bool]:
         if time.monotonic() - looked_s >= _ASKED_EVERY_S:
             looked_s = time.monotonic()
             alive_file(path).touch()
-            asked = load_setting(path)
-            is_wanted = asked.number == number and not asked.is_withdrawn
+            request = load_setting(path)
+            is_wanted = request.number == number and not request.is_withdrawn
         return is_wanted
 
     return look
 
 
 def _setting_file(spark: SparkSession | None) -> Path:
-    named = None if spark is None else spark.conf.get(SETTING_KEY, None)
-    named = named or os.environ.get(SETTING_VARIABLE)
-    if not named:
+    setting_path = None if spark is None else spark.conf.get(SETTING_KEY, None)
+    setting_path = setting_path or os.environ.get(SETTING_VARIABLE)
+    if not setting_path:
         raise InputError(
             f"neither {SETTING_KEY} nor {SETTING_VARIABLE} is set; start it by "
             "headway tune SPEC --supervise -- COMMAND"
         )
-    return Path(named)
+    return Path(setting_path)

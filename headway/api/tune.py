@@ -123,20 +123,20 @@ def tune(
         why_no_live_executors,
     )
 
-    chosen = one_of(Mode, mode, "mode")
+    tuner_mode = one_of(Mode, mode, "mode")
     may_cut = one_of(HalfDone, half_done, "half_done") is HalfDone.ALLOW
     first, others = promises_from(target)
     if others or first.quantile is None:
         raise InputError(f"target is {target!r}; expected one quantile, e.g. 'p99 <= 3s'")
     if not callable(build):
         raise InputError(f"build is {build!r}; expected a function build(spark, setting)")
-    unknown = [one for one in allow if one not in _ALLOWED]
+    unknown = [name for name in allow if name not in _ALLOWED]
     if unknown:
         raise InputError(f"allow has {unknown[0]!r}; expected 'repartition' or nothing")
     is_quiet = quiet_times(quiet)
     job = job_from(profile, first)
     require_classic(spark)
-    if chosen is Mode.ACT:
+    if tuner_mode is Mode.ACT:
         require_no_dynamic_allocation(spark)
     num_executors, cores = running_slots(spark)
     bounds = bounds_for(executors or (num_executors, num_executors), catch_up, budget)
@@ -150,26 +150,26 @@ def tune(
     lock = TunerLock(path)
     try:
         live = LiveQuery(feed=QueryFeed(), profile=job, target=first, trigger_s=baseline.trigger_s)
-        rule, fresh = rule_and_state(
+        rule, initial_state = rule_and_state(
             live, baseline, path, bounds=bounds, triggers=triggers, rate_limit=rate_limit
         )
-        if chosen is Mode.RECOMMEND or why_no_live_executors(spark) is not None:
-            fresh = _on_the_slots_of(fresh, baseline)
+        if tuner_mode is Mode.RECOMMEND or why_no_live_executors(spark) is not None:
+            initial_state = _on_the_slots_of(initial_state, baseline)
         actuators = Actuators(
             spark=spark,
             build=build,
             may_cut=may_cut,
             at=at or nothing,
-            query_id=fresh.query_id,
-            root=fresh.root,
+            query_id=initial_state.query_id,
+            root=initial_state.root,
         )
         machine = TunerMachine(
             actuators,
             rule,
-            fresh,
+            initial_state,
             path,
-            mode=chosen,
-            allow=[_ALLOWED[one] for one in allow],
+            mode=tuner_mode,
+            allow=[_ALLOWED[name] for name in allow],
             is_quiet=is_quiet,
             at=at or nothing,
         )
@@ -238,40 +238,40 @@ def quiet_times(texts: Sequence[str]) -> Callable[[float], bool]:
 
 
 def _period_min(text: str) -> tuple[int, int]:
-    ends = []
+    times_min = []
     for part in text.split("-"):
         hour, _, minute = part.strip().partition(":")
         if hour.isdecimal() and minute.isdecimal() and int(hour) < _HOURS and int(minute) < 60:
-            ends.append(60 * int(hour) + int(minute))
-    if len(ends) != 2:
+            times_min.append(60 * int(hour) + int(minute))
+    if len(times_min) != 2:
         raise InputError(f"quiet {text!r}: expected two times of the day, e.g. '22:00-06:00'")
-    return ends[0], ends[1]
+    return times_min[0], times_min[1]
 
 
 def bounds_for(executors: tuple[int, int], catch_up: float | str, budget: float | None) -> Bounds:
-    found = replace(bounds_of(executors), catch_up_s=positive_seconds(catch_up, "catch_up"))
+    bounds = replace(bounds_of(executors), catch_up_s=positive_seconds(catch_up, "catch_up"))
     if budget is None:
-        return found
+        return bounds
     if not is_number(budget) or not budget > 0:
         raise InputError(f"budget is {budget!r}; expected executor-hours a day, above 0")
-    return replace(found, budget_executor_s=budget * S_PER_HOUR)
+    return replace(bounds, budget_executor_s=budget * S_PER_HOUR)
 
 
 def _triggers(
-    given: Sequence[float | str] | None, baseline: Configuration, target: Target
+    triggers: Sequence[float | str] | None, baseline: Configuration, target: Target
 ) -> tuple[float, ...]:
-    if given is not None:
-        return tuple(positive_seconds(one, "triggers") for one in given)
-    around = (ratio * baseline.trigger_s for ratio in TRIGGER_RATIOS.value)
-    return tuple(one for one in around if 0.0 < one < target.limit_s)
+    if triggers is not None:
+        return tuple(positive_seconds(trigger, "triggers") for trigger in triggers)
+    candidates_s = (ratio * baseline.trigger_s for ratio in TRIGGER_RATIOS.value)
+    return tuple(trigger_s for trigger_s in candidates_s if 0.0 < trigger_s < target.limit_s)
 
 
 def _fresh(
-    known: TunerState | None, job: JobProfile, target: Target, baseline: Configuration
+    saved_state: TunerState | None, job: JobProfile, target: Target, baseline: Configuration
 ) -> TunerState:
     """The initial state: as it was left, unless the profile or the target has changed."""
     of_profile = profile_hash(job)
-    if known is None:
+    if saved_state is None:
         return TunerState(
             profile_hash=of_profile,
             target=str(target),
@@ -279,10 +279,10 @@ def _fresh(
             original=baseline,
             last_good=baseline,
         )
-    if (known.profile_hash, known.target) == (of_profile, str(target)):
-        return known
+    if (saved_state.profile_hash, saved_state.target) == (of_profile, str(target)):
+        return saved_state
     # Costs of changes are learned of the query, whatever it is to meet.
-    return replace(known, profile_hash=of_profile, target=str(target), late=(), blocked=())
+    return replace(saved_state, profile_hash=of_profile, target=str(target), late=(), blocked=())
 
 
 def _on_the_slots_of(state: TunerState, baseline: Configuration) -> TunerState:

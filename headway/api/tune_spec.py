@@ -61,34 +61,34 @@ def tune_spec(
     """
     from headway.profiler.spark.session import embedded_session
 
-    asked = tuning_of(path)
-    if asked.code is None:
+    tuning = tuning_of(path)
+    if tuning.code is None:
         raise InputError(
             f"{path}: has no code, the Python file with the function that starts the query; give "
             "it, or a command: headway tune SPEC --supervise -- COMMAND"
         )
-    build = function_of(asked.code, asked.function)
-    bounds = asked.executors
-    ends_s = float("inf") if run_s is None else time.monotonic() + run_s
-    with embedded_session(app_name="headway tune", master=asked.master) as spark:
+    build = function_of(tuning.code, tuning.function)
+    bounds = tuning.executors
+    end_s = float("inf") if run_s is None else time.monotonic() + run_s
+    with embedded_session(app_name="headway tune", master=tuning.master) as spark:
         tuner = tune(
             spark,
             build,
-            profile=asked.profile,
-            target=str(asked.target),
-            state=state_of(path, asked),
+            profile=tuning.profile,
+            target=str(tuning.target),
+            state=state_of(path, tuning),
             mode="act" if act else "recommend",
             executors=None if bounds is None else (bounds.min_executors, bounds.max_executors),
-            triggers=asked.triggers_s,
-            rate_limit=asked.rate_limit,
+            triggers=tuning.triggers_s,
+            rate_limit=tuning.rate_limit,
             allow=allow,
-            half_done=asked.half_done,
-            catch_up=asked.catch_up_s,
-            budget=asked.budget,
-            quiet=asked.quiet,
+            half_done=tuning.half_done,
+            catch_up=tuning.catch_up_s,
+            budget=tuning.budget,
+            quiet=tuning.quiet,
         )
         try:
-            while not tuner.await_termination(TELL_EVERY_S) and time.monotonic() < ends_s:
+            while not tuner.await_termination(TELL_EVERY_S) and time.monotonic() < end_s:
                 say(tuner, tuner.recommendation)
         finally:
             tuner.stop()
@@ -111,13 +111,16 @@ def switch_spec(path: str | Path, *, off: bool, restore: bool = False) -> str:
     if not off:
         switch.unlink(missing_ok=True)
         return f"{switch}: removed; a running tuner learns anew and continues"
-    write_text(switch, f"{RESTORE_WORD}\n" if restore else "off\n", what="the switch")
+    write_text(switch, f"{RESTORE_WORD}\n" if restore else "off\n", label="the switch")
     if is_locked(state):
-        also = ", after it has gone back to the first setting" if restore else ""
-        return f"{switch}: written; the tuner makes no more changes{also}"
-    known = load_tuner(state)
-    if restore and known is not None:
-        save_tuner(replace(known, last_good=known.original, change=None, phase=Phase.OFF), state)
+        restore_text = ", after it has gone back to the first setting" if restore else ""
+        return f"{switch}: written; the tuner makes no more changes{restore_text}"
+    saved_state = load_tuner(state)
+    if restore and saved_state is not None:
+        save_tuner(
+            replace(saved_state, last_good=saved_state.original, change=None, phase=Phase.OFF),
+            state,
+        )
         return f"{switch}: written; no tuner runs, and the next start is at the first setting"
     return f"{switch}: written; no tuner runs, and the next one changes nothing"
 
@@ -135,9 +138,9 @@ def tuning_of(path: str | Path) -> Tuning:
     return load_spec_of(Path(path), Tuning)
 
 
-def state_of(path: str | Path, asked: Tuning) -> Path:
+def state_of(path: str | Path, tuning: Tuning) -> Path:
     """The state file, beside the spec."""
-    state = Path(path).parent / asked.state
+    state = Path(path).parent / tuning.state
     if not state.parent.is_dir():
         raise InputError(f"{state}: no such folder; expected a file beside the spec")
     return state

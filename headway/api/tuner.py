@@ -131,9 +131,9 @@ class Tuner:
             If it ended because the query ended, because the query ignores its setting, or because a
             change could be neither made nor undone.
         """
-        ends_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
-        while self._loop.is_alive() and time.monotonic() < ends_s:
-            self._loop.join(min(0.5, max(ends_s - time.monotonic(), 0.0)))
+        end_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        while self._loop.is_alive() and time.monotonic() < end_s:
+            self._loop.join(min(0.5, max(end_s - time.monotonic(), 0.0)))
         if self._error is not None:
             raise self._error
         return not self._loop.is_alive()

@@ -94,28 +94,28 @@ class TunerChanges:
             self.actuators.stop_at_once()
             raise
 
-    def _see(self, pending: int = 0) -> int:
+    def _see(self, num_pending: int = 0) -> int:
         """Pass the ended batches to the rule; returns their number."""
-        found = self._live.read()
-        if found:
-            self._require_same_query(found[-1].batch.query_id)
-        for one in found:
-            if self._mode is Mode.RECOMMEND and one.batch.num_cores is not None:
+        new_batches = self._live.read()
+        if new_batches:
+            self._require_same_query(new_batches[-1].batch.query_id)
+        for observed in new_batches:
+            if self._mode is Mode.RECOMMEND and observed.batch.num_cores is not None:
                 # Others may change the executors, before and while the tuner looks.
-                there = max(one.batch.num_cores // self.running.cores_per_executor, 1)
-                self.running = replace(self.running, executors=there)
-            self.rule.see(one, self.running, num_pending=pending)
-        self._since_start += len(found)
-        return len(found)
+                num_executors = max(observed.batch.num_cores // self.running.cores_per_executor, 1)
+                self.running = replace(self.running, executors=num_executors)
+            self.rule.see(observed, self.running, num_pending=num_pending)
+        self._since_start += len(new_batches)
+        return len(new_batches)
 
     def _require_same_query(self, query_id: str) -> None:
         """Refuse a query that a separate application started with another checkpoint."""
-        known = self.state.query_id
-        if known not in (None, query_id):
+        previous_id = self.state.query_id
+        if previous_id not in (None, query_id):
             raise InputError(
                 f"the query runs from another checkpoint (its id is {query_id[:8]}, was "
-                f"{(known or '')[:8]}); give it the same checkpointLocation each time, or this "
-                "tuner another state file"
+                f"{(previous_id or '')[:8]}); give it the same checkpointLocation each time, or "
+                "this tuner another state file"
             )
         self.state = replace(self.state, query_id=query_id)
 
@@ -205,9 +205,11 @@ class TunerChanges:
     def _block(self, change: TunerChange, for_s: float) -> None:
         """Block a change for a while; what was blocked until now no longer counts."""
         at_s = self._now()
-        still = tuple(one for one in self.state.blocked if one.until_s > at_s)
-        new = BlockedChange(now=change.now, then=change.then, until_s=at_s + for_s)
-        self.state = replace(self.state, blocked=(*still, new))
+        still_blocked = tuple(
+            blocked_change for blocked_change in self.state.blocked if blocked_change.until_s > at_s
+        )
+        new_block = BlockedChange(now=change.now, then=change.then, until_s=at_s + for_s)
+        self.state = replace(self.state, blocked=(*still_blocked, new_block))
 
     def _restore(self, change: TunerChange, why: str) -> None:
         """Return to the previous setting, once; a tuner that dies meanwhile does not retry it."""
@@ -216,14 +218,14 @@ class TunerChanges:
             self.running = change.then
             self.change_to(change.now, change.reason, Phase.RESTORING, why=why)
             return
-        back = replace(change, now=change.then, then=change.now)
-        self.state = replace(self.state, change=back)
+        reverse_change = replace(change, now=change.then, then=change.now)
+        self.state = replace(self.state, change=reverse_change)
         self._to(Phase.RESTORING, why)
         try:
-            self.actuators.start(back.then)
+            self.actuators.start(reverse_change.then)
         except HeadwayError as error:
             self._freeze(f"the query does not start at its last good setting: {error}")
-        self.running = back.then
+        self.running = reverse_change.then
         self._after_change(Phase.RESTORING)
 
     def _freeze(self, why: str) -> None:
@@ -235,11 +237,11 @@ class TunerChanges:
         state, change = self.state, self.state.change
         start_at = state.last_good
         if state.phase.is_changing and change is not None:
-            tries = change.num_tries + 1
-            self.state = state = replace(state, change=replace(change, num_tries=tries))
+            num_tries = change.num_tries + 1
+            self.state = state = replace(state, change=replace(change, num_tries=num_tries))
             save_tuner(state, self._path)
             start_at = change.then
-            if tries > MOST_STARTS.value:
+            if num_tries > MOST_STARTS.value:
                 start_at = state.last_good
                 self._block(change, BLOCKED_S.value)
         self._at("before first start")
@@ -273,11 +275,11 @@ class TunerChanges:
 
     def _to(self, phase: Phase, why: str) -> None:
         """Change the phase: it is written to the state file before it has an effect."""
-        changed = phase is not self.state.phase
+        is_new_phase = phase is not self.state.phase
         self.state = with_memory(replace(self.state, phase=phase, why=why), self.rule.memory)
         save_tuner(self.state, self._path)
-        if changed:
+        if is_new_phase:
             self.audit("phase", phase=phase, why=why)
 
-    def audit(self, event: str, **what: object) -> None:
-        append_audit(audit_file(self._path), {"event": event, **what})
+    def audit(self, event: str, **fields: object) -> None:
+        append_audit(audit_file(self._path), {"event": event, **fields})

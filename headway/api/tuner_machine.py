@@ -65,10 +65,10 @@ class TunerMachine(TunerChanges):
 
     def step(self) -> None:
         """Look at the query once, and act on it."""
-        ended = self.actuators.ended_with()
-        if ended is not None:
-            self._to(Phase.LOST, ended)
-            raise HeadwayError(f"the query ended by itself: {ended}")
+        end_reason = self.actuators.ended_with()
+        if end_reason is not None:
+            self._to(Phase.LOST, end_reason)
+            raise HeadwayError(f"the query ended by itself: {end_reason}")
         switch = switch_word(self._path)
         if switch is not None:
             if self.state.phase is not Phase.OFF:
@@ -96,17 +96,17 @@ class TunerMachine(TunerChanges):
         self._to(Phase.OFF, "switched off")
 
     def _read(self) -> None:
-        pending = self._num_pending()
+        num_pending = self._num_pending()
         now_s = self._now()
         if now_s - self._saved_s >= _SAVE_EVERY_S:
             # What is learned between two phases outlives a crash, too.
             self._saved_s = now_s
             self._to(self.state.phase, self.state.why)
-        if self._see(pending):
+        if self._see(num_pending):
             self._ticked_s = now_s
         elif now_s - self._ticked_s >= BIN_S.value and self._live.last is not None:
             self._ticked_s = now_s
-            self.rule.tick(self.running, silent_s=self._silent_s(), num_pending=pending)
+            self.rule.tick(self.running, silent_s=self._silent_s(), num_pending=num_pending)
 
     def _silent_s(self) -> float:
         """How long the current batch has been running without a report; 0 between batches."""
@@ -117,10 +117,12 @@ class TunerMachine(TunerChanges):
 
     def _learned(self) -> None:
         """The query has shown whether it runs as requested."""
-        seen = require_followed_live(self.running, [one.batch for one in self._live.recent()])
-        if seen != self.running:
-            self.running = seen
-            self.state = replace(self.state, last_good=seen)
+        actual_setting = require_followed_live(
+            self.running, [observed.batch for observed in self._live.recent()]
+        )
+        if actual_setting != self.running:
+            self.running = actual_setting
+            self.state = replace(self.state, last_good=actual_setting)
         sink = None if self._live.last is None else self._live.last.sink
         warning = warning_of_sink(sink)
         if takes_each_batch_once(sink):
@@ -146,31 +148,31 @@ class TunerMachine(TunerChanges):
         if proposal is not None and proposal.is_up and proposal.reason is Reason.JUMP:
             self._propose(proposal)
             return
-        telling = [
-            one
-            for one in self._live.recent(within_s=math.inf)
-            if one.seen.tells_costs and one.batch.started_s >= self._live.settled_from_s
+        cost_batches = [
+            observed
+            for observed in self._live.recent(within_s=math.inf)
+            if observed.seen.tells_costs and observed.batch.started_s >= self._live.settled_from_s
         ]
-        if self._now() >= self._live.settled_from_s and len(telling) >= LEARNING_BATCHES.value:
+        if self._now() >= self._live.settled_from_s and len(cost_batches) >= LEARNING_BATCHES.value:
             self._to(Phase.VERIFYING, "settled")
-            self._verify(change, telling)
+            self._verify(change, cost_batches)
 
-    def _verify(self, change: TunerChange, telling: Sequence[Observed]) -> None:
+    def _verify(self, change: TunerChange, cost_batches: Sequence[Observed]) -> None:
         """Compare the new setting with its expectation."""
-        require_followed_live(change.then, [one.batch for one in telling])
-        rows = sum(one.seen.batch_rows for one in telling)
-        duration_s = sum(one.seen.duration_s for one in telling) / len(telling)
-        late_ratio = sum(one.seen.late_rows for one in telling) / max(rows, 1.0)
+        require_followed_live(change.then, [observed.batch for observed in cost_batches])
+        rows = sum(observed.seen.batch_rows for observed in cost_batches)
+        duration_s = sum(observed.seen.duration_s for observed in cost_batches) / len(cost_batches)
+        late_ratio = sum(observed.seen.late_rows for observed in cost_batches) / max(rows, 1.0)
         expected = change.expected
         outcome = {"duration_s": duration_s, "late_ratio": late_ratio, "pause_s": change.pause_s}
         self._learn_pause(change, duration_s)
         is_kept = expected is None or expected.is_kept(duration_s)
         is_missed = late_ratio > 1.0 - (self._live.target.quantile or 0.0)
-        rate_per_s = self._live.rate_per_s(telling) or 0.0
+        rate_per_s = self._live.rate_per_s(cost_batches) or 0.0
         table = self.rule.table(self.running)
-        before = (change.now.executors, change.now.trigger_s)
-        would_do = before in table.place_of and (
-            table.sustained(*before, self._cost_before) >= rate_per_s
+        setting_before = (change.now.executors, change.now.trigger_s)
+        would_do = setting_before in table.place_of and (
+            table.sustained(*setting_before, self._cost_before) >= rate_per_s
         )
         if not is_kept and is_missed and would_do:
             self.audit("missed", change=change, **outcome)
@@ -195,9 +197,9 @@ class TunerMachine(TunerChanges):
     def _propose(self, proposal: Proposal) -> None:
         then = self.rule.then(self.running, proposal)
         refused = self._why_not(proposal.kind, then) or self._why_not_yet(proposal.kind)
-        said = (str(proposal.kind), str(proposal.reason), repr(then), refused or "")
-        if said != self._said:
-            self._said = said
+        proposal_key = (str(proposal.kind), str(proposal.reason), repr(then), refused or "")
+        if proposal_key != self._said:
+            self._said = proposal_key
             self.audit(
                 "proposed",
                 now=self.running,
@@ -273,8 +275,8 @@ class TunerMachine(TunerChanges):
 
     def _make(self, proposal: Proposal, then: Configuration) -> None:
         expected = self.rule.expectation(self.running, proposal)
-        before = self.rule.memory
-        self.rule.memory = applied(before, proposal)
+        memory_before = self.rule.memory
+        self.rule.memory = applied(memory_before, proposal)
         self.rule.proposal = None
         self.change_to(
             then, proposal.reason, Phase.APPLYING, why=str(proposal.reason), expected=expected
@@ -284,9 +286,9 @@ class TunerMachine(TunerChanges):
             memory = self.rule.memory
             self.rule.memory = replace(
                 memory,
-                changes_s=before.changes_s,
-                episode=before.episode,
-                pending_since_s=before.pending_since_s,
+                changes_s=memory_before.changes_s,
+                episode=memory_before.episode,
+                pending_since_s=memory_before.pending_since_s,
             )
 
     def _await_executors(self) -> None:

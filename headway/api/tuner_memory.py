@@ -21,16 +21,17 @@ def with_memory(state: TunerState, memory: Memory) -> TunerState:
         provisioning_s=costs.provisioning_s,
         changed_at_s=memory.changes_s,
         spent=tuple(
-            SpentExecutors(began_s=one.start_s, executor_s=one.executor_s) for one in memory.spent
+            SpentExecutors(began_s=spent_hour.start_s, executor_s=spent_hour.executor_s)
+            for spent_hour in memory.spent
         ),
         late=tuple(
             LateBin(
-                began_s=one.start_s,
-                batch_rows=one.batch_rows,
-                late_rows=one.late_rows,
-                peak_per_s=one.peak_per_s,
+                began_s=budget_bin.start_s,
+                batch_rows=budget_bin.batch_rows,
+                late_rows=budget_bin.late_rows,
+                peak_per_s=budget_bin.peak_per_s,
             )
-            for one in memory.budget
+            for budget_bin in memory.budget
         ),
         daily_per_s={slot: float(f"{rate:.4g}") for slot, rate in memory.daily.rates_per_s.items()},
     )
@@ -38,15 +39,18 @@ def with_memory(state: TunerState, memory: Memory) -> TunerState:
 
 def with_pause(state: TunerState, kind: ChangeKind, pause_s: float) -> TunerState:
     """The state after one more change of a kind paused the query for so long [s]."""
-    known = {one.kind: one.pauses_s for one in state.pauses}
-    known[kind] = (*known.get(kind, ()), pause_s)[-COSTS_REMEMBERED.value :]
-    pauses = tuple(LearnedPause(kind=one, pauses_s=each) for one, each in known.items())
+    pauses_by_kind = {pause.kind: pause.pauses_s for pause in state.pauses}
+    pauses_by_kind[kind] = (*pauses_by_kind.get(kind, ()), pause_s)[-COSTS_REMEMBERED.value :]
+    pauses = tuple(
+        LearnedPause(kind=learned_kind, pauses_s=pauses_s)
+        for learned_kind, pauses_s in pauses_by_kind.items()
+    )
     return replace(state, pauses=pauses)
 
 
 def remembered_pauses(state: TunerState) -> dict[ChangeKind, tuple[float, ...]]:
     """How long changes of each kind have paused the query [s]."""
-    return {ChangeKind(one.kind): one.pauses_s for one in state.pauses}
+    return {ChangeKind(pause.kind): pause.pauses_s for pause in state.pauses}
 
 
 def remembered(state: TunerState) -> Memory:
@@ -55,7 +59,7 @@ def remembered(state: TunerState) -> Memory:
     It learns first after every start, since earlier rates say little.
     """
     costs = LearnedCosts(
-        late_s={ChangeKind(one.kind): one.late_s for one in state.costs},
+        late_s={ChangeKind(cost.kind): cost.late_s for cost in state.costs},
         provisioning_s=state.provisioning_s,
     )
     if state.up_late_s is not None:
@@ -64,16 +68,17 @@ def remembered(state: TunerState) -> Memory:
         costs=costs,
         changes_s=state.changed_at_s,
         spent=tuple(
-            SpentHour(start_s=one.began_s, executor_s=one.executor_s) for one in state.spent
+            SpentHour(start_s=spent_hour.began_s, executor_s=spent_hour.executor_s)
+            for spent_hour in state.spent
         ),
         budget=tuple(
             BudgetBin(
-                start_s=one.began_s,
-                batch_rows=one.batch_rows,
-                late_rows=one.late_rows,
-                peak_per_s=one.peak_per_s,
+                start_s=late_bin.began_s,
+                batch_rows=late_bin.batch_rows,
+                late_rows=late_bin.late_rows,
+                peak_per_s=late_bin.peak_per_s,
             )
-            for one in state.late
+            for late_bin in state.late
         ),
         daily=DailyRates.of(state.daily_per_s),
     )

@@ -13,7 +13,7 @@ from headway.units import parse_duration_s, parse_size_bytes
 _DURATION = "e.g. '500ms' or a number of seconds"
 
 
-def seconds(value: object, what: str, *, may_be_zero: bool = False, signed: bool = False) -> float:
+def seconds(value: object, name: str, *, may_be_zero: bool = False, signed: bool = False) -> float:
     """A duration given as text or as a number of seconds. [s]
 
     Raises
@@ -33,19 +33,19 @@ def seconds(value: object, what: str, *, may_be_zero: bool = False, signed: bool
     """
     if isinstance(value, str):
         try:
-            found_s = parse_duration_s(value)
+            duration_s = parse_duration_s(value)
         except InputError as error:
-            raise InputError(f"{what}: {error}") from None
+            raise InputError(f"{name}: {error}") from None
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        found_s = float(value)
+        duration_s = float(value)
     else:
-        raise InputError(f"{what}: got {value!r}; expected a duration, {_DURATION}")
-    if not math.isfinite(found_s):
-        raise InputError(f"{what}: got {value!r}; expected a finite duration, {_DURATION}")
-    if not signed and (found_s < 0.0 or (found_s == 0.0 and not may_be_zero)):
-        least = "0 seconds or more" if may_be_zero else "a positive duration"
-        raise InputError(f"{what}: got {value!r}; expected {least}, {_DURATION}")
-    return found_s
+        raise InputError(f"{name}: got {value!r}; expected a duration, {_DURATION}")
+    if not math.isfinite(duration_s):
+        raise InputError(f"{name}: got {value!r}; expected a finite duration, {_DURATION}")
+    if not signed and (duration_s < 0.0 or (duration_s == 0.0 and not may_be_zero)):
+        expected = "0 seconds or more" if may_be_zero else "a positive duration"
+        raise InputError(f"{name}: got {value!r}; expected {expected}, {_DURATION}")
+    return duration_s
 
 
 def memory_limit_bytes(value: object) -> float | None:
@@ -60,18 +60,18 @@ def memory_limit_bytes(value: object) -> float | None:
         return None
     if isinstance(value, str):
         try:
-            found: float = parse_size_bytes(value)
+            limit_bytes: float = parse_size_bytes(value)
         except InputError as error:
             raise InputError(f"memory_limit: {error}") from None
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        found = float(value)
+        limit_bytes = float(value)
     else:
         raise InputError(
             f"memory_limit: got {value!r}; expected a size, e.g. '2g', or a number of bytes"
         )
-    if not found > 0.0:
+    if not limit_bytes > 0.0:
         raise InputError(f"memory_limit: got {value!r}; expected more than 0 bytes, e.g. '2g'")
-    return found
+    return limit_bytes
 
 
 def row_and_window_target(
@@ -84,23 +84,23 @@ def row_and_window_target(
     InputError
         If there are more, or one is of another kind.
     """
-    given = [targets] if isinstance(targets, str | Target) else targets
-    if not isinstance(given, Sequence):
+    target_list = [targets] if isinstance(targets, str | Target) else targets
+    if not isinstance(target_list, Sequence):
         raise InputError(
             f"target: got {targets!r}; expected e.g. 'p99 <= 2s', or a list of such texts"
         )
-    found: dict[Metric, Target] = {}
-    for one in given:
-        if not isinstance(one, str | Target):
-            raise InputError(f"target: got {one!r} in a list; expected e.g. 'p99 <= 2s'")
-        target = Target.parse(one) if isinstance(one, str) else one
-        if target.metric is Metric.BATCH or target.metric in found:
+    target_by_metric: dict[Metric, Target] = {}
+    for unparsed in target_list:
+        if not isinstance(unparsed, str | Target):
+            raise InputError(f"target: got {unparsed!r} in a list; expected e.g. 'p99 <= 2s'")
+        target = Target.parse(unparsed) if isinstance(unparsed, str) else unparsed
+        if target.metric is Metric.BATCH or target.metric in target_by_metric:
             raise InputError(
                 f"target {target}: expected at most one of rows, e.g. 'p99 <= 2s', and one of "
                 "windows, e.g. 'window p99 <= 3s'"
             )
-        found[target.metric] = target
-    return found.get(Metric.TUPLE), found.get(Metric.WINDOW)
+        target_by_metric[target.metric] = target
+    return target_by_metric.get(Metric.TUPLE), target_by_metric.get(Metric.WINDOW)
 
 
 def known_profile(profile: object) -> JobProfile | None:
@@ -137,10 +137,10 @@ def given_windows(slide: object, offset: object, delay: object) -> WindowGrid | 
             offset_s=seconds(offset, "window_offset", signed=True),
             watermark_delay_s=seconds(delay, "watermark_delay", may_be_zero=True),
         )
-    for what, value in (("window_offset", offset), ("watermark_delay", delay)):
-        if seconds(value, what, may_be_zero=True, signed=True) != 0.0:
+    for name, value in (("window_offset", offset), ("watermark_delay", delay)):
+        if seconds(value, name, may_be_zero=True, signed=True) != 0.0:
             raise InputError(
-                f"{what}: got {value!r} without window_slide; expected both, or neither to have "
+                f"{name}: got {value!r} without window_slide; expected both, or neither to have "
                 "windows and watermark read off the query's plan"
             )
     return None
@@ -172,7 +172,7 @@ def limits_by_class_s(older_than: object) -> dict[str, float] | float:
     return times_by_class_s(older_than, "older_than")
 
 
-def times_by_class_s(times: object, what: str) -> dict[str, float]:
+def times_by_class_s(times: object, name: str) -> dict[str, float]:
     """A positive duration of each cost class. [s]
 
     Raises
@@ -182,9 +182,9 @@ def times_by_class_s(times: object, what: str) -> dict[str, float]:
     """
     if not isinstance(times, Mapping):
         raise InputError(
-            f"{what}: got {times!r}; expected a duration of each class, e.g. {{'cheap': '20us'}}"
+            f"{name}: got {times!r}; expected a duration of each class, e.g. {{'cheap': '20us'}}"
         )
     for kind in times:
         if kind is None or (isinstance(kind, float) and math.isnan(kind)):
-            raise InputError(f"{what}: got a class {kind!r}; expected values of the cost column")
-    return {kind: seconds(one, f"{what}[{kind!r}]") for kind, one in times.items()}
+            raise InputError(f"{name}: got a class {kind!r}; expected values of the cost column")
+    return {kind: seconds(duration, f"{name}[{kind!r}]") for kind, duration in times.items()}

@@ -25,9 +25,9 @@ def validate(path: str | Path) -> SpecFile:
     """
     file = load_spec(path)
     faults: list[str] = []
-    for route, read in _parts(file):
+    for route, read_part in _parts(file):
         try:
-            read()
+            read_part()
         except InputError as error:
             faults += placed(file, route, str(error))
     if faults:
@@ -51,15 +51,15 @@ def _parts(file: SpecFile) -> Iterator[tuple[tuple[str | int, ...], Callable[[],
         from headway.spec.fleet_of import catalog_of
 
         yield ("spec", "catalog"), lambda: catalog_of(spec)
-        for at, entry in enumerate(spec.jobs):
+        for index, entry in enumerate(spec.jobs):
             if entry.file is not None:
-                yield ("spec", "jobs", at, "file"), _checking(entry.file)
+                yield ("spec", "jobs", index, "file"), _checking(entry.file)
 
     elif file.kind == "QuerySchedule":
-        for at, query in enumerate(spec.queries):
+        for index, query in enumerate(spec.queries):
             if query.profile is not None:
                 yield (
-                    ("spec", "queries", at, "profile"),
+                    ("spec", "queries", index, "profile"),
                     partial(parts.profile_of, query.name, query),
                 )
 

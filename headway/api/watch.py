@@ -91,7 +91,7 @@ def bounds_of(executors: tuple[int, int]) -> Bounds:
     """
     if not isinstance(executors, tuple | list) or len(executors) != 2:
         raise InputError(f"executors is {executors!r}; expected fewest and most, e.g. (2, 12)")
-    low, high = (count(one, "executors", MOST_EXECUTORS) for one in executors)
+    low, high = (count(bound, "executors", MOST_EXECUTORS) for bound in executors)
     if low > high:
         raise InputError(f"executors is {executors!r}; expected the fewest first")
     return Bounds(min_executors=low, max_executors=high)
@@ -122,14 +122,14 @@ class Watcher:
             If the log is gone.
         """
         live = self._live
-        found = live.read()
+        new_batches = live.read()
         running = live.configuration()
         if live.last is not None:
             is_same_query = self._rule_query_id == live.last.query_id
             rule = self._rule if is_same_query and self._rule else self._new_rule(running)
             self._rule, self._rule_query_id = rule, live.last.query_id
-            for one in found:
-                rule.see(one, running)
+            for observed in new_batches:
+                rule.see(observed, running)
         return self._said(running)
 
     def _new_rule(self, running: Configuration) -> LiveRule:
@@ -144,10 +144,10 @@ class Watcher:
         rate_per_s = live.rate_per_s(recent)
         prediction = None if rate_per_s is None else _predicted(live, running, rate_per_s)
         drift = live.drift(running)
-        late = sum(one.seen.late_rows for one in live.observed)
-        rows = sum(one.seen.batch_rows for one in live.observed)
+        late_rows = sum(observed.seen.late_rows for observed in live.observed)
+        rows = sum(observed.seen.batch_rows for observed in live.observed)
         allowed = 1.0 - (live.target.quantile or 0.0)
-        late_ratio = late / rows if rows > 0 else None
+        late_ratio = late_rows / rows if rows > 0 else None
         silent_s = 0.0
         if live.last is not None and live.feed.is_active:
             silent_s = max(self._now() - live.last.ended_s, 0.0)
@@ -185,9 +185,9 @@ class Watcher:
         live, rule = self._live, self._rule
         if rule is None:
             return True
-        late = sum(one.seen.late_rows for one in recent)
-        rows = sum(one.seen.batch_rows for one in recent)
-        is_met = late <= (1.0 - (live.target.quantile or 0.0)) * rows
+        late_rows = sum(observed.seen.late_rows for observed in recent)
+        rows = sum(observed.seen.batch_rows for observed in recent)
+        is_met = late_rows <= (1.0 - (live.target.quantile or 0.0)) * rows
         if is_met and rule.bounds.clipped(running.executors) == running.executors:
             return True
         # A peak that is over is in the forecast for some bins more, not in what arrives.
@@ -227,8 +227,8 @@ def _predicted(live: LiveQuery, running: Configuration, rate_per_s: float) -> Pr
     dispersion_ratio = live.profile.arrivals.dispersion_ratio
     arrivals = Arrivals(rate_per_s=rate_per_s, dispersion_ratio=dispersion_ratio)
     # A rate limit is not on record: what is profiled says nothing of the one that runs.
-    asked = replace(running, max_offsets_per_trigger=None)
-    return predict(live.profile, asked, arrivals, jvm_age_s=live.jvm_age_s)
+    configuration = replace(running, max_offsets_per_trigger=None)
+    return predict(live.profile, configuration, arrivals, jvm_age_s=live.jvm_age_s)
 
 
 def _feed_of(source: SparkSession | StreamingQuery | str | Path, query: str | None) -> Feed:
@@ -239,18 +239,18 @@ def _feed_of(source: SparkSession | StreamingQuery | str | Path, query: str | No
     from headway.runtime.given import require_no_connect
     from headway.runtime.tuning.session import require_classic
 
-    given: Any = source
-    if hasattr(given, "streams"):
-        require_classic(given)
-        return QueryFeed(query_of_session(given, query))
-    if not hasattr(given, "lastProgress"):
+    session_or_query: Any = source
+    if hasattr(session_or_query, "streams"):
+        require_classic(session_or_query)
+        return QueryFeed(query_of_session(session_or_query, query))
+    if not hasattr(session_or_query, "lastProgress"):
         raise InputError(
             f"source is a {type(source).__name__}; expected a session, a streaming query, or the "
             "path of a log"
         )
     require_no_connect(
-        given,
+        session_or_query,
         "does not show what the batches of a query cost",
         "watch in its driver, or watch a recorder's file: headway watch FILE",
     )
-    return QueryFeed(given)
+    return QueryFeed(session_or_query)

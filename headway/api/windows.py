@@ -61,16 +61,16 @@ def windows(
 
     if isinstance(windows, str):
         raise InputError(f"windows is {windows!r}; expected a list of texts such as '10m'")
-    several = None if queries is None else _queries_of(queries, windows)
-    if several is not None:
-        rate = several.rate_per_s if rate is None else rate
-        trigger = several.trigger_s if trigger is None else trigger
+    shared_windows = None if queries is None else _queries_of(queries, windows)
+    if shared_windows is not None:
+        rate = shared_windows.rate_per_s if rate is None else rate
+        trigger = shared_windows.trigger_s if trigger is None else trigger
     job = job_from(profile)
     configuration = configuration_from(
         job.baseline, trigger=trigger, executors=executors, cores=cores, partitions=partitions
     )
-    own = windows_of(job)
-    if own is None:
+    profiled_windows = windows_of(job)
+    if profiled_windows is None:
         raise InputError(
             "the profiled query counts no windows of a fixed size, so the cost of a window is "
             "unknown; profile a run of the query that counts them with window(...)"
@@ -83,9 +83,11 @@ def windows(
         )
     known_keys = None if num_keys is None else float(count(num_keys, "num_keys", MOST_LONG))
     rate_per_s = arrivals_from(job, rate).rate_per_s
-    if several is None:
-        asked = WindowSet.parse(windows) if windows else own
-        return sharing_gain(job, configuration, asked, rate_per_s=rate_per_s, num_keys=known_keys)
+    if shared_windows is None:
+        window_set = WindowSet.parse(windows) if windows else profiled_windows
+        return sharing_gain(
+            job, configuration, window_set, rate_per_s=rate_per_s, num_keys=known_keys
+        )
     if configuration.trigger_s == 0.0:
         raise InputError(
             "without a trigger interval, each of several queries uses all cores that it is given; "
@@ -94,10 +96,10 @@ def windows(
     return sharing_gain(
         job,
         configuration,
-        several.windows(),
+        shared_windows.windows(),
         rate_per_s=rate_per_s,
         num_keys=known_keys,
-        queries={query.name: query.windows() for query in several.queries},
+        queries={query.name: query.windows() for query in shared_windows.queries},
     )
 
 

@@ -57,7 +57,7 @@ class Assumption(Generic[Value]):
             return spark_memory_text(int(self.value))
         values = self.value if isinstance(self.value, tuple) else (self.value,)
         unit = {"-": "", "%": "%"}.get(self.unit, f" {self.unit}")
-        return ", ".join(f"{one:,.10g}" for one in values) + unit
+        return ", ".join(f"{number:,.10g}" for number in values) + unit
 
 
 AnyAssumption: TypeAlias = Assumption[float | tuple[float, ...]]
@@ -93,6 +93,6 @@ def named(subject: ModuleType) -> Iterator[tuple[str, AnyAssumption]]:
     >>> next(named(predictions))[0]
     'SPREAD_PER_DOUBLING_RATIO'
     """
-    for identifier, found in vars(subject).items():
-        if isinstance(found, Assumption):
-            yield identifier, found
+    for identifier, assumption in vars(subject).items():
+        if isinstance(assumption, Assumption):
+            yield identifier, assumption

@@ -45,7 +45,7 @@ def command(
     from headway.report.backtest import backtest_json, backtest_text
 
     with Progress() as progress:
-        found = backtest(
+        evaluation = backtest(
             sources,
             queries=queries,
             trigger=trigger,
@@ -54,10 +54,10 @@ def command(
             conf=conf,
             progress=progress.tell,
         )
-    answer(found, backtest_text, backtest_json, as_json=as_json)
+    answer(evaluation, backtest_text, backtest_json, as_json=as_json)
     if not as_json:
         suggest(f"headway profile {shlex.join(sources)} --advise")
-    errors = (found.median_mean_error_ratio, found.median_p99_error_ratio)
+    errors = (evaluation.median_mean_error_ratio, evaluation.median_p99_error_ratio)
     if max_error is not None and any(error is None or error > max_error for error in errors):
         return ExitCode.REGRESSION
     return 0

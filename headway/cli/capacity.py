@@ -35,11 +35,11 @@ def command(fleet: str, growth: str | None, by: str | None, as_json: bool) -> in
     if by is not None and ratio is None:
         raise InputError("--by needs --growth, e.g. --growth 1.5x")
     with Progress() as progress:
-        found = capacity(fleet, growth=ratio, by=by, tell=progress.step)
-    answer(found, capacity_text, capacity_json, as_json=as_json)
+        capacity_plan = capacity(fleet, growth=ratio, by=by, tell=progress.step)
+    answer(capacity_plan, capacity_text, capacity_json, as_json=as_json)
     if not as_json:
         suggest(f"headway capacity {fleet} --json > c.json, headway report c.json -o c.html")
-    return 0 if found.feasible else ExitCode.INFEASIBLE
+    return 0 if capacity_plan.feasible else ExitCode.INFEASIBLE
 
 
 def _ratio(text: str) -> float:

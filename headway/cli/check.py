@@ -90,7 +90,7 @@ def command(
     from headway.gate import Limits
     from headway.gate.formats import FORMATS
 
-    locks = {str(place) for place in map(lock_beside, specs) if place is not None}
+    locks = {str(lock_path) for lock_path in map(lock_beside, specs) if lock_path is not None}
     locks = locks if baseline is None else {baseline}
     if not locks:
         refuse(

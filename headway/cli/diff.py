@@ -30,9 +30,9 @@ def command(before: str, after: str, as_json: bool) -> int:
     from headway.report.difference import difference_json, difference_text
 
     with Progress() as progress:
-        found = diff(before, after, progress=progress.tell)
-    answer(found, difference_text, difference_json, as_json=as_json)
-    if not as_json and not found.is_none and found.kind == "plan":
+        difference = diff(before, after, progress=progress.tell)
+    answer(difference, difference_text, difference_json, as_json=as_json)
+    if not as_json and not difference.is_none and difference.kind == "plan":
         suggest(f"headway explain {after}")
-    infeasible = found.feasible is not None and not found.feasible[1]
+    infeasible = difference.feasible is not None and not difference.feasible[1]
     return ExitCode.INFEASIBLE if infeasible else ExitCode.OK

@@ -33,7 +33,7 @@ _WHY_NOT = {
 
 
 def predict_dstreams(
-    profile: ApplicationProfile, *, strict: bool, as_json: bool, **asked: Any
+    profile: ApplicationProfile, *, strict: bool, as_json: bool, **options: Any
 ) -> int:
     """Print the prediction for a setting."""
     from headway.api.dstreams import predict_dstreams as predict
@@ -41,7 +41,7 @@ def predict_dstreams(
     from headway.report.dstreams import dstreams_prediction_text
 
     refuse_each(_WHY_NOT)
-    prediction = predict(profile, **asked)
+    prediction = predict(profile, **options)
     answer(prediction, dstreams_prediction_text, dstreams_prediction_json, as_json=as_json)
     if not as_json:
         suggest("headway plan PROFILE --rate 50k/s --target 'p99 <= 5s'")
@@ -54,7 +54,7 @@ def plan_dstreams(
     targets: Sequence[Promise | Deadline],
     output_format: str,
     strict: bool,
-    **asked: Any,
+    **options: Any,
 ) -> int:
     """Print the plan of an application."""
     from headway.api.dstreams import plan_dstreams as plan_for
@@ -66,7 +66,7 @@ def plan_dstreams(
             click.get_current_context(),
         )
     with Progress("planning"):
-        plan = plan_for(profile, target=targets[0], **asked)
+        plan = plan_for(profile, target=targets[0], **options)
     if output_format == "text":
         from headway.report.dstreams import dstreams_plan_text
 

@@ -90,24 +90,24 @@ def command(
     _require_use(output_format, patch, files, [name for name in names if names[name] is not None])
     if patch is not None and write and (complaint := file_complaint(Path(patch))) is not None:
         raise InputError(f"--patch {patch}: {complaint}")
-    found, submission = plan_and_submission(
+    answer, submission = plan_and_submission(
         parse_any_plan(sys.stdin.read(), name="stdin") if plan == "-" else plan,
         {name: value for name, value in names.items() if value is not None},
     )
     current = None if diff_from is None else current_settings(diff_from)
     if files is not None and current is not None:
-        _write_files(found, current, files)
+        _write_files(answer, current, files)
     if patch is not None:
-        _patch(found, submission, patch, write=write, job=job)
+        _patch(answer, submission, patch, write=write, job=job)
     if output_format is not None:
-        out = emitted(found, output_format, submission, current)
+        out = emitted(answer, output_format, submission, current)
         click.echo(out.text, nl=False)
         for line in out.beside:
             click.echo(line, err=True)
     if output_format is not None and diff_from is None:
         suggest("add --diff-from CURRENT to leave out what your file already has")
-    if not found.feasible:
-        click.echo(f"headway: the plan misses its target: {'; '.join(found.binding)}", err=True)
+    if not answer.feasible:
+        click.echo(f"headway: the plan misses its target: {'; '.join(answer.binding)}", err=True)
         return ExitCode.INFEASIBLE
     return 0
 
@@ -123,7 +123,9 @@ def _require_use(
     if output_format is not None:
         unused = [name for name in names if name not in ALL_FORMATS[output_format].uses]
         for name in unused:
-            others = [each for each, found in ALL_FORMATS.items() if name in found.uses]
+            others = [
+                format_name for format_name, emitter in ALL_FORMATS.items() if name in emitter.uses
+            ]
             refuse(
                 given(name), f"{output_format} has no place for it; these have: {', '.join(others)}"
             )
@@ -153,7 +155,7 @@ def _patch(
     elif patch.after == patch.before:
         click.echo(f"{one_line(file)}: already as planned", err=True)
     else:
-        write_text(file, patch.after, what="the patched file")
+        write_text(file, patch.after, label="the patched file")
         click.echo(f"{one_line(file)}: patched", err=True)
     for line in patch.beside:
         click.echo(line, err=True)
@@ -173,7 +175,7 @@ def _write_files(plan: Answer, current: CurrentSettings, folder: Path) -> None:
         ("merged.conf", difference.merged_text),
         ("reasons.txt", difference.reasons_text),
     ):
-        write_text(folder / name, render(plan, current.conf, version=__version__), what=name)
+        write_text(folder / name, render(plan, current.conf, version=__version__), label=name)
         click.echo(f"{one_line(folder / name)}: written", err=True)
     for note in current.notes:
         click.echo(note, err=True)

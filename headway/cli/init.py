@@ -59,14 +59,14 @@ def command(file: str, kind: str, name: str | None, force: bool) -> int:
         return 0
     if not force and os.path.lexists(file):
         raise InputError(f"{file}: already exists; give another name, or --force to overwrite it")
-    write_text(file, text, what="the scaffold", only_new=not force)
+    write_text(file, text, label="the scaffold", only_new=not force)
     remark(f"{file}: written; fill in your values, then run: headway validate {file}")
     schema = Path(file).parent / SCHEMA_FILE
     if Path(file).is_file() and not os.path.lexists(schema):
         from headway.formats.as_json import json_text
         from headway.spec.json_schema import json_schema
 
-        write_text(schema, json_text(json_schema()) + "\n", what="the schema")
+        write_text(schema, json_text(json_schema()) + "\n", label="the schema")
         remark(f"{schema}: written, for editors")
     suggest(f"headway validate {file}")
     return 0

@@ -37,9 +37,9 @@ def command(specs: tuple[str, ...], output: str) -> int:
     from headway.units import counted
 
     with Progress("planning"):
-        found = lock(specs)
-    save_lock(found, output)
-    for job in found.all_jobs:
+        locked = lock(specs)
+    save_lock(locked, output)
+    for job in locked.all_jobs:
         show(f"{job.name}: {counted(job.nodes, 'node')}, {' and '.join(job.targets)}")
     is_found = {lock_beside(spec) for spec in specs} == {Path(output)}
     baseline = "" if is_found else f" --baseline {output}"

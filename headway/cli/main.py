@@ -171,12 +171,12 @@ def run(arguments: Sequence[str]) -> int:
 def _meant(error: click.ClickException) -> str:
     """The probably intended choice of an option, if it was misspelt."""
     choice = error.param.type if isinstance(error, click.BadParameter) and error.param else None
-    given = re.match(r"'(.*)' is not one of", getattr(error, "message", ""))
-    if not isinstance(choice, click.Choice) or given is None:
+    match = re.match(r"'(.*)' is not one of", getattr(error, "message", ""))
+    if not isinstance(choice, click.Choice) or match is None:
         return ""
     from difflib import get_close_matches
 
-    close = get_close_matches(given[1], [str(one) for one in choice.choices], n=1)
+    close = get_close_matches(match[1], [str(value) for value in choice.choices], n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 

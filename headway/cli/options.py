@@ -80,8 +80,8 @@ class Command(click.Command):
 
     def _option_of_argument(self) -> dict[str, str]:
         """The option of each argument: by the parameter's name, and by the option's own name."""
-        options = [each for each in self.params if isinstance(each, click.Option)]
-        spelt = {_spelling(each): each.name for each in options}
+        options = [param for param in self.params if isinstance(param, click.Option)]
+        spelt = {_spelling(param): param.name for param in options}
         return {
             **{option.lstrip("-").replace("-", "_"): option for option in spelt},
             **{name: option for option, name in spelt.items() if name is not None},
@@ -93,12 +93,12 @@ class Command(click.Command):
         parse = parser.parse_args
 
         def parse_once(args: list[str]) -> Any:
-            found = parse(args=args)
-            seen = [each for each in found[2] if isinstance(each, click.Option)]
-            for option in seen:
-                if seen.count(option) > 1 and not (option.multiple or option.is_flag):
+            parsed = parse(args=args)
+            given_options = [param for param in parsed[2] if isinstance(param, click.Option)]
+            for option in given_options:
+                if given_options.count(option) > 1 and not (option.multiple or option.is_flag):
                     raise click.UsageError(f"{_spelling(option)} is given twice", ctx)
-            return found
+            return parsed
 
         parser.parse_args = parse_once  # type: ignore[method-assign]  # of this one parser
         return parser
@@ -107,7 +107,7 @@ class Command(click.Command):
 def given(*names: str) -> list[str]:
     """Those of some parameters that were given on the command line, as options are spelt there."""
     context = click.get_current_context()
-    spelt = {each.name: _spelling(each) for each in context.command.params}
+    spelt = {param.name: _spelling(param) for param in context.command.params}
     return [
         spelt[name]
         for name in names
@@ -135,9 +135,9 @@ def refuse_each(why_not: Mapping[str, str]) -> None:
     click.UsageError
         If there is one, with its reason.
     """
-    known = {each.name for each in click.get_current_context().command.params}
+    param_names = {param.name for param in click.get_current_context().command.params}
     for name, why in why_not.items():
-        if name in known:
+        if name in param_names:
             refuse(given(name), why)
 
 

@@ -85,7 +85,7 @@ def command(
             total_rows=total_rows,
         )
     if output is not None:
-        write_text(output, placement_csv(plan.placed), what="the table of placed keys")
+        write_text(output, placement_csv(plan.placed), label="the table of placed keys")
         remark(f"wrote {output}")
     answer(plan, partial(ordered_text, file=output), ordered_json, as_json=as_json)
     if not as_json:

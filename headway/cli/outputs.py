@@ -69,17 +69,17 @@ def file_complaint(file: Path) -> str | None:
 def folder_complaint(folder: Path) -> str | None:
     """Why a folder cannot be created or written to, as far as this is known."""
     try:
-        there = folder.absolute()
-        while not there.exists():
-            there = there.parent
-        if not there.is_dir():
+        ancestor = folder.absolute()
+        while not ancestor.exists():
+            ancestor = ancestor.parent
+        if not ancestor.is_dir():
             return (
-                f"{there} is a file; expected a folder"
-                if there != folder
+                f"{ancestor} is a file; expected a folder"
+                if ancestor != folder
                 else ("it is a file; expected a folder")
             )
-        if not os.access(there, os.W_OK | os.X_OK):
-            return f"no permission to write to the folder {there}"
+        if not os.access(ancestor, os.W_OK | os.X_OK):
+            return f"no permission to write to the folder {ancestor}"
     except (OSError, ValueError) as error:
         return getattr(error, "strerror", None) or str(error)
     return None

@@ -25,5 +25,5 @@ def write_page(
     """Write a result as an HTML page, and say so."""
     with Progress() as progress:
         text = page(shown, profile=profile, runs=runs, tell=progress.tell)
-    write_text(output, text, what="the page")
+    write_text(output, text, label="the page")
     remark(f"wrote {output}")

@@ -31,16 +31,18 @@ def predict_of_pipeline(file: str, *, rate: float | None, as_json: bool) -> int:
     from headway.spec.spec_file import load_spec
 
     _refuse_all_but(_PREDICT, file)
-    found = predict_pipeline(file, rate=rate)
-    if isinstance(found, PipelinePrediction):
+    prediction = predict_pipeline(file, rate=rate)
+    if isinstance(prediction, PipelinePrediction):
         answer(
-            found,
-            lambda one: pipeline_prediction_text(one, target=load_spec(file).spec.target),
+            prediction,
+            lambda prediction: pipeline_prediction_text(
+                prediction, target=load_spec(file).spec.target
+            ),
             pipeline_prediction_json,
             as_json=as_json,
         )
     else:
-        answer(found, operators_text, operators_json, as_json=as_json)
+        answer(prediction, operators_text, operators_json, as_json=as_json)
     if not as_json:
         suggest(f"headway plan {file} --target 'p99 <= 3s'")
     return ExitCode.OK
@@ -65,11 +67,11 @@ def simulate_of_pipeline(
         refuse(given("runs", "seed", "length"), "ordered operators are simulated without chance")
     with Progress() as progress:
         progress.step("simulating")
-        found = simulate_pipeline(file, rate=rate, runs=runs or 2, seed=seed, length=length)
-    if isinstance(found, PipelineRuns):
-        answer(found, pipeline_runs_text, pipeline_runs_json, as_json=as_json)
+        simulation = simulate_pipeline(file, rate=rate, runs=runs or 2, seed=seed, length=length)
+    if isinstance(simulation, PipelineRuns):
+        answer(simulation, pipeline_runs_text, pipeline_runs_json, as_json=as_json)
     else:
-        answer(found, operators_runs_text, operators_runs_json, as_json=as_json)
+        answer(simulation, operators_runs_text, operators_runs_json, as_json=as_json)
     if not as_json:
         suggest(f"headway plan {file} --target 'p99 <= 3s'")
     return ExitCode.OK
@@ -91,32 +93,35 @@ def plan_of_pipeline(
     _refuse_all_but(_PLAN, file)
     if output_format not in ("text", "json"):
         refuse([f"--format {output_format}"], "a pipeline does not run on Spark")
-    asked = cast("Sequence[Target]", targets)  # any other is refused by the call
+    latency_targets = cast("Sequence[Target]", targets)  # any other is refused by the call
     with Progress() as progress:
         progress.step("planning")
-        found = plan_pipeline(file, target=asked or None, rate=rate, max_nodes=max_nodes)
+        plan = plan_pipeline(file, target=latency_targets or None, rate=rate, max_nodes=max_nodes)
     as_json = output_format == "json"
-    if isinstance(found, RoundsPlan):
+    if isinstance(plan, RoundsPlan):
         answer(
-            found,
+            plan,
             rounds_plan_text,
             rounds_plan_json,
             as_json=as_json,
-            is_met=found.feasible,
+            is_met=plan.feasible,
         )
     else:
         answer(
-            found,
+            plan,
             operators_plan_text,
             operators_plan_json,
             as_json=as_json,
-            is_met=found.feasible,
+            is_met=plan.feasible,
         )
     if not as_json:
         suggest(f"headway simulate {file}")
-    return ExitCode.OK if found.feasible else ExitCode.INFEASIBLE
+    return ExitCode.OK if plan.feasible else ExitCode.INFEASIBLE
 
 
-def _refuse_all_but(known: tuple[str, ...], file: str) -> None:
+def _refuse_all_but(allowed_params: tuple[str, ...], file: str) -> None:
     context = click.get_current_context()
-    refuse(given(*(set(context.params) - set(known))), f"{file} describes a pipeline; not for one")
+    refuse(
+        given(*(set(context.params) - set(allowed_params))),
+        f"{file} describes a pipeline; not for one",
+    )

@@ -93,7 +93,7 @@ _WAYS_OUT = "plan for one of the targets above; --verbose shows the nearest plan
 )
 @click.option(
     "--objective",
-    type=click.Choice([str(one) for one in Objective]),
+    type=click.Choice([str(objective) for objective in Objective]),
     default=str(Objective.NODES),
     show_default=True,
     help="Quantity to minimise.",
@@ -231,7 +231,7 @@ def command(
         refuse(["--quiet"], "contradicts --verbose; give one of them")
     if output_format != _TEXT:
         refuse(given("verbose", "quiet"), f"--format {output_format} has one length")
-    how = _Show(
+    display = _Show(
         output_format=output_format, output=output, strict=strict, verbose=verbose, quiet=quiet
     )
     if is_pipeline(profile):
@@ -244,14 +244,14 @@ def command(
             max_nodes=max_nodes if given("max_nodes") else None,
             output_format=output_format,
         )
-    if all(":" in each for each in node_types):
+    if all(":" in node_type for node_type in node_types):
         refuse(
             given("platform", "catalog"),
             "it applies to node types of the catalogue: give --node-type NAME",
         )
     if not targets or is_spec(profile):
         planned = plan_of_spec(profile)
-        return _shown(planned.plan, how, profile=planned.profile)
+        return _shown(planned.plan, display, profile=planned.profile)
     deadlines = [target for target in targets if isinstance(target, Deadline)]
     if deadlines:
         if len(targets) > 1:
@@ -260,12 +260,12 @@ def command(
         from headway.formats.profile_file import load_any_profile
 
         # What the profile is of comes before what its options are for.
-        of_any_kind = load_any_profile(profile)
-        of_any_kind.for_deadline(deadlines[0], rows)
+        loaded_profile = load_any_profile(profile)
+        loaded_profile.for_deadline(deadlines[0], rows)
         refuse(given(*OF_STREAMS), "not with a deadline")
         with Progress("planning"):
-            of_ending_job = plan(
-                of_any_kind,
+            batch_plan = plan(
+                loaded_profile,
                 target=deadlines[0],
                 rows=rows,
                 max_nodes=max_nodes,
@@ -279,7 +279,7 @@ def command(
                 lower_memory=lower_memory,
                 task_cpus=task_cpus,
             )
-        return _shown(of_ending_job, how)
+        return _shown(batch_plan, display)
     refuse(given("rows"), "only with a deadline, e.g. --target 'deadline <= 10m'")
     from headway.formats.profile_file import load_stream_profile
 
@@ -313,7 +313,7 @@ def command(
     if rate is None:
         raise click.UsageError("Missing option '--rate'.", click.get_current_context())
     with Progress("planning"):
-        found = plan(
+        stream_plan = plan(
             job,
             rate=rate,
             target=[target for target in targets if not isinstance(target, Deadline)],
@@ -339,7 +339,7 @@ def command(
             key_type=key_type,
             total_rows=total_rows,
         )
-    return _shown(found, how, profile=profile)
+    return _shown(stream_plan, display, profile=profile)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,27 +353,27 @@ class _Show:
     quiet: bool
 
 
-def _in_words(plan: AnyAnswer, how: _Show) -> str:
-    if how.verbose and plan.ends:
+def _in_words(plan: AnyAnswer, display: _Show) -> str:
+    if display.verbose and plan.ends:
         refuse(["--verbose"], "a plan of a batch job has no further details")
-    text = plan_text(plan, verbose=how.verbose)
-    if how.quiet:
+    text = plan_text(plan, verbose=display.verbose)
+    if display.quiet:
         text = text.partition("\n\n")[0]
-    elif how.verbose and not plan.ends:
+    elif display.verbose and not plan.ends:
         from headway.report.explanation import explanation_text
 
         text = f"{text}\n\n{explanation_text(plan)}"
     return text
 
 
-def _shown(plan: AnyAnswer, how: _Show, profile: str | JobProfile | None = None) -> int:
-    output_format = how.output_format
+def _shown(plan: AnyAnswer, display: _Show, profile: str | JobProfile | None = None) -> int:
+    output_format = display.output_format
     if output_format == _TEXT:
         # What is printed is computed when it is read.
         with Progress("planning"):
-            text = _in_words(plan, how)
+            text = _in_words(plan, display)
         show(text.rstrip("\n"), is_met=plan.feasible)
-        if not how.quiet and (plan.feasible or not plan.ends):
+        if not display.quiet and (plan.feasible or not plan.ends):
             suggest(_APPLY if plan.feasible else _WAYS_OUT)
     elif output_format == _JSON:
         from headway.formats.as_json import json_text, plan_json
@@ -383,8 +383,8 @@ def _shown(plan: AnyAnswer, how: _Show, profile: str | JobProfile | None = None)
         from headway.emitters import FORMATS
 
         click.echo(FORMATS[output_format](plan, version=__version__).rstrip("\n"))
-    if how.output is not None:
+    if display.output is not None:
         from headway.cli.pages import write_page
 
-        write_page(how.output, plan, profile=None if plan.ends else profile)
-    return exit_code(calibrated=plan.calibrated, strict=how.strict, feasible=plan.feasible)
+        write_page(display.output, plan, profile=None if plan.ends else profile)
+    return exit_code(calibrated=plan.calibrated, strict=display.strict, feasible=plan.feasible)

@@ -31,18 +31,18 @@ def plan_of_spec(file: str) -> Planned:
     if not is_spec(file):
         raise click.UsageError("Missing option '--target'.", context)
     refuse(given("concurrent_jobs"), "only DStreams run several jobs at a time")
-    found = load_spec(file)
+    spec_file = load_spec(file)
     changes = {
         name: value
         for name, value in context.params.items()
         if name not in _OF_OUTPUT and given(name)
     }
-    is_batch, targets = found.kind == "BatchJob", changes.pop("targets", ())
+    is_batch, targets = spec_file.kind == "BatchJob", changes.pop("targets", ())
     if is_batch:
         refuse(given(*OF_STREAMS), "not with a deadline")
     else:
         refuse(given("rows"), "only for a spec of the kind BatchJob")
-    if any(isinstance(one, Deadline) is not is_batch for one in targets) or (
+    if any(isinstance(target, Deadline) is not is_batch for target in targets) or (
         is_batch and len(targets) > 1
     ):
         kind = "batch" if is_batch else "streaming"
@@ -51,4 +51,4 @@ def plan_of_spec(file: str) -> Planned:
     if targets:
         changes["target"] = targets[0] if is_batch else targets
     with Progress("planning"):
-        return plan_file(found, **changes)
+        return plan_file(spec_file, **changes)

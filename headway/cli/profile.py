@@ -132,16 +132,16 @@ def command(
     from headway.report.profiles import profile_summary
 
     with Progress() as progress:
-        how = {**runs._asdict(), **reader._asdict(), "progress": progress.tell}
-        found, written = profile_and_tables(sources, tables, **how)
+        options = {**runs._asdict(), **reader._asdict(), "progress": progress.tell}
+        job_profile, written = profile_and_tables(sources, tables, **options)
     if output is None:
-        click.echo(dump_profile(found), nl=False)
+        click.echo(dump_profile(job_profile), nl=False)
         return
-    save_profile(found, output)
-    remark(profile_summary(found))
+    save_profile(job_profile, output)
+    remark(profile_summary(job_profile))
     for path in (output, *written):
         click.echo(one_line(path))
-    suggest(f"headway plan {output} {_usual_question(found)}")
+    suggest(f"headway plan {output} {_usual_question(job_profile)}")
 
 
 def _usual_question(job: JobProfile | ApplicationProfile) -> str:
@@ -168,9 +168,9 @@ def _advise(
     from headway.report.advice import advice_as_json, advice_as_text
 
     with Progress() as progress:
-        found = profile(sources, **runs._asdict(), **reader._asdict(), progress=progress.tell)
+        job_profile = profile(sources, **runs._asdict(), **reader._asdict(), progress=progress.tell)
     rate, targets = question
-    advised = advise(found, rate=rate, target=targets or None)
+    advised = advise(job_profile, rate=rate, target=targets or None)
     if as_json:
         click.echo(advice_as_json(advised))
     else:
@@ -190,27 +190,27 @@ def _survey(
     from headway.report.profiles import survey_as_json, survey_as_text
 
     with Progress() as progress:
-        found = survey(sources, **reader._asdict(), progress=progress.tell, tables=tables)
+        log_survey = survey(sources, **reader._asdict(), progress=progress.tell, tables=tables)
     if as_json:
-        click.echo(survey_as_json(found.logs, found.failures))
+        click.echo(survey_as_json(log_survey.logs, log_survey.failures))
     if as_text:
-        show(survey_as_text(found.logs))
+        show(survey_as_text(log_survey.logs))
         suggest(f"headway profile {shlex.join(sources)} -o job.profile.yaml")
-    for path in found.tables:
+    for path in log_survey.tables:
         click.echo(one_line(path), err=as_json)
     if each_into is not None:
-        _save_each(found, each_into)
+        _save_each(log_survey, each_into)
     if not as_json:
-        for failure in found.failures:
+        for failure in log_survey.failures:
             remark(f"not read: {failure.name}: {failure.why}")
 
 
-def _save_each(found: Survey, folder: Path) -> None:
+def _save_each(log_survey: Survey, folder: Path) -> None:
     from headway.formats.profile_file import save_profile
 
     folder.mkdir(parents=True, exist_ok=True)
     taken: set[Path] = set()
-    for log in found.logs:
+    for log in log_survey.logs:
         if log.profile is None:
             remark(f"no profile: {log.name}: {log.why_not}")
             continue

@@ -47,23 +47,23 @@ def predict_in_real_time() -> int:
     from headway.formats.real_time_json import real_time_prediction_json
     from headway.report.real_time import real_time_prediction_text
 
-    asked = _asked()
+    params = _asked()
     prediction = predict_real_time(
-        asked["profile"],
-        rate=asked["rate"],
-        trigger=asked["trigger"],
-        executors=asked["executors"],
-        cores=asked["cores"],
-        partitions=asked["partitions"],
-        source_partitions=asked["source_partitions"],
-        task_cpus=asked["task_cpus"],
-        path=PATH_S.value if asked["path"] is None else asked["path"],
+        params["profile"],
+        rate=params["rate"],
+        trigger=params["trigger"],
+        executors=params["executors"],
+        cores=params["cores"],
+        partitions=params["partitions"],
+        source_partitions=params["source_partitions"],
+        task_cpus=params["task_cpus"],
+        path=PATH_S.value if params["path"] is None else params["path"],
     )
-    if asked["as_json"]:
+    if params["as_json"]:
         click.echo(json_text(real_time_prediction_json(prediction)))
     else:
         show(real_time_prediction_text(prediction))
-    return exit_code(calibrated=prediction.calibrated, strict=asked["strict"])
+    return exit_code(calibrated=prediction.calibrated, strict=params["strict"])
 
 
 def plan_in_real_time(output_format: str) -> int:
@@ -71,39 +71,39 @@ def plan_in_real_time(output_format: str) -> int:
     from headway.api.real_time import plan_real_time
     from headway.api.specs import is_spec
 
-    asked = _asked()
+    params = _asked()
     context = click.get_current_context()
-    if is_spec(asked["profile"]):
+    if is_spec(params["profile"]):
         refuse(["--mode"], "a spec file is planned in micro-batches; give the profile")
-    for one in asked["targets"]:
-        if isinstance(one, Deadline):
+    for target in params["targets"]:
+        if isinstance(target, Deadline):
             raise InputError(
-                f"--mode real-time: target '{one}': a streaming job has no end; use a latency, "
+                f"--mode real-time: target '{target}': a streaming job has no end; use a latency, "
                 "e.g. 'p99 <= 300ms'"
             )
     for name in ("rate", "targets"):
-        if not asked[name]:
+        if not params[name]:
             raise click.UsageError(f"Missing option '--{name.removesuffix('s')}'.", context)
     plan = plan_real_time(
-        asked["profile"],
-        rate=asked["rate"],
-        target=list(asked["targets"]),
-        max_nodes=asked["max_nodes"],
-        node_cores=asked["node_cores"],
-        cores=asked["cores"],
-        partitions=asked["partitions"],
-        trigger=asked["trigger"],
-        source_partitions=asked["source_partitions"],
-        task_cpus=asked["task_cpus"],
-        confidence=asked["confidence"],
-        path=PATH_S.value if asked["path"] is None else asked["path"],
+        params["profile"],
+        rate=params["rate"],
+        target=list(params["targets"]),
+        max_nodes=params["max_nodes"],
+        node_cores=params["node_cores"],
+        cores=params["cores"],
+        partitions=params["partitions"],
+        trigger=params["trigger"],
+        source_partitions=params["source_partitions"],
+        task_cpus=params["task_cpus"],
+        confidence=params["confidence"],
+        path=PATH_S.value if params["path"] is None else params["path"],
     )
     text = _rendered(plan, output_format).rstrip("\n")
     if output_format == "text":
         show(text, is_met=plan.feasible)
     else:
         click.echo(text)
-    return exit_code(calibrated=plan.calibrated, strict=asked["strict"], feasible=plan.feasible)
+    return exit_code(calibrated=plan.calibrated, strict=params["strict"], feasible=plan.feasible)
 
 
 def _asked() -> dict[str, Any]:

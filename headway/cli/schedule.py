@@ -49,14 +49,18 @@ def command(jobs: str | None, policies: str | None, decisions: str | None, as_js
         answer(replay, replay_text, replay_json, as_json=as_json)
         return ExitCode.REGRESSION if replay.num_differing else ExitCode.OK
     assert jobs is not None
-    named = (one.strip() for one in (policies or "").split(","))
-    given = list(dict.fromkeys(one for one in named if one))
-    if policies is not None and not given:
+    stripped_names = (name.strip() for name in (policies or "").split(","))
+    policy_names = list(dict.fromkeys(name for name in stripped_names if name))
+    if policies is not None and not policy_names:
         raise InputError("--policy: names none; expected policies between commas, or 'all'")
     with Progress("simulating each policy"):
-        verdict = schedule_verdict(jobs, policies="all" if given == ["all"] else given)
+        verdict = schedule_verdict(
+            jobs, policies="all" if policy_names == ["all"] else policy_names
+        )
     answer(verdict, schedule_text, schedule_json, as_json=as_json)
     if not as_json:
         suggest(f"headway schedule {jobs} --policy all")
-    all_met = any(one.keeps_up and one.num_met == len(one.queries) for one in verdict.figures)
+    all_met = any(
+        policy.keeps_up and policy.num_met == len(policy.queries) for policy in verdict.figures
+    )
     return ExitCode.OK if all_met else ExitCode.INFEASIBLE

@@ -135,15 +135,17 @@ def command(
     planned = load_plan(plan)
     trace = load_rate_trace(rate_trace, length=length)
     if policies is not None:
-        found = _compared(
+        comparison = _compared(
             planned, trace, policies, profile, executors, triggers, outages, runs, seed
         )
         if output is not None:
-            write_text(output, policies_page(planned, found), what="the page")
+            write_text(output, policies_page(planned, comparison), label="the page")
             remark(f"wrote {output}")
         text_of_policies = partial(policies_text, planned)
-        answer(found, text_of_policies, policies_json, as_json=as_json, is_met=found.feasible)
-        return ExitCode.OK if found.feasible else ExitCode.INFEASIBLE
+        answer(
+            comparison, text_of_policies, policies_json, as_json=as_json, is_met=comparison.feasible
+        )
+        return ExitCode.OK if comparison.feasible else ExitCode.INFEASIBLE
     of_policies = given("profile", "executors", "triggers")
     refuse(of_policies, "is used with --policy; add it, or leave this out")
     runs = _RUNS if runs is None else runs
@@ -152,7 +154,7 @@ def command(
         progress.step(f"simulating {counted(runs, 'run')} of {format_duration(trace.length_s)}")
         playback = simulate(planned, trace, outages=outages, runs=runs, seed=seed)
     if output is not None:
-        write_text(output, playback_page(planned, playback), what="the page")
+        write_text(output, playback_page(planned, playback), label="the page")
         remark(f"wrote {output}")
     text_of = partial(playback_text, planned)
     answer(playback, text_of, playback_json, as_json=as_json, is_met=playback.feasible)
@@ -176,7 +178,7 @@ def _compared(
     runs: int | None,
     seed: int,
 ) -> PolicyComparison:
-    names = [one.strip() for one in policies.split(",") if one.strip()]
+    names = [name.strip() for name in policies.split(",") if name.strip()]
     for name in names:
         parse_policy(name)
     if not names:

@@ -13,7 +13,7 @@ import click
 from headway.redaction import harmless, harmless_lines
 from headway.report.columns import USUAL_WIDTH, fitted, set_width, width
 
-Found = TypeVar("Found")
+Report = TypeVar("Report")
 
 _NARROWEST, _WIDEST = 60, 120
 _NO_COLOUR = "headway.no_color"
@@ -47,15 +47,17 @@ def show(text: str, *, is_met: bool | None = None) -> None:
         text = f"{'✓' if is_met else '✗'} {text}"
     text = fitted(harmless_lines(text))
     if has_verdict and _has_colour():
-        first, line, rest = text.partition("\n")
-        text = click.style(first, fg="green" if is_met else "red", bold=True) + line + rest
+        first, line, remaining_lines = text.partition("\n")
+        text = (
+            click.style(first, fg="green" if is_met else "red", bold=True) + line + remaining_lines
+        )
     click.echo(text)
 
 
 def answer(
-    found: Found,
-    in_words: Callable[[Found], str],
-    as_data: Callable[[Found], object],
+    report: Report,
+    in_words: Callable[[Report], str],
+    as_data: Callable[[Report], object],
     *,
     as_json: bool,
     is_met: bool | None = None,
@@ -64,9 +66,9 @@ def answer(
     if as_json:
         from headway.formats.as_json import json_text
 
-        click.echo(json_text(as_data(found)))
+        click.echo(json_text(as_data(report)))
     else:
-        show(in_words(found), is_met=is_met)
+        show(in_words(report), is_met=is_met)
 
 
 def event(text: str) -> None:
@@ -118,7 +120,9 @@ def fitted_help(text: str) -> str:
           --verbose
     >>> set_width(USUAL_WIDTH)
     """
-    return "\n".join(piece for line in text.split("\n") for piece in _help_lines(line))
+    return "\n".join(
+        wrapped_line for line in text.split("\n") for wrapped_line in _help_lines(line)
+    )
 
 
 def _help_lines(line: str) -> list[str]:
@@ -135,8 +139,8 @@ def _help_lines(line: str) -> list[str]:
 
 def _broken_at(line: str, mark: str, start: str, end: str) -> list[str]:
     """A line that is broken before a mark, as often as needed."""
-    place = line.rfind(mark, len(start) + 1, width() - len(end))
-    if len(line) <= width() or place < 0:
+    break_at = line.rfind(mark, len(start) + 1, width() - len(end))
+    if len(line) <= width() or break_at < 0:
         return [line]
-    rest = start + line[place:].lstrip()
-    return [line[:place] + end, *_broken_at(rest, mark, start, end)]
+    continuation = start + line[break_at:].lstrip()
+    return [line[:break_at] + end, *_broken_at(continuation, mark, start, end)]

@@ -35,11 +35,11 @@ def command(files: tuple[str, ...], as_json: bool) -> int:
     if as_json:
         from headway.formats.as_json import json_text
 
-        found = [
+        file_reports = [
             {"file": one_line(file), "kind": kinds.get(file), "faults": faults.get(file, [])}
             for file in files
         ]
-        click.echo(json_text({"schema": "headway.validation/v1", "files": found}))
+        click.echo(json_text({"schema": "headway.validation/v1", "files": file_reports}))
     else:
         for file in files:
             for line in faults.get(file, [f"{one_line(file)}: ok, {kinds.get(file)}"]):

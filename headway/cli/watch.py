@@ -140,11 +140,11 @@ def _explained(log: str, number: int, as_json: bool) -> int:
     from headway.formats.tuner_files import explained_change
     from headway.report.tuned import explained_json, explained_text
 
-    found = explained_change(Path(log), number)
+    explained = explained_change(Path(log), number)
     if as_json:
-        click.echo(json_text(explained_json(found)))
+        click.echo(json_text(explained_json(explained)))
     else:
-        show(explained_text(found))
+        show(explained_text(explained))
     return ExitCode.OK
 
 

@@ -81,10 +81,12 @@ def command(
     )
     fusions = () if plan is None else fusions_of(plan)
     if as_json:
-        found = sharing_json(gain)
-        click.echo(json_text(found | ({} if plan is None else {"fusions": fusions_json(fusions)})))
+        sharing = sharing_json(gain)
+        click.echo(
+            json_text(sharing | ({} if plan is None else {"fusions": fusions_json(fusions)}))
+        )
     else:
-        beside = "" if plan is None else f"\n\n{fusions_text(fusions)}"
-        show(sharing_text(gain) + beside)
+        appendix = "" if plan is None else f"\n\n{fusions_text(fusions)}"
+        show(sharing_text(gain) + appendix)
         suggest(f"headway plan {profile} --rate 50k/s --target 'window p99 <= 20s'")
     return ExitCode.OK if gain.paying else ExitCode.INFEASIBLE

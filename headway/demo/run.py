@@ -240,7 +240,7 @@ def _busy_cores() -> float:
 def _cpu_ticks() -> tuple[int, int] | None:
     """Idle and all time of the cores since the start, as Linux counts it; None elsewhere."""
     try:
-        ticks = [int(one) for one in _CPU_TIMES.read_text().split("\n", 1)[0].split()[1:9]]
+        ticks = [int(field) for field in _CPU_TIMES.read_text().split("\n", 1)[0].split()[1:9]]
         return ticks[3] + ticks[4], sum(ticks)
     except (OSError, ValueError, IndexError):
         return None
@@ -315,22 +315,31 @@ def _plans(profile: JobProfile, *, is_busy: bool) -> list[StreamAnswer]:
     that can be run here: for a share of its max rate within target or, if it is too slow for the
     target at any rate, for a target within its reach."""
     share = _HALF if is_busy else _LITTLE_LESS
-    wanted = headway.plan(profile, rate=PLANNED_RATE_PER_S, target=TARGET, max_nodes=_MOST_NODES)
-    within_reach_per_s = share * wanted.frontier[0].sustainable_rate_per_s
+    requested_plan = headway.plan(
+        profile, rate=PLANNED_RATE_PER_S, target=TARGET, max_nodes=_MOST_NODES
+    )
+    within_reach_per_s = share * requested_plan.frontier[0].sustainable_rate_per_s
     has_room = not is_busy or within_reach_per_s >= PLANNED_RATE_PER_S
-    if wanted.feasible and wanted.nodes == 1 and has_room:
-        return [wanted]
+    if requested_plan.feasible and requested_plan.nodes == 1 and has_room:
+        return [requested_plan]
     if within_reach_per_s >= _LEAST_RATE_PER_S:
         rounded_per_s = float(f"{within_reach_per_s:.1e}")
-        return [wanted, headway.plan(profile, rate=rounded_per_s, target=TARGET, max_nodes=1)]
+        return [
+            requested_plan,
+            headway.plan(profile, rate=rounded_per_s, target=TARGET, max_nodes=1),
+        ]
     fastest = headway.plan(profile, rate=_LEAST_RATE_PER_S, target="p99 <= 1ms", max_nodes=1)
     floor_s = fastest.planned_latency_s if fastest.feasible else fastest.floor_s
     if math.isinf(floor_s):
         raise HeadwayError(
-            f"this machine is too slow or too busy for the demonstration: {wanted.binding[0]}"
+            "this machine is too slow or too busy for the demonstration: "
+            f"{requested_plan.binding[0]}"
         )
     laxer = Target(quantile=0.99, limit_s=math.ceil(_ABOVE_FLOOR_FACTOR / share * floor_s))
-    return [wanted, headway.plan(profile, rate=_LEAST_RATE_PER_S, target=laxer, max_nodes=1)]
+    return [
+        requested_plan,
+        headway.plan(profile, rate=_LEAST_RATE_PER_S, target=laxer, max_nodes=1),
+    ]
 
 
 def _compared(
@@ -350,21 +359,21 @@ def _is_kept(target: Target, measured: MeasuredRun) -> bool:
 
 
 def _write_plan(folder: Path, plan: StreamAnswer) -> None:
-    write_text(folder / "plan.json", json_text(plan_json(plan)) + "\n", what="the plan")
-    write_text(folder / "plan.txt", plan_text(plan) + "\n", what="the plan")
+    write_text(folder / "plan.json", json_text(plan_json(plan)) + "\n", label="the plan")
+    write_text(folder / "plan.txt", plan_text(plan) + "\n", label="the plan")
     for name, file in (
         ("spark-defaults", "spark-defaults.conf"),
         ("spark-submit", "spark-submit.sh"),
         ("pyspark", "query_settings.py"),
     ):
-        write_text(folder / file, FORMATS[name](plan, version=__version__), what="the plan")
+        write_text(folder / file, FORMATS[name](plan, version=__version__), label="the plan")
 
 
 def _write_comparison(
     folder: Path, profile: JobProfile, plan: StreamAnswer, comparisons: Sequence[ComparisonRow]
 ) -> None:
     text = comparison_text(comparisons)
-    write_text(folder / "comparison.txt", text + "\n", what="the comparison")
+    write_text(folder / "comparison.txt", text + "\n", label="the comparison")
     file = "word-count.profile.yaml"
     page = plan_page(
         plan,
@@ -372,4 +381,4 @@ def _write_comparison(
         evidence=plan_evidence(profile, plan, profile_file=file),
         origin=Origin.of(files=["plan.json", file], profile=profile, made_at=datetime.now(UTC)),
     )
-    write_text(folder / "report.html", page, what="the report")
+    write_text(folder / "report.html", page, label="the report")

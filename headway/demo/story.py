@@ -22,22 +22,25 @@ def story(outcome: DemoOutcome) -> str:
 
 def _profiled(outcome: DemoOutcome) -> list[str]:
     lines = ["Profiled from the event log of a running Spark:"]
-    seen_by_name = {one.query_name: one for one in outcome.profile.settings}
+    settings_by_name = {
+        profiled_setting.query_name: profiled_setting
+        for profiled_setting in outcome.profile.settings
+    }
     for name, setting in PROFILED.items():
-        seen = seen_by_name.get(name)
-        if seen is None:  # the notes say why
+        profiled_setting = settings_by_name.get(name)
+        if profiled_setting is None:  # the notes say why
             lines.append(f"  {name}: {setting}: not profiled")
             continue
         lines.append(
-            f"  {name}: {setting}: {seen.num_batches} batches of "
-            f"{format_duration(seen.batch_duration_mean_s)}"
+            f"  {name}: {setting}: {profiled_setting.num_batches} batches of "
+            f"{format_duration(profiled_setting.batch_duration_mean_s)}"
         )
     lines += [
         f"  {stage.called}: a task takes {format_duration(stage.task_fixed_s)} and "
         f"{format_duration(stage.task_per_row_s)} per row"
         for stage in outcome.profile.stages
     ]
-    is_whole = len(seen_by_name) == len(PROFILED)
+    is_whole = len(settings_by_name) == len(PROFILED)
     notes = () if is_whole else outcome.profile.notes
     return [*lines, *(f"  note: {note}" for note in notes), ""]
 
@@ -58,16 +61,24 @@ def _predicted(outcome: DemoOutcome) -> list[str]:
 
 
 def _planned(outcome: DemoOutcome) -> list[str]:
-    smaller = [_why_less(wished) for wished in outcome.plans[:-1]]
-    return ["Planned:", *smaller, answer_text(outcome.plan), ""]
+    reasons = [_why_less(requested_plan) for requested_plan in outcome.plans[:-1]]
+    return ["Planned:", *reasons, answer_text(outcome.plan), ""]
 
 
-def _why_less(wished: StreamAnswer) -> str:
+def _why_less(requested_plan: StreamAnswer) -> str:
     """Why the requested plan is not the one that is run."""
-    asked = f"{wished.target} at {format_rate(wished.arrivals.rate_per_s)}"
-    if wished.feasible and wished.nodes == 1:
-        return f"{asked} is close to the limit of a busy machine: the demo plans with more room."
-    return f"{asked} would need {_machines(wished)}: the demo plans for what this one sustains."
+    target_and_rate = (
+        f"{requested_plan.target} at {format_rate(requested_plan.arrivals.rate_per_s)}"
+    )
+    if requested_plan.feasible and requested_plan.nodes == 1:
+        return (
+            f"{target_and_rate} is close to the limit of a busy machine: the demo plans with more "
+            "room."
+        )
+    return (
+        f"{target_and_rate} would need {_machines(requested_plan)}: the demo plans for what this "
+        "one sustains."
+    )
 
 
 def _verdict(outcome: DemoOutcome) -> list[str]:
@@ -85,17 +96,17 @@ def _verdict(outcome: DemoOutcome) -> list[str]:
 def _verdict_text(outcome: DemoOutcome) -> str:
     """The outcome and, if the target was missed, the figure that missed it."""
     target, measured = outcome.plan.target, outcome.measured
-    asked = f"{target} at {format_rate(outcome.plan.arrivals.rate_per_s)}"
+    target_and_rate = f"{target} at {format_rate(outcome.plan.arrivals.rate_per_s)}"
     p99 = format_duration(measured.tuple_latency.p99_s)
     if outcome.promise_kept:
-        return f"Target MET: {asked}, measured p99 {p99}."
+        return f"Target MET: {target_and_rate}, measured p99 {p99}."
     if not measured.kept_up:
         why = f"the backlog grew, the p99 was {p99} by the end"
     else:
-        above = measured.tuple_latency.p99_s / target.limit_s - 1
-        why = f"measured p99 {p99}, {above:.0%} above the limit"
-    busy = "; this machine was busy, see the note above" if outcome.was_busy else ""
-    return f"Target MISSED: {asked}: {why}{busy}."
+        excess_ratio = measured.tuple_latency.p99_s / target.limit_s - 1
+        why = f"measured p99 {p99}, {excess_ratio:.0%} above the limit"
+    busy_text = "; this machine was busy, see the note above" if outcome.was_busy else ""
+    return f"Target MISSED: {target_and_rate}: {why}{busy_text}."
 
 
 def _machines(plan: StreamAnswer) -> str:

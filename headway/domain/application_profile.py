@@ -303,11 +303,11 @@ class ApplicationProfile(Result):
                 "expected between 0 and duration_s"
             )
         require_not_negative("jobs", num_jobs=self.num_jobs, num_jobs_failed=self.num_jobs_failed)
-        for place, stage in enumerate(self.stages):
-            if not all(0 <= parent < place for parent in stage.parents):
+        for index, stage in enumerate(self.stages):
+            if not all(0 <= parent < index for parent in stage.parents):
                 raise ValueError(
                     f"stage {stage.id}: parents are {list(stage.parents)}; "
-                    f"expected places before its own, {place}"
+                    f"expected places before its own, {index}"
                 )
 
     @property

@@ -67,7 +67,7 @@ class Backtest(Result):
     @property
     def num_too_close(self) -> int:
         """Runs without a predicted latency, because their prediction is close to saturation."""
-        num_unquotable = sum(not one.prediction.is_quotable for one in self.runs)
+        num_unquotable = sum(not run.prediction.is_quotable for run in self.runs)
         return num_unquotable - self.num_called_unstable
 
     @property
@@ -83,7 +83,7 @@ class Backtest(Result):
     @property
     def intervals_held(self) -> tuple[int, int]:
         """How many of the 90% intervals contain the observed value, and how many there are."""
-        held = [one for run in self.runs for one in run.intervals_held or ()]
+        held = [is_held for run in self.runs for is_held in run.intervals_held or ()]
         return sum(held), len(held)
 
 

@@ -77,11 +77,11 @@ class Burst:
         return cls._of(text, *parts)
 
     @classmethod
-    def _of(cls, text: str, rate: str, length: str, every: str | None = None) -> Burst:
+    def _of(cls, text: str, rate: str, length: str, interval: str | None = None) -> Burst:
         try:
             rate_per_s = parse_rate_per_s(rate)
             length_s = parse_duration_s(length)
-            every_s = None if every is None else parse_duration_s(every)
+            every_s = None if interval is None else parse_duration_s(interval)
         except InputError as error:
             raise InputError(f"burst {text!r}: {error}") from None
         if not length_s > 0:

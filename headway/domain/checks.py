@@ -28,9 +28,9 @@ def require_not_negative(where: str, **values: float) -> None:
         Names the value.
     """
     for name, value in values.items():
-        most = _most_of(name)
-        if not 0 <= value <= most:
-            up_to = "" if value < 0 or math.isnan(value) else f", up to {most:g}"
+        max_value = _most_of(name)
+        if not 0 <= value <= max_value:
+            up_to = "" if value < 0 or math.isnan(value) else f", up to {max_value:g}"
             raise ValueError(f"{where}: {name} is {value}; expected 0 or more{up_to}")
 
 
@@ -49,8 +49,8 @@ def require_spread(where: str, **ratios: float) -> None:
             )
 
 
-def require_count(most: int, **counts: int) -> None:
-    """Refuse counts below 1 or above ``most``.
+def require_count(max_count: int, **counts: int) -> None:
+    """Refuse counts below 1 or above ``max_count``.
 
     Raises
     ------
@@ -58,8 +58,8 @@ def require_count(most: int, **counts: int) -> None:
         Names the value.
     """
     for name, count in counts.items():
-        if not 1 <= count <= most:
-            up_to = "" if count < 1 else f", up to {most:,}"
+        if not 1 <= count <= max_count:
+            up_to = "" if count < 1 else f", up to {max_count:,}"
             raise ValueError(f"{name} is {count}; expected at least 1{up_to}")
 
 
@@ -81,13 +81,13 @@ def require_seconds(**values_s: float) -> None:
             raise ValueError(f"{name} is {value_s}; expected a positive number of seconds")
 
 
-def require_label(name: str, what: str) -> None:
+def require_label(name: str, setting: str) -> None:
     """Refuse what Kubernetes would refuse for a namespace.
 
     Raises
     ------
     InputError
-        Saying what is expected; ``what`` is how the user gave it.
+        Saying what is expected; ``setting`` is how the user gave it.
 
     Examples
     --------
@@ -97,10 +97,10 @@ def require_label(name: str, what: str) -> None:
     ...
     headway.errors.InputError: namespace 'Data_EU': no name that Kubernetes takes; expected ...
     """
-    _require(LABEL_PATTERN, LABEL_WORDS, name, what)
+    _require(LABEL_PATTERN, LABEL_WORDS, name, setting)
 
 
-def require_subdomain(name: str, what: str) -> None:
+def require_subdomain(name: str, setting: str) -> None:
     """Refuse what Kubernetes would refuse for a service account.
 
     Raises
@@ -108,9 +108,9 @@ def require_subdomain(name: str, what: str) -> None:
     InputError
         As `require_label` does.
     """
-    _require(SUBDOMAIN_PATTERN, SUBDOMAIN_WORDS, name, what)
+    _require(SUBDOMAIN_PATTERN, SUBDOMAIN_WORDS, name, setting)
 
 
-def _require(pattern: str, words: str, name: str, what: str) -> None:
+def _require(pattern: str, words: str, name: str, setting: str) -> None:
     if re.fullmatch(pattern, name) is None:
-        raise InputError(f"{what} {name!a}: no name that Kubernetes takes; expected {words}")
+        raise InputError(f"{setting} {name!a}: no name that Kubernetes takes; expected {words}")

@@ -198,8 +198,11 @@ class _DStreamsAnswer(Result):
         InputError
             If the target is for another latency than that of the plan.
         """
-        asked = (self.target.metric, self.target.quantile)
-        if not isinstance(promise, Target) or (promise.metric, promise.quantile) != asked:
+        planned_statistic = (self.target.metric, self.target.quantile)
+        if (
+            not isinstance(promise, Target)
+            or (promise.metric, promise.quantile) != planned_statistic
+        ):
             raise InputError(f"target '{promise}': the plan is for {self.target} alone")
         return self.planned_s
 

@@ -48,10 +48,10 @@ class KeptPromise:
 
     Examples
     --------
-    >>> kept = KeptPromise.of(CatchUp(limit_s=1.2349, after=1800.0))
-    >>> kept.limit_s, kept.after_s, kept.text
+    >>> kept_promise = KeptPromise.of(CatchUp(limit_s=1.2349, after=1800.0))
+    >>> kept_promise.limit_s, kept_promise.after_s, kept_promise.text
     (1.2349, 1800.0, 'catch_up <= 1.2349 s after 30 min')
-    >>> kept.promise() == CatchUp(limit_s=1.2349, after=1800.0)
+    >>> kept_promise.promise() == CatchUp(limit_s=1.2349, after=1800.0)
     True
     """
 
@@ -132,14 +132,14 @@ def is_about(first: KeptPromise, second: KeptPromise) -> bool:
     if (first.kind, first.metric) != (second.kind, second.metric):
         return False
     return all(
-        one == other
-        if one is None or other is None
-        else math.isclose(one, other, rel_tol=_THREE_DIGITS_RATIO)
-        for one, other in zip(_numbers(first), _numbers(second), strict=True)
+        first_number == second_number
+        if first_number is None or second_number is None
+        else math.isclose(first_number, second_number, rel_tol=_THREE_DIGITS_RATIO)
+        for first_number, second_number in zip(_numbers(first), _numbers(second), strict=True)
     )
 
 
-def _numbers(kept: KeptPromise) -> tuple[float | None, ...]:
-    burst = kept.burst
+def _numbers(promise: KeptPromise) -> tuple[float | None, ...]:
+    burst = promise.burst
     of_burst = (None,) * 3 if burst is None else (burst.rate_per_s, burst.length_s, burst.every_s)
-    return kept.quantile, kept.limit_s, kept.after_s, *of_burst
+    return promise.quantile, promise.limit_s, promise.after_s, *of_burst

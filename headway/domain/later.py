@@ -34,10 +34,10 @@ def later(make: Callable[[], Made]) -> Made:
     >>> def looked_up():
     ...     print("looking")
     ...     return (1, 2)
-    >>> found = with_changes(Table("first", later(looked_up)), title="second")
-    >>> found.title
+    >>> table = with_changes(Table("first", later(looked_up)), title="second")
+    >>> table.title
     'second'
-    >>> found.rows, found.rows
+    >>> table.rows, table.rows
     looking
     ((1, 2), (1, 2))
     """
@@ -78,9 +78,9 @@ def made_when_asked(*names: str) -> Callable[[type[Noun]], type[Noun]]:
 
 def with_changes(noun: Noun, **changes: object) -> Noun:
     """A copy with some fields changed; what has not been computed yet stays uncomputed."""
-    kept = {}
+    field_values = {}
     for field in fields(noun):
-        over = getattr(type(noun), field.name, None)
-        slot = over.slot if isinstance(over, _Part) else over
-        kept[field.name] = getattr(noun, field.name) if slot is None else slot.__get__(noun)
-    return cast(Noun, type(noun)(**{**kept, **changes}))
+        descriptor = getattr(type(noun), field.name, None)
+        slot = descriptor.slot if isinstance(descriptor, _Part) else descriptor
+        field_values[field.name] = getattr(noun, field.name) if slot is None else slot.__get__(noun)
+    return cast(Noun, type(noun)(**{**field_values, **changes}))

@@ -85,9 +85,9 @@ class NodeType:
             total = self.cores + self.reserved_cores
             parts.append(f"{self.reserved_cores} of {total} cores")
         if self.reserved_memory_bytes and self.memory_bytes is not None:
-            kept = spark_memory_text(self.reserved_memory_bytes)
+            reserved_text = spark_memory_text(self.reserved_memory_bytes)
             total_text = spark_memory_text(self.memory_bytes + self.reserved_memory_bytes)
-            parts.append(f"{kept} of {total_text}")
+            parts.append(f"{reserved_text} of {total_text}")
         if not parts:
             return None
         verb = "is" if len(parts) == 1 and self.reserved_cores <= 1 else "are"
@@ -108,16 +108,16 @@ class NodeType:
         >>> NodeType.parse("m6i.xlarge:cores=4,memory=14g,price=0.192").price_per_hour
         0.192
         """
-        name, colon, rest = text.partition(":")
+        name, colon, figures_text = text.partition(":")
         where = f"node type {name.strip()!r}"
         if not colon:
             raise InputError(f"{where} is not known; describe it, {_EXAMPLE}")
         fields: dict[str, object] = {}
-        for part in filter(None, (one.strip() for one in rest.split(","))):
-            key, _, value = (one.strip() for one in part.partition("="))
+        for part in filter(None, (figure_text.strip() for figure_text in figures_text.split(","))):
+            key, _, value = (side.strip() for side in part.partition("="))
             if key not in _FIELDS:
-                known = ", ".join(_FIELDS)
-                raise InputError(f"{where}: {part!r} is not one of {known}; {_EXAMPLE}")
+                key_names = ", ".join(_FIELDS)
+                raise InputError(f"{where}: {part!r} is not one of {key_names}; {_EXAMPLE}")
             field, read = _FIELDS[key]
             if field in fields:
                 raise InputError(f"{where}: {key} is given twice")

@@ -150,7 +150,7 @@ class OrderedPipeline:
             raise ValueError(f"rate_per_s is {self.rate_per_s}; expected more than 0, or None")
         if not self.operators:
             raise ValueError("a pipeline needs at least one operator")
-        names = [one.name for one in self.operators]
+        names = [operator.name for operator in self.operators]
         if len(set(names)) < len(names):
             raise ValueError("the operators of a pipeline have different names")
 

@@ -158,8 +158,10 @@ class _StreamAnswer(Result):
     @property
     def expected_s(self) -> float | None:
         """The predicted latency [s]; None if it is not quoted."""
-        found = self.prediction.latency(self.target.metric)
-        return None if found is None else found.statistics_s.get(self.target.statistic)
+        distribution = self.prediction.latency(self.target.metric)
+        return (
+            None if distribution is None else distribution.statistics_s.get(self.target.statistic)
+        )
 
     @property
     def planned_s(self) -> float:
@@ -193,13 +195,15 @@ class _StreamAnswer(Result):
             raise InputError(f"target '{promise}': expected a latency, e.g. 'p99 <= 2s'")
         if (self.target.metric, self.target.quantile) == (promise.metric, promise.quantile):
             return self.planned_latency_s
-        found = self.prediction.latency(promise.metric)
-        if found is None:
+        distribution = self.prediction.latency(promise.metric)
+        if distribution is None:
             raise InputError(f"target '{promise}': the plan predicts no such latency")
-        if promise.statistic not in found.statistics_s:
-            raise InputError(f"target '{promise}': expected one of {', '.join(found.statistics_s)}")
-        interval = found.intervals90_s.get(promise.statistic)
-        return found.statistics_s[promise.statistic] if interval is None else interval.high
+        if promise.statistic not in distribution.statistics_s:
+            raise InputError(
+                f"target '{promise}': expected one of {', '.join(distribution.statistics_s)}"
+            )
+        interval = distribution.intervals90_s.get(promise.statistic)
+        return distribution.statistics_s[promise.statistic] if interval is None else interval.high
 
 
 @made_when_asked("rejected", "rules", "after_start")

@@ -199,8 +199,8 @@ class MemoryPlan:
     @property
     def container_bytes(self) -> int:
         """What the cluster manager reserves for the executor."""
-        beside = self.overhead_bytes + self.python_bytes + self.off_heap_bytes
-        return self.heap_bytes + beside
+        beside_heap_bytes = self.overhead_bytes + self.python_bytes + self.off_heap_bytes
+        return self.heap_bytes + beside_heap_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,8 +56,8 @@ class LatencyDistribution:
     @property
     def intervals90_s(self) -> dict[str, Interval]:
         """The known 90% intervals, by statistic [s]."""
-        known = {"mean": self.interval90_mean_s, "p99": self.interval90_p99_s}
-        return {name: interval for name, interval in known.items() if interval is not None}
+        intervals_s = {"mean": self.interval90_mean_s, "p99": self.interval90_p99_s}
+        return {name: interval for name, interval in intervals_s.items() if interval is not None}
 
     @classmethod
     def of(cls, mean_s: float, quantiles_s: Iterable[float]) -> LatencyDistribution:
@@ -153,7 +153,7 @@ class Prediction(Result):
     @property
     def is_close_to_saturation(self) -> bool:
         """Whether there is no latency to quote although the backlog need not grow."""
-        return any(one.code in NOT_QUOTED for one in self.findings)
+        return any(finding.code in NOT_QUOTED for finding in self.findings)
 
     @property
     def is_stability_open(self) -> bool:
@@ -163,7 +163,7 @@ class Prediction(Result):
     @property
     def is_far_from_one_size(self) -> bool:
         """Whether all profiled batches had one size, too far from the one asked about."""
-        return any("row_cost_half_range_ratio" in one.numbers for one in self.findings)
+        return any("row_cost_half_range_ratio" in finding.numbers for finding in self.findings)
 
     @property
     def gain_ratio(self) -> float | None:

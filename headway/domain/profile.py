@@ -371,7 +371,7 @@ class JobProfile(Result):
     @property
     def _oldest_s(self) -> float:
         """Age of the JVM in the oldest profiled run."""
-        return max((self.drift.reference_age_s, *(one.jvm_age_s for one in self.settings)))
+        return max((self.drift.reference_age_s, *(setting.jvm_age_s for setting in self.settings)))
 
     def age_factor(self, jvm_age_s: float) -> float:
         """Duration at an age of the JVM over that at the reference age of the drift.

@@ -47,8 +47,8 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """What its command prints with ``--json``; for a profile the content of its file."""
-        data: dict[str, Any] = _find("as_data")(self)
-        return data
+        content: dict[str, Any] = _find("as_data")(self)
+        return content
 
     def to_pandas(self) -> Any:
         """Its main table as a DataFrame: the frontier of a plan, the stages of a profile.

@@ -285,7 +285,9 @@ class QueryShape:
     @property
     def last_aggregation(self) -> StatefulOperator | None:
         """The stateful operator whose windows the query emits; None if the plan shows none."""
-        return next((part for part in reversed(self.chain) if part.is_aggregation), None)
+        return next(
+            (operator for operator in reversed(self.chain) if operator.is_aggregation), None
+        )
 
     @property
     def emitted_windows(self) -> tuple[EventTimeWindow, ...]:
@@ -312,5 +314,8 @@ class QueryShape:
     def with_windows(self, windows: tuple[EventTimeWindow, ...]) -> QueryShape:
         """The query with other windows in its last aggregation, and no others."""
         last = self.last_aggregation
-        chain = tuple(replace(part, windows=windows if part is last else ()) for part in self.chain)
+        chain = tuple(
+            replace(operator, windows=windows if operator is last else ())
+            for operator in self.chain
+        )
         return replace(self, windows=windows, chain=chain)

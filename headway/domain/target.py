@@ -102,14 +102,14 @@ _MEANT = (
 
 def _not_a_target(text: str) -> InputError:
     """What is wrong with a text, and what was probably meant by it."""
-    meant = text.lower()
+    suggestion = text.lower()
     for pattern, replacement in _MEANT:
-        meant = re.sub(pattern, replacement, meant)
-    meant = " ".join(meant.split())
-    if meant == text or not _is_target(meant):
+        suggestion = re.sub(pattern, replacement, suggestion)
+    suggestion = " ".join(suggestion.split())
+    if suggestion == text or not _is_target(suggestion):
         return InputError(f"{text!r} is not a target; expected {_GRAMMAR}")
     why = "a target is an upper limit" if re.search("[>≥]", text) else "not a target"
-    return InputError(f"{text!r}: {why}; did you mean {meant!r}?")
+    return InputError(f"{text!r}: {why}; did you mean {suggestion!r}?")
 
 
 def _is_target(text: str) -> bool:
@@ -249,18 +249,18 @@ class Deadline:
         return f"deadline <= {exact_duration(self.limit_s)}"
 
 
-def _duration_in(text: str, part: str) -> float:
+def _duration_in(text: str, duration_text: str) -> float:
     """A duration in a target [s]; an error names the target, too."""
     try:
-        return parse_duration_s(part)
+        return parse_duration_s(duration_text)
     except InputError as error:
         raise InputError(f"target {text!r}: {error}") from None
 
 
-def _burst_in(text: str, part: str) -> Burst:
+def _burst_in(text: str, burst_text: str) -> Burst:
     """The burst in a target; an error names the target, too."""
     try:
-        return Burst.parse(part)
+        return Burst.parse(burst_text)
     except InputError as error:
         raise InputError(f"target {text!r}: {error}") from None
 

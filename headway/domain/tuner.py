@@ -172,5 +172,7 @@ class TunerState:
     def is_blocked(self, now: Configuration, then: Configuration, at_s: float) -> bool:
         """Whether a change was undone not long ago."""
         return any(
-            (one.now, one.then) == (now, then) and at_s < one.until_s for one in self.blocked
+            (blocked_change.now, blocked_change.then) == (now, then)
+            and at_s < blocked_change.until_s
+            for blocked_change in self.blocked
         )

@@ -57,8 +57,8 @@ class WarmUp:
         ...     WarmUpPoint(jvm_age_s=age_s, duration_ratio=ratio, num_batches=1)
         ...     for age_s, ratio in ((4.0, 4.0), (16.0, 1.0))
         ... )
-        >>> found = WarmUp(start_age_s=2, first_batch_extra_s=1, steady_age_s=20, points=points)
-        >>> found.ratio(1.0), found.ratio(8.0), found.ratio(18.0)
+        >>> warm_up = WarmUp(start_age_s=2, first_batch_extra_s=1, steady_age_s=20, points=points)
+        >>> warm_up.ratio(1.0), warm_up.ratio(8.0), warm_up.ratio(18.0)
         (4.0, 2.0, 1.0)
         """
         if jvm_age_s <= self.points[0].jvm_age_s:

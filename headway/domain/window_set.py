@@ -46,15 +46,15 @@ class WindowSpec:
         InputError
             If the text is none, or not in whole milliseconds.
         """
-        found = re.fullmatch(
+        match = re.fullmatch(
             r"\s*(?P<size>.+?)(?:\s+every\s+(?P<slide>.+?))?(?:\s+offset\s+(?P<offset>.+?))?\s*",
             text,
         )
-        if found is None:
+        if match is None:
             raise _no_window(text)
-        size_ms = _whole_ms(found["size"], text)
-        slide_ms = _whole_ms(found["slide"], text) if found["slide"] else size_ms
-        offset_ms = _whole_ms(found["offset"], text) if found["offset"] else 0
+        size_ms = _whole_ms(match["size"], text)
+        slide_ms = _whole_ms(match["slide"], text) if match["slide"] else size_ms
+        offset_ms = _whole_ms(match["offset"], text) if match["offset"] else 0
         if not 0 < slide_ms <= size_ms:
             raise _no_window(text)
         return cls(size_ms=size_ms, slide_ms=slide_ms, offset_ms=offset_ms % slide_ms)
@@ -138,9 +138,9 @@ class WindowSet:
         """Longest pane of which all windows consist: divisor of sizes, slides and offsets."""
         return math.gcd(
             *(
-                part
+                length_ms
                 for window in self.windows
-                for part in (window.size_ms, window.slide_ms, window.offset_ms)
+                for length_ms in (window.size_ms, window.slide_ms, window.offset_ms)
             )
         )
 
@@ -162,10 +162,10 @@ class WindowSet:
         return ", ".join(map(str, self.windows))
 
 
-def _whole_ms(text: str, whole: str) -> int:
+def _whole_ms(text: str, window_text: str) -> int:
     seconds = parse_duration_s(text)
     if ms_to_s(s_to_ms(seconds)) != seconds:
-        raise InputError(f"{whole!r}: {text!r} is not a whole number of milliseconds")
+        raise InputError(f"{window_text!r}: {text!r} is not a whole number of milliseconds")
     return s_to_ms(seconds)
 
 

@@ -49,13 +49,13 @@ def _of_plan_alone(render: Render) -> RenderFor:
     return render_for
 
 
-def _later(place: str) -> Callable[..., str]:
+def _later(dotted_path: str) -> Callable[..., str]:
     """A function of a module of this package, loaded when it is called."""
-    module, _, function = place.partition(".")
+    module, _, function = dotted_path.partition(".")
 
-    def render(plan: Answer, **known: Any) -> str:
-        found: Callable[..., str] = getattr(import_module(f"{__name__}.{module}"), function)
-        return found(plan, **known)
+    def render(plan: Answer, **keywords: Any) -> str:
+        renderer: Callable[..., str] = getattr(import_module(f"{__name__}.{module}"), function)
+        return renderer(plan, **keywords)
 
     return render
 

@@ -116,12 +116,12 @@ def only_what_differs(
     executors, with ``keeps_sizes``, for platforms that use their own sizes if a file has none.
     """
     same = difference(current, plan.spark_conf).same
-    kept = {
+    conf = {
         key: value
         for key, value in plan.spark_conf.items()
         if key not in same or (keeps_sizes and is_executor_size(key))
     }
-    return with_changes(plan, spark_conf=kept)
+    return with_changes(plan, spark_conf=conf)
 
 
 def must_set_text(plan: Answer, current: Mapping[str, str], *, version: str) -> str:
@@ -146,17 +146,17 @@ def merged_text(plan: Answer, current: Mapping[str, str], *, version: str) -> st
 
 def reasons_text(plan: Answer, current: Mapping[str, str], *, version: str) -> str:
     """For people: each setting, what happens to it, and why."""
-    found = difference(current, plan.spark_conf)
+    comparison = difference(current, plan.spark_conf)
     why = reasons(plan)
     lines = [*header_lines(plan, version=version), ""]
     for key, value in plan.spark_conf.items():
-        if key in found.added:
-            what = f"set to {value}; not set before"
-        elif key in found.changed:
-            what = f"{current[key]} -> {value}"
+        if key in comparison.added:
+            change = f"set to {value}; not set before"
+        elif key in comparison.changed:
+            change = f"{current[key]} -> {value}"
         else:
-            what = f"stays {current[key]}"
-        lines.append(f"{key}: {what}" + (f" ({why[key]})" if key in why else ""))
+            change = f"stays {current[key]}"
+        lines.append(f"{key}: {change}" + (f" ({why[key]})" if key in why else ""))
     for key, value in plan.query_options.items():
         lines.append(f"{key}: {value}, in the query" + (f" ({why[key]})" if key in why else ""))
     return "".join(f"{one_line(line)}\n" for line in lines)

@@ -118,16 +118,17 @@ def worker_heap_bytes(
         )
     mebibyte, gigabyte = parse_size_bytes("1m"), parse_size_bytes("1g")
     for memory_gb in _WORKERS_GB[cores]:
-        room = memory_gb * gigabyte - beside_bytes
+        room_bytes = memory_gb * gigabyte - beside_bytes
         if overhead_bytes is None:
-            fills = min(
-                room - LEAST_OVERHEAD_BYTES.value, math.floor(room / (1.0 + OVERHEAD_RATIO.value))
+            max_heap_bytes = min(
+                room_bytes - LEAST_OVERHEAD_BYTES.value,
+                math.floor(room_bytes / (1.0 + OVERHEAD_RATIO.value)),
             )
         else:
-            fills = room - overhead_bytes
-        if fills >= heap_bytes:
-            return fills // mebibyte * mebibyte
-    beside = "" if not beside_bytes else f", {spark_memory_text(beside_bytes)} beside it"
+            max_heap_bytes = room_bytes - overhead_bytes
+        if max_heap_bytes >= heap_bytes:
+            return max_heap_bytes // mebibyte * mebibyte
+    other_memory = "" if not beside_bytes else f", {spark_memory_text(beside_bytes)} beside it"
     overhead = (
         "its overhead"
         if overhead_bytes is None
@@ -135,7 +136,7 @@ def worker_heap_bytes(
     )
     raise InputError(
         f"emr-serverless: a worker of {cores} vCPU has at most {_WORKERS_GB[cores][-1]} GB, too "
-        f"little for a heap of {spark_memory_text(heap_bytes)}{beside} and {overhead}: "
+        f"little for a heap of {spark_memory_text(heap_bytes)}{other_memory} and {overhead}: "
         "plan with more cores per executor"
     )
 
@@ -148,7 +149,7 @@ def _worker_conf(plan: Answer) -> dict[str, str]:
         worker_heap_bytes(cores, 0)  # the cores must be those of a worker in any case
         return sizes
     overhead = sizes.get("spark.executor.memoryOverhead")
-    heap = worker_heap_bytes(
+    filled_heap_bytes = worker_heap_bytes(
         cores,
         spark_memory_bytes(memory),
         beside_bytes=sum(
@@ -156,7 +157,7 @@ def _worker_conf(plan: Answer) -> dict[str, str]:
         ),
         overhead_bytes=None if overhead is None else spark_memory_bytes(overhead),
     )
-    return {**sizes, "spark.executor.memory": spark_memory_text(heap)}
+    return {**sizes, "spark.executor.memory": spark_memory_text(filled_heap_bytes)}
 
 
 def _overrides(plan: Answer) -> dict[str, Any]:

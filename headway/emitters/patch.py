@@ -61,16 +61,16 @@ def patch(text: str, plan: Answer, *, name: str, submission: Submission, job: st
     """
     mark, text = text[: text.startswith(_BYTE_ORDER_MARK)], text.removeprefix(_BYTE_ORDER_MARK)
     documents = documents_of(text, name)
-    place = _place(documents, plan, submission, name, job)
-    if place.refusals:
+    destination = _place(documents, plan, submission, name, job)
+    if destination.refusals:
         raise InputError(
             refusal_message(
                 (f"{name}:{refusal.line}", refusal.text)
-                for refusal in sorted(place.refusals, key=lambda refusal: refusal.line)
+                for refusal in sorted(destination.refusals, key=lambda refusal: refusal.line)
             )
         )
-    changed = patched(text, documents, place.node, place.changes, name)
-    return Patch(text=mark + changed, notes=place.notes, has_trigger=place.has_trigger)
+    changed = patched(text, documents, destination.node, destination.changes, name)
+    return Patch(text=mark + changed, notes=destination.notes, has_trigger=destination.has_trigger)
 
 
 def names_node_types(text: str, name: str) -> bool:
@@ -83,35 +83,40 @@ def _place(
     documents: Sequence[Any], plan: Answer, submission: Submission, name: str, job: str | None
 ) -> Place:
     """The only place for a plan in a file, or the one that is asked for."""
-    places = [
-        place
+    candidates = [
+        candidate
         for node in documents
         for find in (manifest_places, bundle_places)
-        for place in find(node, plan, submission)
+        for candidate in find(node, plan, submission)
     ]
     if job is not None:
-        known = ", ".join(dict.fromkeys(_short_label(place, places) for place in places)) or "none"
-        places = [place for place in places if job in place.labels]
-        if not places:
-            raise InputError(
-                f"{name}: {argument('job')} {job!r}: no such job; expected one of: {known}"
+        job_labels = (
+            ", ".join(
+                dict.fromkeys(_short_label(candidate, candidates) for candidate in candidates)
             )
-    if not places:
+            or "none"
+        )
+        candidates = [candidate for candidate in candidates if job in candidate.labels]
+        if not candidates:
+            raise InputError(
+                f"{name}: {argument('job')} {job!r}: no such job; expected one of: {job_labels}"
+            )
+    if not candidates:
         contents = ", ".join(text for node in documents for text in _contents(node))
         contains = f" ({contents})" if contents else ""
         raise InputError(f"{name}: nothing to put a plan into{contains}; {_EXPECTED}")
-    if len(places) > 1:
-        labels = ", ".join(_short_label(place, places) for place in places)
+    if len(candidates) > 1:
+        labels = ", ".join(_short_label(candidate, candidates) for candidate in candidates)
         raise InputError(f"{name}: several jobs, {labels}; name one with {argument('job')}")
-    return places[0]
+    return candidates[0]
 
 
-def _short_label(place: Place, places: Sequence[Place]) -> str:
+def _short_label(candidate: Place, candidates: Sequence[Place]) -> str:
     """The shortest name by which no other place is asked for."""
-    for label in sorted(place.labels, key=len):
-        if sum(label in other.labels for other in places) == 1:
+    for label in sorted(candidate.labels, key=len):
+        if sum(label in other.labels for other in candidates) == 1:
             return label
-    return place.labels[0]
+    return candidate.labels[0]
 
 
 def _contents(node: Any) -> Iterator[str]:

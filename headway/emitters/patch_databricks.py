@@ -34,30 +34,32 @@ _RATIO = overhead_ratio_of(is_on_kubernetes=False, is_jvm_job=True)
 
 def bundle_places(node: Any, plan: Answer, submission: Submission) -> Iterator[Place]:
     """The clusters that a bundle defines itself; those of a target only if no other has them."""
-    places = list(_resource_places(value_at(node, ("resources",)), plan, submission, ()))
+    candidates = list(_resource_places(value_at(node, ("resources",)), plan, submission, ()))
     for key in ("targets", "environments"):
         for target, body in pairs_of(value_at(node, (key,))):
             resources = value_at(body, ("resources",))
-            named = {label for place in places for label in place.labels}
-            for place in _resource_places(resources, plan, submission, (target,)):
-                if not named & set(place.labels[1:]):
-                    places.append(place)
+            named = {label for candidate in candidates for label in candidate.labels}
+            for candidate in _resource_places(resources, plan, submission, (target,)):
+                if not named & set(candidate.labels[1:]):
+                    candidates.append(candidate)
                 else:
-                    places = [_with_override(listed, place, target) for listed in places]
-    yield from places
+                    candidates = [
+                        _with_override(listed, candidate, target) for listed in candidates
+                    ]
+    yield from candidates
 
 
-def _with_override(place: Place, override: Place, target: str) -> Place:
+def _with_override(candidate: Place, override: Place, target: str) -> Place:
     """A place with a note about a target that overrides it."""
-    exact = place.labels[0]
+    exact = candidate.labels[0]
     if exact not in override.labels:
-        return place
+        return candidate
     stated = [(key, line_of(override.node, key)) for key, _ in pairs_of(override.node)]
     keys = ", ".join(f"{key} in line {line}" for key, line in stated if key in _SIZES)
     if not keys:
-        return place
+        return candidate
     note = f"target {target} overrides {keys}: the plan does not hold for that target"
-    return replace(place, notes=(*place.notes, note))
+    return replace(candidate, notes=(*candidate.notes, note))
 
 
 def _resource_places(
@@ -80,10 +82,10 @@ def _labels(prefix: Sequence[str], labels: Sequence[str]) -> tuple[str, ...]:
 
 def _clusters_of_job(body: Any) -> Iterator[tuple[str, Any]]:
     for key, name_key in (("job_clusters", "job_cluster_key"), ("tasks", "task_key")):
-        for at, item in enumerate(items_of(value_at(body, (key,)))):
+        for index, item in enumerate(items_of(value_at(body, (key,)))):
             cluster = value_at(item, ("new_cluster",))
             if cluster is not None:
-                yield text_at(item, (name_key,)) or f"{key}[{at}]", cluster
+                yield text_at(item, (name_key,)) or f"{key}[{index}]", cluster
 
 
 def _cluster_place(
@@ -167,7 +169,7 @@ def _pipeline_place(
     clusters = items_of(value_at(pipeline, ("clusters",)))
     label_of = [text_at(cluster, ("label",)) or "default" for cluster in clusters]
     refusals: list[Refusal] = []
-    sized = [at for at, label in enumerate(label_of) if label in ("default", "updates")]
+    sized = [index for index, label in enumerate(label_of) if label in ("default", "updates")]
     if len(sized) != 1:
         text = f"clusters has {len(sized)} of label default or updates, the plan is for one"
         refusals.append(Refusal(line=line_of(pipeline, "clusters"), text=text))
@@ -176,10 +178,12 @@ def _pipeline_place(
         refusals.append(Refusal(line=line_of(pipeline, "serverless"), text=text))
     changes: dict[str, Tree] = {}
     notes: list[str] = []
-    for at in sized[:1]:
-        cluster_changes, more, notes = _cluster_changes(clusters[at], plan, submission)
-        refusals += more
-        changes["clusters"] = {str(at): cluster_changes}
+    for index in sized[:1]:
+        cluster_changes, cluster_refusals, notes = _cluster_changes(
+            clusters[index], plan, submission
+        )
+        refusals += cluster_refusals
+        changes["clusters"] = {str(index): cluster_changes}
     conf_node = value_at(pipeline, ("configuration",))
     current = scalars_of(conf_node)
     conf_edits = conf_changes(conf_node, planned_resources(plan), usual_overhead_ratio=_RATIO)

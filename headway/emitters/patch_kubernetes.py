@@ -146,13 +146,13 @@ def _apache_place(label: str, node: Any, plan: Answer, submission: Submission) -
     if template:
         tree["executorSpec"] = {"podTemplateSpec": template}
     counts = scalars_of(value_at(spec, ("applicationTolerations", "instanceConfig")))
-    wrong = {
+    corrections = {
         key: plan.executors
         for key in _INSTANCES
         if key in counts and not _is_count(counts[key], key, plan.executors)
     }
-    if wrong:
-        tree["applicationTolerations"] = {"instanceConfig": wrong}
+    if corrections:
+        tree["applicationTolerations"] = {"instanceConfig": corrections}
     return Place(
         labels=(label,),
         node=node,
@@ -179,23 +179,25 @@ def _template_changes(
     if not containers:
         return {}
     # Spark takes the first container if none has the name.
-    at = names.index(container_name) if container_name in names else 0
-    limits = scalars_of(value_at(containers[at], ("resources", "limits")))
-    requests = scalars_of(value_at(containers[at], ("resources", "requests")))
+    container_index = names.index(container_name) if container_name in names else 0
+    limits = scalars_of(value_at(containers[container_index], ("resources", "limits")))
+    requests = scalars_of(value_at(containers[container_index], ("resources", "requests")))
     cores = str(resources.cores_per_executor)
-    wrong: dict[str, dict[str, Tree]] = {"limits": {}, "requests": {}}
+    corrections: dict[str, dict[str, Tree]] = {"limits": {}, "requests": {}}
     if "cpu" in limits and limits_cores(limits["cpu"], resources):
-        wrong["limits"]["cpu"] = cores
+        corrections["limits"]["cpu"] = cores
     if "cpu" in requests and requests_other_cores(requests["cpu"], resources):
-        wrong["requests"]["cpu"] = cores
+        corrections["requests"]["cpu"] = cores
     if room_bytes is not None:
         quantity = memory_quantity(room_bytes)
         if "memory" in limits and _limits_memory(limits["memory"], room_bytes):
-            wrong["limits"]["memory"] = quantity
+            corrections["limits"]["memory"] = quantity
         if "memory" in requests and _whole(requests["memory"]) != quantity:
-            wrong["requests"]["memory"] = quantity
-    changed: dict[str, Tree] = {key: value for key, value in wrong.items() if value}
-    return {"spec": {"containers": {str(at): {"resources": changed}}}} if changed else {}
+            corrections["requests"]["memory"] = quantity
+    changed: dict[str, Tree] = {key: value for key, value in corrections.items() if value}
+    return (
+        {"spec": {"containers": {str(container_index): {"resources": changed}}}} if changed else {}
+    )
 
 
 def _limits_memory(stated: str, room_bytes: int) -> bool:

@@ -74,13 +74,13 @@ def conf_changes(
 
 
 def refusal_message(refusals: Iterable[tuple[str, str]]) -> str:
-    """One sentence for all refusals, each a place and a text.
+    """One sentence for all refusals, each a location and a text.
 
     Examples
     --------
     >>> refusal_message([("a.conf:3", "spark.master is local[*]: it has no executors")])
     'a.conf:3: spark.master is local[*]: it has no executors; take it out, then try again'
     """
-    texts = list(dict.fromkeys(f"{place}: {text}" for place, text in refusals))
-    what = "it" if len(texts) == 1 else "them"
-    return f"{'; '.join(texts)}; take {what} out, then try again"
+    texts = list(dict.fromkeys(f"{location}: {text}" for location, text in refusals))
+    pronoun = "it" if len(texts) == 1 else "them"
+    return f"{'; '.join(texts)}; take {pronoun} out, then try again"

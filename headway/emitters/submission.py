@@ -111,13 +111,13 @@ class Submission:
         InputError
             If Headway does not write files for this version.
         """
-        found = _release(self.spark_version)
-        if found is None:
+        release = _release(self.spark_version)
+        if release is None:
             raise InputError(
                 f"Spark {self.spark_version}: expected a version from 3.5 to 4.x, e.g. 4.0.1; "
                 f"give {argument('spark_version')}"
             )
-        return found
+        return release
 
     @property
     def full_version(self) -> str:
@@ -139,10 +139,10 @@ def writes_for(spark_version: str) -> bool:
 
 def _release(spark_version: str) -> tuple[int, int] | None:
     match = re.match(r"(\d+)\.(\d+)(?:\.|$)", spark_version)
-    found = None if match is None else (int(match[1]), int(match[2]))
-    if found is None or found < OLDEST_RELEASE or found[0] > _NEWEST_MAJOR:
+    release = None if match is None else (int(match[1]), int(match[2]))
+    if release is None or release < OLDEST_RELEASE or release[0] > _NEWEST_MAJOR:
         return None
-    return found
+    return release
 
 
 def executor_conf(plan: Answer) -> dict[str, str]:

@@ -16,7 +16,7 @@ def render(plan: Answer, *, version: str, submission: Submission) -> str:
     trigger = options.get("trigger")
     limit = options.get("maxOffsetsPerTrigger")
     reader = dict(reader_options_of(plan))
-    found = {
+    variables = {
         f"{name}_spark_conf": dict(plan.spark_conf),
         f"{name}_num_workers": plan.nodes,
         **({} if trigger is None else {f"{name}_trigger": trigger}),
@@ -24,4 +24,4 @@ def render(plan: Answer, *, version: str, submission: Submission) -> str:
         **({} if plan.ends else {f"{name}_reader_options": reader}),
         f"{name}_planned_by": f"headway {version}, {plan.promises[0]}",
     }
-    return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(variables, indent=2, ensure_ascii=False) + "\n"

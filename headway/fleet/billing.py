@@ -24,15 +24,15 @@ def nodes_needed(fleet: Fleet, supply_of: Whole) -> Whole:
     In dedicated supplies, they are part of a job's units in the same way.
     """
     nodes = np.zeros((len(fleet.supplies), fleet.num_periods), dtype=np.int64)
-    for place, supply in enumerate(fleet.supplies):
-        members = np.flatnonzero(supply_of == place)
+    for supply_index, supply in enumerate(fleet.supplies):
+        members = np.flatnonzero(supply_of == supply_index)
         if not len(members):
             continue
-        load = fleet.units[members, place, :].sum(axis=0)
+        load = fleet.units[members, supply_index, :].sum(axis=0)
         needed = -(-load // supply.units_per_node)
-        np.maximum.at(nodes[place], fleet.period_of, needed)
+        np.maximum.at(nodes[supply_index], fleet.period_of, needed)
         if supply.shared:
-            nodes[place] += np.where(nodes[place] > 0, supply.failures, 0)
+            nodes[supply_index] += np.where(nodes[supply_index] > 0, supply.failures, 0)
     return nodes
 
 
@@ -47,8 +47,10 @@ def bill_of(fleet: Fleet, nodes: Whole) -> Bill:
     spot = np.zeros_like(by_offer)
     committed = np.zeros(len(fleet.offers), dtype=np.int64)
     cost = np.zeros(len(fleet.offers))
-    for at in range(len(fleet.offers)):
-        committed[at], spot[at], cost[at] = _cheapest(fleet, at, by_offer[at])
+    for offer_index in range(len(fleet.offers)):
+        committed[offer_index], spot[offer_index], cost[offer_index] = _cheapest(
+            fleet, offer_index, by_offer[offer_index]
+        )
     return Bill(
         nodes=by_offer,
         spot=spot,
@@ -58,29 +60,29 @@ def bill_of(fleet: Fleet, nodes: Whole) -> Bill:
     )
 
 
-def _cheapest(fleet: Fleet, at: int, nodes: Whole) -> tuple[int, Whole, float]:
+def _cheapest(fleet: Fleet, offer_index: int, nodes: Whole) -> tuple[int, Whole, float]:
     """Committed nodes, spot nodes in each period, and the cost of a day."""
     options = [0]
-    offer = fleet.offers[at]
+    offer = fleet.offers[offer_index]
     if fleet.purchasing.commitments and offer.committed_price is not None:
         # The cost is convex in the committed nodes, with kinks only where they cover a period.
-        most_spot = np.floor(fleet.purchasing.spot_ratio * nodes + _TOLERANCE).astype(np.int64)
-        options = sorted({0, *nodes.tolist(), *(nodes - most_spot).tolist()})
-    found = [(*_paid(fleet, at, nodes, option), option) for option in options]
-    cost, spot, option = min(found, key=lambda one: (one[0], one[2]))
+        max_spot = np.floor(fleet.purchasing.spot_ratio * nodes + _TOLERANCE).astype(np.int64)
+        options = sorted({0, *nodes.tolist(), *(nodes - max_spot).tolist()})
+    purchases = [(*_paid(fleet, offer_index, nodes, option), option) for option in options]
+    cost, spot, option = min(purchases, key=lambda purchase: (purchase[0], purchase[2]))
     return option, spot, cost
 
 
-def _paid(fleet: Fleet, at: int, nodes: Whole, committed: int) -> tuple[float, Whole]:
+def _paid(fleet: Fleet, offer_index: int, nodes: Whole, committed: int) -> tuple[float, Whole]:
     """The cost of a day with a number of committed nodes, and the spot nodes in each period."""
-    offer, hours = fleet.offers[at], fleet.hours
+    offer, hours = fleet.offers[offer_index], fleet.hours
     spot = np.zeros_like(nodes)
-    left = np.maximum(nodes - committed, 0)
+    uncommitted = np.maximum(nodes - committed, 0)
     spot_price = offer.spot_price
     if fleet.purchasing.spot_ratio > 0 and spot_price is not None and spot_price < offer.price:
-        most = np.floor(fleet.purchasing.spot_ratio * nodes + _TOLERANCE).astype(np.int64)
-        spot = np.minimum(most, left)
-    hourly = (left - spot) * offer.price + spot * (spot_price or 0.0)
+        max_spot = np.floor(fleet.purchasing.spot_ratio * nodes + _TOLERANCE).astype(np.int64)
+        spot = np.minimum(max_spot, uncommitted)
+    hourly = (uncommitted - spot) * offer.price + spot * (spot_price or 0.0)
     paid_always = committed * (offer.committed_price or 0.0) * hours.sum()
     return float(hourly @ hours + paid_always), spot
 
@@ -88,9 +90,9 @@ def _paid(fleet: Fleet, at: int, nodes: Whole, committed: int) -> tuple[float, W
 def limits_broken(fleet: Fleet, nodes: Whole, cost_per_day: float) -> list[str]:
     """The limits that a plan exceeds, as text; none for a correct plan."""
     broken = [
-        f"{quota.label}: {most:g} {quota.unit} of {quota.limit:g}"
+        f"{quota.label}: {peak_use:g} {quota.unit} of {quota.limit:g}"
         for quota in fleet.quotas
-        if (most := float((quota.weights @ nodes).max())) > quota.limit + _TOLERANCE
+        if (peak_use := float((quota.weights @ nodes).max())) > quota.limit + _TOLERANCE
     ]
     budget = fleet.budget_per_day
     if budget is not None and cost_per_day > budget * (1 + _TOLERANCE) + _TOLERANCE:
@@ -109,16 +111,16 @@ def cost_by_job(fleet: Fleet, supply_of: Whole, nodes: Whole, bill: Bill) -> Arr
     per_node_hour = np.divide(
         bill.cost_by_offer, node_hours, out=np.zeros_like(bill.cost_by_offer), where=node_hours > 0
     )
-    found = np.zeros(len(fleet.jobs))
-    for place in range(len(fleet.supplies)):
-        members = np.flatnonzero(supply_of == place)
+    job_costs = np.zeros(len(fleet.jobs))
+    for supply_index in range(len(fleet.supplies)):
+        members = np.flatnonzero(supply_of == supply_index)
         if not len(members):
             continue
-        cost = float(nodes[place] @ hours) * per_node_hour[offers[place]]
+        cost = float(nodes[supply_index] @ hours) * per_node_hour[offers[supply_index]]
         peaks = np.zeros((len(members), fleet.num_periods))
-        for at, job in enumerate(members):
-            np.maximum.at(peaks[at], fleet.period_of, fleet.units[job, place, :])
+        for row, job in enumerate(members):
+            np.maximum.at(peaks[row], fleet.period_of, fleet.units[job, supply_index, :])
         share = peaks @ hours
         total = float(share.sum())
-        found[members] = cost * (share / total if total > 0 else 1.0 / len(members))
-    return found
+        job_costs[members] = cost * (share / total if total > 0 else 1.0 / len(members))
+    return job_costs

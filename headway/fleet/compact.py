@@ -22,25 +22,25 @@ def compact(fleet: Fleet) -> Fleet:
 
 
 def _with_like_periods_joined(fleet: Fleet) -> Fleet:
-    seen: dict[bytes, int] = {}
+    index_by_units: dict[bytes, int] = {}
     keep: list[int] = []
     hours: list[float] = []
     for period in range(fleet.num_periods):
         cases = np.flatnonzero(fleet.period_of == period)
         key = np.ascontiguousarray(fleet.units[:, :, cases]).tobytes()
-        if key in seen:
-            hours[seen[key]] += float(fleet.hours[period])
+        if key in index_by_units:
+            hours[index_by_units[key]] += float(fleet.hours[period])
         else:
-            seen[key] = len(keep)
+            index_by_units[key] = len(keep)
             keep.append(period)
             hours.append(float(fleet.hours[period]))
-    kept = np.flatnonzero(np.isin(fleet.period_of, keep))
-    place = np.full(fleet.num_periods, -1)
-    place[keep] = np.arange(len(keep))
+    kept_cases = np.flatnonzero(np.isin(fleet.period_of, keep))
+    new_index_of = np.full(fleet.num_periods, -1)
+    new_index_of[keep] = np.arange(len(keep))
     return replace(
         fleet,
-        units=fleet.units[:, :, kept],
-        period_of=place[fleet.period_of[kept]],
+        units=fleet.units[:, :, kept_cases],
+        period_of=new_index_of[fleet.period_of[kept_cases]],
         hours=np.array(hours),
     )
 
@@ -52,8 +52,8 @@ def _without_lighter_cases(fleet: Fleet) -> Fleet:
     drop = np.zeros(num_cases, dtype=bool)
     for case in range(num_cases):
         for other in range(num_cases):
-            alike = fleet.period_of[case] == fleet.period_of[other]
-            if case == other or drop[other] or not alike:
+            same_period = fleet.period_of[case] == fleet.period_of[other]
+            if case == other or drop[other] or not same_period:
                 continue
             if np.all(fleet.units[:, :, case] <= fleet.units[:, :, other]):
                 drop[case] = True

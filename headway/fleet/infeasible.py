@@ -30,35 +30,37 @@ def diagnose(fleet: Fleet, *, time_limit_s: float = 60.0) -> Infeasible:
     """
     impossible = tuple(
         name
-        for name, can in zip(fleet.jobs, np.any(fleet.allowed, axis=1).tolist(), strict=True)
-        if not can
+        for name, is_possible in zip(
+            fleet.jobs, np.any(fleet.allowed, axis=1).tolist(), strict=True
+        )
+        if not is_possible
     )
     if impossible:
         return Infeasible(impossible=impossible, unserved=impossible, relaxations=())
     columns = Columns.where(fleet.allowed)
-    most = solve(
+    solved = solve(
         fleet, columns, Goal(penalty=1.0, counts_cost=False), integer=True,
         time_limit_s=time_limit_s,
     )  # fmt: skip
-    served = np.zeros(len(fleet.jobs)) if most is None else most.served
+    served = np.zeros(len(fleet.jobs)) if solved is None else solved.served
     unserved = tuple(name for name, is_in in zip(fleet.jobs, served, strict=True) if is_in < 0.5)
-    found = [
+    relaxations = [
         *_wider_quotas(fleet, columns, time_limit_s),
         *_higher_budget(fleet, columns, time_limit_s),
     ]
-    if not found:
-        found = _everything(fleet, columns, time_limit_s)
+    if not relaxations:
+        relaxations = _everything(fleet, columns, time_limit_s)
     return reasoned(
         Infeasible(
             impossible=(),
             unserved=unserved,
-            relaxations=tuple(found),
-            fewest_unserved=most is not None and _is_proved(most),
+            relaxations=tuple(relaxations),
+            fewest_unserved=solved is not None and _is_proved(solved),
         )
     )
 
 
-def reasoned(found: Infeasible) -> Infeasible:
+def reasoned(diagnosis: Infeasible) -> Infeasible:
     """The same, if it names a job and a limit to relax.
 
     Raises
@@ -66,25 +68,25 @@ def reasoned(found: Infeasible) -> Infeasible:
     SolverError
         If it does not, since then nothing shows that the fleet is infeasible.
     """
-    if not (found.unserved and found.relaxations):
+    if not (diagnosis.unserved and diagnosis.relaxations):
         raise SolverError(
             "no plan was found, but neither was a job to leave out nor a limit in the way; "
             "expected one of the two for an infeasible fleet; please report it"
         )
-    return found
+    return diagnosis
 
 
 def _wider_quotas(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[Relaxation]:
     """For each quota, the lowest limit at which all jobs fit, if it is the only obstacle."""
-    found = []
+    relaxations = []
     for quota in fleet.quotas:
         goal = Goal(counts_cost=False, elastic=quota.label)
         solved = solve(fleet, columns, goal, integer=True, time_limit_s=time_limit_s)
         if solved is not None and solved.excess > _WIDE:
-            enough = int(np.ceil(quota.limit + solved.excess - _WIDE))
-            text = f"{quota.label}: {enough} {quota.unit} instead of {quota.limit:g}"
-            found.append(Relaxation(name=quota.name, text=text + _if_less_may_do(solved)))
-    return found
+            needed_limit = int(np.ceil(quota.limit + solved.excess - _WIDE))
+            text = f"{quota.label}: {needed_limit} {quota.unit} instead of {quota.limit:g}"
+            relaxations.append(Relaxation(name=quota.name, text=text + _if_less_may_do(solved)))
+    return relaxations
 
 
 def _higher_budget(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[Relaxation]:
@@ -96,8 +98,8 @@ def _higher_budget(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[
     )
     if solved is None or solved.value <= fleet.budget_per_day + _WIDE:
         return []
-    enough = np.ceil(solved.value * 100 - _WIDE) / 100
-    text = f"budget: {enough:.2f} a day instead of {fleet.budget_per_day:.2f}"
+    needed_budget = np.ceil(solved.value * 100 - _WIDE) / 100
+    text = f"budget: {needed_budget:.2f} a day instead of {fleet.budget_per_day:.2f}"
     return [Relaxation(name="budget", text=text + _if_less_may_do(solved))]
 
 
@@ -109,14 +111,14 @@ def _everything(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[Rel
         return []
     nodes = nodes_needed(free, supply_of(free, columns, solved.use))
     parts = [
-        f"{quota.label}: {most:g} {quota.unit} instead of {quota.limit:g}"
+        f"{quota.label}: {peak_use:g} {quota.unit} instead of {quota.limit:g}"
         for quota in fleet.quotas
-        if (most := float((quota.weights @ nodes).max())) > quota.limit
+        if (peak_use := float((quota.weights @ nodes).max())) > quota.limit
     ]
     cost = bill_of(free, nodes).cost_per_day
     if fleet.budget_per_day is not None and cost > fleet.budget_per_day:
-        enough = np.ceil(cost * 100 - _WIDE) / 100
-        parts.append(f"budget: {enough:.2f} a day instead of {fleet.budget_per_day:.2f}")
+        needed_budget = np.ceil(cost * 100 - _WIDE) / 100
+        parts.append(f"budget: {needed_budget:.2f} a day instead of {fleet.budget_per_day:.2f}")
     return [Relaxation(name="together", text="together: " + "; ".join(parts))] if parts else []
 
 

@@ -11,7 +11,7 @@ _MOST_MOVES = 400
 _WORTHWHILE = 1e-9
 
 
-def with_better_moves(fleet: Fleet, chosen: Whole, node_price: Array) -> Whole:
+def with_better_moves(fleet: Fleet, supply_of: Whole, node_price: Array) -> Whole:
     """The plan after the moves that save most, one at a time, among its supplies.
 
     ``node_price``, (S, P), is the assumed cost of a node of each supply in each period.
@@ -21,38 +21,38 @@ def with_better_moves(fleet: Fleet, chosen: Whole, node_price: Array) -> Whole:
     (J,) array of int
         The unchanged plan, unless the new one costs less and exceeds no limit.
     """
-    moves = _Moves(fleet, chosen.copy(), node_price)
+    moves = _Moves(fleet, supply_of.copy(), node_price)
     for _ in range(_MOST_MOVES):
         if not moves.make_best():
             break
-    before, after = (_cost(fleet, each) for each in (chosen, moves.chosen))
-    return moves.chosen if after < before else chosen
+    before, after = (_cost(fleet, assignment) for assignment in (supply_of, moves.chosen))
+    return moves.chosen if after < before else supply_of
 
 
 class _Moves:
     """A plan under construction: loads of the open supplies, and their nodes."""
 
-    def __init__(self, fleet: Fleet, chosen: Whole, node_price: Array) -> None:
+    def __init__(self, fleet: Fleet, supply_of: Whole, node_price: Array) -> None:
         # Load cases of a period side by side, so that its largest is found at once.
         order = np.argsort(fleet.period_of, kind="stable")
         self._begins = np.flatnonzero(np.diff(fleet.period_of[order], prepend=-1))
-        self.chosen, self._open = chosen, np.unique(chosen)
-        self._place = np.searchsorted(self._open, chosen)
+        self.chosen, self._open = supply_of, np.unique(supply_of)
+        self._place = np.searchsorted(self._open, supply_of)
         self._units = fleet.units[:, self._open, :][:, :, order]
         self._allowed = fleet.allowed[:, self._open]
-        supplies = [fleet.supplies[place] for place in self._open.tolist()]
+        supplies = [fleet.supplies[supply_index] for supply_index in self._open.tolist()]
         self._per_node = np.array([supply.units_per_node for supply in supplies])[:, None]
         self._reserve = np.array([supply.failures * supply.shared for supply in supplies])[:, None]
         self._price = node_price[self._open]
-        self._jobs = np.arange(len(chosen))
+        self._jobs = np.arange(len(supply_of))
         self._load = np.zeros(self._units.shape[1:], dtype=np.int64)
         np.add.at(self._load, self._place, self._units[self._jobs, self._place])
 
     def make_best(self) -> bool:
         """Make the move that saves most; False if none saves anything."""
         cost = self._cost_of(self._load, slice(None))
-        own = self._units[self._jobs, self._place]
-        without = self._cost_of(self._load[self._place] - own, self._place)
+        job_units = self._units[self._jobs, self._place]
+        without = self._cost_of(self._load[self._place] - job_units, self._place)
         saves = cost[self._place] - without
         adds = self._cost_of(self._load + self._units, slice(None)) - cost
         adds[~self._allowed] = np.inf
@@ -61,18 +61,20 @@ class _Moves:
         job = int(np.argmax(net))
         if net[job] <= _WORTHWHILE:
             return False
-        to = int(np.argmin(adds[job]))
-        self._load[self._place[job]] -= own[job]
-        self._load[to] += self._units[job, to]
-        self._place[job], self.chosen[job] = to, self._open[to]
+        best_supply = int(np.argmin(adds[job]))
+        self._load[self._place[job]] -= job_units[job]
+        self._load[best_supply] += self._units[job, best_supply]
+        self._place[job], self.chosen[job] = best_supply, self._open[best_supply]
         return True
 
-    def _cost_of(self, load: Whole, places: slice | Whole) -> Array:
+    def _cost_of(self, load: Whole, supply_indices: slice | Whole) -> Array:
         """Cost of the nodes for some loads, (..., L), of some supplies."""
-        needed = np.maximum.reduceat(-(-load // self._per_node[places]), self._begins, axis=-1)
-        nodes = needed + np.where(needed > 0, self._reserve[places], 0)
-        found: Array = (nodes * self._price[places]).sum(axis=-1)
-        return found
+        needed = np.maximum.reduceat(
+            -(-load // self._per_node[supply_indices]), self._begins, axis=-1
+        )
+        nodes = needed + np.where(needed > 0, self._reserve[supply_indices], 0)
+        cost: Array = (nodes * self._price[supply_indices]).sum(axis=-1)
+        return cost
 
 
 def estimated_cost(fleet: Fleet) -> Array:
@@ -87,7 +89,7 @@ def estimated_cost(fleet: Fleet) -> Array:
     return np.where(fleet.allowed, estimate, np.inf)
 
 
-def with_fewer_open(fleet: Fleet, chosen: Whole) -> Whole:
+def with_fewer_open(fleet: Fleet, supply_of: Whole) -> Whole:
     """The plan without supplies whose jobs cost less on the remaining ones.
 
     Each supply is tried once, the least loaded first. A plan that exceeds a limit stays unchanged
@@ -95,11 +97,13 @@ def with_fewer_open(fleet: Fleet, chosen: Whole) -> Whole:
     """
     estimate = estimated_cost(fleet)
     jobs = np.arange(len(fleet.jobs))
-    best, best_cost = chosen, _cost(fleet, chosen)
-    todo = np.bincount(chosen, weights=estimate[jobs, chosen], minlength=len(fleet.supplies))
-    for place in np.argsort(todo, kind="stable"):
-        members = np.flatnonzero(best == place)
-        others = np.setdiff1d(best, [place])
+    best, best_cost = supply_of, _cost(fleet, supply_of)
+    load_cost = np.bincount(
+        supply_of, weights=estimate[jobs, supply_of], minlength=len(fleet.supplies)
+    )
+    for supply_index in np.argsort(load_cost, kind="stable"):
+        members = np.flatnonzero(best == supply_index)
+        others = np.setdiff1d(best, [supply_index])
         if not len(members) or not len(others):
             continue
         costs = estimate[np.ix_(members, others)]
@@ -113,8 +117,8 @@ def with_fewer_open(fleet: Fleet, chosen: Whole) -> Whole:
     return best
 
 
-def _cost(fleet: Fleet, chosen: Whole) -> float:
+def _cost(fleet: Fleet, supply_of: Whole) -> float:
     """Cost of a day; inf if a limit is exceeded."""
-    nodes = nodes_needed(fleet, chosen)
+    nodes = nodes_needed(fleet, supply_of)
     cost = bill_of(fleet, nodes).cost_per_day
     return float("inf") if limits_broken(fleet, nodes, cost) else cost

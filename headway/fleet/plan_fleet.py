@@ -72,8 +72,8 @@ def plan_fleet(
         If the solver ends without an answer, or with one that exceeds a limit.
     """
     small = compact(fleet)
-    found = _planned(small, gap_ratio, time_limit_s)
-    return _in_full(fleet, found) if found.feasible else found
+    plan = _planned(small, gap_ratio, time_limit_s)
+    return _in_full(fleet, plan) if plan.feasible else plan
 
 
 def serve_most(fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = 60.0) -> FleetPlan:
@@ -85,23 +85,23 @@ def serve_most(fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = 6
     columns = Columns.where(fleet.allowed)
     if not len(columns.job):
         return plan_of(full, np.full(len(full.jobs), -1, dtype=np.int64), 0.0)
-    most = solve(
+    max_served = solve(
         fleet, columns, Goal(penalty=1.0, counts_cost=False), integer=True,
         time_limit_s=time_limit_s,
     )  # fmt: skip
-    if most is None:
+    if max_served is None:
         raise SolverError("HiGHS found no plan; expected at least the one without jobs")
-    goal = Goal(least_served=float(fleet.weights @ np.round(most.served)))
+    goal = Goal(least_served=float(fleet.weights @ np.round(max_served.served)))
     solved = solve(
         fleet, columns, goal, integer=True, gap_ratio=gap_ratio, time_limit_s=time_limit_s
     )
     if solved is None:
         raise SolverError("HiGHS contradicts itself: what it served cannot be served")
-    found = plan_of(full, supply_of(fleet, columns, solved.use), solved.bound)
-    return replace(found, most_weight=float(fleet.weights.sum()) - most.bound)
+    plan = plan_of(full, supply_of(fleet, columns, solved.use), solved.bound)
+    return replace(plan, most_weight=float(fleet.weights.sum()) - max_served.bound)
 
 
-def plan_of(fleet: Fleet, chosen: Whole, bound: float) -> FleetPlan:
+def plan_of(fleet: Fleet, supply_of_job: Whole, bound: float) -> FleetPlan:
     """The plan that assigns jobs to supplies; everything else follows, and is checked.
 
     Raises
@@ -109,23 +109,25 @@ def plan_of(fleet: Fleet, chosen: Whole, bound: float) -> FleetPlan:
     SolverError
         If it exceeds a limit.
     """
-    nodes = nodes_needed(fleet, chosen)
+    nodes = nodes_needed(fleet, supply_of_job)
     bill = bill_of(fleet, nodes)
     broken = limits_broken(fleet, nodes, bill.cost_per_day)
-    strange = [
+    misplaced_jobs = [
         fleet.jobs[job]
-        for job, place in enumerate(chosen)
-        if place >= 0 and not fleet.allowed[job, place]
+        for job, supply_index in enumerate(supply_of_job)
+        if supply_index >= 0 and not fleet.allowed[job, supply_index]
     ]
-    if broken or strange:
-        what = "; ".join([*broken, *(f"{name}: cannot run there" for name in strange)])
-        raise SolverError(f"HiGHS returned a plan that breaks a limit: {what}; please report it")
+    if broken or misplaced_jobs:
+        breaches = "; ".join([*broken, *(f"{name}: cannot run there" for name in misplaced_jobs)])
+        raise SolverError(
+            f"HiGHS returned a plan that breaks a limit: {breaches}; please report it"
+        )
     return FleetPlan(
-        supply_of=chosen,
+        supply_of=supply_of_job,
         nodes=nodes,
         bill=bill,
         bound_per_day=min(bound, bill.cost_per_day),
-        cost_by_job=cost_by_job(fleet, chosen, nodes, bill),
+        cost_by_job=cost_by_job(fleet, supply_of_job, nodes, bill),
     )
 
 
@@ -150,10 +152,10 @@ def _planned(fleet: Fleet, gap_ratio: float, time_limit_s: float) -> FleetPlan |
     if solved is None:
         return rounded or diagnose(fleet, time_limit_s=time_limit_s)
     bound = max(relaxed.bound, min(solved.bound, left_out))
-    found = plan_of(fleet, supply_of(fleet, columns, solved.use), bound)
-    if rounded is not None and rounded.bill.cost_per_day < found.bill.cost_per_day:
-        found = plan_of(fleet, rounded.supply_of, bound)
-    return found
+    plan = plan_of(fleet, supply_of(fleet, columns, solved.use), bound)
+    if rounded is not None and rounded.bill.cost_per_day < plan.bill.cost_per_day:
+        plan = plan_of(fleet, rounded.supply_of, bound)
+    return plan
 
 
 def _solved_in_time(
@@ -184,12 +186,12 @@ def _without_reserve(fleet: Fleet, gap_ratio: float) -> FleetPlan | None:
     return None if relaxed is None else _rounded(fleet, relaxed)
 
 
-def _cheaper(one: FleetPlan | None, other: FleetPlan | None, bound: float) -> FleetPlan | None:
+def _cheaper(first: FleetPlan | None, second: FleetPlan | None, bound: float) -> FleetPlan | None:
     """The cheaper of two plans, with the best of their bounds and another one."""
-    found = [plan for plan in (one, other) if plan is not None]
-    if not found:
+    plans = [plan for plan in (first, second) if plan is not None]
+    if not plans:
         return None
-    best = min(found, key=lambda plan: plan.bill.cost_per_day)
+    best = min(plans, key=lambda plan: plan.bill.cost_per_day)
     return replace(best, bound_per_day=min(max(best.bound_per_day, bound), best.bill.cost_per_day))
 
 
@@ -203,76 +205,76 @@ def _relaxation(fleet: Fleet, gap_ratio: float) -> Relaxed | None:
 
     Its bound is the best of all rounds; each is valid, even if the relaxation is not yet solved.
     """
-    chosen = _cheapest_columns(fleet, estimated_cost(fleet))
+    column_mask = _cheapest_columns(fleet, estimated_cost(fleet))
     close_ratio = max(_CLOSE_SHARE * gap_ratio, 1e-7)
     best: Relaxed | None = None
     for _ in range(_MOST_ROUNDS):
-        solved = solve(fleet, Columns.where(chosen), Goal(), integer=False)
+        solved = solve(fleet, Columns.where(column_mask), Goal(), integer=False)
         if solved is None:
-            wider = _with_room_for_all(fleet, chosen)
+            wider = _with_room_for_all(fleet, column_mask)
             if wider is None:
                 return None
-            chosen = wider
+            column_mask = wider
             continue
-        reduced = reduced_cost(fleet, solved, chosen)
+        reduced = reduced_cost(fleet, solved, column_mask)
         bound = solved.value + float(reduced.gain.sum())
         if best is None or bound > best.bound:
             beyond = reduced.least_below - reduced.gain[:, None]
-            best = Relaxed(solved=solved, bound=bound, reduced_cost=beyond, chosen=chosen)
-        wider = _with_new_columns(chosen, reduced)
+            best = Relaxed(solved=solved, bound=bound, reduced_cost=beyond, chosen=column_mask)
+        wider = _with_new_columns(column_mask, reduced)
         close = solved.value - best.bound <= close_ratio * max(abs(solved.value), 1.0)
-        if close or np.array_equal(wider, chosen):
-            return replace(best, solved=solved, chosen=chosen)
-        chosen = wider
+        if close or np.array_equal(wider, column_mask):
+            return replace(best, solved=solved, chosen=column_mask)
+        column_mask = wider
     if best is None:
         raise SolverError("HiGHS contradicts itself about the room for all jobs; please report it")
     return best
 
 
-def _with_room_for_all(fleet: Fleet, chosen: Mask) -> Mask | None:
+def _with_room_for_all(fleet: Fleet, column_mask: Mask) -> Mask | None:
     """Columns with room for every job, at any cost.
 
     None if no columns have it. As few jobs as possible are left out, and the prices of that problem
     determine which columns would serve more, so no price for a job left out has to be guessed.
     """
-    alike = replace(fleet, weights=np.ones(len(fleet.jobs)))
+    equally_weighted = replace(fleet, weights=np.ones(len(fleet.jobs)))
     goal = Goal(penalty=1.0, counts_cost=False)
     for _ in range(_MOST_ROUNDS):
-        solved = solve(alike, Columns.where(chosen), goal, integer=False)
+        solved = solve(equally_weighted, Columns.where(column_mask), goal, integer=False)
         assert solved is not None  # leaving every job out is within all limits
         if solved.value <= _NOBODY:
-            return chosen
-        reduced = reduced_cost(fleet, solved, chosen)
+            return column_mask
+        reduced = reduced_cost(fleet, solved, column_mask)
         if solved.value + float(reduced.gain.sum()) > _NOBODY:
             return None
-        wider = _with_new_columns(chosen, reduced)
-        if np.array_equal(wider, chosen):
+        wider = _with_new_columns(column_mask, reduced)
+        if np.array_equal(wider, column_mask):
             break
-        chosen = wider
+        column_mask = wider
     return fleet.allowed.copy()
 
 
-def _with_new_columns(chosen: Mask, reduced: ReducedCost) -> Mask:
+def _with_new_columns(column_mask: Mask, reduced: ReducedCost) -> Mask:
     """The columns plus those that could lower the value most, a few per job."""
-    found = chosen
-    for each in (reduced.least_below, reduced.of_relaxation):
-        unseen = np.where(chosen, np.inf, each)
+    wider = column_mask
+    for column_costs in (reduced.least_below, reduced.of_relaxation):
+        unseen = np.where(column_mask, np.inf, column_costs)
         best = np.argsort(unseen, axis=1, kind="stable")[:, :_NEW_COLUMNS]
-        added = np.zeros_like(chosen)
+        added = np.zeros_like(column_mask)
         np.put_along_axis(added, best, True, axis=1)
-        found = chosen | (added & (unseen < 0.0))
-        if not np.array_equal(found, chosen):
+        wider = column_mask | (added & (unseen < 0.0))
+        if not np.array_equal(wider, column_mask):
             break
-    return found
+    return wider
 
 
 def _cheapest_columns(fleet: Fleet, estimate: Array) -> Mask:
     if fleet.allowed.sum() <= _SMALL_FLEET:
         return fleet.allowed.copy()
-    chosen = np.zeros_like(fleet.allowed)
+    column_mask = np.zeros_like(fleet.allowed)
     best = np.argsort(estimate, axis=1, kind="stable")[:, :_FIRST_COLUMNS]
-    np.put_along_axis(chosen, best, True, axis=1)
-    return chosen & fleet.allowed
+    np.put_along_axis(column_mask, best, True, axis=1)
+    return column_mask & fleet.allowed
 
 
 def _rounded(fleet: Fleet, relaxed: Relaxed) -> FleetPlan | None:
@@ -280,17 +282,17 @@ def _rounded(fleet: Fleet, relaxed: Relaxed) -> FleetPlan | None:
     closed and jobs moved if that is cheaper; None if a limit is exceeded.
     """
     columns = Columns.where(relaxed.chosen)
-    most = np.full(len(fleet.jobs), -1, dtype=np.int64)
+    by_largest_share = np.full(len(fleet.jobs), -1, dtype=np.int64)
     order = np.argsort(relaxed.solved.use, kind="stable")
-    most[columns.job[order]] = columns.supply[order]
+    by_largest_share[columns.job[order]] = columns.supply[order]
     node_price = node_prices(fleet, relaxed.solved)
-    closed_first = with_better_moves(fleet, with_fewer_open(fleet, most), node_price)
-    moved_first = with_fewer_open(fleet, with_better_moves(fleet, most, node_price))
-    found = []
-    for chosen in (closed_first, moved_first):
+    closed_first = with_better_moves(fleet, with_fewer_open(fleet, by_largest_share), node_price)
+    moved_first = with_fewer_open(fleet, with_better_moves(fleet, by_largest_share, node_price))
+    plans = []
+    for supply_of_job in (closed_first, moved_first):
         with suppress(SolverError):
-            found.append(plan_of(fleet, chosen, relaxed.bound))
-    return min(found, key=lambda plan: plan.bill.cost_per_day, default=None)
+            plans.append(plan_of(fleet, supply_of_job, relaxed.bound))
+    return min(plans, key=lambda plan: plan.bill.cost_per_day, default=None)
 
 
 def _of_chosen_columns(fleet: Fleet, relaxed: Relaxed, gap_ratio: float) -> FleetPlan | None:

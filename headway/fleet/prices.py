@@ -45,17 +45,17 @@ def shadow_prices(fleet: Fleet, plan: FleetPlan, *, gap_ratio: float) -> tuple[S
     """
     if fleet.allowed.sum() > _MOST_PAIRS or (plan.supply_of < 0).any():
         return ()
-    found = []
+    prices = []
     for quota, wider, more in _with_a_little_more(fleet):
         saving = _saving(plan, wider, gap_ratio)
         if saving.per_day > SAVING_SHOWN_PER_DAY.value:
             text = f"{more} more in {quota.label} would save {saving}"
-            found.append(ShadowPrice(name=quota.name, saves_per_day=saving.per_day, text=text))
-    return tuple(sorted(found, key=lambda price: -price.saves_per_day))
+            prices.append(ShadowPrice(name=quota.name, saves_per_day=saving.per_day, text=text))
+    return tuple(sorted(prices, key=lambda price: -price.saves_per_day))
 
 
 def saving_of_job(
-    fleet: Fleet, plan: FleetPlan, looser: Fleet, at: int, *, gap_ratio: float
+    fleet: Fleet, plan: FleetPlan, looser: Fleet, job_index: int, *, gap_ratio: float
 ) -> Saving:
     """Saving per day if a single job needs less.
 
@@ -64,7 +64,7 @@ def saving_of_job(
     fleet, plan, gap_ratio
         As in :func:`shadow_prices`.
     looser : Fleet
-        The same fleet with other needs of the job at index ``at``.
+        The same fleet with other needs of the job at index ``job_index``.
 
     Returns
     -------
@@ -75,10 +75,10 @@ def saving_of_job(
     if fleet.allowed.sum() <= _MOST_PAIRS:
         return _saving(plan, looser, gap_ratio)
     best = np.inf
-    for place in np.flatnonzero(looser.allowed[at]).tolist():
-        chosen = plan.supply_of.copy()
-        chosen[at] = place
-        nodes = nodes_needed(looser, chosen)
+    for supply_index in np.flatnonzero(looser.allowed[job_index]).tolist():
+        supply_of_job = plan.supply_of.copy()
+        supply_of_job[job_index] = supply_index
+        nodes = nodes_needed(looser, supply_of_job)
         cost = bill_of(looser, nodes).cost_per_day
         if cost < best and not limits_broken(looser, nodes, cost):
             best = cost
@@ -87,23 +87,23 @@ def saving_of_job(
 
 def _saving(plan: FleetPlan, looser: Fleet, gap_ratio: float) -> Saving:
     """The difference to the plan of the looser fleet, as far as the bounds of both prove it."""
-    found = plan_fleet(looser, gap_ratio=_SMALLER_GAP * gap_ratio, time_limit_s=_TIME_LIMIT_S)
-    if not found.feasible:
+    looser_plan = plan_fleet(looser, gap_ratio=_SMALLER_GAP * gap_ratio, time_limit_s=_TIME_LIMIT_S)
+    if not looser_plan.feasible:
         return Saving(per_day=0.0, is_all=False)
-    least = max(plan.bound_per_day - found.bill.cost_per_day, 0.0)
-    most = plan.bill.cost_per_day - found.bound_per_day
-    return Saving(per_day=least, is_all=least >= WHOLE_SAVING_RATIO.value * most)
+    min_per_day = max(plan.bound_per_day - looser_plan.bill.cost_per_day, 0.0)
+    max_per_day = plan.bill.cost_per_day - looser_plan.bound_per_day
+    return Saving(per_day=min_per_day, is_all=min_per_day >= WHOLE_SAVING_RATIO.value * max_per_day)
 
 
 def _with_a_little_more(fleet: Fleet) -> Iterator[tuple[Quota, Fleet, str]]:
     """Each limit, the fleet with more of it, and how much more, as text."""
-    for at, quota in enumerate(fleet.quotas):
+    for quota_index, quota in enumerate(fleet.quotas):
         weights = quota.weights[quota.weights > 0]
         if not len(weights):
             continue
         step = float(weights.min())
         quotas = list(fleet.quotas)
-        quotas[at] = replace(quota, limit=quota.limit + step)
-        one = quota.unit.removesuffix("s")
-        more = f"one {one}" if step == 1.0 else f"{step:g} {quota.unit}"
+        quotas[quota_index] = replace(quota, limit=quota.limit + step)
+        singular_unit = quota.unit.removesuffix("s")
+        more = f"one {singular_unit}" if step == 1.0 else f"{step:g} {quota.unit}"
         yield quota, replace(fleet, quotas=tuple(quotas)), more

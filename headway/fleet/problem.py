@@ -27,9 +27,9 @@ class Columns:
     supply: Whole
 
     @classmethod
-    def where(cls, chosen: Mask) -> Columns:
+    def where(cls, column_mask: Mask) -> Columns:
         """The pairs in a (J, S) mask."""
-        job, supply = np.nonzero(chosen)
+        job, supply = np.nonzero(column_mask)
         return cls(job=job.astype(np.int64), supply=supply.astype(np.int64))
 
 
@@ -51,15 +51,15 @@ class Opening:
         """The groups of some columns; None if no supply keeps a reserve."""
         group_of = np.full((len(fleet.supplies), fleet.num_periods), -1, dtype=np.int64)
         links: list[tuple[Whole, int]] = []
-        for place, supply in enumerate(fleet.supplies):
+        for supply_index, supply in enumerate(fleet.supplies):
             if not (supply.shared and supply.failures):
                 continue
-            members = np.flatnonzero(columns.supply == place)
-            busy = busy_periods(fleet, columns.job[members], place)
-            patterns, which = np.unique(busy, axis=1, return_inverse=True)
+            members = np.flatnonzero(columns.supply == supply_index)
+            busy = busy_periods(fleet, columns.job[members], supply_index)
+            patterns, pattern_of_period = np.unique(busy, axis=1, return_inverse=True)
             for number, pattern in enumerate(patterns.T):
                 if pattern.any():
-                    group_of[place, np.ravel(which) == number] = len(links)
+                    group_of[supply_index, np.ravel(pattern_of_period) == number] = len(links)
                     links.append((members[pattern], len(links)))
         if not links:
             return None
@@ -75,11 +75,11 @@ class Opening:
 
 def busy_periods(fleet: Fleet, jobs: Whole, supply: int) -> Mask:
     """The periods in which each of some jobs has work on a supply: (jobs, P)."""
-    found = np.zeros((len(jobs), fleet.num_periods), dtype=bool)
+    is_busy = np.zeros((len(jobs), fleet.num_periods), dtype=bool)
     busy = fleet.units[jobs, supply, :] > 0
     for case, period in enumerate(fleet.period_of.tolist()):
-        found[:, period] |= busy[:, case]
-    return found
+        is_busy[:, period] |= busy[:, case]
+    return is_busy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,11 +168,11 @@ def solve(
 
 def supply_of(fleet: Fleet, columns: Columns, use: Array) -> Whole:
     """Index of each job's supply, by the largest of its columns; -1 if none is used."""
-    found = np.full(len(fleet.jobs), -1, dtype=np.int64)
+    supply_of_job = np.full(len(fleet.jobs), -1, dtype=np.int64)
     order = np.argsort(use, kind="stable")
     used = order[use[order] > 0.5]
-    found[columns.job[used]] = columns.supply[used]
-    return found
+    supply_of_job[columns.job[used]] = columns.supply[used]
+    return supply_of_job
 
 
 class _Built:
@@ -207,8 +207,10 @@ class _Built:
         fleet, columns = self.fleet, self.columns
         ones = np.ones(len(columns.job))
         shape = (len(fleet.jobs), len(columns.job))
-        each = sp.csr_matrix((ones, (columns.job, np.arange(len(columns.job)))), shape=shape)
-        self.served = each @ self.use
+        job_incidence = sp.csr_matrix(
+            (ones, (columns.job, np.arange(len(columns.job)))), shape=shape
+        )
+        self.served = job_incidence @ self.use
         if self.goal.penalty is None and self.goal.least_served is None:
             self.all_served = self.served == 1
         else:
@@ -224,18 +226,20 @@ class _Built:
         fleet, columns = self.fleet, self.columns
         num_supplies, num_cases = len(fleet.supplies), len(fleet.period_of)
         units = fleet.units[columns.job, columns.supply, :]
-        at, case = np.nonzero(units)
-        rows = columns.supply[at] * num_cases + case
+        column_index, case = np.nonzero(units)
+        rows = columns.supply[column_index] * num_cases + case
         shape = (num_supplies * num_cases, len(columns.job))
-        load = sp.csr_matrix((units[at, case].astype(float), (rows, at)), shape=shape)
+        load = sp.csr_matrix(
+            (units[column_index, case].astype(float), (rows, column_index)), shape=shape
+        )
         per_node = np.array([supply.units_per_node for supply in fleet.supplies], dtype=float)
         # Row (s, l) uses the nodes of (s, period of l); variables are stacked by period first.
         supply_of_row = np.repeat(np.arange(num_supplies), num_cases)
         period_of_row = np.tile(fleet.period_of, num_supplies)
-        place = period_of_row * num_supplies + supply_of_row
+        node_index = period_of_row * num_supplies + supply_of_row
         room = sp.csr_matrix(
-            (per_node[supply_of_row], (np.arange(len(place)), place)),
-            shape=(len(place), num_supplies * fleet.num_periods),
+            (per_node[supply_of_row], (np.arange(len(node_index)), node_index)),
+            shape=(len(node_index), num_supplies * fleet.num_periods),
         )
         free = room @ cp.vec(self.nodes, order="F")
         self.opening = opening = Opening.of(fleet, columns)
@@ -245,11 +249,12 @@ class _Built:
             self.opened = is_open[opening.group_of_link] >= self.use[opening.column_of_link]
             self.constraints.append(self.opened)
             group = opening.group_of[supply_of_row, period_of_row]
-            held = np.flatnonzero(group >= 0)
+            rows_with_reserve = np.flatnonzero(group >= 0)
             failures = np.array([supply.failures for supply in fleet.supplies], dtype=float)
-            weights = (per_node * failures)[supply_of_row[held]]
+            weights = (per_node * failures)[supply_of_row[rows_with_reserve]]
             reserve = sp.csr_matrix(
-                (weights, (held, group[held])), shape=(len(place), opening.num_groups)
+                (weights, (rows_with_reserve, group[rows_with_reserve])),
+                shape=(len(node_index), opening.num_groups),
             )
             free = free - reserve @ is_open
         self.hold = free >= load @ self.use
@@ -260,9 +265,11 @@ class _Built:
         cp, sp = _cvxpy(), _sparse()
         fleet = self.fleet
         offers, hours = fleet.offers, fleet.hours
-        places = np.arange(len(fleet.supplies))
+        supply_indices = np.arange(len(fleet.supplies))
         shape = (len(offers), len(fleet.supplies))
-        to_offer = sp.csr_matrix((np.ones(len(places)), (fleet.offer_of, places)), shape=shape)
+        to_offer = sp.csr_matrix(
+            (np.ones(len(supply_indices)), (fleet.offer_of, supply_indices)), shape=shape
+        )
         nodes = to_offer @ self.nodes
         price = np.array([offer.price for offer in offers])
         cost = price @ nodes @ hours
@@ -279,15 +286,16 @@ class _Built:
             [_or_price(offer.committed_price, offer.price) for offer in offers]
         )
         if fleet.purchasing.commitments and np.any(committed_price < price):
-            held = cp.Variable(len(offers), integer=integer)
+            committed = cp.Variable(len(offers), integer=integer)
             used = cp.Variable((len(offers), fleet.num_periods), integer=integer)
             self.constraints += [
-                held >= 0,
+                committed >= 0,
                 used >= 0,
-                used <= cp.reshape(held, (len(offers), 1), order="F") @ np.ones((1, len(hours))),
+                used
+                <= cp.reshape(committed, (len(offers), 1), order="F") @ np.ones((1, len(hours))),
                 used + paid_otherwise <= nodes,
             ]
-            cost = cost - price @ used @ hours + float(hours.sum()) * (committed_price @ held)
+            cost = cost - price @ used @ hours + float(hours.sum()) * (committed_price @ committed)
         return cost
 
     def _keep_quotas(self) -> None:
@@ -341,7 +349,7 @@ class _Built:
             node_duals=np.asarray(self.not_negative.dual_value, dtype=float),
             serve_duals=-np.asarray(self.all_served.dual_value, dtype=float),
             quota_duals=np.array(
-                [np.ravel(kept.dual_value) for kept in self.quotas], dtype=float
+                [np.ravel(constraint.dual_value) for constraint in self.quotas], dtype=float
             ).reshape(len(self.quotas), self.fleet.num_periods),
             cost_weight=float(self.goal.counts_cost)
             + (0.0 if self.budget is None else float(np.sum(self.budget.dual_value))),

@@ -33,11 +33,11 @@ class ReducedCost:
     @property
     def gain(self) -> Array:
         """Maximum decrease of the value by each job with its best column: (J,), <= 0."""
-        found: Array = np.minimum(self.least_below.min(axis=1), 0.0)
-        return found
+        decrease: Array = np.minimum(self.least_below.min(axis=1), 0.0)
+        return decrease
 
 
-def reduced_cost(fleet: Fleet, solved: Solved, chosen: Mask) -> ReducedCost:
+def reduced_cost(fleet: Fleet, solved: Solved, column_mask: Mask) -> ReducedCost:
     """What using a column costs beyond the relaxation.
 
     Parameters
@@ -46,7 +46,7 @@ def reduced_cost(fleet: Fleet, solved: Solved, chosen: Mask) -> ReducedCost:
         The fleet.
     solved : Solved
         Its relaxation over the chosen columns, with duals.
-    chosen : (J, S) array of bool
+    column_mask : (J, S) array of bool
         Those columns.
 
     Returns
@@ -57,30 +57,33 @@ def reduced_cost(fleet: Fleet, solved: Solved, chosen: Mask) -> ReducedCost:
     """
     unit_price = _prices_of_relaxation(fleet, solved)
     # Existing columns have no negative cost, including their part of the reserve.
-    found = _beyond(fleet, solved, unit_price)
-    found = np.where(chosen, np.maximum(found, 0.0), found)
-    found = _with_reserve(fleet, solved, chosen, found, unit_price)
+    reduced = _beyond(fleet, solved, unit_price)
+    reduced = np.where(column_mask, np.maximum(reduced, 0.0), reduced)
+    reduced = _with_reserve(fleet, solved, column_mask, reduced, unit_price)
     unused = _supplies_of_unused_offers(fleet, solved)
     if not unused.any():
-        return ReducedCost(least_below=found, of_relaxation=found)
-    least_below = found.copy()
+        return ReducedCost(least_below=reduced, of_relaxation=reduced)
+    least_below = reduced.copy()
     unit_price = _prices_like_those_used(fleet, solved)
     other = _beyond(fleet, solved, unit_price)
-    other = _with_reserve(fleet, solved, np.zeros_like(chosen), other, unit_price)
+    other = _with_reserve(fleet, solved, np.zeros_like(column_mask), other, unit_price)
     # Both prices of an offer are allowed; the one that makes its columns look less cheap is used.
     for offer in np.unique(fleet.offer_of[unused]).tolist():
-        places = np.flatnonzero(fleet.offer_of == offer)
-        below = [np.minimum(each[:, places], 0.0).sum() for each in (found, other)]
+        supply_indices = np.flatnonzero(fleet.offer_of == offer)
+        below = [
+            np.minimum(column_costs[:, supply_indices], 0.0).sum()
+            for column_costs in (reduced, other)
+        ]
         if below[1] > below[0]:
-            least_below[:, places] = other[:, places]
-    return ReducedCost(least_below=least_below, of_relaxation=found)
+            least_below[:, supply_indices] = other[:, supply_indices]
+    return ReducedCost(least_below=least_below, of_relaxation=reduced)
 
 
 def _beyond(fleet: Fleet, solved: Solved, unit_price: Array) -> Array:
     assert solved.serve_duals is not None
     priced = np.einsum("jsl,sl->js", fleet.units, unit_price)
-    found: Array = np.where(fleet.allowed, priced - solved.serve_duals[:, None], np.inf)
-    return found
+    column_costs: Array = np.where(fleet.allowed, priced - solved.serve_duals[:, None], np.inf)
+    return column_costs
 
 
 def _prices_of_relaxation(fleet: Fleet, solved: Solved) -> Array:
@@ -88,10 +91,10 @@ def _prices_of_relaxation(fleet: Fleet, solved: Solved) -> Array:
     assert solved.load_duals is not None
     assert solved.node_duals is not None
     room = np.maximum(solved.node_duals, 0.0) / _per_node(fleet)[:, None]
-    found: Array = np.maximum(solved.load_duals, 0.0) + room[:, fleet.period_of] * _share(
+    prices: Array = np.maximum(solved.load_duals, 0.0) + room[:, fleet.period_of] * _share(
         fleet, solved
     )
-    return found
+    return prices
 
 
 def _share(fleet: Fleet, solved: Solved) -> Array:
@@ -99,8 +102,8 @@ def _share(fleet: Fleet, solved: Solved) -> Array:
     assert solved.load_duals is not None
     usual = np.maximum(solved.load_duals, 0.0).sum(axis=0) + _LEAST
     total = np.bincount(fleet.period_of, weights=usual, minlength=fleet.num_periods)
-    found: Array = usual / total[fleet.period_of]
-    return found
+    share: Array = usual / total[fleet.period_of]
+    return share
 
 
 def _supplies_of_unused_offers(fleet: Fleet, solved: Solved) -> Mask:
@@ -127,8 +130,8 @@ def _prices_like_those_used(fleet: Fleet, solved: Solved) -> Array:
         np.maximum(bought, 0.0) / np.maximum(price[offers], _LEAST)[:, None]
     )
     node_price = solved.cost_weight * highest_node_prices(fleet, pattern)[offers] + of_quotas
-    found: Array = (node_price / per_node[:, None])[:, fleet.period_of] * _share(fleet, solved)
-    return found
+    prices: Array = (node_price / per_node[:, None])[:, fleet.period_of] * _share(fleet, solved)
+    return prices
 
 
 def node_prices(fleet: Fleet, solved: Solved) -> Array:
@@ -139,8 +142,8 @@ def node_prices(fleet: Fleet, solved: Solved) -> Array:
     assert solved.node_duals is not None
     by_period = np.zeros_like(solved.node_duals)
     np.add.at(by_period.T, fleet.period_of, np.maximum(solved.load_duals, 0.0).T)
-    found: Array = _per_node(fleet)[:, None] * by_period + np.maximum(solved.node_duals, 0.0)
-    return found
+    prices: Array = _per_node(fleet)[:, None] * by_period + np.maximum(solved.node_duals, 0.0)
+    return prices
 
 
 def highest_node_prices(fleet: Fleet, pattern: Array) -> Array:
@@ -176,58 +179,73 @@ def highest_node_prices(fleet: Fleet, pattern: Array) -> Array:
     by_spot = spot_price[:, None] * hours
     dearest: Array = ratio * by_spot + (1.0 - ratio) * price[:, None] * hours
     committed = np.array(
-        [np.inf if each.committed_price is None else each.committed_price for each in fleet.offers]
+        [
+            np.inf if offer.committed_price is None else offer.committed_price
+            for offer in fleet.offers
+        ]
     )
     if not purchasing.commitments or not np.any(committed < price):
         return dearest
     pattern = pattern if pattern.max() > 0 else hours
     all_day = np.where(committed < price, committed, np.inf) * hours.sum()
     busy = pattern > _LEAST * pattern.max()
-    most = (dearest[:, busy] / pattern[busy]).min(axis=1)
-    low, high = np.zeros_like(most), most.copy()
-    for at in range(_HALVINGS):
+    max_scale = (dearest[:, busy] / pattern[busy]).min(axis=1)
+    low, high = np.zeros_like(max_scale), max_scale.copy()
+    for halving in range(_HALVINGS):
         # The first try is the highest possible value.
-        scale = high if at == 0 else 0.5 * (low + high)
+        scale = high if halving == 0 else 0.5 * (low + high)
         node_price = scale[:, None] * pattern
-        left = np.maximum((node_price - ratio * by_spot) / np.maximum(1.0 - ratio, _LEAST), 0.0)
-        saved = np.where(node_price <= by_spot, node_price, left)
+        beyond_spot = np.maximum(
+            (node_price - ratio * by_spot) / np.maximum(1.0 - ratio, _LEAST), 0.0
+        )
+        saved = np.where(node_price <= by_spot, node_price, beyond_spot)
         paid = saved.sum(axis=1) <= all_day
         low, high = np.where(paid, scale, low), np.where(paid, high, scale)
-    found: Array = np.minimum(low[:, None] * pattern, dearest)
-    return found
+    prices: Array = np.minimum(low[:, None] * pattern, dearest)
+    return prices
 
 
 def _with_reserve(
-    fleet: Fleet, solved: Solved, chosen: Mask, reduced: Array, unit_price: Array
+    fleet: Fleet, solved: Solved, column_mask: Mask, reduced: Array, unit_price: Array
 ) -> Array:
     """Reduced costs, including what new columns would pay for the reserve of a supply.
 
     Reserve nodes are paid by the columns with work in a period. What existing columns do not pay
     may be charged to the others in any shares, first to those that look cheap.
     """
-    found = reduced.copy()
+    column_costs = reduced.copy()
     per_node = _per_node(fleet)
-    for place, supply in enumerate(fleet.supplies):
+    for supply_index, supply in enumerate(fleet.supplies):
         if not (supply.shared and supply.failures):
             continue
         price = np.zeros(fleet.num_periods)
-        np.add.at(price, fleet.period_of, supply.failures * per_node[place] * unit_price[place])
-        paid = _paid_by_period(fleet, solved, place, price) if chosen[:, place].any() else 0.0
-        left = np.maximum(price - paid, 0.0)
-        new = np.flatnonzero(
-            (reduced[:, place] < 0.0) & ~chosen[:, place] & fleet.allowed[:, place]
+        np.add.at(
+            price,
+            fleet.period_of,
+            supply.failures * per_node[supply_index] * unit_price[supply_index],
         )
-        if not len(new) or not left.any():
+        paid = (
+            _paid_by_period(fleet, solved, supply_index, price)
+            if column_mask[:, supply_index].any()
+            else 0.0
+        )
+        unpaid = np.maximum(price - paid, 0.0)
+        new_jobs = np.flatnonzero(
+            (reduced[:, supply_index] < 0.0)
+            & ~column_mask[:, supply_index]
+            & fleet.allowed[:, supply_index]
+        )
+        if not len(new_jobs) or not unpaid.any():
             continue
-        cheap = -reduced[new, place]
-        parts = busy_periods(fleet, new, place) * left
-        asked = parts * (cheap / np.maximum(parts.sum(axis=1), _LEAST))[:, None]
-        share = np.minimum(left / np.maximum(asked.sum(axis=0), _LEAST), 1.0)
-        found[new, place] += asked @ share
-    return found
+        cheap = -reduced[new_jobs, supply_index]
+        parts = busy_periods(fleet, new_jobs, supply_index) * unpaid
+        charge = parts * (cheap / np.maximum(parts.sum(axis=1), _LEAST))[:, None]
+        share = np.minimum(unpaid / np.maximum(charge.sum(axis=0), _LEAST), 1.0)
+        column_costs[new_jobs, supply_index] += charge @ share
+    return column_costs
 
 
-def _paid_by_period(fleet: Fleet, solved: Solved, place: int, price: Array) -> Array:
+def _paid_by_period(fleet: Fleet, solved: Solved, supply_index: int, price: Array) -> Array:
     """What existing columns pay for the reserve of a supply in each period."""
     paid = np.zeros(fleet.num_periods)
     if solved.opening is None or solved.open_duals is None:
@@ -237,9 +255,9 @@ def _paid_by_period(fleet: Fleet, solved: Solved, place: int, price: Array) -> A
         weights=np.maximum(solved.open_duals, 0.0),
         minlength=solved.opening.num_groups,
     )
-    for group in np.unique(solved.opening.group_of[place]).tolist():
+    for group in np.unique(solved.opening.group_of[supply_index]).tolist():
         if group >= 0:
-            periods = solved.opening.group_of[place] == group
+            periods = solved.opening.group_of[supply_index] == group
             paid[periods] = by_group[group] * price[periods] / max(price[periods].sum(), _LEAST)
     return paid
 

@@ -63,14 +63,17 @@ def drawn_ratios(spreads: Sequence[tuple[float, float]], count: int, seed: int) 
     normal = np.random.default_rng(seed).standard_normal((count, len(spreads)))
     low = np.array([max(below, 1e-9) for below, _ in spreads])
     high = np.array([above for _, above in spreads])
-    ends = np.where(normal < 0, 1.0 / low, high)
-    return np.asarray(np.exp(np.log(ends) * normal / Z90))
+    range_end = np.where(normal < 0, 1.0 / low, high)
+    return np.asarray(np.exp(np.log(range_end) * normal / Z90))
 
 
 def carries(fleet: Fleet, plan: FleetPlan) -> bool:
     """Whether the nodes of a plan can run the jobs of a fleet that differs only in its units."""
     needed = nodes_needed(fleet, plan.supply_of)
-    runs = all(place >= 0 and fleet.allowed[job, place] for job, place in enumerate(plan.supply_of))
+    runs = all(
+        supply_index >= 0 and fleet.allowed[job, supply_index]
+        for job, supply_index in enumerate(plan.supply_of)
+    )
     return runs and bool(np.all(needed <= plan.nodes))
 
 
@@ -100,20 +103,22 @@ def least_heavy(fleets: Sequence[Fleet], confidence: float) -> list[Fleet]:
     """
     keep = int(np.ceil(confidence * len(fleets) - 1e-9))
     weight = [(-int(fleet.allowed.sum()), _weight(fleet)) for fleet in fleets]
-    order = sorted(range(len(fleets)), key=lambda at: weight[at])
-    return [fleets[at] for at in sorted(order[:keep])]
+    order = sorted(range(len(fleets)), key=lambda index: weight[index])
+    return [fleets[index] for index in sorted(order[:keep])]
 
 
 def plan_for_chance(
     fleets: Sequence[Fleet], confidence: float, solve: Callable[[Fleet], FleetPlan | Infeasible]
 ) -> Carried | Infeasible:
     """The cheapest plan that can run all except the heaviest few scenarios."""
-    kept = least_heavy(fleets, confidence)
-    found = solve(merged(kept))
-    if not found.feasible:
-        return found
-    carried = sum(carries(fleet, found) for fleet in fleets)
-    return Carried(plan=found, fleet=largest(kept), num_carried=carried, num_scenarios=len(fleets))
+    kept_fleets = least_heavy(fleets, confidence)
+    plan = solve(merged(kept_fleets))
+    if not plan.feasible:
+        return plan
+    carried = sum(carries(fleet, plan) for fleet in fleets)
+    return Carried(
+        plan=plan, fleet=largest(kept_fleets), num_carried=carried, num_scenarios=len(fleets)
+    )
 
 
 def plan_of_least_regret(
@@ -126,10 +131,10 @@ def plan_of_least_regret(
     """
     plans = []
     for fleet in fleets:
-        found = solve(fleet)
-        if not found.feasible:
-            return found
-        plans.append(found)
+        best_plan = solve(fleet)
+        if not best_plan.feasible:
+            return best_plan
+        plans.append(best_plan)
     best = np.array([plan.bill.cost_per_day for plan in plans])
     worst, short = [], []
     for plan in plans:
@@ -137,13 +142,13 @@ def plan_of_least_regret(
         regret = plan.bill.cost_per_day + shortage_ratio * missing - best
         worst.append(float(regret.max()))
         short.append(int(np.count_nonzero(missing > 0)))
-    at = int(np.argmin(worst))
+    best_index = int(np.argmin(worst))
     return Regret(
-        plan=plans[at],
-        fleet=fleets[at],
-        worst_per_day=worst[at],
+        plan=plans[best_index],
+        fleet=fleets[best_index],
+        worst_per_day=worst[best_index],
         num_scenarios=len(fleets),
-        num_short=short[at],
+        num_short=short[best_index],
     )
 
 

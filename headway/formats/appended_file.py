@@ -70,8 +70,8 @@ class AppendedFile:
 
     def require_in_place(self) -> None:
         """OSError if the file no longer has its name, so that nobody would find its lines."""
-        opened, there = os.fstat(self._file.fileno()), self.path.stat()
-        if (opened.st_dev, opened.st_ino) != (there.st_dev, there.st_ino):
+        open_stat, path_stat = os.fstat(self._file.fileno()), self.path.stat()
+        if (open_stat.st_dev, open_stat.st_ino) != (path_stat.st_dev, path_stat.st_ino):
             raise FileNotFoundError(errno.ENOENT, "it was moved or replaced")
 
     def close(self) -> None:

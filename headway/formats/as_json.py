@@ -78,13 +78,13 @@ def stream_json(plan: StreamAnswer) -> dict[str, object]:
 
     Numbers are rounded as in a prediction, except for requested ones: targets, rate, confidence.
     """
-    found = {field.name: fields_json(getattr(plan, field.name)) for field in fields(plan)}
+    plan_fields = {field.name: fields_json(getattr(plan, field.name)) for field in fields(plan)}
     absent = {name: fields_json(value) for name, value in _OWN_PARTS.items()}
     return {
         "schema": PLAN_SCHEMA,
         "feasible": plan.feasible,
         **absent,
-        **found,
+        **plan_fields,
         "target": _target(plan.target),
         "rate_per_s": plan.rate_per_s,
         "arrivals": _arrivals(plan.arrivals),
@@ -99,14 +99,14 @@ def stream_json(plan: StreamAnswer) -> dict[str, object]:
 
 def deadline_json(plan: BatchAnswer) -> dict[str, object]:
     """A plan as data for :func:`json_text`."""
-    found = fields_json(plan)
-    assert isinstance(found, dict)
+    plan_fields = fields_json(plan)
+    assert isinstance(plan_fields, dict)
     return {
         "schema": DEADLINE_SCHEMA,
         "target": str(plan.deadline),
         "feasible": plan.feasible,
         "promises": promises_json(plan.promises),
-        **found,
+        **plan_fields,
         "verdict": fields_json(plan.verdict),
         "warnings": list(all_words(plan.findings)),
     }
@@ -127,9 +127,9 @@ def fields_json(value: object) -> object:
             for field in fields(value)
         }
     if isinstance(value, Mapping):
-        return {str(key): fields_json(each) for key, each in value.items()}
+        return {str(key): fields_json(member) for key, member in value.items()}
     if isinstance(value, tuple | list):
-        return [fields_json(each) for each in value]
+        return [fields_json(element) for element in value]
     if isinstance(value, StrEnum):
         return str(value)
     return _number(value) if isinstance(value, float) else value

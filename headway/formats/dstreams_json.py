@@ -35,7 +35,7 @@ def dstreams_prediction_json(prediction: DStreamsPrediction) -> dict[str, object
         "batch_duration_s": latency_json(prediction.processing_time),
         "scheduling_delay_s": latency_json(prediction.scheduling_delay),
         "tuple_latency_s": latency_json(prediction.tuple_latency),
-        "phases_s": {name: fields_json(each) for name, each in prediction.phases_s.items()},
+        "phases_s": {name: fields_json(phase_s) for name, phase_s in prediction.phases_s.items()},
         "configuration": _setting(prediction.setting),
     }
 

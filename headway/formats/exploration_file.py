@@ -66,10 +66,10 @@ def save_state(state: ExplorationState, path: Path) -> None:
         ],
         "queue": [_as_data(setting) for setting in state.queue],
     }
-    write_text(path, json_text(document) + "\n", what="the state")
+    write_text(path, json_text(document) + "\n", label="the state")
 
 
-def load_state(path: Path, asked: ExplorationState) -> ExplorationState:
+def load_state(path: Path, question: ExplorationState) -> ExplorationState:
     """The state in a file, or a new one for the question if there is none.
 
     Raises
@@ -78,31 +78,31 @@ def load_state(path: Path, asked: ExplorationState) -> ExplorationState:
         If the file is not the state of an exploration, or that of another question.
     """
     if not path.exists():
-        return asked
+        return question
     data = read_json(path, expected=_EXPECTED)
     try:
         if not isinstance(data, dict) or data.get("schema") != EXPLORATION_SCHEMA:
             raise InputError(f"expected schema {EXPLORATION_SCHEMA}")
-        state = At(data, "")
-        found = ExplorationState(
-            rate_per_s=state.of("rate_per_s", float),
-            target=state.of("target", str),
-            runs=tuple(map(_explored_run, state.each("runs"))),
-            queue=tuple(map(_setting, state.each("queue"))),
+        document = At(data, "")
+        state = ExplorationState(
+            rate_per_s=document.of("rate_per_s", float),
+            target=document.of("target", str),
+            runs=tuple(map(_explored_run, document.each("runs"))),
+            queue=tuple(map(_setting, document.each("queue"))),
         )
     except InputError as error:
         raise InputError(
             f"{one_line(path)}: {error}; expected {_EXPECTED}; give another folder, or remove the "
             "file"
         ) from None
-    if (found.rate_per_s, found.target) != (asked.rate_per_s, asked.target):
+    if (state.rate_per_s, state.target) != (question.rate_per_s, question.target):
         raise InputError(
-            f"{one_line(path)}: the state of another question ({found.target} at "
-            f"{found.rate_per_s:,.0f} rows/s); give another folder"
+            f"{one_line(path)}: the state of another question ({state.target} at "
+            f"{state.rate_per_s:,.0f} rows/s); give another folder"
         )
     # A recording that is gone counts as never made.
-    kept = tuple(run for run in found.runs if (path.parent / run.recording).exists())
-    return replace(found, runs=kept)
+    runs = tuple(run for run in state.runs if (path.parent / run.recording).exists())
+    return replace(state, runs=runs)
 
 
 def _as_data(setting: QuerySetting) -> dict[str, object]:
@@ -120,8 +120,8 @@ def _as_data(setting: QuerySetting) -> dict[str, object]:
 def _explored_run(run: At) -> ExploredRun:
     recording = run.of("recording", str)
     if not _RECORDING.fullmatch(recording):
-        place = run.path("recording")
-        raise InputError(f"{place}: {recording[:40]!a}; expected a file in the folder of the state")
+        path = run.path("recording")
+        raise InputError(f"{path}: {recording[:40]!a}; expected a file in the folder of the state")
     duration_s = run.of("duration_s", float)
     if not 0.0 <= duration_s <= LONGEST_S:
         raise InputError(f"{run.path('duration_s')}: {duration_s:g}; expected 0 to ten years")
@@ -133,8 +133,8 @@ def _explored_run(run: At) -> ExploredRun:
     )
 
 
-def _setting(found: At) -> QuerySetting:
-    rate_per_s = found.of("rate_per_s", float)
+def _setting(mapping: At) -> QuerySetting:
+    rate_per_s = mapping.of("rate_per_s", float)
     if not 0.0 < rate_per_s <= LARGEST_NUMBER:
-        raise InputError(f"{found.path('rate_per_s')}: {rate_per_s:g}; expected a rate above 0")
-    return QuerySetting(configuration=found.noun(Configuration), rate_per_s=rate_per_s)
+        raise InputError(f"{mapping.path('rate_per_s')}: {rate_per_s:g}; expected a rate above 0")
+    return QuerySetting(configuration=mapping.noun(Configuration), rate_per_s=rate_per_s)

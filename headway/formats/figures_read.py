@@ -58,23 +58,23 @@ def figures_read(data: Mapping[str, Any], kind: str) -> FiguresRead:
 
     Examples
     --------
-    >>> found = figures_read(
+    >>> plan = figures_read(
     ...     {"schema": "x", "feasible": True, "rounds": [{"nodes": 2, "proof": {"gap": 0}}]}, "Plan"
     ... )
-    >>> found.headline, found.verdict, found.figures
+    >>> plan.headline, plan.verdict, plan.figures
     ('Plan', True, (('feasible', True),))
-    >>> found.tables
+    >>> plan.tables
     (TableRead(name='rounds', columns=('nodes', 'proof/gap'), rows=((2, 0),)),)
     """
     headline = data.get("headline")
     verdicts = (data.get(key) for key in ("feasible", "pays", "stable", "keeps_up"))
-    rest = {key: value for key, value in data.items() if key not in ("schema", "headline")}
+    content = {key: value for key, value in data.items() if key not in ("schema", "headline")}
     return FiguresRead(
         kind=kind,
         headline=headline if isinstance(headline, str) and headline else kind,
-        verdict=next((one for one in verdicts if isinstance(one, bool)), None),
-        figures=tuple(_figures(rest)),
-        tables=tuple(_tables(rest)),
+        verdict=next((verdict for verdict in verdicts if isinstance(verdict, bool)), None),
+        figures=tuple(_figures(content)),
+        tables=tuple(_tables(content)),
     )
 
 
@@ -85,7 +85,7 @@ def _figures(data: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, S
             if not _is_table(value) and before.count("/") < _MOST_LEVELS:
                 yield from _figures(value, f"{before}{key}/")
         elif isinstance(value, list):
-            if value and not any(isinstance(one, Mapping | list) for one in value):
+            if value and not any(isinstance(element, Mapping | list) for element in value):
                 yield f"{before}{key}", _listed(value)
         else:
             yield f"{before}{key}", value
@@ -93,20 +93,21 @@ def _figures(data: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, S
 
 def _listed(values: Sequence[Scalar]) -> str:
     shown = ", ".join(
-        f"{one:.4g}" if isinstance(one, float) else str(one) for one in values[:_MOST_LISTED]
+        f"{scalar:.4g}" if isinstance(scalar, float) else str(scalar)
+        for scalar in values[:_MOST_LISTED]
     )
-    rest = len(values) - _MOST_LISTED
-    return shown if rest <= 0 else f"{shown} and {counted(rest, 'more', 'more')}"
+    num_more = len(values) - _MOST_LISTED
+    return shown if num_more <= 0 else f"{shown} and {counted(num_more, 'more', 'more')}"
 
 
 def _tables(data: Mapping[str, Any], before: str = "") -> Iterator[TableRead]:
     for key, value in data.items():
         name = f"{before}{key}"
         if isinstance(value, Mapping) and _is_table(value):
-            yield _table(name, [{"": row, **found} for row, found in value.items()])
+            yield _table(name, [{"": row_name, **columns} for row_name, columns in value.items()])
         elif isinstance(value, Mapping) and before.count("/") < _MOST_LEVELS:
             yield from _tables(value, f"{name}/")
-        elif isinstance(value, list) and value and all(isinstance(x, Mapping) for x in value):
+        elif isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
             yield _table(name, value)
 
 
@@ -115,8 +116,8 @@ def _is_table(value: Mapping[str, Any]) -> bool:
     rows = list(value.values())
     return (
         len(rows) > 1
-        and all(isinstance(one, Mapping) for one in rows)
-        and len({tuple(one) for one in rows}) == 1
+        and all(isinstance(row, Mapping) for row in rows)
+        and len({tuple(row) for row in rows}) == 1
     )
 
 

@@ -129,39 +129,41 @@ def plan_from_json(data: Mapping[str, object]) -> StreamAnswer:
     InputError
         Names the key that is missing or invalid.
     """
-    found = At(data, "")
-    kind = Plan if found.of("feasible", bool) else InfeasiblePlan
-    target, *also = _promises(found)
+    document = At(data, "")
+    kind = Plan if document.of("feasible", bool) else InfeasiblePlan
+    target, *further_targets = _promises(document)
     if not isinstance(target, Target):
         raise InputError(f"promises[0]: '{target}'; expected the latency that is planned by")
     hints = _hints(kind)
-    read: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "target": target,
-        "also": tuple(also),
-        "prediction": read_prediction(found.at("prediction")),
-        "findings": _findings(found, words_first=True),
+        "also": tuple(further_targets),
+        "prediction": read_prediction(document.at("prediction")),
+        "findings": _findings(document, words_first=True),
     }
     for field in fields(kind):
-        if field.name not in read and (field.name not in _SINCE_LATER or field.name in data):
-            read[field.name] = found.of(field.name, hints[field.name])
-    if "trigger" not in read["query_options"]:
+        if field.name not in arguments and (field.name not in _SINCE_LATER or field.name in data):
+            arguments[field.name] = document.of(field.name, hints[field.name])
+    if "trigger" not in arguments["query_options"]:
         raise InputError("query_options.trigger: missing; made by another version?")
-    return kind(**read)
+    return kind(**arguments)
 
 
-def _findings(found: At, *, words_first: bool) -> tuple[Finding, ...]:
+def _findings(mapping: At, *, words_first: bool) -> tuple[Finding, ...]:
     """The findings. Earlier versions had no code for some of them: the texts without a code follow
     the texts of coded findings if ``words_first``, otherwise they precede them."""
-    coded: tuple[Finding, ...] = found.of("findings", tuple[Finding, ...])
-    texts = found.of("warnings", tuple[str, ...])
+    coded: tuple[Finding, ...] = mapping.of("findings", tuple[Finding, ...])
+    texts = mapping.of("warnings", tuple[str, ...])
     try:
         all_words(coded)
     except KeyError as missing:
-        place = found.path("findings")
-        raise InputError(f"{place}: a finding without its {missing}") from None
-    num_beyond = max(len(texts) - len(coded), 0)
-    beyond = texts[len(coded) :] if words_first else texts[:num_beyond]
-    earlier = tuple(Finding(code=FindingCode.EARLIER_WORDS, names={"text": one}) for one in beyond)
+        path = mapping.path("findings")
+        raise InputError(f"{path}: a finding without its {missing}") from None
+    num_uncoded = max(len(texts) - len(coded), 0)
+    uncoded_texts = texts[len(coded) :] if words_first else texts[:num_uncoded]
+    earlier = tuple(
+        Finding(code=FindingCode.EARLIER_WORDS, names={"text": text}) for text in uncoded_texts
+    )
     return (*coded, *earlier) if words_first else (*earlier, *coded)
 
 
@@ -185,10 +187,10 @@ class At:
 
     def each(self, key: str) -> tuple[At, ...]:
         """The mappings of a list."""
-        values, place = self._value(key), self.path(key)
-        if not isinstance(values, list) or not all(isinstance(one, dict) for one in values):
-            raise InputError(f"{place}: expected a list of mappings")
-        return tuple(At(one, f"{place}[{number}]") for number, one in enumerate(values))
+        values, path = self._value(key), self.path(key)
+        if not isinstance(values, list) or not all(isinstance(element, dict) for element in values):
+            raise InputError(f"{path}: expected a list of mappings")
+        return tuple(At(element, f"{path}[{number}]") for number, element in enumerate(values))
 
     def noun(self, kind: Any) -> Any:
         """The whole mapping as one noun."""
@@ -203,39 +205,44 @@ class At:
         return f"{self.place}.{key}" if self.place else key
 
 
-def _deadline_plan(found: At) -> BatchAnswer:
-    kind = DeadlinePlan if found.of("feasible", bool) else InfeasibleDeadlinePlan
-    had: dict[str, object] = {"findings": []}
-    found = At({**had, **found.data}, found.place)
-    plan: BatchAnswer = _noun(kind, found)
-    plan = replace(plan, findings=_findings(found, words_first=False))
-    if "promises" not in found.data:
+def _deadline_plan(document: At) -> BatchAnswer:
+    kind = DeadlinePlan if document.of("feasible", bool) else InfeasibleDeadlinePlan
+    defaults: dict[str, object] = {"findings": []}
+    document = At({**defaults, **document.data}, document.place)
+    plan: BatchAnswer = _noun(kind, document)
+    plan = replace(plan, findings=_findings(document, words_first=False))
+    if "promises" not in document.data:
         return plan
-    promises = [kept.promise() for kept in found.of("promises", tuple[KeptPromise, ...])]
+    promises = [
+        kept_promise.promise() for kept_promise in document.of("promises", tuple[KeptPromise, ...])
+    ]
     if len(promises) != 1 or not isinstance(promises[0], Deadline):
         raise InputError("promises: expected one deadline")
     return replace(plan, deadline=promises[0])
 
 
-def _target(found: At) -> Target:
+def _target(mapping: At) -> Target:
     return _made(
         lambda: Target(
-            metric=found.of("metric", Metric),
-            quantile=found.of("quantile", float | None),
-            limit_s=found.of("limit_s", float),
+            metric=mapping.of("metric", Metric),
+            quantile=mapping.of("quantile", float | None),
+            limit_s=mapping.of("limit_s", float),
         ),
-        found.place,
+        mapping.place,
     )
 
 
-def _promises(found: At) -> list[Promise]:
+def _promises(document: At) -> list[Promise]:
     """The targets of a plan of a stream; plans of earlier versions have all except one as text."""
     promises: list[AnyPromise]
-    if "promises" in found.data:
-        promises = [kept.promise() for kept in found.of("promises", tuple[KeptPromise, ...])]
+    if "promises" in document.data:
+        promises = [
+            kept_promise.promise()
+            for kept_promise in document.of("promises", tuple[KeptPromise, ...])
+        ]
     else:
-        target, also = _target(found.at("target")), found.of("also", tuple[str, ...])
-        promises = [target, *map(parse_promise, also)]
+        target, further_texts = _target(document.at("target")), document.of("also", tuple[str, ...])
+        promises = [target, *map(parse_promise, further_texts)]
     if not promises:
         raise InputError("promises: none; expected the latency that is planned by")
     return [_of_a_stream(promise) for promise in promises]
@@ -247,97 +254,99 @@ def _of_a_stream(promise: AnyPromise) -> Promise:
     return promise
 
 
-def read_prediction(found: At) -> Prediction:
+def read_prediction(mapping: At) -> Prediction:
     """A prediction from the data of :func:`headway.formats.as_json.prediction_json`."""
     return Prediction(
-        configuration=found.of("configuration", Configuration),
-        arrivals=found.of("arrivals", Arrivals),
-        stable=found.of("stable", bool),
-        utilization_ratio=found.of("utilization", float),
-        calibrated=found.of("calibrated", bool),
-        batch_duration=_distribution(found, "batch_duration_s"),
-        tuple_latency=_distribution(found, "tuple_latency_s"),
-        window_latency=_distribution(found, "window_latency_s"),
-        phases_s=found.of("phases_s", Mapping[str, float]),
-        sustainable_rate_per_s=found.of("sustainable_rate_per_s", float),
-        offered_load_ratio=_offered_load_ratio(found),
-        overrun_probability=found.of("overrun_probability", float),
-        findings=_findings(found, words_first=True),
-        provenance=_provenance(found),
-        next_run=found.of("next_run", AdvisedRun | None) if "next_run" in found.data else None,
-        stage_work=found.of("stage_work", Mapping[str, str]) if "stage_work" in found.data else {},
+        configuration=mapping.of("configuration", Configuration),
+        arrivals=mapping.of("arrivals", Arrivals),
+        stable=mapping.of("stable", bool),
+        utilization_ratio=mapping.of("utilization", float),
+        calibrated=mapping.of("calibrated", bool),
+        batch_duration=_distribution(mapping, "batch_duration_s"),
+        tuple_latency=_distribution(mapping, "tuple_latency_s"),
+        window_latency=_distribution(mapping, "window_latency_s"),
+        phases_s=mapping.of("phases_s", Mapping[str, float]),
+        sustainable_rate_per_s=mapping.of("sustainable_rate_per_s", float),
+        offered_load_ratio=_offered_load_ratio(mapping),
+        overrun_probability=mapping.of("overrun_probability", float),
+        findings=_findings(mapping, words_first=True),
+        provenance=_provenance(mapping),
+        next_run=mapping.of("next_run", AdvisedRun | None) if "next_run" in mapping.data else None,
+        stage_work=mapping.of("stage_work", Mapping[str, str])
+        if "stage_work" in mapping.data
+        else {},
     )
 
 
-def _offered_load_ratio(found: At) -> float | None:
+def _offered_load_ratio(mapping: At) -> float | None:
     """In plans of earlier versions, the utilisation as fast as possible was the offered load."""
-    if "offered_load" in found.data:
-        load: float | None = found.of("offered_load", float | None)
+    if "offered_load" in mapping.data:
+        load: float | None = mapping.of("offered_load", float | None)
         return load
-    trigger_s = found.of("configuration", Configuration).trigger_s
-    return found.of("utilization", float) if trigger_s == 0 else None
+    trigger_s = mapping.of("configuration", Configuration).trigger_s
+    return mapping.of("utilization", float) if trigger_s == 0 else None
 
 
-def _provenance(found: At) -> Provenance:
+def _provenance(mapping: At) -> Provenance:
     """Plans of earlier versions lack it: they were made from measured figures, or said so."""
-    known = "provenance" in found.data
-    return found.of("provenance", Provenance) if known else Provenance.MEASURED
+    has_provenance = "provenance" in mapping.data
+    return mapping.of("provenance", Provenance) if has_provenance else Provenance.MEASURED
 
 
-def _distribution(found: At, key: str) -> LatencyDistribution | None:
-    if found.data.get(key) is None:
+def _distribution(mapping: At, key: str) -> LatencyDistribution | None:
+    if mapping.data.get(key) is None:
         return None
-    one = found.at(key)
-    intervals = one.at("interval90")
+    distribution = mapping.at(key)
+    intervals = distribution.at("interval90")
     return LatencyDistribution(
-        mean_s=one.of("mean", float),
-        p50_s=one.of("p50", float),
-        p95_s=one.of("p95", float),
-        p99_s=one.of("p99", float),
+        mean_s=distribution.of("mean", float),
+        p50_s=distribution.of("p50", float),
+        p95_s=distribution.of("p95", float),
+        p99_s=distribution.of("p99", float),
         interval90_mean_s=_interval(intervals, "mean"),
         interval90_p99_s=_interval(intervals, "p99"),
     )
 
 
-def _interval(found: At, key: str) -> Interval | None:
-    ends = found.of(key, tuple[float, ...] | None)
-    if ends is None:
+def _interval(mapping: At, key: str) -> Interval | None:
+    bounds = mapping.of(key, tuple[float, ...] | None)
+    if bounds is None:
         return None
-    if len(ends) != 2:
-        raise InputError(f"{found.place}.{key}: expected two ends")
-    return Interval(low=ends[0], high=ends[1])
+    if len(bounds) != 2:
+        raise InputError(f"{mapping.place}.{key}: expected two ends")
+    return Interval(low=bounds[0], high=bounds[1])
 
 
-def _read(value: object, kind: Any, place: str) -> Any:
+def _read(value: object, kind: Any, path: str) -> Any:
     """A value of a given type; ``null`` for a number means unbounded."""
     if get_origin(kind) in (Union, UnionType):
         if value is None:
             return None
-        (inner,) = (one for one in get_args(kind) if one is not NoneType)
-        return _read(value, inner, place)
+        (inner,) = (member for member in get_args(kind) if member is not NoneType)
+        return _read(value, inner, path)
     if get_origin(kind) is tuple:
         if not isinstance(value, list):
-            raise InputError(f"{place}: expected a list")
+            raise InputError(f"{path}: expected a list")
         return tuple(
-            _read(each, get_args(kind)[0], f"{place}[{number}]")
-            for number, each in enumerate(value)
+            _read(element, get_args(kind)[0], f"{path}[{number}]")
+            for number, element in enumerate(value)
         )
     if get_origin(kind) is Mapping:
         if not isinstance(value, dict):
-            raise InputError(f"{place}: expected a mapping")
+            raise InputError(f"{path}: expected a mapping")
         inner = get_args(kind)[1]
         # Counts among numbers stay whole.
         return {
-            key: each
-            if inner is float and type(each) is int
-            else _read(each, inner, f"{place}.{key}")
-            for key, each in value.items()
+            key: member
+            if inner is float and type(member) is int
+            else _read(member, inner, f"{path}.{key}")
+            for key, member in value.items()
         }
     if is_dataclass(kind):
         if not isinstance(value, dict):
-            raise InputError(f"{place}: expected a mapping")
-        return _noun(kind, At(value, place))
-    return _plain(value, kind, place)
+            raise InputError(f"{path}: expected a mapping")
+        return _noun(kind, At(value, path))
+    return _plain(value, kind, path)
 
 
 @cache
@@ -345,18 +354,18 @@ def _hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def _noun(kind: Any, found: At) -> Any:
+def _noun(kind: Any, mapping: At) -> Any:
     hints = _hints(kind)
     keys = {field: field.metadata.get("key", field.name) for field in fields(kind)}
-    given = {
-        field.name: found.of(key, hints[field.name])
+    arguments = {
+        field.name: mapping.of(key, hints[field.name])
         for field, key in keys.items()
-        if key in found.data or field.default is field.default_factory is MISSING
+        if key in mapping.data or field.default is field.default_factory is MISSING
     }
-    return _made(lambda: kind(**given), found.place)
+    return _made(lambda: kind(**arguments), mapping.place)
 
 
-def _plain(value: object, kind: Any, place: str) -> Any:
+def _plain(value: object, kind: Any, path: str) -> Any:
     if kind is float:
         if value is None:
             return math.inf
@@ -367,14 +376,14 @@ def _plain(value: object, kind: Any, place: str) -> Any:
     elif isinstance(kind, type) and issubclass(kind, StrEnum):
         if isinstance(value, str) and value in list(kind):
             return kind(value)
-        raise InputError(f"{place}: {value!r} is not one of {', '.join(kind)}")
+        raise InputError(f"{path}: {value!r} is not one of {', '.join(kind)}")
     elif kind in (str, bool) and isinstance(value, kind):
         return value
-    raise InputError(f"{place}: {value!r} is no {kind.__name__}")
+    raise InputError(f"{path}: {value!r} is no {kind.__name__}")
 
 
-def _made(make: Callable[[], Noun], place: str) -> Noun:
+def _made(make: Callable[[], Noun], path: str) -> Noun:
     try:
         return make()
     except ValueError as error:
-        raise InputError(f"{place}: {error}") from None
+        raise InputError(f"{path}: {error}") from None

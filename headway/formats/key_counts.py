@@ -66,19 +66,22 @@ def read_key_counts(
         typed = _typed(key, kind, where)
         _require_new(typed, counts, where)
         counts[typed] = _number(column, count, where)
-    listed = sum(counts.values())
-    if not listed > 0:
+    counted_rows = sum(counts.values())
+    if not counted_rows > 0:
         raise InputError(f"{path}: no key with a count above 0; expected {WORDS}")
-    if total_rows is not None and total_rows < listed * (1 - 1e-9):
+    if total_rows is not None and total_rows < counted_rows * (1 - 1e-9):
         raise InputError(
-            f"{path}: {listed:,.6g} rows are counted, more than the {total_rows:,.6g} of all keys"
+            f"{path}: {counted_rows:,.6g} rows are counted, more than the "
+            f"{total_rows:,.6g} of all keys"
         )
-    heaviest = sorted(((key, n) for key, n in counts.items() if n > 0), key=lambda one: -one[1])
+    heaviest = sorted(
+        ((key, n) for key, n in counts.items() if n > 0), key=lambda key_count: -key_count[1]
+    )
     return KeyCounts(
         keys=tuple(key for key, _ in heaviest),
         num_rows=tuple(n for _, n in heaviest),
         kind=kind or "string",
-        other_rows=0.0 if total_rows is None else max(total_rows - listed, 0.0),
+        other_rows=0.0 if total_rows is None else max(total_rows - counted_rows, 0.0),
     )
 
 
@@ -138,22 +141,22 @@ def _json_rows(text: str, path: str | Path) -> Iterator[_Row]:
         if not row.strip():
             continue
         try:
-            found = parse_json(row, name=str(path), expected=WORDS)
+            record = parse_json(row, name=str(path), expected=WORDS)
         except InputError:
-            found = None
-        if not isinstance(found, dict):
+            record = None
+        if not isinstance(record, dict):
             raise InputError(f"{path}:{line}: not a JSON object on one line; expected {WORDS}")
-        name = next((one for one in _COUNTS if one in found), None)
-        if name is None or "key" not in found:
+        name = next((column for column in _COUNTS if column in record), None)
+        if name is None or "key" not in record:
             raise InputError(f"{path}:{line}: no {'key' if name else 'count'}; expected {WORDS}")
-        yield _Row(f"{path}:{line}", found["key"], name, found[name])
+        yield _Row(f"{path}:{line}", record["key"], name, record[name])
 
 
 def _csv_rows(text: str, path: str | Path) -> Iterator[_Row]:
     rows = csv.reader(text.splitlines(keepends=True))
     try:
         heading = [cell.strip().lower() for cell in next(rows, [])]
-        name = next((one for one in _COUNTS if one in heading), None)
+        name = next((column for column in _COUNTS if column in heading), None)
         if name is None or "key" not in heading:
             missing = "key" if name else "count"
             raise InputError(f"{path}:1: no column {missing!r}; expected {WORDS}")
@@ -170,10 +173,10 @@ def _csv_rows(text: str, path: str | Path) -> Iterator[_Row]:
         raise InputError(f"{path}:{rows.line_num}: {error}; expected {WORDS}") from None
 
 
-def _require_new(key: str | int, known: Collection[str | int], where: str) -> None:
-    if key in known:
+def _require_new(key: str | int, earlier_keys: Collection[str | int], where: str) -> None:
+    if key in earlier_keys:
         raise InputError(f"{where}: key {shown(key)} is there twice; expected one line for each")
-    if len(known) == _MOST_KEYS:
+    if len(earlier_keys) == _MOST_KEYS:
         raise InputError(f"{where}: more than {_MOST_KEYS:,} keys; the most frequent are enough")
 
 
@@ -186,12 +189,12 @@ def _typed(key: object, kind: str, where: str) -> str | int:
                 f"{argument('key_type')}"
             )
         return key
-    most = MOST_INT if kind == "int" else MOST_LONG
+    max_int = MOST_INT if kind == "int" else MOST_LONG
     try:
         number = int(key) if isinstance(key, str | int) and not isinstance(key, bool) else None
     except ValueError:
         number = None
-    if number is None or not -most - 1 <= number <= most:
+    if number is None or not -max_int - 1 <= number <= max_int:
         raise InputError(f"{where}: key {shown_key(key)} is no {kind}; expected a whole number")
     return number
 

@@ -177,7 +177,7 @@ def save_lock(found: Lock, path: str | Path) -> None:
     from headway.formats.text_file import write_text
     from headway.formats.yaml_text import yaml_text
 
-    write_text(path, _HEADING + yaml_text(found), what="the lock")
+    write_text(path, _HEADING + yaml_text(found), label="the lock")
 
 
 def load_lock(path: str | Path) -> Lock:

@@ -162,13 +162,15 @@ def parse_json(text: str, *, name: str, expected: str, has_infinity: bool = Fals
     """
     name = one_line(name)
 
-    def refuse(place: int, what: str) -> NoReturn:
-        line, column = text.count("\n", 0, place) + 1, place - text.rfind("\n", 0, place)
-        raise InputError(f"{name}:{line}:{column}: {what}, in {expected}")
+    def refuse(position: int, problem: str) -> NoReturn:
+        line, column = text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
+        raise InputError(f"{name}:{line}:{column}: {problem}, in {expected}")
 
     def refuse_number(word: str) -> NoReturn:
-        found = re.search(rf"(?<![\w.+-]){re.escape(word)}(?![\w.])", text)
-        refuse(found.start() if found else 0, f"{_short(word)}; expected a finite number")
+        number_match = re.search(rf"(?<![\w.+-]){re.escape(word)}(?![\w.])", text)
+        refuse(
+            number_match.start() if number_match else 0, f"{_short(word)}; expected a finite number"
+        )
 
     def constant(word: str) -> float:
         return float(word) if has_infinity and word != "NaN" else refuse_number(word)
@@ -186,13 +188,13 @@ def parse_json(text: str, *, name: str, expected: str, has_infinity: bool = Fals
     except RecursionError:
         refuse(_too_deep(text) or 0, _NESTED)
     except json.JSONDecodeError as error:
-        place = f"{name}:{error.lineno}:{error.colno}"
-        raise InputError(f"{place}: no JSON: {error.msg}; expected {expected}") from None
+        location = f"{name}:{error.lineno}:{error.colno}"
+        raise InputError(f"{location}: no JSON: {error.msg}; expected {expected}") from None
     if (deep := _too_deep(text)) is not None:
         refuse(deep, _NESTED)
     if _ESCAPED_SURROGATE.search(text) and any(map(_is_no_text, _texts(data))):
-        found = _ESCAPED_SURROGATE.search(text)
-        refuse(found.start() if found else 0, "half a character; expected text")
+        surrogate_match = _ESCAPED_SURROGATE.search(text)
+        refuse(surrogate_match.start() if surrogate_match else 0, "half a character; expected text")
     return data
 
 

@@ -52,7 +52,9 @@ def load_stream_profile(path: str | Path) -> JobProfile | ApplicationProfile:
         As `load_profile` does, and if it is the profile of a batch job.
     """
     return _loaded(
-        path, _JOB, lambda found: (_application_in if _is_of_dstreams(found) else _job_in)(found)
+        path,
+        _JOB,
+        lambda document: (_application_in if _is_of_dstreams(document) else _job_in)(document),
     )
 
 
@@ -109,19 +111,19 @@ def save_profile(profile: JobProfile | ApplicationProfile, path: str | Path) -> 
     # Imported here: who loads does not write.
     from headway.formats.text_file import write_text
 
-    write_text(path, dump_profile(profile), what="the profile")
+    write_text(path, dump_profile(profile), label="the profile")
 
 
 def _heading(profile: JobProfile | ApplicationProfile) -> str:
     version = "".join(filter(str.isprintable, profile.headway_version))
-    made = f"made by headway {version} from what Spark recorded of"
+    origin = f"made by headway {version} from what Spark recorded of"
     if profile.schema != PROFILE_SCHEMA:
         return (
-            f"# The profile of {profile.called}, {made} it.\n"
+            f"# The profile of {profile.called}, {origin} it.\n"
             "# Stages in order of submission; times in seconds, since the start.\n"
         )
     return (
-        f"# A job profile, {made} the job.\n"
+        f"# A job profile, {origin} the job.\n"
         "# Latency at another setting:   headway predict FILE --executors 4\n"
         "# Fewest nodes for a target:   headway plan FILE --rate 50k/s --target 'p99 <= 3s'\n"
     )
@@ -142,10 +144,10 @@ def _loaded(path: str | Path, expected: str, read: Callable[[Document], Profile]
 
 
 def _job_in(document: Document) -> JobProfile:
-    found = _schema_of(document, PROFILE_SCHEMA, _JOB)
-    if found != PROFILE_SCHEMA:
-        _require_no_application(document, found)
-    _require_schema(document, found, PROFILE_SCHEMA)
+    schema = _schema_of(document, PROFILE_SCHEMA, _JOB)
+    if schema != PROFILE_SCHEMA:
+        _require_no_application(document, schema)
+    _require_schema(document, schema, PROFILE_SCHEMA)
     return validate(document, JobProfile)
 
 
@@ -160,8 +162,8 @@ def _application_in(document: Document) -> ApplicationProfile:
     # Imported here: plans of streams do without.
     from headway.domain import APPLICATION_PROFILE_SCHEMA, ApplicationProfile
 
-    found = _schema_of(document, APPLICATION_PROFILE_SCHEMA, _APPLICATION)
-    if found == PROFILE_SCHEMA:
+    schema = _schema_of(document, APPLICATION_PROFILE_SCHEMA, _APPLICATION)
+    if schema == PROFILE_SCHEMA:
         raise InputError(
             _fault(
                 document,
@@ -169,44 +171,44 @@ def _application_in(document: Document) -> ApplicationProfile:
                 f"{_APPLICATION}",
             )
         )
-    _require_schema(document, found, APPLICATION_PROFILE_SCHEMA)
+    _require_schema(document, schema, APPLICATION_PROFILE_SCHEMA)
     return validate(document, ApplicationProfile)
 
 
 def _is_of_dstreams(document: Document) -> bool:
-    found = _schema_of(document, PROFILE_SCHEMA, _JOB)
-    if found == PROFILE_SCHEMA:
+    schema = _schema_of(document, PROFILE_SCHEMA, _JOB)
+    if schema == PROFILE_SCHEMA:
         return False
     from headway.domain import APPLICATION_PROFILE_SCHEMA, ApplicationKind
 
-    return found == APPLICATION_PROFILE_SCHEMA and _kind_of(document) == ApplicationKind.DSTREAMS
+    return schema == APPLICATION_PROFILE_SCHEMA and _kind_of(document) == ApplicationKind.DSTREAMS
 
 
-def _schema_of(document: Document, wanted: str, expected: str) -> Plain:
+def _schema_of(document: Document, expected_schema: str, expected: str) -> Plain:
     if not isinstance(document.root, dict):
         fault = Fault(
             document.value_mark(()), (), f"got {shown(document.root)}; expected {expected}"
         )
         raise InputError(fault.text(document.name))
-    found = document.root.get("schema")
-    if found is None and "kind" in document.root:
+    schema = document.root.get("schema")
+    if schema is None and "kind" in document.root:
         raise InputError(
             f"{document.name}: a spec file; expected {expected}. A spec file is planned: "
             f"headway plan {document.name}"
         )
-    if found is None:
+    if schema is None:
         raise InputError(
-            _fault(document, f"missing; expected {wanted}, the first line of {expected}")
+            _fault(document, f"missing; expected {expected_schema}, the first line of {expected}")
         )
-    return found
+    return schema
 
 
-def _require_no_application(document: Document, found: Plain) -> None:
+def _require_no_application(document: Document, schema: Plain) -> None:
     """The profile of another kind of job is called by its name."""
     # Imported here: plans of streams do without.
     from headway.domain import APPLICATION_PROFILE_SCHEMA, ApplicationKind
 
-    if found != APPLICATION_PROFILE_SCHEMA:
+    if schema != APPLICATION_PROFILE_SCHEMA:
         return
     name = "DStreams" if _kind_of(document) == ApplicationKind.DSTREAMS else "batch"
     raise InputError(
@@ -222,16 +224,20 @@ def _kind_of(document: Document) -> Plain:
     return document.root.get("kind") if isinstance(document.root, dict) else None
 
 
-def _require_schema(document: Document, found: Plain, wanted: str) -> None:
-    if isinstance(found, str) and found.startswith("headway.") and "profile" not in found:
-        what = found.removeprefix("headway.").partition("/")[0]
-        explained = f"; explain it: headway explain {document.name}" if what == "plan" else ""
-        raise InputError(_fault(document, f"a {what}; expected {wanted}, a profile{explained}"))
-    if found != wanted:
+def _require_schema(document: Document, schema: Plain, expected_schema: str) -> None:
+    if isinstance(schema, str) and schema.startswith("headway.") and "profile" not in schema:
+        schema_name = schema.removeprefix("headway.").partition("/")[0]
+        explained = (
+            f"; explain it: headway explain {document.name}" if schema_name == "plan" else ""
+        )
+        raise InputError(
+            _fault(document, f"a {schema_name}; expected {expected_schema}, a profile{explained}")
+        )
+    if schema != expected_schema:
         raise InputError(
             _fault(
                 document,
-                f"got {shown(found)}; this Headway reads {wanted}: "
+                f"got {shown(schema)}; this Headway reads {expected_schema}: "
                 "run 'headway profile' on the log again",
             )
         )

@@ -53,10 +53,10 @@ def json_samples(text: str, name: str) -> list[Sample]:
     >>> json_samples(json.dumps(answer), "rates.json")
     [(60.0, 5.0), (120.0, 7.5)]
     """
-    found = _objects(text, name)
-    series = [one for each in found for one in _series(each)]
+    objects = _objects(text, name)
+    series = [values for json_object in objects for values in _series(json_object)]
     try:
-        samples = _added(series) if series else _between(_progress(found))
+        samples = _added(series) if series else _between(_progress(objects))
     except (InputError, KeyError, TypeError, ValueError, OverflowError):
         samples = []
     if not samples:
@@ -78,13 +78,13 @@ def _objects(text: str, name: str) -> list[Any]:
     return objects
 
 
-def _series(found: Any) -> Iterator[Sequence[Sequence[Any]]]:
+def _series(answer: Any) -> Iterator[Sequence[Sequence[Any]]]:
     """The samples of each series of an answer of Prometheus."""
-    data = found.get("data") if isinstance(found, Mapping) else None
+    data = answer.get("data") if isinstance(answer, Mapping) else None
     results = data.get("result") if isinstance(data, Mapping) else None
-    for one in results if isinstance(results, list) else []:
-        if isinstance(one, Mapping) and isinstance(one.get("values"), list):
-            yield one["values"]
+    for series in results if isinstance(results, list) else []:
+        if isinstance(series, Mapping) and isinstance(series.get("values"), list):
+            yield series["values"]
 
 
 def _added(series: Sequence[Sequence[Sequence[Any]]]) -> list[Sample]:
@@ -92,23 +92,23 @@ def _added(series: Sequence[Sequence[Sequence[Any]]]) -> list[Sample]:
     for values in series:
         for time_s, value in values:
             rate_per_s = float(value)
-            known = rate_per_s if math.isfinite(rate_per_s) else 0.0
-            total[float(time_s)] = total.get(float(time_s), 0.0) + max(known, 0.0)
+            finite_per_s = rate_per_s if math.isfinite(rate_per_s) else 0.0
+            total[float(time_s)] = total.get(float(time_s), 0.0) + max(finite_per_s, 0.0)
     return sorted(total.items())
 
 
-def _progress(found: Sequence[Any]) -> list[tuple[float, float]]:
+def _progress(objects: Sequence[Any]) -> list[tuple[float, float]]:
     """Start and rows of each batch, in order; of several queries, the one with the most batches."""
     by_query: dict[str, dict[float, float]] = {}
-    for one in found:
-        progress = one.get("progress", one) if isinstance(one, Mapping) else None
+    for event in objects:
+        progress = event.get("progress", event) if isinstance(event, Mapping) else None
         if isinstance(progress, str):
             progress = parse_json(progress, name="progress", expected=WORDS)
         if not isinstance(progress, Mapping) or "timestamp" not in progress:
             continue
         stamp = datetime.fromisoformat(progress["timestamp"])
-        known = stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)
-        started_s = known.timestamp()
+        zoned_stamp = stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)
+        started_s = zoned_stamp.timestamp()
         batches = by_query.setdefault(str(progress.get("runId", "")), {})
         batches[started_s] = float(_num_rows(progress))
     longest = max(by_query.values(), key=len, default={})

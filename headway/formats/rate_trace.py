@@ -223,8 +223,10 @@ def _moment(text: str, where: str) -> _Moment:
         else:
             midnight = stamp.replace(hour=0, minute=0, second=0, microsecond=0)
             # Without a zone every day has 24 hours.
-            known = stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)
-            return _Moment(known.timestamp(), (stamp - midnight).total_seconds(), is_date=True)
+            zoned_stamp = stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)
+            return _Moment(
+                zoned_stamp.timestamp(), (stamp - midnight).total_seconds(), is_date=True
+            )
     if not math.isfinite(seconds):
         raise _no_time(text, where)
     return _Moment(seconds, seconds % _S_PER_DAY, is_date=False)

@@ -176,24 +176,24 @@ def parse_result(text: str, *, name: str) -> AnyResult:
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema in (PLAN_SCHEMA, DEADLINE_SCHEMA):
         return parse_any_plan(text, name=name)
-    found = At(data if isinstance(data, dict) else {}, "")
+    document = At(data if isinstance(data, dict) else {}, "")
     if isinstance(schema, str) and schema in KINDS:
         return figures_read(data, KINDS[schema])
     try:
         if schema == _BACKTEST:
-            return _backtest(found)
+            return _backtest(document)
         if isinstance(schema, str) and schema in _NOUNS:
-            result: Playback | CapacityRead | CheckRead = found.noun(_NOUNS[schema])
+            result: Playback | CapacityRead | CheckRead = document.noun(_NOUNS[schema])
             return result
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
-    what = f"schema {schema}" if isinstance(schema, str) else "no schema of Headway's"
-    raise InputError(f"{name}: {what}; expected {_EXPECTED}")
+    schema_text = f"schema {schema}" if isinstance(schema, str) else "no schema of Headway's"
+    raise InputError(f"{name}: {schema_text}; expected {_EXPECTED}")
 
 
-def _backtest(found: At) -> Backtest:
+def _backtest(document: At) -> Backtest:
     return Backtest(
-        rule=found.of("rule", str),
+        rule=document.of("rule", str),
         runs=tuple(
             HeldOut(
                 label=run.of("run", str),
@@ -202,16 +202,16 @@ def _backtest(found: At) -> Backtest:
                 observed_latency=_measured(run.at("observed_tuple_latency_s")),
                 observed_duration=_measured(run.at("observed_batch_duration_s")),
             )
-            for run in found.each("runs")
+            for run in document.each("runs")
         ),
-        notes=found.of("notes", tuple[str, ...]),
+        notes=document.of("notes", tuple[str, ...]),
     )
 
 
-def _measured(found: At) -> LatencyDistribution:
+def _measured(mapping: At) -> LatencyDistribution:
     return LatencyDistribution(
-        mean_s=found.of("mean", float),
-        p50_s=found.of("p50", float),
-        p95_s=found.of("p95", float),
-        p99_s=found.of("p99", float),
+        mean_s=mapping.of("mean", float),
+        p50_s=mapping.of("p50", float),
+        p95_s=mapping.of("p95", float),
+        p99_s=mapping.of("p99", float),
     )

@@ -48,10 +48,10 @@ def alive_file(path: Path) -> Path:
     return path.with_suffix(".alive")
 
 
-def save_setting(given: GivenSetting, path: Path) -> None:
+def save_setting(setting: GivenSetting, path: Path) -> None:
     """Write it whole or not at all."""
-    text = json.dumps(msgspec.to_builtins(given), indent=1)
-    write_text(path, text + "\n", what="the setting")
+    text = json.dumps(msgspec.to_builtins(setting), indent=1)
+    write_text(path, text + "\n", label="the setting")
 
 
 def load_setting(path: Path) -> GivenSetting:
@@ -63,13 +63,13 @@ def load_setting(path: Path) -> GivenSetting:
         If there is none.
     """
     try:
-        found = msgspec.convert(read_json(path, expected=_EXPECTED), GivenSetting)
+        setting = msgspec.convert(read_json(path, expected=_EXPECTED), GivenSetting)
     except (InputError, ValueError, msgspec.ValidationError) as error:
         raise InputError(
             f"{one_line(path)}: no setting ({why_of(error)}); expected the file of a supervisor, "
             "headway tune SPEC --supervise -- COMMAND"
         ) from None
-    return found
+    return setting
 
 
 class Answer(NamedTuple):
@@ -82,16 +82,16 @@ class Answer(NamedTuple):
 def save_answer(path: Path, *, number: int, why: str | None, no_gap: bool = False) -> None:
     """Answer that the query has stopped for setting ``number``, or why not."""
     answer = {"number": number, "why": why, "no_gap": no_gap}
-    write_text(answer_file(path), json.dumps(answer), what="the answer")
+    write_text(answer_file(path), json.dumps(answer), label="the answer")
 
 
 def load_answer(path: Path, number: int) -> Answer | None:
     """The answer to a number; None as long as there is none."""
     try:
-        found = read_json(answer_file(path), expected="an answer")
+        answer = read_json(answer_file(path), expected="an answer")
     except InputError:
         return None
-    if not isinstance(found, dict) or found.get("number") != number:
+    if not isinstance(answer, dict) or answer.get("number") != number:
         return None
-    why = found.get("why")
-    return Answer(None if why is None else str(why), bool(found.get("no_gap")))
+    why = answer.get("why")
+    return Answer(None if why is None else str(why), bool(answer.get("no_gap")))

@@ -16,7 +16,7 @@ _STREAM = re.compile(r"/dev/(?:fd/(\d+)|(stdin|stdout|stderr))|/proc/self/fd/(\d
 _STANDARD = {"stdin": 0, "stdout": 1, "stderr": 2}
 
 
-def write_text(path: str | Path, text: str, *, what: str, only_new: bool = False) -> None:
+def write_text(path: str | Path, text: str, *, label: str, only_new: bool = False) -> None:
     """Write a file completely or not at all.
 
     An existing file is replaced by one of the same mode, owner and group, as far as the system
@@ -48,7 +48,7 @@ def write_text(path: str | Path, text: str, *, what: str, only_new: bool = False
         if only_new and isinstance(error, FileExistsError):
             raise InputError(f"{path}: is there already; expected a new file") from None
         raise HeadwayError(
-            f"{path}: {what} cannot be written: {error.strerror}; "
+            f"{path}: {label} cannot be written: {error.strerror}; "
             "expected a file name in a folder that exists and can be written to"
         ) from None
 
@@ -64,17 +64,17 @@ def _is_special(path: str | Path) -> bool:
 
 def _replace(file: Path, data: bytes, *, only_new: bool) -> None:
     """Through a new file beside it, whose name is unpredictable, so nobody can put a link there."""
-    before = file.stat() if file.exists() else None
-    if before is not None and not os.access(file, os.W_OK):
+    old_stat = file.stat() if file.exists() else None
+    if old_stat is not None and not os.access(file, os.W_OK):
         raise PermissionError(None, "the file is read-only")
     temporary = file.with_name(f".{file.name[:100]}.{secrets.token_hex(8)}.tmp")
     # A new file has the mode that the umask leaves; what replaces another is ours alone at first.
-    handle = os.open(temporary, _NEW_FILE, 0o666 if before is None else 0o600)
+    handle = os.open(temporary, _NEW_FILE, 0o666 if old_stat is None else 0o600)
     try:
         try:
             _put(handle, data)
-            if before is not None:
-                _take_after(handle, before)
+            if old_stat is not None:
+                _take_after(handle, old_stat)
             os.fsync(handle)
         finally:
             os.close(handle)
@@ -92,18 +92,18 @@ def _put(handle: int, data: bytes) -> None:
         data = data[os.write(handle, data) :]
 
 
-def _take_after(handle: int, before: os.stat_result) -> None:
+def _take_after(handle: int, old_stat: os.stat_result) -> None:
     """Owner, group and mode of the file before."""
-    own = os.fstat(handle)
-    mode = stat.S_IMODE(before.st_mode)
-    if (own.st_uid, own.st_gid) != (before.st_uid, before.st_gid):
+    new_stat = os.fstat(handle)
+    mode = stat.S_IMODE(old_stat.st_mode)
+    if (new_stat.st_uid, new_stat.st_gid) != (old_stat.st_uid, old_stat.st_gid):
         try:
-            os.fchown(handle, before.st_uid, before.st_gid)
+            os.fchown(handle, old_stat.st_uid, old_stat.st_gid)
         except PermissionError:
             # Only root gives files away. The group may still be one of ours; if not, what the
             # group was allowed is not for ours.
             try:
-                os.fchown(handle, -1, before.st_gid)
+                os.fchown(handle, -1, old_stat.st_gid)
             except PermissionError:
                 mode &= ~0o070
     os.fchmod(handle, mode)

@@ -84,7 +84,7 @@ def save_tuner(state: TunerState, path: Path) -> None:
     """Write it atomically: the file always contains either the old or the new state."""
     # The standard library keeps infinite numbers.
     text = json.dumps(msgspec.to_builtins(state), indent=1)
-    write_text(path, text + "\n", what="the state of the tuner")
+    write_text(path, text + "\n", label="the state of the tuner")
 
 
 def load_tuner(path: Path) -> TunerState | None:
@@ -173,10 +173,10 @@ class TunerLock:
             except FileExistsError:
                 self._require_left_behind()
                 # Whoever renames it first has it; of two the other one begins again.
-                left = self._path.with_name(f".{self._path.name}.{os.getpid()}.left")
+                abandoned_lock = self._path.with_name(f".{self._path.name}.{os.getpid()}.left")
                 with contextlib.suppress(FileNotFoundError):
-                    self._path.rename(left)
-                    left.unlink(missing_ok=True)
+                    self._path.rename(abandoned_lock)
+                    abandoned_lock.unlink(missing_ok=True)
                 continue
             except OSError as error:
                 raise HeadwayError(
@@ -197,8 +197,8 @@ class TunerLock:
             silent_s = time.time() - self._path.stat().st_mtime
         except FileNotFoundError:
             return
-        host, _, rest = holder.partition(" ")
-        pid = rest.partition(" ")[0]
+        host, _, pid_and_time = holder.partition(" ")
+        pid = pid_and_time.partition(" ")[0]
         is_gone = (
             host == socket.gethostname()
             and _PROCESS_ID.fullmatch(pid) is not None
@@ -228,7 +228,7 @@ def _is_there(pid: int) -> bool:
     return True
 
 
-def append_audit(path: Path, what: Mapping[str, object]) -> None:
+def append_audit(path: Path, entry: Mapping[str, object]) -> None:
     """Add a line to the log; it is handed to the system before anything is done about it.
 
     Raises
@@ -236,7 +236,7 @@ def append_audit(path: Path, what: Mapping[str, object]) -> None:
     HeadwayError
         If it cannot be written.
     """
-    line = json.dumps({"at_s": round(time.time(), 3), **msgspec.to_builtins(dict(what))})
+    line = json.dumps({"at_s": round(time.time(), 3), **msgspec.to_builtins(dict(entry))})
     try:
         with path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
@@ -261,11 +261,11 @@ def read_audit(path: Path) -> list[dict[str, object]]:
         return []
     expected = "the log of a tuner"
     text = read_text(path, expected=expected, largest_bytes=_MOST_AUDIT_BYTES)
-    found = []
+    entries = []
     for line in text.splitlines():
         with contextlib.suppress(InputError):
-            found.append(parse_json(line, name=str(path), expected=expected, has_infinity=True))
-    return found
+            entries.append(parse_json(line, name=str(path), expected=expected, has_infinity=True))
+    return entries
 
 
 def explained_change(path: Path, number: int) -> ExplainedChange:
@@ -277,16 +277,22 @@ def explained_change(path: Path, number: int) -> ExplainedChange:
         If the file is not the log of a tuner, or has no such change; names those that it has.
     """
     lines = _decisions(path)
-    ours = [place for place, one in enumerate(lines) if _number_of(one) == number]
-    if not ours:
-        known = sorted({found for one in lines if (found := _number_of(one)) is not None})
-        have = f"it has {', '.join(map(str, known))}" if known else "it has none yet"
-        raise InputError(f"{path}: no change {number}; {have}")
+    line_indices = [index for index, line in enumerate(lines) if _number_of(line) == number]
+    if not line_indices:
+        change_numbers = sorted(
+            {change_number for line in lines if (change_number := _number_of(line)) is not None}
+        )
+        numbers_text = (
+            f"it has {', '.join(map(str, change_numbers))}" if change_numbers else "it has none yet"
+        )
+        raise InputError(f"{path}: no change {number}; {numbers_text}")
     try:
-        change = msgspec.convert(lines[ours[-1]]["change"], TunerChange, strict=False)
-        proposal = _proposal_before(lines[: ours[0]], lines[ours[0]]["change"])
-        outcomes = [msgspec.convert(lines[one], ChangeOutcome, strict=False) for one in ours]
-        for line in lines[ours[-1] + 1 :]:
+        change = msgspec.convert(lines[line_indices[-1]]["change"], TunerChange, strict=False)
+        proposal = _proposal_before(lines[: line_indices[0]], lines[line_indices[0]]["change"])
+        outcomes = [
+            msgspec.convert(lines[index], ChangeOutcome, strict=False) for index in line_indices
+        ]
+        for line in lines[line_indices[-1] + 1 :]:
             if line.get("event") in ("proposed", "restored"):
                 if line["event"] == "restored":
                     outcomes.append(msgspec.convert(line, ChangeOutcome, strict=False))
@@ -301,19 +307,25 @@ def _decisions(path: Path) -> list[dict[str, object]]:
     log = audit_file(path) if path.suffix == ".json" else path
     if not log.is_file():
         raise InputError(f"{log}: no such file; expected the log of a tuner, e.g. NAME.tuner.jsonl")
-    return [one for one in read_audit(log) if isinstance(one, dict)]
+    return [line for line in read_audit(log) if isinstance(line, dict)]
 
 
 def _number_of(line: Mapping[str, object]) -> int | None:
     change = line.get("change")
-    found = change.get("number") if isinstance(change, dict) else None
-    return found if isinstance(found, int) else None
+    number = change.get("number") if isinstance(change, dict) else None
+    return number if isinstance(number, int) else None
 
 
 def _proposal_before(lines: list[dict[str, object]], change: object) -> Proposal | None:
     """The proposal behind a change: the last one, if it was for the same setting."""
-    asked = next((one for one in reversed(lines) if one.get("event") == "proposed"), None)
-    if asked is None or not isinstance(change, dict) or asked.get("then") != change["then"]:
+    proposed_line = next(
+        (line for line in reversed(lines) if line.get("event") == "proposed"), None
+    )
+    if (
+        proposed_line is None
+        or not isinstance(change, dict)
+        or proposed_line.get("then") != change["then"]
+    ):
         return None
-    found = asked.get("proposal")
-    return None if found is None else msgspec.convert(found, Proposal, strict=False)
+    proposal = proposed_line.get("proposal")
+    return None if proposal is None else msgspec.convert(proposal, Proposal, strict=False)

@@ -82,11 +82,16 @@ class _Reading:
         if origin is tuple and arguments[1:] == (...,):
             if isinstance(plain, list):
                 items = enumerate(plain)
-                return tuple(self.value(each, arguments[0], (*route, at)) for at, each in items)
+                return tuple(
+                    self.value(element, arguments[0], (*route, at)) for at, element in items
+                )
         elif origin is Mapping and arguments[0] is str:
             if isinstance(plain, dict):
                 named = plain.items()
-                return {key: self.value(each, arguments[1], (*route, key)) for key, each in named}
+                return {
+                    key: self.value(nested_value, arguments[1], (*route, key))
+                    for key, nested_value in named
+                }
         elif is_dataclass(kind) and isinstance(kind, type):
             if isinstance(plain, dict):
                 return self._noun(plain, kind, route)
@@ -102,10 +107,10 @@ class _Reading:
         if not (type(plain) is kind or (kind is float and type(plain) is int)):
             self._unexpected(plain, kind, route)
         elif isinstance(plain, int | float) and kind in _MOST:
-            most, in_words = _MOST[kind]
-            if abs(plain) <= most:
+            largest, largest_text = _MOST[kind]
+            if abs(plain) <= largest:
                 return float(plain) if kind is float else plain
-            self._unexpected(plain, kind, route, f" between -{in_words} and {in_words}")
+            self._unexpected(plain, kind, route, f" between -{largest_text} and {largest_text}")
         else:
             return plain
         return None
@@ -114,33 +119,33 @@ class _Reading:
         num_faults = len(self.faults)
         hints = _hints(noun)
         keys = {field.name: _key_of(field, plain) for field in fields(noun)}
-        known = set(keys.values())
+        known_keys = set(keys.values())
         for key in plain:
-            if key not in known:
+            if key not in known_keys:
                 self._unknown(key, list(keys), route)
-        given = {}
+        arguments = {}
         for field in fields(noun):
             if (key := keys[field.name]) in plain:
-                given[field.name] = self.value(plain[key], hints[field.name], (*route, key))
+                arguments[field.name] = self.value(plain[key], hints[field.name], (*route, key))
             elif _is_required(field):
                 self._fault((*route, key), f"missing; expected {_in_words(hints[field.name])}")
         if len(self.faults) > num_faults:
             return None
         try:
-            return noun(**given)
+            return noun(**arguments)
         except ValueError as error:
             self._fault(route, str(error))
             return None
 
-    def _unknown(self, key: str, known: list[str], route: Route) -> None:
+    def _unknown(self, key: str, known_keys: list[str], route: Route) -> None:
         from difflib import get_close_matches
 
-        close = get_close_matches(key, known, n=1)
+        close = get_close_matches(key, known_keys, n=1)
         self._meant.update((*route, name) for name in close)
-        advice = f"did you mean {close[0]!r}?" if close else f"expected {_one_of(known)}"
-        place = (*route, key)
-        mark = self._document.key_mark(place)
-        self.faults.append(Fault(mark, place, f"unknown key; {advice}"))
+        advice = f"did you mean {close[0]!r}?" if close else f"expected {_one_of(known_keys)}"
+        key_route = (*route, key)
+        mark = self._document.key_mark(key_route)
+        self.faults.append(Fault(mark, key_route, f"unknown key; {advice}"))
 
     def _unexpected(self, plain: Plain, kind: Any, route: Route, within: str = "") -> None:
         self._fault(route, f"got {shown(plain)}; expected {_in_words(kind)}{within}")

@@ -93,10 +93,10 @@ class Document:
 
     def value(self, route: Route) -> Plain:
         """The value at ``route``; for a missing one, the nearest thing around it."""
-        found: Any = self.root
+        part: Any = self.root
         for step in self._nearest(route):
-            found = found[step]
-        return found  # type: ignore[no-any-return]
+            part = part[step]
+        return part  # type: ignore[no-any-return]
 
     def _nearest(self, route: Route) -> Route:
         while route and route not in self.values:
@@ -186,8 +186,8 @@ def parse_document(text: str, *, name: str) -> Document:
         for event in yaml.parse(text, Loader=loader):
             builder.take(event)
     except yaml.MarkedYAMLError as error:
-        at = error.problem_mark or error.context_mark
-        mark = Mark(1, 1) if at is None else _mark(at)
+        yaml_mark = error.problem_mark or error.context_mark
+        mark = Mark(1, 1) if yaml_mark is None else _mark(yaml_mark)
         message = f"not YAML: {error.problem or error.context}"
         if "\t" in "".join(text.splitlines()[mark.line - 1 : mark.line])[: mark.column]:
             message = "not YAML: a tab; expected blanks, which alone indent YAML"

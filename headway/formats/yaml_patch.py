@@ -50,7 +50,9 @@ def documents_of(text: str, name: str) -> list[Any]:
 
     try:
         # The loader in Python, whose marks count characters.
-        nodes = [one for one in yaml.compose_all(text, Loader=yaml.SafeLoader) if one is not None]
+        nodes = [
+            node for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node is not None
+        ]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = "1:1" if mark is None else f"{mark.line + 1}:{mark.column + 1}"
@@ -88,8 +90,8 @@ def text_at(node: Any, route: Iterable[Step]) -> str | None:
     """The text of the scalar at a route; None if there is none."""
     import yaml
 
-    found = value_at(node, route)
-    return str(found.value) if isinstance(found, yaml.ScalarNode) else None
+    value_node = value_at(node, route)
+    return str(value_node.value) if isinstance(value_node, yaml.ScalarNode) else None
 
 
 def pairs_of(node: Any) -> list[tuple[str, Any]]:
@@ -157,34 +159,38 @@ def patched(
       image: 'a'
       memory: "8g"
     """
-    if sum(times_reached(one, node) for one in documents) > 1:
+    if sum(times_reached(document, node) for document in documents) > 1:
         line = node.start_mark.line + 1
         raise InputError(f"{name}: the mapping of line {line} is shared by an anchor; write it out")
     edits = enumerate(_edits(text, node, changes, name))
-    newline, after = _newline(text), text
+    newline, patched_text = _newline(text), text
     # From the end on, so that places stay; at one place what belongs deeper comes first.
-    for _, edit in sorted(edits, key=lambda one: (one[1].start, one[1].end, one[0]), reverse=True):
+    for _, edit in sorted(
+        edits,
+        key=lambda numbered_edit: (numbered_edit[1].start, numbered_edit[1].end, numbered_edit[0]),
+        reverse=True,
+    ):
         put = edit.text.replace("\n", newline)
-        after = after[: edit.start] + put + after[edit.end :]
-    _require_said(after, documents, node, changes, name)
-    return after
+        patched_text = patched_text[: edit.start] + put + patched_text[edit.end :]
+    _require_said(patched_text, documents, node, changes, name)
+    return patched_text
 
 
 def _require_said(
-    after: str, documents: Sequence[Any], node: Any, changes: Mapping[str, Tree], name: str
+    patched_text: str, documents: Sequence[Any], node: Any, changes: Mapping[str, Tree], name: str
 ) -> None:
     """Read the patched text back: the changes are in it, and everything else is unchanged."""
-    wanted = with_changes(said_by(node), changes)
-    expected = [replaced(one, node, wanted) for one in documents]
+    required_content = with_changes(said_by(node), changes)
+    expected = [replaced(document, node, required_content) for document in documents]
     try:
-        found = [said_by(one) for one in documents_of(after, name)]
-        place = first_difference(expected, found)
+        actual = [said_by(document) for document in documents_of(patched_text, name)]
+        difference = first_difference(expected, actual)
     except InputError as error:
-        place = str(error)
-    if place is not None:
+        difference = str(error)
+    if difference is not None:
         raise InputError(
-            f"{name}: the patch would not read back as planned, at {place}; nothing is changed: "
-            "write the values in by hand, or in plain block style, one key per line"
+            f"{name}: the patch would not read back as planned, at {difference}; nothing is changed"
+            ": write the values in by hand, or in plain block style, one key per line"
         )
 
 
@@ -201,30 +207,32 @@ def _edits(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iter
         raise InputError(f"{name}:{line}:1: expected a mapping with {', '.join(changes)}")
     missing: dict[str, Tree] = {}
     for key, value in changes.items():
-        found = next((each for at, each in node.value if at.value == key), None)
-        if found is None:
+        old_node = next(
+            (value_node for key_node, value_node in node.value if key_node.value == key), None
+        )
+        if old_node is None:
             missing[key] = value
             continue
-        if _is_alias(text, node, found):
-            line = found.start_mark.line + 1
+        if _is_alias(text, node, old_node):
+            line = old_node.start_mark.line + 1
             raise InputError(
                 f"{name}: {key} is shared by an anchor in line {line}; "
                 "write the value out, then patch"
             )
-        require_no_template(text, found, key, name)
-        if isinstance(value, Mapping) and isinstance(found, yaml.MappingNode):
-            yield from _edits(text, found, value, name)
-        elif isinstance(value, Mapping) and isinstance(found, yaml.SequenceNode):
-            yield from _edits_of_items(text, found, value, name)
+        require_no_template(text, old_node, key, name)
+        if isinstance(value, Mapping) and isinstance(old_node, yaml.MappingNode):
+            yield from _edits(text, old_node, value, name)
+        elif isinstance(value, Mapping) and isinstance(old_node, yaml.SequenceNode):
+            yield from _edits_of_items(text, old_node, value, name)
         elif isinstance(value, str | int):
-            if not _says(found, value):
-                yield Edit(*_span(text, found), _lead(text, found) + yaml_scalar(value))
-        elif isinstance(value, Mapping) and found.value == "" and not node.flow_style:
-            yield _filled(text, node, found, value)
-        elif isinstance(value, Mapping) and found.tag.endswith(":null"):
-            yield Edit(*_span(text, found), _lead(text, found) + _flow(value))
+            if not _says(old_node, value):
+                yield Edit(*_span(text, old_node), _lead(text, old_node) + yaml_scalar(value))
+        elif isinstance(value, Mapping) and old_node.value == "" and not node.flow_style:
+            yield _filled(text, node, old_node, value)
+        elif isinstance(value, Mapping) and old_node.tag.endswith(":null"):
+            yield Edit(*_span(text, old_node), _lead(text, old_node) + _flow(value))
         else:
-            line = found.start_mark.line + 1
+            line = old_node.start_mark.line + 1
             raise InputError(f"{name}:{line}:1: {key} is not what it should be; expected a mapping")
     if missing:
         yield _insertion(text, node, missing)
@@ -232,11 +240,11 @@ def _edits(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iter
 
 def _edits_of_items(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iterable[Edit]:
     """Changes below items of a list; the keys are their places in it."""
-    for place, value in changes.items():
-        if not (place.isdecimal() and int(place) < len(node.value)):
+    for index, value in changes.items():
+        if not (index.isdecimal() and int(index) < len(node.value)):
             line = node.start_mark.line + 1
-            raise InputError(f"{name}:{line}:1: a list; expected a mapping, with the key {place}")
-        item = node.value[int(place)]
+            raise InputError(f"{name}:{line}:1: a list; expected a mapping, with the key {index}")
+        item = node.value[int(index)]
         assert isinstance(value, Mapping)
         if _is_alias(text, node, item):
             line = item.start_mark.line + 1
@@ -247,10 +255,10 @@ def _edits_of_items(text: str, node: Any, changes: Mapping[str, Tree], name: str
         yield from _edits(text, item, value, name)
 
 
-def _filled(text: str, node: Any, found: Any, value: Mapping[str, Tree]) -> Edit:
+def _filled(text: str, node: Any, empty_node: Any, value: Mapping[str, Tree]) -> Edit:
     """A block below a key without a value, behind a comment that the key may have."""
     block = _block(value, " " * (_indent_of(node) + 2)).rstrip("\n")
-    at = text.find("\n", found.end_mark.index)
+    at = text.find("\n", empty_node.end_mark.index)
     at = len(text) if at < 0 else at - (text[at - 1] == "\r")
     return Edit(at, at, f"\n{block}")
 
@@ -303,11 +311,11 @@ def _insertion(text: str, node: Any, missing: Mapping[str, Tree]) -> Edit:
     if node.flow_style:
         pairs = ", ".join(f"{yaml_key(key)}: {_flow(value)}" for key, value in missing.items())
         # Behind the last value, so before any comment; where an alias hides it, in front of all.
-        last = max((each for _, each in node.value), key=_end_index, default=None)
-        if last is None or any(_is_outside(node, each) for _, each in node.value):
+        last = max((value_node for _, value_node in node.value), key=_end_index, default=None)
+        if last is None or any(_is_outside(node, value_node) for _, value_node in node.value):
             start = text.index("{", node.start_mark.index) + 1
-            beside = ", " if node.value else "" if text[start] == "}" else " "
-            return Edit(start, start, f"{pairs}{beside}")
+            separator = ", " if node.value else "" if text[start] == "}" else " "
+            return Edit(start, start, f"{pairs}{separator}")
         _, end = _span(text, last)
         return Edit(end, end, f", {pairs}")
     indent = " " * _indent_of(node)
@@ -350,7 +358,9 @@ def _block(tree: Mapping[str, Tree], indent: str) -> str:
 def _flow(value: Tree) -> str:
     match value:
         case Mapping():
-            pairs = ", ".join(f"{yaml_key(key)}: {_flow(one)}" for key, one in value.items())
+            pairs = ", ".join(
+                f"{yaml_key(key)}: {_flow(nested_value)}" for key, nested_value in value.items()
+            )
             return f"{{{pairs}}}"
         case str() | int():
             return yaml_scalar(value)

@@ -36,11 +36,11 @@ def require_no_key_twice(root: Any, name: str) -> None:
     for node in _nodes(root):
         if not isinstance(node, yaml.MappingNode):
             continue
-        seen: dict[tuple[str, str], Any] = {}
+        first_keys: dict[tuple[str, str], Any] = {}
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 continue
-            first = seen.setdefault((key.tag, key.value), key)
+            first = first_keys.setdefault((key.tag, key.value), key)
             if first is not key:
                 raise InputError(
                     f"{_place(name, key)}: {key.value} occurs twice in one mapping, first in line "
@@ -60,9 +60,9 @@ def require_no_template(text: str, node: Any, key: str, name: str) -> None:
 
     is_block = isinstance(node, yaml.CollectionNode) and not node.flow_style
     written = text[node.start_mark.index : node.end_mark.index]
-    found = None if is_block else _TEMPLATE.search(written)
+    template_match = None if is_block else _TEMPLATE.search(written)
     keys = [] if not isinstance(node, yaml.MappingNode) else [key for key, _ in node.value]
-    if found is None and all(isinstance(one, yaml.ScalarNode) for one in keys):
+    if template_match is None and all(isinstance(key_node, yaml.ScalarNode) for key_node in keys):
         return
     shown = written.strip().split("\n")[0].strip()[:60]
     raise InputError(
@@ -73,11 +73,14 @@ def require_no_template(text: str, node: Any, key: str, name: str) -> None:
 
 def template_hint(text: str) -> str:
     """For a text that is not YAML: a hint that it may be a template, if it looks like one."""
-    found = re.search(r"\{\{|\{%|<%", text)
-    if found is None:
+    template_match = re.search(r"\{\{|\{%|<%", text)
+    if template_match is None:
         return ""
-    line = text.count("\n", 0, found.start()) + 1
-    return f"; {found[0]} in line {line} looks like a template: render it, then patch the result"
+    line = text.count("\n", 0, template_match.start()) + 1
+    return (
+        f"; {template_match[0]} in line {line} looks like a template: render it, then patch the "
+        "result"
+    )
 
 
 def require_readable(root: Any, name: str) -> None:
@@ -115,20 +118,22 @@ def said_by(node: Any) -> Said:
     if isinstance(node, yaml.ScalarNode):
         return _scalar(node.tag, node.value)
     if isinstance(node, yaml.SequenceNode):
-        return [said_by(one) for one in node.value]
-    own: dict[str, Said] = {}
+        return [said_by(child) for child in node.value]
+    own_entries: dict[str, Said] = {}
     merged: dict[str, Said] = {}
     for key, value in node.value:
         if key.tag == MERGE_TAG:
             for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                found = said_by(source)
-                merged = {**found, **merged} if isinstance(found, dict) else merged
+                source_content = said_by(source)
+                merged = (
+                    {**source_content, **merged} if isinstance(source_content, dict) else merged
+                )
         else:
-            own[repr(said_by(key))] = said_by(value)
-    return {**merged, **own}
+            own_entries[repr(said_by(key))] = said_by(value)
+    return {**merged, **own_entries}
 
 
-def with_changes(said: Said | None, changes: Tree) -> Said:
+def with_changes(content: Said | None, changes: Tree) -> Said:
     """Required content of a patched node: the changes, and everything else unchanged."""
     match changes:
         case bool():
@@ -137,77 +142,77 @@ def with_changes(said: Said | None, changes: Tree) -> Said:
             return _scalar(f"{_TAG}int", str(changes))
         case str():
             return _scalar(f"{_TAG}str", changes)
-        case Mapping() if isinstance(said, list):
-            items = list(said)
-            for place, value in changes.items():
-                items[int(place)] = with_changes(items[int(place)], value)
+        case Mapping() if isinstance(content, list):
+            items = list(content)
+            for index, value in changes.items():
+                items[int(index)] = with_changes(items[int(index)], value)
             return items
         case Mapping():
-            found = dict(said) if isinstance(said, dict) else {}
+            entries = dict(content) if isinstance(content, dict) else {}
             for key, value in changes.items():
-                place = repr(_scalar(f"{_TAG}str", key))
-                found[place] = with_changes(found.get(place), value)
-            return found
-    return [with_changes(None, one) for one in changes]
+                key_repr = repr(_scalar(f"{_TAG}str", key))
+                entries[key_repr] = with_changes(entries.get(key_repr), value)
+            return entries
+    return [with_changes(None, element) for element in changes]
 
 
-def replaced(root: Any, node: Any, by: Said) -> Said:
+def replaced(root: Any, node: Any, new_content: Said) -> Said:
     """The content of a document with the content of one of its nodes replaced."""
     import yaml
 
     if root is node:
-        return by
+        return new_content
     if not isinstance(root, yaml.CollectionNode):
         return said_by(root)
     if isinstance(root, yaml.SequenceNode):
-        return [replaced(one, node, by) for one in root.value]
-    found = said_by(root)
-    assert isinstance(found, dict)
-    own = [(repr(said_by(key)), value) for key, value in root.value if key.tag != MERGE_TAG]
-    return {**found, **{key: replaced(value, node, by) for key, value in own}}
+        return [replaced(child, node, new_content) for child in root.value]
+    entries = said_by(root)
+    assert isinstance(entries, dict)
+    own_pairs = [(repr(said_by(key)), value) for key, value in root.value if key.tag != MERGE_TAG]
+    return {**entries, **{key: replaced(value, node, new_content) for key, value in own_pairs}}
 
 
 def times_reached(root: Any, node: Any) -> int:
     """From how many places of a document a node is reached: more than one are aliases."""
     import yaml
 
-    here = 1 if root is node else 0
+    num_at_root = 1 if root is node else 0
     parts = _parts(root) if isinstance(root, yaml.CollectionNode) else []
-    return here + sum(times_reached(part, node) for part in parts)
+    return num_at_root + sum(times_reached(part, node) for part in parts)
 
 
-def first_difference(expected: Said, found: Said) -> str | None:
+def first_difference(expected: Said, actual: Said) -> str | None:
     """The first difference of two readings, as a path; None if they are equal.
 
     Examples
     --------
-    >>> said = {repr(("t", "a")): [("t", "1"), ("t", "2")]}
-    >>> first_difference(said, {repr(("t", "a")): [("t", "1"), ("t", "3")]})
+    >>> expected = {repr(("t", "a")): [("t", "1"), ("t", "2")]}
+    >>> first_difference(expected, {repr(("t", "a")): [("t", "1"), ("t", "3")]})
     'a[1]'
     """
-    return next((text.removeprefix(".") for text in _differences(expected, found, "")), None)
+    return next((text.removeprefix(".") for text in _differences(expected, actual, "")), None)
 
 
-def _differences(expected: Said, found: Said, place: str) -> Iterator[str]:
-    if expected == found:
+def _differences(expected: Said, actual: Said, path: str) -> Iterator[str]:
+    if expected == actual:
         return
-    if isinstance(expected, dict) and isinstance(found, dict):
-        for key in {**expected, **found}:
-            where = f"{place}.{_key_text(key)}"
-            if key in expected and key in found:
-                yield from _differences(expected[key], found[key], where)
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key in {**expected, **actual}:
+            where = f"{path}.{_key_text(key)}"
+            if key in expected and key in actual:
+                yield from _differences(expected[key], actual[key], where)
             else:
                 yield where
-    elif isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
-        for at, (one, other) in enumerate(zip(expected, found, strict=True)):
-            yield from _differences(one, other, f"{place}[{at}]")
+    elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        for at, (expected_element, actual_element) in enumerate(zip(expected, actual, strict=True)):
+            yield from _differences(expected_element, actual_element, f"{path}[{at}]")
     else:
-        yield place or "its root"
+        yield path or "its root"
 
 
 def _key_text(key: str) -> str:
-    found = ast.literal_eval(key)
-    return str(found[1]) if isinstance(found, tuple) else key
+    tag_and_text = ast.literal_eval(key)
+    return str(tag_and_text[1]) if isinstance(tag_and_text, tuple) else key
 
 
 def _scalar(tag: str, text: str) -> Said:
@@ -218,12 +223,12 @@ def _nodes(root: Any) -> Iterator[Any]:
     """A node and all nodes below it, each once, whatever the number of aliases."""
     import yaml
 
-    waiting, seen = [root], set()
+    waiting, visited_ids = [root], set()
     while waiting:
         node = waiting.pop()
-        if id(node) in seen:
+        if id(node) in visited_ids:
             continue
-        seen.add(id(node))
+        visited_ids.add(id(node))
         yield node
         if isinstance(node, yaml.CollectionNode):
             waiting += _parts(node)

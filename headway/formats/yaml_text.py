@@ -65,7 +65,7 @@ def plain_data(value: object, name: str = "") -> Plain:
                 raise ValueError(f"{name} is {value}; a file holds finite numbers only")
             return float(f"{value:.{_SIGNIFICANT_DIGITS}g}")
         case tuple() | list():
-            return [plain_data(item, f"{name}[{place}]") for place, item in enumerate(value)]
+            return [plain_data(item, f"{name}[{index}]") for index, item in enumerate(value)]
         case Mapping():
             return {str(key): plain_data(item, f"{name}.{key}") for key, item in value.items()}
     if not is_dataclass(value):

@@ -23,18 +23,23 @@ if TYPE_CHECKING:
 
 
 def finding(
-    planned: Planned, rule: Rule, level: Level, key: str, message: str, place: Where | None = None
+    planned: Planned,
+    rule: Rule,
+    level: Level,
+    key: str,
+    message: str,
+    location: Where | None = None,
 ) -> Finding:
     """A finding about a planned job, at a key of its file's ``spec``, or at another position."""
-    place = place or planned.file.place(key)
+    location = location or planned.file.place(key)
     return Finding(
         rule=rule,
         level=level,
         job=planned.name,
         message=message,
-        file=place.name,
-        line=place.mark.line,
-        column=place.mark.column,
+        file=location.name,
+        line=location.mark.line,
+        column=location.mark.column,
     )
 
 
@@ -45,12 +50,13 @@ def is_same_rate(now: Locked, then: Locked) -> bool:
 
 def same_promises(now: AnyLocked, then: AnyLocked) -> bool:
     """Whether both have the same target; locks of earlier versions have it in three digits."""
-    ours = [kept.promise() for kept in now.promises]
+    promises_now = [kept_promise.promise() for kept_promise in now.promises]
     if then.promises:
-        return ours == [kept.promise() for kept in then.promises]
-    theirs = [KeptPromise.of(parse_promise(text)) for text in then.targets]
-    return len(ours) == len(theirs) and all(
-        is_about(mine, yours) for mine, yours in zip(now.promises, theirs, strict=True)
+        return promises_now == [kept_promise.promise() for kept_promise in then.promises]
+    promises_then = [KeptPromise.of(parse_promise(text)) for text in then.targets]
+    return len(promises_now) == len(promises_then) and all(
+        is_about(promise_now, promise_then)
+        for promise_now, promise_then in zip(now.promises, promises_then, strict=True)
     )
 
 
@@ -75,15 +81,20 @@ def what_grew(then: AnyLocked, predicted: Prediction | None) -> str:
 
     if then.ends or predicted is None:
         return ""
-    most = next((one for one in parts(then.phases_s, predicted.phases_s) if one.change_s > 0), None)
-    if most is None or not then.phases_s:
+    grown_part = next(
+        (part for part in parts(then.phases_s, predicted.phases_s) if part.change_s > 0), None
+    )
+    if grown_part is None or not then.phases_s:
         return ""
-    before, after = format_duration(most.before_s or 0.0), format_duration(most.after_s or 0.0)
-    return f" (most of it in {most.name}: {after}, was {before})"
+    before, after = (
+        format_duration(grown_part.before_s or 0.0),
+        format_duration(grown_part.after_s or 0.0),
+    )
+    return f" (most of it in {grown_part.name}: {after}, was {before})"
 
 
 def drift(
-    planned: Planned, then_s: float, now_s: float, limit_ratio: float, what: str
+    planned: Planned, then_s: float, now_s: float, limit_ratio: float, subject: str
 ) -> Finding | None:
     """The finding that the current profile predicts a different time for the locked setting.
 
@@ -93,7 +104,7 @@ def drift(
     if abs(change) <= limit_ratio:
         return None
     text = (
-        f"{what} {format_duration(now_s)} with the current profile, "
+        f"{subject} {format_duration(now_s)} with the current profile, "
         f"{format_duration(then_s)} with the locked one ({change:+.0%})"
     )
     level = Level.ERROR if change > 0 else Level.NOTE
@@ -144,12 +155,12 @@ def _drifted(
         )
         yield finding(planned, Rule.DRIFT, Level.ERROR, "profile", text)
         return
-    found = drift(
+    drift_finding = drift(
         planned, then.batch_duration_s, prediction.batch_duration.mean_s, limits.drift_ratio,
         "batches in the locked configuration take",
     )  # fmt: skip
-    if found is not None:
-        yield found
+    if drift_finding is not None:
+        yield drift_finding
 
 
 def _locked_value(locked: Locked, knob: Knob) -> object:
@@ -184,7 +195,7 @@ def batch_changes(
                 text = f"{knob.label} {before or 'none'} -> {after or 'none'}: {knob.applies}"
                 yield finding(planned, Rule.SETTINGS, Level.NOTE, planned.promise_key, text)
     now_s = run_time_of(job).mean_s(locked_slots(planned, then), then.core_speed_ratio)
-    what = "a run of the locked size takes"
-    found = drift(planned, then.run_time_s, now_s, limits.drift_ratio, what)
-    if found is not None:
-        yield found
+    subject = "a run of the locked size takes"
+    drift_finding = drift(planned, then.run_time_s, now_s, limits.drift_ratio, subject)
+    if drift_finding is not None:
+        yield drift_finding

@@ -184,12 +184,12 @@ class Report(Result):
     @property
     def findings(self) -> tuple[Finding, ...]:
         """All findings, job by job."""
-        return (*(each for job in self.jobs for each in job.findings), *self.others)
+        return (*(finding for job in self.jobs for finding in job.findings), *self.others)
 
     @property
     def errors(self) -> tuple[Finding, ...]:
         """The findings that fail the build."""
-        return tuple(each for each in self.findings if each.level is Level.ERROR)
+        return tuple(finding for finding in self.findings if finding.level is Level.ERROR)
 
     @property
     def exit_code(self) -> int:
@@ -210,7 +210,7 @@ class Report(Result):
         >>> Report(baseline=None, jobs=()).is_quiet(0.02)
         True
         """
-        return all(each.level is Level.NOTE for each in self.findings) and all(
+        return all(finding.level is Level.NOTE for finding in self.findings) and all(
             job.change_ratio <= below_ratio for job in self.jobs
         )
 
@@ -241,6 +241,10 @@ class Report(Result):
             return f"{num_failed} of {jobs} failed"
         if self.errors:
             return f"{len(self.errors)} errors in the lock file"
-        warned = sum(1 for each in self.findings if each.level is Level.WARNING)
-        tail = "" if not warned else f", {warned} warning" + ("s" if warned > 1 else "")
+        num_warnings = sum(1 for finding in self.findings if finding.level is Level.WARNING)
+        tail = (
+            ""
+            if not num_warnings
+            else f", {num_warnings} warning" + ("s" if num_warnings > 1 else "")
+        )
         return f"{jobs}: every target is met{tail}"

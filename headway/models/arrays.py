@@ -43,11 +43,11 @@ def poisson_counts(random: np.random.Generator, mean: Numeric, size: int | None 
     array([1.e+30])
     """
     means = np.broadcast_to(mean, np.shape(mean) if size is None else (size,))
-    few: Array = random.poisson(np.minimum(means, _MOST_DRAWN)).astype(np.float64)
+    small_counts: Array = random.poisson(np.minimum(means, _MOST_DRAWN)).astype(np.float64)
     if np.all(means <= _MOST_DRAWN):
-        return few
-    many = means + np.sqrt(means) * random.standard_normal(means.shape)
-    counts: Array = np.where(means <= _MOST_DRAWN, few, np.rint(many))
+        return small_counts
+    large_counts = means + np.sqrt(means) * random.standard_normal(means.shape)
+    counts: Array = np.where(means <= _MOST_DRAWN, small_counts, np.rint(large_counts))
     return counts
 
 

@@ -34,7 +34,7 @@ _FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
 
 
 def advice_of(
-    question: Question, chosen: Configuration, nodes: int, latency_s: float
+    question: Question, configuration: Configuration, nodes: int, latency_s: float
 ) -> tuple[Advice, ...]:
     """Advice in the order of certainty: advice with a computed effect comes first.
 
@@ -53,25 +53,25 @@ def advice_of(
     take a tenth longer than the plan covers.
     """
     return (
-        *_lower_watermark(question, chosen, nodes, latency_s),
-        *more_source_partitions(question, chosen, nodes, latency_s),
-        *coalescing_off(question, chosen, nodes, latency_s),
-        *_salted_keys(question, chosen, nodes, latency_s),
-        *_faster_checkpoint(question, chosen, nodes, latency_s),
-        *_available_now(question, chosen),
-        *_state_commits(question, chosen),
-        *_launches(question, chosen),
-        *_skew(question, chosen),
+        *_lower_watermark(question, configuration, nodes, latency_s),
+        *more_source_partitions(question, configuration, nodes, latency_s),
+        *coalescing_off(question, configuration, nodes, latency_s),
+        *_salted_keys(question, configuration, nodes, latency_s),
+        *_faster_checkpoint(question, configuration, nodes, latency_s),
+        *_available_now(question, configuration),
+        *_state_commits(question, configuration),
+        *_launches(question, configuration),
+        *_skew(question, configuration),
         *_python_by_key(question.profile),
         *_bursts(question),
-        *_overlapping_windows(question, chosen),
+        *_overlapping_windows(question, configuration),
         *_young_jvm(question.profile),
-        *_spill_and_collections(question, chosen),
+        *_spill_and_collections(question, configuration),
     )
 
 
 def _lower_watermark(
-    question: Question, chosen: Configuration, nodes: int, latency_s: float
+    question: Question, configuration: Configuration, nodes: int, latency_s: float
 ) -> Iterator[Advice]:
     """A watermark that is passed just after a trigger waits for the next trigger: theory.md (W7).
 
@@ -82,25 +82,25 @@ def _lower_watermark(
     """
     profile, delay_s = question.profile, question.profile.shape.watermark_delay_s
     waits = question.target.metric is Metric.WINDOW and profile.shape.output_mode == "append"
-    if not waits or delay_s is None or not chosen.trigger_s > 0:
+    if not waits or delay_s is None or not configuration.trigger_s > 0:
         return
-    less_s = window_shift_s(profile) % chosen.trigger_s + _LEAST_STEP_S
-    if less_s > delay_s:
+    reduction_s = window_shift_s(profile) % configuration.trigger_s + _LEAST_STEP_S
+    if reduction_s > delay_s:
         return
-    shape = replace(profile.shape, watermark_delay_s=delay_s - less_s)
+    shape = replace(profile.shape, watermark_delay_s=delay_s - reduction_s)
     lowered = replace(question, profile=replace(profile, shape=shape))
-    there_s = latency_of(lowered, chosen, nodes)
-    if latency_s - there_s > 0.5 * chosen.trigger_s:
+    improved_s = latency_of(lowered, configuration, nodes)
+    if latency_s - improved_s > 0.5 * configuration.trigger_s:
         text = (
-            f"a watermark delay shorter by {format_duration(less_s)} saves one trigger interval: "
-            "window "
-            f"{question.target.statistic} up to {format_duration(there_s)}"
+            f"a watermark delay shorter by {format_duration(reduction_s)} saves one trigger "
+            "interval: window "
+            f"{question.target.statistic} up to {format_duration(improved_s)}"
         )
-        yield Advice(text=text, latency_s=there_s)
+        yield Advice(text=text, latency_s=improved_s)
 
 
 def _salted_keys(
-    question: Question, chosen: Configuration, nodes: int, latency_s: float
+    question: Question, configuration: Configuration, nodes: int, latency_s: float
 ) -> Iterator[Advice]:
     """A hot key keeps one task busy, regardless of the number of tasks."""
     profile = question.profile
@@ -108,21 +108,23 @@ def _salted_keys(
     if not hot:
         return
     stages = tuple(replace(stage, hot_share_ratio=0.0) for stage in profile.stages)
-    there_s = latency_of(replace(question, profile=replace(profile, stages=stages)), chosen, nodes)
-    if there_s < WORTHWHILE_LATENCY_RATIO.value * latency_s:
+    improved_s = latency_of(
+        replace(question, profile=replace(profile, stages=stages)), configuration, nodes
+    )
+    if improved_s < WORTHWHILE_LATENCY_RATIO.value * latency_s:
         worst = max(hot, key=lambda stage: stage.hot_share_ratio)
         text = (
             f"one task of {worst.name} gets {worst.hot_share_ratio:.0%} of the rows whatever the "
             "number of tasks, as with one hot key: salting that key would lower "
-            f"{question.target.statistic} to {format_duration(there_s)} at best"
+            f"{question.target.statistic} to {format_duration(improved_s)} at best"
         )
-        yield Advice(text=text, latency_s=there_s)
+        yield Advice(text=text, latency_s=improved_s)
 
 
 def _faster_checkpoint(
-    question: Question, chosen: Configuration, nodes: int, latency_s: float
+    question: Question, configuration: Configuration, nodes: int, latency_s: float
 ) -> Iterator[Advice]:
-    profile, batch = question.profile, PlannedBatch.of(question, chosen)
+    profile, batch = question.profile, PlannedBatch.of(question, configuration)
     writes_s = sum(
         phase.mean_s for phase in profile.driver_phases if phase.name in _CHECKPOINT_PHASES
     )
@@ -132,62 +134,64 @@ def _faster_checkpoint(
         replace(phase, mean_s=0.0) if phase.name in _CHECKPOINT_PHASES else phase
         for phase in profile.driver_phases
     )
-    there_s = latency_of(
-        replace(question, profile=replace(profile, driver_phases=phases)), chosen, nodes
+    improved_s = latency_of(
+        replace(question, profile=replace(profile, driver_phases=phases)), configuration, nodes
     )
-    if not there_s < WORTHWHILE_LATENCY_RATIO.value * latency_s:
+    if not improved_s < WORTHWHILE_LATENCY_RATIO.value * latency_s:
         return
-    how = "a faster checkpoint store"
+    remedy = "a faster checkpoint store"
     if "kafka" in profile.shape.sink.lower() and not profile.shape.stateful_operators:
-        how = (
+        remedy = (
             "asynchronous progress tracking (asyncProgressTrackingEnabled of Kafka's sink, each "
-            f"row at least once) or {how}"
+            f"row at least once) or {remedy}"
         )
     text = (
-        f"the offset and commit logs take {batch.share_text(writes_s)}: {how} would lower "
-        f"{question.target.statistic} to {format_duration(there_s)} at best"
+        f"the offset and commit logs take {batch.share_text(writes_s)}: {remedy} would lower "
+        f"{question.target.statistic} to {format_duration(improved_s)} at best"
     )
-    yield Advice(text=text, latency_s=there_s)
+    yield Advice(text=text, latency_s=improved_s)
 
 
-def _available_now(question: Question, chosen: Configuration) -> Iterator[Advice]:
+def _available_now(question: Question, configuration: Configuration) -> Iterator[Advice]:
     """A limit of many minutes does not need a query that runs all the time: theory.md (P14)."""
     target = question.target
     if target.metric is not Metric.TUPLE or question.of_change:
         return
-    model = duration_model(question.profile, chosen.num_slots, chosen.shuffle_partitions)
+    model = duration_model(
+        question.profile, configuration.num_slots, configuration.shuffle_partitions
+    )
     start_s, rate_per_s = AVAILABLE_NOW_START_S.value, question.rate_per_s
     # Difference between twice the rows and once: the time per row at the planned batch size.
-    rows = float(settled_batch_rows(model, rate_per_s, chosen.trigger_s))
+    rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
     fixed_s = 2.0 * float(model.mean_s(rows)) - float(model.mean_s(2.0 * rows))
     busy_ratio = (float(model.mean_s(2.0 * rows)) - float(model.mean_s(rows))) / rows * rate_per_s
-    every_s = (target.limit_s - start_s - max(fixed_s, 0.0)) / (1.0 + busy_ratio)
-    if every_s <= 0.0:
+    start_interval_s = (target.limit_s - start_s - max(fixed_s, 0.0)) / (1.0 + busy_ratio)
+    if start_interval_s <= 0.0:
         return
-    used_ratio = (start_s + max(fixed_s, 0.0)) / every_s + busy_ratio
+    used_ratio = (start_s + max(fixed_s, 0.0)) / start_interval_s + busy_ratio
     if used_ratio < AVAILABLE_NOW_USED_RATIO.value:
         yield Advice(
             text=(
                 f"a limit of {format_duration(target.limit_s)} leaves room to start the query "
-                f"every {format_duration(every_s)} with Trigger.AvailableNow, instead of "
+                f"every {format_duration(start_interval_s)} with Trigger.AvailableNow, instead of "
                 f"running it all the time: it would use the nodes for {used_ratio:.0%} of the time"
             )
         )
 
 
-def _state_commits(question: Question, chosen: Configuration) -> Iterator[Advice]:
-    profile, batch = question.profile, PlannedBatch.of(question, chosen)
+def _state_commits(question: Question, configuration: Configuration) -> Iterator[Advice]:
+    profile, batch = question.profile, PlannedBatch.of(question, configuration)
     if profile.state is None or profile.state.commit_per_partition_s < SLOW_COMMIT_S.value:
         return
-    waves = -(-chosen.shuffle_partitions // chosen.num_slots)
-    each_s = profile.state.commit_per_partition_s
-    if not batch.is_much(waves * each_s):
+    waves = -(-configuration.shuffle_partitions // configuration.num_slots)
+    commit_s = profile.state.commit_per_partition_s
+    if not batch.is_much(waves * commit_s):
         return
     # Tasks of one wave commit at the same time, so fewer of them save nothing.
     fewer = "fewer shuffle partitions, " if waves > 1 else ""
     text = (
-        f"committing state takes {format_duration(each_s)} per partition, "
-        f"{format_duration(each_s * waves)} per batch in {counted(waves, 'wave')} of tasks: "
+        f"committing state takes {format_duration(commit_s)} per partition, "
+        f"{format_duration(commit_s * waves)} per batch in {counted(waves, 'wave')} of tasks: "
         f"{fewer}a faster checkpoint store, or changelog checkpointing with RocksDB would lower "
         "this"
     )
@@ -200,12 +204,12 @@ def _state_commits(question: Question, chosen: Configuration) -> Iterator[Advice
     yield Advice(text=text)
 
 
-def _launches(question: Question, chosen: Configuration) -> Iterator[Advice]:
+def _launches(question: Question, configuration: Configuration) -> Iterator[Advice]:
     profile = question.profile
-    model = duration_model(profile, chosen.num_slots, chosen.shuffle_partitions)
-    rows = float(settled_batch_rows(model, question.rate_per_s, chosen.trigger_s))
-    interval_s = max(chosen.trigger_s, float(model.mean_s(rows)))
-    launched_per_s = float(launches_per_s(profile, chosen.shuffle_partitions, interval_s))
+    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    rows = float(settled_batch_rows(model, question.rate_per_s, configuration.trigger_s))
+    interval_s = max(configuration.trigger_s, float(model.mean_s(rows)))
+    launched_per_s = float(launches_per_s(profile, configuration.shuffle_partitions, interval_s))
     if launched_per_s > MEASURED_LAUNCHES_PER_S.value:
         yield Advice(
             text=(
@@ -217,20 +221,20 @@ def _launches(question: Question, chosen: Configuration) -> Iterator[Advice]:
         )
 
 
-def _skew(question: Question, chosen: Configuration) -> Iterator[Advice]:
+def _skew(question: Question, configuration: Configuration) -> Iterator[Advice]:
     """Tasks with more rows than others, if these rows take much of the planned batch."""
-    profile, batch = question.profile, PlannedBatch.of(question, chosen)
+    profile, batch = question.profile, PlannedBatch.of(question, configuration)
     for stage in profile.stages:
         ratio = 1.0 if stage.observed is None else stage.observed.largest_task_ratio
-        more_s = batch.rows_s(stage, (ratio - 1.0) / batch.num_tasks(stage))
-        if ratio > SKEWED_RATIO.value and batch.is_much(more_s):
+        excess_s = batch.rows_s(stage, (ratio - 1.0) / batch.num_tasks(stage))
+        if ratio > SKEWED_RATIO.value and batch.is_much(excess_s):
             cure = "an even distribution of the rows over source partitions does"
             if stage.num_source_tasks is None:
                 cure = "salting the keys does; 'headway ordered' shows what placing saves"
             yield Advice(
                 text=(
                     f"skew: the largest task of {stage.called} reads {ratio:.1f} times the rows of "
-                    f"the mean task, which takes up to {batch.share_text(more_s)}; more slots do "
+                    f"the mean task, which takes up to {batch.share_text(excess_s)}; more slots do "
                     f"not help, {cure}"
                 )
             )
@@ -240,12 +244,12 @@ def _skew(question: Question, chosen: Configuration) -> Iterator[Advice]:
     sources = max((stage.num_source_tasks or 1 for stage in readers), default=1)
     if share is None or sources == 1 or share * sources <= SKEWED_RATIO.value:
         return
-    more_s = sum(batch.rows_s(stage, max(share - 1.0 / sources, 0.0)) for stage in readers)
-    if batch.is_much(more_s):
+    excess_s = sum(batch.rows_s(stage, max(share - 1.0 / sources, 0.0)) for stage in readers)
+    if batch.is_much(excess_s):
         yield Advice(
             text=(
                 f"skew: one of {sources} source partitions has {share:.0%} of the rows, which "
-                f"takes up to {batch.share_text(more_s)}; a partition key with an even "
+                f"takes up to {batch.share_text(excess_s)}; a partition key with an even "
                 "distribution would spread them"
             )
         )
@@ -280,7 +284,7 @@ def _bursts(question: Question) -> Iterator[Advice]:
         )
 
 
-def _overlapping_windows(question: Question, chosen: Configuration) -> Iterator[Advice]:
+def _overlapping_windows(question: Question, configuration: Configuration) -> Iterator[Advice]:
     """Saving or cost of counting each row once, in the cheapest way: theory.md (P14)."""
     if not question.profile.shape.windows:
         return
@@ -291,7 +295,7 @@ def _overlapping_windows(question: Question, chosen: Configuration) -> Iterator[
     windows = windows_of(question.profile)
     if windows is None or windows.num_copies <= 1.0:
         return
-    direct, *shared = sharing_ways(question.profile, chosen, windows, question.rate_per_s)
+    direct, *shared = sharing_ways(question.profile, configuration, windows, question.rate_per_s)
     best = max(shared, key=lambda way: way.saved_s)
     copied = f"each row is copied into {windows.num_copies:.3g} windows before aggregation: "
     if best.pays:
@@ -328,8 +332,8 @@ def _young_jvm(profile: JobProfile) -> Iterator[Advice]:
         )
 
 
-def _spill_and_collections(question: Question, chosen: Configuration) -> Iterator[Advice]:
-    profile, batch = question.profile, PlannedBatch.of(question, chosen)
+def _spill_and_collections(question: Question, configuration: Configuration) -> Iterator[Advice]:
+    profile, batch = question.profile, PlannedBatch.of(question, configuration)
     if profile.memory is not None and profile.memory.spilled_bytes > 0:
         yield Advice(text="tasks spilled to disk: more memory per task would avoid that")
     for stage in profile.stages:

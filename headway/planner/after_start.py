@@ -100,7 +100,9 @@ def after_start(setting: Candidates, configuration: Configuration, planned_s: fl
     expected_s = float(setting.promised().statistic_s(setting.expected_law(question.rate_per_s))[0])
     first_batch_s, by_minute_s = _minutes(setting, configuration, factor, planned_s)
     _, expected_by_minute_s = _minutes(setting, configuration, 1.0, expected_s)
-    missed = [place for place, found_s in enumerate(by_minute_s) if found_s > target.limit_s]
+    missed = [
+        minute for minute, statistic_s in enumerate(by_minute_s) if statistic_s > target.limit_s
+    ]
     holds_from = missed[-1] + 2 if missed else 1
     return AfterStart(
         evidence=Evidence.MEASURED,
@@ -121,29 +123,31 @@ def _minutes(
     unseen_s = factor * setting.promised().after_commit_s
     steady_s = _statistic_s(target, [_steady(profile, configuration, factor)], unseen_s)
     return batches[0].duration_s, [
-        warm_s + max(_statistic_s(target, inside, unseen_s) - steady_s, 0.0)
-        for inside in _by_minute(batches)
+        warm_s + max(_statistic_s(target, minute_batches, unseen_s) - steady_s, 0.0)
+        for minute_batches in _by_minute(batches)
     ]
 
 
 def _by_minute(batches: Sequence[_Batch]) -> Iterator[Sequence[_Batch]]:
     """The batches that start in each minute; if none does, the running one."""
     first, last = batches[0], batches[-1]
-    ends_s = min(
+    end_s = min(
         last.start_s + last.duration_s, first.start_s + MINUTES_AFTER_START.value * _MINUTE_S
     )
-    for minute in range(math.ceil((ends_s - first.start_s) / _MINUTE_S)):
-        begins_s = first.start_s + minute * _MINUTE_S
-        inside = [one for one in batches if begins_s <= one.start_s < begins_s + _MINUTE_S]
-        yield inside or [max(one for one in batches if one.start_s < begins_s)]
+    for minute in range(math.ceil((end_s - first.start_s) / _MINUTE_S)):
+        begin_s = first.start_s + minute * _MINUTE_S
+        minute_batches = [
+            batch for batch in batches if begin_s <= batch.start_s < begin_s + _MINUTE_S
+        ]
+        yield minute_batches or [max(batch for batch in batches if batch.start_s < begin_s)]
 
 
 def _shown_minutes(by_minute_s: list[float], planned_s: float, holds_from: int) -> list[float]:
     """The minutes up to the one from which the target is met, and those that are still slower."""
     slower = [
-        at
-        for at, found_s in enumerate(by_minute_s)
-        if found_s > SAME_AFTER_START_RATIO.value * planned_s
+        minute
+        for minute, statistic_s in enumerate(by_minute_s)
+        if statistic_s > SAME_AFTER_START_RATIO.value * planned_s
     ]
     return by_minute_s[: max(holds_from, slower[-1] + 1 if slower else 1)]
 
@@ -171,13 +175,13 @@ def _simulated_batches(
     model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
     rate_per_s, trigger_s = profile.arrivals.rate_per_s, configuration.trigger_s
     longest_s = (configuration.max_offsets_per_trigger or math.inf) / rate_per_s
-    start = profile.warm_up
-    assert start is not None  # others are not reported
-    begun_s, extra_s = start.start_age_s, start.first_batch_extra_s
+    warm_up = profile.warm_up
+    assert warm_up is not None  # others are not reported
+    begun_s, extra_s = warm_up.start_age_s, warm_up.first_batch_extra_s
     read_until_s = begun_s - _steady(profile, configuration, factor).most_wait_s
     batches: list[_Batch] = []
-    ends_s = begun_s + MINUTES_AFTER_START.value * _MINUTE_S
-    while begun_s < ends_s and len(batches) < _MOST_BATCHES:
+    end_s = begun_s + MINUTES_AFTER_START.value * _MINUTE_S
+    while begun_s < end_s and len(batches) < _MOST_BATCHES:
         until_s = min(begun_s, read_until_s + longest_s)
         mean_s = float(model.mean_s(rate_per_s * (until_s - read_until_s)))
         duration_s = factor * (_slower_ratio(profile, begun_s) * mean_s + extra_s)
@@ -197,12 +201,14 @@ def _steady(profile: JobProfile, configuration: Configuration, factor: float) ->
 
 def _statistic_s(target: Target, batches: Sequence[_Batch], unseen_s: float) -> float:
     """The target's statistic over the rows of some batches, or over the batches [s]."""
-    duration_s, least_s, most_s = np.array([one[1:] for one in batches]).T
+    duration_s, least_wait_s, most_wait_s = np.array([batch[1:] for batch in batches]).T
     if target.metric is Metric.BATCH:
         if target.quantile is None:
             return float(duration_s.mean())
         return float(np.quantile(duration_s, target.quantile, method="inverted_cdf"))
-    low_s, high_s = least_s + duration_s - unseen_s, most_s + duration_s - unseen_s
+    low_s, high_s = least_wait_s + duration_s - unseen_s, most_wait_s + duration_s - unseen_s
     if target.quantile is None:
-        return float(np.average(0.5 * (low_s + high_s), weights=most_s - least_s))
-    return float(uniform_mixture_quantile(target.quantile, low_s, high_s, most_s - least_s))
+        return float(np.average(0.5 * (low_s + high_s), weights=most_wait_s - least_wait_s))
+    return float(
+        uniform_mixture_quantile(target.quantile, low_s, high_s, most_wait_s - least_wait_s)
+    )

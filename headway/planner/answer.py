@@ -83,13 +83,13 @@ class FoundSetting:
 
 
 def as_plan(
-    found: FoundSetting,
+    setting: FoundSetting,
     objective: Objective,
     checkpoint: Checkpoint | None,
     refused: tuple[str, ...],
 ) -> StreamAnswer:
     """The plan for the setting that was found, or the nearest one if none is feasible."""
-    offer, configuration = found.offer, found.configuration
+    offer, configuration = setting.offer, setting.configuration
     question, profile = offer.question, offer.question.profile
     expected = figures_at(profile, 0.0)
     # Growth is a finding about the plan, which has it once.
@@ -107,23 +107,23 @@ def as_plan(
     if configuration.task_cpus != profile.baseline.task_cpus:
         # Even if it is Spark's default, since the job may still be submitted with another number.
         conf[KNOBS["task_cpus"].key] = str(configuration.task_cpus)
-    options = query_options(configuration, found.limit.option)
+    options = query_options(configuration, setting.limit.option)
     common = dict[str, Any](
         target=question.target,
         arrivals=profile.arrivals,
-        nodes=found.nodes,
+        nodes=setting.nodes,
         configuration=configuration,
         prediction=prediction,
-        planned_latency_s=found.planned_latency_s,
-        frontier=found.frontier,
-        chosen=found.chosen,
+        planned_latency_s=setting.planned_latency_s,
+        frontier=setting.frontier,
+        chosen=setting.chosen,
         findings=(
-            *found.findings,
+            *setting.findings,
             *_resource_findings(offer, memory, configuration),
-            *([] if found.limit.finding is None else [found.limit.finding]),
-            *(one for one in prediction.findings if one.code.is_of_profile),
+            *([] if setting.limit.finding is None else [setting.limit.finding]),
+            *(finding for finding in prediction.findings if finding.code.is_of_profile),
         ),
-        binding=found.binding,
+        binding=setting.binding,
         changes=changes_from_today(profile, configuration, conf),
         spark_conf=conf,
         query_options=options,
@@ -131,30 +131,33 @@ def as_plan(
         also=question.also,
         objective=objective,
         node_type=offer.node_type,
-        cost_per_hour=offer.cost_per_hour(found.nodes),
+        cost_per_hour=offer.cost_per_hour(setting.nodes),
         refused_node_types=refused,
         settings=planned_settings(profile, conf, options, checkpoint),
         memory=memory,
-        optimality=found.optimality,
+        optimality=setting.optimality,
         budget_per_hour=offer.budget_per_hour,
-        sensitivities=found.sensitivities,
-        advice=found.advice,
-        durations=_durations(profile, configuration, found.planned_ratio),
+        sensitivities=setting.sensitivities,
+        advice=setting.advice,
+        durations=_durations(profile, configuration, setting.planned_ratio),
         spark_version=profile.application.spark_version,
         declared=profile.declared,
-        kept_probability=found.kept_probability,
+        kept_probability=setting.kept_probability,
     )
-    short = found.shortfall
-    if short is None:
+    shortfall = setting.shortfall
+    if shortfall is None:
         return Plan(
-            **common, rejected=found.rejected, rules=found.rules, after_start=found.after_start
+            **common,
+            rejected=setting.rejected,
+            rules=setting.rules,
+            after_start=setting.after_start,
         )
     return InfeasiblePlan(
         **common,
-        floor_s=short.floor_s,
-        physical_floor_s=short.physical_floor_s,
-        nearest=short.nearest,
-        needs=short.needs,
+        floor_s=shortfall.floor_s,
+        physical_floor_s=shortfall.physical_floor_s,
+        nearest=shortfall.nearest,
+        needs=shortfall.needs,
     )
 
 
@@ -162,8 +165,8 @@ def _conf(
     profile: JobProfile, configuration: Configuration, memory: MemoryPlan | None
 ) -> dict[str, str]:
     if memory is None:
-        had = profiled_memory(profile.applications[-1])
-        text = spark_memory_text(had.heap_bytes) if had.is_heap_set else None
+        profiled = profiled_memory(profile.applications[-1])
+        text = spark_memory_text(profiled.heap_bytes) if profiled.is_heap_set else None
         return spark_conf(configuration, executor_memory=text)
     conf = spark_conf(configuration, executor_memory=spark_memory_text(memory.heap_bytes))
     if memory.python_bytes:
@@ -231,9 +234,9 @@ def _durations(
     rows = settled_batch_rows(model, profile.arrivals.rate_per_s, configuration.trigger_s)
     planned = duration_model(expected, *setting, batch_rows=float(rows))
 
-    def longer_ratio(at: JobProfile) -> float:
+    def longer_ratio(other_profile: JobProfile) -> float:
         """How much longer a batch is expected to take with other figures."""
-        return float(duration_model(at, *setting).mean_s(rows) / model.mean_s(rows))
+        return float(duration_model(other_profile, *setting).mean_s(rows) / model.mean_s(rows))
 
     return PlannedDurations(
         driver_s=model.driver_s,

@@ -86,10 +86,12 @@ class BacklogRunTime:
     def spread_ratio(self, slots: int, core_speed_ratio: float) -> float:
         """Standard deviation of the logarithm of the true over the expected run time (P29)."""
         profile, planned = self.backlog.profile, self.backlog.planned
-        of_runs = of_runs_and_fit(profile.noise.run_to_run_ratio, num_settings=1, num_learned=1)
-        of_batches = profile.noise.batch_ratio / math.sqrt(planned.num_batches)
-        beyond = doublings_beyond(profile, *self._setting(slots))
-        spread = widened(math.hypot(of_runs, of_batches), *beyond, math.log2(core_speed_ratio))
+        run_spread = of_runs_and_fit(profile.noise.run_to_run_ratio, num_settings=1, num_learned=1)
+        batch_spread = profile.noise.batch_ratio / math.sqrt(planned.num_batches)
+        doublings = doublings_beyond(profile, *self._setting(slots))
+        spread = widened(
+            math.hypot(run_spread, batch_spread), *doublings, math.log2(core_speed_ratio)
+        )
         return max(float(spread), _LEAST)
 
     def kept_probability(self, slots: int, core_speed_ratio: float, limit_s: float) -> float:
@@ -131,12 +133,12 @@ class BacklogRunTime:
 
     def _batches_s(self, slots: int, core_speed_ratio: float, rows: float) -> tuple[float, float]:
         """Time of the driver, and of the stages, in the batches that read a backlog."""
-        read = replace(self.backlog, backlog_rows=rows).planned
-        rest_rows = read.backlog_rows - (read.num_batches - 1) * read.batch_rows
-        full = self._batch_s(slots, core_speed_ratio, read.batch_rows)
-        last = self._batch_s(slots, core_speed_ratio, rest_rows)
+        planned = replace(self.backlog, backlog_rows=rows).planned
+        last_rows = planned.backlog_rows - (planned.num_batches - 1) * planned.batch_rows
+        full = self._batch_s(slots, core_speed_ratio, planned.batch_rows)
+        last = self._batch_s(slots, core_speed_ratio, last_rows)
         driver_s, stages_s = (
-            (read.num_batches - 1) * usual_s + last_s
+            (planned.num_batches - 1) * usual_s + last_s
             for usual_s, last_s in zip(full, last, strict=True)
         )
         return driver_s, stages_s

@@ -39,10 +39,10 @@ class BatchRunTime:
     @classmethod
     def of(cls, profile: ApplicationProfile, seen_slots: int) -> BatchRunTime:
         dag = StageDag(stages=tuple(job_stages(profile.stages)))
-        alone = cls(profile=profile, dag=dag, seen_slots=seen_slots, modelled_ratio=1.0)
+        unscaled = cls(profile=profile, dag=dag, seen_slots=seen_slots, modelled_ratio=1.0)
         if profile.provenance is Provenance.DECLARED:
-            return alone
-        ratio = profile.duration_s / alone.mean_s(seen_slots, 1.0)
+            return unscaled
+        ratio = profile.duration_s / unscaled.mean_s(seen_slots, 1.0)
         return cls(profile=profile, dag=dag, seen_slots=seen_slots, modelled_ratio=ratio)
 
     def mean_s(self, slots: int, core_speed_ratio: float) -> float:
@@ -83,8 +83,8 @@ class BatchRunTime:
         """
         if self.profile.declared is not None:
             return 0.0
-        beyond = self.doublings_beyond(slots), math.log2(core_speed_ratio)
-        return float(widened(_OWN_SPREAD, *beyond))
+        doublings = self.doublings_beyond(slots), math.log2(core_speed_ratio)
+        return float(widened(_OWN_SPREAD, *doublings))
 
     def kept_probability(self, slots: int, core_speed_ratio: float, limit_s: float) -> float:
         """Probability that the run ends in time. [-]
@@ -118,10 +118,12 @@ class BatchRunTime:
 
     def _ratio_at(self, score: float, slots: int, core_speed_ratio: float) -> float:
         """Run time with declared figures at a score, over the expected run time."""
-        at_end = work_at(self.profile, score)
-        if at_end == self.profile:
+        profile_at_score = work_at(self.profile, score)
+        if profile_at_score == self.profile:
             return 1.0
-        longer_s = BatchRunTime.of(at_end, self.seen_slots).mean_s(slots, core_speed_ratio)
+        longer_s = BatchRunTime.of(profile_at_score, self.seen_slots).mean_s(
+            slots, core_speed_ratio
+        )
         return longer_s / self.mean_s(slots, core_speed_ratio)
 
     def least_s(self, slots: int, core_speed_ratio: float, confidence: float) -> float:
@@ -200,12 +202,12 @@ def seen_slots_of(profile: ApplicationProfile) -> int:
 def job_stages(stages: Sequence[RecordedStage]) -> Iterator[JobStage]:
     """The stages with their parents; one without recorded parents waits for the last ended one."""
     completed_s = [stage.wall_clock.completed_s for stage in stages]
-    for place, stage in enumerate(stages):
+    for index, stage in enumerate(stages):
         parents = stage.parents
         if not parents:
             begun_s = stage.wall_clock.submitted_s + _SAME_MOMENT_S
-            before = [number for number in range(place) if completed_s[number] <= begun_s]
-            last = max(before, key=completed_s.__getitem__, default=None)
+            completed = [earlier for earlier in range(index) if completed_s[earlier] <= begun_s]
+            last = max(completed, key=completed_s.__getitem__, default=None)
             parents = () if last is None else (last,)
         mean_s = max(stage.task_time.mean_s, 1e-9)
         yield JobStage(

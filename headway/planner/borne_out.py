@@ -46,14 +46,14 @@ def borne_out_per_s(
     if not by_moments_per_s > 0:
         return 0.0
     below_per_s = below_bursts_per_s(setting, below_per_s)
-    most = _last_below(by_moments_per_s * setting.beyond_moments_ratio, below_per_s)
-    first = min(rank_of(by_moments_per_s), most)
+    highest_rank = _last_below(by_moments_per_s * setting.beyond_moments_ratio, below_per_s)
+    first_rank = min(rank_of(by_moments_per_s), highest_rank)
     excess = partial(_excess, setting)
-    rank = _last_rank(partial(excess, with_gain=False), first, most)
+    rank = _last_rank(partial(excess, with_gain=False), first_rank, highest_rank)
     # The gain of errors needs further chains, so it is computed only if everything else is met.
     if rank is not None and excess(rank) > 0.0:
         rank = _last_rank(excess, rank, rank)
-    if rank == most:
+    if rank == highest_rank:
         return highest_from_per_s(setting, number_at(rank), below_per_s=below_per_s)
     return 0.0 if rank is None else _shown_per_s(setting, rank, below_per_s)
 
@@ -63,11 +63,11 @@ def highest_from_per_s(setting: Candidates, met_per_s: float, *, below_per_s: fl
 
     ``below_per_s`` is that of `below_bursts_per_s`.
     """
-    most = _last_below(_HIGHEST_PER_S, below_per_s)
-    low = min(rank_of(met_per_s), most)
+    highest_rank = _last_below(_HIGHEST_PER_S, below_per_s)
+    low = min(rank_of(met_per_s), highest_rank)
     excess, step, at_low = partial(_excess, setting), 1, -math.inf
-    while low < most:
-        high = min(low + step, most)
+    while low < highest_rank:
+        high = min(low + step, highest_rank)
         at_high = excess(high)
         if at_high > 0.0:
             low = last_kept(excess, low, high, at_low, at_high)
@@ -88,14 +88,18 @@ def _excess(setting: Candidates, rank: int, *, with_gain: bool = True) -> float:
 
 def _shown_per_s(setting: Candidates, rank: int, below_per_s: float) -> float:
     """The rate of a rank, or the requested one if it is met and the next to be shown."""
-    asked_per_s = setting.question.rate_per_s
-    is_next = number_at(rank) < asked_per_s < number_at(rank + 1)
-    if is_next and asked_per_s < below_per_s and setting.certified_excess(asked_per_s) <= 0.0:
-        return asked_per_s
+    requested_per_s = setting.question.rate_per_s
+    is_next = number_at(rank) < requested_per_s < number_at(rank + 1)
+    if (
+        is_next
+        and requested_per_s < below_per_s
+        and setting.certified_excess(requested_per_s) <= 0.0
+    ):
+        return requested_per_s
     return number_at(rank)
 
 
-def next_rate_per_s(rate_per_s: float, asked_per_s: float) -> float:
+def next_rate_per_s(rate_per_s: float, requested_per_s: float) -> float:
     """The next rate that may be shown: of three digits, or the requested one.
 
     Examples
@@ -104,7 +108,7 @@ def next_rate_per_s(rate_per_s: float, asked_per_s: float) -> float:
     (57500.0, 57483.0)
     """
     next_per_s = number_at(rank_of(rate_per_s) + 1)
-    return asked_per_s if rate_per_s < asked_per_s < next_per_s else next_per_s
+    return requested_per_s if rate_per_s < requested_per_s < next_per_s else next_per_s
 
 
 def _last_below(most_per_s: float, below_per_s: float) -> int:
@@ -113,32 +117,34 @@ def _last_below(most_per_s: float, below_per_s: float) -> int:
     return rank - 1 if number_at(rank) >= below_per_s else rank
 
 
-def _last_rank(excess: Callable[[int], float], first: int, most: int) -> int | None:
-    """The last rank up to ``most`` at which targets are met, by a search that starts at ``first``.
+def _last_rank(excess: Callable[[int], float], first_rank: int, highest_rank: int) -> int | None:
+    """The last rank up to the highest one at which targets are met, by a search from the first one.
 
     Upwards it is bracketed; downwards it follows the line through the last two ranks.
     """
-    at_first = excess(first)
+    at_first = excess(first_rank)
     if at_first <= 0.0:
-        return _last_above(excess, first, at_first, most)
-    high, at_high = first, at_first
-    least, step = first - _MOST_RANKS_BELOW, _FIRST_STEP
-    while high > least:
-        low = max(high - step, least)
+        return _last_above(excess, first_rank, at_first, highest_rank)
+    high, at_high = first_rank, at_first
+    lowest_rank, step = first_rank - _MOST_RANKS_BELOW, _FIRST_STEP
+    while high > lowest_rank:
+        low = max(high - step, lowest_rank)
         at_low = excess(low)
         if at_low <= 0.0:
             return last_kept(excess, low, high, at_low, at_high)
-        fallen = at_high - at_low
-        along = at_low / fallen * (high - low) if 0.0 < fallen < math.inf else 2.0 * step
+        fall = at_high - at_low
+        secant_step = at_low / fall * (high - low) if 0.0 < fall < math.inf else 2.0 * step
         high, at_high = low, at_low
-        step = math.ceil(min(max(_BEYOND_THE_LINE * along, step), _GROWTH * step))
+        step = math.ceil(min(max(_BEYOND_THE_LINE * secant_step, step), _GROWTH * step))
     return None
 
 
-def _last_above(excess: Callable[[int], float], first: int, at_first: float, most: int) -> int:
+def _last_above(
+    excess: Callable[[int], float], first_rank: int, at_first: float, highest_rank: int
+) -> int:
     """The same, if the targets are met at the first rank."""
-    low, at_low = first, at_first
-    for high in sorted({min(first + 1, most), most}):
+    low, at_low = first_rank, at_first
+    for high in sorted({min(first_rank + 1, highest_rank), highest_rank}):
         at_high = excess(high) if high > low else at_low
         if at_high > 0.0:
             return last_kept(excess, low, high, at_low, at_high)

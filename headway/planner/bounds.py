@@ -40,8 +40,7 @@ def most_rates_per_s(
     remain, doubling steps find a feasible number, bisection finds the edge, and the dozen below the
     edge are tried; the plan then states the minimum that the bound allows, and its gap.
 
-    Work is distributed evenly over the slots (M6), with the best trigger for each. Without noise,
-    that is running as fast as possible, unless the trigger is fixed.
+    A fixed trigger is kept.
     """
     space, profile = question.space, question.profile
     sizes = [
@@ -87,5 +86,5 @@ def _least_durations(
         )
         per_row_s += [per_task * stage.task_per_row_s for stage in pool]
     alike = duration_model(profile, num_slots=1, shuffle_partitions=1, batch_rows=1.0)
-    without = np.empty((0, len(slots)))
-    return DurationStack(alike, np.array(fixed_s), np.array(per_row_s), (without, without))
+    no_bends = np.empty((0, len(slots)))
+    return DurationStack(alike, np.array(fixed_s), np.array(per_row_s), (no_bends, no_bends))

@@ -62,14 +62,11 @@ def passage(
     to the first batch of usual size, by (P8); with repeated bursts, it must end before the next
     one. A rate limit must not be below `n^*`.
 
-    Each batch takes the rows that arrived during the previous one. A burst longer than 200 batches
-    is taken as lasting.
-
     Examples
     --------
     >>> burst = Burst(rate_per_s=300.0, length_s=7.0)
-    >>> found = passage(DurationModel(2.0, ()), 100.0, 5.0, 1.0, burst, 500.0)
-    >>> float(found.most_rows), float(found.recovery_s)
+    >>> passed = passage(DurationModel(2.0, ()), 100.0, 5.0, 1.0, burst, 500.0)
+    >>> float(passed.most_rows), float(passed.recovery_s)
     (1500.0, 9.25)
     """
     rate, trigger, factors, usual = (

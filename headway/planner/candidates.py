@@ -55,14 +55,14 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.nodes)
 
-    def take(self, chosen: Indices | BoolArray) -> Candidates:
+    def take(self, selection: Indices | BoolArray) -> Candidates:
         """Some of the settings."""
         return replace(
             self,
-            nodes=self.nodes[chosen],
-            partitions=self.partitions[chosen],
-            trigger_s=self.trigger_s[chosen],
-            durations=self.durations.take(chosen),
+            nodes=self.nodes[selection],
+            partitions=self.partitions[selection],
+            trigger_s=self.trigger_s[selection],
+            durations=self.durations.take(selection),
         )
 
     def alone(self, index: int) -> Candidates:
@@ -86,7 +86,7 @@ class Candidates:
         """Which settings meet every target at the planned confidence and rate, by (T4): (P24)."""
         met = self.could_meet(rate_per_s)
         indices = np.flatnonzero(met).tolist()
-        met[indices] = [one <= 0.0 for one in self.each_certified_excess(rate_per_s, indices)]
+        met[indices] = [excess <= 0.0 for excess in self.each_certified_excess(rate_per_s, indices)]
         return met
 
     def could_meet(self, rate_per_s: float) -> BoolArray:
@@ -97,10 +97,10 @@ class Candidates:
         rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
         noise = self.question.profile.noise
         slack = planning.BEYOND_MOMENTS_LATENCY_RATIO.value * noise.batch_ratio
-        could = np.asarray(self.excess(rate / self.beyond_moments_ratio) <= slack)
+        may_meet = np.asarray(self.excess(rate / self.beyond_moments_ratio) <= slack)
         if any(target.metric is Metric.WINDOW for target in self.question.latency_targets):
-            could |= self.meets_by_moments(rate)
-        return could
+            may_meet |= self.meets_by_moments(rate)
+        return may_meet
 
     @property
     def beyond_moments_ratio(self) -> float:
@@ -131,11 +131,11 @@ class Candidates:
             yield from (self.alone(index).certified_excess(rate_per_s) for index in indices)
             return
         planned = self.planned_rate_and_factor(rate_per_s)
-        law = self._law(*planned)
+        laws = self._law(*planned)
         but_latency = self._excess_at(*planned, lambda settings, _: np.full(len(settings), -np.inf))
         for index in indices:
-            alone, excess = law.take(np.array([index])), float(but_latency[index])
-            yield excess if excess > 0.0 else max(excess, float(self._certified_beyond(alone)[0]))
+            law, excess = laws.take(np.array([index])), float(but_latency[index])
+            yield excess if excess > 0.0 else max(excess, float(self._certified_beyond(law)[0]))
 
     def excess(self, rate_per_s: Numeric) -> Array:
         """Distance of each setting from its worst target by moments; 0 at the limit.
@@ -160,40 +160,40 @@ class Candidates:
         if len(loaded):
             settings = self.take(loaded)
             law = settings._law(rate[loaded], factor[loaded])
-            over = settings._beyond(law) if beyond is None else beyond(settings, law)
-            excess[loaded] = np.maximum(excess[loaded], over)
+            latency_excess = settings._beyond(law) if beyond is None else beyond(settings, law)
+            excess[loaded] = np.maximum(excess[loaded], latency_excess)
         launches = self.launch_ratio(rate, factor)
         if np.any(launches > 1.0):
             excess = np.where(launches > 1.0, np.maximum(excess, np.log(launches)), excess)
         for promise in self.question.of_change:
-            kept = np.flatnonzero(excess <= 0.0)
-            if len(kept):
-                settings = self.take(kept)
-                excess[kept] = settings._excess_of_change(promise, rate[kept], factor[kept], beyond)
+            met = np.flatnonzero(excess <= 0.0)
+            if len(met):
+                settings = self.take(met)
+                excess[met] = settings._excess_of_change(promise, rate[met], factor[met], beyond)
         return excess
 
     def _beyond(self, law: SettingLaw) -> Array:
         """How far latencies exceed their limits; slightly, if none is quoted."""
-        over = self._latency_excess(law)
-        return np.where(law.is_quotable, over, np.maximum(over, _LEAST_EXCESS))
+        latency_excess = self._latency_excess(law)
+        return np.where(law.is_quotable, latency_excess, np.maximum(latency_excess, _LEAST_EXCESS))
 
     def _certified_beyond(self, law: SettingLaw, *, with_gain: bool = True) -> Array:
         """How far latencies by (T4) exceed their limits, or are from being quoted."""
         chained = certified(law)
-        over = self._latency_excess(chained)
-        if np.all(over > 0.0):
-            return over
+        latency_excess = self._latency_excess(chained)
+        if np.all(latency_excess > 0.0):
+            return latency_excess
         saturation = chained.saturation_excess if with_gain else chained.saturation_but_for_gain
-        return np.maximum(over, saturation)
+        return np.maximum(latency_excess, saturation)
 
     def most_burst_rows(self, rate_per_s: Numeric) -> Array:
         """The largest batch during any burst of the targets; 0 without one. [rows]"""
         planned = self.planned_rate_and_factor(rate_per_s)
-        most = [
+        largest_rows = [
             self._passage(burst, *planned)[0].most_rows
             for burst in filter(None, map(burst_of, self.question.of_change))
         ]
-        return np.asarray(np.maximum.reduce([np.zeros(len(self)), *most]))
+        return np.asarray(np.maximum.reduce([np.zeros(len(self)), *largest_rows]))
 
     def promised_latency_s(self, promise: Promise, rate_per_s: Numeric) -> Array:
         """Value of each setting for a target, at the planned confidence [s]; ``inf`` if unstable.
@@ -257,11 +257,11 @@ class Candidates:
         return PromisedLatency(profile=self.question.profile, target=target or self.question.target)
 
     def _latency_excess(self, law: SettingLaw) -> Array:
-        every = [
+        excesses = [
             log_excess(self.promised(target), law, _LEAST_TAIL)
             for target in self.question.latency_targets
         ]
-        return np.asarray(np.maximum.reduce(every))
+        return np.asarray(np.maximum.reduce(excesses))
 
     def _excess_of_change(
         self,
@@ -271,18 +271,18 @@ class Candidates:
         beyond: _Beyond | None,
     ) -> Array:
         """Distance of each setting from a target about an outage or a burst."""
-        burst, every = burst_of(promise), [np.full(len(self), -math.inf)]
+        burst, excesses = burst_of(promise), [np.full(len(self), -math.inf)]
         if isinstance(promise, CatchUp):
-            every.append(_log(self._catch_up_s(promise, rate_per_s, factor) / promise.limit_s))
+            excesses.append(_log(self._catch_up_s(promise, rate_per_s, factor) / promise.limit_s))
         if burst is not None and burst.every_s is not None:
             between_s = burst.every_s - burst.length_s
             passed, _ = self._passage(burst, rate_per_s, factor)
-            every.append(_log(passed.recovery_s / between_s))
+            excesses.append(_log(passed.recovery_s / between_s))
         if isinstance(promise, DuringBurst):
             worst = self._worst_of_burst(promise.burst, rate_per_s, factor)
-            alone = self._asked_only(promise.target)
-            every.append(alone._excess_at(*worst, beyond))
-        return np.asarray(np.maximum.reduce(every))
+            candidates = self._asked_only(promise.target)
+            excesses.append(candidates._excess_at(*worst, beyond))
+        return np.asarray(np.maximum.reduce(excesses))
 
     def _catch_up_s(self, promise: CatchUp, rate_per_s: Array, factor: Array) -> Array:
         if isinstance(promise.after, Burst):
@@ -342,12 +342,7 @@ class Candidates:
         )
 
     def planned_rate_and_factor(self, rate_per_s: Numeric) -> tuple[Array, Array]:
-        """The requested rate, or a higher one with less uncertainty, and the upper end there.
-
-        Notes
-        -----
-        theory.md (P4).
-        """
+        """The rate, or a higher one with less uncertainty, and the upper end there: (P4)."""
         return self.upper_end().rate_and_factor(rate_per_s)
 
     def upper_end(self) -> UpperEnd:
@@ -379,20 +374,22 @@ def candidates_at(question: Question, settings: Sequence[tuple[int, int, float]]
     """Chosen settings: nodes, partitions, trigger interval [s]."""
     nodes, partitions, triggers_s = zip(*settings, strict=True)
     sizes = list(dict.fromkeys(zip(nodes, partitions, strict=True)))
-    number = {size: place for place, size in enumerate(sizes)}
+    index_of_size = {size: index for index, size in enumerate(sizes)}
     durations = stacked(
         [
             duration_model(question.profile, question.space.num_slots(count), shuffle_partitions)
             for count, shuffle_partitions in sizes
         ]
     )
-    each = np.array([number[size] for size in zip(nodes, partitions, strict=True)], dtype=np.intp)
+    size_indices = np.array(
+        [index_of_size[size] for size in zip(nodes, partitions, strict=True)], dtype=np.intp
+    )
     return Candidates(
         question=question,
         nodes=np.array(nodes),
         partitions=np.array(partitions),
         trigger_s=np.array(triggers_s, dtype=np.float64),
-        durations=durations.take(each),
+        durations=durations.take(size_indices),
     )
 
 

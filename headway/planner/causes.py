@@ -48,9 +48,9 @@ class Cause:
     @property
     def in_words(self) -> str:
         """The cause and its effect, as text."""
-        what = " and ".join(self.whys)
+        text = " and ".join(self.whys)
         if self.before or self.after:
-            what += f" {self.before} -> {self.after}"
+            text += f" {self.before} -> {self.after}"
         effects = []
         if self.nodes is not None:
             then, now = self.nodes
@@ -59,7 +59,7 @@ class Cause:
             )
         if self.cost_per_month:
             effects.append(f"{format_money(self.cost_per_month, sign=True)} per month")
-        return f"{what}: {', '.join(effects)}"
+        return f"{text}: {', '.join(effects)}"
 
 
 # : Nodes that the new job needs at a rate for some targets; None if unknown.
@@ -113,20 +113,22 @@ def _of_price(before: Sized, after: Sized) -> Iterator[Cause]:
 
 def _of_size(before: Sized, after: Sized, needs: Needs) -> Iterator[Cause]:
     price = after.node_price
-    known, waiting = before.nodes, _Waiting()
+    nodes_before, waiting = before.nodes, _Waiting()
     for why, then, now, nodes in _steps(before, after, needs):
         waiting = waiting.with_one(why, then, now)
         if nodes is None:
             continue
-        if nodes != known or waiting.is_asked_for:
+        if nodes != nodes_before or waiting.is_asked_for:
             yield Cause(
                 whys=waiting.whys,
                 before=waiting.before,
                 after=waiting.after,
-                nodes=(known, nodes),
-                cost_per_month=None if price is None else (nodes - known) * price * HOURS_PER_MONTH,
+                nodes=(nodes_before, nodes),
+                cost_per_month=None
+                if price is None
+                else (nodes - nodes_before) * price * HOURS_PER_MONTH,
             )
-        known, waiting = nodes, _Waiting()
+        nodes_before, waiting = nodes, _Waiting()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,10 +185,12 @@ def frontier_needs(plan: AnyAnswer) -> Needs:
             return None
         if plan.ends:
             limit_s = promises[0].limit_s
-            return _fewest({one.nodes: one.planned_s <= limit_s for one in plan.frontier})
+            return _fewest({point.nodes: point.planned_s <= limit_s for point in plan.frontier})
         if promises != plan.promises or rate_per_s is None:
             return None
-        enough = {one.nodes: one.sustainable_rate_per_s >= rate_per_s for one in plan.frontier}
+        enough = {
+            point.nodes: point.sustainable_rate_per_s >= rate_per_s for point in plan.frontier
+        }
         nodes = _fewest(enough)
         more_is_asked = rate_per_s > plan.rate_per_s
         if nodes is None or (nodes < plan.nodes if more_is_asked else nodes > plan.nodes):
@@ -198,5 +202,5 @@ def frontier_needs(plan: AnyAnswer) -> Needs:
 
 def _fewest(enough: Mapping[int, bool]) -> int | None:
     """The fewest sufficient nodes, if one less is known to be insufficient."""
-    nodes = min((one for one, is_enough in enough.items() if is_enough), default=None)
+    nodes = min((count for count, is_enough in enough.items() if is_enough), default=None)
     return nodes if nodes == 1 or (nodes is not None and nodes - 1 in enough) else None

@@ -63,8 +63,12 @@ def held_by(question: Question, checkpoint: Checkpoint | None) -> Question:
         return replace(question, starts_anew=True)
     if checkpoint is None:
         return question
-    profile, asked = question.profile, question.space.shuffle_partitions
-    if asked is None and profile.todays_partitions is None and profile.shape.stateful_operators:
+    profile, partitions = question.profile, question.space.shuffle_partitions
+    if (
+        partitions is None
+        and profile.todays_partitions is None
+        and profile.shape.stateful_operators
+    ):
         raise InputError(
             "an existing checkpoint fixes the shuffle partitions of the query, and the declared "
             "costs do not state them; add shuffle_partitions"
@@ -72,10 +76,10 @@ def held_by(question: Question, checkpoint: Checkpoint | None) -> Question:
     pinned = pinned_partitions(profile)
     if pinned is None:
         return question
-    if asked is not None and asked != pinned:
+    if partitions is not None and partitions != pinned:
         raise InputError(
-            f"{argument('partitions')} {asked} contradicts {argument('checkpoint')} existing: the "
-            f"checkpoint fixes {counted(pinned, 'shuffle partition')}; leave "
+            f"{argument('partitions')} {partitions} contradicts {argument('checkpoint')} existing: "
+            f"the checkpoint fixes {counted(pinned, 'shuffle partition')}; leave "
             f"{argument('partitions')} out, or plan for a new checkpoint with "
             f"{argument('checkpoint')} new"
         )
@@ -95,19 +99,19 @@ def new_checkpoint_advice(question: Question, nodes: int, latency_s: float) -> A
         Planned latency.
     """
     free = replace(question, space=replace(question.space, shuffle_partitions=None))
-    most = replace(free, space=replace(free.space, max_nodes=nodes))
-    fewest = fewest_nodes(most).nodes
+    bounded = replace(free, space=replace(free.space, max_nodes=nodes))
+    fewest = fewest_nodes(bounded).nodes
     at_nodes = all_candidates(free, (fewest or nodes,))
-    place, best_s = lowest_latency(at_nodes, question.rate_per_s)
-    partitions = counted(int(at_nodes.partitions[place]), "shuffle partition")
+    setting_index, best_s = lowest_latency(at_nodes, question.rate_per_s)
+    partitions = counted(int(at_nodes.partitions[setting_index]), "shuffle partition")
     if fewest is not None and (fewest < nodes or latency_s > question.target.limit_s):
-        win = f"would need only {counted(fewest, 'node')}"
+        gain = f"would need only {counted(fewest, 'node')}"
     elif best_s < WORTHWHILE_CHECKPOINT_RATIO.value * latency_s:
-        win = f"would lower {question.target.statistic} to {format_duration(best_s)}"
+        gain = f"would lower {question.target.statistic} to {format_duration(best_s)}"
     else:
         return None
     pinned = counted(question.space.shuffle_partitions or 0, "shuffle partition")
-    text = f"the checkpoint fixes {pinned}; a new one with {partitions} {win}"
+    text = f"the checkpoint fixes {pinned}; a new one with {partitions} {gain}"
     if _release(question.profile) >= _REPARTITION_SINCE:
         text += "; Spark 4.2 and newer can also repartition the state of the stopped query"
     return Advice(text=text, latency_s=best_s)
@@ -120,22 +124,22 @@ def planned_settings(
     checkpoint: Checkpoint | None,
 ) -> tuple[PlannedSetting, ...]:
     """Every setting of the plan, with when it applies and what fixes it."""
-    found, had = [], profiled_values(profile)
+    settings, profiled = [], profiled_values(profile)
     for key, value in (*spark_conf.items(), *query_options.items()):
         knob = KNOBS_BY_KEY[key]
         applies = _applies(knob, profile)
         pinned = applies is Applies.NEW_CHECKPOINT and checkpoint is Checkpoint.EXISTING
-        found.append(
+        settings.append(
             PlannedSetting(
                 setting=knob.label,
                 key=key,
                 value=value,
                 applies=applies,
                 pinned_by="the existing checkpoint" if pinned else None,
-                profiled=value if same_value(key, had.get(key), value) else had.get(key),
+                profiled=value if same_value(key, profiled.get(key), value) else profiled.get(key),
             )
         )
-    return tuple(found)
+    return tuple(settings)
 
 
 def changes_from_today(
@@ -149,11 +153,11 @@ def changes_from_today(
     if profile.provenance is Provenance.DECLARED:
         return ()
     today = profile.baseline
-    found = []
+    changes = []
     for name, knob in KNOBS.items():
         before, after = getattr(today, name, None), getattr(planned, name, None)
         if before != after:
-            found.append(
+            changes.append(
                 Change(
                     setting=knob.label,
                     before=_in_words(name, before, is_before=True),
@@ -161,20 +165,20 @@ def changes_from_today(
                     applies=_applies(knob, profile),
                 )
             )
-    had = profiled_values(profile)
+    profiled = profiled_values(profile)
     for key, value in spark_conf.items():
         knob = KNOBS_BY_KEY[key]
-        if hasattr(today, knob.setting) or same_value(key, had.get(key), value):
+        if hasattr(today, knob.setting) or same_value(key, profiled.get(key), value):
             continue
-        found.append(
+        changes.append(
             Change(
                 setting=knob.label,
-                before=before_words(key, had),
+                before=before_words(key, profiled),
                 after=value,
                 applies=_applies(knob, profile),
             )
         )
-    return tuple(found)
+    return tuple(changes)
 
 
 def profiled_values(profile: JobProfile) -> dict[str, str]:
@@ -182,14 +186,14 @@ def profiled_values(profile: JobProfile) -> dict[str, str]:
     if profile.provenance is Provenance.DECLARED:
         return {}
     today, application = profile.baseline, profile.applications[-1]
-    found = {
+    values = {
         KNOBS["executors"].key: str(today.executors),
         KNOBS["cores_per_executor"].key: str(today.cores_per_executor),
         KNOBS["task_cpus"].key: str(today.task_cpus),
         KNOBS["shuffle_partitions"].key: str(today.shuffle_partitions),
         KNOBS["trigger_s"].key: spark_trigger_text(today.trigger_s),
     }
-    return found | profiled_sizes(application) | resource_settings(application.properties)
+    return values | profiled_sizes(application) | resource_settings(application.properties)
 
 
 def _applies(knob: Knob, profile: JobProfile) -> Applies:
@@ -203,9 +207,9 @@ def _applies(knob: Knob, profile: JobProfile) -> Applies:
 
 
 def _release(profile: JobProfile) -> tuple[int, ...]:
-    first, _, rest = profile.applications[-1].spark_version.partition(".")
-    second = rest.partition(".")[0]
-    return (int(first), int(second)) if first.isdigit() and second.isdigit() else (0, 0)
+    major, _, tail = profile.applications[-1].spark_version.partition(".")
+    minor = tail.partition(".")[0]
+    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
 
 
 def _in_words(name: str, value: float | None, *, is_before: bool) -> str:

@@ -29,12 +29,7 @@ from headway.units import format_duration
 def chosen_setting(at_nodes: Candidates) -> Candidates:
     """The setting to run at the chosen node count: theory.md (P6).
 
-    Of the settings that meet every target, each step keeps a subset if it is not empty: settings in
-    the profiled range; settings with a shuffle partition for every slot, since a checkpoint fixes
-    these for good; settings whose batches seldom overrun the trigger; settings that would also
-    sustain a quarter more than the requested rate. Then it prefers today's partitions, which avoid
-    a new checkpoint (if one is kept), the longest trigger, and the fewest partitions. If none has
-    that much room, it is the setting with the highest rate.
+    Today's partitions are preferred only if the checkpoint is kept.
 
     Notes
     -----
@@ -65,16 +60,16 @@ def chosen_setting(at_nodes: Candidates) -> Candidates:
             return preferred[-1]
         meeting = meeting.take(~_is_setting(meeting, preferred[-1]))
     # Moments may be wrong about the preferred ones; the others are tried in the order of room.
-    chosen = first_meeting(at_nodes)
-    if chosen is not None:
-        return chosen
+    setting = first_meeting(at_nodes)
+    if setting is not None:
+        return setting
     return preferred[0] if preferred else at_nodes.alone(0)
 
 
-def _is_setting(settings: Candidates, one: Candidates) -> BoolArray:
+def _is_setting(settings: Candidates, setting: Candidates) -> BoolArray:
     """Which settings are equal to a given one."""
-    same = (settings.nodes == one.nodes[0]) & (settings.partitions == one.partitions[0])
-    return np.asarray(same & (settings.trigger_s == one.trigger_s[0]))
+    same = (settings.nodes == setting.nodes[0]) & (settings.partitions == setting.partitions[0])
+    return np.asarray(same & (settings.trigger_s == setting.trigger_s[0]))
 
 
 def _most_preferred(best: Candidates) -> Candidates:
@@ -84,8 +79,8 @@ def _most_preferred(best: Candidates) -> Candidates:
         best = _preferring(best, preferred(best))
     is_roomy = best.meets_by_moments(ROOM_RATIO.value * question.rate_per_s)
     if not is_roomy.any():
-        ((place, _),) = best_of_each_node_count(best).values()
-        return best.alone(place)
+        ((setting_index, _),) = best_of_each_node_count(best).values()
+        return best.alone(setting_index)
     roomy = best.take(is_roomy)
     roomy = _preferring(roomy, (roomy.trigger_s == 0) | _keeps_to_trigger(roomy))
     costs_checkpoint = roomy.partitions != question.profile.todays_partitions
@@ -134,36 +129,45 @@ def _slots(settings: Candidates) -> Array:
 
 
 def as_fast_as_possible(
-    question: Question, chosen: Configuration, nodes: int, latency_s: float
+    question: Question, configuration: Configuration, nodes: int, latency_s: float
 ) -> Iterator[Advice]:
     """Gain of the plan without its trigger, and the cost of that: theory.md (P6)."""
-    if chosen.trigger_s == 0 or question.space.trigger_s is not None:
+    if configuration.trigger_s == 0 or question.space.trigger_s is not None:
         return
-    fastest = candidates_at(question, [(nodes, chosen.shuffle_partitions, 0.0)])
-    there_s = float(fastest.latency_s(question.rate_per_s)[0])
+    fastest = candidates_at(question, [(nodes, configuration.shuffle_partitions, 0.0)])
+    fastest_s = float(fastest.latency_s(question.rate_per_s)[0])
     if (
-        not there_s < WORTHWHILE_LATENCY_RATIO.value * latency_s
+        not fastest_s < WORTHWHILE_LATENCY_RATIO.value * latency_s
         or not fastest.meets(question.rate_per_s)[0]
     ):
         return
-    (busy, interval_s), (busy_there, interval_there_s) = (
-        _busy_ratio(question, chosen, trigger_s) for trigger_s in (chosen.trigger_s, 0.0)
+    (busy_ratio, interval_s), (fastest_busy_ratio, fastest_interval_s) = (
+        _busy_ratio(question, configuration, trigger_s)
+        for trigger_s in (configuration.trigger_s, 0.0)
     )
-    planned = candidates_at(question, [(nodes, chosen.shuffle_partitions, chosen.trigger_s)])
+    planned = candidates_at(
+        question, [(nodes, configuration.shuffle_partitions, configuration.trigger_s)]
+    )
     text = (
         f"running as fast as possible would give {question.target.statistic} up to "
-        f"{format_duration(there_s)} instead of {format_duration(latency_s)}, at {busy_there:.0%} "
-        f"busy cores instead of {busy:.0%}, with a checkpoint every "
-        f"{format_duration(interval_there_s)} instead of {format_duration(interval_s)}, and errors "
-        f"in batch durations would count {_gain(fastest):.1f} times in the latency instead of "
-        f"{_gain(planned):.1f} times"
+        f"{format_duration(fastest_s)} instead of {format_duration(latency_s)}, at "
+        f"{fastest_busy_ratio:.0%} busy cores instead of {busy_ratio:.0%}, with a checkpoint every "
+        f"{format_duration(fastest_interval_s)} instead of {format_duration(interval_s)}, and "
+        f"errors in batch durations would count {_gain(fastest):.1f} times in the latency instead "
+        f"of {_gain(planned):.1f} times"
     )
-    yield Advice(text=text, latency_s=there_s)
+    yield Advice(text=text, latency_s=fastest_s)
 
 
-def _busy_ratio(question: Question, chosen: Configuration, trigger_s: float) -> tuple[float, float]:
+def _busy_ratio(
+    question: Question, configuration: Configuration, trigger_s: float
+) -> tuple[float, float]:
     """Share of slot time in which tasks run, and the time between batches [s]."""
-    profile, partitions, slots = question.profile, chosen.shuffle_partitions, chosen.num_slots
+    profile, partitions, slots = (
+        question.profile,
+        configuration.shuffle_partitions,
+        configuration.num_slots,
+    )
     model = duration_model(profile, slots, partitions)
     rows = float(settled_batch_rows(model, question.rate_per_s, trigger_s))
     interval_s = max(trigger_s, float(model.mean_s(rows)))

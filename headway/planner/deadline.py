@@ -141,8 +141,6 @@ def plan_for_deadline(
     than they add in uncertainty. And if stages compete for slots, (J4), which follows them in the
     mean only, may predict a longer run for more slots although the simulated schedule is not
     longer. Both are shown beside the table.
-
-    The stage graph of (J1)-(J5), scaled to the recorded run.
     """
     profile.require_can_promise(deadline)
     job = run_time_of(profile)
@@ -150,8 +148,8 @@ def plan_for_deadline(
         _OfBatchJob(job=job, deadline=deadline, space=space, confidence=confidence)
         for space in spaces
     ]
-    found = enumerated(offers, objective)
-    return _answer(profile, offers[found.place], found)
+    choice = enumerated(offers, objective)
+    return _answer(profile, offers[choice.place], choice)
 
 
 def fewest_in_time(
@@ -211,10 +209,12 @@ class _OfBatchJob:
         first = self.point(fewest)
         if objective is Objective.NODES:
             return first
-        kept = [one for one in (*self.table, first) if one.planned_s <= self.deadline.limit_s]
+        points = [
+            point for point in (*self.table, first) if point.planned_s <= self.deadline.limit_s
+        ]
         if objective is Objective.COST:
-            return min(kept, key=lambda one: (one.cost or 0.0, one.nodes))
-        return min(kept, key=_shortest)
+            return min(points, key=lambda point: (point.cost or 0.0, point.nodes))
+        return min(points, key=_shortest)
 
     def nearest(self) -> DeadlinePoint:
         return min(self.table, key=_shortest)
@@ -225,13 +225,13 @@ def _shortest(point: DeadlinePoint) -> tuple[float, int]:
 
 
 def _answer(
-    profile: EndingJob, offer: _OfBatchJob, found: Enumerated[DeadlinePoint]
+    profile: EndingJob, offer: _OfBatchJob, choice: Enumerated[DeadlinePoint]
 ) -> BatchAnswer:
-    job, space, run = offer.job, offer.space, found.size
+    job, space, run = offer.job, offer.space, choice.size
     slots, speed = space.num_slots(run.nodes), space.core_speed_ratio
     floor_s = job.floor_s(speed)
     probability = job.kept_probability(slots, speed, offer.deadline.limit_s)
-    if found.feasible:
+    if choice.feasible:
         probability = max(probability, offer.confidence)
     executors = run.nodes * space.executors_per_node
     conf = executor_conf(
@@ -242,7 +242,7 @@ def _answer(
         heap_bytes=space.executor_memory_bytes,
     )
     settings = tuple(planned_settings(profile, conf))
-    return (DeadlinePlan if found.feasible else InfeasibleDeadlinePlan)(
+    return (DeadlinePlan if choice.feasible else InfeasibleDeadlinePlan)(
         deadline=offer.deadline,
         nodes=run.nodes,
         executors=executors,
@@ -255,7 +255,7 @@ def _answer(
         parts_s=job.parts_s(slots, speed),
         confidence=offer.confidence,
         node_type=space.node_type,
-        binding=tuple(_binding(offer, run, floor_s, feasible=found.feasible)),
+        binding=tuple(_binding(offer, run, floor_s, feasible=choice.feasible)),
         spark_conf=conf,
         calibrated=job.is_calibrated(slots),
         changes=tuple(changes_of(settings)) if profile.provenance is Provenance.MEASURED else (),
@@ -315,7 +315,9 @@ def _why_no_better(job: JobTime, points: Sequence[DeadlinePoint]) -> Iterator[Fi
                 "nodes": float(best.nodes),
                 "planned_s": best.planned_s,
                 "mean_s": best.mean_s,
-                "lowest_mean_s": min(one.mean_s for one in points if one.nodes > best.nodes),
+                "lowest_mean_s": min(
+                    larger.mean_s for larger in points if larger.nodes > best.nodes
+                ),
                 "seen_slots": float(job.seen_slots),
             },
         )

@@ -107,14 +107,14 @@ class Difference(Result):
 
     def figure(self, name: str) -> Figure | None:
         """A figure by its name."""
-        return next((one for one in self.figures if one.name == name), None)
+        return next((figure for figure in self.figures if figure.name == name), None)
 
     @property
     def is_none(self) -> bool:
         """Whether nothing differs."""
         return (
             not self.values
-            and all(one.is_same for one in self.figures)
+            and all(figure.is_same for figure in self.figures)
             and (self.feasible is None or self.feasible[0] == self.feasible[1])
         )
 
@@ -134,21 +134,21 @@ def plan_difference(
         Nodes that the job of ``after`` needs for other questions; by default from its frontier.
     """
     both_feasible = before.feasible and after.feasible
-    found = causes(sized(before), sized(after), needs or frontier_needs(after))
+    plan_causes = causes(sized(before), sized(after), needs or frontier_needs(after))
     is_comparable = before.ends or (before.rate_per_s, before.prediction.configuration) == (
         after.rate_per_s,
         None if after.prediction is None else after.prediction.configuration,
     )
-    what = "run time" if after.ends else "mean tuple latency"
+    quantity = "run time" if after.ends else "mean tuple latency"
     return Difference(
         kind="plan",
         names=names,
         feasible=(before.feasible, after.feasible),
         figures=tuple(_figures(before, after)),
         values=tuple(_changed_values(before, after)),
-        causes=found if both_feasible else (),
+        causes=plan_causes if both_feasible else (),
         parts=parts(_parts_s(before), _parts_s(after)),
-        parts_of=what if is_comparable else f"{what}, each in its own configuration",
+        parts_of=quantity if is_comparable else f"{quantity}, each in its own configuration",
     )
 
 
@@ -209,16 +209,16 @@ def per_month(cost_per_hour: float | None) -> float | None:
 
 def _changed_values(before: AnyAnswer, after: AnyAnswer) -> Iterator[ChangedValue]:
     """Targets, node types and lines of Spark's configuration that differ."""
-    asked = [
+    texts = [
         ("target", promised(before.promises), promised(after.promises)),
         ("node type", _node_name(before), _node_name(after)),
         ("confidence", f"{before.confidence:.3g}", f"{after.confidence:.3g}"),
         ("Spark version", before.spark_version or "-", after.spark_version or "-"),
     ]
-    for name, then, now in asked:
+    for name, then, now in texts:
         if then != now:
             yield ChangedValue(name=name, before=then, after=now)
-    applies = {one.key: one.applies for one in after.settings}
+    applies = {setting.key: setting.applies for setting in after.settings}
     lines = [{**plan.spark_conf, **plan.query_options} for plan in (before, after)]
     for key in dict.fromkeys((*lines[0], *lines[1])):
         then, now = lines[0].get(key, "none"), lines[1].get(key, "none")
@@ -245,13 +245,13 @@ def parts(before_s: Mapping[str, float], after_s: Mapping[str, float]) -> tuple[
 
     Examples
     --------
-    >>> [one.name for one in parts({"wait": 0.5, "stage 0": 0.1}, {"wait": 0.5, "stage 0": 0.2})]
+    >>> [part.name for part in parts({"wait": 0.5, "stage 0": 0.1}, {"wait": 0.5, "stage 0": 0.2})]
     ['stage 0']
     """
-    found = [
+    all_parts = [
         Part(name=name, before_s=before_s.get(name), after_s=after_s.get(name))
         for name in dict.fromkeys((*before_s, *after_s))
     ]
     least_s = SHOWN_CHANGE_RATIO.value * max(sum(before_s.values()), sum(after_s.values()))
-    changed = [one for one in found if abs(one.change_s) >= max(least_s, 1e-9)]
-    return tuple(sorted(changed, key=lambda one: -abs(one.change_s)))
+    changed = [part for part in all_parts if abs(part.change_s) >= max(least_s, 1e-9)]
+    return tuple(sorted(changed, key=lambda part: -abs(part.change_s)))

@@ -103,8 +103,8 @@ def plan_dstreams(
         space=space,
         confidence=confidence,
     )
-    found = enumerated([search], Objective.NODES)
-    point = found.size
+    choice = enumerated([search], Objective.NODES)
+    point = choice.size
     setting = space.setting(point.nodes, point.batch_interval_s, search.num_receivers)
     expected = predicted(search.batches, setting, search.load, search.speed)
     most_load = search.highest_load(setting)
@@ -113,7 +113,7 @@ def plan_dstreams(
         **_limit_conf(search, setting),
     }
     settings = tuple(planned_settings(profile, conf))
-    kind = DStreamsPlan if found.feasible else InfeasibleDStreamsPlan
+    kind = DStreamsPlan if choice.feasible else InfeasibleDStreamsPlan
     return kind(
         target=target,
         rate_per_s=search.batches.rate_at(search.load),
@@ -124,7 +124,7 @@ def plan_dstreams(
         frontier=tuple(search.around(point)),
         confidence=confidence,
         node_type=space.node_type,
-        binding=tuple(_binding(search, point, feasible=found.feasible)),
+        binding=tuple(_binding(search, point, feasible=choice.feasible)),
         spark_conf=conf,
         settings=settings,
         changes=tuple(_changes(search, setting, settings)),
@@ -157,14 +157,14 @@ class _Search:
         """The profiled one, then the others, longest first, since they start the fewest jobs."""
         if self.space.batch_interval_s is not None:
             return [self.space.batch_interval_s]
-        seen_s = self.batches.seen.batch_interval_s
+        profiled_s = self.batches.seen.batch_interval_s
         farthest = 2.0**CALIBRATED_DOUBLINGS.value
         others = [
             interval_s
             for interval_s in reversed(TRIGGERS_S.value)
-            if 1.0 / farthest <= interval_s / seen_s <= farthest and interval_s != seen_s
+            if 1.0 / farthest <= interval_s / profiled_s <= farthest and interval_s != profiled_s
         ]
-        return [seen_s, *others]
+        return [profiled_s, *others]
 
     def point(self, nodes: int, interval_s: float) -> DStreamsPoint:
         """Expected and planned latency; ``inf`` if batches accumulate."""
@@ -191,22 +191,22 @@ class _Search:
         """The latency of the target; results for the same work are cached."""
         if jobs.work_s >= setting.concurrent_jobs * setting.batch_interval_s:
             return math.inf
-        asked = (jobs.work_s, setting.batch_interval_s)
-        if asked not in self.latencies_s:
+        cache_key = (jobs.work_s, setting.batch_interval_s)
+        if cache_key not in self.latencies_s:
             latency = self.batches.latency(setting, jobs)
-            self.latencies_s[asked] = quantile_or_mean_s(latency, self.target.quantile)
-        return self.latencies_s[asked]
+            self.latencies_s[cache_key] = quantile_or_mean_s(latency, self.target.quantile)
+        return self.latencies_s[cache_key]
 
     @property
     def most_slots(self) -> int:
         return self.space.setting(self.space.max_nodes, 1.0, self.num_receivers).num_slots
 
     def fewest(self) -> Fewest:
-        most = self.space.max_nodes
+        max_nodes = self.space.max_nodes
         return fewest_of(
-            range(1, most + 1),
+            range(1, max_nodes + 1),
             lambda nodes: self.in_time(nodes) is not None,
-            max_nodes=most,
+            max_nodes=max_nodes,
             tries_every=True,
         )
 
@@ -229,18 +229,20 @@ class _Search:
     def nearest(self) -> DStreamsPoint:
         """The lowest possible planned latency."""
         counts = spread_counts(self.space.max_nodes, _MOST_POINTS)
-        points = [self.point(nodes, one) for nodes in counts for one in self.intervals_s()]
+        points = [
+            self.point(nodes, interval_s) for nodes in counts for interval_s in self.intervals_s()
+        ]
         return min(points, key=lambda point: (point.planned_s, point.expected_s, point.nodes))
 
-    def around(self, chosen: DStreamsPoint) -> Iterator[DStreamsPoint]:
+    def around(self, point: DStreamsPoint) -> Iterator[DStreamsPoint]:
         """Latencies by number of nodes, at the interval of the plan."""
         counts = {
-            chosen.nodes - 1,
-            chosen.nodes,
+            point.nodes - 1,
+            point.nodes,
             *spread_counts(self.space.max_nodes, _MOST_POINTS),
         }
         for nodes in sorted(count for count in counts if count >= 1):
-            yield chosen if nodes == chosen.nodes else self.point(nodes, chosen.batch_interval_s)
+            yield point if nodes == point.nodes else self.point(nodes, point.batch_interval_s)
 
     def highest_load(self, setting: DStreamsSetting) -> float:
         """The largest load at which the setting meets the target, by bisection; 0 if none."""
@@ -250,8 +252,8 @@ class _Search:
         low = 0.0
         while high - low > 1e-2 * high:
             middle = 0.5 * (low + high)
-            kept = self.planned_s(setting, middle) <= self.target.limit_s
-            low, high = (middle, high) if kept else (low, middle)
+            is_met = self.planned_s(setting, middle) <= self.target.limit_s
+            low, high = (middle, high) if is_met else (low, middle)
         return low
 
 
@@ -280,14 +282,18 @@ def _limit_conf(search: _Search, setting: DStreamsSetting) -> dict[str, str]:
     """The rate at which batches of the planned length still fit into their interval, as the
     source's option; none if rows are not counted or if it would restrict the plan.
     """
-    planned = search.factor(setting, search.load)
-    most = search.batches.highest_load(setting, search.speed, planned) if setting.num_slots else 0
-    rate_per_s = search.batches.rate_at(most)
-    if rate_per_s is None or most < LEAST_CATCH_UP_RATIO.value * search.load:
+    factor = search.factor(setting, search.load)
+    highest_load = (
+        search.batches.highest_load(setting, search.speed, factor) if setting.num_slots else 0
+    )
+    rate_per_s = search.batches.rate_at(highest_load)
+    if rate_per_s is None or highest_load < LEAST_CATCH_UP_RATIO.value * search.load:
         return {}
     if search.num_receivers:
         return {STREAMING.receiver_rate: _two_digits(rate_per_s / search.num_receivers)}
-    sources = [one.tasks.num_tasks for one in search.batches.profile.stages if not one.parents]
+    sources = [
+        stage.tasks.num_tasks for stage in search.batches.profile.stages if not stage.parents
+    ]
     return {STREAMING.partition_rate: _two_digits(rate_per_s / max(sources))}
 
 
@@ -322,21 +328,21 @@ def _up_to(seconds: float) -> str:
 def _changes(
     search: _Search, setting: DStreamsSetting, settings: Sequence[PlannedSetting]
 ) -> Iterator[Change]:
-    seen = search.batches.seen
-    if setting.batch_interval_s != seen.batch_interval_s:
+    baseline = search.batches.seen
+    if setting.batch_interval_s != baseline.batch_interval_s:
         yield Change(
             setting="batch interval (of the StreamingContext, in the application's code)",
-            before=format_duration(seen.batch_interval_s),
+            before=format_duration(baseline.batch_interval_s),
             after=format_duration(setting.batch_interval_s),
             applies=Applies.NEW_CHECKPOINT,
         )
-    for one in settings:
-        if one.profiled != one.value:
+    for planned_setting in settings:
+        if planned_setting.profiled != planned_setting.value:
             yield Change(
-                setting=one.setting,
-                before=one.profiled or "not set",
-                after=one.value,
-                applies=one.applies,
+                setting=planned_setting.setting,
+                before=planned_setting.profiled or "not set",
+                after=planned_setting.value,
+                applies=planned_setting.applies,
             )
 
 

@@ -71,8 +71,8 @@ class DStreamsBatches:
         InputError
             If the profile is not that of a DStreams application, or lacks what a prediction needs.
         """
-        found, cluster = profile.dstreams, profile.cluster
-        if profile.kind is not ApplicationKind.DSTREAMS or found is None:
+        dstreams, cluster = profile.dstreams, profile.cluster
+        if profile.kind is not ApplicationKind.DSTREAMS or dstreams is None:
             raise InputError(
                 "the profile is that of a batch job; expected a DStreams application. Batch jobs "
                 "have a deadline: headway plan PROFILE --target 'deadline <= 10m'"
@@ -82,25 +82,25 @@ class DStreamsBatches:
                 "the cores of the executors are not recorded; "
                 "profile a log that contains SparkListenerExecutorAdded events"
             )
-        if found.batch_interval_s is None:
+        if dstreams.batch_interval_s is None:
             raise InputError(
                 "the log contains a single batch, so the batch interval is unknown; "
                 "profile a log of some minutes"
             )
-        seen = DStreamsSetting(
+        baseline = DStreamsSetting(
             executors=cluster.executors,
             cores_per_executor=cluster.cores_per_executor,
-            batch_interval_s=found.batch_interval_s,
+            batch_interval_s=dstreams.batch_interval_s,
             concurrent_jobs=streaming_number(profile.application.properties, STREAMING.jobs) or 1,
             task_cpus=cluster.task_cpus,
-            num_receivers=found.num_receivers,
+            num_receivers=dstreams.num_receivers,
         )
-        if not seen.num_slots:
+        if not baseline.num_slots:
             raise InputError(
-                f"{counted(found.num_receivers, 'receiver')} took every slot of the profiled run; "
-                "profile one with more cores than receivers"
+                f"{counted(dstreams.num_receivers, 'receiver')} took every slot of the profiled "
+                "run; profile one with more cores than receivers"
             )
-        return cls(profile=profile, seen=seen)
+        return cls(profile=profile, seen=baseline)
 
     @property
     def cautious(self) -> DStreamsBatches:
@@ -150,8 +150,8 @@ class DStreamsBatches:
 
     def rate_at(self, load: float) -> float | None:
         """The rate at a multiple of the profiled one."""
-        seen = self.seen_rate_per_s
-        return None if seen is None else load * seen
+        profiled_per_s = self.seen_rate_per_s
+        return None if profiled_per_s is None else load * profiled_per_s
 
     def load_of(self, rate_per_s: float | None) -> float:
         """A rate as a multiple of the profiled one.
@@ -195,7 +195,7 @@ class DStreamsBatches:
         """
         slots = max(setting.num_slots // setting.concurrent_jobs, 1)
         rows = load * setting.batch_interval_s / self.seen.batch_interval_s
-        stages = tuple(self._at(one, setting, load, rows, speed) for one in self.profile.stages)
+        stages = tuple(self._at(stage, setting, load, rows, speed) for stage in self.profile.stages)
         return run_time(StageDag(stages=tuple(job_stages(stages))), slots).mean_s
 
     def _at(
@@ -208,14 +208,14 @@ class DStreamsBatches:
         """
         counts, more_rows = stage.tasks, rows
         if setting.num_receivers and not stage.parents:
-            more = setting.batch_interval_s / self.seen.batch_interval_s
-            counts = replace(counts, num_tasks=max(round(counts.num_tasks * more), 1))
+            interval_ratio = setting.batch_interval_s / self.seen.batch_interval_s
+            counts = replace(counts, num_tasks=max(round(counts.num_tasks * interval_ratio), 1))
             more_rows = load
         times = stage.task_time
         fixed_s = min(times.fixed_s, times.mean_s)
         mean_s = (fixed_s + self.growth(more_rows) * (times.mean_s - fixed_s)) / speed
-        longer = mean_s / times.mean_s if times.mean_s > 0 else 1.0
-        sd_s = None if times.sd_s is None else times.sd_s * longer
+        time_ratio = mean_s / times.mean_s if times.mean_s > 0 else 1.0
+        sd_s = None if times.sd_s is None else times.sd_s * time_ratio
         return replace(stage, tasks=counts, task_time=replace(times, mean_s=mean_s, sd_s=sd_s))
 
     @cached_property
@@ -293,7 +293,8 @@ class DStreamsBatches:
         rows = load * setting.batch_interval_s
         # Slots beyond the number of tasks have no effect.
         slots, seen_slots = (
-            min(one.num_slots, one.concurrent_jobs * self.num_tasks) for one in (setting, self.seen)
+            min(dstreams_setting.num_slots, dstreams_setting.concurrent_jobs * self.num_tasks)
+            for dstreams_setting in (setting, self.seen)
         )
         return (
             float(doublings_outside(slots, seen_slots, seen_slots)),
@@ -301,8 +302,8 @@ class DStreamsBatches:
         )
 
 
-def quantile_or_mean_s(found: DStreamsLatency, quantile: float | None) -> float:
+def quantile_or_mean_s(latency: DStreamsLatency, quantile: float | None) -> float:
     """The statistic of the latency of rows for a target; the mean without a quantile."""
     if quantile is None:
-        return found.tuple_mean_s
-    return float(found.tuple_quantile_s(quantile))
+        return latency.tuple_mean_s
+    return float(latency.tuple_quantile_s(quantile))

@@ -27,16 +27,16 @@ def predicted(
     batches: DStreamsBatches, setting: DStreamsSetting, load: float, speed: float = 1.0
 ) -> DStreamsPrediction:
     """Prediction for a setting, with 90% intervals."""
-    longer = math.exp(Z90 * batches.spread(setting, load, speed))
+    factor = math.exp(Z90 * batches.spread(setting, load, speed))
     middle = batches.jobs(setting, load, speed)
-    low = batches.hopeful.jobs(setting, load, speed, 1.0 / longer)
-    high = batches.cautious.jobs(setting, load, speed, longer)
+    low = batches.hopeful.jobs(setting, load, speed, 1.0 / factor)
+    high = batches.cautious.jobs(setting, load, speed, factor)
     threads = setting.concurrent_jobs
     busy = middle.work_s / (threads * setting.batch_interval_s)
     busiest = HIGHEST_QUOTED_UTILIZATION_RATIO.value
     quotable = busy <= busiest
-    found = batches.latency(setting, middle) if quotable else None
-    most = batches.rate_at(
+    latency = batches.latency(setting, middle) if quotable else None
+    highest_rate_per_s = batches.rate_at(
         batches.highest_load(setting, speed, busiest=HIGHEST_QUOTED_UTILIZATION_RATIO.value)
     )
     reasons = tuple(_reasons(batches, setting, load))
@@ -49,13 +49,13 @@ def predicted(
         overrun_probability=_overrun(batches, setting, middle),
         calibrated=quotable and not reasons,
         findings=(*reasons, *_findings(batches, setting, load, busy)),
-        processing_time=None if found is None else _processing(batches, middle, low, high),
-        scheduling_delay=None if found is None else _delay(batches, found),
+        processing_time=None if latency is None else _processing(batches, middle, low, high),
+        scheduling_delay=None if latency is None else _delay(batches, latency),
         tuple_latency=None
-        if found is None
-        else _latency(found, batches.latency(setting, low), batches.latency(setting, high)),
-        phases_s={} if found is None else _phases_s(batches, setting, middle, found),
-        sustainable_rate_per_s=most,
+        if latency is None
+        else _latency(latency, batches.latency(setting, low), batches.latency(setting, high)),
+        phases_s={} if latency is None else _phases_s(batches, setting, middle, latency),
+        sustainable_rate_per_s=highest_rate_per_s,
     )
 
 
@@ -70,18 +70,18 @@ def _processing(
     return _with_ends(law(middle), law(low), law(high))
 
 
-def _delay(batches: DStreamsBatches, found: DStreamsLatency) -> LatencyDistribution:
-    quantiles = found.wait.quantile_s(np.array(QUOTED_PROBABILITIES)) + batches.start_s
-    return LatencyDistribution.of(found.wait.mean_s + batches.start_s, quantiles)
+def _delay(batches: DStreamsBatches, latency: DStreamsLatency) -> LatencyDistribution:
+    quantiles = latency.wait.quantile_s(np.array(QUOTED_PROBABILITIES)) + batches.start_s
+    return LatencyDistribution.of(latency.wait.mean_s + batches.start_s, quantiles)
 
 
 def _phases_s(
-    batches: DStreamsBatches, setting: DStreamsSetting, jobs: DStreamJobs, found: DStreamsLatency
+    batches: DStreamsBatches, setting: DStreamsSetting, jobs: DStreamJobs, latency: DStreamsLatency
 ) -> dict[str, float]:
     return {
         "wait for the batch": 0.5 * setting.batch_interval_s + batches.block_s,
         "start of the batch": batches.start_s,
-        "wait for earlier batches": found.wait.mean_s,
+        "wait for earlier batches": latency.wait.mean_s,
         "processing": busy_mean_s(jobs),
     }
 
@@ -94,21 +94,25 @@ def _overrun(batches: DStreamsBatches, setting: DStreamsSetting, jobs: DStreamJo
 def _reasons(batches: DStreamsBatches, setting: DStreamsSetting, load: float) -> Iterator[Finding]:
     """Why a setting is outside the profiled range."""
     of_slots, of_rows = batches.doublings(setting, load)
-    reach, seen = CALIBRATED_DOUBLINGS.value, batches.seen
+    reach, baseline = CALIBRATED_DOUBLINGS.value, batches.seen
     if not is_within_reach(of_slots):
-        profiled = {"least": seen.num_slots, "most": seen.num_slots, "reach_doublings": reach}
+        profiled = {
+            "least": baseline.num_slots,
+            "most": baseline.num_slots,
+            "reach_doublings": reach,
+        }
         numbers = {"slots": setting.num_slots, **profiled}
         yield Finding(code=FindingCode.SLOTS_FAR_OFF, numbers=numbers)
     if not is_within_reach(of_rows):
-        ratio = load * setting.batch_interval_s / seen.batch_interval_s
+        ratio = load * setting.batch_interval_s / baseline.batch_interval_s
         numbers = {"rows_ratio": ratio, "reach_doublings": reach}
         yield Finding(code=FindingCode.BATCH_SIZE_FAR_OFF, numbers=numbers)
-    if setting.concurrent_jobs != seen.concurrent_jobs:
+    if setting.concurrent_jobs != baseline.concurrent_jobs:
         yield Finding(
             code=FindingCode.CONCURRENT_JOBS_NOT_PROFILED,
             numbers={
                 "concurrent_jobs": setting.concurrent_jobs,
-                "profiled_concurrent_jobs": seen.concurrent_jobs,
+                "profiled_concurrent_jobs": baseline.concurrent_jobs,
             },
         )
 
@@ -134,9 +138,9 @@ def _findings(
 def _latency(
     middle: DStreamsLatency, low: DStreamsLatency, high: DStreamsLatency
 ) -> LatencyDistribution:
-    def law(found: DStreamsLatency) -> LatencyDistribution:
-        quantiles = found.tuple_quantile_s(np.array(QUOTED_PROBABILITIES))
-        return LatencyDistribution.of(found.tuple_mean_s, quantiles)
+    def law(latency: DStreamsLatency) -> LatencyDistribution:
+        quantiles = latency.tuple_quantile_s(np.array(QUOTED_PROBABILITIES))
+        return LatencyDistribution.of(latency.tuple_mean_s, quantiles)
 
     return _with_ends(law(middle), law(low), law(high))
 

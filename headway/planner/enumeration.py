@@ -87,18 +87,18 @@ def enumerated(offers: Sequence[Offered[Sized]], objective: Objective) -> Enumer
     -----
     theory.md (P11). Each offer has its own fewest nodes; the objective decides between them.
     """
-    every = [(place, offer, offer.fewest()) for place, offer in enumerate(offers)]
-    kept = [
-        Enumerated(place, offer.size(fewest.nodes, objective), fewest)
-        for place, offer, fewest in every
+    searches = [(index, offer, offer.fewest()) for index, offer in enumerate(offers)]
+    feasible = [
+        Enumerated(index, offer.size(fewest.nodes, objective), fewest)
+        for index, offer, fewest in searches
         if fewest.nodes is not None
     ]
-    if kept:
-        best = best_of([one.size for one in kept], objective)
-        return next(one for one in kept if one.size is best)
-    missed = [Enumerated(place, offer.nearest(), fewest) for place, offer, fewest in every]
+    if feasible:
+        best = best_of([choice.size for choice in feasible], objective)
+        return next(choice for choice in feasible if choice.size is best)
+    missed = [Enumerated(index, offer.nearest(), fewest) for index, offer, fewest in searches]
     # Of those over capacity, the one with the most room.
-    return min(missed, key=lambda one: (one.size.planned_s, -offers[one.place].most_slots))
+    return min(missed, key=lambda choice: (choice.size.planned_s, -offers[choice.place].most_slots))
 
 
 def best_of(sizes: Sequence[Sized], objective: Objective) -> Sized:
@@ -114,13 +114,13 @@ def best_of(sizes: Sequence[Sized], objective: Objective) -> Sized:
         What is made small.
     """
 
-    def order(one: Size) -> tuple[float, ...]:
-        cost = math.inf if one.cost is None else one.cost
+    def order(size: Size) -> tuple[float, ...]:
+        cost = math.inf if size.cost is None else size.cost
         if objective is Objective.COST:
-            return cost, one.nodes
+            return cost, size.nodes
         if objective is Objective.LATENCY:
-            return one.planned_s, cost, one.nodes
-        return one.nodes, cost
+            return size.planned_s, cost, size.nodes
+        return size.nodes, cost
 
     return min(sizes, key=order)
 
@@ -145,18 +145,18 @@ def fewest_of(
         return Fewest(None, Optimality(least_nodes=max_nodes + 1, proved=True))
     tried: dict[int, bool] = {}
 
-    def will_do(place: int) -> bool:
-        if place not in tried:
-            tried[place] = keeps(counts[place])
-        return tried[place]
+    def will_do(index: int) -> bool:
+        if index not in tried:
+            tried[index] = keeps(counts[index])
+        return tried[index]
 
     if tries_every:
-        place = next((place for place in range(len(counts)) if will_do(place)), None)
+        index = next((index for index in range(len(counts)) if will_do(index)), None)
     else:
-        place = first_place(len(counts), will_do)
-    before = range(len(counts) if place is None else place)
+        index = first_place(len(counts), will_do)
+    before = range(len(counts) if index is None else index)
     return Fewest(
-        None if place is None else counts[place],
+        None if index is None else counts[index],
         Optimality(least_nodes=counts[0], proved=all(number in tried for number in before)),
     )
 
@@ -169,32 +169,32 @@ def first_place(num_counts: int, will_do: Callable[[int], bool]) -> int | None:
     below are tried.
     """
     if num_counts <= NODE_COUNTS_TRIED.value:
-        return next((place for place in range(num_counts) if will_do(place)), None)
+        return next((index for index in range(num_counts) if will_do(index)), None)
     doubled = [2**power - 1 for power in range(num_counts.bit_length())]
     spread = np.unique(
         np.round(np.geomspace(1, num_counts, NODE_COUNTS_TRIED.value)).astype(int) - 1
     )
     missed: set[int] = set()
-    for place in (*doubled, num_counts - 1, *spread.tolist()):
-        if will_do(int(place)):
-            high = int(place)
+    for index in (*doubled, num_counts - 1, *spread.tolist()):
+        if will_do(int(index)):
+            high = int(index)
             break
-        missed.add(int(place))
+        missed.add(int(index))
     else:
         return None
-    low = max((place for place in missed if place < high), default=-1)
+    low = max((index for index in missed if index < high), default=-1)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if will_do(middle) else (middle, high)
     while True:
         below = range(max(high - NODE_COUNTS_TRIED_BELOW.value, 0), high)
-        lower = next((place for place in below if will_do(place)), None)
+        lower = next((index for index in below if will_do(index)), None)
         if lower is None:
             return high
         high = lower
 
 
-def spread_counts(max_nodes: int, most: int) -> list[int]:
+def spread_counts(max_nodes: int, num_counts: int) -> list[int]:
     """All numbers of nodes, or of many a subset in which each is slightly larger than the last.
 
     Examples
@@ -202,7 +202,7 @@ def spread_counts(max_nodes: int, most: int) -> list[int]:
     >>> spread_counts(3, 4), spread_counts(1000, 4)
     ([1, 2, 3], [1, 10, 100, 1000])
     """
-    if max_nodes <= most:
+    if max_nodes <= num_counts:
         return list(range(1, max_nodes + 1))
-    ratio = max_nodes ** (1.0 / (most - 1))
-    return sorted({min(round(ratio**place), max_nodes) for place in range(most)})
+    ratio = max_nodes ** (1.0 / (num_counts - 1))
+    return sorted({min(round(ratio**power), max_nodes) for power in range(num_counts)})

@@ -58,7 +58,7 @@ def _profiled_values(profile: Job) -> dict[str, str]:
 
 def planned_settings(profile: Job, conf: Mapping[str, str]) -> Iterator[PlannedSetting]:
     """Every key of the plan, with its value in the recorded run."""
-    had = _profiled_values(profile)
+    profiled = _profiled_values(profile)
     for key, value in conf.items():
         knob = KNOBS_BY_KEY[key]
         yield PlannedSetting(
@@ -66,7 +66,7 @@ def planned_settings(profile: Job, conf: Mapping[str, str]) -> Iterator[PlannedS
             key=key,
             value=value,
             applies=knob.applies,
-            profiled=value if same_value(key, had.get(key), value) else had.get(key),
+            profiled=value if same_value(key, profiled.get(key), value) else profiled.get(key),
         )
 
 

@@ -79,25 +79,25 @@ def settled_on(
     limit = planned_rate_limit(question, setting)
     configuration = setting.configuration(0, limit.rows)
     latency_s = float(setting.latency_s(question.rate_per_s)[0])
-    here = (question, configuration, nodes)
+    planned = (question, configuration, nodes)
 
     @cache
-    def own() -> FrontierPoint:
+    def plan_point() -> FrontierPoint:
         return own_point(setting, configuration, offer.price_per_hour)
 
     @cache
-    def beside() -> tuple[Neighbour, ...]:
-        return retuned(*here)
+    def neighbours() -> tuple[Neighbour, ...]:
+        return retuned(*planned)
 
     @cache
     def rejected() -> tuple[Rejection, ...]:
-        return rejected_neighbours(question, nodes, beside())
+        return rejected_neighbours(question, nodes, neighbours())
 
     # Few commands need rules of thumb, so the code that compares them is loaded only then.
     def rules() -> tuple[RuleOfThumb, ...]:
         from headway.planner.rules import rules_of_thumb
 
-        return rules_of_thumb(offer, configuration, own())
+        return rules_of_thumb(offer, configuration, plan_point())
 
     return FoundSetting(
         offer=offer,
@@ -105,18 +105,18 @@ def settled_on(
         configuration=configuration,
         planned_latency_s=latency_s,
         planned_ratio=float(setting.planned_ratio(question.rate_per_s)[0]),
-        frontier=later(lambda: with_own(frontier_around(offer, nodes, nodes), own())),
-        chosen=later(own),
+        frontier=later(lambda: with_own(frontier_around(offer, nodes, nodes), plan_point())),
+        chosen=later(plan_point),
         findings=(*state_findings(setting), *_idle_slots(question, configuration)),
         binding=later(lambda: binding_constraints(question, setting, rejected())),
         rejected=later(rejected),
         optimality=optimality,
-        sensitivities=later(lambda: _sensitivities(*here, beside())),
+        sensitivities=later(lambda: _sensitivities(*planned, neighbours())),
         advice=later(
             lambda: (
                 *_of_new_checkpoint(checkpoint, question, nodes, latency_s),
-                *as_fast_as_possible(*here, latency_s),
-                *advice_of(*here, latency_s),
+                *as_fast_as_possible(*planned, latency_s),
+                *advice_of(*planned, latency_s),
             )
         ),
         rules=later(rules),
@@ -160,7 +160,9 @@ def nearest_there_is(
     frontier = frontier_around(
         offer, question.space.max_nodes, question.space.max_nodes + 1, counts_to_look_at(question)
     )
-    highest = tuple(frontier[-1] if one is offer else _highest(one) for one in offers)
+    highest = tuple(
+        frontier[-1] if tried_offer is offer else _highest(tried_offer) for tried_offer in offers
+    )
     nearest = Nearest(
         offers=offers,
         objective=objective,
@@ -168,7 +170,7 @@ def nearest_there_is(
         answered=[(question, fewest)],
     )
     needs = tuple(needs_of(nearest))
-    failing = [place for place, need in enumerate(needs) if not need.within]
+    failing = [index for index, need in enumerate(needs) if not need.within]
     best, setting = frontier[-1], nearest_setting(question, floor_s, fastest)
     if math.isinf(floor_s) and best.configuration is not None:
         nodes = best.configuration.executors // question.space.executors_per_node
@@ -176,7 +178,7 @@ def nearest_there_is(
         setting = candidates_at(question, [(nodes, partitions, trigger_s)])
     configuration, nodes = setting.configuration(0), int(setting.nodes[0])
     latency_s = float(setting.latency_s(question.rate_per_s)[0])
-    probability, here = kept_probability(setting), (question, configuration, nodes)
+    probability, planned = kept_probability(setting), (question, configuration, nodes)
     return FoundSetting(
         offer=offer,
         nodes=nodes,
@@ -193,12 +195,12 @@ def nearest_there_is(
             nearest=tuple(nearest.targets(failing)),
             needs=needs,
         ),
-        sensitivities=later(lambda: _sensitivities(*here, retuned(*here))),
+        sensitivities=later(lambda: _sensitivities(*planned, retuned(*planned))),
         advice=later(
             lambda: (
                 *_of_new_checkpoint(checkpoint, question, question.space.max_nodes, latency_s),
                 *settling_advice(setting, Verdict.of(probability, question.confidence)),
-                *advice_of(*here, latency_s),
+                *advice_of(*planned, latency_s),
             )
         ),
         kept_probability=probability,
@@ -207,20 +209,20 @@ def nearest_there_is(
 
 
 def _sensitivities(
-    question: Question, configuration: Configuration, nodes: int, beside: Sequence[Neighbour]
+    question: Question, configuration: Configuration, nodes: int, neighbours: Sequence[Neighbour]
 ) -> tuple[Sensitivity, ...]:
     """The plan with each setting at its next choices, and with each input a tenth higher."""
     from headway.planner.sensitivity import sensitivities
 
-    here = (question, configuration, nodes)
-    return sensitivities(*here, (*resized(*here), *beside))
+    planned = (question, configuration, nodes)
+    return sensitivities(*planned, (*resized(*planned), *neighbours))
 
 
 def _highest(offer: Offer) -> FrontierPoint:
     """The max rate of all settings of an offer that meets the targets at no number of nodes."""
-    question, most = offer.question, offer.question.space.max_nodes
+    question, max_nodes = offer.question, offer.question.space.max_nodes
     candidates = all_candidates(question, counts_to_look_at(question))
-    (point,) = frontier_of(candidates, (most,), offer.price_per_hour, most + 1)
+    (point,) = frontier_of(candidates, (max_nodes,), offer.price_per_hour, max_nodes + 1)
     return point
 
 
@@ -229,9 +231,9 @@ def _of_new_checkpoint(
 ) -> Iterator[Advice]:
     """Gain of a new checkpoint, if the existing one fixes the shuffle partitions."""
     if checkpoint is Checkpoint.EXISTING and pinned_partitions(question.profile) is not None:
-        found = new_checkpoint_advice(question, nodes, latency_s)
-        if found is not None:
-            yield found
+        advice = new_checkpoint_advice(question, nodes, latency_s)
+        if advice is not None:
+            yield advice
 
 
 def _idle_slots(question: Question, configuration: Configuration) -> Iterator[Finding]:

@@ -91,9 +91,14 @@ def first_meeting(candidates: Candidates) -> Candidates | None:
     is_reliable = candidates.overrun_probability(rate_per_s) <= SELDOM_RATIO.value
     order = np.lexsort((excess, ~(is_reliable & (excess <= 0.0))))
     setting_indices = order.tolist()
-    each = zip(
+    indexed_excesses = zip(
         setting_indices, candidates.each_certified_excess(rate_per_s, setting_indices), strict=True
     )
     return next(
-        (candidates.alone(setting_index) for setting_index, excess in each if excess <= 0.0), None
+        (
+            candidates.alone(setting_index)
+            for setting_index, excess in indexed_excesses
+            if excess <= 0.0
+        ),
+        None,
     )

@@ -65,7 +65,7 @@ def frontier_of(
     shows the requested rate, which no setting there was found to sustain.
     """
     by_moments = best_of_each_node_count(candidates)
-    asked_per_s = candidates.question.rate_per_s
+    requested_per_s = candidates.question.rate_per_s
     best: MaxRate | None = None
     shown_before = 0
     for shown in node_counts:
@@ -78,7 +78,7 @@ def frontier_of(
             setting_indices,
             max(firsts, key=lambda first: first[1], default=None),
             best,
-            below_per_s=asked_per_s if shown < fewest_nodes else math.inf,
+            below_per_s=requested_per_s if shown < fewest_nodes else math.inf,
         )
         configuration = candidates.configuration(best.setting_index) if best else None
         rate_per_s = best.rate_per_s if best else 0.0
@@ -120,17 +120,17 @@ def _best_borne_out(
     bound_per_s = noise_free_rate_per_s(candidates.take(setting_indices))
     lowest_per_s = _LOWEST_SHARE * float(bound_per_s.max())
     setting_indices = setting_indices[bound_per_s > 0]
-    is_open, asked_per_s = True, candidates.question.rate_per_s
+    is_open, requested_per_s = True, candidates.question.rate_per_s
     while is_open and len(setting_indices):
-        next_per_s = next_rate_per_s(best.rate_per_s if best else lowest_per_s, asked_per_s)
+        next_per_s = next_rate_per_s(best.rate_per_s if best else lowest_per_s, requested_per_s)
         if next_per_s >= below_per_s:
             break
         setting_indices = _in_order(candidates, setting_indices, next_per_s)
         is_open = False
-        each = candidates.take(setting_indices).each_certified_excess(
+        excesses = candidates.take(setting_indices).each_certified_excess(
             next_per_s, range(len(setting_indices))
         )
-        for index, excess in enumerate(each):
+        for index, excess in enumerate(excesses):
             if excess > 0.0:
                 continue
             setting_index = int(setting_indices[index])
@@ -146,8 +146,8 @@ def _best_borne_out(
 def _in_order(candidates: Candidates, setting_indices: Indices, rate_per_s: float) -> Indices:
     """The settings that may meet every target at a rate, most likely first."""
     settings = candidates.take(setting_indices)
-    could = settings.could_meet(rate_per_s)
-    setting_indices, settings = setting_indices[could], settings.take(could)
+    may_meet = settings.could_meet(rate_per_s)
+    setting_indices, settings = setting_indices[may_meet], settings.take(may_meet)
     return (
         setting_indices[np.argsort(settings.excess(rate_per_s), kind="stable")]
         if len(setting_indices)
@@ -165,21 +165,26 @@ def frontier_around(
     return tuple(frontier_of(candidates, counts, offer.price_per_hour, fewest_nodes))
 
 
-def with_own(points: Sequence[FrontierPoint], own: FrontierPoint) -> tuple[FrontierPoint, ...]:
+def with_own(
+    points: Sequence[FrontierPoint], plan_point: FrontierPoint
+) -> tuple[FrontierPoint, ...]:
     """A frontier in which rows with the plan's nodes, or more, have at least the plan's rate.
 
     The plan's setting is one of their settings.
     """
-    return tuple(_no_less(point, own) for point in points)
+    return tuple(_no_less(point, plan_point) for point in points)
 
 
-def _no_less(point: FrontierPoint, own: FrontierPoint) -> FrontierPoint:
-    if point.nodes < own.nodes or point.sustainable_rate_per_s >= own.sustainable_rate_per_s:
+def _no_less(point: FrontierPoint, plan_point: FrontierPoint) -> FrontierPoint:
+    if (
+        point.nodes < plan_point.nodes
+        or point.sustainable_rate_per_s >= plan_point.sustainable_rate_per_s
+    ):
         return point
-    assert own.configuration is not None
-    unlimited = replace(own.configuration, max_offsets_per_trigger=None)
+    assert plan_point.configuration is not None
+    unlimited = replace(plan_point.configuration, max_offsets_per_trigger=None)
     return replace(
-        own, nodes=point.nodes, configuration=unlimited, cost_per_hour=point.cost_per_hour
+        plan_point, nodes=point.nodes, configuration=unlimited, cost_per_hour=point.cost_per_hour
     )
 
 
@@ -271,15 +276,15 @@ def _solved_rates_per_s(
         width = (high - low)[open_, np.newaxis] / num_parts
         # The last of the first shares tests whether the bound itself is met.
         shares = low[open_, np.newaxis] + width * np.arange(1.0, num_parts + 1.0)
-        asked = np.maximum(shares, _LOWEST_SHARE) * highest[open_, np.newaxis]
-        each = candidates.take(np.repeat(open_, num_parts))
-        holds = each.meets_by_moments(asked.ravel()).reshape(shares.shape)
-        kept = num_parts - np.argmax(holds[:, ::-1], axis=1)
-        kept = np.where(holds.any(axis=1), kept, 0)
-        low[open_] += width[:, 0] * kept
+        rates_per_s = np.maximum(shares, _LOWEST_SHARE) * highest[open_, np.newaxis]
+        repeated_candidates = candidates.take(np.repeat(open_, num_parts))
+        holds = repeated_candidates.meets_by_moments(rates_per_s.ravel()).reshape(shares.shape)
+        last_met = num_parts - np.argmax(holds[:, ::-1], axis=1)
+        last_met = np.where(holds.any(axis=1), last_met, 0)
+        low[open_] += width[:, 0] * last_met
         # If the bound is met (it is one only up to rounding), the search continues beyond it.
         beyond = np.where(low * highest < _HIGHEST_RATE_PER_S, 2.0 * low, low)[open_]
-        high[open_] = np.where(kept == num_parts, beyond, low[open_] + width[:, 0])
+        high[open_] = np.where(last_met == num_parts, beyond, low[open_] + width[:, 0])
     return np.where(low > _LOWEST_SHARE, np.minimum(low * highest, _HIGHEST_RATE_PER_S), 0.0)
 
 

@@ -30,8 +30,8 @@ def lowest_latency_in_reach(question: Question) -> tuple[float, Candidates]:
     many node counts, only some are tried, including the largest.
     """
     # A trigger longer than the limit allows may still be the closest.
-    every = all_candidates(question.with_limit(0, NO_LIMIT_S), counts_to_look_at(question))
-    candidates = replace(every, question=replace(question, also=()))
+    all_settings = all_candidates(question.with_limit(0, NO_LIMIT_S), counts_to_look_at(question))
+    candidates = replace(all_settings, question=replace(question, also=()))
     setting_index, lowest_s = lowest_latency(candidates, question.rate_per_s)
     if math.isinf(lowest_s):
         # None has a latency: the one that is closest to having one.
@@ -85,34 +85,36 @@ def why_infeasible(
     physical_s = physical_floor_s(question)
     if math.isinf(floor_s):
         verb = "is" if nodes == 1 else "are"
-        found = [f"{counted(nodes, 'node')} {verb} {saturation_text(nearest, question.rate_per_s)}"]
+        reasons = [
+            f"{counted(nodes, 'node')} {verb} {saturation_text(nearest, question.rate_per_s)}"
+        ]
     elif floor_s <= target.limit_s:
-        others = " and ".join(str(one) for one in question.also)
-        found = [
+        others = " and ".join(str(promise) for promise in question.also)
+        reasons = [
             f"no configuration of up to {counted(nodes, 'node')} meets both {target} and {others}"
         ]
         broken = broken_promise(nearest)
         if broken is not None:
-            found.append(f"the nearest plan: {broken[0]}")
+            reasons.append(f"the nearest plan: {broken[0]}")
     else:
         floor = duration_against(floor_s, target.limit_s)
         lowest = f"a {target.statistic} of {floor} at {rate}"
-        found = [f"no configuration of {_looked_at(question)} goes below {lowest}"]
+        reasons = [f"no configuration of {_looked_at(question)} goes below {lowest}"]
     if physical_s > target.limit_s:
         fixed_s = question.space.trigger_s
         wait = f"with the fixed trigger of {format_duration(fixed_s)}, " if fixed_s else ""
-        found.append(
+        reasons.append(
             f"no number of nodes suffices: {wait}{_delays(question)}driver plus one task per stage "
             f"already take {duration_against(physical_s, target.limit_s)}"
         )
-    found += _too_few_source_tasks(question)
-    found.append(
+    reasons += _too_few_source_tasks(question)
+    reasons.append(
         f"{_joined(question)} is met up to {format_rate(best.sustainable_rate_per_s)} "
         f"with up to {counted(best.nodes, 'node')}"
         if best.sustainable_rate_per_s > 0
         else f"no rate meets {_joined(question)} with up to {counted(nodes, 'node')}"
     )
-    return tuple(found)
+    return tuple(reasons)
 
 
 def _delays(question: Question) -> str:
@@ -135,10 +137,10 @@ def _too_few_source_tasks(question: Question) -> list[str]:
     short = [num_tasks for _, num_tasks in short_of_tasks(question.profile, slots)]
     if not short:
         return []
-    tasks, those = counted(max(short), "task"), "slots" if max(short) > 1 else "slot"
+    tasks, slots_word = counted(max(short), "task"), "slots" if max(short) > 1 else "slot"
     text = (
         f"the source is read by {tasks}, one per partition or split: more than {max(short)} "
-        f"{those} do not read it faster"
+        f"{slots_word} do not read it faster"
     )
     return [text]
 
@@ -151,17 +153,25 @@ def nearest_setting(question: Question, floor_s: float, fastest: Candidates) -> 
     """
     if floor_s > question.target.limit_s:
         return fastest
-    targets = replace(question, also=tuple(one for one in question.also if isinstance(one, Target)))
+    targets = replace(
+        question, also=tuple(promise for promise in question.also if isinstance(promise, Target))
+    )
     candidates = all_candidates(question, counts_to_look_at(question))
-    could = replace(candidates, question=targets).could_meet(question.rate_per_s)
-    candidates = candidates.take(could)
+    may_meet = replace(candidates, question=targets).could_meet(question.rate_per_s)
+    candidates = candidates.take(may_meet)
     if not len(candidates):
         return fastest
     order = np.argsort(candidates.excess(question.rate_per_s), kind="stable").tolist()
     keeping = replace(candidates, question=targets)
-    each = zip(order, keeping.each_certified_excess(question.rate_per_s, order), strict=True)
+    indexed_excesses = zip(
+        order, keeping.each_certified_excess(question.rate_per_s, order), strict=True
+    )
     return next(
-        (candidates.alone(setting_index) for setting_index, excess in each if excess <= 0.0),
+        (
+            candidates.alone(setting_index)
+            for setting_index, excess in indexed_excesses
+            if excess <= 0.0
+        ),
         fastest,
     )
 
@@ -172,17 +182,17 @@ def _joined(question: Question) -> str:
 
 def _looked_at(question: Question) -> str:
     """The numbers of nodes for which all settings were tried."""
-    most = counted(question.space.max_nodes, "node")
+    node_limit = counted(question.space.max_nodes, "node")
     counts = counts_to_look_at(question)
     if len(counts) > question.space.max_nodes - question.space.min_nodes:
-        return f"up to {most}"
-    return f"the {len(counts)} node counts tried, up to {most},"
+        return f"up to {node_limit}"
+    return f"the {len(counts)} node counts tried, up to {node_limit},"
 
 
 def counts_to_look_at(question: Question) -> tuple[int, ...]:
     """All numbers of nodes, or of many a subset in which each is slightly larger than the last."""
-    least, most = question.space.min_nodes, question.space.max_nodes
-    if most - least < NODE_COUNTS_TRIED.value:
-        return tuple(range(least, most + 1))
-    spread = np.geomspace(least, most, NODE_COUNTS_TRIED.value)
+    min_nodes, max_nodes = question.space.min_nodes, question.space.max_nodes
+    if max_nodes - min_nodes < NODE_COUNTS_TRIED.value:
+        return tuple(range(min_nodes, max_nodes + 1))
+    spread = np.geomspace(min_nodes, max_nodes, NODE_COUNTS_TRIED.value)
     return tuple(sorted(set(np.round(spread).astype(int).tolist())))

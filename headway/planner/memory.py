@@ -52,15 +52,17 @@ class BesideHeap:
 
     def container_bytes(self, heap_bytes: int) -> int:
         """Container size of an executor with a given heap [bytes]."""
-        beside = self.overhead_bytes(heap_bytes) + self.python_bytes + self.off_heap_bytes
-        return heap_bytes + beside
+        non_heap_bytes = self.overhead_bytes(heap_bytes) + self.python_bytes + self.off_heap_bytes
+        return heap_bytes + non_heap_bytes
 
-    def largest_heap_bytes(self, room: int) -> int:
+    def largest_heap_bytes(self, room_bytes: int) -> int:
         """The largest heap, in whole MiB, whose container fits [bytes]."""
-        left = room - self.python_bytes - self.off_heap_bytes
-        by_ratio = (left - self.native_bytes) / (1.0 + self.overhead_ratio)
-        least = max(LEAST_OVERHEAD_BYTES.value + self.native_bytes, self.least_overhead_bytes)
-        return int(min(by_ratio, left - least)) // _MIB * _MIB
+        remaining_bytes = room_bytes - self.python_bytes - self.off_heap_bytes
+        by_ratio = (remaining_bytes - self.native_bytes) / (1.0 + self.overhead_ratio)
+        least_overhead_bytes = max(
+            LEAST_OVERHEAD_BYTES.value + self.native_bytes, self.least_overhead_bytes
+        )
+        return int(min(by_ratio, remaining_bytes - least_overhead_bytes)) // _MIB * _MIB
 
 
 def beside_heap(profile: JobProfile, native_bytes: int, cores_per_executor: int) -> BesideHeap:
@@ -68,20 +70,18 @@ def beside_heap(profile: JobProfile, native_bytes: int, cores_per_executor: int)
 
     Notes
     -----
-    theory.md (P10). Python workers get what the profiled run allowed them, in proportion to the
-    cores. If it set no limit, their memory is unknown, and Spark's own rule for Python on
-    Kubernetes is used. Overhead and off-heap memory that the profiled run set are kept.
+    theory.md (P10).
     """
-    had = profiled_memory(profile.applications[-1])
-    allowed = had.python_bytes if profile.shape.python_operators else 0
+    profiled = profiled_memory(profile.applications[-1])
+    allowed = profiled.python_bytes if profile.shape.python_operators else 0
     usual_ratio = PYTHON_OVERHEAD_RATIO.value if allowed is None else OVERHEAD_RATIO.value
     python_bytes = -(-(allowed or 0) * cores_per_executor // profile.baseline.cores_per_executor)
     return BesideHeap(
         native_bytes=native_bytes,
         python_bytes=_whole_mib(python_bytes),
-        overhead_ratio=usual_ratio if had.overhead_ratio is None else had.overhead_ratio,
-        off_heap_bytes=had.off_heap_bytes,
-        least_overhead_bytes=had.overhead_bytes or 0,
+        overhead_ratio=usual_ratio if profiled.overhead_ratio is None else profiled.overhead_ratio,
+        off_heap_bytes=profiled.off_heap_bytes,
+        least_overhead_bytes=profiled.overhead_bytes or 0,
     )
 
 
@@ -90,10 +90,10 @@ def beside_heap_bytes(application: Application, heap_bytes: int) -> int:
 
     From the settings of the profiled run: overhead, Python workers, off-heap memory.
     """
-    had = profiled_memory(application)
-    ratio = OVERHEAD_RATIO.value if had.overhead_ratio is None else had.overhead_ratio
-    overhead = max(overhead_bytes(heap_bytes, 0, ratio), had.overhead_bytes or 0)
-    return overhead + (had.python_bytes or 0) + had.off_heap_bytes
+    profiled = profiled_memory(application)
+    ratio = OVERHEAD_RATIO.value if profiled.overhead_ratio is None else profiled.overhead_ratio
+    overhead = max(overhead_bytes(heap_bytes, 0, ratio), profiled.overhead_bytes or 0)
+    return overhead + (profiled.python_bytes or 0) + profiled.off_heap_bytes
 
 
 def memory_need(profile: JobProfile, executors: int, slots_per_executor: int) -> MemoryNeed | None:
@@ -126,29 +126,31 @@ def memory_need(profile: JobProfile, executors: int, slots_per_executor: int) ->
     State in Spark's default store is on the heap, that of RocksDB outside of it. Without peaks, a
     recorded state is a lower bound: what Spark reserves, the share of the state, and the fifth.
     """
-    memory, seen = profile.memory, profile.baseline
-    on_heap = heap_state_bytes(profile)
-    native = -(-(_state_bytes(profile) - on_heap) // executors)
+    memory, baseline = profile.memory, profile.baseline
+    on_heap_bytes = heap_state_bytes(profile)
+    native_bytes = -(-(_state_bytes(profile) - on_heap_bytes) // executors)
     if memory is None:
         if not _state_bytes(profile):
             return None
-        parts = {"Spark": RESERVED_BYTES.value, "state": -(-on_heap // executors)}
-        return _with_headroom(parts, native)
+        parts = {"Spark": RESERVED_BYTES.value, "state": -(-on_heap_bytes // executors)}
+        return _with_headroom(parts, native_bytes)
     tasks_bytes = slots_per_executor * memory.peak_task_bytes
     base_bytes = RESERVED_BYTES.value
     if memory.peak_heap_bytes is not None:
-        seen_slots = task_slots(1, seen.cores_per_executor, seen.task_cpus)
+        seen_slots = task_slots(1, baseline.cores_per_executor, baseline.task_cpus)
         seen_tasks_bytes = seen_slots * memory.peak_task_bytes
-        rest = memory.peak_heap_bytes - seen_tasks_bytes - on_heap // seen.executors
-        base_bytes = max(base_bytes, rest)
+        program_bytes = (
+            memory.peak_heap_bytes - seen_tasks_bytes - on_heap_bytes // baseline.executors
+        )
+        base_bytes = max(base_bytes, program_bytes)
     # Execution memory is in the unified part of the heap, and spills if that is too small.
     unspilled_bytes = round(tasks_bytes / UNIFIED_RATIO.value) + RESERVED_BYTES.value - base_bytes
     parts = {
         "Spark and the program": base_bytes,
         "tasks": max(tasks_bytes, unspilled_bytes),
-        "state": -(-on_heap // executors),
+        "state": -(-on_heap_bytes // executors),
     }
-    return _with_headroom(parts, native)
+    return _with_headroom(parts, native_bytes)
 
 
 def _with_headroom(parts: dict[str, int], native_bytes: int) -> MemoryNeed:
@@ -188,13 +190,13 @@ def least_heap_bytes(profile: JobProfile, need: MemoryNeed | None, rule: MemoryR
     """
     if rule.heap_bytes is not None:
         return rule.heap_bytes
-    had = profiled_memory(profile.applications[-1])
-    measured = (
+    profiled = profiled_memory(profile.applications[-1])
+    measured_bytes = (
         LEAST_HEAP_BYTES.value if need is None else max(need.heap_bytes, LEAST_HEAP_BYTES.value)
     )
-    if rule.may_lower and profile.memory is not None and not had.is_local:
-        return _whole_mib(measured)
-    return _whole_mib(max(measured, had.heap_bytes))
+    if rule.may_lower and profile.memory is not None and not profiled.is_local:
+        return _whole_mib(measured_bytes)
+    return _whole_mib(max(measured_bytes, profiled.heap_bytes))
 
 
 def memory_plan(
@@ -212,33 +214,33 @@ def memory_plan(
     Without a node type, an executor gets what it had, or what it needs if that is more.
     """
     need = memory_need(profile, executors, task_slots(1, cores_per_executor, task_cpus))
-    beside = beside_heap(profile, 0 if need is None else need.native_bytes, cores_per_executor)
-    least = least_heap_bytes(profile, need, rule)
-    had = profiled_memory(profile.applications[-1])
+    non_heap = beside_heap(profile, 0 if need is None else need.native_bytes, cores_per_executor)
+    least_bytes = least_heap_bytes(profile, need, rule)
+    profiled = profiled_memory(profile.applications[-1])
     if rule.heap_bytes is not None:
         heap, reason = rule.heap_bytes, "as requested"
     elif node_type is not None and node_type.memory_bytes is not None:
         room = node_type.memory_bytes // executors_per_node
-        useful = max(LARGEST_USEFUL_HEAP_BYTES.value, least)
-        heap, reason = min(beside.largest_heap_bytes(room), useful), "what fits on the node"
-    elif need is None or (profile.memory is None and _is_enough(had.heap_bytes, need)):
+        useful = max(LARGEST_USEFUL_HEAP_BYTES.value, least_bytes)
+        heap, reason = min(non_heap.largest_heap_bytes(room), useful), "what fits on the node"
+    elif need is None or (profile.memory is None and _is_enough(profiled.heap_bytes, need)):
         return None
     else:
-        heap, reason = least, _reason(profile, need, had, least)
+        heap, reason = least_bytes, _reason(profile, need, profiled, least_bytes)
     return MemoryPlan(
         heap_bytes=heap,
-        overhead_bytes=beside.overhead_bytes(heap),
+        overhead_bytes=non_heap.overhead_bytes(heap),
         needed_heap_bytes=LEAST_HEAP_BYTES.value
         if need is None
         else max(need.heap_bytes, LEAST_HEAP_BYTES.value),
-        native_bytes=beside.native_bytes,
+        native_bytes=non_heap.native_bytes,
         parts={} if need is None else need.parts,
-        python_bytes=beside.python_bytes,
-        off_heap_bytes=beside.off_heap_bytes,
-        profiled_heap_bytes=had.heap_bytes if profile.declared is None else None,
-        profiled_heap=had.heap_words if profile.declared is None else "",
+        python_bytes=non_heap.python_bytes,
+        off_heap_bytes=non_heap.off_heap_bytes,
+        profiled_heap_bytes=profiled.heap_bytes if profile.declared is None else None,
+        profiled_heap=profiled.heap_words if profile.declared is None else "",
         reason=reason,
-        is_measured_locally=profile.memory is not None and had.is_local,
+        is_measured_locally=profile.memory is not None and profiled.is_local,
     )
 
 
@@ -247,15 +249,21 @@ def _is_enough(heap_bytes: int, need: MemoryNeed) -> bool:
     return need.heap_bytes <= heap_bytes and not need.native_bytes
 
 
-def _reason(profile: JobProfile, need: MemoryNeed, had: ProfiledMemory, least: int) -> str:
+def _reason(
+    profile: JobProfile, need: MemoryNeed, profiled: ProfiledMemory, least_bytes: int
+) -> str:
     """Reason for the heap of an executor."""
     if profile.memory is None:
-        return had.heap_words if least <= had.heap_bytes else "recorded state plus headroom"
-    if least < had.heap_bytes:
+        return (
+            profiled.heap_words
+            if least_bytes <= profiled.heap_bytes
+            else "recorded state plus headroom"
+        )
+    if least_bytes < profiled.heap_bytes:
         return "measured peak plus headroom, lowered as allowed"
-    if least > had.heap_bytes or need.heap_bytes >= had.heap_bytes:
+    if least_bytes > profiled.heap_bytes or need.heap_bytes >= profiled.heap_bytes:
         return "measured peak plus headroom"
-    return f"{had.heap_words}; more than needed, but not lowered"
+    return f"{profiled.heap_words}; more than needed, but not lowered"
 
 
 def fewest_nodes_by_memory(
@@ -304,9 +312,9 @@ def needed_container_bytes(
 ) -> int:
     """The minimum container size for an executor [bytes]."""
     need = memory_need(profile, executors, task_slots(1, cores_per_executor, task_cpus))
-    native = 0 if need is None else need.native_bytes
-    beside = beside_heap(profile, native, cores_per_executor)
-    return beside.container_bytes(least_heap_bytes(profile, need, rule))
+    native_bytes = 0 if need is None else need.native_bytes
+    non_heap = beside_heap(profile, native_bytes, cores_per_executor)
+    return non_heap.container_bytes(least_heap_bytes(profile, need, rule))
 
 
 def _whole_mib(size_bytes: int) -> int:

@@ -70,8 +70,6 @@ class Nearest:
     ``highest`` are the max rates of all settings of each offer, ``answered`` the questions whose
     fewest nodes are already known.
 
-    Each side of the question is relaxed on its own, by as little as possible: theory.md (P13).
-
     Notes
     -----
     **(P13)** Physical floor: driver phases and one task of each level, without rows, noise and
@@ -117,20 +115,20 @@ class Nearest:
 
     def searched(self, change: Change) -> Searched:
         """The same, and whether every number of nodes was tried."""
-        found = [(offer, self._fewest_of(change(offer.question))) for offer in self.offers]
-        able = [Bought(offer, one.nodes) for offer, one in found if one.nodes is not None]
+        sizes = [(offer, self._fewest_of(change(offer.question))) for offer in self.offers]
+        able = [Bought(offer, fewest.nodes) for offer, fewest in sizes if fewest.nodes is not None]
         return Searched(
             min(able, key=self._order, default=None),
-            all(one.optimality.proved for _, one in found),
+            all(fewest.optimality.proved for _, fewest in sizes),
         )
 
     def _fewest_of(self, question: Question) -> Fewest:
         """A question is not searched twice: a single target may be the whole question."""
-        known = next((found for asked, found in self.answered if asked == question), None)
-        if known is None:
-            known = fewest_nodes(question)
-            self.answered.append((question, known))
-        return known
+        fewest = next((answer for earlier, answer in self.answered if earlier == question), None)
+        if fewest is None:
+            fewest = fewest_nodes(question)
+            self.answered.append((question, fewest))
+        return fewest
 
     def _order(self, bought: Bought) -> tuple[float, float]:
         cost = bought.offer.cost_per_hour(bought.nodes)
@@ -139,39 +137,39 @@ class Nearest:
 
     def _by_limit(self, failing: frozenset[int]) -> Iterator[NearestTarget]:
         """Each target with the lowest limit at which all targets are met."""
-        for place, promise in enumerate(self.question.promises):
-            if failing - {place}:
+        for index, promise in enumerate(self.question.promises):
+            if failing - {index}:
                 continue
-            lowest_s = min(_lowest_s(offer.question, place) for offer in self.offers)
+            lowest_s = min(_lowest_s(offer.question, index) for offer in self.offers)
             if math.isinf(lowest_s):
                 continue
             first = rank_of(rounded_up(max(lowest_s, promise.limit_s)))
             first += number_at(first) <= promise.limit_s
-            limit_s, bought = self._lowest_limit(place, first)
+            limit_s, bought = self._lowest_limit(index, first)
             if bought is not None:
                 relaxed = with_limit(promise, limit_s)
-                text = f"{relaxed} at {self._rate} with {bought.text()}{self._others(place)}"
+                text = f"{relaxed} at {self._rate} with {bought.text()}{self._others(index)}"
                 yield _nearest("limit", text, bought, limit_s=limit_s)
 
-    def _lowest_limit(self, place: int, first: int) -> tuple[float, Bought | None]:
+    def _lowest_limit(self, index: int, first: int) -> tuple[float, Bought | None]:
         """The lowest limit of a target, from the first number on, that (T4) finds feasible, too."""
         missed = first - 1
         for further in _PLACES_AWAY:
             number = first + further
-            bought = self._at_limit(place, number_at(number))
+            bought = self._at_limit(index, number_at(number))
             if bought is None:
                 missed = number
                 continue
             while number - missed > 1:
                 middle = (missed + number) // 2
-                there = self._at_limit(place, number_at(middle))
-                missed, number = (middle, number) if there is None else (missed, middle)
-                bought = bought if there is None else there
+                purchase = self._at_limit(index, number_at(middle))
+                missed, number = (middle, number) if purchase is None else (missed, middle)
+                bought = bought if purchase is None else purchase
             return number_at(number), bought
         return math.inf, None
 
-    def _at_limit(self, place: int, limit_s: float) -> Bought | None:
-        return self.fewest(partial(Question.with_limit, place=place, limit_s=limit_s))
+    def _at_limit(self, index: int, limit_s: float) -> Bought | None:
+        return self.fewest(partial(Question.with_limit, promise_index=index, limit_s=limit_s))
 
     def _by_rate(self) -> Iterator[NearestTarget]:
         """The highest rate of all settings at which every target is met."""
@@ -201,22 +199,25 @@ class Nearest:
 
     def _without(self, failing: frozenset[int]) -> Iterator[NearestTarget]:
         """Without one of the other targets, or the first target only."""
-        also = self.question.also
-        fewer: list[tuple[Promise, ...]] = [(one,) for one in also]
-        if len(also) > 1:
-            fewer.append(also)
-        for left_out in fewer:
-            if any(self.question.promises[place] not in left_out for place in failing):
+        others = self.question.also
+        omissions: list[tuple[Promise, ...]] = [(promise,) for promise in others]
+        if len(others) > 1:
+            omissions.append(others)
+        for left_out in omissions:
+            if any(self.question.promises[index] not in left_out for index in failing):
                 continue
             bought = self.fewest(partial(_leaving_out, left_out=left_out))
             if bought is None:
                 continue
-            kept = [one for one in (self.question.target, *also) if one not in left_out]
+            remaining = [
+                promise for promise in (self.question.target, *others) if promise not in left_out
+            ]
             text = (
-                f"{_joined(kept)} at {self._rate} with {bought.text()}, without {_joined(left_out)}"
+                f"{_joined(remaining)} at {self._rate} with {bought.text()}, without "
+                f"{_joined(left_out)}"
             )
             yield _nearest(_kind_of(left_out), text, bought)
-            if left_out is also:
+            if left_out is others:
                 return
 
     def _by_source(self) -> Iterator[NearestTarget]:
@@ -225,7 +226,7 @@ class Nearest:
         if today is None:
             return
         spaces = [offer.question.space for offer in self.offers]
-        most = max(space.num_slots(space.max_nodes) for space in spaces)
+        slots = max(space.num_slots(space.max_nodes) for space in spaces)
         tried: dict[int, Bought | None] = {}
 
         def bought_with(partitions: int) -> Bought | None:
@@ -233,33 +234,33 @@ class Nearest:
                 tried[partitions] = self.fewest(lambda question: _wider(question, partitions))
             return tried[partitions]
 
-        doubled = [today * 2**power for power in range(1, most.bit_length())]
-        if not any(map(bought_with, {most, *(count for count in doubled if count < most)})):
+        doubled = [today * 2**power for power in range(1, slots.bit_length())]
+        if not any(map(bought_with, {slots, *(count for count in doubled if count < slots)})):
             return
         first = today + 1
-        place = first_place(most - today, lambda place: bought_with(first + place) is not None)
-        bought = None if place is None else bought_with(first + place)
-        if place is not None and bought is not None:
-            partitions = counted(first + place, "source partition")
+        offset = first_place(slots - today, lambda offset: bought_with(first + offset) is not None)
+        bought = None if offset is None else bought_with(first + offset)
+        if offset is not None and bought is not None:
+            partitions = counted(first + offset, "source partition")
             text = f"{self._asked} at {self._rate} with {partitions} and {bought.text()}"
-            yield _nearest("source", text, bought, source_partitions=float(first + place))
+            yield _nearest("source", text, bought, source_partitions=float(first + offset))
 
     def _by_confidence(self) -> Iterator[NearestTarget]:
         """The highest whole per cent of confidence at which the targets are met."""
 
-        def at(percent: int) -> Bought | None:
+        def bought_at(percent: int) -> Bought | None:
             return self.fewest(partial(Question.at_confidence, confidence=percent / 100.0))
 
         low = LEAST_CONFIDENCE_PERCENT.value
         high = math.ceil(round(100.0 * self.question.confidence, 6))
-        bought = at(low) if low < high else None
+        bought = bought_at(low) if low < high else None
         if bought is None:
             return
         while high - low > 1:
             middle = (low + high) // 2
-            there = at(middle)
+            purchase = bought_at(middle)
             low, high, bought = (
-                (middle, high, there) if there is not None else (low, middle, bought)
+                (middle, high, purchase) if purchase is not None else (low, middle, bought)
             )
         text = f"{self._asked} at {self._rate} with {low}% confidence, {bought.text()}"
         yield _nearest("confidence", text, bought, confidence=low / 100.0)
@@ -284,10 +285,10 @@ class Nearest:
     def _asked(self) -> str:
         return _joined((self.question.target, *self.question.also))
 
-    def _others(self, place: int) -> str:
+    def _others(self, index: int) -> str:
         """All targets except the one at an index."""
-        every = (self.question.target, *self.question.also)
-        others = (*every[:place], *every[place + 1 :])
+        promises = (self.question.target, *self.question.also)
+        others = (*promises[:index], *promises[index + 1 :])
         return f", and {_joined(others)}" if others else ""
 
 
@@ -300,15 +301,15 @@ def _nearest(gives_way: str, text: str, bought: Bought, **numbers: float) -> Nea
 def with_more_nodes(offer: Offer) -> Offer:
     """The same offer, from the maximum nodes of its space to many more."""
     space = offer.question.space
-    most = max(
+    max_nodes = max(
         min(TIMES_THE_NODES.value * space.max_nodes, MOST_NODES_BEYOND.value), space.max_nodes
     )
-    wider = replace(space, min_nodes=space.max_nodes, max_nodes=most)
+    wider = replace(space, min_nodes=space.max_nodes, max_nodes=max_nodes)
     return replace(offer, question=replace(offer.question, space=wider))
 
 
 def _leaving_out(question: Question, left_out: Sequence[Promise]) -> Question:
-    return replace(question, also=tuple(one for one in question.also if one not in left_out))
+    return replace(question, also=tuple(other for other in question.also if other not in left_out))
 
 
 def _with_target(question: Question, target: Target) -> Question:
@@ -316,9 +317,9 @@ def _with_target(question: Question, target: Target) -> Question:
 
 
 def _kind_of(promises: Sequence[Promise]) -> str:
-    if any(burst_of(one) is not None for one in promises):
+    if any(burst_of(promise) is not None for promise in promises):
         return "burst"
-    return "outage" if any(isinstance(one, CatchUp) for one in promises) else "promise"
+    return "outage" if any(isinstance(promise, CatchUp) for promise in promises) else "promise"
 
 
 def _joined(promises: Sequence[Promise]) -> str:
@@ -336,13 +337,13 @@ def _wider(question: Question, partitions: int) -> Question:
     return replace(question, profile=with_source_partitions(question.profile, partitions))
 
 
-def _lowest_s(question: Question, place: int) -> float:
+def _lowest_s(question: Question, index: int) -> float:
     """The lowest value of one target with all others met [s]."""
-    lax, rate_per_s = question.with_limit(place, NO_LIMIT_S), question.rate_per_s
+    lax, rate_per_s = question.with_limit(index, NO_LIMIT_S), question.rate_per_s
     candidates = all_candidates(lax, counts_to_look_at(question))
-    relaxed = lax.promises[place]
+    relaxed = lax.promises[index]
     if isinstance(relaxed, Target):
-        others = tuple(one for other, one in enumerate(lax.promises) if other != place)
+        others = tuple(promise for other, promise in enumerate(lax.promises) if other != index)
         first = replace(lax, target=relaxed, also=others)
         return lowest_latency(replace(candidates, question=first), rate_per_s)[1]
     candidates = candidates.take(candidates.could_meet(rate_per_s))
@@ -350,9 +351,9 @@ def _lowest_s(question: Question, place: int) -> float:
         return math.inf
     values_s = candidates.promised_latency_s(relaxed, rate_per_s)
     lowest_s = math.inf
-    for index in np.argsort(values_s, kind="stable").tolist():
-        setting = candidates.alone(index)
-        if values_s[index] < lowest_s and setting.certified_excess(rate_per_s) <= 0.0:
+    for setting_index in np.argsort(values_s, kind="stable").tolist():
+        setting = candidates.alone(setting_index)
+        if values_s[setting_index] < lowest_s and setting.certified_excess(rate_per_s) <= 0.0:
             lowest_s = min(lowest_s, float(setting.promised_latency_s(relaxed, rate_per_s)[0]))
     return lowest_s
 
@@ -367,23 +368,23 @@ def needs_of(nearest: Nearest) -> Iterator[PromiseNeed]:
 
 
 def _need(nearest: Nearest, promise: Promise) -> PromiseNeed:
-    def alone(question: Question) -> Question:
+    def only_promise(question: Question) -> Question:
         return question.of_alone(promise)
 
     offers = nearest.offers
-    bought, within = nearest.fewest(alone), True
+    bought, within = nearest.fewest(only_promise), True
     proved = True
     if bought is None:
         offers, within = tuple(map(with_more_nodes, offers)), False
-        bought, proved = replace(nearest, offers=offers).searched(alone)
-    most = max(offer.question.space.max_nodes for offer in offers)
+        bought, proved = replace(nearest, offers=offers).searched(only_promise)
+    max_nodes = max(offer.question.space.max_nodes for offer in offers)
     if bought is None:
-        return PromiseNeed(promise=str(promise), within=False, most_nodes=most, proved=proved)
+        return PromiseNeed(promise=str(promise), within=False, most_nodes=max_nodes, proved=proved)
     node_type = bought.offer.node_type
     return PromiseNeed(
         promise=str(promise),
         within=within,
-        most_nodes=most,
+        most_nodes=max_nodes,
         nodes=bought.nodes,
         node_type=None if node_type is None else node_type.name,
         cost_per_hour=bought.offer.cost_per_hour(bought.nodes),

@@ -36,8 +36,6 @@ def noise_free_rate_per_s(candidates: Candidates) -> Array:
     the frontier solves the three settings with the highest bounds, and any other that sustains a
     thousandth more, to a part in ten thousand. More nodes sustain at least the rate of fewer, since
     the rest may idle.
-
-    The longest batch that a target allows, and the number of rows that fit into it.
     """
     targets = candidates.question.latency_targets
     return np.asarray(
@@ -47,8 +45,8 @@ def noise_free_rate_per_s(candidates: Candidates) -> Array:
 
 def _rate_bound_per_s(candidates: Candidates, target: Target) -> Array:
     promised, trigger_s = candidates.promised(target), candidates.trigger_s
-    model, least = candidates.durations.model(num_axes=1), _least_factor(candidates)
-    factor, weight = least, promised.wait_weight
+    model, least_factor = candidates.durations.model(num_axes=1), _least_factor(candidates)
+    factor, weight = least_factor, promised.wait_weight
     for _ in range(2):
         allowed_s = target.limit_s - promised.shift_s + factor * promised.after_commit_s
         on_grid_s = allowed_s - weight * trigger_s
@@ -58,7 +56,7 @@ def _rate_bound_per_s(candidates: Candidates, target: Target) -> Array:
         )
         rows = _rows_of_duration(model, longest_s / factor)
         # With the rows known, the noise from their number is known, too.
-        factor = least / _noise_gain(candidates, target, model, rows)
+        factor = least_factor / _noise_gain(candidates, target, model, rows)
     interval_s = np.maximum(trigger_s, longest_s)
     return (
         np.where(longest_s > 0, rows / np.maximum(interval_s, 1e-9), 0.0) * BOUND_MARGIN_RATIO.value
@@ -133,8 +131,8 @@ def _maybe_below(
     settings = replace(
         candidates.take(setting_indices), question=candidates.question.with_limit(0, limit_s)
     )
-    could = settings.could_meet(rate_per_s)
-    setting_indices, settings = setting_indices[could], settings.take(could)
+    possible = settings.could_meet(rate_per_s)
+    setting_indices, settings = setting_indices[possible], settings.take(possible)
     if not len(setting_indices):
         return setting_indices
     return setting_indices[np.argsort(settings.excess(rate_per_s), kind="stable")]
@@ -154,8 +152,8 @@ def _noise_gain(candidates: Candidates, target: Target, model: DurationModel, ro
     from_counts = model.slope_s(rows) / model.mean_s(rows)
     from_counts = from_counts**2 * profile.arrivals.dispersion_ratio * rows
     log_variance = np.log1p(profile.noise.batch_ratio**2 + from_counts)
-    below = max(-float(ndtri(target.quantile)), 0.0)
-    return np.exp(0.5 * log_variance + below * np.sqrt(log_variance))
+    low_score = max(-float(ndtri(target.quantile)), 0.0)
+    return np.exp(0.5 * log_variance + low_score * np.sqrt(log_variance))
 
 
 def _rows_of_duration(model: DurationModel, duration_s: Array) -> Array:

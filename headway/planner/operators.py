@@ -63,8 +63,12 @@ class OperatorsPrediction(Result):
     @property
     def limiting(self) -> str:
         """What limits the rate: an operator by its name, or the workers."""
-        place = self.allocation.limiting
-        return "the workers" if place is None else self.pipeline.operators[place].name
+        operator_index = self.allocation.limiting
+        return (
+            "the workers"
+            if operator_index is None
+            else self.pipeline.operators[operator_index].name
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -115,17 +119,17 @@ class OperatorsPlan(Result):
 def predict_operators(pipeline: OrderedPipeline) -> OperatorsPrediction:
     """Throughput of a pipeline, and the latency of each operator at its rate."""
     allocation = pipeline_allocation(pipeline)
-    carried = allocation.throughput_per_s
-    share = min(1.0, (pipeline.rate_per_s or carried) / carried)
-    workers = tuple(share * float(one) for one in allocation.workers)
+    throughput_per_s = allocation.throughput_per_s
+    share = min(1.0, (pipeline.rate_per_s or throughput_per_s) / throughput_per_s)
+    workers = tuple(share * float(num_workers) for num_workers in allocation.workers)
     return OperatorsPrediction(
         pipeline=pipeline,
         allocation=allocation,
         unordered=pipeline_allocation(pipeline, reordered=False),
         workers=workers,
         latencies=tuple(
-            operator_latency(one, pipeline, busy)
-            for one, busy in zip(pipeline.operators, workers, strict=True)
+            operator_latency(operator, pipeline, busy)
+            for operator, busy in zip(pipeline.operators, workers, strict=True)
         ),
         spark=on_spark(pipeline),
     )
@@ -163,27 +167,27 @@ def plan_operators(
         raise InputError(f"{argument('rate')}: saturated has no plan; expected a rate, e.g. 50k/s")
     _require_simulated(target)
     _require_few_slices(pipeline, _TUPLES_OF_PLAN)
-    most = min(most_workers or MOST_WORKERS_OF_PLAN.value, MOST_CORES)
-    fewest = _fewest_workers(pipeline, most)
+    worker_limit = min(most_workers or MOST_WORKERS_OF_PLAN.value, MOST_CORES)
+    fewest = _fewest_workers(pipeline, worker_limit)
     if fewest is None:
         return OperatorsPlan(
-            pipeline=replace(pipeline, num_workers=most),
+            pipeline=replace(pipeline, num_workers=worker_limit),
             target=target,
             run=None,
-            proved_workers=most + 1,
+            proved_workers=worker_limit + 1,
         )
-    number, step = fewest, 1
+    num_workers, step = fewest, 1
     while True:
-        planned = replace(pipeline, num_workers=number)
+        planned = replace(pipeline, num_workers=num_workers)
         run = simulate_scheduler(
             planned, pipeline.compare[0], _limits(planned), num_tuples=_TUPLES_OF_PLAN
         )
-        found = OperatorsPlan(pipeline=planned, target=target, run=run, proved_workers=fewest)
-        if found.feasible or number == most:
-            return found
+        plan = OperatorsPlan(pipeline=planned, target=target, run=run, proved_workers=fewest)
+        if plan.feasible or num_workers == worker_limit:
+            return plan
         # At first one more each time, then larger steps.
-        step = step if number < fewest + 8 else 2 * step
-        number = min(number + step, most)
+        step = step if num_workers < fewest + 8 else 2 * step
+        num_workers = min(num_workers + step, worker_limit)
 
 
 def statistic_of(run: SchedulerRun, target: Target) -> float:
@@ -200,34 +204,34 @@ def _require_simulated(target: Target) -> None:
 
 def _require_few_slices(pipeline: OrderedPipeline, num_tuples: int) -> None:
     """A slice has at least one tuple, and as many as fit into it if tuples arrive together."""
-    reaching, slices = 1.0, 0.0
-    for one in pipeline.operators:
-        alone = min(1.0, one.cost_s / pipeline.slice_s)
+    reaching, num_slices = 1.0, 0.0
+    for operator in pipeline.operators:
+        slices_per_tuple = min(1.0, operator.cost_s / pipeline.slice_s)
         if pipeline.rate_per_s is not None:
             # Queues are short; if a tuple of the source produces several, they arrive together.
-            alone = max(alone, 1.0 / max(reaching, 1.0))
-        slices += num_tuples * reaching * alone
-        reaching *= one.selectivity_ratio
-    if slices > _MOST_SLICES:
+            slices_per_tuple = max(slices_per_tuple, 1.0 / max(reaching, 1.0))
+        num_slices += num_tuples * reaching * slices_per_tuple
+        reaching *= operator.selectivity_ratio
+    if num_slices > _MOST_SLICES:
         raise InputError(
-            f"{slices / 1e6:,.0f} million slices would take too long to simulate; expected at "
+            f"{num_slices / 1e6:,.0f} million slices would take too long to simulate; expected at "
             f"most {_MOST_SLICES / 1e6:.0f} million: a longer slice, fewer schedulers to compare, "
             "or fewer outputs per tuple; headway predict uses the formulas alone"
         )
 
 
-def _fewest_workers(pipeline: OrderedPipeline, most: int) -> int | None:
+def _fewest_workers(pipeline: OrderedPipeline, worker_limit: int) -> int | None:
     """The fewest workers that sustain the rate by (O10); None if the maximum does not."""
     rate_per_s = pipeline.rate_per_s
     assert rate_per_s is not None
 
-    def carries(number: int) -> bool:
-        planned = replace(pipeline, num_workers=number)
+    def carries(num_workers: int) -> bool:
+        planned = replace(pipeline, num_workers=num_workers)
         return pipeline_allocation(planned).throughput_per_s > rate_per_s
 
-    if not carries(most):
+    if not carries(worker_limit):
         return None
-    low, high = 0, most
+    low, high = 0, worker_limit
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if carries(middle) else (middle, high)
@@ -235,4 +239,4 @@ def _fewest_workers(pipeline: OrderedPipeline, most: int) -> int | None:
 
 
 def _limits(pipeline: OrderedPipeline) -> list[float]:
-    return [most_workers(one, pipeline.num_workers) for one in pipeline.operators]
+    return [most_workers(operator, pipeline.num_workers) for operator in pipeline.operators]

@@ -84,12 +84,16 @@ def plan_ordered(
     if map_tasks:
         counts = _combined(counts, batch_rows, map_tasks)
     task = _Task(job, stage, configuration.num_slots, stage.rows.rows(batch_rows), counts)
-    today, numbers = configuration.shuffle_partitions, _tried_numbers(configuration)
-    choices = {number: task.hashed(number) for number in numbers}
-    few = [number for number in numbers if number <= MOST_PLACED_PER_SLOT.value * task.num_slots]
+    today, partition_counts = configuration.shuffle_partitions, _tried_numbers(configuration)
+    choices = {partitions: task.hashed(partitions) for partitions in partition_counts}
+    few_partitions = [
+        partitions
+        for partitions in partition_counts
+        if partitions <= MOST_PLACED_PER_SLOT.value * task.num_slots
+    ]
     placed = min(
-        (task.placed(number) for number in few),
-        key=lambda one: (one.choice.p99_s, one.choice.shuffle_partitions),
+        (task.placed(partitions) for partitions in few_partitions),
+        key=lambda placement: (placement.choice.p99_s, placement.choice.shuffle_partitions),
     )
     hottest = counts.num_rows[0] / task.all_rows
     return OrderedPlan(
@@ -133,11 +137,11 @@ def with_known_keys(job: JobProfile, counts: KeyCounts) -> JobProfile:
         replace(stage, hot_share_ratio=max(stage.hot_share_ratio, share)),
         _known_loads(job, counts),
     )
-    return replace(job, stages=tuple(hot if one is stage else one for one in job.stages))
+    return replace(job, stages=tuple(hot if old is stage else old for old in job.stages))
 
 
 def _largest_batch_rows(job: JobProfile) -> float:
-    return max((one.rows_per_batch_high for one in job.settings), default=1.0)
+    return max((setting.rows_per_batch_high for setting in job.settings), default=1.0)
 
 
 def _known_loads(job: JobProfile, counts: KeyCounts) -> KnownLoads:
@@ -171,28 +175,28 @@ def plan_skew(
     if batch_rows > _ENDLESS_ROWS:
         return None
     if counts is not None:
-        found = plan_ordered(job, configuration, rate_per_s, counts)
+        ordered_plan = plan_ordered(job, configuration, rate_per_s, counts)
         return PlannedSkew(
-            stage=found.stage,
-            batch_rows=found.batch_rows,
-            num_slots=found.num_slots,
-            planned=found.today,
-            best=found.best,
-            placed=found.placed.choice,
-            num_placed=len(found.placed.keys),
-            hottest_key=str(found.hottest_key),
-            hottest_share=found.hottest_share,
-            serial_s=found.serial_s,
-            keeps_up=found.keeps_up,
+            stage=ordered_plan.stage,
+            batch_rows=ordered_plan.batch_rows,
+            num_slots=ordered_plan.num_slots,
+            planned=ordered_plan.today,
+            best=ordered_plan.best,
+            placed=ordered_plan.placed.choice,
+            num_placed=len(ordered_plan.placed.keys),
+            hottest_key=str(ordered_plan.hottest_key),
+            hottest_share=ordered_plan.hottest_share,
+            serial_s=ordered_plan.serial_s,
+            keeps_up=ordered_plan.keeps_up,
         )
-    stage = max(job.stages, key=lambda one: one.hot_share_ratio)
+    stage = max(job.stages, key=lambda stage: stage.hot_share_ratio)
     share, rows = stage.hot_share_ratio, stage.rows.rows(batch_rows)
     if share == 0.0:
         return None
     num_slots = configuration.num_slots
     choices = {
-        number: _choice(stage, num_slots, rows, _recorded_loads(share, number, num_slots))
-        for number in _tried_numbers(configuration)
+        partitions: _choice(stage, num_slots, rows, _recorded_loads(share, partitions, num_slots))
+        for partitions in _tried_numbers(configuration)
     }
     serial_s = _serial_s(stage, rows, share)
     return PlannedSkew(
@@ -214,28 +218,28 @@ def _serial_s(stage: StageProfile, rows: float, share: float) -> float:
 
 def _tried_numbers(configuration: Configuration) -> list[int]:
     """The configured shuffle partitions, Spark's default, and multiples of the slots."""
-    multiples = (math.ceil(one * configuration.num_slots) for one in TRIED_PER_SLOT.value)
-    per_slot = (number for number in multiples if number <= MOST_PARTITIONS)
+    multiples = (math.ceil(ratio * configuration.num_slots) for ratio in TRIED_PER_SLOT.value)
+    per_slot = (partitions for partitions in multiples if partitions <= MOST_PARTITIONS)
     return sorted({configuration.shuffle_partitions, SPARK_PARTITIONS.value, *per_slot})
 
 
 def _fewest_with_the_shortest(choices: Collection[PartitionChoice]) -> PartitionChoice:
     """The first of those with about the shortest p99, which has the fewest partitions."""
-    most_s = SAME_P99_RATIO.value * min(one.p99_s for one in choices)
-    return next(one for one in choices if one.p99_s <= most_s)
+    most_s = SAME_P99_RATIO.value * min(choice.p99_s for choice in choices)
+    return next(choice for choice in choices if choice.p99_s <= most_s)
 
 
-def _num_batches(number: int, num_slots: int) -> int:
+def _num_batches(partitions: int, num_slots: int) -> int:
     """How many to draw."""
-    affordable = _MOST_STEPS // (number * num_slots)
+    affordable = _MOST_STEPS // (partitions * num_slots)
     return min(SKEWED_BATCHES.value, max(affordable, _FEWEST_BATCHES))
 
 
-def _recorded_loads(share: float, number: int, num_slots: int) -> Array:
+def _recorded_loads(share: float, partitions: int, num_slots: int) -> Array:
     """For each batch: the share on a partition drawn at random, the rest distributed evenly."""
-    num_batches = _num_batches(number, num_slots)
-    loads = np.full((num_batches, number), (1.0 - share) / number)
-    hot = np.random.default_rng(_SEED).integers(number, size=num_batches)
+    num_batches = _num_batches(partitions, num_slots)
+    loads = np.full((num_batches, partitions), (1.0 - share) / partitions)
+    hot = np.random.default_rng(_SEED).integers(partitions, size=num_batches)
     loads[np.arange(num_batches), hot] += share
     return loads
 
@@ -275,33 +279,33 @@ class _Task:
         self.shares = np.asarray(counts.num_rows, dtype=np.float64) / self.all_rows
         self.loads = _known_loads(job, counts)
 
-    def hashed(self, number: int) -> PartitionChoice:
+    def hashed(self, partitions: int) -> PartitionChoice:
         """Loads of the keys by Spark's hash."""
-        return self._choice(np.tile(self.loads.of(number), (self.batches(number), 1)))
+        return self._choice(np.tile(self.loads.of(partitions), (self.batches(partitions), 1)))
 
-    def placed(self, number: int) -> KeyPlacement:
+    def placed(self, partitions: int) -> KeyPlacement:
         """Loads with the heaviest keys placed and the others drawn at random, by another hash."""
-        most = MOST_PLACED_KEYS.value
-        heavy, light = self.shares[:most], self.shares[most:]
-        found = placed_keys(heavy, number)
-        loads = np.tile(found.loads, (self.batches(number), 1))
+        max_placed = MOST_PLACED_KEYS.value
+        heavy, light = self.shares[:max_placed], self.shares[max_placed:]
+        placement = placed_keys(heavy, partitions)
+        loads = np.tile(placement.loads, (self.batches(partitions), 1))
         if light.size:
             drawn = random_partition_loads(
-                _classes(light), number, num_replications=len(loads), seed=_SEED
+                _classes(light), partitions, num_replications=len(loads), seed=_SEED
             )
-            loads += float(light.sum()) * (drawn - 1.0 / number)
-        ids = first_bucket_ids(number)[0]
+            loads += float(light.sum()) * (drawn - 1.0 / partitions)
+        ids = first_bucket_ids(partitions)[0]
         return KeyPlacement(
-            keys=self.counts.keys[:most],
+            keys=self.counts.keys[:max_placed],
             key_share=tuple(heavy.tolist()),
-            buckets=tuple(ids[found.partition].tolist()),
+            buckets=tuple(ids[placement.partition].tolist()),
             spread_ids=tuple(ids.tolist()),
             choice=self._choice(np.maximum(loads, 0.0)),
         )
 
-    def batches(self, number: int) -> int:
+    def batches(self, partitions: int) -> int:
         """How many to draw."""
-        return _num_batches(number, self.num_slots)
+        return _num_batches(partitions, self.num_slots)
 
     def _choice(self, loads: Array) -> PartitionChoice:
         return _choice(self.stage, self.num_slots, self.rows, loads)
@@ -316,10 +320,12 @@ def _map_tasks(job: JobProfile, stage: StageProfile, counts: KeyCounts) -> int:
     """
     if _COMBINES not in job.shape.stateful_operators:
         return 0
-    number = sum(one.num_source_tasks or 0 for one in job.stages if one.level < stage.level)
+    map_tasks = sum(
+        upstream.num_source_tasks or 0 for upstream in job.stages if upstream.level < stage.level
+    )
     is_all = not counts.other_rows and not job.shape.windows
-    most = number * len(counts.keys)
-    return 0 if is_all and stage.rows.rows(_largest_batch_rows(job)) > most else number
+    combinations = map_tasks * len(counts.keys)
+    return 0 if is_all and stage.rows.rows(_largest_batch_rows(job)) > combinations else map_tasks
 
 
 def _combined(counts: KeyCounts, batch_rows: float, map_tasks: int) -> KeyCounts:
@@ -342,45 +348,46 @@ def _classes(light: Array) -> KeyShares:
 
 
 def _stage(job: JobProfile, batch_rows: float, name: str | None) -> StageProfile:
-    behind = [one for one in job.stages if one.tasks_rule is TasksRule.SHUFFLE]
-    known = ", ".join(one.name for one in behind)
-    if not behind:
+    shuffled = [stage for stage in job.stages if stage.tasks_rule is TasksRule.SHUFFLE]
+    stage_names = ", ".join(stage.name for stage in shuffled)
+    if not shuffled:
         raise InputError(
             "the profile has no stage behind an exchange, so no key of it decides where rows go; "
             "profile a run of the query that groups by key"
         )
     if name is not None:
-        found = next((one for one in behind if one.name == name), None)
-        if found is None:
+        stage = next((stage for stage in shuffled if stage.name == name), None)
+        if stage is None:
             raise InputError(
-                f"{argument('stage')} {name!r}: not behind an exchange; expected one of {known}"
+                f"{argument('stage')} {name!r}: not behind an exchange; expected one of "
+                f"{stage_names}"
             )
-        return found
-    return max(behind, key=lambda one: one.task_per_row_s * one.rows.rows(batch_rows))
+        return stage
+    return max(shuffled, key=lambda stage: stage.task_per_row_s * stage.rows.rows(batch_rows))
 
 
 def _real_time(job: JobProfile, num_slots: int, batch_rows: float) -> RealTimeSlots | None:
     """Tasks of the stages in Real-Time Mode, in which all run at the same time: theory.md (O9)."""
     rows = max(batch_rows, 1.0)
     work = {
-        one: one.task_per_row_s * one.rows.rows(rows) / rows
-        for one in job.stages
-        if one.task_per_row_s > 0
+        stage: stage.task_per_row_s * stage.rows.rows(rows) / rows
+        for stage in job.stages
+        if stage.task_per_row_s > 0
     }
     if len(work) < len(job.stages):
         return None
-    fixed = [one for one in job.stages if one.num_source_tasks is not None]
-    free = [one for one in job.stages if one.num_source_tasks is None]
-    left = num_slots - sum(one.num_tasks(1) for one in fixed)
-    if not free or left < len(free):
+    fixed = [stage for stage in job.stages if stage.num_source_tasks is not None]
+    free = [stage for stage in job.stages if stage.num_source_tasks is None]
+    free_slots = num_slots - sum(stage.num_tasks(1) for stage in fixed)
+    if not free or free_slots < len(free):
         return None
-    source_per_s = min((one.num_tasks(1) / work[one] for one in fixed), default=math.inf)
-    filled = water_filled_slots([work[one] for one in free], left)
-    alike = water_filled_slots([work[one] for one in free], left, tied=[0] * len(free))
-    tasks = dict(zip((one.name for one in free), filled.num_tasks, strict=True))
+    source_per_s = min((stage.num_tasks(1) / work[stage] for stage in fixed), default=math.inf)
+    filled = water_filled_slots([work[stage] for stage in free], free_slots)
+    alike = water_filled_slots([work[stage] for stage in free], free_slots, tied=[0] * len(free))
+    tasks = dict(zip((stage.name for stage in free), filled.num_tasks, strict=True))
     return RealTimeSlots(
-        stages=tuple(one.name for one in job.stages),
-        num_tasks=tuple(tasks.get(one.name) or one.num_tasks(1) for one in job.stages),
+        stages=tuple(stage.name for stage in job.stages),
+        num_tasks=tuple(tasks.get(stage.name) or stage.num_tasks(1) for stage in job.stages),
         rate_per_s=min(source_per_s, filled.throughput_per_s),
         one_number_rate_per_s=min(source_per_s, alike.throughput_per_s),
         bound_per_s=min(source_per_s, filled.bound_per_s),

@@ -78,8 +78,8 @@ def simulate_runs(
     InputError
         If there would be more events than can be simulated in minutes.
     """
-    at, final = pipeline.setting, pipeline.finalizing
-    longest_s = float(max(at.shuffle_period_s, at.poll_period_s, at.input_period_s))
+    setting, final = pipeline.setting, pipeline.finalizing
+    longest_s = float(max(setting.shuffle_period_s, setting.poll_period_s, setting.input_period_s))
     if length_s is None:
         length_s = _SHORTEST_S + _LONGEST_PERIODS * longest_s
         if final is not None:
@@ -109,16 +109,18 @@ def simulate_runs(
         for run in range(num_runs)
     ]
     # Both are in order of time.
-    runs = [one.latency_s if final is None else one.window_latency_s for one in traces]
-    means = [one.phase_means_s() for one in traces]
+    runs = [trace.latency_s if final is None else trace.window_latency_s for trace in traces]
+    means = [trace.phase_means_s() for trace in traces]
     return PipelineRuns(
         pipeline=pipeline,
         predicted=predicted,
         latency_s=np.concatenate(runs),
-        phase_means_s={name: float(np.mean([one[name] for one in means])) for name in means[0]},
+        phase_means_s={
+            name: float(np.mean([run_means_s[name] for run_means_s in means])) for name in means[0]
+        },
         num_runs=num_runs,
         length_s=length_s,
-        is_saturated=any(is_growing(one) for one in runs),
+        is_saturated=any(is_growing(latencies_s) for latencies_s in runs),
     )
 
 
@@ -137,10 +139,13 @@ def is_growing(latencies_s: Array) -> bool:
 
 
 def _require_few_events(pipeline: Pipeline, num_runs: int, length_s: float) -> None:
-    at, loads = pipeline.setting, pipeline_loads(pipeline)
-    per_s = float(at.num_distributors / at.input_period_s + loads.num_mappers / at.shuffle_period_s)
+    setting, loads = pipeline.setting, pipeline_loads(pipeline)
+    per_s = float(
+        setting.num_distributors / setting.input_period_s
+        + loads.num_mappers / setting.shuffle_period_s
+    )
     groups = min(float(loads.batches_per_poll), float(_JOBS_PER_FETCH)) + 1.0
-    per_s += float(loads.num_reducers) * groups / float(at.poll_period_s)
+    per_s += float(loads.num_reducers) * groups / float(setting.poll_period_s)
     events = num_runs * per_s * length_s
     if events > _MOST_EVENTS:
         shorter_s = length_s * _MOST_EVENTS / events

@@ -22,7 +22,7 @@ _HALVINGS_OF_RANGES = 6
 _MOST_RANGES = 40_000
 _NODES_WITHOUT_PLAN = 6
 
-Places = NDArray[np.intp]
+Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,8 +54,7 @@ class PipelinePlan:
     latency : PipelineLatency
         At that setting and the requested rate; without a setting, the lowest that was found.
     lowest : PipelineSetting or None
-        Setting with the lowest latency that was found, if none meets the target; None if all are
-        saturated.
+        Setting with the lowest latency found, if none meets the target; None if all are saturated.
     highest_rate_per_s, most_rate_per_s : float
         Highest rate of the setting within the target, and its bound over all settings (L15).
         [rows/s]
@@ -107,7 +106,7 @@ class RoundsPlan(Result):
     @property
     def feasible(self) -> bool:
         """Whether every round meets its part."""
-        return all(one.feasible for one in self.rounds)
+        return all(plan.feasible for plan in self.rounds)
 
 
 def plan_rounds(questions: tuple[PipelineQuestion, ...]) -> RoundsPlan:
@@ -118,15 +117,15 @@ def plan_rounds(questions: tuple[PipelineQuestion, ...]) -> RoundsPlan:
     theory.md (L10): for a quantile this requires more than necessary.
     """
     if len(questions) > 1:
-        lowest_s = [_lowest(one)[1] for one in questions]
+        lowest_s = [_lowest(question)[1] for question in questions]
         if np.all(np.isfinite(lowest_s)):
             limits_s = split_limit_s(questions[0].target.limit_s, tuple(lowest_s))
             questions = tuple(
-                one.with_limit(float(limit_s))
-                for one, limit_s in zip(questions, limits_s, strict=True)
+                question.with_limit(float(limit_s))
+                for question, limit_s in zip(questions, limits_s, strict=True)
             )
-    rounds = tuple(plan_pipeline(one) for one in questions)
-    latencies = [one.latency for one in rounds if one.latency is not None]
+    rounds = tuple(plan_pipeline(question) for question in questions)
+    latencies = [plan.latency for plan in rounds if plan.latency is not None]
     if len(latencies) < len(rounds):
         return RoundsPlan(rounds=rounds, latency=None)
     joined = latencies[0] if len(latencies) == 1 else in_series(tuple(latencies))
@@ -165,7 +164,7 @@ def plan_pipeline(question: PipelineQuestion) -> PipelinePlan:
 
 
 def _planned(
-    question: PipelineQuestion, nodes: int, settings: PipelineSetting, within: Places
+    question: PipelineQuestion, nodes: int, settings: PipelineSetting, within: Indices
 ) -> PipelinePlan:
     rate_per_s, best = _highest_rate(question, settings, within)
     most_per_s = _most_rate_per_s(question, nodes, rate_per_s)
@@ -182,45 +181,45 @@ def _planned(
     )
 
 
-def chosen(settings: PipelineSetting, place: int) -> PipelineSetting:
+def chosen(settings: PipelineSetting, index: int) -> PipelineSetting:
     """One of many settings, as scalars."""
     return PipelineSetting(
         **{
             field.name: np.broadcast_to(
                 getattr(settings, field.name), np.shape(settings.num_nodes)
-            )[place].item()
+            )[index].item()
             for field in fields(PipelineSetting)
         }
     )
 
 
-def _parted(settings: PipelineSetting, places: Places) -> PipelineSetting:
+def _parted(settings: PipelineSetting, indices: Indices) -> PipelineSetting:
     return PipelineSetting(
         **{
-            field.name: value if np.ndim(value) == 0 else np.asarray(value)[places]
+            field.name: value if np.ndim(value) == 0 else np.asarray(value)[indices]
             for field in fields(PipelineSetting)
             for value in (getattr(settings, field.name),)
         }
     )
 
 
-def _within(question: PipelineQuestion, settings: PipelineSetting, rate_per_s: float) -> Places:
+def _within(question: PipelineQuestion, settings: PipelineSetting, rate_per_s: float) -> Indices:
     """Indices of the settings that meet the target; those whose floor exceeds it are not tried."""
     hopeful = _hopeful(question, settings, rate_per_s)
-    found = [
+    met_chunks = [
         part[question.meets_target(_parted(settings, part), rate_per_s)]
         for part in _chunks(hopeful)
     ]
-    return np.concatenate([hopeful[:0], *found])
+    return np.concatenate([hopeful[:0], *met_chunks])
 
 
-def _hopeful(question: PipelineQuestion, settings: PipelineSetting, rate_per_s: float) -> Places:
+def _hopeful(question: PipelineQuestion, settings: PipelineSetting, rate_per_s: float) -> Indices:
     floor_s = question.floor_s(settings, settings, rate_per_s)
     return np.flatnonzero(floor_s <= question.target.limit_s)
 
 
-def _chunks(places: Places) -> list[Places]:
-    return [places[start : start + _CHUNK] for start in range(0, len(places), _CHUNK)]
+def _chunks(indices: Indices) -> list[Indices]:
+    return [indices[start : start + _CHUNK] for start in range(0, len(indices), _CHUNK)]
 
 
 def _nodes_for_cores(question: PipelineQuestion) -> int:
@@ -235,26 +234,25 @@ def _nodes_for_cores(question: PipelineQuestion) -> int:
 
 
 def _highest_rate(
-    question: PipelineQuestion, settings: PipelineSetting, kept: Places
+    question: PipelineQuestion, settings: PipelineSetting, indices: Indices
 ) -> tuple[float, int]:
     """The highest rate of any setting within the target, and that setting."""
     low = question.rate_per_s
-
     high = 2.0 * low
     for _ in range(_MOST_DOUBLINGS):
-        ahead = kept[_within(question, _parted(settings, kept), high)]
-        if not len(ahead):
+        feasible = indices[_within(question, _parted(settings, indices), high)]
+        if not len(feasible):
             break
-        kept, low, high = ahead, high, 2.0 * high
+        indices, low, high = feasible, high, 2.0 * high
     while high - low > _FINE_RATE * low:
         middle = 0.5 * (low + high)
-        ahead = kept[_within(question, _parted(settings, kept), middle)]
-        if len(ahead):
-            kept, low = ahead, middle
+        feasible = indices[_within(question, _parted(settings, indices), middle)]
+        if len(feasible):
+            indices, low = feasible, middle
         else:
             high = middle
-    found = [question.statistic_s(_parted(settings, part), low) for part in _chunks(kept)]
-    return low, int(kept[int(np.argmin(np.concatenate(found)))])
+    latencies_s = [question.statistic_s(_parted(settings, part), low) for part in _chunks(indices)]
+    return low, int(indices[int(np.argmin(np.concatenate(latencies_s)))])
 
 
 def _most_rate_per_s(question: PipelineQuestion, nodes: int, low: float) -> float:
@@ -285,11 +283,13 @@ def _is_out_of_reach(question: PipelineQuestion, nodes: int, rate_per_s: float) 
     space = question.space
     shuffles, polls = _ranges(space.shuffle_periods_s), _ranges(space.poll_periods_s)
     sizes = (space.mappers, space.reducers, space.input_periods_s)
-    counts = [np.arange(len(one)) for one in (*sizes, shuffles, polls)]
-    at = [axis.ravel() for axis in np.meshgrid(*counts, indexing="ij")]
-    mappers, reducers, inputs = (np.asarray(one)[i] for one, i in zip(sizes, at[:3], strict=True))
-    low_sh, high_sh = shuffles[at[3]].T
-    low_ch, high_ch = polls[at[4]].T
+    counts = [np.arange(len(choices)) for choices in (*sizes, shuffles, polls)]
+    grid = [axis.ravel() for axis in np.meshgrid(*counts, indexing="ij")]
+    mappers, reducers, inputs = (
+        np.asarray(choices)[indices] for choices, indices in zip(sizes, grid[:3], strict=True)
+    )
+    low_sh, high_sh = shuffles[grid[3]].T
+    low_ch, high_ch = polls[grid[4]].T
 
     def setting(shuffle_s: Array, poll_s: Array) -> PipelineSetting:
         return PipelineSetting(
@@ -304,13 +304,13 @@ def _is_out_of_reach(question: PipelineQuestion, nodes: int, rate_per_s: float) 
 
     for _ in range(_HALVINGS_OF_RANGES):
         floor_s = question.floor_s(setting(low_sh, low_ch), setting(high_sh, high_ch), rate_per_s)
-        left = np.flatnonzero(floor_s <= question.target.limit_s)
-        if not len(left):
+        live = np.flatnonzero(floor_s <= question.target.limit_s)
+        if not len(live):
             return True
-        if 4 * len(left) > _MOST_RANGES:
+        if 4 * len(live) > _MOST_RANGES:
             return False
-        mappers, reducers, inputs = (np.tile(one[left], 4) for one in (mappers, reducers, inputs))
-        sh, ch = _halves(low_sh[left], high_sh[left]), _halves(low_ch[left], high_ch[left])
+        mappers, reducers, inputs = (np.tile(axis[live], 4) for axis in (mappers, reducers, inputs))
+        sh, ch = _halves(low_sh[live], high_sh[live]), _halves(low_ch[live], high_ch[live])
         low_sh, high_sh = np.concatenate([sh[0], sh[0], sh[1], sh[1]]).T
         low_ch, high_ch = np.concatenate([ch[0], ch[1], ch[0], ch[1]]).T
     return False
@@ -318,8 +318,8 @@ def _is_out_of_reach(question: PipelineQuestion, nodes: int, rate_per_s: float) 
 
 def _ranges(values_s: tuple[float, ...]) -> Array:
     """Ranges between consecutive values; for a single one, that value."""
-    ends = values_s if len(values_s) > 1 else values_s * 2
-    return np.column_stack([ends[:-1], ends[1:]])
+    edges_s = values_s if len(values_s) > 1 else values_s * 2
+    return np.column_stack([edges_s[:-1], edges_s[1:]])
 
 
 def _halves(low: Array, high: Array) -> tuple[Array, Array]:
@@ -337,17 +337,16 @@ def _lowest(question: PipelineQuestion) -> tuple[PipelineSetting | None, float]:
     for nodes in counts.tolist():
         settings = question.space.settings(nodes)
         for part in _chunks(_hopeful(question.with_limit(best_s), settings, question.rate_per_s)):
-            # A quantile needs many evaluations of the law, so only for settings below the lowest so
-            # far.
-            ahead = _parted(settings, part)
-            is_below = question.with_limit(best_s).meets_target(ahead, question.rate_per_s)
+            # A quantile needs many evaluations of the law, so only for settings below the lowest.
+            part_settings = _parted(settings, part)
+            is_below = question.with_limit(best_s).meets_target(part_settings, question.rate_per_s)
             if not np.any(is_below):
                 continue
             part = part[is_below]
-            found_s = question.statistic_s(_parted(settings, part), question.rate_per_s)
-            place = int(np.argmin(found_s))
-            if found_s[place] < best_s:
-                best, best_s = chosen(settings, int(part[place])), float(found_s[place])
+            latencies_s = question.statistic_s(_parted(settings, part), question.rate_per_s)
+            lowest = int(np.argmin(latencies_s))
+            if latencies_s[lowest] < best_s:
+                best, best_s = chosen(settings, int(part[lowest])), float(latencies_s[lowest])
     return best, best_s if best is not None else float("inf")
 
 
@@ -372,28 +371,28 @@ def _rules(
 
     rate_per_s = question.rate_per_s
     at_plan = setting(np.full(len(shuffle), float(nodes)), shuffle, poll)
-    found_s = question.statistic_s(at_plan, rate_per_s)
-    low, high = (
-        np.zeros(len(shuffle)),
-        np.full(len(shuffle), min(most_rate_per_s, 1e3 * rate_per_s)),
-    )
+    statistics_s = question.statistic_s(at_plan, rate_per_s)
+    low = np.zeros(len(shuffle))
+    high = np.full(len(shuffle), min(most_rate_per_s, 1e3 * rate_per_s))
     while np.max(high - low) > 2.0 * _FINE_RATE * rate_per_s:
         middle = 0.5 * (low + high)
-        kept = question.meets_target(at_plan, middle)
-        low, high = np.where(kept, middle, low), np.where(kept, high, middle)
-    most = min(question.space.max_nodes, 4 * nodes)
-    counts = np.arange(_nodes_for_cores(question), most + 1, dtype=np.float64)
+        met = question.meets_target(at_plan, middle)
+        low, high = np.where(met, middle, low), np.where(met, high, middle)
+    max_nodes = min(question.space.max_nodes, 4 * nodes)
+    counts = np.arange(_nodes_for_cores(question), max_nodes + 1, dtype=np.float64)
     rules = []
-    for place, (shuffle_s, poll_s) in enumerate(zip(shuffle, poll, strict=True)):
-        alone = setting(counts, *(np.full(len(counts), one) for one in (shuffle_s, poll_s)))
-        enough = counts[_within(question, alone, rate_per_s)]
+    for rule_index, (shuffle_s, poll_s) in enumerate(zip(shuffle, poll, strict=True)):
+        rule_settings = setting(
+            counts, *(np.full(len(counts), period_s) for period_s in (shuffle_s, poll_s))
+        )
+        enough = counts[_within(question, rule_settings, rate_per_s)]
         rules.append(
             PipelineRule(
                 shuffle_period_s=float(shuffle_s),
                 poll_period_s=float(poll_s),
                 num_nodes=int(enough[0]) if len(enough) else None,
-                statistic_s=float(found_s[place]),
-                highest_rate_per_s=float(low[place]),
+                statistic_s=float(statistics_s[rule_index]),
+                highest_rate_per_s=float(low[rule_index]),
             )
         )
     return tuple(rules)

@@ -112,8 +112,8 @@ class PipelineSpace:
     @property
     def num_settings(self) -> int:
         """Number of settings per number of nodes."""
-        lists = (self.mappers, self.reducers, self.input_periods_s, self.shuffle_periods_s)
-        return int(np.prod([len(one) for one in lists])) * len(self.poll_periods_s)
+        choice_lists = (self.mappers, self.reducers, self.input_periods_s, self.shuffle_periods_s)
+        return int(np.prod([len(choices) for choices in choice_lists])) * len(self.poll_periods_s)
 
     def settings(self, num_nodes: int) -> PipelineSetting:
         """All settings, as one-dimensional arrays."""
@@ -214,37 +214,39 @@ class PipelinePrediction(Result):
     @property
     def loads(self) -> tuple[PipelineLoads, ...]:
         """How busy each part of each round is, considered alone."""
-        return tuple(pipeline_loads(one) for one in self.rounds)
+        return tuple(pipeline_loads(pipeline) for pipeline in self.rounds)
 
     @property
     def overloaded(self) -> tuple[str, ...]:
         """Parts that cannot keep up, by round."""
-        many = len(self.rounds) > 1
-        found = []
-        for number, one in enumerate(self.rounds, start=1):
-            if latency_of(one).is_stable:
+        is_multi_round = len(self.rounds) > 1
+        overloaded_parts = []
+        for round_number, pipeline in enumerate(self.rounds, start=1):
+            if latency_of(pipeline).is_stable:
                 continue
-            where = f"round {number}: " if many else ""
-            full = [name for name, ratio in busy_ratios(one).items() if ratio >= 1.0]
-            found += [f"{where}{name}" for name in full] or [
-                f"{where}the threads of a node beside each other"
+            prefix = f"round {round_number}: " if is_multi_round else ""
+            full_parts = [name for name, ratio in busy_ratios(pipeline).items() if ratio >= 1.0]
+            overloaded_parts += [f"{prefix}{name}" for name in full_parts] or [
+                f"{prefix}the threads of a node beside each other"
             ]
-        return tuple(found)
+        return tuple(overloaded_parts)
 
 
 def predict_pipeline(rounds: tuple[Pipeline, ...]) -> PipelinePrediction:
     """Prediction for consecutive rounds."""
     return PipelinePrediction(
         rounds=rounds,
-        latency=_joined([latency_of(one) for one in rounds]),
-        published=_joined([_published(one) for one in rounds]),
+        latency=_joined([latency_of(pipeline) for pipeline in rounds]),
+        published=_joined([_published(pipeline) for pipeline in rounds]),
     )
 
 
 def busy_ratios(pipeline: Pipeline) -> dict[str, float]:
     """Share of time that each part of a pipeline is busy, by name. [-]"""
-    at, loads = pipeline.setting, pipeline_loads(pipeline)
-    cores = at.mappers_per_node * loads.map_busy + at.reducers_per_node * loads.reduce_busy
+    setting, loads = pipeline.setting, pipeline_loads(pipeline)
+    cores = (
+        setting.mappers_per_node * loads.map_busy + setting.reducers_per_node * loads.reduce_busy
+    )
     return {
         "a mapper": float(loads.map_busy),
         "a reducer": float(loads.reduce_busy),
@@ -252,7 +254,7 @@ def busy_ratios(pipeline: Pipeline) -> dict[str, float]:
         "the disk of a node": float(loads.disk_busy),
         "a reducer's fetching": float(loads.fetch_busy),
         "the link into a node": float(
-            at.reducers_per_node * loads.fetch_busy / loads.streams_per_link
+            setting.reducers_per_node * loads.fetch_busy / loads.streams_per_link
         ),
         "the link out of a distributor": float(loads.input_transfer_busy),
     }

@@ -26,11 +26,13 @@ class PlannedBatch(NamedTuple):
     chosen: Configuration
 
     @classmethod
-    def of(cls, question: Question, chosen: Configuration) -> PlannedBatch:
+    def of(cls, question: Question, configuration: Configuration) -> PlannedBatch:
         """The batch at the rate of a question."""
-        model = duration_model(question.profile, chosen.num_slots, chosen.shuffle_partitions)
-        rows = float(settled_batch_rows(model, question.rate_per_s, chosen.trigger_s))
-        return cls(rows, float(model.mean_s(rows)), chosen)
+        model = duration_model(
+            question.profile, configuration.num_slots, configuration.shuffle_partitions
+        )
+        rows = float(settled_batch_rows(model, question.rate_per_s, configuration.trigger_s))
+        return cls(rows, float(model.mean_s(rows)), configuration)
 
     def is_much(self, saved_s: float) -> bool:
         """Whether saving some time is worthwhile.
@@ -44,8 +46,8 @@ class PlannedBatch(NamedTuple):
         >>> batch.is_much(0.1), batch.is_much(0.001)
         (True, False)
         """
-        left_s = self.duration_s - saved_s
-        return left_s < WORTHWHILE_LATENCY_RATIO.value * self.duration_s
+        remaining_s = self.duration_s - saved_s
+        return remaining_s < WORTHWHILE_LATENCY_RATIO.value * self.duration_s
 
     def num_tasks(self, stage: StageProfile) -> int:
         """Tasks of a stage."""

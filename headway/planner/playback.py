@@ -37,7 +37,7 @@ from headway.models.simulation.rate_trace import (
     simulate_rate_trace,
 )
 
-Places = NDArray[np.intp]
+Indices = NDArray[np.intp]
 
 _MOST_STRETCHES = 96
 _LEAST_WIDTH_S = 1e-12
@@ -118,7 +118,8 @@ def simulate_plan(
         max_rows_per_trigger=math.inf if limit is None else limit,
         dispersion=plan.arrivals.dispersion_ratio,
         outages_s=[
-            (first_s + one.start_s, first_s + one.start_s + one.length_s) for one in outages
+            (first_s + outage.start_s, first_s + outage.start_s + outage.length_s)
+            for outage in outages
         ],
     )
     return _playback(plan, trace, tuple(outages), num_runs, simulated)
@@ -173,7 +174,7 @@ def _playback(
     p50_s, p95_s, p99_s = uniform_mixture_quantile(
         np.array([0.5, 0.95, 0.99]), low_s, high_s, simulated.num_rows
     )
-    recoveries = tuple(_recovery(simulated, late_rows, by_run, trace, one) for one in outages)
+    recoveries = tuple(_recovery(simulated, late_rows, by_run, trace, outage) for outage in outages)
     return Playback(
         trace=trace,
         outages=outages,
@@ -250,7 +251,7 @@ class _Lateness:
     target: Target
     duration_s: Array
 
-    def rows(self, batch: Places, num_rows: Array, low_s: Array, high_s: Array) -> Array:
+    def rows(self, batch: Indices, num_rows: Array, low_s: Array, high_s: Array) -> Array:
         """Late rows of parts of batches, whose rows wait evenly from low to high."""
         limit_s = self.target.limit_s
         if self.target.metric is Metric.WINDOW:
@@ -268,8 +269,8 @@ def _longest_late_s(simulated: RateTraceRuns, late_rows: Array, run: NDArray[np.
         return 0.0
     first_s, last_s = simulated.first_arrival_s[run], simulated.last_arrival_s[run]
     edges = np.flatnonzero(np.diff(np.concatenate([[False], late, [False]])))
-    begins, ends = edges[::2], edges[1::2] - 1
-    return float((last_s[ends] - first_s[begins]).max())
+    first_late, last_late = edges[::2], edges[1::2] - 1
+    return float((last_s[last_late] - first_s[first_late]).max())
 
 
 def _recovery(
@@ -281,12 +282,14 @@ def _recovery(
 ) -> Recovery:
     """From the end of an outage until a batch whose rows are all in time."""
     back_s = trace.times_s[0] + outage.start_s + outage.length_s
-    taken = []
+    recoveries_s = []
     for run in by_run:
         start_s = simulated.start_s[run]
-        good = (start_s >= back_s) & (late_rows[run] <= 0.0)
-        taken.append(float(start_s[good][0] - back_s) if good.any() else math.inf)
-    return Recovery(outage=outage, median_s=float(np.median(taken)), worst_s=max(taken))
+        in_time = (start_s >= back_s) & (late_rows[run] <= 0.0)
+        recoveries_s.append(float(start_s[in_time][0] - back_s) if in_time.any() else math.inf)
+    return Recovery(
+        outage=outage, median_s=float(np.median(recoveries_s)), worst_s=max(recoveries_s)
+    )
 
 
 def _ends_behind(
@@ -298,9 +301,11 @@ def _ends_behind(
     for run in by_run:
         waiting, start_s = simulated.num_backlog_rows[run], simulated.start_s[run]
         usual, at_end = waiting[start_s < last_s], waiting[start_s >= last_s]
-        taken = simulated.num_rows[run][start_s >= last_s]
+        batch_rows = simulated.num_rows[run][start_s >= last_s]
         if at_end.size and usual.size:
-            behind.append(at_end[-1] > BEHIND_RATIO.value * taken[-1] and at_end[-1] >= usual.max())
+            behind.append(
+                at_end[-1] > BEHIND_RATIO.value * batch_rows[-1] and at_end[-1] >= usual.max()
+            )
     return bool(np.mean(behind) > 0.5) if behind else False
 
 
@@ -308,7 +313,7 @@ def _stretches(
     trace: RateTrace,
     edges: Array,
     simulated: RateTraceRuns,
-    late_rows: Callable[[Places, Array, Array, Array], Array],
+    late_rows: Callable[[Indices, Array, Array, Array], Array],
 ) -> tuple[TraceStretch, ...]:
     """Equal periods of the trace: latencies of the rows that arrived, and the backlog."""
     first, last = (
@@ -318,9 +323,13 @@ def _stretches(
     # Rows of one batch may have arrived over several periods: each gets its part.
     parts = last - first + 1
     batch = np.repeat(np.arange(len(parts)), parts)
-    place = np.arange(len(batch)) - np.repeat(np.cumsum(parts) - parts, parts) + first[batch]
-    begin_s = np.maximum(simulated.first_arrival_s[batch], edges[place])
-    end_s = np.maximum(np.minimum(simulated.last_arrival_s[batch], edges[place + 1]), begin_s)
+    stretch_index = (
+        np.arange(len(batch)) - np.repeat(np.cumsum(parts) - parts, parts) + first[batch]
+    )
+    begin_s = np.maximum(simulated.first_arrival_s[batch], edges[stretch_index])
+    end_s = np.maximum(
+        np.minimum(simulated.last_arrival_s[batch], edges[stretch_index + 1]), begin_s
+    )
     width_s = np.maximum(
         (simulated.last_arrival_s - simulated.first_arrival_s)[batch], _LEAST_WIDTH_S
     )
@@ -333,28 +342,32 @@ def _stretches(
     late = late_rows(batch, rows, low_s, high_s)
     rates = _mean_rates(trace, edges)
     backlog = np.median(simulated.peak_backlog_rows(edges), axis=1)
-    found = []
-    for number in range(_MOST_STRETCHES):
-        here = (place == number) & (rows > 0.0)
+    stretches = []
+    for stretch in range(_MOST_STRETCHES):
+        in_stretch = (stretch_index == stretch) & (rows > 0.0)
         p50_s, p99_s = (
-            uniform_mixture_quantile(np.array([0.5, 0.99]), low_s[here], high_s[here], rows[here])
-            if here.any()
+            uniform_mixture_quantile(
+                np.array([0.5, 0.99]), low_s[in_stretch], high_s[in_stretch], rows[in_stretch]
+            )
+            if in_stretch.any()
             else (None, None)
         )
-        found.append(
+        stretches.append(
             TraceStretch(
-                start_s=float(edges[number]),
-                rate_per_s=float(rates[number]),
+                start_s=float(edges[stretch]),
+                rate_per_s=float(rates[stretch]),
                 p50_s=None if p50_s is None else float(p50_s),
                 p99_s=None if p99_s is None else float(p99_s),
-                late_ratio=float(late[here].sum() / rows[here].sum()) if here.any() else None,
-                backlog_rows=float(backlog[number]),
+                late_ratio=float(late[in_stretch].sum() / rows[in_stretch].sum())
+                if in_stretch.any()
+                else None,
+                backlog_rows=float(backlog[stretch]),
             )
         )
-    return tuple(found)
+    return tuple(stretches)
 
 
 def _mean_rates(trace: RateTrace, edges: Array) -> Array:
     times = np.array([*trace.times_s, trace.end_s])
-    until = np.concatenate([[0.0], np.cumsum(np.diff(times) * np.array(trace.rates_per_s))])
-    return np.asarray(np.diff(np.interp(edges, times, until)) / np.diff(edges))
+    rows_until = np.concatenate([[0.0], np.cumsum(np.diff(times) * np.array(trace.rates_per_s))])
+    return np.asarray(np.diff(np.interp(edges, times, rows_until)) / np.diff(edges))

@@ -77,9 +77,9 @@ def _stage_figures(
     for then, now in zip_longest(before, after):
         stage = now or then
         assert stage is not None
-        for what, field in (("per task", "task_fixed_s"), ("per row", "task_per_row_s")):
+        for basis, field in (("per task", "task_fixed_s"), ("per row", "task_per_row_s")):
             figure = Figure(
-                name=f"{stage.name}, {what}",
+                name=f"{stage.name}, {basis}",
                 unit=Unit.SECONDS,
                 before=None if then is None else getattr(then, field),
                 after=None if now is None else getattr(now, field),
@@ -95,7 +95,7 @@ def _facts(profile: JobProfile) -> dict[str, str]:
     """Other facts of a profile about its job, as text."""
     setting, fixed = profile.baseline, profile.pins
     limit = setting.max_offsets_per_trigger
-    known = {
+    facts = {
         "profiled runs": f"{len(profile.settings):,}",
         "Spark version": profile.application.spark_version,
         "stages": f"{len(profile.stages):,}",
@@ -107,7 +107,7 @@ def _facts(profile: JobProfile) -> dict[str, str]:
         "source partitions": f"{fixed.source_partitions or '-'}",
         "state store": fixed.state_store or "-",
     }
-    return known | dict(profile.application.properties)
+    return facts | dict(profile.application.properties)
 
 
 def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[ChangedValue]:
@@ -122,10 +122,10 @@ def application_difference(
 ) -> Difference:
     """Differences between two profiles of a batch job, both on the slots of ``after``."""
     slots = after.cluster.num_slots or before.cluster.num_slots or 1
-    called = {stage.id: stage.called for stage in (*before.stages, *after.stages)}
+    stage_names = {stage.id: stage.called for stage in (*before.stages, *after.stages)}
     then, now = (
         # Numbered in the order of submission, as in other runs.
-        {called[stage.id]: stage.task_time_s for stage in profile.stages}
+        {stage_names[stage.id]: stage.task_time_s for stage in profile.stages}
         for profile in (before, after)
     )
     pairs = {
@@ -152,11 +152,11 @@ def application_difference(
 
 def _batch_facts(profile: ApplicationProfile) -> dict[str, str]:
     cores = profile.cluster.cores_per_executor
-    known = {
+    facts = {
         "Spark version": profile.application.spark_version,
         "jobs": f"{profile.num_jobs:,}",
         "stages": f"{len(profile.stages) + profile.other_stages.num_stages:,}",
         KNOBS["executors"].label: f"{profile.cluster.executors:,}",
         KNOBS["cores_per_executor"].label: "-" if cores is None else f"{cores:,}",
     }
-    return known | dict(profile.application.properties)
+    return facts | dict(profile.application.properties)

@@ -77,10 +77,10 @@ def profiled_memory(application: Application) -> ProfiledMemory:
         memory_setting_bytes(properties.get(_DRIVER_KEY)) if application.is_local else None
     )
     heap_bytes = memory_setting_bytes(application.executor_memory)
-    asked = [size for size in (heap_bytes, driver_bytes) if size is not None]
+    configured_bytes = [size for size in (heap_bytes, driver_bytes) if size is not None]
     return ProfiledMemory(
-        heap_bytes=max(asked, default=DEFAULT_HEAP_BYTES.value),
-        is_heap_set=bool(asked),
+        heap_bytes=max(configured_bytes, default=DEFAULT_HEAP_BYTES.value),
+        is_heap_set=bool(configured_bytes),
         is_local=application.is_local,
         overhead_bytes=overhead_setting_bytes(properties),
         overhead_ratio=overhead_factor(properties),
@@ -91,9 +91,9 @@ def profiled_memory(application: Application) -> ProfiledMemory:
 
 def profiled_sizes(application: Application) -> dict[str, str]:
     """Memory and dynamic allocation of an application, as it ran, by Spark's key."""
-    had = profiled_memory(application)
+    memory = profiled_memory(application)
     return {
-        HEAP_KEY: spark_memory_text(had.heap_bytes),
+        HEAP_KEY: spark_memory_text(memory.heap_bytes),
         _DYNAMIC: application.properties.get(_DYNAMIC, "false").strip().lower(),
         **beside_heap_conf(application),
     }
@@ -101,14 +101,14 @@ def profiled_sizes(application: Application) -> dict[str, str]:
 
 def beside_heap_conf(application: Application) -> dict[str, str]:
     """Settings of an application for its executors besides the heap, by Spark's key."""
-    had = profiled_memory(application)
+    memory = profiled_memory(application)
     sizes = (
-        (OVERHEAD_KEY, had.overhead_bytes),
-        (PYTHON_MEMORY_KEY, had.python_bytes),
-        (OFF_HEAP_SIZE_KEY, had.off_heap_bytes or None),
+        (OVERHEAD_KEY, memory.overhead_bytes),
+        (PYTHON_MEMORY_KEY, memory.python_bytes),
+        (OFF_HEAP_SIZE_KEY, memory.off_heap_bytes or None),
     )
-    found = {key: spark_memory_text(size) for key, size in sizes if size is not None}
-    return {**({OFF_HEAP_KEY: "true"} if had.off_heap_bytes else {}), **found}
+    size_conf = {key: spark_memory_text(size) for key, size in sizes if size is not None}
+    return {**({OFF_HEAP_KEY: "true"} if memory.off_heap_bytes else {}), **size_conf}
 
 
 def same_value(key: str, before: str | None, after: str) -> bool:
@@ -126,6 +126,6 @@ def same_value(key: str, before: str | None, after: str) -> bool:
     return spark_memory_bytes(before) == spark_memory_bytes(after)
 
 
-def before_words(key: str, had: Mapping[str, str]) -> str:
+def before_words(key: str, profiled_conf: Mapping[str, str]) -> str:
     """Value of a key in the profiled run, as text."""
-    return had.get(key) or ("not set" if key in _UNSET else "not recorded")
+    return profiled_conf.get(key) or ("not set" if key in _UNSET else "not recorded")

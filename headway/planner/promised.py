@@ -124,7 +124,7 @@ def window_shift_s(profile: JobProfile) -> float:
     shape, arrivals = profile.shape, profile.observed_arrivals
     lag_s = 0.0 if arrivals is None else (arrivals.event_time_lag_s or 0.0)
     if shape.output_mode in _WINDOW_MODES_WITHOUT_WAIT:
-        window = max(shape.emitted_windows, key=lambda one: one.slide_s or 0.0)
+        window = max(shape.emitted_windows, key=lambda window: window.slide_s or 0.0)
         return lag_s - (window.size_s if window.kind is WindowKind.SESSION else 0.0)
     assert shape.windows_wait_s is not None  # checked by require_predictable
     return max(shape.windows_wait_s + lag_s, 0.0)

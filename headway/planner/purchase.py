@@ -135,8 +135,8 @@ def _offer(
     ]
     if not shapes:
         least = max(cores_per_executor or 1, task_cpus)
-        kept = "" if node_type.reserve_text is None else f": {node_type.reserve_text}"
-        return f"{counted(node_type.cores, 'core')} are too few for an executor of {least}{kept}"
+        reserve = "" if node_type.reserve_text is None else f": {node_type.reserve_text}"
+        return f"{counted(node_type.cores, 'core')} are too few for an executor of {least}{reserve}"
     for per_node, cores in shapes:
         fewest = fewest_nodes_by_memory(
             question.profile,
@@ -162,10 +162,12 @@ def _offer(
                 budget_per_hour=budget_per_hour if max_nodes < question.space.max_nodes else None,
             )
     per_node, cores = shapes[-1]
-    most = max_nodes * per_node
-    needed = needed_container_bytes(question.profile, most, cores, question.space.memory, task_cpus)
+    max_executors = max_nodes * per_node
+    needed = needed_container_bytes(
+        question.profile, max_executors, cores, question.space.memory, task_cpus
+    )
     lowered = replace(question.space.memory, may_lower=True)
-    least = needed_container_bytes(question.profile, most, cores, lowered, task_cpus)
+    least = needed_container_bytes(question.profile, max_executors, cores, lowered, task_cpus)
     if node_type.memory_bytes is None or needed <= node_type.memory_bytes // per_node:
         return _heap_too_small(question, max_nodes, per_node)
     return (
@@ -237,6 +239,8 @@ def at_core_speed(profile: JobProfile, core_speed_ratio: float) -> JobProfile:
         else replace(
             declared,
             task_fixed=declared.task_fixed.scaled(1.0 / core_speed_ratio),
-            task_per_row=tuple(one.scaled(1.0 / core_speed_ratio) for one in declared.task_per_row),
+            task_per_row=tuple(
+                cost.scaled(1.0 / core_speed_ratio) for cost in declared.task_per_row
+            ),
         ),
     )

@@ -44,12 +44,14 @@ class Question:
         """The first target and all further targets."""
         return (self.target, *self.also)
 
-    def with_limit(self, place: int, limit_s: float) -> Question:
+    def with_limit(self, promise_index: int, limit_s: float) -> Question:
         """The same question with another limit of the target at an index of `promises`."""
-        if place == 0:
+        if promise_index == 0:
             return replace(self, target=replace(self.target, limit_s=limit_s))
-        relaxed = with_limit(self.also[place - 1], limit_s)
-        return replace(self, also=(*self.also[: place - 1], relaxed, *self.also[place:]))
+        relaxed = with_limit(self.also[promise_index - 1], limit_s)
+        return replace(
+            self, also=(*self.also[: promise_index - 1], relaxed, *self.also[promise_index:])
+        )
 
     def of_alone(self, promise: Promise) -> Question:
         """The same job and space with one target only."""
@@ -60,21 +62,21 @@ class Question:
     @property
     def latency_targets(self) -> tuple[Target, ...]:
         """The first target, and all further targets on latency."""
-        return (self.target, *(one for one in self.also if isinstance(one, Target)))
+        return (self.target, *(promise for promise in self.also if isinstance(promise, Target)))
 
     @property
     def outages(self) -> tuple[tuple[float, float], ...]:
         """Targets on recovery: the limit, and how long nothing was read [s]."""
         return tuple(
-            (one.limit_s, one.after)
-            for one in self.also
-            if isinstance(one, CatchUp) and not isinstance(one.after, Burst)
+            (promise.limit_s, promise.after)
+            for promise in self.also
+            if isinstance(promise, CatchUp) and not isinstance(promise.after, Burst)
         )
 
     @property
     def of_change(self) -> tuple[DuringBurst | CatchUp, ...]:
         """Targets on outages and bursts."""
-        return tuple(one for one in self.also if not isinstance(one, Target))
+        return tuple(promise for promise in self.also if not isinstance(promise, Target))
 
     def at_confidence(self, confidence: float) -> Question:
         """The same question at another confidence level.

@@ -51,10 +51,10 @@ def planned_rate_limit(question: Question, setting: Candidates) -> RateLimit:
     if rows is None:
         return RateLimit()
     if question.profile.declared is None:
-        _, known = question.profile.rows_per_batch_range
+        _, reference_rows = question.profile.rows_per_batch_range
     else:
-        known = _settled_rows(question, setting)
-    farthest = FARTHEST_LIMIT_RATIO.value * known
+        reference_rows = _settled_rows(question, setting)
+    farthest = FARTHEST_LIMIT_RATIO.value * reference_rows
     if rows > farthest:
         numbers = {"profiled_ratio": FARTHEST_LIMIT_RATIO.value}
         return _no_limit(
@@ -80,15 +80,17 @@ def _option_of_source(question: Question, setting: Candidates, rows: int) -> Rat
     if limit.counts.of_files:
         return _limit_in_files(question, limit, rows, _settled_rows(question, setting))
     partitions = _source_partitions(profile)
-    each = rows // partitions
-    if each < LEAST_LIMIT_RATIO.value * _settled_rows(question, setting) * _busiest_share(profile):
+    partition_rows = rows // partitions
+    if partition_rows < LEAST_LIMIT_RATIO.value * _settled_rows(question, setting) * _busiest_share(
+        profile
+    ):
         return _no_limit(
             FindingCode.RATE_LIMIT_BY_PARTITION,
             rows,
             {"num_source_partitions": partitions},
             source=limit.source,
         )
-    return RateLimit(rows=each * partitions, option={limit.key: str(each)})
+    return RateLimit(rows=partition_rows * partitions, option={limit.key: str(partition_rows)})
 
 
 def _no_limit(
@@ -108,15 +110,15 @@ def _limit_in_files(
     if arrivals is None or not arrivals.file_mean_rows or not arrivals.file_mean_bytes:
         return _no_limit(FindingCode.RATE_LIMIT_NOT_OFFERED, rows, why=limit.why_none)
     num_files = math.floor(rows / arrivals.file_mean_rows)
-    held = math.floor(num_files * arrivals.file_mean_rows)
+    whole_file_rows = math.floor(num_files * arrivals.file_mean_rows)
     # The source takes whole files, at least one.
-    if held < LEAST_LIMIT_RATIO.value * settled_rows:
+    if whole_file_rows < LEAST_LIMIT_RATIO.value * settled_rows:
         numbers = {"file_rows": round(arrivals.file_mean_rows)}
         return _no_limit(FindingCode.RATE_LIMIT_BY_FILE, rows, numbers, source=limit.source)
     option_value = num_files
     if limit.counts is Counts.BYTES:
         option_value = math.floor(num_files * arrivals.file_mean_bytes)
-    return RateLimit(rows=held, option={limit.key or "": str(option_value)})
+    return RateLimit(rows=whole_file_rows, option={limit.key or "": str(option_value)})
 
 
 def largest_batch_in_time(question: Question, setting: Candidates) -> int | None:
@@ -191,13 +193,13 @@ def _settled_rows(question: Question, setting: Candidates) -> float:
 
 def _longest_batch_s(question: Question) -> float:
     """The longest batch that misses no target on its own [s]."""
-    longest = []
+    longest_batches_s = []
     for target in question.latency_targets:
         promised = PromisedLatency(profile=question.profile, target=target)
         # A window in append mode waits for the batch that emits it and for the one before.
         batches = 1.0 + (promised.wait_weight if target.metric is Metric.WINDOW else 0.0)
-        longest.append((target.limit_s - promised.shift_s) / batches)
-    return min(longest)
+        longest_batches_s.append((target.limit_s - promised.shift_s) / batches)
+    return min(longest_batches_s)
 
 
 def _source_partitions(profile: JobProfile) -> int:

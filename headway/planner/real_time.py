@@ -50,14 +50,14 @@ def stages_of(
     times the usual one, with all rows `e^(-1.645 s)` and `e^(1.645 s)` times as long, `s` of (P2)
     without doublings; a latency at a confidence level has its own quantile of the latter.
     """
-    found: list[RealTimeStage] = []
+    stages: list[RealTimeStage] = []
     rows_ratio, fewest = 1.0, max(profile.rows_per_batch_range[0], 1.0)
     for stage in profile.stages:
         passed_ratio = stage.rows.stream_rows(fewest) / fewest
         if not stage.is_static:
             rows_ratio = max(min(rows_ratio, stage.rows.scale), passed_ratio)
         num_tasks = source_partitions if stage.reads_source else stage.num_tasks(shuffle_partitions)
-        found.append(
+        stages.append(
             RealTimeStage(
                 num_tasks=num_tasks,
                 row_s=max(factor * stage.task_per_row_s, _LEAST_ROW_S),
@@ -66,7 +66,7 @@ def stages_of(
                 largest_share=_largest_share(profile, stage, num_tasks),
             )
         )
-    return found
+    return stages
 
 
 def predicted(
@@ -78,20 +78,20 @@ def predicted(
     -----
     theory.md (N1)-(N9).
     """
-    found = RealTimeAt(profile, setting, path_s).latency(rate_per_s)
-    gap_s, busy = gap_of(profile), found.utilization_ratio
+    latency = RealTimeAt(profile, setting, path_s).latency(rate_per_s)
+    gap_s, busy = gap_of(profile), latency.utilization_ratio
     stages = stages_of(profile, setting.source_partitions, setting.shuffle_partitions)
     names = [stage.name for stage in profile.stages]
     highest = max(busy)
     return RealTimePrediction(
         setting=setting,
         rate_per_s=rate_per_s,
-        stable=found.is_stable,
+        stable=latency.is_stable,
         num_slots_needed=required_slots(stages),
-        tuple_latency=_with_interval(profile, setting, rate_per_s, path_s, found),
+        tuple_latency=_with_interval(profile, setting, rate_per_s, path_s, latency),
         path_s=path_s,
-        stage_mean_s=dict(zip(names, found.stage_mean_s, strict=True)),
-        gap_mean_s=found.gap_mean_s,
+        stage_mean_s=dict(zip(names, latency.stage_mean_s, strict=True)),
+        gap_mean_s=latency.gap_mean_s,
         gap_s=gap_s,
         gap_share=gap_probability(highest, setting.batch_length_s, gap_s) if highest < 1.0 else 1.0,
         busy_ratio=dict(zip(names, busy, strict=True)),
@@ -133,10 +133,10 @@ class RealTimeAt:
 
     def statistic_s(self, rate_per_s: float, target: Target) -> float:
         """Value of the target's statistic [s]; ``inf`` if the backlog grows."""
-        found = self.latency(rate_per_s)
+        latency = self.latency(rate_per_s)
         quantile = target.quantile
-        known_s = found.mean_s if quantile is None else float(found.quantile_s(quantile))
-        return self.path_s + known_s
+        latency_s = latency.mean_s if quantile is None else float(latency.quantile_s(quantile))
+        return self.path_s + latency_s
 
 
 def _with_interval(
@@ -144,21 +144,21 @@ def _with_interval(
     setting: RealTimeSetting,
     rate_per_s: float,
     path_s: float,
-    found: RealTimeLatency,
+    latency: RealTimeLatency,
 ) -> LatencyDistribution | None:
-    if not found.is_stable:
+    if not latency.is_stable:
         return None
     factor = math.exp(_Z90 * spread_of(profile))
     low_gap, high_gap = GAP_RATIOS.value
     low_path_s, high_path_s = (ratio * path_s for ratio in PATH_RATIOS.value)
     low = RealTimeAt(profile, setting, low_path_s, 1.0 / factor, low_gap).latency(rate_per_s)
     high = RealTimeAt(profile, setting, high_path_s, factor, high_gap).latency(rate_per_s)
-    known = LatencyDistribution.of(
-        path_s + found.mean_s, path_s + found.quantile_s(np.array(QUOTED_PROBABILITIES))
+    distribution = LatencyDistribution.of(
+        path_s + latency.mean_s, path_s + latency.quantile_s(np.array(QUOTED_PROBABILITIES))
     )
     p99 = QUOTED_PROBABILITIES[-1]
     return replace(
-        known,
+        distribution,
         interval90_mean_s=Interval(low=low_path_s + low.mean_s, high=high_path_s + high.mean_s),
         interval90_p99_s=Interval(
             low=low_path_s + float(low.quantile_s(p99)),
@@ -173,19 +173,23 @@ def spread_of(profile: JobProfile) -> float:
 
 def _largest_share(profile: JobProfile, stage: StageProfile, num_tasks: int) -> float | None:
     """Share of the busiest task, if it is more than an even share."""
-    even = 1.0 / num_tasks
+    even_share = 1.0 / num_tasks
     if stage.num_source_tasks is None:
-        share = stage.hot_share_ratio + (1.0 - stage.hot_share_ratio) * even
+        share = stage.hot_share_ratio + (1.0 - stage.hot_share_ratio) * even_share
     else:
         arrivals = profile.observed_arrivals
-        known = None if arrivals is None else arrivals.largest_partition_share
-        share = known if known is not None and num_tasks == stage.num_source_tasks else even
-    return share if share > even else None
+        partition_share = None if arrivals is None else arrivals.largest_partition_share
+        share = (
+            partition_share
+            if partition_share is not None and num_tasks == stage.num_source_tasks
+            else even_share
+        )
+    return share if share > even_share else None
 
 
 def _flush_s(profile: JobProfile, stages: Sequence[RealTimeStage], rate_per_s: float) -> float:
     """Time until the slowest buffer between two tasks is full (N5) [s]."""
-    found = [
+    wait_limits_s = [
         shuffle_wait_limit_s(
             rate_per_s * after.rows_ratio / (before.num_tasks * after.num_tasks), row_bytes
         )
@@ -193,5 +197,9 @@ def _flush_s(profile: JobProfile, stages: Sequence[RealTimeStage], rate_per_s: f
         if stage.observed is not None
         and (row_bytes := stage.observed.shuffle_read_bytes_per_row) > 0.0
     ]
-    complete = len(found) == len(stages) - 1
-    return max(found, default=SHUFFLE_MAX_WAIT_S.value) if complete else SHUFFLE_MAX_WAIT_S.value
+    complete = len(wait_limits_s) == len(stages) - 1
+    return (
+        max(wait_limits_s, default=SHUFFLE_MAX_WAIT_S.value)
+        if complete
+        else SHUFFLE_MAX_WAIT_S.value
+    )

@@ -55,15 +55,15 @@ def require_promises(promises: list[Promise]) -> list[CatchUp]:
     InputError
         If one of them is not about the time after an outage.
     """
-    found = []
-    for one in promises:
-        if not isinstance(one, CatchUp) or isinstance(one.after, Burst):
+    catch_ups = []
+    for promise in promises:
+        if not isinstance(promise, CatchUp) or isinstance(promise.after, Burst):
             raise InputError(
-                f"Real-Time Mode: target '{one}' is not planned; expected one latency of rows, "
+                f"Real-Time Mode: target '{promise}' is not planned; expected one latency of rows, "
                 "e.g. 'p99 <= 300ms', and at most 'catch_up <= 5m after 1m'"
             )
-        found.append(one)
-    return found
+        catch_ups.append(promise)
+    return catch_ups
 
 
 def _of_target(target: Target | None) -> Iterator[str]:
@@ -102,8 +102,12 @@ def _of_query(profile: JobProfile) -> Iterator[str]:
             f"(Spark: {_MODE}.OUTPUT_MODE_NOT_SUPPORTED)"
         )
     refused = [
-        *(one for one in shape.stateful_operators if one.lower() not in _STATE_OPERATORS),
-        *(one for one in shape.joins if not one.startswith("BroadcastHashJoin")),
+        *(
+            operator
+            for operator in shape.stateful_operators
+            if operator.lower() not in _STATE_OPERATORS
+        ),
+        *(join for join in shape.joins if not join.startswith("BroadcastHashJoin")),
         *shape.python_operators,
     ]
     for name in refused:

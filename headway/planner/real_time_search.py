@@ -48,7 +48,7 @@ def planned(
     target: Target,
     space: RealTimeSpace,
     *,
-    also: Sequence[CatchUp] = (),
+    further_targets: Sequence[CatchUp] = (),
     confidence: float,
 ) -> RealTimePlan:
     """The fewest nodes that meet a target in Real-Time Mode.
@@ -63,7 +63,7 @@ def planned(
     which a target on catching up limits.
     """
     margin = math.exp(float(ndtri(confidence)) * spread_of(profile))
-    search = _Search(profile, rate_per_s, target, space, also, confidence, margin)
+    search = _Search(profile, rate_per_s, target, space, further_targets, confidence, margin)
     return search.plan()
 
 
@@ -103,34 +103,35 @@ class _Search:
 
     def _partitions(self) -> int:
         """The fewest shuffle partitions that meet the target; as profiled if none are needed."""
-        given = self.space.shuffle_partitions
-        if given is not None or not self._has_shuffle:
-            return given or self.profile.baseline.shuffle_partitions
-        most = max(min(self._most_partitions(), MOST_PARTITIONS), 1)
+        fixed_partitions = self.space.shuffle_partitions
+        if fixed_partitions is not None or not self._has_shuffle:
+            return fixed_partitions or self.profile.baseline.shuffle_partitions
+        max_partitions = max(min(self._most_partitions(), MOST_PARTITIONS), 1)
 
         def keeps(partitions: int) -> bool:
             setting = self._setting(partitions)
             return self._planned_at(setting, self.rate_per_s) <= self.target.limit_s
 
-        return _first_that(keeps, min(self._fewest_partitions(), most), most)
+        return _first_that(keeps, min(self._fewest_partitions(), max_partitions), max_partitions)
 
     def _in_the_way(self, setting: RealTimeSetting) -> Iterator[str]:
         """Tasks that would be too busy, and slots that are not available."""
-        most = MOST_BUSY_RATIO.value
+        max_busy_ratio = MOST_BUSY_RATIO.value
         partitions = setting.shuffle_partitions
         for name, busy in self._busy(partitions).items():
-            if busy <= most + 1e-9:
+            if busy <= max_busy_ratio + 1e-9:
                 continue
-            stage = next(one for one in self.profile.stages if one.name == name)
-            number, of_what = partitions, "shuffle partitions"
+            stage = next(stage for stage in self.profile.stages if stage.name == name)
+            num_tasks, partition_kind = partitions, "shuffle partitions"
             if stage.num_source_tasks is not None:
-                number, of_what = self.space.source_partitions, "source partitions"
-            cure = f"about {math.ceil(number * busy / most)} equally loaded ones are enough"
-            if stage.hot_share_ratio and self._busy(_MANY)[name] > most:
+                num_tasks, partition_kind = self.space.source_partitions, "source partitions"
+            num_enough = math.ceil(num_tasks * busy / max_busy_ratio)
+            cure = f"about {num_enough} equally loaded ones are enough"
+            if stage.hot_share_ratio and self._busy(_MANY)[name] > max_busy_ratio:
                 cure = "the rows of its hottest key alone are too many"
             yield (
-                f"{name}: the busiest of {number} {of_what} is busy for {busy:.0%} of the time, "
-                f"more than {most:.0%}; {cure}"
+                f"{name}: the busiest of {num_tasks} {partition_kind} is busy for {busy:.0%} "
+                f"of the time, more than {max_busy_ratio:.0%}; {cure}"
             )
         space = self.space
         if setting.executors > space.max_nodes * space.executors_per_node:
@@ -148,8 +149,8 @@ class _Search:
         rate_per_s = self.rate_per_s if rate_per_s is None else rate_per_s
         stages = stages_of(self.profile, self.space.source_partitions, partitions, self.margin)
         return {
-            stage.name: one.utilization_ratio(rate_per_s)
-            for stage, one in zip(self.profile.stages, stages, strict=True)
+            stage.name: real_time_stage.utilization_ratio(rate_per_s)
+            for stage, real_time_stage in zip(self.profile.stages, stages, strict=True)
         }
 
     def _fewest_partitions(self) -> int:
@@ -159,9 +160,9 @@ class _Search:
             if stage.num_source_tasks is None:
                 hot = stage.hot_share_ratio
                 all_rows = self._busy(1)[stage.name]
-                left = MOST_BUSY_RATIO.value - hot * all_rows
-                if left > 0.0:
-                    fewest = max(fewest, math.ceil((1.0 - hot) * all_rows / left - 1e-9))
+                spare_ratio = MOST_BUSY_RATIO.value - hot * all_rows
+                if spare_ratio > 0.0:
+                    fewest = max(fewest, math.ceil((1.0 - hot) * all_rows / spare_ratio - 1e-9))
         return fewest
 
     def _most_partitions(self) -> int:
@@ -201,8 +202,8 @@ class _Search:
             gap_s = GAP_RATIOS.value[1] * gap_of(self.profile)
             least_s = gap_s * (1.0 / ((1.0 - busy) * (1.0 - quantile)) - 1.0)
             length_s = max(length_s, math.ceil(least_s / _WHOLE_S) * _WHOLE_S)
-        for one in self.also:
-            longest_s = one.limit_s * (1.0 - busy) / max(busy, 1e-9) - _outage_s(one)
+        for catch_up in self.also:
+            longest_s = catch_up.limit_s * (1.0 - busy) / max(busy, 1e-9) - _outage_s(catch_up)
             length_s = min(length_s, max(math.floor(longest_s), SHORTEST_BATCH_S.value))
         return length_s
 
@@ -213,26 +214,26 @@ class _Search:
 
     def _not_back(self, setting: RealTimeSetting) -> Iterator[str]:
         busy = max(self._busy(setting.shuffle_partitions).values())
-        for one in self.also:
+        for catch_up in self.also:
             back_s = math.inf
             if busy < 1.0:
-                back_s = (_outage_s(one) + setting.batch_length_s) * busy / (1.0 - busy)
-            if back_s > one.limit_s:
-                known = "never" if math.isinf(back_s) else f"after {format_duration(back_s)}"
+                back_s = (_outage_s(catch_up) + setting.batch_length_s) * busy / (1.0 - busy)
+            if back_s > catch_up.limit_s:
+                delay_text = "never" if math.isinf(back_s) else f"after {format_duration(back_s)}"
                 yield (
-                    f"'{one}': with batches of {format_duration(setting.batch_length_s)}, which "
-                    f"are repeated from their beginning, the query has caught up {known}"
+                    f"'{catch_up}': with batches of {format_duration(setting.batch_length_s)}, "
+                    f"which are repeated from their beginning, the query has caught up {delay_text}"
                 )
 
     def _too_late(self, planned_s: float) -> Iterator[str]:
         if planned_s <= self.target.limit_s:
             return
-        known = "unbounded" if math.isinf(planned_s) else format_duration(planned_s)
-        beside = ""
+        latency_text = "unbounded" if math.isinf(planned_s) else format_duration(planned_s)
+        shuffle_note = ""
         if self._has_shuffle:
-            most = format_duration(SHUFFLE_MAX_WAIT_S.value)
-            beside = f"; a shuffle holds rows for up to {most} on any number of nodes"
-        yield f"the planned {self.target.statistic} is {known}{beside}"
+            max_wait = format_duration(SHUFFLE_MAX_WAIT_S.value)
+            shuffle_note = f"; a shuffle holds rows for up to {max_wait} on any number of nodes"
+        yield f"the planned {self.target.statistic} is {latency_text}{shuffle_note}"
 
     def _what_decides(self, setting: RealTimeSetting) -> Iterator[str]:
         yield (
@@ -269,39 +270,39 @@ def _outage_s(promise: CatchUp) -> float:
     return float(promise.after)
 
 
-def _first_that(holds: Callable[[int], bool], least: int, most: int) -> int:
+def _first_that(holds: Callable[[int], bool], least: int, maximum: int) -> int:
     """The smallest number from which on a condition holds; the maximum if none."""
-    if most <= least or holds(least):
+    if maximum <= least or holds(least):
         return least
-    if not holds(most):
+    if not holds(maximum):
         return least
     for _ in range(_MOST_STEPS):
-        if most - least <= 1:
+        if maximum - least <= 1:
             break
-        middle = (least + most) // 2
-        least, most = (least, middle) if holds(middle) else (middle, most)
-    return most
+        middle = (least + maximum) // 2
+        least, maximum = (least, middle) if holds(middle) else (middle, maximum)
+    return maximum
 
 
 def _spark_conf(
     profile: JobProfile, setting: RealTimeSetting, *, has_shuffle: bool
 ) -> dict[str, str]:
     """Spark configuration to start with."""
-    found = {
+    conf = {
         "spark.executor.instances": str(setting.executors),
         "spark.executor.cores": str(setting.cores_per_executor),
         "spark.dynamicAllocation.enabled": "false",
     }
     if setting.task_cpus != 1:
-        found["spark.task.cpus"] = str(setting.task_cpus)
+        conf["spark.task.cpus"] = str(setting.task_cpus)
     if profile.application.executor_memory is not None:
-        found["spark.executor.memory"] = profile.application.executor_memory
+        conf["spark.executor.memory"] = profile.application.executor_memory
     if has_shuffle:
-        found["spark.sql.shuffle.partitions"] = str(setting.shuffle_partitions)
-        found["spark.sql.execution.sortBeforeRepartition"] = "false"
+        conf["spark.sql.shuffle.partitions"] = str(setting.shuffle_partitions)
+        conf["spark.sql.execution.sortBeforeRepartition"] = "false"
     if profile.shape.stateful_operators:
         store = "spark.sql.streaming.stateStore"
-        found[f"{store}.providerClass"] = _ROCKSDB
-        found[f"{store}.checkpointFormatVersion"] = "2"
-        found[f"{store}.rocksdb.changelogCheckpointing.enabled"] = "true"
-    return found
+        conf[f"{store}.providerClass"] = _ROCKSDB
+        conf[f"{store}.checkpointFormatVersion"] = "2"
+        conf[f"{store}.rocksdb.changelogCheckpointing.enabled"] = "true"
+    return conf

@@ -37,19 +37,24 @@ class Neighbour(NamedTuple):
     keeps_promises: bool
 
 
-def resized(question: Question, chosen: Configuration, nodes: int) -> tuple[Neighbour, ...]:
+def resized(question: Question, configuration: Configuration, nodes: int) -> tuple[Neighbour, ...]:
     """The plan with one node fewer or more, and with twice its nodes."""
-    partitions, trigger_s = chosen.shuffle_partitions, chosen.trigger_s
-    counts = [one for one in dict.fromkeys((nodes - 1, nodes + 1, 2 * nodes)) if one >= 1]
+    partitions, trigger_s = configuration.shuffle_partitions, configuration.trigger_s
+    counts = [
+        num_nodes
+        for num_nodes in dict.fromkeys((nodes - 1, nodes + 1, 2 * nodes))
+        if num_nodes >= 1
+    ]
     return _neighbours(
-        question, [(counted(one, "node"), (one, partitions, trigger_s)) for one in counts]
+        question,
+        [(counted(num_nodes, "node"), (num_nodes, partitions, trigger_s)) for num_nodes in counts],
     )
 
 
-def retuned(question: Question, chosen: Configuration, nodes: int) -> tuple[Neighbour, ...]:
+def retuned(question: Question, configuration: Configuration, nodes: int) -> tuple[Neighbour, ...]:
     """The plan with its trigger or its partitions at their next choices."""
-    choices = _next_choices(question, chosen, nodes)
-    return _neighbours(question, [(name, (nodes, *beside)) for name, beside in choices])
+    choices = _next_choices(question, configuration, nodes)
+    return _neighbours(question, [(name, (nodes, *choice)) for name, choice in choices])
 
 
 def _neighbours(
@@ -59,56 +64,59 @@ def _neighbours(
         return ()
     settings = candidates_at(question, [setting for _, setting in named])
     latencies_s = settings.each_latency_s(question.rate_per_s)
-    kept = settings.meets(question.rate_per_s)
+    met = settings.meets(question.rate_per_s)
     return tuple(
         Neighbour(
             name=name,
-            setting=settings.alone(place),
-            latency_s=float(latencies_s[place]),
-            keeps_promises=bool(kept[place]),
+            setting=settings.alone(index),
+            latency_s=float(latencies_s[index]),
+            keeps_promises=bool(met[index]),
         )
-        for place, (name, _) in enumerate(named)
+        for index, (name, _) in enumerate(named)
     )
 
 
 def _next_choices(
-    question: Question, chosen: Configuration, nodes: int
+    question: Question, configuration: Configuration, nodes: int
 ) -> list[tuple[str, tuple[int, float]]]:
     """The next choices of trigger and partitions in both directions, and the maximum partitions."""
     triggers_s = question.space.trigger_choices_s(question.profile, question.target.limit_s)
     choices = question.space.partition_choices(question.profile, nodes)
-    partitions, trigger_s = chosen.shuffle_partitions, chosen.trigger_s
-    longer = [one for one in triggers_s if one > trigger_s][:1]
-    shorter = [one for one in triggers_s if one < trigger_s][-1:]
-    more = [one for one in choices if one > partitions]
-    fewer = [one for one in choices if one < partitions][-1:]
-    found = [
-        (f"trigger of {spark_trigger_text(one)}", (partitions, one)) for one in (*longer, *shorter)
+    partitions, trigger_s = configuration.shuffle_partitions, configuration.trigger_s
+    longer = [choice_s for choice_s in triggers_s if choice_s > trigger_s][:1]
+    shorter = [choice_s for choice_s in triggers_s if choice_s < trigger_s][-1:]
+    more = [choice for choice in choices if choice > partitions]
+    fewer = [choice for choice in choices if choice < partitions][-1:]
+    changes = [
+        (f"trigger of {spark_trigger_text(choice_s)}", (partitions, choice_s))
+        for choice_s in (*longer, *shorter)
     ]
-    beside = dict.fromkeys((*more[-1:], *more[:1], *fewer))
-    return found + [(counted(one, "shuffle partition"), (one, trigger_s)) for one in beside]
+    partition_counts = dict.fromkeys((*more[-1:], *more[:1], *fewer))
+    return changes + [
+        (counted(choice, "shuffle partition"), (choice, trigger_s)) for choice in partition_counts
+    ]
 
 
 def rejected_neighbours(
-    question: Question, nodes: int, beside: Sequence[Neighbour]
+    question: Question, nodes: int, neighbours: Sequence[Neighbour]
 ) -> tuple[Rejection, ...]:
     """The retuned plans that miss the targets, and the value that rules each out.
 
     For one node fewer, the best of all its settings.
     """
-    found: list[Rejection] = []
+    rejections: list[Rejection] = []
     if nodes > question.space.min_nodes:
         # By the first target; the reason names another one if that is what is missed.
         fewer = all_candidates(question, (nodes - 1,))
-        alone = replace(fewer, question=replace(question, also=()))
-        place, best_s = lowest_latency(alone, question.rate_per_s)
-        found.append(_rejection(question, _FEWER, fewer.alone(place), best_s))
+        for_first_target = replace(fewer, question=replace(question, also=()))
+        best_index, best_s = lowest_latency(for_first_target, question.rate_per_s)
+        rejections.append(_rejection(question, _FEWER, fewer.alone(best_index), best_s))
     return (
-        *found,
+        *rejections,
         *(
-            _rejection(question, one.name, one.setting, one.latency_s)
-            for one in beside
-            if not one.keeps_promises
+            _rejection(question, neighbour.name, neighbour.setting, neighbour.latency_s)
+            for neighbour in neighbours
+            if not neighbour.keeps_promises
         ),
     )
 
@@ -117,19 +125,19 @@ def binding_constraints(
     question: Question, setting: Candidates, rejected: tuple[Rejection, ...]
 ) -> tuple[str, ...]:
     """Binding constraints of a plan, as text: its targets, and why one node fewer fails."""
-    found = [
+    constraints = [
         f"{promise}: {_kept_text(promise, setting)} with {question.confidence:.0%} confidence"
         for promise in (question.target, *question.also)
     ]
-    fewer = next((one for one in rejected if one.change == _FEWER), None)
+    fewer = next((rejection for rejection in rejected if rejection.change == _FEWER), None)
     if fewer is not None:
-        found.append(f"{_FEWER}: {fewer.reason}")
+        constraints.append(f"{_FEWER}: {fewer.reason}")
     elif question.space.min_nodes > 1:
         least = counted(question.space.min_nodes, "node")
-        found.append(f"{least}: fewer have too little memory for the executors")
+        constraints.append(f"{least}: fewer have too little memory for the executors")
     else:
-        found.append("one node is the minimum")
-    return tuple(found)
+        constraints.append("one node is the minimum")
+    return tuple(constraints)
 
 
 def latency_text(target: Target, latency_s: float) -> str:
@@ -207,8 +215,8 @@ def broken_promise(setting: Candidates) -> tuple[str, float] | None:
     """The further target that is missed, if any: as text, with the value instead [s]."""
     question = setting.question
     for promise in question.also:
-        alone = replace(setting, question=replace(question, also=(promise,)))
-        if not alone.meets(question.rate_per_s)[0]:
+        for_promise = replace(setting, question=replace(question, also=(promise,)))
+        if not for_promise.meets(question.rate_per_s)[0]:
             value_s = float(setting.promised_latency_s(promise, question.rate_per_s)[0])
             return _reason_text(promise, setting, value_s), value_s
     return None
@@ -229,8 +237,11 @@ def _why(question: Question, setting: Candidates, latency_s: float) -> tuple[str
     planned = setting.planned_rate_and_factor(question.rate_per_s)
     launches = float(setting.launch_ratio(*planned)[0])
     if launches > 1.0:
-        most = most_launches_per_s(question.profile)
-        text = f"{launches * most:,.0f} task launches/s, above the driver's maximum of {most:,.0f}"
+        max_launches_per_s = most_launches_per_s(question.profile)
+        text = (
+            f"{launches * max_launches_per_s:,.0f} task launches/s, above the driver's maximum of "
+            f"{max_launches_per_s:,.0f}"
+        )
         return text, math.inf
     broken = broken_promise(setting) if latency_s <= question.target.limit_s else None
     text = _value_text(question.target, setting, latency_s, question.rate_per_s)

@@ -44,9 +44,6 @@ def recovery_s(
     limits the sum of the intervals. With a rate limit `N`, full batches come first,
     `⌈(n_0-N)/(N-λ I)⌉` of them with `I = max(B, fD(N))`, until the rest fits into one batch.
 
-    The chain of batches without noise, each with the rows that arrived during the previous one,
-    until one is within a tenth of its usual size.
-
     Examples
     --------
     >>> float(recovery_s(DurationModel(2.0, ()), 100.0, 5.0, 1.0, 60.0, 500.0))
@@ -119,7 +116,7 @@ def limited_recovery_s(
         return float("inf")
     backlog_rows = rate_per_s * outage_s
     num_full = math.ceil(max(backlog_rows - limit_rows, 0.0) / less_rows)
-    rest = backlog_rows - num_full * less_rows
+    remaining_rows = backlog_rows - num_full * less_rows
     return num_full * full_s + float(
-        worked_off_s(model, rate_per_s, trigger_s, factor, rest, usual_rows)
+        worked_off_s(model, rate_per_s, trigger_s, factor, remaining_rows, usual_rows)
     )

@@ -52,10 +52,6 @@ def relaxed_nodes(question: Question) -> float:
     terms are sums of powers: a geometric program (Boyd et al. 2007, doi:10.1007/s11081-007-9001-7),
     solved by cvxpy. Every plan is one of its points, so `C` over the slots of a node is a lower
     bound of the nodes.
-
-    A geometric program (Boyd et al. 2007) in slots, rows and partitions: each level of a batch
-    takes the longer of one task and of its evenly distributed work, both sums of powers. Every plan
-    is one of its points, so its optimum is a bound.
     """
     require_packages("capacity", "the convex relaxation", "cvxpy")
     import cvxpy
@@ -119,8 +115,8 @@ def _level_bounds(
     work = []
     for stage in pool:
         # Those whose tasks follow rows or cores have at least one.
-        fixed = 1 if stage.tasks_vary else stage.num_source_tasks
-        num_tasks = partitions if fixed is None else fixed
+        fixed_tasks = 1 if stage.tasks_vary else stage.num_source_tasks
+        num_tasks = partitions if fixed_tasks is None else fixed_tasks
         of_stage = _task_parts(stage, rows, partitions, num_tasks)
         work += [num_tasks * cost_s / slots for cost_s in of_stage]
     if work:
@@ -152,12 +148,14 @@ def _least_factor(question: Question, driver_s: float) -> float:
     """Lowest planned factor on durations, over the most by which noise can lower a quantile."""
     profile = question.profile
     margin = math.exp(float(ndtri(question.confidence)) * profile.noise.run_to_run_ratio)
-    quantiles = [one.quantile for one in question.latency_targets if one.quantile is not None]
+    quantiles = [
+        target.quantile for target in question.latency_targets if target.quantile is not None
+    ]
     if not quantiles:
         return margin
     # The noise from rows is at most their dispersion over their number, which the driver bounds.
     fewest_rows = max(question.rate_per_s * driver_s, 1.0)
     scatter = profile.noise.batch_ratio**2 + profile.arrivals.dispersion_ratio / fewest_rows
     log_variance = math.log1p(scatter)
-    below = max(-float(ndtri(min(quantiles))), 0.0)
-    return margin / math.exp(0.5 * log_variance + below * math.sqrt(log_variance))
+    low_score = max(-float(ndtri(min(quantiles))), 0.0)
+    return margin / math.exp(0.5 * log_variance + low_score * math.sqrt(log_variance))

@@ -23,9 +23,9 @@ Setting = tuple[int, int, float]
 
 
 def rules_of_thumb(
-    offer: Offer, chosen: Configuration, own: FrontierPoint
+    offer: Offer, configuration: Configuration, plan_point: FrontierPoint
 ) -> tuple[RuleOfThumb, ...]:
-    """The plan, whose point is ``own``, and the rules, with the result of each.
+    """The plan, whose point is ``plan_point``, and the rules, with the result of each.
 
     Rules without a number of nodes get that of the plan.
 
@@ -40,36 +40,36 @@ def rules_of_thumb(
     Rules about partitions are left out if a checkpoint fixes them.
     """
     question = offer.question
-    ruled = _settings(offer, chosen, own.nodes)
-    most = max(setting[0] for _, setting in ruled)
-    space = replace(question.space, max_nodes=max(most, question.space.max_nodes))
+    ruled = _settings(offer, configuration, plan_point.nodes)
+    max_nodes = max(setting[0] for _, setting in ruled)
+    space = replace(question.space, max_nodes=max(max_nodes, question.space.max_nodes))
     settings = candidates_at(replace(question, space=space), [setting for _, setting in ruled])
     latencies_s = settings.each_latency_s(question.rate_per_s)
-    kept = settings.meets(question.rate_per_s).tolist()
+    met = settings.meets(question.rate_per_s).tolist()
     by_moments_per_s = sustainable_rates_per_s(settings, _SOLVED_WITHIN).tolist()
-    rates_per_s = [own.sustainable_rate_per_s]  # including its rate limit
+    rates_per_s = [plan_point.sustainable_rate_per_s]  # including its rate limit
     rates_per_s += [
-        borne_out_per_s(settings.alone(place), by_moments_per_s[place])
-        for place in range(1, len(ruled))
+        borne_out_per_s(settings.alone(index), by_moments_per_s[index])
+        for index in range(1, len(ruled))
     ]
     return tuple(
         RuleOfThumb(
             rule=name,
             nodes=setting[0],
-            configuration=settings.configuration(place),
-            latency_s=float(latencies_s[place]),
-            keeps_target=kept[place],
-            sustainable_rate_per_s=rates_per_s[place],
+            configuration=settings.configuration(index),
+            latency_s=float(latencies_s[index]),
+            keeps_target=met[index],
+            sustainable_rate_per_s=rates_per_s[index],
             cost_per_hour=offer.cost_per_hour(setting[0]),
         )
-        for place, (name, setting) in enumerate(ruled)
+        for index, (name, setting) in enumerate(ruled)
     )
 
 
-def _settings(offer: Offer, chosen: Configuration, nodes: int) -> list[tuple[str, Setting]]:
+def _settings(offer: Offer, configuration: Configuration, nodes: int) -> list[tuple[str, Setting]]:
     space = offer.question.space
-    slots, trigger_s = space.num_slots(nodes), chosen.trigger_s
-    partitions = chosen.shuffle_partitions
+    slots, trigger_s = space.num_slots(nodes), configuration.trigger_s
+    partitions = configuration.shuffle_partitions
     ruled: list[tuple[str, Setting]] = [(THE_PLAN, (nodes, partitions, trigger_s))]
     if space.shuffle_partitions is None:
         ruled += [
@@ -80,29 +80,33 @@ def _settings(offer: Offer, chosen: Configuration, nodes: int) -> list[tuple[str
         ]
     if space.trigger_s is None:
         ruled += [
-            (f"trigger of {spark_trigger_text(one)}", (nodes, partitions, one))
-            for one in RULE_TRIGGERS_S.value
+            (
+                f"trigger of {spark_trigger_text(rule_trigger_s)}",
+                (nodes, partitions, rule_trigger_s),
+            )
+            for rule_trigger_s in RULE_TRIGGERS_S.value
         ]
     ruled.append(("twice the nodes, for safety", (2 * nodes, partitions, trigger_s)))
-    allocated = _nodes_of_dynamic_allocation(offer, chosen)
+    allocated = _nodes_of_dynamic_allocation(offer, configuration)
     ruled.append(("dynamic allocation", (allocated, partitions, trigger_s)))
     return ruled
 
 
-def _nodes_of_dynamic_allocation(offer: Offer, chosen: Configuration) -> int:
+def _nodes_of_dynamic_allocation(offer: Offer, configuration: Configuration) -> int:
     """Number of nodes at which Spark's dynamic allocation settles.
 
-    It requests executors while tasks wait longer than a second, up to a slot for every task. It
-    removes one only after a minute without a task, which never happens between batches.
+    Notes
+    -----
+    theory.md (P12).
     """
-    question, partitions = offer.question, chosen.shuffle_partitions
+    question, partitions = offer.question, configuration.shuffle_partitions
     per_node = question.space.num_slots(1)
     tasks = max(stage.num_tasks(partitions) for stage in question.profile.stages)
-    most = max(1, min(math.ceil(tasks / per_node), question.space.max_nodes))
-    for nodes in range(1, most):
+    max_nodes = max(1, min(math.ceil(tasks / per_node), question.space.max_nodes))
+    for nodes in range(1, max_nodes):
         model = duration_model(question.profile, nodes * per_node, partitions)
-        rows = float(settled_batch_rows(model, question.rate_per_s, chosen.trigger_s))
+        rows = float(settled_batch_rows(model, question.rate_per_s, configuration.trigger_s))
         waits_s = max(float(level.at(rows)) for level in model.levels)
         if waits_s <= BACKLOG_TIMEOUT_S.value:
             return nodes
-    return most
+    return max_nodes

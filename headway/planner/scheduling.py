@@ -151,11 +151,11 @@ def verdict(
     )
 
 
-def choose(works: Sequence[QueryWork], cores: float, asked: Policy) -> tuple[Policy, int]:
+def choose(works: Sequence[QueryWork], cores: float, requested: Policy) -> tuple[Policy, int]:
     """The policy preferred by simulation, and the batches at the same time, for a running gate."""
-    policies = ASKED if asked is Policy.AUTO else (asked,)
-    found = [_best(works, policy, cores, None, 1) for policy in policies]
-    best = min(found, key=_rank)
+    policies = ASKED if requested is Policy.AUTO else (requested,)
+    policy_figures = [_best(works, policy, cores, None, 1) for policy in policies]
+    best = min(policy_figures, key=_rank)
     assert best.policy is not None
     return best.policy, best.at_once
 
@@ -166,14 +166,14 @@ def are_aligned(works: Sequence[QueryWork]) -> bool:
     if len(grids) < 2:
         return False
     slide_s = max(grid.slide_s for grid in grids)
-    ends = {round((grid.offset_s + grid.watermark_delay_s) % grid.slide_s, 3) for grid in grids}
-    return len(ends) == 1 and all((slide_s / grid.slide_s).is_integer() for grid in grids)
+    phases = {round((grid.offset_s + grid.watermark_delay_s) % grid.slide_s, 3) for grid in grids}
+    return len(phases) == 1 and all((slide_s / grid.slide_s).is_integer() for grid in grids)
 
 
 def spread_out(works: Sequence[QueryWork]) -> list[QueryWork]:
     """The same queries with the ends of their windows spread evenly."""
     num_windowed = sum(work.query.windows is not None for work in works)
-    spread, at = [], 0
+    spread, window_index = [], 0
     for work in works:
         grid = work.query.windows
         if grid is None:
@@ -181,11 +181,11 @@ def spread_out(works: Sequence[QueryWork]) -> list[QueryWork]:
             continue
         moved = WindowGrid(
             slide_s=grid.slide_s,
-            offset_s=grid.offset_s + grid.slide_s * at / num_windowed,
+            offset_s=grid.offset_s + grid.slide_s * window_index / num_windowed,
             watermark_delay_s=grid.watermark_delay_s,
         )
         spread.append(replace(work, query=replace(work.query, windows=moved)))
-        at += 1
+        window_index += 1
     return spread
 
 
@@ -225,12 +225,17 @@ def _best(
         return _simulated(works, policy, cores, at_once, seed)
     usual = _usual_at_once(works, cores)
     tried = {max(usual - 1, 1), usual, min(usual + 1, len(works))}
-    return min((_simulated(works, policy, cores, one, seed) for one in sorted(tried)), key=_rank)
+    return min(
+        (_simulated(works, policy, cores, num_batches, seed) for num_batches in sorted(tried)),
+        key=_rank,
+    )
 
 
 def _usual_at_once(works: Sequence[QueryWork], cores: float) -> int:
     rows = [work.rate_per_s * work.query.trigger_s for work in works]
-    total = sum(work.duration_s(one, cores) for work, one in zip(works, rows, strict=True))
+    total = sum(
+        work.duration_s(batch_rows, cores) for work, batch_rows in zip(works, rows, strict=True)
+    )
     driver = sum(work.before_s + work.after_s for work in works)
     driver_ratio = max(work.driver_cores for work in works) / cores
     return num_at_once(total, max(total - driver, 1e-3), len(works), driver_ratio=driver_ratio)
@@ -255,9 +260,11 @@ def _simulated(
         seed=seed,
         offsets_s=offsets_s(works, cores) if policy is Policy.STAGGER else None,
     )
-    for both in zip(works, run.queries, strict=True):
-        require_windows_seen(*both, length_s)
-    queries = tuple(_figures(*both) for both in zip(works, run.queries, strict=True))
+    for work, outcome in zip(works, run.queries, strict=True):
+        require_windows_seen(work, outcome, length_s)
+    queries = tuple(
+        _figures(work, outcome) for work, outcome in zip(works, run.queries, strict=True)
+    )
     mean_s, p99_s = _overall(run)
     return PolicyFigures(
         policy=policy,
@@ -283,19 +290,19 @@ def _overall(run: GateOutcome) -> tuple[float, float]:
     latency_s = run.window_latency_s
     if len(latency_s):
         return float(latency_s.mean()), float(np.quantile(latency_s, 0.99))
-    with_rows = [one for one in run.queries if len(one.row_wait_s)]
+    with_rows = [outcome for outcome in run.queries if len(outcome.row_wait_s)]
     if not with_rows:
         return math.inf, math.inf
     return (
-        float(np.mean([one.row_latency_mean_s for one in with_rows])),
-        max(one.row_latency_quantile_s(0.99) for one in with_rows),
+        float(np.mean([outcome.row_latency_mean_s for outcome in with_rows])),
+        max(outcome.row_latency_quantile_s(0.99) for outcome in with_rows),
     )
 
 
 def _falls_behind(run: GateOutcome) -> bool:
     """Whether batches take ever longer: their oldest rows are half as old again at the end."""
-    for one in run.queries:
-        oldest_s = one.row_wait_s[:, 1]
+    for outcome in run.queries:
+        oldest_s = outcome.row_wait_s[:, 1]
         quarter = len(oldest_s) // 4
         if quarter < 2:
             return True
@@ -366,7 +373,7 @@ def fewest_nodes(
             (_by_itself(works, cores, seed, free) for free in (False, True)),
             (_best(works, policy, cores, None, seed) for policy in policies),
         )
-        return any(found.keeps_up and found.num_met == len(works) for found in tried)
+        return any(figures.keeps_up and figures.num_met == len(works) for figures in tried)
 
     low, high = 0, 1
     if not are_enough(most_nodes):

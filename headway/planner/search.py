@@ -40,7 +40,7 @@ def plan(
     space: SearchSpace,
     *,
     confidence: float = CONFIDENCE.value,
-    also: Sequence[Promise] = (),
+    further_targets: Sequence[Promise] = (),
     objective: Objective = Objective.NODES,
     node_types: Sequence[NodeType] = (),
     cores_per_executor: int | None = None,
@@ -63,7 +63,7 @@ def plan(
         What may be bought and set.
     confidence : float in [0.5, 1)
         Plan on durations that are exceeded with at most the remaining probability.
-    also : sequence of Promise
+    further_targets : sequence of Promise
         Further targets that must be met.
     objective : Objective
         Quantity to minimise. Cost needs prices; latency uses all nodes within space and budget.
@@ -101,7 +101,7 @@ def plan(
         target,
         space,
         confidence,
-        also,
+        further_targets,
         checkpoint,
     )
     _require_prices(objective, node_types, budget_per_hour)
@@ -112,10 +112,10 @@ def plan(
         budget_per_hour=budget_per_hour,
     )
     if not offers:
-        which = "no node type can run the job: " if node_types else ""
-        raise InputError(f"{which}{'; '.join(refused)}")
-    found = enumerated([_OfQuery(offer=offer) for offer in offers], objective)
-    answer = _explained(found, offers, objective, checkpoint)
+        prefix = "no node type can run the job: " if node_types else ""
+        raise InputError(f"{prefix}{'; '.join(refused)}")
+    enumeration = enumerated([_OfQuery(offer=offer) for offer in offers], objective)
+    answer = _explained(enumeration, offers, objective, checkpoint)
     if relaxation:
         answer = _with_relaxation(answer)
     if profile.growth is not None:
@@ -128,7 +128,7 @@ def question_of(
     target: Target,
     space: SearchSpace,
     confidence: float,
-    also: Sequence[Promise] = (),
+    further_targets: Sequence[Promise] = (),
     checkpoint: Checkpoint | None = None,
 ) -> Question:
     """The question of a plan, before there is an offer; with the same parameters as `plan`.
@@ -140,7 +140,11 @@ def question_of(
         space.
     """
     question = Question(
-        profile=profile, target=target, also=tuple(also), space=space, confidence=confidence
+        profile=profile,
+        target=target,
+        also=tuple(further_targets),
+        space=space,
+        confidence=confidence,
     ).at_confidence(confidence)
     for promise in (question.target, *question.also):
         require_predictable(question.profile, promise)
@@ -208,17 +212,17 @@ class _OfQuery:
 
 
 def _explained(
-    found: Enumerated[_Buy],
+    enumeration: Enumerated[_Buy],
     offers: Sequence[Offer],
     objective: Objective,
     checkpoint: Checkpoint | None,
 ) -> FoundSetting:
-    buy = found.size
-    if found.feasible:
-        optimality = found.fewest.optimality
+    buy = enumeration.size
+    if enumeration.feasible:
+        optimality = enumeration.fewest.optimality
         return settled_on(buy.offer, buy.nodes, buy.setting, optimality, checkpoint)
     return nearest_there_is(
-        buy.offer, buy.setting, buy.lowest_s, found.fewest, offers, objective, checkpoint
+        buy.offer, buy.setting, buy.lowest_s, enumeration.fewest, offers, objective, checkpoint
     )
 
 
@@ -239,11 +243,11 @@ def _require_prices(
         if budget_per_hour is not None
         else None
     )
-    unpriced = [one.name for one in node_types if one.price_per_hour is None]
+    unpriced = [node_type.name for node_type in node_types if node_type.price_per_hour is None]
     if needs is not None and (unpriced or not node_types):
-        which = (
+        without_price = (
             f"of {', '.join(unpriced)}"
             if unpriced
             else f"of a node type ({argument('node_types')})"
         )
-        raise InputError(f"{needs} needs the price {which}; give it, e.g. price=0.192")
+        raise InputError(f"{needs} needs the price {without_price}; give it, e.g. price=0.192")

@@ -13,33 +13,40 @@ from headway.planner.reasons import Neighbour
 
 
 def sensitivities(
-    question: Question, chosen: Configuration, nodes: int, beside: Sequence[Neighbour]
+    question: Question, configuration: Configuration, nodes: int, neighbours: Sequence[Neighbour]
 ) -> tuple[Sensitivity, ...]:
     """The plan with each setting at its next choices, and with each input a tenth higher."""
     by_knob = (
         Sensitivity(
-            kind="knob", change=one.name, latency_s=one.latency_s, keeps_target=one.keeps_promises
+            kind="knob",
+            change=neighbour.name,
+            latency_s=neighbour.latency_s,
+            keeps_target=neighbour.keeps_promises,
         )
-        for one in beside
+        for neighbour in neighbours
     )
-    return (*by_knob, *_by_input(question, chosen, nodes))
+    return (*by_knob, *_by_input(question, configuration, nodes))
 
 
-def _by_input(question: Question, chosen: Configuration, nodes: int) -> Iterator[Sensitivity]:
-    setting = (nodes, chosen.shuffle_partitions, chosen.trigger_s)
-    asked = [("rate +10%", question.at_rate(SENSITIVITY_RATIO.value * question.rate_per_s))]
-    asked += [
+def _by_input(
+    question: Question, configuration: Configuration, nodes: int
+) -> Iterator[Sensitivity]:
+    setting = (nodes, configuration.shuffle_partitions, configuration.trigger_s)
+    changed_questions = [
+        ("rate +10%", question.at_rate(SENSITIVITY_RATIO.value * question.rate_per_s))
+    ]
+    changed_questions += [
         (name, replace(question, profile=profile)) for name, profile in _costlier(question.profile)
     ]
-    asked.append(("no safety margin (50% confidence)", question.at_confidence(0.5)))
-    for name, changed in asked:
-        alone = candidates_at(changed, [setting])
-        latency_s = alone.latency_s(changed.rate_per_s)
+    changed_questions.append(("no safety margin (50% confidence)", question.at_confidence(0.5)))
+    for name, changed in changed_questions:
+        candidate = candidates_at(changed, [setting])
+        latency_s = candidate.latency_s(changed.rate_per_s)
         yield Sensitivity(
             kind="input",
             change=name,
             latency_s=float(latency_s[0]),
-            keeps_target=bool(alone.meets(changed.rate_per_s)[0]),
+            keeps_target=bool(candidate.meets(changed.rate_per_s)[0]),
         )
 
 

@@ -93,9 +93,17 @@ class SearchSpace:
         if not any(stage.tasks_rule is TasksRule.SHUFFLE for stage in profile.stages):
             return (profile.baseline.shuffle_partitions,)
         slots = self.num_slots(nodes)
-        most = min(4 * slots, MOST_PARTITIONS_OF_PLAN.value)
-        powers = {2**exponent for exponent in range(most.bit_length()) if 2**exponent <= most}
-        multiples = {slots * each for each in PARTITIONS_PER_SLOT.value if slots * each <= most}
+        max_partitions = min(4 * slots, MOST_PARTITIONS_OF_PLAN.value)
+        powers = {
+            2**exponent
+            for exponent in range(max_partitions.bit_length())
+            if 2**exponent <= max_partitions
+        }
+        multiples = {
+            slots * per_slot
+            for per_slot in PARTITIONS_PER_SLOT.value
+            if slots * per_slot <= max_partitions
+        }
         return tuple(sorted(powers | multiples | ({today} if today else set())))
 
     def trigger_choices_s(self, profile: JobProfile, limit_s: float) -> tuple[float, ...]:

@@ -52,66 +52,72 @@ class Staircase:
             [max(rate for _, rate in self._sizes[nodes]) for nodes in self._nodes.tolist()]
         )
         targets = question.latency_targets
-        self._one_rate_tells_of_others = all(one.metric is not Metric.WINDOW for one in targets)
+        self._one_rate_tells_of_others = all(
+            target.metric is not Metric.WINDOW for target in targets
+        )
         self._forget()
 
     def fewest_nodes(self, rates_per_s: Sequence[float]) -> tuple[int, ...] | None:
         """The fewest nodes that meet the targets at each rate; None if none do at the highest."""
         rates = np.maximum(np.asarray(rates_per_s, dtype=np.float64), _LEAST_RATE_PER_S).tolist()
-        asked = sorted(set(rates))
+        distinct_rates_per_s = sorted(set(rates))
         if not self._one_rate_tells_of_others:
             self._forget()
-        most = self._first(asked[-1])
-        if most is None:
+        most_nodes = self._first(distinct_rates_per_s[-1])
+        if most_nodes is None:
             return None
         if self._one_rate_tells_of_others:
-            self._narrow(self._first(asked[0]) or most, most, asked)
-        found: dict[float, int] = {}
-        for rate_per_s in _far_apart_first(asked):
+            self._narrow(
+                self._first(distinct_rates_per_s[0]) or most_nodes, most_nodes, distinct_rates_per_s
+            )
+        nodes_at_rate: dict[float, int] = {}
+        for rate_per_s in _far_apart_first(distinct_rates_per_s):
             nodes = self._first_borne_out(rate_per_s)
             if nodes is None:
                 return None
-            found[rate_per_s] = nodes
-        return tuple(found[rate] for rate in rates)
+            nodes_at_rate[rate_per_s] = nodes
+        return tuple(nodes_at_rate[rate] for rate in rates)
 
     def _first_borne_out(self, rate_per_s: float) -> int | None:
         """The first count that sustains a rate by moments and by (T4), as a plan requires both."""
         if not self._one_rate_tells_of_others:
             self._forget()
         while (nodes := self._first(rate_per_s)) is not None:
-            place = int(np.searchsorted(self._nodes, nodes))
-            if self._certain_per_s[place] >= rate_per_s:
+            index = int(np.searchsorted(self._nodes, nodes))
+            if self._certain_per_s[index] >= rate_per_s:
                 return nodes
             partitions = [count for count, most_per_s in self._sizes[nodes]]
             if is_enough(self._question.at_rate(rate_per_s), nodes, partitions):
-                self._certain_per_s[place] = rate_per_s
+                self._certain_per_s[index] = rate_per_s
                 return nodes
-            self._missed_per_s[place] = rate_per_s
+            self._missed_per_s[index] = rate_per_s
         return None
 
     def _first(self, rate_per_s: float) -> int | None:
         """The first count that sustains a rate; more are tried at once the longer none is found."""
-        open_places = np.flatnonzero(self._missed_per_s > rate_per_s)
+        open_indices = np.flatnonzero(self._missed_per_s > rate_per_s)
         begin, step = 0, 1
-        while begin < len(open_places):
-            if self._kept_per_s[open_places[begin]] >= rate_per_s:
-                return int(self._nodes[open_places[begin]])
-            places = open_places[begin : begin + step]
-            self._try(places[self._kept_per_s[places] < rate_per_s].tolist(), rate_per_s)
-            kept = np.flatnonzero(self._kept_per_s[places] >= rate_per_s)
-            if len(kept):
-                return int(self._nodes[places[kept[0]]])
-            begin, step = begin + len(places), 2 * step
+        while begin < len(open_indices):
+            if self._kept_per_s[open_indices[begin]] >= rate_per_s:
+                return int(self._nodes[open_indices[begin]])
+            tried_indices = open_indices[begin : begin + step]
+            self._try(
+                tried_indices[self._kept_per_s[tried_indices] < rate_per_s].tolist(), rate_per_s
+            )
+            sufficient = np.flatnonzero(self._kept_per_s[tried_indices] >= rate_per_s)
+            if len(sufficient):
+                return int(self._nodes[tried_indices[sufficient[0]]])
+            begin, step = begin + len(tried_indices), 2 * step
         return None
 
-    def _try(self, places: Sequence[int], rate_per_s: float) -> None:
+    def _try(self, indices: Sequence[int], rate_per_s: float) -> None:
         """Compare every setting of some counts with the targets at a rate."""
         question = self._question.at_rate(rate_per_s)
         triggers_s = question.space.trigger_choices_s(question.profile, question.target.limit_s)
         settings = [
-            (int(self._nodes[place]), partitions, trigger_s)
-            for place in places
-            for partitions, most_per_s in self._sizes[int(self._nodes[place])]
+            (int(self._nodes[index]), partitions, trigger_s)
+            for index in indices
+            for partitions, most_per_s in self._sizes[int(self._nodes[index])]
             if most_per_s >= rate_per_s
             for trigger_s in triggers_s
         ]
@@ -121,31 +127,33 @@ class Staircase:
             possible = candidates.take(noise_free_rate_per_s(candidates) >= rate_per_s)
             if len(possible):
                 keeping = set(possible.nodes[possible.could_meet(rate_per_s)].tolist())
-        for place in places:
-            known = self._kept_per_s if self._nodes[place] in keeping else self._missed_per_s
-            known[place] = rate_per_s
+        for index in indices:
+            bounds_per_s = self._kept_per_s if self._nodes[index] in keeping else self._missed_per_s
+            bounds_per_s[index] = rate_per_s
 
-    def _narrow(self, least: int, most: int, asked: Sequence[float]) -> None:
+    def _narrow(self, least_nodes: int, most_nodes: int, rates_per_s: Sequence[float]) -> None:
         """If there are more rates than counts, find the highest rate of every count at once, with
         the precision of a frontier.
         """
-        known = (self._missed_per_s <= asked[0]) | (self._kept_per_s >= asked[-1])
-        close = self._missed_per_s <= self._kept_per_s * _LEFT_OUT_RATIO
-        between = (self._nodes >= least) & (self._nodes < most) & ~known & ~close
-        places = np.flatnonzero(between).tolist()
-        if not 0 < len(places) < len(asked):
+        is_settled = (self._missed_per_s <= rates_per_s[0]) | (self._kept_per_s >= rates_per_s[-1])
+        is_close = self._missed_per_s <= self._kept_per_s * _LEFT_OUT_RATIO
+        between = (
+            (self._nodes >= least_nodes) & (self._nodes < most_nodes) & ~is_settled & ~is_close
+        )
+        indices = np.flatnonzero(between).tolist()
+        if not 0 < len(indices) < len(rates_per_s):
             return
-        node_counts = [int(self._nodes[place]) for place in places]
+        node_counts = [int(self._nodes[index]) for index in indices]
         candidates = all_candidates(self._question, node_counts)
         best, beyond_ratio = best_of_each_node_count(candidates), candidates.beyond_moments_ratio
-        for place, nodes in zip(places, node_counts, strict=True):
+        for index, nodes in zip(indices, node_counts, strict=True):
             # What could be kept; whether it is, each answer asks by (T4).
             kept_per_s = best[nodes][1] * beyond_ratio
             missed_per_s = max(
-                kept_per_s * _LEFT_OUT_RATIO, self._bounds_per_s[place] * _LEFT_OUT_SHARE
+                kept_per_s * _LEFT_OUT_RATIO, self._bounds_per_s[index] * _LEFT_OUT_SHARE
             )
-            self._kept_per_s[place] = max(self._kept_per_s[place], kept_per_s)
-            self._missed_per_s[place] = min(self._missed_per_s[place], missed_per_s)
+            self._kept_per_s[index] = max(self._kept_per_s[index], kept_per_s)
+            self._missed_per_s[index] = min(self._missed_per_s[index], missed_per_s)
 
     def _forget(self) -> None:
         self._kept_per_s = np.zeros(len(self._nodes))

@@ -26,10 +26,6 @@ def state_findings(setting: Candidates) -> Iterator[Finding]:
     setting is compared with its targets at `S(t)`. The first `t` within a year at which one is
     missed is in the headline; it is found by doubling and bisection, since a larger state only
     makes batches longer.
-
-    The state grows as in the last profiled run, in proportion to the planned rate. Each of its rows
-    costs the tasks that hold it as much as in the profile. The setting is compared with the targets
-    with the state at that time.
     """
     profile = setting.question.profile
     growth_per_s = profile.state_growth_per_s
@@ -58,15 +54,19 @@ def state_findings(setting: Candidates) -> Iterator[Finding]:
     )
 
 
-def _keeps_after(setting: Candidates, seconds: float, growth_per_s: float) -> bool:
+def _keeps_after(setting: Candidates, elapsed_s: float, growth_per_s: float) -> bool:
     """Whether the setting meets its targets with the state that it has after some time."""
     question = setting.question
     assert question.profile.state is not None
-    rows = question.profile.state.rows + round(growth_per_s * seconds)
+    rows = question.profile.state.rows + round(growth_per_s * elapsed_s)
     state = replace(question.profile.state, rows=rows)
     grown = replace(question, profile=replace(question.profile, state=state))
-    asked = (int(setting.nodes[0]), int(setting.partitions[0]), float(setting.trigger_s[0]))
-    return bool(candidates_at(grown, [asked]).meets(question.rate_per_s)[0])
+    planned_setting = (
+        int(setting.nodes[0]),
+        int(setting.partitions[0]),
+        float(setting.trigger_s[0]),
+    )
+    return bool(candidates_at(grown, [planned_setting]).meets(question.rate_per_s)[0])
 
 
 def while_growing(setting: FoundSetting, growth: DurationGrowth) -> FoundSetting:
@@ -97,7 +97,7 @@ def while_growing(setting: FoundSetting, growth: DurationGrowth) -> FoundSetting
         f"{format_duration(growth.last_s)} in {format_duration(growth.span_s)}, so no "
         "configuration meets a target for long"
     )
-    short = setting.shortfall or Shortfall(
+    shortfall = setting.shortfall or Shortfall(
         floor_s=setting.planned_latency_s,
         physical_floor_s=physical_floor_s(setting.offer.question),
         nearest=(),
@@ -107,6 +107,6 @@ def while_growing(setting: FoundSetting, growth: DurationGrowth) -> FoundSetting
         setting,
         findings=(*growth.findings, *setting.findings),
         binding=(grown, *(setting.binding if setting.shortfall is not None else ())),
-        shortfall=replace(short, nearest=()),
+        shortfall=replace(shortfall, nearest=()),
         kept_probability=None,
     )

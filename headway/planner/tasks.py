@@ -25,18 +25,18 @@ def most_launches_per_s(profile: JobProfile) -> float:
     for the scheduler of Spark 0.8 and expected two to three times that for later ones. If the
     profiled runs launched more, that is the limit.
     """
-    seen = (
+    profiled_per_s = (
         float(
             launches_per_s(
                 profile,
-                one.configuration.shuffle_partitions,
-                max(one.configuration.trigger_s, one.batch_duration_mean_s),
+                setting.configuration.shuffle_partitions,
+                max(setting.configuration.trigger_s, setting.batch_duration_mean_s),
             )
         )
-        for one in profile.settings
-        if one.batch_duration_mean_s > 0.0
+        for setting in profile.settings
+        if setting.batch_duration_mean_s > 0.0
     )
-    return max(LAUNCHES_PER_S.value, 0.0, *seen)
+    return max(LAUNCHES_PER_S.value, 0.0, *profiled_per_s)
 
 
 def launches_per_s(

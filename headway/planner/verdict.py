@@ -45,19 +45,19 @@ def kept_probability(setting: Candidates) -> float:
 
     but_for_gain = partial(excess, with_gain=False)
     confidence, rate_per_s = setting.question.confidence, setting.question.rate_per_s
-    asked_score = float(ndtri(confidence))
-    asked_step = (asked_score + _FARTHEST_SCORE) * _STEPS_PER_SCORE
-    at_asked = setting.certified_excess(rate_per_s)
-    is_kept = at_asked <= 0.0
+    planned_score = float(ndtri(confidence))
+    planned_step = (planned_score + _FARTHEST_SCORE) * _STEPS_PER_SCORE
+    at_planned = setting.certified_excess(rate_per_s)
+    is_kept = at_planned <= 0.0
     if is_kept:
-        lowest, high, at_high = min(math.floor(asked_step), _NUM_STEPS - 1), _NUM_STEPS, math.inf
+        lowest, high, at_high = min(math.floor(planned_step), _NUM_STEPS - 1), _NUM_STEPS, math.inf
         at_lowest = setting.certified_excess(rate_per_s, with_gain=False)
         # Most plans are far from the edge, so testing the last step makes the others unnecessary.
         last, at_last = high - 1, but_for_gain(high - 1)
         low, at_low = (last, at_last) if at_last <= 0.0 else (lowest, at_lowest)
         high, at_high = (high, at_high) if at_last <= 0.0 else (last, at_last)
     else:
-        lowest, high, at_high = 0, min(math.ceil(asked_step), _NUM_STEPS), at_asked
+        lowest, high, at_high = 0, min(math.ceil(planned_step), _NUM_STEPS), at_planned
         at_lowest, low, at_low = -math.inf, lowest, -math.inf
     step = last_kept(but_for_gain, low, high, at_low, at_high)
     # The gain of errors needs a second chain, so it is computed only if everything else is met.
@@ -66,7 +66,7 @@ def kept_probability(setting: Candidates) -> float:
     score = _score_of(step + 0.5)
     if is_kept:
         return max(float(ndtr(score)), confidence)
-    return float(ndtr(min(score, 0.5 * (_score_of(step) + asked_score))))
+    return float(ndtr(min(score, 0.5 * (_score_of(step) + planned_score))))
 
 
 def excess_at_score(setting: Candidates, score: float, *, with_gain: bool = True) -> float:

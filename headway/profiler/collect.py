@@ -105,19 +105,19 @@ def collect(
     logs = _Logs(limits)
     logs.read(engine, [Order(piece, limits) for piece in pieces])
     # If the end of a task occurs more than once, it must be counted once.
-    again = {
+    repeated_ids = {
         app: gathered.ids.get(schema.TASK_END, Ids()).repeated
         for app, gathered in logs.gathered.items()
         if gathered.num_unnamed_tasks or gathered.ids.get(schema.TASK_END, Ids()).repeated
     }
-    for app in again:
+    for app in repeated_ids:
         del logs.gathered[app]
     logs.read(
         engine,
         [
-            Order(piece, limits, tasks_again=again[piece.app])
+            Order(piece, limits, tasks_again=repeated_ids[piece.app])
             for piece in pieces
-            if piece.app in again and piece.app not in logs.failures
+            if piece.app in repeated_ids and piece.app not in logs.failures
         ],
     )
     rows: list[Record] = []
@@ -129,7 +129,7 @@ def collect(
         if gathered.counts or gathered.num_damaged:
             applications[app] = _application_facts(app, gathered, _counted(stage_runs))
         placed = sorted(
-            (place, row) for of_run in gathered.batches.values() for place, row in of_run
+            (position, row) for of_run in gathered.batches.values() for position, row in of_run
         )
         batches += [{"app": app, **row} for _, row in placed]
         rows += stage_runs
@@ -153,9 +153,9 @@ class _Logs:
                 self.failures.setdefault(result.app, failure)
                 self.gathered.pop(result.app, None)
             elif result.gathered is not None:
-                known = self.gathered.setdefault(result.app, result.gathered)
-                if known is not result.gathered:
-                    known.add(result.gathered)
+                gathered = self.gathered.setdefault(result.app, result.gathered)
+                if gathered is not result.gathered:
+                    gathered.add(result.gathered)
 
     def _too_much(self, result: Result) -> str:
         """Why the parts of a log together exceed the limit for one log; empty if they do not."""
@@ -230,13 +230,13 @@ def _application_facts(app: int, gathered: Gathered, stages: StageCounts) -> App
         return EventCount(num_lines, ids.num_distinct, ids.seen[0][0], ids.seen[-1][1])
 
     properties = gathered.properties[1] if gathered.properties is not None else {}
-    said = {name: gathered.said.get(name) for name in _SAID}
-    said["spark_version"] = said["spark_version"] or spark_of_runtime(
+    identity = {name: gathered.said.get(name) for name in _SAID}
+    identity["spark_version"] = identity["spark_version"] or spark_of_runtime(
         properties.get(DATABRICKS_RUNTIME)
     )
     return ApplicationFacts(
         app=app,
-        **said,
+        **identity,
         properties=properties,
         executors=_executors(gathered.executors),
         executor_events=tuple(sorted(gathered.executors, key=repr)),
@@ -263,12 +263,12 @@ def _executors(events: Iterable[ExecutorEvent]) -> tuple[Executor, ...]:
     for event in events:
         if event.executor_id is not None:
             by_executor[event.executor_id].append(event)
-    found = []
-    for executor_id, said in sorted(by_executor.items()):
-        added = [event for event in said if event.num_cores is not None]
-        removed_ms = [event.at_ms for event in said if event.num_cores is None]
+    executors = []
+    for executor_id, executor_events in sorted(by_executor.items()):
+        added = [event for event in executor_events if event.num_cores is not None]
+        removed_ms = [event.at_ms for event in executor_events if event.num_cores is None]
         if added:
-            found.append(
+            executors.append(
                 Executor(
                     executor_id=executor_id,
                     num_cores=max(event.num_cores or 0 for event in added),
@@ -276,4 +276,4 @@ def _executors(events: Iterable[ExecutorEvent]) -> tuple[Executor, ...]:
                     removed_s=seconds(reduce(most, removed_ms, None)),
                 )
             )
-    return tuple(found)
+    return tuple(executors)

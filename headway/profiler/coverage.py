@@ -22,15 +22,15 @@ _SPARK_EVENTS = ("SparkListener", "org.apache.spark.")
 
 def coverage_of(facts: ApplicationFacts, batches: Sequence[Record], log: EventLog) -> Coverage:
     """The coverage of one log, including whether it is still being written or was compacted."""
-    starts, ends = facts.count(schema.JOB_START), facts.count(schema.JOB_END)
+    job_starts, job_ends = facts.count(schema.JOB_START), facts.count(schema.JOB_END)
     job_ids = EventCount(
-        num_distinct=starts.num_distinct,
-        first_id=least(starts.first_id, ends.first_id),
-        last_id=most(starts.last_id, ends.last_id),
+        num_distinct=job_starts.num_distinct,
+        first_id=least(job_starts.first_id, job_ends.first_id),
+        last_id=most(job_starts.last_id, job_ends.last_id),
     )
     if facts.count(schema.RECORDER_START).num_lines:
         # Ids that a recorder leaves out are not gaps.
-        tasks, jobs = _all_of(facts.count(schema.TASK_END)), _all_of(starts)
+        tasks, jobs = _all_of(facts.count(schema.TASK_END)), _all_of(job_starts)
     else:
         tasks, jobs = _by_ids(facts.count(schema.TASK_END)), _by_ids(job_ids)
     if tasks.expected < facts.stages.num_tasks:
@@ -67,10 +67,12 @@ def _has_end(facts: ApplicationFacts) -> bool:
 
 def together(coverages: Iterable[Coverage]) -> Coverage:
     """The coverage of several logs taken as one; at least one."""
-    every = list(coverages)
+    coverage_list = list(coverages)
 
-    def of_all(together: Callable[[Iterable[Any]], Any], names: Iterable[str]) -> dict[str, Any]:
-        return {name: together(getattr(one, name) for one in every) for name in names}
+    def of_all(combine: Callable[[Iterable[Any]], Any], names: Iterable[str]) -> dict[str, Any]:
+        return {
+            name: combine(getattr(coverage, name) for coverage in coverage_list) for name in names
+        }
 
     return Coverage(
         **of_all(_sum_of, _SHARES),
@@ -82,8 +84,10 @@ def together(coverages: Iterable[Coverage]) -> Coverage:
 
 
 def _sum_of(shares: Iterable[Share]) -> Share:
-    seen, expected = zip(*((share.seen, share.expected) for share in shares), strict=True)
-    return Share(seen=sum(seen), expected=sum(expected))
+    seen_counts, expected_counts = zip(
+        *((share.seen, share.expected) for share in shares), strict=True
+    )
+    return Share(seen=sum(seen_counts), expected=sum(expected_counts))
 
 
 def gaps(coverage: Coverage) -> tuple[str, ...]:

@@ -55,18 +55,20 @@ def read_line(line: bytes) -> Line | None:
     >>> read_line(b'{"Event":"SparkListenerBlockUpdated","Block Updated Info":{}}') is None
     True
     """
-    found = _NAME(line, 0, _MOST_NAME_BYTES)
-    if found is None:
+    name_match = _NAME(line, 0, _MOST_NAME_BYTES)
+    if name_match is None:
         return _with_name_elsewhere(line) if line.strip() else None
-    of_kind = _DECODERS.get(found[1])
+    of_kind = _DECODERS.get(name_match[1])
     if of_kind is None:
         # Most bytes of a log are events that are not read; they are recognised by their first
         # characters.
-        if found[1].startswith(schema.PASSED_OVER):
+        if name_match[1].startswith(schema.PASSED_OVER):
             return None
         # A line that was not decoded must at least end like an object.
         ends_well = line.rstrip().endswith(b"}")
-        return Line(found[1].decode("utf-8", "replace"), None, False) if ends_well else _NOTHING
+        return (
+            Line(name_match[1].decode("utf-8", "replace"), None, False) if ends_well else _NOTHING
+        )
     return _decoded(line, *of_kind)
 
 
@@ -124,9 +126,11 @@ def _encodable(value: Any) -> Any:
         case str():
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         case dict():
-            return {_encodable(name): _encodable(one) for name, one in value.items()}
+            return {
+                _encodable(name): _encodable(field_value) for name, field_value in value.items()
+            }
         case list():
-            return [_encodable(one) for one in value]
+            return [_encodable(entry) for entry in value]
     return value
 
 
@@ -136,19 +140,22 @@ def _converted(value: Any, kind: Any) -> Any:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError:
         pass
-    for known in (one for one in (get_args(kind) or (kind,)) if one is not NoneType):
-        if isinstance(known, type) and issubclass(known, msgspec.Struct):
-            fields = msgspec.structs.fields(known)
+    for target_type in (member for member in (get_args(kind) or (kind,)) if member is not NoneType):
+        if isinstance(target_type, type) and issubclass(target_type, msgspec.Struct):
+            fields = msgspec.structs.fields(target_type)
             if isinstance(value, dict):
-                return known(
+                return target_type(
                     **{
-                        one.name: _converted(value[one.encode_name], one.type)
-                        for one in fields
-                        if one.encode_name in value
+                        field.name: _converted(value[field.encode_name], field.type)
+                        for field in fields
+                        if field.encode_name in value
                     }
                 )
-        elif get_origin(known) is list and isinstance(value, list):
-            return [_converted(one, get_args(known)[0]) for one in value]
-        elif get_origin(known) is dict and isinstance(value, dict):
-            return {name: _converted(one, get_args(known)[1]) for name, one in value.items()}
+        elif get_origin(target_type) is list and isinstance(value, list):
+            return [_converted(entry, get_args(target_type)[0]) for entry in value]
+        elif get_origin(target_type) is dict and isinstance(value, dict):
+            return {
+                name: _converted(field_value, get_args(target_type)[1])
+                for name, field_value in value.items()
+            }
     return None

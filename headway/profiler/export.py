@@ -36,28 +36,28 @@ def table_rows_of(
 ) -> Iterator[tuple[str, list[Record]]]:
     """Rows of the tables, in chunks of one table; column ``app`` is the number of the log."""
     yield "applications", [_application_row(facts) for facts in applications.values()]
-    seen: dict[str, set[tuple[Any, ...]]] = {name: set() for name in _KEYS}
+    seen_keys: dict[str, set[tuple[Any, ...]]] = {name: set() for name in _KEYS}
     # If there are many tasks, no list of the seen ones is kept.
     counts = {app: facts.count(TASK_END) for app, facts in applications.items()}
     stands_once = {app for app, count in counts.items() if count.num_lines == count.num_distinct}
     jobs: list[Record] = []
     job_ends: dict[tuple[int, int], Record] = {}
     queries = _Queries()
-    wanted = [
+    orders = [
         Order(piece, limits, wants_rows=True) for piece in pieces if piece.app in applications
     ]
-    for result in engine.results(wanted) if wanted else ():
-        for name, found in result.rows.items():
-            rows: list[Record] = [{"app": result.app, **row} for row in found]
+    for result in engine.results(orders) if orders else ():
+        for name, table_rows in result.rows.items():
+            rows: list[Record] = [{"app": result.app, **row} for row in table_rows]
             if name == QUERY_EVENTS:
                 queries.add(rows)
             elif name == JOB_ENDS:
                 for row in rows:
                     job_ends.setdefault((row["app"], row["job_id"]), row)
             elif name == "jobs":
-                jobs += _not_seen(rows, _KEYS[name], seen[name])
+                jobs += _not_seen(rows, _KEYS[name], seen_keys[name])
             elif name in _KEYS and not (name == "tasks" and result.app in stands_once):
-                yield name, _not_seen(rows, _KEYS[name], seen[name])
+                yield name, _not_seen(rows, _KEYS[name], seen_keys[name])
             else:
                 yield name, rows
     never = {"ended_s": None, "succeeded": None}
@@ -92,9 +92,9 @@ def write_tables(
             writers[name] = parquet.ParquetWriter(path / "part-00000.parquet", SCHEMAS[name])
         for name, rows in table_rows_of(pieces, engine, applications, limits):
             path = paths[name]
-            shown = [_SHOWN[name](row) if name in _SHOWN else row for row in rows]
-            if shown:
-                writers[name].write_table(pa.Table.from_pylist(shown, schema=SCHEMAS[name]))
+            shown_rows = [_SHOWN[name](row) if name in _SHOWN else row for row in rows]
+            if shown_rows:
+                writers[name].write_table(pa.Table.from_pylist(shown_rows, schema=SCHEMAS[name]))
         for name, path in paths.items():
             writers.pop(name).close()
             # As Spark does; readers that wait for tables look for it.
@@ -109,15 +109,15 @@ def write_tables(
 
 
 def _not_seen(
-    rows: Sequence[Record], key: Sequence[str], seen: set[tuple[Any, ...]]
+    rows: Sequence[Record], key: Sequence[str], seen_keys: set[tuple[Any, ...]]
 ) -> list[Record]:
-    found = []
+    new_rows = []
     for row in rows:
         identity = tuple(row[name] for name in key)
-        if identity not in seen:
-            seen.add(identity)
-            found.append(row)
-    return found
+        if identity not in seen_keys:
+            seen_keys.add(identity)
+            new_rows.append(row)
+    return new_rows
 
 
 def _application_row(facts: ApplicationFacts) -> Record:
@@ -153,26 +153,32 @@ class _Queries:
             if row["run_id"] is None:
                 continue
             run = row["app"], row["run_id"]
-            said = self._said.setdefault(run, {"app": run[0], "run_id": run[1], **_NOTHING_SAID})
+            query_row = self._said.setdefault(
+                run, {"app": run[0], "run_id": run[1], **_NOTHING_SAID}
+            )
             for name, choose in _CHOOSE.items():
-                known = [one for one in (said[name], row.get(name)) if one is not None]
-                said[name] = choose(known) if known else None
+                column_values = [
+                    column_value
+                    for column_value in (query_row[name], row.get(name))
+                    if column_value is not None
+                ]
+                query_row[name] = choose(column_values) if column_values else None
             if row["batch_id"] is not None:
                 self._batch_ids.setdefault(run, set()).add(row["batch_id"])
 
     def rows(self) -> list[Record]:
-        found: list[Record] = []
-        for run, said in sorted(self._said.items()):
+        query_rows: list[Record] = []
+        for run, query_row in sorted(self._said.items()):
             batch_ids = self._batch_ids.get(run, set())
-            found.append(
+            query_rows.append(
                 {
-                    **said,
+                    **query_row,
                     "num_batches": len(batch_ids),
                     "first_batch_id": min(batch_ids, default=None),
                     "last_batch_id": max(batch_ids, default=None),
                 }
             )
-        return found
+        return query_rows
 
 
 _CHOOSE: Mapping[str, Callable[[list[Any]], Any]] = {

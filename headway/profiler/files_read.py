@@ -41,14 +41,14 @@ class FilesRead(msgspec.Struct):
         self.scans |= {_Scan(*ids, batch) for ids in _file_metrics(plan)}
 
     def note_values(self, updates: schema.DriverUpdates) -> None:
-        known = self.values
+        accumulator_values = self.values
         for pair in updates.values or ():
             if pair is not None and len(pair) == 2:
                 accumulator_id, value = pair
                 if accumulator_id is None or value is None:
                     continue
-                if value > known.get(accumulator_id, 0):
-                    known[accumulator_id] = value
+                if value > accumulator_values.get(accumulator_id, 0):
+                    accumulator_values[accumulator_id] = value
 
     def add(self, other: FilesRead) -> None:
         """Data from another part of the log."""
@@ -69,14 +69,14 @@ class FilesRead(msgspec.Struct):
         one is the stream's.
         """
         num_places = Counter(scan.batch for scan in self.scans)
-        found = {
+        files_by_batch = {
             scan.batch: BatchFiles(
                 self.values.get(scan.num_files_id, 0), self.values.get(scan.size_bytes_id, 0)
             )
             for scan in self.scans
             if num_places[scan.batch] == 1
         }
-        return {batch: files for batch, files in sorted(found.items()) if min(files) > 0}
+        return {batch: files for batch, files in sorted(files_by_batch.items()) if min(files) > 0}
 
 
 def _file_metrics(plan: PlanNode) -> Iterator[tuple[int, int]]:
@@ -84,7 +84,11 @@ def _file_metrics(plan: PlanNode) -> Iterator[tuple[int, int]]:
     waiting = [plan]
     while waiting:
         node = waiting.pop()
-        ids = {one.name: one.accumulator_id for one in node.metrics or () if one is not None}
+        ids = {
+            metric.name: metric.accumulator_id
+            for metric in node.metrics or ()
+            if metric is not None
+        }
         num_files_id, size_bytes_id = (ids.get(name) for name in _METRICS)
         if num_files_id is not None and size_bytes_id is not None:
             yield num_files_id, size_bytes_id

@@ -96,8 +96,8 @@ class Gathered(msgspec.Struct):
 
     def add(self, other: Gathered) -> None:
         """Data gathered from other pieces of the same log."""
-        for event, number in other.counts.items():
-            self.counts[event] = self.counts.get(event, 0) + number
+        for event, num_lines in other.counts.items():
+            self.counts[event] = self.counts.get(event, 0) + num_lines
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for event, ids in other.ids.items():
@@ -123,11 +123,11 @@ class Gathered(msgspec.Struct):
         for stage_id, job in other.job_of_stage.items():
             self.note_job(stage_id, job)
         for attempt, totals in other.stages.items():
-            known = self.stages.get(attempt)
-            if known is None:
+            own_totals = self.stages.get(attempt)
+            if own_totals is None:
                 self.stages[attempt] = totals
             else:
-                known.add(totals)
+                own_totals.add(totals)
         for key, task in other.tasks_again.items():
             self.tasks_again[key] = max(task, self.tasks_again.get(key, task))
         self.left_out = united(self.left_out, other.left_out)
@@ -135,8 +135,8 @@ class Gathered(msgspec.Struct):
 
     def note_job(self, stage_id: int, job: Record) -> None:
         """A job that may need a stage; the stage ran in the first of these jobs."""
-        known = self.job_of_stage.get(stage_id)
-        if known is None or _order_of(job) < _order_of(known):
+        first_job = self.job_of_stage.get(stage_id)
+        if first_job is None or _order_of(job) < _order_of(first_job):
             self.job_of_stage[stage_id] = job
 
     def note_query(self, run_id: str, life: QueryLife) -> None:
@@ -159,15 +159,15 @@ class Gathered(msgspec.Struct):
             for run_id, batches in self.batches.items()
             if len(batches) == MOST_BATCHES_PER_RUN
         }
-        old = Ids.of(
+        old_stage_ids = Ids.of(
             stage_id
             for stage_id, job in self.job_of_stage.items()
             if job["run_id"] in first and (job["batch_id"] or 0) < first[job["run_id"]]
         )
-        self.left_out = united(self.left_out, old.seen)
-        for stage_id in [one for one in self.job_of_stage if holds(self.left_out, one)]:
+        self.left_out = united(self.left_out, old_stage_ids.seen)
+        for stage_id in [key for key in self.job_of_stage if holds(self.left_out, key)]:
             del self.job_of_stage[stage_id]
-        for attempt in [one for one in self.stages if holds(self.left_out, one[0])]:
+        for attempt in [attempt for attempt in self.stages if holds(self.left_out, attempt[0])]:
             del self.stages[attempt]
 
     def count_tasks_again(self) -> None:
@@ -205,10 +205,10 @@ class Gatherer:
         counts = gathered.counts
         num_events = 0
         for line in lines:
-            said = read_line(line)
-            if said is None:
+            parsed_line = read_line(line)
+            if parsed_line is None:
                 continue
-            name, event, damaged = said
+            name, event, damaged = parsed_line
             num_events += 1
             gathered.num_damaged += damaged
             if name is not None:
@@ -395,5 +395,5 @@ def _order_of(job: Record) -> tuple[int, str]:
 
 
 def _latest(placed: tuple[Place, Record]) -> tuple[int, float, Place]:
-    place, batch = placed
-    return batch["batch_id"], -1.0 if batch["num_rows"] is None else batch["num_rows"], place
+    position, batch = placed
+    return batch["batch_id"], -1.0 if batch["num_rows"] is None else batch["num_rows"], position

@@ -33,8 +33,12 @@ class Ids(NamedTuple):
         distinct = sorted(set(in_order))
         if len(distinct) == len(in_order):
             return cls(_ranges(distinct))
-        again = {one for one, before in zip(in_order[1:], in_order, strict=False) if one == before}
-        return cls(_ranges(distinct), _ranges(sorted(again)))
+        repeated_ids = {
+            observed_id
+            for observed_id, previous_id in zip(in_order[1:], in_order, strict=False)
+            if observed_id == previous_id
+        }
+        return cls(_ranges(distinct), _ranges(sorted(repeated_ids)))
 
     def with_others(self, others: Ids) -> Ids:
         """All ids of both; those in both are repeated.
@@ -48,36 +52,36 @@ class Ids(NamedTuple):
         return Ids(united(self.seen, others.seen), repeated)
 
 
-def united(some: Ranges, others: Ranges) -> Ranges:
+def united(ranges: Ranges, other_ranges: Ranges) -> Ranges:
     """The ids of both.
 
     >>> united([(1, 2), (8, 9)], [(3, 4)])
     ((1, 4), (8, 9))
     """
-    if not some or not others:
-        return some or others
-    found: list[tuple[int, int]] = []
-    for first, last in sorted((*some, *others)):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = found[-1][0], max(found[-1][1], last)
+    if not ranges or not other_ranges:
+        return ranges or other_ranges
+    merged_ranges: list[tuple[int, int]] = []
+    for first, last in sorted((*ranges, *other_ranges)):
+        if merged_ranges and first <= merged_ranges[-1][1] + 1:
+            merged_ranges[-1] = merged_ranges[-1][0], max(merged_ranges[-1][1], last)
         else:
-            found.append((first, last))
-    return tuple(found)
+            merged_ranges.append((first, last))
+    return tuple(merged_ranges)
 
 
-def _common(some: Ranges, others: Ranges) -> Ranges:
-    found: list[tuple[int, int]] = []
-    at, other = 0, 0
-    while at < len(some) and other < len(others):
-        first = max(some[at][0], others[other][0])
-        last = min(some[at][1], others[other][1])
+def _common(ranges: Ranges, other_ranges: Ranges) -> Ranges:
+    common_ranges: list[tuple[int, int]] = []
+    index, other_index = 0, 0
+    while index < len(ranges) and other_index < len(other_ranges):
+        first = max(ranges[index][0], other_ranges[other_index][0])
+        last = min(ranges[index][1], other_ranges[other_index][1])
         if first <= last:
-            found.append((first, last))
-        if some[at][1] < others[other][1]:
-            at += 1
+            common_ranges.append((first, last))
+        if ranges[index][1] < other_ranges[other_index][1]:
+            index += 1
         else:
-            other += 1
-    return tuple(found)
+            other_index += 1
+    return tuple(common_ranges)
 
 
 def _ranges(distinct: Sequence[int]) -> Ranges:
@@ -86,17 +90,17 @@ def _ranges(distinct: Sequence[int]) -> Ranges:
         return ()
     if distinct[-1] - distinct[0] + 1 == len(distinct):
         return ((distinct[0], distinct[-1]),)
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     first = last = distinct[0]
-    for one in distinct[1:]:
-        if one != last + 1:
-            found.append((first, last))
-            first = one
-        last = one
-    return (*found, (first, last))
+    for next_id in distinct[1:]:
+        if next_id != last + 1:
+            ranges.append((first, last))
+            first = next_id
+        last = next_id
+    return (*ranges, (first, last))
 
 
-def holds(ranges: Ranges, one: int) -> bool:
+def holds(ranges: Ranges, candidate_id: int) -> bool:
     """Whether it contains an id.
 
     >>> holds([(1, 3), (7, 7)], 3), holds([(1, 3), (7, 7)], 4)
@@ -104,5 +108,5 @@ def holds(ranges: Ranges, one: int) -> bool:
     """
     from bisect import bisect_right
 
-    at = bisect_right(ranges, one, key=lambda ends: ends[0]) - 1
-    return at >= 0 and one <= ranges[at][1]
+    at = bisect_right(ranges, candidate_id, key=lambda id_range: id_range[0]) - 1
+    return at >= 0 and candidate_id <= ranges[at][1]

@@ -97,8 +97,8 @@ def spark_of_runtime(runtime: str | None) -> str | None:
     >>> spark_of_runtime("13.3.x-photon-scala2.12"), spark_of_runtime("99.1.x-scala2.13")
     ('3.4', None)
     """
-    found = _RUNTIME.fullmatch(runtime or "")
-    return _SPARK_OF_RUNTIME.get(int(found[1])) if found else None
+    runtime_match = _RUNTIME.fullmatch(runtime or "")
+    return _SPARK_OF_RUNTIME.get(int(runtime_match[1])) if runtime_match else None
 
 
 def known_version(text: str | None) -> str | None:
@@ -109,9 +109,9 @@ def known_version(text: str | None) -> str | None:
     >>> known_version("17.0.12 (hunter2)"), known_version("com.hunter2.TopSecret")
     ('17.0.12', None)
     """
-    found = _VERSION.match((text or "").strip())
-    if found is None:
+    version_match = _VERSION.match((text or "").strip())
+    if version_match is None:
         return None
-    vendor = (text or "").strip()[found.end() :].strip()
-    known = vendor[1:-1] in _VENDORS and vendor == f"({vendor[1:-1]})"
-    return f"{found[0]} {vendor}" if known else found[0]
+    vendor = (text or "").strip()[version_match.end() :].strip()
+    is_vendor_known = vendor[1:-1] in _VENDORS and vendor == f"({vendor[1:-1]})"
+    return f"{version_match[0]} {vendor}" if is_vendor_known else version_match[0]

@@ -35,7 +35,7 @@ def read_offset(text: str | None) -> dict[str, int] | None:
     document = _parsed(text)
     if isinstance(document, str):
         document = _parsed(document)  # JSON as text within JSON
-    found: dict[str, int] = {}
+    positions: dict[str, int] = {}
     waiting: list[tuple[str, object, int]] = [("", document, 0)]
     while waiting:
         name, value, depth = waiting.pop()
@@ -43,8 +43,8 @@ def read_offset(text: str | None) -> dict[str, int] | None:
             below = [(f"{name}/{key}" if name else key, value[key], depth + 1) for key in value]
             waiting.extend(reversed(below))
         elif type(value) is int and 0 <= value <= _LARGEST_POSITION:
-            found[name or _WHOLE] = value
-    return found or None
+            positions[name or _WHOLE] = value
+    return positions or None
 
 
 def _parsed(text: str | None) -> object:
@@ -62,11 +62,11 @@ def rows_between(start: Mapping[str, int] | None, end: Mapping[str, int] | None)
     >>> rows_between({"t/0": 5, "t/1": 9}, {"t/0": 8, "t/1": 2, "t/2": 4})
     {'t/0': 3}
     """
-    before = start or {}
+    start_positions = start or {}
     return {
-        partition: position - before[partition]
+        partition: position - start_positions[partition]
         for partition, position in (end or {}).items()
-        if partition in before and position >= before[partition]
+        if partition in start_positions and position >= start_positions[partition]
     }
 
 

@@ -113,10 +113,10 @@ def _gathered(order: Order, on_progress: OnProgress) -> Result:
 
 
 def _rows(order: Order, on_progress: OnProgress) -> Result:
-    found = TableRows()
+    table_rows = TableRows()
     for block in _blocks(order):
-        on_progress(block.read_bytes, found.add(block.lines))
-    return Result(order.piece.app, rows=found.tables)
+        on_progress(block.read_bytes, table_rows.add(block.lines))
+    return Result(order.piece.app, rows=table_rows.tables)
 
 
 class _Block(NamedTuple):
@@ -132,11 +132,11 @@ def _blocks(order: Order) -> Iterator[_Block]:
     with Path(piece.file).open("rb") as opened:
         chunks = _unpacked(opened, order) if piece.is_packed else _plain(opened, piece)
         before_bytes = piece.start_bytes
-        for whole in _whole_lines(chunks):
+        for line_group in _whole_lines(chunks):
             at_bytes = min(opened.tell(), piece.end_bytes)
             # Of nothing but line ends a small archive can hold many millions.
-            lines = [line for line in whole.splitlines() if line]
-            yield _Block(lines, len(whole), at_bytes - before_bytes)
+            lines = [line for line in line_group.splitlines() if line]
+            yield _Block(lines, len(line_group), at_bytes - before_bytes)
             before_bytes = at_bytes
 
 
@@ -155,11 +155,11 @@ def _plain(file: IO[bytes], piece: Piece) -> Iterator[bytes]:
     if at_bytes:
         file.seek(at_bytes - 1)
         at_bytes -= 1
-        while rest := file.readline(_BLOCK_BYTES):
-            at_bytes += len(rest)
-            if rest.endswith(b"\n") or at_bytes >= piece.end_bytes:
+        while line_tail := file.readline(_BLOCK_BYTES):
+            at_bytes += len(line_tail)
+            if line_tail.endswith(b"\n") or at_bytes >= piece.end_bytes:
                 break
-        if not rest.endswith(b"\n"):
+        if not line_tail.endswith(b"\n"):
             return
     chunk = b""
     while at_bytes < piece.end_bytes:

@@ -38,7 +38,7 @@ class _Below:
 
     def add(self, other: _Below) -> None:
         """Data from another input; the watermark that is farther behind counts."""
-        self.reads += [place for place in other.reads if place not in self.reads]
+        self.reads += [position for position in other.reads if position not in self.reads]
         self.windows += [window for window in other.windows if window not in self.windows]
         self.has_part_of_window |= other.has_part_of_window
         if self.behind_s is not None:
@@ -65,7 +65,9 @@ def stateful_chain(operators: Sequence[PrintedOperator]) -> tuple[StatefulOperat
     (``StreamingSymmetricHashJoinExec.produceOutputWatermark``). All other operators pass it on.
     """
     chain = list[StatefulOperator]()
-    newest_ms = max((ms for each in operators if (ms := _removed_by_ms(each))), default=None)
+    newest_ms = max(
+        (ms for operator in operators if (ms := _removed_by_ms(operator))), default=None
+    )
     below = [_Below() for _ in operators]
     for position, reader in reversed(list(enumerate(readers(operators)))):
         operator, inputs = operators[position], below[position]
@@ -100,7 +102,9 @@ def _stateful(
     windows: Iterable[EventTimeWindow] = inputs.windows
     is_aggregation = operator.name.endswith("StateStoreSave")
     if is_aggregation and not windows and not inputs.has_part_of_window:
-        windows = dict.fromkeys(window for place in inputs.reads for window in chain[place].windows)
+        windows = dict.fromkeys(
+            window for position in inputs.reads for window in chain[position].windows
+        )
     return StatefulOperator(
         name=operator.name,
         reads=tuple(inputs.reads),

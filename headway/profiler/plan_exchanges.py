@@ -57,26 +57,26 @@ def plan_exchanges(plan: str) -> tuple[PlanExchange, ...]:
     ...       +- Exchange hashpartitioning(area#1, user#3, 8), ENSURE_REQUIREMENTS, [plan_id=2]
     ...          +- Scan parquet [area#1,user#3]
     ... '''
-    >>> [(each.keys, each.feeds) for each in plan_exchanges(plan)]
+    >>> [(exchange.keys, exchange.feeds) for exchange in plan_exchanges(plan)]
     [(('area',), None), (('area', 'user'), 0)]
     """
-    sections = {found["number"]: found["rest"] for found in _SECTION.finditer(plan)}
-    found = list[PlanExchange]()
+    sections = {section["number"]: section["rest"] for section in _SECTION.finditer(plan)}
+    exchanges = list[PlanExchange]()
     above = list[tuple[int, int]]()
     for line in plan.splitlines():
         exchange = _EXCHANGE.match(line)
         if exchange is None:
             continue
-        rest = exchange["rest"]
-        numbered = re.search(r"\((\d+)\)\s*$", rest)
-        hashed = _HASH.search(sections.get(numbered[1], rest) if numbered else rest)
+        arguments = exchange["rest"]
+        numbered = re.search(r"\((\d+)\)\s*$", arguments)
+        hashed = _HASH.search(sections.get(numbered[1], arguments) if numbered else arguments)
         if hashed is None:
             continue
         depth = len(exchange["indent"])
         while above and above[-1][0] >= depth:
             above.pop()
-        rows = _ROWS.search(rest)
-        found.append(
+        rows = _ROWS.search(arguments)
+        exchanges.append(
             PlanExchange(
                 keys=tuple(_NUMBERED.sub("", key).strip() for key in _split(hashed["keys"])),
                 shuffle_partitions=int(hashed["number"]),
@@ -85,8 +85,8 @@ def plan_exchanges(plan: str) -> tuple[PlanExchange, ...]:
                 feeds=above[-1][1] if above else None,
             )
         )
-        above.append((depth, len(found) - 1))
-    return tuple(found)
+        above.append((depth, len(exchanges) - 1))
+    return tuple(exchanges)
 
 
 def fusion_advice(exchanges: tuple[PlanExchange, ...]) -> tuple[FusionAdvice, ...]:
@@ -104,37 +104,37 @@ def fusion_advice(exchanges: tuple[PlanExchange, ...]) -> tuple[FusionAdvice, ..
     """
     graph = OperatorGraph(
         attributes=tuple(
-            frozenset(key for key in each.keys if not key.startswith("window"))
-            for each in exchanges
+            frozenset(key for key in exchange.keys if not key.startswith("window"))
+            for exchange in exchanges
         ),
         edges=tuple(
-            Edge(source=place, target=each.feeds, rows=exchanges[each.feeds].rows)
-            for place, each in enumerate(exchanges)
-            if each.feeds is not None
+            Edge(source=position, target=exchange.feeds, rows=exchanges[exchange.feeds].rows)
+            for position, exchange in enumerate(exchanges)
+            if exchange.feeds is not None
         ),
     )
     components = fewest_rows(graph)
     total = sum(edge.rows for edge in graph.edges)
     advice = [
         FusionAdvice(
-            exchanges=tuple(exchanges[place] for place in sorted(component.operators)),
+            exchanges=tuple(exchanges[position] for position in sorted(component.operators)),
             by=_in_order(component, exchanges),
             spared=total - rows_between(graph, _split_up(components, component)),
         )
         for component in components
         if len(component.operators) > 1
     ]
-    return tuple(sorted(advice, key=lambda each: -each.spared))
+    return tuple(sorted(advice, key=lambda group: -group.spared))
 
 
-def _split_up(components: tuple[Component, ...], kept: Component) -> Iterator[Component]:
+def _split_up(components: tuple[Component, ...], fused_component: Component) -> Iterator[Component]:
     """All components except one, split again."""
-    for each in components:
-        if each == kept:
-            yield each
+    for component in components:
+        if component == fused_component:
+            yield component
         else:
-            for operator in each.operators:
-                yield Component(operators=frozenset({operator}), attributes=each.attributes)
+            for operator in component.operators:
+                yield Component(operators=frozenset({operator}), attributes=component.attributes)
 
 
 def _in_order(component: Component, exchanges: tuple[PlanExchange, ...]) -> tuple[str, ...]:
@@ -145,9 +145,9 @@ def _in_order(component: Component, exchanges: tuple[PlanExchange, ...]) -> tupl
 def _split(keys: str) -> list[str]:
     """Keys of a list, whose expressions may contain commas."""
     parts, depth, start = list[str](), 0, 0
-    for place, each in enumerate(keys):
-        depth += (each in "([") - (each in ")]")
-        if each == "," and depth == 0:
-            parts.append(keys[start:place])
-            start = place + 1
+    for position, character in enumerate(keys):
+        depth += (character in "([") - (character in ")]")
+        if character == "," and depth == 0:
+            parts.append(keys[start:position])
+            start = position + 1
     return [*parts, keys[start:]]

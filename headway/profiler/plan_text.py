@@ -95,7 +95,7 @@ def read_plan(text: str) -> PlanShape:
         state_partitions=_state_partitions(operators),
         is_adaptive="AdaptiveSparkPlan" in names,
         deals_out_buckets=any(
-            one.name == "Exchange" and _BUCKETS in one.detail for one in operators
+            operator.name == "Exchange" and _BUCKETS in operator.detail for operator in operators
         ),
         filters_in_scans=tuple(
             pushed[1] != "]"
@@ -103,7 +103,8 @@ def read_plan(text: str) -> PlanShape:
             if operator.name.endswith("Scan") and (pushed := _PUSHED.search(operator.detail))
         ),
         packs_rows=any(
-            one.name.endswith("MapInArrow") and _PACKED.search(one.detail) for one in operators
+            operator.name.endswith("MapInArrow") and _PACKED.search(operator.detail)
+            for operator in operators
         ),
     )
 
@@ -120,13 +121,13 @@ def _join(operator: PrintedOperator) -> str:
 
 def _outside_brackets(text: str) -> str:
     """The text without parts in brackets, which may contain names from the query."""
-    kept, open_brackets, kept_until = list[str](), list[str](), 0
+    unbracketed, open_brackets, kept_until = list[str](), list[str](), 0
     num_open = dict.fromkeys("([", 0)
     for match in re.finditer(r"[\[\]()]", text):
         bracket = match[0]
         if bracket in "([":
             if not open_brackets:
-                kept.append(text[kept_until : match.start()])
+                unbracketed.append(text[kept_until : match.start()])
             open_brackets.append(bracket)
             num_open[bracket] += 1
             continue
@@ -140,8 +141,8 @@ def _outside_brackets(text: str) -> str:
         if not open_brackets:
             kept_until = match.end()
     if not open_brackets:
-        kept.append(text[kept_until:])
-    return "".join(kept)
+        unbracketed.append(text[kept_until:])
+    return "".join(unbracketed)
 
 
 def _output_mode(text: str, operators: list[PrintedOperator]) -> str | None:
@@ -156,8 +157,8 @@ def _keeps_mode_of_query(operator: PrintedOperator) -> bool:
     if re.fullmatch(r"FlatMapGroups\w*WithState", operator.name):
         return True  # the user's own argument, which Spark checks against the query
     has_state = operator.name.endswith(("StateStoreSave", "StreamingSymmetricHashJoin"))
-    known = re.search(r"state info \[ checkpoint = (?!<unknown>)", operator.arguments)
-    return has_state and known is not None
+    known_checkpoint = re.search(r"state info \[ checkpoint = (?!<unknown>)", operator.arguments)
+    return has_state and known_checkpoint is not None
 
 
 def _mode(operator: PrintedOperator) -> str | None:
@@ -166,24 +167,26 @@ def _mode(operator: PrintedOperator) -> str | None:
 
 
 def _state_partitions(operators: list[PrintedOperator]) -> int | None:
-    stateful = [int(found) for each in operators if (found := _partitions_of_state(each))]
+    stateful = [
+        int(partitions) for operator in operators if (partitions := _partitions_of_state(operator))
+    ]
     shuffles = [
         int(match[1])
-        for each in operators
-        if _is_shuffle(each.name) and (match := _STATEFUL_EXCHANGE.search(each.detail))
+        for operator in operators
+        if _is_shuffle(operator.name) and (match := _STATEFUL_EXCHANGE.search(operator.detail))
     ]
     return max(stateful or shuffles, default=None)
 
 
 def _partitions_of_state(operator: PrintedOperator) -> str | None:
-    found = _STATE_PARTITIONS.findall(operator.arguments)
-    if not found:
+    partition_counts = _STATE_PARTITIONS.findall(operator.arguments)
+    if not partition_counts:
         return None
     # Without keys, all rows are in one partition, regardless of the printed setting.
     without_keys = operator.name.startswith("StateStore") and operator.arguments.startswith(
         ("state info [", "[], state info [")
     )
-    return "1" if without_keys else str(found[-1])
+    return "1" if without_keys else str(partition_counts[-1])
 
 
 def _watermark_delay_s(operators: list[PrintedOperator]) -> float | None:

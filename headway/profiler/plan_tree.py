@@ -37,15 +37,15 @@ def printed_operators(text: str) -> list[PrintedOperator]:
     _, heading, plan = text.rpartition(_HEADING + "\n")
     if not heading:
         return []
-    tree, _, rest = plan.lstrip("\n").partition("\n\n")
-    sections = _sections(rest)
-    found = []
+    tree, _, details = plan.lstrip("\n").partition("\n\n")
+    sections = _sections(details)
+    operators = []
     for name, line, indentation in _nodes(tree):
         number = _NUMBER.search(line)
         section = sections.get(number[1]) if number else None
         detail = line if section is None else f"\n{line}\n{section}"
-        found.append(PrintedOperator(name, detail, indentation))
-    return found
+        operators.append(PrintedOperator(name, detail, indentation))
+    return operators
 
 
 def _sections(text: str) -> dict[str, str]:

@@ -34,15 +34,15 @@ _INTERVAL_UNIT_S = {
 
 def interval_s(text: str) -> Fraction | None:
     """Seconds of an interval as Spark prints it, e.g. ``1 hours 30 minutes``."""
-    rest, total_s = text.strip().removeprefix("interval "), Fraction(0)
-    if not 0 < len(rest) <= _LONGEST_INTERVAL:
+    remaining_text, total_s = text.strip().removeprefix("interval "), Fraction(0)
+    if not 0 < len(remaining_text) <= _LONGEST_INTERVAL:
         return None
-    while rest:
-        part = _INTERVAL_PART.match(rest)
+    while remaining_text:
+        part = _INTERVAL_PART.match(remaining_text)
         if part is None:
             return None
         total_s += Fraction(part[1]) * _INTERVAL_UNIT_S[part[2]]
-        rest = rest[part.end() :]
+        remaining_text = remaining_text[part.end() :]
     return total_s if total_s >= 0 else None
 
 
@@ -61,13 +61,13 @@ _OFFSET = re.compile(r"(-?\d{1,18})\)$")
 
 def windows_of(operators: Iterable[PrintedOperator]) -> tuple[EventTimeWindow, ...]:
     """Distinct windows that operators make, in their order."""
-    found = (
+    windows = (
         window
         for operator in operators
         for start, end in _start_end_structs(operator.detail)
         if (window := _window(start, end)) is not None
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(windows))
 
 
 def _start_end_structs(text: str) -> Iterator[tuple[str, str]]:

@@ -86,20 +86,20 @@ def read_logs(
             "a Spark session, master or property is for reading with Spark; leave it out, or "
             "the engine in-process"
         )
-    found = find_event_logs(sources)
+    found_logs = find_event_logs(sources)
     with contextlib.ExitStack() as stack:
         stack.enter_context(signals_end_the_block())
         folder = stack.enter_context(work_folder("logs"))
         on_this_machine = session is None and master.startswith("local")
         unpacked = unpack(
-            found.logs,
+            found_logs.logs,
             folder,
             limits=limits,
             on_progress=lambda done, total: tell("unpacking", done / max(total, 1)),
             stay_packed=on_this_machine,
         )
         if not unpacked.logs and not unpacked.pending:
-            raise nothing_read((*found.failures, *unpacked.failures))
+            raise nothing_read((*found_logs.failures, *unpacked.failures))
         with_spark = engine == SPARK or (
             engine == AUTO
             and (
@@ -134,7 +134,7 @@ def read_logs(
             reader = OnSpark(session)
         collected = collect(pieces, reader, limits)
         failures = (
-            *found.failures,
+            *found_logs.failures,
             *unpacked.failures,
             *(LogFailure(unpacked.logs[app].name, why) for app, why in collected.failures.items()),
         )
@@ -234,12 +234,12 @@ def _watched(spark: SparkSession, tell: Tell) -> Iterator[Tell]:
             # Spark may be stopping; the display does not matter then.
             with contextlib.suppress(Exception):
                 infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-                known = [info for info in infos if info is not None]
-                if known and step:
+                stage_infos = [info for info in infos if info is not None]
+                if stage_infos and step:
                     tell(
                         step,
-                        sum(info.numCompletedTasks for info in known)
-                        / max(sum(info.numTasks for info in known), 1),
+                        sum(info.numCompletedTasks for info in stage_infos)
+                        / max(sum(info.numTasks for info in stage_infos), 1),
                     )
 
     watcher = threading.Thread(target=look, name="headway-progress", daemon=True)

@@ -130,7 +130,9 @@ def recorded_queries(
         runs[query_id].append((started_s, run_id))
     return tuple(
         _recorded(query_id, run_id, (number, len(of_query)), lives, by_run, plans)
-        for query_id, of_query in sorted(runs.items(), key=lambda item: (min(item[1])[0], item[0]))
+        for query_id, of_query in sorted(
+            runs.items(), key=lambda query_runs: (min(query_runs[1])[0], query_runs[0])
+        )
         for number, (_, run_id) in enumerate(sorted(of_query), start=1)
     )
 
@@ -138,7 +140,7 @@ def recorded_queries(
 def _recorded(
     query_id: str,
     run_id: str,
-    place: tuple[int, int],
+    number_and_count: tuple[int, int],
     lives: Mapping[str, QueryLife],
     by_run: Mapping[str, Sequence[Record]],
     plans: Mapping[str, str],
@@ -150,8 +152,8 @@ def _recorded(
         query_id=query_id,
         run_id=run_id,
         name=life.query_name or (rows[0]["query_name"] if rows else None),
-        number=place[0],
-        num_runs=place[1],
+        number=number_and_count[0],
+        num_runs=number_and_count[1],
         num_batches=num_batches,
         state=state,
         why_not="; ".join(_why_not(num_batches, state, plans.get(run_id, ""))),

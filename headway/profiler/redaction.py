@@ -185,13 +185,13 @@ def describe_source(description: str | None) -> str:
         return _UNKNOWN
     if _DESCRIBED.fullmatch(text):
         return text
-    found = _TYPE.match(text)
-    name = redact(found[0].rstrip(".$").rsplit(".", 1)[-1]) if found else _UNKNOWN
-    rest = text[found.end() :].strip() if found else text
-    if not rest:
+    type_match = _TYPE.match(text)
+    name = redact(type_match[0].rstrip(".$").rsplit(".", 1)[-1]) if type_match else _UNKNOWN
+    tail = text[type_match.end() :].strip() if type_match else text
+    if not tail:
         return name
-    arguments = rest.removeprefix("[").removesuffix("]") if rest.startswith("[") else rest
-    return f"{name}[{_arguments(name, arguments, rest)}]"
+    arguments = tail.removeprefix("[").removesuffix("]") if tail.startswith("[") else tail
+    return f"{name}[{_arguments(name, arguments, tail)}]"
 
 
 def _arguments(name: str, arguments: str, digested: str) -> str:
@@ -203,8 +203,8 @@ def _arguments(name: str, arguments: str, digested: str) -> str:
         return f"{kafka[1]}[{kafka[2]}]"
     if name.startswith("Rate") and _RATE_OPTIONS.fullmatch(arguments):
         return arguments
-    place = without_logins(digested).encode("utf-8", "replace")
-    return "#" + hashlib.sha256(place).hexdigest()[:8]
+    digest_input = without_logins(digested).encode("utf-8", "replace")
+    return "#" + hashlib.sha256(digest_input).hexdigest()[:8]
 
 
 _redacted = lru_cache(maxsize=4096)(redact)

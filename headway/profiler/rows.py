@@ -77,10 +77,10 @@ def batch_row(progress: Progress) -> Record:
 def _num_rows(progress: Progress) -> float | None:
     """Not every version contains the sum, and not every source its part."""
     of_sources = [(source or SourceProgress()).num_rows for source in progress.sources or ()]
-    known = [rows for rows in of_sources if rows is not None]
-    if progress.sources is None or len(known) < len(of_sources):
+    reported_rows = [rows for rows in of_sources if rows is not None]
+    if progress.sources is None or len(reported_rows) < len(of_sources):
         return None if progress.num_rows is None else float(progress.num_rows)
-    return float(sum(known))
+    return float(sum(reported_rows))
 
 
 def _source(source: SourceProgress) -> Record:
@@ -202,12 +202,15 @@ class TableRows:
         """Add the rows of some lines; returns how many lines were events."""
         num_events = 0
         for line in lines:
-            said = read_line(line)
-            if said is None:
+            parsed_line = read_line(line)
+            if parsed_line is None:
                 continue
             num_events += 1
-            if said.event is not None and (rows_of := _ROWS_OF.get(type(said.event))) is not None:
-                for table, row in rows_of(said.event):
+            if (
+                parsed_line.event is not None
+                and (rows_of := _ROWS_OF.get(type(parsed_line.event))) is not None
+            ):
+                for table, row in rows_of(parsed_line.event):
                     self.tables[table].append(row)
         return num_events
 
@@ -238,8 +241,8 @@ def _of_stage_completed(event: StageCompleted) -> _Rows:
     if info is not None and info.stage_id is not None:
         totals = StageTotals()
         totals.add_end(info)
-        place = {"stage_id": info.stage_id, "attempt_id": info.attempt_id or 0}
-        yield "stages", place | totals.end()
+        attempt_key = {"stage_id": info.stage_id, "attempt_id": info.attempt_id or 0}
+        yield "stages", attempt_key | totals.end()
 
 
 def _of_task_end(task: TaskEnd) -> _Rows:
@@ -308,8 +311,8 @@ def _of_query_started(event: QueryStarted) -> _Rows:
 
 
 def _of_query_terminated(event: QueryTerminated) -> _Rows:
-    said = _query_event(event.query_id, event.run_id, None)
-    yield QUERY_EVENTS, {**said, "terminated": True, "failed": event.exception is not None}
+    query_row = _query_event(event.query_id, event.run_id, None)
+    yield QUERY_EVENTS, {**query_row, "terminated": True, "failed": event.exception is not None}
 
 
 def _query_event(query_id: str | None, run_id: str | None, query_name: str | None) -> Record:

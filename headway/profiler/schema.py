@@ -258,8 +258,8 @@ class SqlExecutionStart(SparkEvent):
     @property
     def batch(self) -> BatchOf | None:
         """The micro-batch that it belongs to, from its description."""
-        found = _BATCH_OF_EXECUTION.search(self.description or "")
-        return BatchOf(found[1], int(found[2])) if found else None
+        match = _BATCH_OF_EXECUTION.search(self.description or "")
+        return BatchOf(match[1], int(match[2])) if match else None
 
 
 class AdaptiveUpdate(SparkEvent):

@@ -78,8 +78,11 @@ _FIRST_COUNT = Measures._fields.index("rows_read")
 def measures(task: TaskEnd, wall_ms: int) -> Measures:
     """Metrics of a task with a given duration; 0 for unreported ones."""
     metrics = task.metrics or _NO_METRICS
-    read, written = metrics.shuffle_read or _NO_READ, metrics.shuffle_write or _NO_WRITE
-    got, put = metrics.input or _NO_INPUT, metrics.output or _NO_OUTPUT
+    shuffle_read, shuffle_written = (
+        metrics.shuffle_read or _NO_READ,
+        metrics.shuffle_write or _NO_WRITE,
+    )
+    input_metrics, output_metrics = metrics.input or _NO_INPUT, metrics.output or _NO_OUTPUT
     run_ms, deserialize_ms = metrics.run_ms or 0, metrics.deserialize_ms or 0
     busy_ms = run_ms + deserialize_ms + (metrics.serialize_ms or 0)
     info = task.info
@@ -92,13 +95,13 @@ def measures(task: TaskEnd, wall_ms: int) -> Measures:
         metrics.gc_ms or 0,
         deserialize_ms,
         max(wall_ms - busy_ms, 0),
-        read.fetch_wait_ms or 0,
+        shuffle_read.fetch_wait_ms or 0,
         max(wall_ms - run_ms, 0),
-        (got.num_rows or 0) + (read.num_rows or 0),
-        (put.num_rows or 0) + (written.num_rows or 0),
-        got.num_bytes or 0,
-        (read.remote_bytes or 0) + (read.local_bytes or 0),
-        written.num_bytes or 0,
+        (input_metrics.num_rows or 0) + (shuffle_read.num_rows or 0),
+        (output_metrics.num_rows or 0) + (shuffle_written.num_rows or 0),
+        input_metrics.num_bytes or 0,
+        (shuffle_read.remote_bytes or 0) + (shuffle_read.local_bytes or 0),
+        shuffle_written.num_bytes or 0,
         metrics.spilled_bytes or 0,
         metrics.peak_memory_bytes or 0,
         (task.executor_metrics or _NO_EXECUTOR).heap_bytes or 0,
@@ -246,20 +249,20 @@ class StageTotals(msgspec.Struct, gc=False):
         task_max_s, first_launch_s, launch_to_finish_s (first launch to last finish), rows_largest
         (of a task), rows_variance and rows_time_covariance_s (of rows and time between the tasks).
         """
-        found = self.end() | {
+        columns = self.end() | {
             "num_ended": self.num_ended,
             "num_failed": self.num_failed,
             "num_finished": self.num_finished,
         }
         if self.sums is None or self.largest is None:
-            return found | NO_TASKS
+            return columns | NO_TASKS
         n, sums = self.num_finished, Measures(*self.sums)
         longest_ms, rows_largest, peak_memory_bytes, peak_heap_bytes = self.largest
         launched_ms, finished_ms = self.first_launch_ms or 0, self.last_finish_ms or 0
         spread = n * self.wall_squares_ms2 - sums.wall_ms**2
         joint_spread = n * self.rows_wall_products_ms - sums.rows_read * sums.wall_ms
         return (
-            found
+            columns
             | sums.in_units()
             | {
                 "task_mean_s": sums.wall_ms / n / _MS_PER_S,
@@ -325,21 +328,21 @@ def python_ms(info: StageInfo) -> int | None:
         if metric is not None and metric.name in _PYTHON_TIMES
     ]
     texts = [str(value) for value in stated if type(value) in (int, str)]
-    known = [text for text in texts if text.isdecimal() and text.isascii()]
-    return sum(int(text) for text in known if len(text) <= _MOST_DIGITS) if stated else None
+    decimal_texts = [text for text in texts if text.isdecimal() and text.isascii()]
+    return sum(int(text) for text in decimal_texts if len(text) <= _MOST_DIGITS) if stated else None
 
 
 def seconds(milliseconds: float | None) -> float | None:
     return None if milliseconds is None else milliseconds / _MS_PER_S
 
 
-def most(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return max(one, other)
+def most(first: int | None, second: int | None) -> int | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return max(first, second)
 
 
-def least(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return min(one, other)
+def least(first: int | None, second: int | None) -> int | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return min(first, second)

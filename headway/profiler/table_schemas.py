@@ -22,14 +22,14 @@ _KINDS = {
 
 def _fields(words: str) -> list[tuple[str, pa.DataType]]:
     """Columns from text: names, and after a colon the type of the names before it."""
-    found, names = [], []
+    columns, names = [], []
     for word in words.split():
         name, _, kind = word.partition(":")
         names.append(name)
         if kind:
-            found += [(name, _KINDS[kind]) for name in names]
+            columns += [(name, _KINDS[kind]) for name in names]
             names = []
-    return found
+    return columns
 
 
 def _group(words: str) -> pa.DataType:

@@ -38,10 +38,10 @@ def work_folder(purpose: str) -> Iterator[Path]:
 def _locked(file: Path) -> Iterator[None]:
     # Written before it gets this name, so that a visible lock is always held and names its machine.
     unnamed = file.with_name("lock")
-    with unnamed.open("w", encoding="utf-8") as held:
-        held.write(platform.node())
-        held.flush()
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with unnamed.open("w", encoding="utf-8") as lock_file:
+        lock_file.write(platform.node())
+        lock_file.flush()
+        fcntl.flock(lock_file, fcntl.LOCK_EX)
         unnamed.replace(file)
         yield
 
@@ -63,10 +63,10 @@ def _remove_if_left(folder: Path) -> None:
     lock = folder / _LOCK
     if folder.stat().st_uid != os.geteuid() or lock.is_symlink():
         return
-    with lock.open("r", encoding="utf-8") as left:
-        if left.read() != platform.node():
+    with lock.open("r", encoding="utf-8") as lock_file:
+        if lock_file.read() != platform.node():
             return
-        fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # The lock last, so that a sweep that is killed is finished by the next one.
         for entry in folder.iterdir():
             if entry.name == _LOCK:
@@ -85,8 +85,8 @@ def signals_end_the_block() -> Iterator[None]:
         yield
         return
 
-    def leave(number: int, _frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
+    def leave(signal_number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + signal_number)
 
     on_interrupt = signal.getsignal(signal.SIGINT)
     on_terminate = signal.getsignal(signal.SIGTERM)

@@ -36,22 +36,26 @@ def next_run_lines(prediction: Prediction) -> list[str]:
     return paragraph(f"next run: {narrowing_text(run, prediction.configuration)}")
 
 
-def narrowing_text(run: AdvisedRun, asked: Configuration) -> str:
+def narrowing_text(run: AdvisedRun, configuration: Configuration) -> str:
     """How a run would narrow the answer about a setting, as a sentence without a full stop.
 
     Parameters
     ----------
     run : AdvisedRun
         With ``narrowing``.
-    asked : Configuration
+    configuration : Configuration
         The setting of the question; only what differs from it is named besides the pace.
     """
     setting = run.configuration
     others = [
-        *([counted(setting.num_slots, "slot")] if setting.num_slots != asked.num_slots else []),
+        *(
+            [counted(setting.num_slots, "slot")]
+            if setting.num_slots != configuration.num_slots
+            else []
+        ),
         *(
             [counted(setting.shuffle_partitions, "shuffle partition")]
-            if setting.shuffle_partitions != asked.shuffle_partitions
+            if setting.shuffle_partitions != configuration.shuffle_partitions
             else []
         ),
     ]
@@ -63,15 +67,16 @@ def narrowing_text(run: AdvisedRun, asked: Configuration) -> str:
     )
 
 
-def exploration_text(found: Explored) -> str:
+def exploration_text(exploration: Explored) -> str:
     """The result of an exploration, in a few lines: the answer is in the plan of its profile."""
-    answer = found.plan
+    answer = exploration.plan
     width = "no latency can be quoted yet"
-    if math.isfinite(found.width_ratio):
-        width = f"the 90% interval is {found.width_ratio:.0%} wide on either side"
-    enough = "narrow enough" if found.is_answered else "the budget is spent"
+    if math.isfinite(exploration.width_ratio):
+        width = f"the 90% interval is {exploration.width_ratio:.0%} wide on either side"
+    enough = "narrow enough" if exploration.is_answered else "the budget is spent"
+    runs = f"{counted(exploration.num_runs, 'run')} in {format_duration(exploration.spent_s)}"
     lines = [
-        f"{counted(found.num_runs, 'run')} in {format_duration(found.spent_s)}: {width}, {enough}",
+        f"{runs}: {width}, {enough}",
         f"{answer.target} at {format_rate(answer.rate_per_s)}: "
         + (
             f"met by {counted(answer.nodes, 'node')}"
@@ -79,24 +84,24 @@ def exploration_text(found: Explored) -> str:
             else "met by none of the settings"
         ),
         *next_run_lines(answer.prediction),
-        f"the profile of all runs: {found.folder / 'profile.yaml'}",
+        f"the profile of all runs: {exploration.folder / 'profile.yaml'}",
     ]
     return "\n".join(lines)
 
 
-def exploration_json(found: Explored) -> dict[str, object]:
+def exploration_json(exploration: Explored) -> dict[str, object]:
     """The same for machines, with the plan."""
     from headway.formats.as_json import plan_json
 
     return {
         "schema": "headway.explored/v1",
-        "headline": headline_of(exploration_text, found),
-        "folder": str(found.folder),
-        "num_runs": found.num_runs,
-        "spent_s": found.spent_s,
-        "width_ratio": found.width_ratio if math.isfinite(found.width_ratio) else None,
-        "answered": found.is_answered,
-        "plan": plan_json(found.plan),
+        "headline": headline_of(exploration_text, exploration),
+        "folder": str(exploration.folder),
+        "num_runs": exploration.num_runs,
+        "spent_s": exploration.spent_s,
+        "width_ratio": exploration.width_ratio if math.isfinite(exploration.width_ratio) else None,
+        "answered": exploration.is_answered,
+        "plan": plan_json(exploration.plan),
     }
 
 

@@ -11,56 +11,66 @@ _LABEL = "after a restart"
 
 def after_start_fact(plan: Plan) -> tuple[tuple[str, str], ...]:
     """From which minute on the target is met, as label and text; nothing for infeasible plans."""
-    found = plan.after_start
-    if found is None:
+    after_start = plan.after_start
+    if after_start is None:
         return ()
-    if found.evidence is Evidence.UNAVAILABLE:
-        return ((_LABEL, f"unavailable: {found.reason}"),)
-    text = f"{_holds_text(found)}; first minute {_statistic(plan)} {_first_minute(found)}"
+    if after_start.evidence is Evidence.UNAVAILABLE:
+        return ((_LABEL, f"unavailable: {after_start.reason}"),)
+    text = (
+        f"{_holds_text(after_start)}; first minute {_statistic(plan)} {_first_minute(after_start)}"
+    )
     return ((_LABEL, text),)
 
 
 def after_start_lines(plan: Plan) -> list[str]:
     """The minutes one by one, and what they are based on."""
-    found = plan.after_start
-    if found is None:
+    after_start = plan.after_start
+    if after_start is None:
         return []
-    if found.evidence is Evidence.UNAVAILABLE:
-        return paragraph(f"Unavailable: {found.reason}.", lead="  ")
+    if after_start.evidence is Evidence.UNAVAILABLE:
+        return paragraph(f"Unavailable: {after_start.reason}.", lead="  ")
     rows = [
         (
             f"minute {minute}",
             f"{_statistic(plan)} up to {format_duration(value_s)}",
             _kept(plan, value_s),
         )
-        for minute, value_s in enumerate(found.by_minute_s, start=1)
+        for minute, value_s in enumerate(after_start.by_minute_s, start=1)
     ]
-    first = (
+    first_batch = (
         ""
-        if found.first_batch_s is None
-        else (f" The first batch takes {format_duration(found.first_batch_s)}.")
+        if after_start.first_batch_s is None
+        else (f" The first batch takes {format_duration(after_start.first_batch_s)}.")
     )
     return [
         *aligned(rows),
         *paragraph(
-            f"{_holds_text(found).capitalize()}: {found.reason}; theory.md (P20).{first} "
-            "headway plan --from-start plans with the batch durations of a fresh JVM.",
+            f"{_holds_text(after_start).capitalize()}: {after_start.reason}; theory.md (P20)."
+            f"{first_batch} headway plan --from-start plans with the batch durations of a fresh "
+            "JVM.",
             lead="  ",
         ),
     ]
 
 
-def _holds_text(found: AfterStart) -> str:
-    if found.holds_from_minute is None:
-        return f"the target is missed for {len(found.by_minute_s)} minutes and more"
-    if found.holds_from_minute == 1:
+def _holds_text(after_start: AfterStart) -> str:
+    if after_start.holds_from_minute is None:
+        return f"the target is missed for {len(after_start.by_minute_s)} minutes and more"
+    if after_start.holds_from_minute == 1:
         return "the target is met from the first minute on"
-    return f"the target is met from minute {found.holds_from_minute} on"
+    return f"the target is met from minute {after_start.holds_from_minute} on"
 
 
-def _first_minute(found: AfterStart) -> str:
-    expected_s, most = found.expected_first_minute_s, format_duration(found.by_minute_s[0])
-    return f"up to {most}" if expected_s is None else f"{format_duration(expected_s)}, up to {most}"
+def _first_minute(after_start: AfterStart) -> str:
+    expected_s, upper_end = (
+        after_start.expected_first_minute_s,
+        format_duration(after_start.by_minute_s[0]),
+    )
+    return (
+        f"up to {upper_end}"
+        if expected_s is None
+        else f"{format_duration(expected_s)}, up to {upper_end}"
+    )
 
 
 def _statistic(plan: Plan) -> str:

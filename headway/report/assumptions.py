@@ -36,8 +36,10 @@ def _lines(plan: Answer, assumptions: Iterator[AnyAssumption]) -> list[str]:
     lines: list[str] = []
     if plan.node_type is not None and plan.node_type.reserve_text is not None:
         lines += paragraph(f"{plan.node_type.reserve_text}.", lead="  ")
-    for one in assumptions:
-        lines += paragraph(f"{one.name}: {one.text} ({one.source}).", lead="  ")
+    for assumption in assumptions:
+        lines += paragraph(
+            f"{assumption.name}: {assumption.text} ({assumption.source}).", lead="  "
+        )
     return lines
 
 
@@ -56,7 +58,10 @@ def assumptions_of(plan: StreamAnswer) -> Iterator[AnyAssumption]:
     else:
         figures = (plan.declared.driver, plan.declared.task_fixed, *plan.declared.task_per_row)
         factor = predictions.DECLARED_RANGE_RATIO.value
-        if any(one.mid_s > 0 and math.isclose(one.high_s, factor * one.mid_s) for one in figures):
+        if any(
+            figure.mid_s > 0 and math.isclose(figure.high_s, factor * figure.mid_s)
+            for figure in figures
+        ):
             yield predictions.DECLARED_RANGE_RATIO
         yield predictions.DECLARED_BATCH_NOISE_RATIO
         yield predictions.DECLARED_TASK_NOISE_RATIO
@@ -70,7 +75,7 @@ def assumptions_of(plan: StreamAnswer) -> Iterator[AnyAssumption]:
         yield resources.BACKLOG_TIMEOUT_S
     if plan.sensitivities:
         yield planning.SENSITIVITY_RATIO
-    if any(one.latency_s is not None for one in plan.advice):
+    if any(improvement.latency_s is not None for improvement in plan.advice):
         yield planning.WORTHWHILE_LATENCY_RATIO
     if plan.prediction.overrun_probability >= advice.OVERRUNS_SHOWN_RATIO.value:
         yield advice.OVERRUNS_SHOWN_RATIO
@@ -85,10 +90,13 @@ def batch_assumptions_of(plan: BatchAnswer) -> Iterator[AnyAssumption]:
     else:
         factor = predictions.DECLARED_RANGE_RATIO.value
         figures = (plan.declared.work, plan.declared.driver)
-        if any(one.mid_s > 0 and math.isclose(one.high_s, factor * one.mid_s) for one in figures):
+        if any(
+            figure.mid_s > 0 and math.isclose(figure.high_s, factor * figure.mid_s)
+            for figure in figures
+        ):
             yield predictions.DECLARED_RANGE_RATIO
         yield predictions.DECLARED_TASK_NOISE_RATIO
-    codes = {one.code for one in plan.findings}
+    codes = {finding.code for finding in plan.findings}
     if FindingCode.MODEL_FAR_OFF in codes:
         yield advice.FAR_OFF_RATIO
     if codes & {FindingCode.MODEL_RISES, FindingCode.MORE_NODES_LESS_SURE}:
@@ -116,7 +124,7 @@ def _of_the_nearest(plan: InfeasiblePlan) -> Iterator[AnyAssumption]:
 
 
 def _of_promises(plan: StreamAnswer) -> Iterator[AnyAssumption]:
-    if any(isinstance(one, CatchUp | DuringBurst) for one in plan.promises):
+    if any(isinstance(promise, CatchUp | DuringBurst) for promise in plan.promises):
         yield planning.USUAL_BATCH_RATIO
         yield planning.MOST_BATCHES_TO_RECOVER
     start = plan.after_start if plan.feasible else None
@@ -132,11 +140,11 @@ def _of_memory(plan: StreamAnswer) -> Iterator[AnyAssumption]:
     yield resources.RESERVED_BYTES
     yield resources.UNIFIED_RATIO
     # None of them where the profiled run set the overhead itself.
-    beside_bytes = memory.overhead_bytes - memory.native_bytes
-    if beside_bytes == resources.LEAST_OVERHEAD_BYTES.value:
+    base_overhead_bytes = memory.overhead_bytes - memory.native_bytes
+    if base_overhead_bytes == resources.LEAST_OVERHEAD_BYTES.value:
         yield resources.LEAST_OVERHEAD_BYTES
-    for one in (resources.OVERHEAD_RATIO, resources.PYTHON_OVERHEAD_RATIO):
-        if abs(beside_bytes - one.value * memory.heap_bytes) < _MIB:
-            yield one
+    for assumption in (resources.OVERHEAD_RATIO, resources.PYTHON_OVERHEAD_RATIO):
+        if abs(base_overhead_bytes - assumption.value * memory.heap_bytes) < _MIB:
+            yield assumption
     if memory.heap_bytes >= resources.LARGEST_USEFUL_HEAP_BYTES.value:
         yield resources.LARGEST_USEFUL_HEAP_BYTES

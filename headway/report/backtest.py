@@ -20,10 +20,10 @@ def backtest_headline(backtest: Backtest) -> str:
     """The median errors of mean and p99 over the runs, in a sentence."""
     runs = counted(len(backtest.runs), "held-out run")
     errors = (("mean", backtest.median_mean_error_ratio), ("p99", backtest.median_p99_error_ratio))
-    known = [f"of the {name} {error:.1%}" for name, error in errors if error is not None]
-    if not known:
+    error_texts = [f"of the {name} {error:.1%}" for name, error in errors if error is not None]
+    if not error_texts:
         return f"{runs}: no latency could be predicted"
-    return f"median error {', '.join(known)} in {runs}"
+    return f"median error {', '.join(error_texts)} in {runs}"
 
 
 def backtest_text(backtest: Backtest) -> str:
@@ -44,14 +44,14 @@ def backtest_text(backtest: Backtest) -> str:
 
 def backtest_json(backtest: Backtest) -> dict[str, object]:
     """A backtest as data for :func:`headway.formats.as_json.json_text`."""
-    held, num_intervals = backtest.intervals_held
+    num_held, num_intervals = backtest.intervals_held
     return {
         "schema": BACKTEST_SCHEMA,
         "headline": backtest_headline(backtest),
         "rule": backtest.rule,
         "median_error_mean": backtest.median_mean_error_ratio,
         "median_error_p99": backtest.median_p99_error_ratio,
-        "intervals90_held": held,
+        "intervals90_held": num_held,
         "intervals90": num_intervals,
         "called_unstable": backtest.num_called_unstable,
         "too_close_to_saturation": backtest.num_too_close,
@@ -87,7 +87,7 @@ def _row(run: HeldOut) -> tuple[str, ...]:
 
 
 def _beside(
-    predicted_s: float | None, observed_s: float, error_ratio: float | None, held: bool
+    predicted_s: float | None, observed_s: float, error_ratio: float | None, is_held: bool
 ) -> tuple[str, str, str]:
     if predicted_s is None or error_ratio is None:
         return "none", format_duration(observed_s), ""
@@ -95,15 +95,15 @@ def _beside(
     return (
         format_duration(predicted_s),
         format_duration(observed_s),
-        error if held else f"{error} {_OUTSIDE}",
+        error if is_held else f"{error} {_OUTSIDE}",
     )
 
 
 def _together(backtest: Backtest) -> Iterator[str]:
-    held, num_intervals = backtest.intervals_held
+    num_held, num_intervals = backtest.intervals_held
     if num_intervals:
         yield (
-            f"{held} of {num_intervals} 90% intervals contain the measured value ({_OUTSIDE}: "
+            f"{num_held} of {num_intervals} 90% intervals contain the measured value ({_OUTSIDE}: "
             "outside)."
         )
     if backtest.num_called_unstable:

@@ -73,11 +73,13 @@ def _declared(plan: BatchAnswer) -> list[str]:
 
 def _optimality(plan: BatchAnswer) -> list[str]:
     if not plan.feasible:
-        most = f"{plan.frontier[-1].nodes:,}"
-        return item(f"Proven: every number of nodes up to {most} misses the deadline; (P16).")
+        max_nodes = f"{plan.frontier[-1].nodes:,}"
+        return item(f"Proven: every number of nodes up to {max_nodes} misses the deadline; (P16).")
     if plan.nodes == 1:
         return item("One node is the minimum.")
-    fewest = next((one for one in plan.frontier if one.planned_s <= plan.deadline.limit_s), None)
+    fewest = next(
+        (point for point in plan.frontier if point.planned_s <= plan.deadline.limit_s), None
+    )
     if fewest is not None and fewest.nodes < plan.nodes:
         return item(
             f"{counted(fewest.nodes, 'node')} would meet the deadline, too; the objective is not "

@@ -52,7 +52,7 @@ def capacity_json(answer: Capacity) -> dict[str, object]:
                 {"job": name, "why": answer.why_impossible[name]} for name in plan.impossible
             ],
             "unserved": list(plan.unserved),
-            "relaxations": [each.text for each in plan.relaxations],
+            "relaxations": [relaxation.text for relaxation in plan.relaxations],
         }
     return head | {
         "proof": _proof_text(answer, plan),
@@ -60,17 +60,17 @@ def capacity_json(answer: Capacity) -> dict[str, object]:
         "budget_per_day": answer.fleet.budget_per_day,
         "bound_per_day": _rounded(plan.bound_per_day),
         "gap": _rounded(plan.gap_ratio),
-        "jobs": [_job_json(answer, plan, at) for at in range(len(answer.fleet.jobs))],
+        "jobs": [_job_json(answer, plan, job_index) for job_index in range(len(answer.fleet.jobs))],
         "purchases": [
             {
                 "node_type": offer.name,
-                "nodes": plan.bill.nodes[at].tolist(),
-                "spot": plan.bill.spot[at].tolist(),
-                "committed": int(plan.bill.committed[at]),
-                "cost_per_day": _rounded(plan.bill.cost_by_offer[at]),
+                "nodes": plan.bill.nodes[offer_index].tolist(),
+                "spot": plan.bill.spot[offer_index].tolist(),
+                "committed": int(plan.bill.committed[offer_index]),
+                "cost_per_day": _rounded(plan.bill.cost_by_offer[offer_index]),
             }
-            for at, offer in enumerate(answer.fleet.offers)
-            if plan.bill.nodes[at].any() or plan.bill.committed[at]
+            for offer_index, offer in enumerate(answer.fleet.offers)
+            if plan.bill.nodes[offer_index].any() or plan.bill.committed[offer_index]
         ],
         "period_hours": answer.fleet.hours.tolist(),
         "promise_prices": [
@@ -107,21 +107,23 @@ def capacity_json(answer: Capacity) -> dict[str, object]:
     }
 
 
-def _job_json(answer: Capacity, plan: FleetPlan, at: int) -> dict[str, object]:
-    place = int(plan.supply_of[at])
-    if place < 0:
-        name = answer.fleet.jobs[at]
+def _job_json(answer: Capacity, plan: FleetPlan, job_index: int) -> dict[str, object]:
+    supply_index = int(plan.supply_of[job_index])
+    if supply_index < 0:
+        name = answer.fleet.jobs[job_index]
         return {"job": name, "served": False, "why": _why_not_served(answer, name)}
-    supply = answer.fleet.supplies[place]
+    supply = answer.fleet.supplies[supply_index]
     return {
-        "job": answer.fleet.jobs[at],
+        "job": answer.fleet.jobs[job_index],
         "served": True,
         "pool": supply.pool,
         "zone": supply.zone,
         "node_type": answer.fleet.offers[supply.offer].name,
-        "executors" if supply.shared else "nodes": answer.fleet.units[at, place].tolist(),
-        "cost_per_day": _rounded(plan.cost_by_job[at]),
-        **_kept_json(answer, answer.fleet.jobs[at]),
+        "executors" if supply.shared else "nodes": answer.fleet.units[
+            job_index, supply_index
+        ].tolist(),
+        "cost_per_day": _rounded(plan.cost_by_job[job_index]),
+        **_kept_json(answer, answer.fleet.jobs[job_index]),
     }
 
 
@@ -131,9 +133,9 @@ def _headline(answer: Capacity, plan: FleetPlan) -> list[str]:
         counted(num_jobs, "job") if num_served == num_jobs else f"{num_served} of {num_jobs} jobs"
     )
     cost = plan.bill.cost_per_day
-    most = int(plan.bill.nodes.sum(axis=0).max())
+    max_nodes = int(plan.bill.nodes.sum(axis=0).max())
     by_day, by_month = _money(answer, cost), _money(answer, cost * DAYS_PER_MONTH)
-    nodes = counted(most, "node")
+    nodes = counted(max_nodes, "node")
     lines = paragraph(
         f"{answer.name}: {served} on at most {nodes}, {by_day} per day ({by_month} per month)"
     )
@@ -148,13 +150,13 @@ def _headline(answer: Capacity, plan: FleetPlan) -> list[str]:
 def _proof_text(answer: Capacity, plan: FleetPlan) -> str:
     """What is proven about plans that cost less or serve more."""
     num_jobs, num_served = len(answer.fleet.jobs), int((plan.supply_of >= 0).sum())
-    such = "no plan with these executors"
+    no_plan = "no plan with these executors"
     if num_served < num_jobs:
-        such = "no plan that serves as much"
+        no_plan = "no plan that serves as much"
     proved = (
-        f"{such} costs less"
+        f"{no_plan} costs less"
         if plan.gap_ratio < 1e-9
-        else f"{such} costs less than {_by_month(answer, plan.bound_per_day)} per month: "
+        else f"{no_plan} costs less than {_by_month(answer, plan.bound_per_day)} per month: "
         f"gap {plan.gap_ratio:.2%}"
     )
     if plan.gap_ratio > answer.gap_asked_ratio + _SAME_GAP:
@@ -167,14 +169,19 @@ def _proof_text(answer: Capacity, plan: FleetPlan) -> str:
 def _as_much_as_can_be(answer: Capacity, plan: FleetPlan) -> str:
     """Whether it is proven that no more can be served."""
     weight = float(answer.fleet.weights[plan.supply_of >= 0].sum())
-    most = weight if plan.most_weight is None else plan.most_weight
-    if most <= weight * (1 + _SAME_WEIGHT) + _SAME_WEIGHT:
+    max_weight = weight if plan.most_weight is None else plan.most_weight
+    if max_weight <= weight * (1 + _SAME_WEIGHT) + _SAME_WEIGHT:
         return "no plan within the limits serves more, by weight"
-    return f"no plan within the limits serves more than {most:.3g} by weight, this one {weight:.3g}"
+    return (
+        f"no plan within the limits serves more than {max_weight:.3g} by weight, "
+        f"this one {weight:.3g}"
+    )
 
 
 def _not_served_lines(answer: Capacity, plan: FleetPlan) -> list[str]:
-    names = [answer.fleet.jobs[at] for at in np.flatnonzero(plan.supply_of < 0).tolist()]
+    names = [
+        answer.fleet.jobs[job_index] for job_index in np.flatnonzero(plan.supply_of < 0).tolist()
+    ]
     lines = [
         line
         for name in names
@@ -194,51 +201,54 @@ def _job_rows(answer: Capacity, plan: FleetPlan) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [
         ("job", "pool", "node type", "needs", "cost/month", *probability)
     ]
-    for at in np.argsort(-plan.cost_by_job, kind="stable").tolist():
-        place = int(plan.supply_of[at])
-        if place < 0:
+    for job_index in np.argsort(-plan.cost_by_job, kind="stable").tolist():
+        supply_index = int(plan.supply_of[job_index])
+        if supply_index < 0:
             continue
-        supply = answer.fleet.supplies[place]
+        supply = answer.fleet.supplies[supply_index]
         rows.append(
             (
-                answer.fleet.jobs[at],
+                answer.fleet.jobs[job_index],
                 _pool(supply),
                 answer.fleet.offers[supply.offer].name,
-                _span(answer.fleet.units[at, place], "executor" if supply.shared else "node"),
-                _by_month(answer, float(plan.cost_by_job[at])),
-                *_probability(answer, answer.fleet.jobs[at]),
+                _span(
+                    answer.fleet.units[job_index, supply_index],
+                    "executor" if supply.shared else "node",
+                ),
+                _by_month(answer, float(plan.cost_by_job[job_index])),
+                *_probability(answer, answer.fleet.jobs[job_index]),
             )
         )
     return rows
 
 
 def _kept_json(answer: Capacity, name: str) -> dict[str, object]:
-    kept = answer.kept.get(name)
-    if kept is None:
+    estimate = answer.kept.get(name)
+    if estimate is None:
         return {}
-    return {"kept_probability": _rounded(kept.probability), "verdict": kept.verdict}
+    return {"kept_probability": _rounded(estimate.probability), "verdict": estimate.verdict}
 
 
 def _probability(answer: Capacity, name: str) -> tuple[str, ...]:
     """Probability that a job meets its targets in its busiest hour: a column, if any is known."""
     if not answer.kept:
         return ()
-    kept = answer.kept.get(name)
-    return ("" if kept is None else f"{kept.probability:.1%}",)
+    estimate = answer.kept.get(name)
+    return ("" if estimate is None else f"{estimate.probability:.1%}",)
 
 
 def _purchase_rows(answer: Capacity, plan: FleetPlan) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("node type", "nodes", "spot", "committed", "cost/month")]
     bill = plan.bill
-    for at, offer in enumerate(answer.fleet.offers):
-        if bill.nodes[at].any() or bill.committed[at]:
+    for offer_index, offer in enumerate(answer.fleet.offers):
+        if bill.nodes[offer_index].any() or bill.committed[offer_index]:
             rows.append(
                 (
                     offer.name,
-                    _span(bill.nodes[at], ""),
-                    _span(bill.spot[at], "") if bill.spot[at].any() else "",
-                    str(bill.committed[at]) if bill.committed[at] else "",
-                    _money(answer, float(bill.cost_by_offer[at])),
+                    _span(bill.nodes[offer_index], ""),
+                    _span(bill.spot[offer_index], "") if bill.spot[offer_index].any() else "",
+                    str(bill.committed[offer_index]) if bill.committed[offer_index] else "",
+                    _money(answer, float(bill.cost_by_offer[offer_index])),
                 )
             )
     return rows
@@ -249,27 +259,29 @@ def _hour_lines(answer: Capacity, plan: FleetPlan) -> list[str]:
     if answer.fleet.num_periods == 1:
         return []
     rows = [("hour", [f"{hour:02d}" for hour in range(answer.fleet.num_periods)])]
-    for place, supply in enumerate(answer.fleet.supplies):
-        if plan.nodes[place].any():
+    for supply_index, supply in enumerate(answer.fleet.supplies):
+        if plan.nodes[supply_index].any():
             name = f"{_pool(supply)} {answer.fleet.offers[supply.offer].name}"
-            rows.append((name, [str(count) for count in plan.nodes[place]]))
-    cell = max(len(each) for _, cells in rows for each in cells)
-    names = max(len(name) for name, _ in rows)
+            rows.append((name, [str(count) for count in plan.nodes[supply_index]]))
+    cell_width = max(len(text) for _, cells in rows for text in cells)
+    name_width = max(len(name) for name, _ in rows)
     lines = []
-    for hours in _hours_on_a_line(answer.fleet.num_periods, width() - names - _INDENT, cell + 1):
+    for hours in _hours_on_a_line(
+        answer.fleet.num_periods, width() - name_width - _INDENT, cell_width + 1
+    ):
         lines += [
-            f"  {name:<{names}} " + "".join(f" {each:>{cell}}" for each in cells[hours])
+            f"  {name:<{name_width}} " + "".join(f" {text:>{cell_width}}" for text in cells[hours])
             for name, cells in rows
         ]
     return ["nodes by hour", *(line.rstrip() for line in lines)]
 
 
-def _hours_on_a_line(num_hours: int, room: int, cell: int) -> Iterator[slice]:
+def _hours_on_a_line(num_hours: int, room: int, cell_width: int) -> Iterator[slice]:
     """The same number of hours on each line, as many as fit."""
-    most = max(room // cell, 1)
-    num_lines = -(-num_hours // most)
-    each = -(-num_hours // num_lines)
-    return (slice(first, first + each) for first in range(0, num_hours, each))
+    max_hours = max(room // cell_width, 1)
+    num_lines = -(-num_hours // max_hours)
+    hours_per_line = -(-num_hours // num_lines)
+    return (slice(first, first + hours_per_line) for first in range(0, num_hours, hours_per_line))
 
 
 def _promise_rows(answer: Capacity) -> list[tuple[str, ...]]:
@@ -295,9 +307,9 @@ def _growth_rows(answer: Capacity) -> list[tuple[str, ...]]:
         if not point.plan.feasible:
             rows.append((point.month, f"{point.ratio:.2f}x", "no plan", _first_reason(point.plan)))
         else:
-            most = int(point.plan.bill.nodes.sum(axis=0).max())
+            max_nodes = int(point.plan.bill.nodes.sum(axis=0).max())
             cost = _by_month(answer, point.plan.bill.cost_per_day)
-            rows.append((point.month, f"{point.ratio:.2f}x", str(most), cost))
+            rows.append((point.month, f"{point.ratio:.2f}x", str(max_nodes), cost))
     return rows
 
 
@@ -314,8 +326,8 @@ def _infeasible_lines(answer: Capacity, plan: Infeasible) -> list[str]:
     elif plan.relaxations:
         lines.append("smallest changes of a limit, each sufficient by itself:")
     if plan.relaxations:
-        for each in plan.relaxations:
-            lines += paragraph(each.text, lead="  ")
+        for relaxation in plan.relaxations:
+            lines += paragraph(relaxation.text, lead="  ")
     return lines
 
 
@@ -329,12 +341,12 @@ def _pool(supply: Supply) -> str:
     return supply.pool if supply.zone == "-" else f"{supply.pool}/{supply.zone}"
 
 
-def _span(counts: Sequence[int] | np.ndarray, thing: str) -> str:
+def _span(counts: Sequence[int] | np.ndarray, unit: str) -> str:
     low, high = int(min(counts)), int(max(counts))
     span = str(high) if low == high else f"{low} to {high}"
-    if not thing:
+    if not unit:
         return span
-    return f"{span} {thing if high == 1 else thing + 's'}"
+    return f"{span} {unit if high == 1 else unit + 's'}"
 
 
 def _money(answer: Capacity, amount: float) -> str:

@@ -84,7 +84,7 @@ class FrontierChart:
     @property
     def has_costs(self) -> bool:
         """Whether the nodes have prices."""
-        return any(one.cost for one in self.marks)
+        return any(mark.cost for mark in self.marks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,16 +125,16 @@ def frontier_chart(plan: StreamAnswer) -> FrontierChart | None:
     """The frontier of a plan; None if it has no points."""
     if not plan.frontier:
         return None
-    asked_per_s = plan.arrivals.rate_per_s
+    requested_rate_per_s = plan.arrivals.rate_per_s
     rates_per_s = [point.sustainable_rate_per_s for point in plan.frontier]
-    own, more = plan.chosen if plan.feasible else None, another_carries_more(plan)
-    ticks, top = axis([*rates_per_s, asked_per_s], format_rate)
+    planned_point, better_point = plan.chosen if plan.feasible else None, another_carries_more(plan)
+    ticks, top = axis([*rates_per_s, requested_rate_per_s], format_rate)
     marks = []
-    for place, point in enumerate(plan.frontier):
-        is_plan = own is not None and own.nodes == point.nodes
-        if is_plan and more is None:
-            assert own is not None
-            point = own  # the plan's own setting is the best of its nodes
+    for index, point in enumerate(plan.frontier):
+        is_plan = planned_point is not None and planned_point.nodes == point.nodes
+        if is_plan and better_point is None:
+            assert planned_point is not None
+            point = planned_point  # the plan's own setting is the best of its nodes
         rate_per_s, rate = point.sustainable_rate_per_s, rate_text(point)
         setting = "" if point.configuration is None else brief_setting_text(point.configuration)
         parts = [f"{counted(point.nodes, 'node')}: {rate}", setting]
@@ -145,15 +145,15 @@ def frontier_chart(plan: StreamAnswer) -> FrontierChart | None:
             parts.append("extrapolated")
         marks.append(
             FrontierMark(
-                place_percent=100 * (place + 0.5) / len(plan.frontier),
+                place_percent=100 * (index + 0.5) / len(plan.frontier),
                 height_percent=place_percent(rate_per_s, top),
                 nodes=f"{point.nodes:,}",
                 rate=rate,
-                keeps_rate=rate_per_s >= asked_per_s,
-                plan_height_percent=place_percent(own.sustainable_rate_per_s, top)
-                if is_plan and own is not None
+                keeps_rate=rate_per_s >= requested_rate_per_s,
+                plan_height_percent=place_percent(planned_point.sustainable_rate_per_s, top)
+                if is_plan and planned_point is not None
                 else None,
-                plan_rate=rate_text(own) if is_plan and own is not None else "",
+                plan_rate=rate_text(planned_point) if is_plan and planned_point is not None else "",
                 tooltip="\n".join(filter(None, parts)),
                 cost=cost,
             )
@@ -161,8 +161,8 @@ def frontier_chart(plan: StreamAnswer) -> FrontierChart | None:
     return FrontierChart(
         ticks=ticks,
         marks=tuple(marks),
-        asked_percent=place_percent(asked_per_s, top),
-        asked=format_rate(asked_per_s),
+        asked_percent=place_percent(requested_rate_per_s, top),
+        asked=format_rate(requested_rate_per_s),
         has_gaps=plan.frontier[-1].nodes - plan.frontier[0].nodes >= len(plan.frontier),
     )
 
@@ -185,16 +185,18 @@ def phase_segments(phases_s: Mapping[str, float]) -> tuple[Segment, ...]:
     total_s = sum(phases_s.values())
     if not 0 < total_s < math.inf:
         return ()
-    shown = dict(phases_s)
-    if len(shown) > _MOST_COLOURS:
-        longest = sorted(shown, key=lambda name: shown[name], reverse=True)[: _MOST_COLOURS - 1]
-        rest = [name for name in shown if name not in longest]
-        rest_s = sum(shown[name] for name in rest)
-        shown = {name: value_s for name, value_s in shown.items() if name in longest}
-        shown[f"{len(rest)} shorter phases"] = rest_s
+    bar_phases_s = dict(phases_s)
+    if len(bar_phases_s) > _MOST_COLOURS:
+        longest = sorted(bar_phases_s, key=lambda name: bar_phases_s[name], reverse=True)[
+            : _MOST_COLOURS - 1
+        ]
+        shortest = [name for name in bar_phases_s if name not in longest]
+        shortest_s = sum(bar_phases_s[name] for name in shortest)
+        bar_phases_s = {name: value_s for name, value_s in bar_phases_s.items() if name in longest}
+        bar_phases_s[f"{len(shortest)} shorter phases"] = shortest_s
     segments: list[Segment] = []
     start_percent = 0.0
-    for number, (name, value_s) in enumerate(shown.items(), start=1):
+    for number, (name, value_s) in enumerate(bar_phases_s.items(), start=1):
         width_percent = 100 * max(value_s, 0.0) / total_s
         segments.append(
             Segment(
@@ -257,10 +259,13 @@ def axis(values: Sequence[float], label: Callable[[float], str]) -> tuple[tuple[
     highest = max((value for value in values if math.isfinite(value)), default=0.0) or 1.0
     top = highest * _HEADROOM_RATIO
     step = _round_step(top / _MOST_TICKS)
-    places = [step * count for count in range(int(top / step) + 1)]
+    tick_values = [step * count for count in range(int(top / step) + 1)]
     ticks = tuple(
-        Tick(place_percent=place_percent(place, top), label=label(place) if place else "0")
-        for place in places
+        Tick(
+            place_percent=place_percent(tick_value, top),
+            label=label(tick_value) if tick_value else "0",
+        )
+        for tick_value in tick_values
     )
     return ticks, top
 

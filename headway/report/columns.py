@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TypeVar
 
-Found = TypeVar("Found")
+AnswerT = TypeVar("AnswerT")
 
 USUAL_WIDTH = 100
 _UNLIMITED = 1_000_000
@@ -59,18 +59,18 @@ def aligned(
     texts = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     room = width() - indent
-    beside = room - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1)
+    last_width = room - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1)
     is_text = len(widths) <= 2 or widths[-1] > room - len(_FOLD)
-    if is_text and _LEAST_TEXT_WIDTH <= beside < widths[-1]:
-        widths[-1] = beside
+    if is_text and _LEAST_TEXT_WIDTH <= last_width < widths[-1]:
+        widths[-1] = last_width
     lines: list[str] = []
     bands = _bands(widths, room)
     for cells in texts:
-        whole = bands[0].stop >= len(widths) - 1 and len(cells[-1]) <= beside
-        for band in [range(len(widths))] if whole else bands:
+        fits_one_line = bands[0].stop >= len(widths) - 1 and len(cells[-1]) <= last_width
+        for band in [range(len(widths))] if fits_one_line else bands:
             start = " " * indent + (_FOLD if band.start else "")
-            found = _laid(start, cells, widths, band, right)
-            lines += filter(None, found) if band.start else found
+            row_lines = _laid(start, cells, widths, band, right)
+            lines += filter(None, row_lines) if band.start else row_lines
     return lines
 
 
@@ -83,11 +83,11 @@ def _bands(widths: Sequence[int], room: int) -> list[range]:
     ([range(0, 3)], [range(0, 2), range(2, 3)])
     """
     bands, first = [], 0
-    for place in range(1, len(widths) + 1):
-        taken = sum(widths[first : place + 1]) + len(_GAP) * (place - first)
-        if place == len(widths) or taken > room - (len(_FOLD) if first else 0):
-            bands.append(range(first, place))
-            first = place
+    for column in range(1, len(widths) + 1):
+        band_width = sum(widths[first : column + 1]) + len(_GAP) * (column - first)
+        if column == len(widths) or band_width > room - (len(_FOLD) if first else 0):
+            bands.append(range(first, column))
+            first = column
     return bands
 
 
@@ -96,14 +96,16 @@ def _laid(
 ) -> list[str]:
     """Some cells of a row side by side; the last of them is wrapped if it is too long."""
 
-    def padded(text: str, place: int, columns: int) -> str:
-        return f"{text:{'>' if place in right else '<'}{columns}}"
+    def padded(text: str, column: int, cell_width: int) -> str:
+        return f"{text:{'>' if column in right else '<'}{cell_width}}"
 
     *before, last = band
-    lead = start + "".join(padded(cells[one], one, widths[one]) + _GAP for one in before)
-    columns = max(min(widths[last], width() - len(lead)), 1)
-    texts = textwrap.wrap(cells[last], columns, break_on_hyphens=False)
-    pieces = [padded(one, last, columns) for one in texts]
+    lead = start + "".join(
+        padded(cells[column], column, widths[column]) + _GAP for column in before
+    )
+    last_width = max(min(widths[last], width() - len(lead)), 1)
+    texts = textwrap.wrap(cells[last], last_width, break_on_hyphens=False)
+    pieces = [padded(text, last, last_width) for text in texts]
     further = (" " * len(lead) + piece for piece in pieces[1:])
     return [line.rstrip() for line in (lead + (pieces[0] if pieces else ""), *further)]
 
@@ -128,21 +130,21 @@ def paragraph(text: str, *, lead: str = "") -> list[str]:
     >>> paragraph("close to saturation", lead="note: ")
     ['note: close to saturation']
     """
-    found = textwrap.wrap(
+    lines = textwrap.wrap(
         printable(text),
         width(),
         initial_indent=lead,
         subsequent_indent=" " * len(lead),
         break_on_hyphens=False,
     )
-    return found or [lead.rstrip()]
+    return lines or [lead.rstrip()]
 
 
-def headline_of(in_words: Callable[[Found], str], found: Found) -> str:
+def headline_of(in_words: Callable[[AnswerT], str], answer: AnswerT) -> str:
     """The first line of a printed result, at any width: the answer in a sentence."""
     token = _width.set(_UNLIMITED)
     try:
-        return in_words(found).partition("\n")[0]
+        return in_words(answer).partition("\n")[0]
     finally:
         _width.reset(token)
 

@@ -51,7 +51,7 @@ def deadline_text(plan: BatchAnswer) -> str:
 
 def advice_lines(plan: BatchAnswer) -> list[str]:
     """What would decide a verdict that is too close to tell."""
-    lines = [line for one in plan.advice for line in paragraph(one.text, lead="  ")]
+    lines = [line for advice in plan.advice for line in paragraph(advice.text, lead="  ")]
     return ["other improvements", *lines] if lines else []
 
 
@@ -129,10 +129,10 @@ def _rows(plan: BatchAnswer) -> list[tuple[str, ...]]:
     """The plan and points around it, and some of the others."""
     points = all_points(plan)
     step = -(-len(points) // _MOST_ROWS)
-    shown = [
+    shown_points = [
         point
-        for place, point in enumerate(points)
-        if place % step == 0 or point.nodes == plan.nodes
+        for index, point in enumerate(points)
+        if index % step == 0 or point.nodes == plan.nodes
     ]
     head = ("", "nodes", "expected", "up to ", "cost")
     worse = _worse_than_fewer(plan)
@@ -146,6 +146,6 @@ def _rows(plan: BatchAnswer) -> list[tuple[str, ...]]:
                 format_duration(point.planned_s) + ("*" if point.nodes in worse else " "),
                 "-" if point.cost_per_run is None else format_money(point.cost_per_run),
             )
-            for point in shown
+            for point in shown_points
         ),
     ]

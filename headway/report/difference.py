@@ -36,9 +36,9 @@ def difference_json(difference: Difference) -> dict[str, object]:
 
 
 def _fields(noun: object) -> dict[str, object]:
-    found = fields_json(noun)
-    assert isinstance(found, dict)
-    return found
+    fields = fields_json(noun)
+    assert isinstance(fields, dict)
+    return fields
 
 
 def difference_text(difference: Difference) -> str:
@@ -46,7 +46,7 @@ def difference_text(difference: Difference) -> str:
     blocks = [
         [*paragraph(headline(difference)), *_name_lines(difference)],
         _figure_lines(difference),
-        _titled("why", [line for one in difference.causes for line in _item(one.in_words)]),
+        _titled("why", [line for cause in difference.causes for line in _item(cause.in_words)]),
         _titled("changed", _value_lines(difference)),
         _titled(difference.parts_of, _part_lines(difference)),
     ]
@@ -60,7 +60,7 @@ def headline(difference: Difference) -> str:
     if difference.feasible is not None and not all(difference.feasible):
         return _feasibility(*difference.feasible)
     changes = [_money(difference.figure("cost")), _nodes(difference.figure("nodes"))]
-    changes = [one for one in changes if one]
+    changes = [change for change in changes if change]
     if not changes:
         changes = [_time(difference)]
     return ": ".join(changes)
@@ -90,16 +90,19 @@ def _nodes(nodes: Figure | None) -> str:
 
 def _time(difference: Difference) -> str:
     """For profiles: the time of a batch or a run in the same configuration."""
-    for name, noun in (("mean batch duration", "a batch"), ("run time on the slots of B", "a run")):
+    for name, subject in (
+        ("mean batch duration", "a batch"),
+        ("run time on the slots of B", "a run"),
+    ):
         figure = difference.figure(name)
         if figure is None:
             continue
         if figure.before is None or figure.after is None:
-            return f"{noun} has no time to quote: one of the two is over capacity"
+            return f"{subject} has no time to quote: one of the two is over capacity"
         if figure.is_same:
-            return f"{noun} takes as long as before"
+            return f"{subject} takes as long as before"
         then, now = format_duration(figure.before), format_duration(figure.after)
-        return f"{noun} takes {now} instead of {then} ({_change(figure)})"
+        return f"{subject} takes {now} instead of {then} ({_change(figure)})"
     return "they differ"
 
 
@@ -150,11 +153,11 @@ def _change(figure: Figure) -> str:
 def _value_lines(difference: Difference) -> list[str]:
     rows = [
         (
-            one.name,
-            f"{one.before} -> {one.after}",
-            "" if one.applies is None else APPLIES.get(one.applies, str(one.applies)),
+            change.name,
+            f"{change.before} -> {change.after}",
+            "" if change.applies is None else APPLIES.get(change.applies, str(change.applies)),
         )
-        for one in difference.values
+        for change in difference.values
     ]
     if rows and not any(row[2] for row in rows):
         return aligned([row[:2] for row in rows])
@@ -162,7 +165,7 @@ def _value_lines(difference: Difference) -> list[str]:
 
 
 def _part_lines(difference: Difference) -> list[str]:
-    shown, rest = difference.parts[:_MOST_PARTS], difference.parts[_MOST_PARTS:]
+    shown_parts, hidden_parts = difference.parts[:_MOST_PARTS], difference.parts[_MOST_PARTS:]
     rows = [
         (
             part.name,
@@ -170,10 +173,10 @@ def _part_lines(difference: Difference) -> list[str]:
             "-" if part.after_s is None else format_duration(part.after_s),
             f"{'+' if part.change_s > 0 else '-'}{format_duration(abs(part.change_s))}",
         )
-        for part in shown
+        for part in shown_parts
     ]
     lines = aligned(rows, right=(1, 2, 3))
-    return [*lines, f"  {len(rest)} more with smaller changes"] if rest else lines
+    return [*lines, f"  {len(hidden_parts)} more with smaller changes"] if hidden_parts else lines
 
 
 def _item(text: str) -> list[str]:

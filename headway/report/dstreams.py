@@ -29,12 +29,12 @@ def dstreams_prediction_text(prediction: DStreamsPrediction) -> str:
 
 def dstreams_plan_text(plan: DStreamsAnswer) -> str:
     """A plan as lines of at most 100 columns, the answer first and what to paste last."""
-    at = _rate(plan.rate_per_s)
+    rate = _rate(plan.rate_per_s)
     verb = "meets" if plan.nodes == 1 else "meet"
     head = (
-        f"{counted(plan.nodes, 'node')} {verb} {plan.target} at {at}"
+        f"{counted(plan.nodes, 'node')} {verb} {plan.target} at {rate}"
         if plan.feasible
-        else f"infeasible: no configuration meets {plan.target} at {at}"
+        else f"infeasible: no configuration meets {plan.target} at {rate}"
     )
     facts = [
         ("setting", _setting(plan.setting)),
@@ -87,8 +87,8 @@ def _interval(setting: DStreamsSetting) -> str:
 
 
 def _verdict(prediction: DStreamsPrediction) -> str:
-    most = prediction.sustainable_rate_per_s
-    up_to = "" if most is None else f"; stable up to {format_rate_down(most)}"
+    max_rate_per_s = prediction.sustainable_rate_per_s
+    up_to = "" if max_rate_per_s is None else f"; stable up to {format_rate_down(max_rate_per_s)}"
     busy = f"utilisation {prediction.utilization_ratio:.0%}"
     state = "stable" if prediction.stable else "not stable: the backlog grows"
     return f"{state} at {_rate(prediction.rate_per_s)}: {busy}{up_to}"
@@ -111,17 +111,19 @@ def _latencies(prediction: DStreamsPrediction) -> list[str]:
         ("scheduling delay", prediction.scheduling_delay),
         ("processing time", prediction.processing_time),
     ]
-    shown = [(name, each) for name, each in rows if each is not None]
+    shown = [(name, distribution) for name, distribution in rows if distribution is not None]
     if not shown:
         return []
     head = ("", "mean", "p50", "p95", "p99")
     return aligned(
-        [head, *(_row(name, each) for name, each in shown)], right=(1, 2, 3, 4), indent=0
+        [head, *(_row(name, distribution) for name, distribution in shown)],
+        right=(1, 2, 3, 4),
+        indent=0,
     )
 
 
-def _row(name: str, found: LatencyDistribution) -> tuple[str, ...]:
-    values = (found.mean_s, found.p50_s, found.p95_s, found.p99_s)
+def _row(name: str, distribution: LatencyDistribution) -> tuple[str, ...]:
+    values = (distribution.mean_s, distribution.p50_s, distribution.p95_s, distribution.p99_s)
     return (name, *(format_duration(value) for value in values))
 
 
@@ -130,8 +132,8 @@ def _phases(prediction: DStreamsPrediction) -> list[str]:
     if not total_s > 0:
         return []
     rows = [
-        (name, format_duration(each), f"{each / total_s:.0%}")
-        for name, each in prediction.phases_s.items()
+        (name, format_duration(phase_s), f"{phase_s / total_s:.0%}")
+        for name, phase_s in prediction.phases_s.items()
     ]
     return ["mean tuple latency by phase", *aligned(rows, right=(1, 2))]
 

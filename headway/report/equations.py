@@ -67,10 +67,10 @@ def equation_text(number: str) -> str:
     <BLANKLINE>
     Computed by headway.models.job.capacity.Capacity.limit_findings
     """
-    asked = number.strip("() ").upper()
-    for one in equations():
-        if one.number == asked:
-            module = ".".join(one.path.relative_to(_PACKAGE.parent).with_suffix("").parts)
-            text = textwrap.fill(f"({one.number}) {one.text}", width())
-            return f"{text}\n\nComputed by {module}.{one.name}"
+    wanted_number = number.strip("() ").upper()
+    for equation in equations():
+        if equation.number == wanted_number:
+            module = ".".join(equation.path.relative_to(_PACKAGE.parent).with_suffix("").parts)
+            text = textwrap.fill(f"({equation.number}) {equation.text}", width())
+            return f"{text}\n\nComputed by {module}.{equation.name}"
     raise InputError(f"equation {number!r} does not exist; expected a number such as P2 or B3")

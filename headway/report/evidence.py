@@ -73,77 +73,83 @@ class Evidence:
 
 
 def evidence_of(
-    profile: JobProfile, asked: Question, *, tell: Callable[[str, float], None] = lambda *_: None
+    profile: JobProfile, question: Question, *, tell: Callable[[str, float], None] = lambda *_: None
 ) -> Evidence:
     """The charts for a configuration of a profiled job; takes seconds, reported to ``tell``."""
     grid = grid_of(
         profile,
-        asked.configuration,
-        nodes=asked.nodes,
-        rate_per_s=asked.rate_per_s,
-        highest_rate_per_s=asked.highest_rate_per_s,
+        question.configuration,
+        nodes=question.nodes,
+        rate_per_s=question.rate_per_s,
+        highest_rate_per_s=question.highest_rate_per_s,
         tell=tell,
     )
-    here = grid.at(asked.nodes, asked.configuration.trigger_s)
+    rate_outlooks = grid.at(question.nodes, question.configuration.trigger_s)
     maps = (
-        trigger_map(grid, asked.rate_per_s, _trigger_text),
+        trigger_map(grid, question.rate_per_s, _trigger_text),
         partitions_map(
-            profile, asked.configuration, nodes=asked.nodes, rate_per_s=asked.rate_per_s
+            profile, question.configuration, nodes=question.nodes, rate_per_s=question.rate_per_s
         ),
     )
     setting = setting_text(grid.base)
     return Evidence(
-        panel=_panel(asked, grid),
-        rate_chart=_rate_chart(asked, here),
+        panel=_panel(question, grid),
+        rate_chart=_rate_chart(question, rate_outlooks),
         rate_about=f"{setting}, no rate limit; the line ends where no latency can be quoted.",
         share_charts=tuple(
-            _share_chart(asked, shares) for shares in shares_of(profile, asked.prediction)
+            _share_chart(question, shares) for shares in shares_of(profile, question.prediction)
         ),
-        maps=tuple(setting_map(asked, one) for one in maps),
+        maps=tuple(setting_map(question, outlook_map) for outlook_map in maps),
     )
 
 
-def _rate_chart(asked: Question, here: Sequence[Outlook]) -> LineChart:
-    rates = [one.rate_per_s for one in here]
-    found = [asked.latency(one) for one in here]
-    values = [None if one is None else one.statistics_s[asked.statistic] for one in found]
-    ends = [None if one is None else one.intervals90_s.get(asked.statistic) for one in found]
-    limit_s = asked.target.limit_s
-    most_s = min(max(finite(values), default=limit_s), _TOP_OF_TARGET * limit_s)
-    axes = Axes.of(rates, [most_s, limit_s], format_rate, format_duration)
+def _rate_chart(question: Question, outlooks: Sequence[Outlook]) -> LineChart:
+    rates = [outlook.rate_per_s for outlook in outlooks]
+    latencies = [question.latency(outlook) for outlook in outlooks]
+    values = [
+        None if latency is None else latency.statistics_s[question.statistic]
+        for latency in latencies
+    ]
+    intervals = [
+        None if latency is None else latency.intervals90_s.get(question.statistic)
+        for latency in latencies
+    ]
+    limit_s = question.target.limit_s
+    highest_s = min(max(finite(values), default=limit_s), _TOP_OF_TARGET * limit_s)
+    axes = Axes.of(rates, [highest_s, limit_s], format_rate, format_duration)
     return LineChart(
         name="rate-chart",
-        title=asked.name,
+        title=question.name,
         x_title="input rate",
         ticks=axes.ticks,
         x_ticks=axes.x_ticks,
         top=axes.top,
         right=axes.right,
-        lines=lines_of(axes, rates, {f"predicted {asked.statistic}": values}),
+        lines=lines_of(axes, rates, {f"predicted {question.statistic}": values}),
         band=axes.band(
             rates,
-            [None if one is None else one.low for one in ends],
-            [None if one is None else one.high for one in ends],
+            [None if interval is None else interval.low for interval in intervals],
+            [None if interval is None else interval.high for interval in intervals],
         ),
         limit_percent=place_percent(limit_s, axes.top),
-        limit_name=f"target, {asked.target}",
-        here_percent=place_percent(asked.rate_per_s, axes.right),
-        here_name=f"{format_rate(asked.rate_per_s)}",
+        limit_name=f"target, {question.target}",
+        here_percent=place_percent(question.rate_per_s, axes.right),
+        here_name=f"{format_rate(question.rate_per_s)}",
     )
 
 
-def _share_chart(asked: Question, shares: Shares) -> LineChart:
-    is_asked = (asked.target.metric is Metric.WINDOW) == (shares.name == "windows")
-    is_asked = is_asked and asked.target.metric is not Metric.BATCH
-    limit_s = asked.target.limit_s
+def _share_chart(question: Question, shares: Shares) -> LineChart:
+    is_target_metric = (question.target.metric is Metric.WINDOW) == (shares.name == "windows")
+    is_target_metric = is_target_metric and question.target.metric is not Metric.BATCH
+    limit_s = question.target.limit_s
     latency = (
-        asked.prediction.window_latency
+        question.prediction.window_latency
         if shares.name == "windows"
-        else asked.prediction.tuple_latency
+        else question.prediction.tuple_latency
     )
     interval = None if latency is None else latency.interval90_p99_s
     beyond = [interval.high] if interval is not None and math.isfinite(interval.high) else []
-    reached = [*shares.latencies_s, *([limit_s] if is_asked else []), *beyond]
+    reached = [*shares.latencies_s, *([limit_s] if is_target_metric else []), *beyond]
     axes = Axes.of(reached, [1.0 / 1.08], format_duration, percent)
     kind = "tuple" if shares.name == "rows" else "window"
     return LineChart(
@@ -155,8 +161,8 @@ def _share_chart(asked: Question, shares: Shares) -> LineChart:
         top=axes.top,
         right=axes.right,
         lines=lines_of(axes, shares.latencies_s, {shares.name: SHARES}),
-        here_percent=place_percent(limit_s, axes.right) if is_asked else None,
-        here_name=f"target, {asked.target}",
+        here_percent=place_percent(limit_s, axes.right) if is_target_metric else None,
+        here_name=f"target, {question.target}",
         shades=(_shade(interval.low, interval.high, axes.right),) if interval is not None else (),
         shade_name="90% interval of the p99",
         shade_kind="band",
@@ -168,11 +174,11 @@ def _shade(low: float, high: float, right: float) -> tuple[float, float]:
     return start, place_percent(high, right) - start
 
 
-def _panel(asked: Question, grid: Grid) -> WhatIfPanel:
+def _panel(question: Question, grid: Grid) -> WhatIfPanel:
     from markupsafe import Markup
 
-    targets_s = sorted({float(f"{asked.target.limit_s * step:.3g}") for step in _TARGET_STEPS})
-    targets_s = sorted({*targets_s, asked.target.limit_s})
+    targets_s = sorted({float(f"{question.target.limit_s * step:.3g}") for step in _TARGET_STEPS})
+    targets_s = sorted({*targets_s, question.target.limit_s})
     rates = (
         f"below {format_rate(grid.rates_per_s[0])}",
         *map(format_rate, grid.rates_per_s),
@@ -188,27 +194,29 @@ def _panel(asked: Question, grid: Grid) -> WhatIfPanel:
             name="rate",
             label="input rate",
             stops=rates,
-            start=1 + grid.rates_per_s.index(asked.rate_per_s),
+            start=1 + grid.rates_per_s.index(question.rate_per_s),
         ),
         Slider(
             name="target",
-            label=f"target for the {asked.statistic}",
+            label=f"target for the {question.statistic}",
             stops=tuple(map(format_duration, targets_s)),
-            start=targets_s.index(asked.target.limit_s),
+            start=targets_s.index(question.target.limit_s),
         ),
-        Slider(name="nodes", label="nodes", stops=nodes, start=1 + grid.nodes.index(asked.nodes)),
+        Slider(
+            name="nodes", label="nodes", stops=nodes, start=1 + grid.nodes.index(question.nodes)
+        ),
         Slider(
             name="trigger",
             label="trigger interval",
             stops=tuple(map(_trigger_text, grid.triggers_s)),
-            start=grid.triggers_s.index(asked.configuration.trigger_s),
+            start=grid.triggers_s.index(question.configuration.trigger_s),
         ),
     )
-    cost = asked.cost_per_node_hour
+    cost = question.cost_per_node_hour
     per_month = None if cost is None else cost * HOURS_PER_MONTH
     base = grid.base
     command = (
-        f"headway predict {shlex.quote(asked.profile_file)} --rate {{rate}}/s "
+        f"headway predict {shlex.quote(question.profile_file)} --rate {{rate}}/s "
         f"--trigger {{trigger}}s --executors {{executors}} --cores {base.cores_per_executor} "
         f"--partitions {base.shuffle_partitions}"
     )
@@ -220,36 +228,38 @@ def _panel(asked: Question, grid: Grid) -> WhatIfPanel:
         "triggers": grid.triggers_s,
         "targets": targets_s,
         "stops": {slider.name: slider.stops for slider in sliders},
-        "statistic": 1 + ("mean", "p50", "p95", "p99").index(asked.statistic),
-        "statistic_name": asked.statistic,
+        "statistic": 1 + ("mean", "p50", "p95", "p99").index(question.statistic),
+        "statistic_name": question.statistic,
         "executors_per_node": grid.executors_per_node,
         "cost_per_node_month": per_month,
         "command": command,
-        "cells": [_numbers(asked, one) for one in grid.outlooks],
+        "cells": [_numbers(question, outlook) for outlook in grid.outlooks],
     }
     text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     return WhatIfPanel(
         about=(
             f"Predicted beforehand for {base.cores_per_executor} cores per executor, "
             f"{base.shuffle_partitions} shuffle partitions and no rate limit; other values are not "
-            f"computed.{_difference_text(asked, grid)}"
+            f"computed.{_difference_text(question, grid)}"
         ),
         sliders=sliders,
         verdict="",
-        figures=_figures(asked, per_month),
+        figures=_figures(question, per_month),
         command="",
         data_json=Markup(text.replace("<", "\\u003c")),
     )
 
 
-def _difference_text(asked: Question, grid: Grid) -> str:
+def _difference_text(question: Question, grid: Grid) -> str:
     """A note, if the plan assumes other durations than its profile contains."""
-    row = grid.at(asked.nodes, asked.configuration.trigger_s)
-    there = row[grid.rates_per_s.index(asked.rate_per_s)].prediction.latency(asked.target.metric)
-    planned = asked.prediction.latency(asked.target.metric)
-    if there is None or planned is None:
+    row = grid.at(question.nodes, question.configuration.trigger_s)
+    grid_latency = row[grid.rates_per_s.index(question.rate_per_s)].prediction.latency(
+        question.target.metric
+    )
+    planned = question.prediction.latency(question.target.metric)
+    if grid_latency is None or planned is None:
         return ""
-    if math.isclose(there.p99_s, planned.p99_s, rel_tol=_SAME_WITHIN):
+    if math.isclose(grid_latency.p99_s, planned.p99_s, rel_tol=_SAME_WITHIN):
         return ""
     return (
         " Like 'headway predict', it assumes the profiled cores; the plan assumes others, so its "
@@ -257,9 +267,9 @@ def _difference_text(asked: Question, grid: Grid) -> str:
     )
 
 
-def _figures(asked: Question, per_month: float | None) -> tuple[tuple[str, str, str, str], ...]:
+def _figures(question: Question, per_month: float | None) -> tuple[tuple[str, str, str, str], ...]:
     """Name, label, value and text of the figures that sliders change; the script fills them in."""
-    names = [("high", f"{asked.statistic} up to"), *((name, name) for name in _STATISTICS)]
+    names = [("high", f"{question.statistic} up to"), *((name, name) for name in _STATISTICS)]
     names += [("load", "utilisation"), ("stable", "stable up to")]
     if per_month is not None:
         names.append(("cost", "cost per month"))
@@ -269,19 +279,19 @@ def _figures(asked: Question, per_month: float | None) -> tuple[tuple[str, str, 
 _STATISTICS = ("mean", "p50", "p95", "p99")
 
 
-def _numbers(asked: Question, outlook: Outlook) -> list[object]:
+def _numbers(question: Question, outlook: Outlook) -> list[object]:
     """A cell for the page: state, statistics, low and high, utilisation, bound, calibrated."""
-    found = outlook.prediction
-    latency = asked.latency(outlook)
-    load, most = found.utilization_ratio, found.sustainable_rate_per_s
-    tail = [_short(100 * load), _short(most), int(found.calibrated)]
+    prediction = outlook.prediction
+    latency = question.latency(outlook)
+    load, max_rate_per_s = prediction.utilization_ratio, prediction.sustainable_rate_per_s
+    tail = [_short(100 * load), _short(max_rate_per_s), int(prediction.calibrated)]
     if latency is None:
         state = outlook.state if outlook.state != "ok" else "close"
         return [state, None, None, None, None, None, None, *tail]
-    interval = latency.intervals90_s.get(asked.statistic)
+    interval = latency.intervals90_s.get(question.statistic)
     low = None if interval is None else _short(interval.low)
     values = [_short(value) for value in latency.statistics_s.values()]
-    return ["ok", *values, low, _short(upper_s(latency, asked.statistic)), *tail]
+    return ["ok", *values, low, _short(upper_s(latency, question.statistic)), *tail]
 
 
 def _short(value: float) -> float | None:

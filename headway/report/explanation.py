@@ -83,7 +83,7 @@ def explanation_text(plan: StreamAnswer) -> str:
         ("Executor memory", _memory(plan)),
         ("Comparison with rules of thumb", _rules(plan)),
         ("Other improvements", _advice(plan)),
-        ("Rejected node types", [x for t in plan.refused_node_types for x in item(t)]),
+        ("Rejected node types", [line for text in plan.refused_node_types for line in item(text)]),
     )
 
 
@@ -121,7 +121,10 @@ def _declared(plan: StreamAnswer) -> list[str]:
     if costs is None:
         return []
     levels = [level.name for level in plan.durations.levels] if plan.durations else []
-    per_row = {f"row in {name}": one for name, one in zip(levels, costs.task_per_row, strict=False)}
+    per_row = {
+        f"row in {name}": stated_range
+        for name, stated_range in zip(levels, costs.task_per_row, strict=False)
+    }
     return range_lines(
         {"driver, per batch": costs.driver, "task without rows": costs.task_fixed, **per_row}
     )
@@ -130,8 +133,14 @@ def _declared(plan: StreamAnswer) -> list[str]:
 def range_lines(ranges: Mapping[str, StatedRange]) -> list[str]:
     """Declared figures by name, and what their ranges mean."""
     rows = [("", "low", "middle", "high")] + [
-        (name, *(format_duration(end_s) for end_s in (one.low_s, one.mid_s, one.high_s)))
-        for name, one in ranges.items()
+        (
+            name,
+            *(
+                format_duration(end_s)
+                for end_s in (stated_range.low_s, stated_range.mid_s, stated_range.high_s)
+            ),
+        )
+        for name, stated_range in ranges.items()
     ]
     return [
         *aligned(rows, right=(1, 2, 3)),
@@ -143,11 +152,11 @@ def range_lines(ranges: Mapping[str, StatedRange]) -> list[str]:
 
 
 def _optimality(plan: StreamAnswer) -> list[str]:
-    found, lines = plan.optimality, []
-    if found is None:
+    optimality, lines = plan.optimality, []
+    if optimality is None:
         return []
     if not plan.feasible:
-        if found.proved:
+        if optimality.proved:
             lines += item(
                 "Proven: every configuration of every number of nodes was tried, or ruled out by "
                 "a bound; theory.md (P5), (P9)."
@@ -157,21 +166,21 @@ def _optimality(plan: StreamAnswer) -> list[str]:
         lines += item("The plan has the lowest latency in the search space; (P6).")
     elif plan.nodes == 1:
         lines += item("One node is the minimum.")
-    elif found.proved:
+    elif optimality.proved:
         lines += item(
             f"Proven: every configuration with fewer than {counted(plan.nodes, 'node')} was tried, "
             "or ruled out by a bound that noise can only worsen; theory.md (P5), (P9)."
         )
     else:
         lines += item(
-            f"No plan has fewer than {counted(found.least_nodes, 'node')}, by the bound of "
-            f"theory.md (P9): this one is at most {found.gap_ratio(plan.nodes):.0%} above the "
+            f"No plan has fewer than {counted(optimality.least_nodes, 'node')}, by the bound of "
+            f"theory.md (P9): this one is at most {optimality.gap_ratio(plan.nodes):.0%} above the "
             "minimum. The numbers just below it were tried."
         )
-    if found.relaxed_nodes is not None:
+    if optimality.relaxed_nodes is not None:
         lines += item(
-            f"The convex relaxation, theory.md (P15), needs {found.relaxed_nodes:.3g} nodes; it "
-            "allows fractions of nodes and tasks, and has no noise."
+            f"The convex relaxation, theory.md (P15), needs {optimality.relaxed_nodes:.3g} nodes; "
+            "it allows fractions of nodes and tasks, and has no noise."
         )
     return lines
 
@@ -251,16 +260,21 @@ def _confidence(plan: StreamAnswer) -> list[str]:
 def _sensitivities(plan: StreamAnswer) -> list[str]:
     rows = [
         (
-            one.change,
-            "saturated" if math.isinf(one.latency_s) else format_duration(one.latency_s),
-            "met" if one.keeps_target else "missed",
-            _difference(one.latency_s, plan.planned_latency_s),
+            sensitivity.change,
+            "saturated"
+            if math.isinf(sensitivity.latency_s)
+            else format_duration(sensitivity.latency_s),
+            "met" if sensitivity.keeps_target else "missed",
+            _difference(sensitivity.latency_s, plan.planned_latency_s),
         )
-        for one in plan.sensitivities
+        for sensitivity in plan.sensitivities
     ]
     lines = aligned(rows, right=(1,))
     limit_s = plan.target.limit_s
-    if any(one.latency_s <= limit_s and not one.keeps_target for one in plan.sensitivities):
+    if any(
+        sensitivity.latency_s <= limit_s and not sensitivity.keeps_target
+        for sensitivity in plan.sensitivities
+    ):
         lines += item("A latency below the limit that is marked as missed misses another target.")
     return lines
 
@@ -276,28 +290,28 @@ def settings_lines(plan: Answer) -> list[str]:
     was = {change.setting: change.before for change in plan.changes}
     rows = [
         (
-            one.key,
-            one.value,
-            _WHEN[one.applies],
+            setting.key,
+            setting.value,
+            _WHEN[setting.applies],
             "; ".join(
                 filter(
                     None,
                     (
-                        f"fixed by {one.pinned_by}" if one.pinned_by else "",
-                        f"was {was[one.setting]}" if one.setting in was else "",
+                        f"fixed by {setting.pinned_by}" if setting.pinned_by else "",
+                        f"was {was[setting.setting]}" if setting.setting in was else "",
                     ),
                 )
             ),
         )
-        for one in plan.settings
+        for setting in plan.settings
     ]
     return aligned(rows)
 
 
 def _memory(plan: StreamAnswer) -> list[str]:
     if plan.memory is None:
-        known = "profiled" if plan.declared is None else "declared"
-        return item(f"As {known}: no memory peak was recorded and no node type was given.")
+        source = "profiled" if plan.declared is None else "declared"
+        return item(f"As {source}: no memory peak was recorded and no node type was given.")
     return [*aligned(memory_rows(plan.memory), right=(1,)), *item("theory.md (P10).")]
 
 
@@ -305,8 +319,8 @@ def _rules(plan: StreamAnswer) -> list[str]:
     if not plan.feasible or not plan.rules:
         return []
     head = ("rule", "nodes", f"{plan.target.statistic} up to", "target", "max rate", "cost/h")
-    rows = [head, *(_rule_row(one) for one in plan.rules)]
-    if all(one.cost_per_hour is None for one in plan.rules):
+    rows = [head, *(_rule_row(rule) for rule in plan.rules)]
+    if all(rule.cost_per_hour is None for rule in plan.rules):
         rows = [row[:-1] for row in rows]
     return aligned(rows, right=(1, 2))
 
@@ -323,4 +337,4 @@ def _rule_row(rule: RuleOfThumb) -> tuple[str, ...]:
 
 
 def _advice(plan: StreamAnswer) -> list[str]:
-    return [line for one in plan.advice for line in paragraph(one.text, lead="  * ")]
+    return [line for advice in plan.advice for line in paragraph(advice.text, lead="  * ")]

@@ -30,45 +30,45 @@ class SettingMap:
     rows: tuple[tuple[str, tuple[MapCell, ...]], ...]
 
 
-def setting_map(asked: Question, found: MapOf) -> SettingMap:
+def setting_map(question: Question, outlook_map: MapOf) -> SettingMap:
     """A map in words, with the configuration in question marked."""
     rows = tuple(
-        (label, tuple(_cell(asked, outlook) for outlook in row))
-        for label, row in zip(found.rows, found.outlooks, strict=True)
+        (label, tuple(_cell(question, outlook) for outlook in row))
+        for label, row in zip(outlook_map.rows, outlook_map.outlooks, strict=True)
     )
     return SettingMap(
         caption=(
-            f"{found.row_name.capitalize()} by {found.column_name} at "
-            f"{format_rate(asked.rate_per_s)}"
+            f"{outlook_map.row_name.capitalize()} by {outlook_map.column_name} at "
+            f"{format_rate(question.rate_per_s)}"
         ),
-        row_name=found.row_name,
-        column_name=found.column_name,
-        columns=found.columns,
+        row_name=outlook_map.row_name,
+        column_name=outlook_map.column_name,
+        columns=outlook_map.columns,
         rows=rows,
     )
 
 
-def _cell(asked: Question, outlook: Outlook) -> MapCell:
-    setting, here = outlook.prediction.configuration, asked.configuration
+def _cell(question: Question, outlook: Outlook) -> MapCell:
+    setting, requested = outlook.prediction.configuration, question.configuration
     is_here = (
         setting.num_slots,
         setting.cores_per_executor,
         setting.shuffle_partitions,
         setting.trigger_s,
     ) == (
-        here.num_slots,
-        here.cores_per_executor,
-        here.shuffle_partitions,
-        here.trigger_s,
+        requested.num_slots,
+        requested.cores_per_executor,
+        requested.shuffle_partitions,
+        requested.trigger_s,
     )
-    latency, tooltip = asked.latency(outlook), setting_text(setting)
+    latency, tooltip = question.latency(outlook), setting_text(setting)
     if latency is None:
         text = "✗ over capacity" if outlook.state == "over" else "✗ saturated"
         return MapCell(text=text, kind="no", is_here=is_here, tooltip=tooltip)
-    most_s = upper_s(latency, asked.statistic)
-    meets = most_s <= asked.target.limit_s
+    high_s = upper_s(latency, question.statistic)
+    meets = high_s <= question.target.limit_s
     return MapCell(
-        text=f"{'✓' if meets else '✗'} {format_duration(most_s)}",
+        text=f"{'✓' if meets else '✗'} {format_duration(high_s)}",
         kind="yes" if meets else "no",
         is_here=is_here,
         tooltip=tooltip if outlook.prediction.calibrated else f"{tooltip} (extrapolated)",

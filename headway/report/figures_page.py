@@ -17,35 +17,35 @@ _NOT_SHOWN = "variance"  # a square of seconds says nothing to a reader
 _MISSING = "-"
 
 
-def figures_page(found: FiguresRead, *, origin: Origin | None = None) -> str:
+def figures_page(document: FiguresRead, *, origin: Origin | None = None) -> str:
     """The page of a result as its command printed it."""
-    headline = shortened(found.headline)
+    headline = shortened(document.headline)
     return tables_page(
-        kind=found.kind,
+        kind=document.kind,
         headline=headline[:1].upper() + headline[1:],
-        verdict=found.verdict,
+        verdict=document.verdict,
         facts=[
             (shortened(name_of(path)), figure(path, value))
-            for path, value in found.figures
+            for path, value in document.figures
             if _NOT_SHOWN not in path
         ],
-        tables=[_table(one) for one in found.tables],
+        tables=[_table(table) for table in document.tables],
         origin=origin,
     )
 
 
 def _table(table: TableRead) -> tuple[str, list[tuple[str, ...]], list[int]]:
     """The title, the rows under a heading, and which columns are numbers."""
-    shown = [place for place, one in enumerate(table.columns) if _NOT_SHOWN not in one]
-    rows = [tuple(shortened(name_of(table.columns[place])) for place in shown)]
+    shown_columns = [index for index, name in enumerate(table.columns) if _NOT_SHOWN not in name]
+    rows = [tuple(shortened(name_of(table.columns[index])) for index in shown_columns)]
     rows += [
-        tuple(figure(f"{table.name}/{table.columns[place]}", row[place]) for place in shown)
+        tuple(figure(f"{table.name}/{table.columns[index]}", row[index]) for index in shown_columns)
         for row in table.rows
     ]
     numbers = [
         column
-        for column, place in enumerate(shown)
-        if any(_is_number(row[place]) for row in table.rows)
+        for column, index in enumerate(shown_columns)
+        if any(_is_number(row[index]) for row in table.rows)
     ]
     title = shortened(name_of(table.name))
     return title[:1].upper() + title[1:], rows, numbers
@@ -83,7 +83,7 @@ def figure(path: str, value: Scalar) -> str:
         return "yes" if value else "no"
     if isinstance(value, str):
         return shortened(value)
-    units = [found[1] for key in path.split("/") for found in _UNIT.finditer(key)]
+    units = [match[1] for key in path.split("/") for match in _UNIT.finditer(key)]
     if "per_s" in units:
         return format_rate(float(value)) if value > 0 else "0/s"
     if "s" in units:

@@ -39,10 +39,10 @@ def frontier_rows(plan: StreamAnswer) -> tuple[FrontierRow, ...]:
 
 
 def _rows(plan: StreamAnswer) -> Iterator[FrontierRow]:
-    own = plan.chosen if plan.feasible else None
+    planned_point = plan.chosen if plan.feasible else None
     for point in plan.frontier:
-        if own is not None and point.nodes == own.nodes:
-            yield FrontierRow(point=own, is_plan=True)
+        if planned_point is not None and point.nodes == planned_point.nodes:
+            yield FrontierRow(point=planned_point, is_plan=True)
             if not _is_own(plan, point):
                 yield FrontierRow(point=point, is_plan=False)
         else:
@@ -55,48 +55,55 @@ def max_rate_text(plan: StreamAnswer) -> str:
     Another setting with the same nodes and a higher rate is mentioned.
     """
     if not plan.feasible:
-        best = max(plan.frontier, key=lambda one: one.sustainable_rate_per_s, default=None)
+        best = max(plan.frontier, key=lambda point: point.sustainable_rate_per_s, default=None)
         if best is None or best.sustainable_rate_per_s <= 0:
             return "no rate"
         return f"{rate_text(best)} with {counted(best.nodes, 'node')}"
     if plan.chosen is None:
         return "unknown"
     text = f"{rate_text(plan.chosen)} in this configuration"
-    more = another_carries_more(plan)
-    if more is None:
+    better_point = another_carries_more(plan)
+    if better_point is None:
         return text
-    nodes = counted(more.nodes, "node")
-    return f"{text}; {rate_text(more)} in another with {nodes}, see the frontier"
+    nodes = counted(better_point.nodes, "node")
+    return f"{text}; {rate_text(better_point)} in another with {nodes}, see the frontier"
 
 
 def another_carries_more(plan: StreamAnswer) -> FrontierPoint | None:
     """The best setting for the plan's nodes, if it is another one with a higher rate."""
-    own = plan.chosen
-    if own is None or not plan.feasible:
+    planned_point = plan.chosen
+    if planned_point is None or not plan.feasible:
         return None
-    of_nodes = (point for point in plan.frontier if point.nodes == own.nodes)
+    of_nodes = (point for point in plan.frontier if point.nodes == planned_point.nodes)
     return next((point for point in of_nodes if not _is_own(plan, point)), None)
 
 
 def _is_own(plan: StreamAnswer, point: FrontierPoint) -> bool:
     """Whether a point adds nothing to the plan's own."""
-    own = plan.chosen
-    assert own is not None
-    if point.configuration is None or own.configuration is None:
-        return point.sustainable_rate_per_s <= own.sustainable_rate_per_s * SAME_FIGURE_RATIO.value
-    same = replace(own.configuration, max_offsets_per_trigger=None) == point.configuration
+    planned_point = plan.chosen
+    assert planned_point is not None
+    if point.configuration is None or planned_point.configuration is None:
+        return (
+            point.sustainable_rate_per_s
+            <= planned_point.sustainable_rate_per_s * SAME_FIGURE_RATIO.value
+        )
+    is_same_setting = (
+        replace(planned_point.configuration, max_offsets_per_trigger=None) == point.configuration
+    )
     return (
-        same or point.sustainable_rate_per_s <= own.sustainable_rate_per_s * SAME_FIGURE_RATIO.value
+        is_same_setting
+        or point.sustainable_rate_per_s
+        <= planned_point.sustainable_rate_per_s * SAME_FIGURE_RATIO.value
     )
 
 
 def failing_promises(plan: InfeasiblePlan) -> str:
     """The targets that no searched setting meets: those that fail alone, or all together."""
-    alone = [need.promise for need in plan.needs if not need.within]
-    if alone:
-        return " or ".join(alone)
-    every = " and ".join(map(str, plan.promises))
-    return f"{every} together" if plan.also else every
+    failing = [need.promise for need in plan.needs if not need.within]
+    if failing:
+        return " or ".join(failing)
+    all_targets = " and ".join(map(str, plan.promises))
+    return f"{all_targets} together" if plan.also else all_targets
 
 
 def needs_rows(plan: StreamAnswer) -> list[tuple[str, ...]]:
@@ -111,17 +118,17 @@ def needs_rows(plan: StreamAnswer) -> list[tuple[str, ...]]:
     if len(rows) > 1:
         rows.append(("all targets", "together", f"not with {_most_text(plan)}"))
     if plan.budget_per_hour is not None:
-        most = plan.frontier[-1].nodes if plan.frontier else plan.nodes
+        max_nodes = plan.frontier[-1].nodes if plan.frontier else plan.nodes
         budget = f"budget of {format_money(plan.budget_per_hour)} per hour"
-        rows.append((budget, "buys", _of_type(most, _type_name(plan))))
+        rows.append((budget, "buys", _of_type(max_nodes, _type_name(plan))))
     return rows
 
 
 def _need_text(need: PromiseNeed) -> str:
     if need.nodes is None:
-        most = counted(need.most_nodes, "node")
+        max_nodes = counted(need.most_nodes, "node")
         tried = "" if need.proved else "the numbers tried, "
-        return f"not with {tried}up to {most}"
+        return f"not with {tried}up to {max_nodes}"
     text = _of_type(need.nodes, need.node_type)
     if need.cost_per_hour is not None:
         text += f", {format_money(need.cost_per_hour)} per hour"
@@ -131,8 +138,8 @@ def _need_text(need: PromiseNeed) -> str:
 
 
 def _most_text(plan: StreamAnswer) -> str:
-    most = plan.frontier[-1].nodes if plan.frontier else plan.nodes
-    return f"up to {_of_type(most, _type_name(plan))}"
+    max_nodes = plan.frontier[-1].nodes if plan.frontier else plan.nodes
+    return f"up to {_of_type(max_nodes, _type_name(plan))}"
 
 
 def _of_type(nodes: int, name: str | None) -> str:

@@ -72,10 +72,10 @@ class Glossary:
         # Imported when a page is made: the commands that make none start faster without.
         from markupsafe import Markup, escape
 
-        found = _TERM.search(text)
-        if found is None:
+        match = _TERM.search(text)
+        if match is None:
             return escape(text)
-        term = found[0].lower()
+        term = match[0].lower()
         self._used.append(term)
         self._count += 1
         name = f"tip-{self._count}"
@@ -83,5 +83,5 @@ class Glossary:
             '{}<span class="term" tabindex="0" aria-describedby="{}">{}'
             '<span class="tip" role="tooltip" id="{}">{}</span></span>{}'
         ).format(
-            text[: found.start()], name, found[0], name, DEFINITIONS[term], text[found.end() :]
+            text[: match.start()], name, match[0], name, DEFINITIONS[term], text[match.end() :]
         )

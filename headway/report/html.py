@@ -71,7 +71,7 @@ def plan_page(
         notes=notes(plan),
         frontier=frontier_chart(plan),
         frontier_rows=frontier_rows(plan),
-        has_costs=any(one.cost_per_hour is not None for one in plan.frontier),
+        has_costs=any(point.cost_per_hour is not None for point in plan.frontier),
         month=cost_per_month_text,
         spark_conf_text=_lines(plan.spark_conf),
         query_options_text=_lines(plan.query_options),
@@ -133,12 +133,12 @@ def _predicted_figures(
     statistic: str, distribution: LatencyDistribution
 ) -> list[tuple[str, str, str]]:
     values_s, intervals = distribution.statistics_s, distribution.intervals90_s
-    asked = [name for name in dict.fromkeys((statistic, "mean")) if name in values_s]
+    statistics = [name for name in dict.fromkeys((statistic, "mean")) if name in values_s]
     return [
         (
             f"predicted {name}",
             format_duration(values_s[name]),
             f"90% interval {interval_text(intervals[name])}" if name in intervals else "",
         )
-        for name in asked
+        for name in statistics
     ]

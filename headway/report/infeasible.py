@@ -58,4 +58,4 @@ def nearest_text(plan: InfeasiblePlan) -> str:
 def nearest_rows(plan: StreamAnswer, label: str) -> list[tuple[str, str]]:
     """The nearest feasible targets, with the part that is relaxed; none for feasible plans."""
     nearest = () if plan.feasible else plan.nearest
-    return [(label.format(one.gives_way), one.text) for one in nearest]
+    return [(label.format(target.gives_way), target.text) for target in nearest]

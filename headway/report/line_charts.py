@@ -102,14 +102,14 @@ class Axes:
         self, xs: Sequence[float], lows: Sequence[float | None], highs: Sequence[float | None]
     ) -> str:
         """The outline of the area between two lines, up to the end of the shorter one."""
-        known = [
+        drawn_ranges = [
             (x, low, min(high, self.top))
             for x, low, high in zip(xs, lows, highs, strict=True)
             if low is not None and high is not None and low <= self.top
         ]
-        there = [self.point(x, high) for x, _, high in known]
-        back = [self.point(x, low) for x, low, _ in reversed(known)]
-        return " ".join((*there, *back))
+        upper_edge = [self.point(x, high) for x, _, high in drawn_ranges]
+        lower_edge = [self.point(x, low) for x, low, _ in reversed(drawn_ranges)]
+        return " ".join((*upper_edge, *lower_edge))
 
 
 def lines_of(

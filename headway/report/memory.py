@@ -40,11 +40,17 @@ def memory_rows(memory: MemoryPlan) -> list[tuple[str, str, str]]:
     memory overhead | 384m |
     container | 1408m | total
     """
-    seen = "peak of one JVM with the driver" if memory.is_measured_locally else "measured peak"
+    peak_source = (
+        "peak of one JVM with the driver" if memory.is_measured_locally else "measured peak"
+    )
     # Without peaks, what is needed is known from the record of the state.
     sources = {} if "tasks" in memory.parts else {"Spark": "reserved", "state": "recorded"}
     rows = [
-        (name, spark_memory_text(size), "" if name == "headroom" else sources.get(name, seen))
+        (
+            name,
+            spark_memory_text(size),
+            "" if name == "headroom" else sources.get(name, peak_source),
+        )
         for name, size in memory.parts.items()
         if size
     ]
@@ -54,11 +60,11 @@ def memory_rows(memory: MemoryPlan) -> list[tuple[str, str, str]]:
         text = spark_memory_text(memory.profiled_heap_bytes)
         rows.append(("heap profiled", text, memory.profiled_heap))
     rows.append(("heap planned", spark_memory_text(memory.heap_bytes), memory.reason))
-    beside = (
+    non_heap_parts = (
         ("memory overhead", memory.overhead_bytes, ""),
         ("of which state", memory.native_bytes, "RocksDB"),
         ("off-heap memory", memory.off_heap_bytes, "as profiled"),
         ("Python workers", memory.python_bytes, "as profiled, per core"),
     )
-    rows += [(name, spark_memory_text(size), why) for name, size, why in beside if size]
+    rows += [(name, spark_memory_text(size), why) for name, size, why in non_heap_parts if size]
     return [*rows, ("container", spark_memory_text(memory.container_bytes), "total")]

@@ -22,16 +22,18 @@ def operators_text(prediction: OperatorsPrediction) -> str:
     lines = [*_headline(prediction), ""]
     head = ("operator", "type", "workers", "mean", "p99")
     rows = [head]
-    for one, busy, latency in zip(
+    for operator, busy, latency in zip(
         prediction.pipeline.operators, prediction.workers, prediction.latencies, strict=True
     ):
         times = (_time(latency.mean_s), _time(latency.p99_s))
-        rows.append((one.name, str(one.type), f"{busy:.2f}", *times))
+        rows.append((operator.name, str(operator.type), f"{busy:.2f}", *times))
     lines += aligned(rows, right=range(2, 5), indent=0)
     lines += ["", *paragraph("times are from the start at an operator to the exit in order")]
     simulated = [
-        one.name
-        for one, latency in zip(prediction.pipeline.operators, prediction.latencies, strict=True)
+        operator.name
+        for operator, latency in zip(
+            prediction.pipeline.operators, prediction.latencies, strict=True
+        )
         if latency.is_simulated
     ]
     if simulated:
@@ -53,13 +55,13 @@ def operators_json(prediction: OperatorsPrediction) -> dict[str, object]:
         "limiting": prediction.limiting,
         "operators": [
             {
-                "name": one.name,
-                "type": str(one.type),
+                "name": operator.name,
+                "type": str(operator.type),
                 "workers": busy,
                 "latency_s": {"mean": _finite(latency.mean_s), "p99": _finite(latency.p99_s)},
                 "simulated": latency.is_simulated,
             }
-            for one, busy, latency in zip(
+            for operator, busy, latency in zip(
                 prediction.pipeline.operators,
                 prediction.workers,
                 prediction.latencies,
@@ -81,9 +83,11 @@ def operators_runs_text(runs: OperatorsRuns) -> str:
     best = runs.predicted.allocation.throughput_per_s
     rows = [("scheduler", "rate carried", "of the formula", "mean", "p50", "p99")]
     for scheduler, run in runs.runs.items():
-        carried = run.throughput_per_s
+        carried_per_s = run.throughput_per_s
         times = (_time(run.mean_s), _time(run.p50_s), _time(run.p99_s))
-        rows.append((str(scheduler), format_rate(carried), f"{carried / best:.1%}", *times))
+        rows.append(
+            (str(scheduler), format_rate(carried_per_s), f"{carried_per_s / best:.1%}", *times)
+        )
     slice_text = format_duration(runs.predicted.pipeline.slice_s)
     precision = (
         f"times are from the start at the first operator to the exit, within a slice of "
@@ -113,12 +117,12 @@ def operators_plan_text(plan: OperatorsPlan) -> str:
             paragraph(f"infeasible: saturated, {workers} cannot carry {rate} in order")
         )
     verb = "meets" if pipeline.num_workers == 1 else "meet"
-    found = f"simulated {target.statistic} under {scheduler}: {_time(plan.planned_s)}"
+    simulated = f"simulated {target.statistic} under {scheduler}: {_time(plan.planned_s)}"
     if plan.feasible:
         lines = paragraph(f"{workers} {verb} {target} at {rate}")
     else:
         lines = paragraph(f"infeasible: up to {workers}, none meet {target} at {rate}")
-    lines += paragraph(found)
+    lines += paragraph(simulated)
     proof = f"proved: fewer than {counted(plan.proved_workers, 'worker')} cannot carry the rate"
     return "\n".join([*lines, *paragraph(proof)])
 
@@ -141,12 +145,12 @@ def operators_plan_json(plan: OperatorsPlan) -> dict[str, object]:
 
 
 def _headline(prediction: OperatorsPrediction) -> list[str]:
-    most = format_rate(prediction.allocation.throughput_per_s)
+    max_rate = format_rate(prediction.allocation.throughput_per_s)
     workers = counted(prediction.pipeline.num_workers, "worker")
     limit = f"limited by {prediction.limiting}"
     unordered = prediction.unordered.throughput_per_s
     free = f"{format_rate(unordered)} if order cost nothing"
-    carries = f"{workers} carry up to {most} in order, {limit}; {free}"
+    carries = f"{workers} carry up to {max_rate} in order, {limit}; {free}"
     rate_per_s = prediction.pipeline.rate_per_s
     if rate_per_s is None:
         return paragraph(f"{carries}; simulated at saturation")
@@ -163,7 +167,7 @@ def _on_spark(prediction: OperatorsPrediction) -> str:
     batches = f"on Spark, {slots}: micro-batches {format_rate(spark.micro_batch_per_s)}"
     if spark.real_time is None:
         return f"{batches}; too few slots for Real-Time Mode"
-    tasks = ", ".join(str(one) for one in spark.real_time.num_tasks)
+    tasks = ", ".join(str(count) for count in spark.real_time.num_tasks)
     rate = format_rate(spark.real_time.throughput_per_s)
     return f"{batches}; Real-Time Mode {rate} with {tasks} tasks, fixed times left out"
 
@@ -174,7 +178,7 @@ def _run_json(run: SchedulerRun) -> dict[str, object]:
         "latency_s": {
             "mean": _finite(run.mean_s), "p50": _finite(run.p50_s), "p99": _finite(run.p99_s),
         },
-        "busy_workers": [float(one) for one in run.busy_workers],
+        "busy_workers": [float(num_busy) for num_busy in run.busy_workers],
     }  # fmt: skip
 
 

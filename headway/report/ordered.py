@@ -44,7 +44,7 @@ def ordered_json(plan: OrderedPlan) -> dict[str, object]:
             "keeps_up": plan.keeps_up,
         },
         "today": _choice_json(plan.today),
-        "choices": [_choice_json(one) for one in plan.choices],
+        "choices": [_choice_json(choice) for choice in plan.choices],
         "best": _choice_json(plan.best),
         "placed": _choice_json(placed.choice)
         | {
@@ -92,7 +92,7 @@ def ordered_text(plan: OrderedPlan, *, file: str | None = None) -> str:
     """The plan for people: the answer, the table, why, what to paste."""
     lines = [*_headline(plan), ""]
     head = ("shuffle partitions", "fullest", "stage mean", "stage p99", "")
-    rows = [_row(one, _remark(plan, one)) for one in plan.choices]
+    rows = [_row(choice, _remark(plan, choice)) for choice in plan.choices]
     rows.append(_row(plan.placed.choice, f"{counted(len(plan.placed.keys), 'key')} placed"))
     lines += aligned([head, *rows], right=range(4))
     lines += ["", *_reasons(plan)]
@@ -106,10 +106,10 @@ def skew_lines(skew: PlannedSkew) -> list[str]:
     """Effect of the heaviest key on its stage at a planned setting: the limit, then the table."""
     share, needs = f"{skew.hottest_share:.1%} of the rows", format_duration(skew.serial_s)
     if skew.hottest_key is None:
-        who = f"the largest task on record has {share}, as with one heavy key: it"
+        subject = f"the largest task on record has {share}, as with one heavy key: it"
     else:
-        who = f"key {_named(skew.hottest_key)} ({share})"
-    then = (
+        subject = f"key {_named(skew.hottest_key)} ({share})"
+    consequence = (
         ""
         if skew.keeps_up
         else ", longer than the trigger interval: batches overrun on any cluster"
@@ -123,34 +123,34 @@ def skew_lines(skew: PlannedSkew) -> list[str]:
     head = ("shuffle partitions", "fullest", "stage mean", "stage p99", "")
     return [
         *paragraph(f"skew of {_stage_named(skew.stage)}"),
-        *paragraph(f"{who} alone needs {needs} per batch{then}", lead="  "),
+        *paragraph(f"{subject} alone needs {needs} per batch{consequence}", lead="  "),
         *aligned([head, *rows], right=range(4)),
     ]
 
 
 def _headline(plan: OrderedPlan) -> Iterator[str]:
     placed, best, today = plan.placed.choice, plan.best, plan.today
-    said = f"{_stage_named(plan.stage)} at {format_rate(plan.rate_per_s)}: p99 "
-    then = f"today {format_duration(today.p99_s)} on {today.shuffle_partitions}"
+    lead = f"{_stage_named(plan.stage)} at {format_rate(plan.rate_per_s)}: p99 "
+    today_text = f"today {format_duration(today.p99_s)} on {today.shuffle_partitions}"
     if best.p99_s < WORTH_PLACING_RATIO.value * placed.p99_s:
         partitions = counted(best.shuffle_partitions, "shuffle partition")
-        yield f"{said}{format_duration(best.p99_s)} on {partitions}"
-        yield f"  {then}; placing keys would save little"
+        yield f"{lead}{format_duration(best.p99_s)} on {partitions}"
+        yield f"  {today_text}; placing keys would save little"
     else:
         yield (
-            f"{said}{format_duration(placed.p99_s)} on "
+            f"{lead}{format_duration(placed.p99_s)} on "
             f"{counted(placed.shuffle_partitions, 'shuffle partition')} with placed keys"
         )
         without = f"{format_duration(best.p99_s)} on {best.shuffle_partitions}"
-        yield f"  without placing {without}, {then}"
+        yield f"  without placing {without}, {today_text}"
 
 
 def _remark(plan: OrderedPlan, choice: PartitionChoice) -> str:
-    said = [
+    remarks = [
         *(["today"] if choice.shuffle_partitions == plan.today.shuffle_partitions else []),
         *(["best without placing"] if choice is plan.best else []),
     ]
-    return ", ".join(said)
+    return ", ".join(remarks)
 
 
 def _row(choice: PartitionChoice, remark: str) -> tuple[str, ...]:
@@ -177,15 +177,15 @@ def _reasons(plan: OrderedPlan) -> Iterator[str]:
             lead="  ",
         )
     if plan.keeps_up:
-        then = "no number of partitions makes the stage faster"
+        consequence = "no number of partitions makes the stage faster"
     else:
-        then = (
+        consequence = (
             f"more than the trigger interval of {format_duration(plan.trigger_s)}: batches "
             "overrun on any cluster; split the key, or do less per row"
         )
     yield from paragraph(
         f"key {_named(plan.hottest_key)} ({plan.hottest_share:.1%} of the rows) alone needs "
-        f"{format_duration(plan.serial_s)} per batch: {then}",
+        f"{format_duration(plan.serial_s)} per batch: {consequence}",
         lead="  ",
     )
     heaviest = ", ".join(
@@ -194,8 +194,8 @@ def _reasons(plan: OrderedPlan) -> Iterator[str]:
             plan.placed.keys[:_SHOWN_KEYS], plan.placed.key_share, plan.placed.buckets, strict=False
         )
     )
-    more = ", ..." if len(plan.placed.keys) > _SHOWN_KEYS else ""
-    yield from paragraph(f"placed, key to bucket: {heaviest}{more}", lead="  ")
+    ellipsis = ", ..." if len(plan.placed.keys) > _SHOWN_KEYS else ""
+    yield from paragraph(f"placed, key to bucket: {heaviest}{ellipsis}", lead="  ")
     yield from paragraph(
         "shuffle partitions and placement are fixed by the checkpoint of a stateful query: another "
         "needs a new checkpoint",

@@ -56,14 +56,15 @@ def _made_text(made_at: datetime | None) -> str:
 
 
 def _profile_rows(profile: JobProfile | ApplicationProfile) -> list[tuple[str, str]]:
-    shown = profile.applications[-_MOST_APPLICATIONS:]
-    more = len(profile.applications) - len(shown)
-    rows = [("job", shortened(f"{one.name} ({one.id})")) for one in shown] + (
-        [("job", f"and {more} earlier")] if more else []
-    )
+    latest = profile.applications[-_MOST_APPLICATIONS:]
+    num_earlier = len(profile.applications) - len(latest)
+    rows = [
+        ("job", shortened(f"{application.name} ({application.id})")) for application in latest
+    ] + ([("job", f"and {num_earlier} earlier")] if num_earlier else [])
     versions = dict.fromkeys(
-        f"Spark {one.spark_version}" + (f", Java {one.java_version}" if one.java_version else "")
-        for one in shown
+        f"Spark {application.spark_version}"
+        + (f", Java {application.java_version}" if application.java_version else "")
+        for application in latest
     )
     rows.append(("versions", "; ".join(map(shortened, versions))))
     return [*rows, ("profile", f"{profile.provenance}, by Headway {profile.headway_version}")]
@@ -87,10 +88,12 @@ def page_text(template: str, *, origin: Origin | None = None, **shown: object) -
     from markupsafe import Markup
 
     glossary = Glossary()
-    found = environment()
-    script, _, _ = found.loader.get_source(found, "page.js") if found.loader else ("", None, None)
+    templates = environment()
+    script, _, _ = (
+        templates.loader.get_source(templates, "page.js") if templates.loader else ("", None, None)
+    )
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    usual: dict[str, object] = {
+    defaults: dict[str, object] = {
         "verdict": None,
         "cautions": (),
         "facts": (),
@@ -102,9 +105,9 @@ def page_text(template: str, *, origin: Origin | None = None, **shown: object) -
         "script_hash": f"sha256-{digest}",
     }
     # The filter belongs to the page: it remembers which terms the page used.
-    local = found.overlay()
-    local.filters = {**found.filters, "explained": glossary.explained}
-    return local.get_template(template).render(usual | shown)
+    page_environment = templates.overlay()
+    page_environment.filters = {**templates.filters, "explained": glossary.explained}
+    return page_environment.get_template(template).render(defaults | shown)
 
 
 def embedded(json_text: str) -> Markup:

@@ -29,31 +29,37 @@ def pipeline_prediction_text(prediction: PipelinePrediction, target: Target | No
     """The latency first, then its phases, its quantiles, and how busy each part is."""
     from headway.planner.pipelines import busy_ratios, statistic_s
 
-    latency, what = prediction.latency, "windows" if prediction.is_windowed else "rows"
+    latency, subject = prediction.latency, "windows" if prediction.is_windowed else "rows"
     rate = format_rate(float(prediction.rounds[0].rate_per_s))
     lines = []
     if prediction.overloaded:
-        full = "; ".join(prediction.overloaded)
-        lines += paragraph(f"saturated at {rate}: latency grows without bound; too busy: {full}")
+        overloaded = "; ".join(prediction.overloaded)
+        lines += paragraph(
+            f"saturated at {rate}: latency grows without bound; too busy: {overloaded}"
+        )
     else:
         mean, p99 = float(latency.mean_s), float(latency.quantile_s(0.99))
-        head = f"latency of {what} at {rate}: mean {format_duration(mean)}"
+        head = f"latency of {subject} at {rate}: mean {format_duration(mean)}"
         lines += paragraph(f"{head}, p99 {format_duration(p99)}")
         if target is not None:
-            found = float(statistic_s(latency, target))
-            verdict = "met" if found <= target.limit_s else "missed"
-            lines += paragraph(f"target {target}: {verdict}, {format_duration(found)}")
-    for number, one in enumerate(prediction.rounds, start=1):
-        where = f"round {number}: " if len(prediction.rounds) > 1 else ""
-        lines += paragraph(f"setting: {where}{setting_text(one.setting)}")
-        busy = ", ".join(f"{name} {ratio:.0%}" for name, ratio in busy_ratios(one).items())
-        lines += paragraph(f"busy: {where}{busy}")
+            predicted_s = float(statistic_s(latency, target))
+            verdict = "met" if predicted_s <= target.limit_s else "missed"
+            lines += paragraph(f"target {target}: {verdict}, {format_duration(predicted_s)}")
+    for number, pipeline in enumerate(prediction.rounds, start=1):
+        prefix = f"round {number}: " if len(prediction.rounds) > 1 else ""
+        lines += paragraph(f"setting: {prefix}{setting_text(pipeline.setting)}")
+        busy = ", ".join(f"{name} {ratio:.0%}" for name, ratio in busy_ratios(pipeline).items())
+        lines += paragraph(f"busy: {prefix}{busy}")
     if prediction.overloaded:
         return "\n".join(lines)
     rows: list[tuple[str, ...]] = [("phase", "mean", "deviation", "as published")]
-    for ours, theirs in zip(latency.parts, prediction.published.parts, strict=True):
-        times = (float(ours.mean_s), math.sqrt(float(ours.variance_s2)), float(theirs.mean_s))
-        rows.append((ours.name, *(_time(one) for one in times)))
+    for part, published_part in zip(latency.parts, prediction.published.parts, strict=True):
+        times = (
+            float(part.mean_s),
+            math.sqrt(float(part.variance_s2)),
+            float(published_part.mean_s),
+        )
+        rows.append((part.name, *(_time(time_s) for time_s in times)))
     rows.append(
         (
             "all, not independent of each other",
@@ -64,14 +70,14 @@ def pipeline_prediction_text(prediction: PipelinePrediction, target: Target | No
     )
     lines += ["", *aligned(rows, right=range(1, 4), indent=0), ""]
     names = ("quantile", "latency", "independent phases", "as published", "Cantelli's bound")
-    alone = latency.with_independent_phases()
+    independent = latency.with_independent_phases()
     quantiles: list[tuple[str, ...]] = [names]
     for level in _LEVELS:
-        of_level = (
-            latency.quantile_s(level), alone.quantile_s(level),
+        quantiles_s = (
+            latency.quantile_s(level), independent.quantile_s(level),
             prediction.published.quantile_s(level), latency.cantelli_bound_s(level),
         )  # fmt: skip
-        quantiles.append((_level(level), *(_time(float(one)) for one in of_level)))
+        quantiles.append((_level(level), *(_time(float(quantile_s)) for quantile_s in quantiles_s)))
     lines += aligned(quantiles, right=range(1, 5), indent=0)
     return "\n".join(lines)
 
@@ -91,32 +97,34 @@ def pipeline_prediction_json(prediction: PipelinePrediction) -> dict[str, object
         "published_latency_s": _latency_json(prediction.published),
         "rounds": [
             {
-                "rate_per_s": float(one.rate_per_s),
-                "setting": setting_json(one.setting),
-                "busy_ratio": busy_ratios(one),
+                "rate_per_s": float(pipeline.rate_per_s),
+                "setting": setting_json(pipeline.setting),
+                "busy_ratio": busy_ratios(pipeline),
             }
-            for one in prediction.rounds
+            for pipeline in prediction.rounds
         ],
     }
 
 
 def pipeline_runs_text(runs: PipelineRuns) -> str:
     """Simulated and predicted: the latency, its quantiles, its phases."""
-    what = "rows" if runs.pipeline.finalizing is None else "windows"
+    subject = "rows" if runs.pipeline.finalizing is None else "windows"
     rate = format_rate(float(runs.pipeline.rate_per_s))
     if runs.is_saturated:
-        done = "its parts are too busy, not simulated"
+        reason = "its parts are too busy, not simulated"
         if runs.num_runs:
-            done = "latencies grow from the first half of a run to the second"
+            reason = "latencies grow from the first half of a run to the second"
         return "\n".join(
             [
-                *paragraph(f"saturated at {rate}: {done}"),
+                *paragraph(f"saturated at {rate}: {reason}"),
                 *paragraph(f"setting: {setting_text(runs.pipeline.setting)}"),
             ]
         )
     length = f"{counted(runs.num_runs, 'run')} of {format_duration(runs.length_s)}"
     lines = [
-        *paragraph(f"latency of {what} at {rate}, {length}: mean {format_duration(runs.mean_s)}"),
+        *paragraph(
+            f"latency of {subject} at {rate}, {length}: mean {format_duration(runs.mean_s)}"
+        ),
         *paragraph(f"setting: {setting_text(runs.pipeline.setting)}"),
         "",
     ]
@@ -124,10 +132,10 @@ def pipeline_runs_text(runs: PipelineRuns) -> str:
     rows.append(_compared("mean", runs.mean_s, float(runs.predicted.mean_s)))
     rows.append(_compared("deviation", runs.sd_s, float(runs.predicted.sd_s)))
     for level in _LEVELS:
-        found = float(runs.predicted.quantile_s(level))
-        rows.append(_compared(_level(level), runs.quantile_s(level), found))
+        predicted_s = float(runs.predicted.quantile_s(level))
+        rows.append(_compared(_level(level), runs.quantile_s(level), predicted_s))
     if runs.pipeline.finalizing is None:
-        predicted = {one.name: float(one.mean_s) for one in runs.predicted.parts}
+        predicted = {part.name: float(part.mean_s) for part in runs.predicted.parts}
         for name, mean_s in runs.phase_means_s.items():
             rows.append(_compared(name, mean_s, predicted[name]))
     return "\n".join([*lines, *aligned(rows, right=range(1, 4), indent=0)])
@@ -155,14 +163,14 @@ def pipeline_runs_json(runs: PipelineRuns) -> dict[str, object]:
 
 def rounds_plan_text(plan: RoundsPlan) -> str:
     """The answer of each round, then its proof and the rules of thumb for comparison."""
-    many = len(plan.rounds) > 1
+    has_several_rounds = len(plan.rounds) > 1
     lines = []
-    if many:
+    if has_several_rounds:
         lines += _sum_of_rounds(plan)
-    for number, one in enumerate(plan.rounds, start=1):
+    for number, round_plan in enumerate(plan.rounds, start=1):
         if lines:
             lines.append("")
-        lines += _plan_lines(one, f"round {number}: " if many else "")
+        lines += _plan_lines(round_plan, f"round {number}: " if has_several_rounds else "")
     return "\n".join(lines)
 
 
@@ -172,41 +180,43 @@ def rounds_plan_json(plan: RoundsPlan) -> dict[str, object]:
         "schema": PLAN_SCHEMA,
         "headline": headline_of(rounds_plan_text, plan),
         "feasible": plan.feasible,
-        "nodes": sum(one.num_nodes or 0 for one in plan.rounds) if plan.feasible else None,
+        "nodes": sum(round_plan.num_nodes or 0 for round_plan in plan.rounds)
+        if plan.feasible
+        else None,
         "latency_s": None if plan.latency is None else _latency_json(plan.latency),
-        "rounds": [_plan_json(one) for one in plan.rounds],
+        "rounds": [_plan_json(round_plan) for round_plan in plan.rounds],
     }
 
 
-def setting_text(at: PipelineSetting) -> str:
+def setting_text(setting: PipelineSetting) -> str:
     """A setting in words."""
     return (
-        f"{counted(int(at.num_nodes), 'node')}, "
-        f"{counted(int(at.mappers_per_node), 'mapper')} and "
-        f"{counted(int(at.reducers_per_node), 'reducer')} on each; input batches every "
-        f"{exact_duration(float(at.input_period_s))}, shuffle batches every "
-        f"{exact_duration(float(at.shuffle_period_s))}, polls every "
-        f"{exact_duration(float(at.poll_period_s))}"
+        f"{counted(int(setting.num_nodes), 'node')}, "
+        f"{counted(int(setting.mappers_per_node), 'mapper')} and "
+        f"{counted(int(setting.reducers_per_node), 'reducer')} on each; input batches every "
+        f"{exact_duration(float(setting.input_period_s))}, shuffle batches every "
+        f"{exact_duration(float(setting.shuffle_period_s))}, polls every "
+        f"{exact_duration(float(setting.poll_period_s))}"
     )
 
 
-def setting_json(at: PipelineSetting) -> dict[str, object]:
+def setting_json(setting: PipelineSetting) -> dict[str, object]:
     """A setting as data."""
     return {
-        "nodes": int(at.num_nodes),
-        "mappers": int(at.mappers_per_node),
-        "reducers": int(at.reducers_per_node),
-        "distributors": int(at.num_distributors),
-        "input_period_s": float(at.input_period_s),
-        "shuffle_period_s": float(at.shuffle_period_s),
-        "poll_period_s": float(at.poll_period_s),
+        "nodes": int(setting.num_nodes),
+        "mappers": int(setting.mappers_per_node),
+        "reducers": int(setting.reducers_per_node),
+        "distributors": int(setting.num_distributors),
+        "input_period_s": float(setting.input_period_s),
+        "shuffle_period_s": float(setting.shuffle_period_s),
+        "poll_period_s": float(setting.poll_period_s),
     }
 
 
 def _sum_of_rounds(plan: RoundsPlan) -> list[str]:
     if not plan.feasible or plan.latency is None:
         return ["infeasible: not every round can meet its part of the limit"]
-    nodes = sum(one.num_nodes or 0 for one in plan.rounds)
+    nodes = sum(round_plan.num_nodes or 0 for round_plan in plan.rounds)
     mean, p99 = float(plan.latency.mean_s), float(plan.latency.quantile_s(0.99))
     return paragraph(
         f"{counted(nodes, 'node')} in {len(plan.rounds)} rounds: mean {format_duration(mean)}, p99 "
@@ -214,25 +224,29 @@ def _sum_of_rounds(plan: RoundsPlan) -> list[str]:
     )
 
 
-def _plan_lines(plan: PipelinePlan, where: str) -> Iterator[str]:
+def _plan_lines(plan: PipelinePlan, prefix: str) -> Iterator[str]:
     target, rate = plan.question.target, format_rate(plan.question.rate_per_s)
     setting = plan.setting
     if setting is None:
-        yield from paragraph(f"{where}infeasible: no setting meets {target} at {rate}")
-        most = counted(plan.question.space.max_nodes, "node")
+        yield from paragraph(f"{prefix}infeasible: no setting meets {target} at {rate}")
+        max_nodes = counted(plan.question.space.max_nodes, "node")
         if plan.lowest is None:
-            yield from paragraph(f"saturated: up to {most}, no setting that was tried can keep up")
-        else:
-            found = format_duration(plan.planned_s)
             yield from paragraph(
-                f"lowest {target.statistic} found: {found} with {setting_text(plan.lowest)}"
+                f"saturated: up to {max_nodes}, no setting that was tried can keep up"
+            )
+        else:
+            lowest_text = format_duration(plan.planned_s)
+            yield from paragraph(
+                f"lowest {target.statistic} found: {lowest_text} with {setting_text(plan.lowest)}"
             )
         if plan.proved_nodes > plan.question.space.max_nodes:
-            yield from paragraph(f"proved: up to {most}, none meets it; over {_all_periods(plan)}")
+            yield from paragraph(
+                f"proved: up to {max_nodes}, none meets it; over {_all_periods(plan)}"
+            )
         return
     verb = "meets" if setting.num_nodes == 1 else "meet"
     nodes = counted(int(setting.num_nodes), "node")
-    yield from paragraph(f"{where}{nodes} {verb} {target} at {rate}")
+    yield from paragraph(f"{prefix}{nodes} {verb} {target} at {rate}")
     yield from paragraph(f"setting: {setting_text(setting)}")
     yield from paragraph(
         f"predicted {target.statistic}: {format_duration(plan.planned_s)}; max rate within target: "
@@ -244,24 +258,24 @@ def _plan_lines(plan: PipelinePlan, where: str) -> Iterator[str]:
         cores = int(plan.question.round.nodes.num_cores)
         yield f"rules of thumb, {cores} mappers and {cores} reducers on each node:"
         head = ("shuffle", "poll", "nodes", f"{target.statistic} with {nodes}", "max rate")
-        rows = [head, *(_rule_row(one) for one in plan.rules)]
+        rows = [head, *(_rule_row(rule) for rule in plan.rules)]
         yield from aligned(rows, right=range(5))
 
 
 def _proof(plan: PipelinePlan) -> str:
     nodes, fewest = plan.num_nodes or 0, plan.proved_nodes
-    most = plan.most_rate_per_s
+    rate_bound_per_s = plan.most_rate_per_s
     if fewest == nodes:
-        first = "fewer nodes miss it" if nodes > 1 else "one node is the minimum"
+        nodes_proof = "fewer nodes miss it" if nodes > 1 else "one node is the minimum"
     else:
         gap = counted(nodes - fewest, "node")
-        first = f"fewer than {counted(fewest, 'node')} miss it, gap {gap}"
-    carried = ""
-    if not math.isinf(most):
-        gap_ratio = most / plan.highest_rate_per_s - 1.0
-        carried = f"; with {counted(nodes, 'node')} none carries more than {format_rate(most)}"
-        carried += f", gap {gap_ratio:.1%}"
-    return f"{first}{carried}; over {_all_periods(plan)}"
+        nodes_proof = f"fewer than {counted(fewest, 'node')} miss it, gap {gap}"
+    rate_proof = ""
+    if not math.isinf(rate_bound_per_s):
+        gap_ratio = rate_bound_per_s / plan.highest_rate_per_s - 1.0
+        rate_proof = f"; with {counted(nodes, 'node')} none carries more than "
+        rate_proof += f"{format_rate(rate_bound_per_s)}, gap {gap_ratio:.1%}"
+    return f"{nodes_proof}{rate_proof}; over {_all_periods(plan)}"
 
 
 def _all_periods(plan: PipelinePlan) -> str:
@@ -303,13 +317,13 @@ def _plan_json(plan: PipelinePlan) -> dict[str, object]:
         },
         "rules": [
             {
-                "shuffle_period_s": one.shuffle_period_s,
-                "poll_period_s": one.poll_period_s,
-                "nodes": one.num_nodes,
-                "latency_s": _finite(one.statistic_s),
-                "sustainable_rate_per_s": one.highest_rate_per_s,
+                "shuffle_period_s": rule.shuffle_period_s,
+                "poll_period_s": rule.poll_period_s,
+                "nodes": rule.num_nodes,
+                "latency_s": _finite(rule.statistic_s),
+                "sustainable_rate_per_s": rule.highest_rate_per_s,
             }
-            for one in plan.rules
+            for rule in plan.rules
         ],
     }
 
@@ -321,11 +335,11 @@ def _latency_json(latency: PipelineLatency) -> dict[str, object]:
         **{_level(level): _finite(float(latency.quantile_s(level))) for level in _LEVELS},
         "phases": [
             {
-                "name": one.name,
-                "mean": _finite(float(one.mean_s)),
-                "variance_s2": _finite(float(one.variance_s2)),
+                "name": part.name,
+                "mean": _finite(float(part.mean_s)),
+                "variance_s2": _finite(float(part.variance_s2)),
             }
-            for one in latency.parts
+            for part in latency.parts
         ],
     }
 

@@ -29,17 +29,17 @@ _TIMES_FROM = 2.0  # a miss is shown as a ratio from here on, below it as a diff
 
 def playback_json(playback: Playback) -> dict[str, object]:
     """A playback as data for :func:`headway.formats.as_json.json_text`."""
-    found = fields_json(playback)
-    assert isinstance(found, dict)
+    playback_fields = fields_json(playback)
+    assert isinstance(playback_fields, dict)
     targets = [
         {**fields, "met": target.met}
-        for fields, target in zip(found["targets"], playback.targets, strict=True)
+        for fields, target in zip(playback_fields["targets"], playback.targets, strict=True)
     ]
     return {
         "schema": PLAYBACK_SCHEMA,
         "headline": verdict_text(playback),
         "feasible": playback.feasible,
-        **found,
+        **playback_fields,
         "targets": targets,
     }
 
@@ -54,9 +54,9 @@ def verdict_text(playback: Playback) -> str:
         under += f" with {counted(len(playback.outages), 'outage')}"
     judged = playback.missed or [target for target in playback.targets if target.met]
     if not judged:
-        what = "the backlog still grows at the end" if playback.ends_behind else "simulated"
+        outcome = "the backlog still grows at the end" if playback.ends_behind else "simulated"
         p99 = format_duration(playback.p99_s)
-        return f"{what} {under}: p99 of the tuple latency {p99}"
+        return f"{outcome} {under}: p99 of the tuple latency {p99}"
     word = "missed" if playback.missed else "met"
     values = ", ".join(_value_text(target) for target in judged)
     names = " and ".join(target.target for target in judged)
@@ -101,50 +101,49 @@ def figures(playback: Playback) -> list[tuple[str, str]]:
     rates = playback.trace.rates_per_s
     length, mean = format_duration(playback.trace.length_s), playback.trace.mean_rate_per_s
     lowest, highest = format_rate(min(rates)), format_rate(max(rates))
-    p50, p95, p99, most = map(
+    p50, p95, p99, longest = map(
         format_duration, (playback.p50_s, playback.p95_s, playback.p99_s, playback.max_s)
     )
-    found = [
+    rows = [
         ("input rate", f"{length} of {lowest} to {highest}, {format_rate(mean)} on average"),
         (
             "simulated",
             f"{counted(playback.num_runs, 'run')}, {playback.num_batches:,} batches",
         ),
-        ("tuple latency", f"p50 {p50}, p95 {p95}, p99 {p99}, max {most}"),
+        ("tuple latency", f"p50 {p50}, p95 {p95}, p99 {p99}, max {longest}"),
     ]
     if playback.limit_s is not None:
         late, worst = _share(playback.late_ratio), _share(playback.late_ratio_worst_run)
         limit = format_duration(playback.limit_s)
-        found.append((f"rows above {limit}", f"{late}, {worst} in the worst run"))
-        found.append(("longest time above it", format_duration(playback.longest_late_s)))
-    found.append(("largest backlog", f"{playback.peak_backlog_rows:,.0f} rows"))
-    found += [
+        rows.append((f"rows above {limit}", f"{late}, {worst} in the worst run"))
+        rows.append(("longest time above it", format_duration(playback.longest_late_s)))
+    rows.append(("largest backlog", f"{playback.peak_backlog_rows:,.0f} rows"))
+    rows += [
         (target.target, f"unavailable: {target.reason}")
         for target in playback.targets
         if target.met is None
     ]
-    for one in playback.recoveries:
-        outage = f"{format_duration(one.outage.length_s)} at {format_duration(one.outage.start_s)}"
-        found.append(
+    for recovery in playback.recoveries:
+        outage = recovery.outage
+        outage_text = f"{format_duration(outage.length_s)} at {format_duration(outage.start_s)}"
+        rows.append(
             (
-                f"recovery after {outage}",
-                f"{_recovered(one.median_s)}, worst run {_recovered(one.worst_s)}",
+                f"recovery after {outage_text}",
+                f"{_recovered(recovery.median_s)}, worst run {_recovered(recovery.worst_s)}",
             )
         )
     trace = playback.trace
     if trace.rate_at_end_per_s is not None:
         begun = format_rate(trace.rate_at_end_per_s) if trace.rate_at_end_per_s else "no arrivals"
-        found.append(
+        rows.append(
             (
                 "end of the trace",
                 f"its last line, at {length}; a longer simulation continues with {begun}",
             )
         )
     if playback.ends_behind:
-        found.append(
-            ("at the end", "the backlog still grows: the plan does not sustain this trace")
-        )
-    return found
+        rows.append(("at the end", "the backlog still grows: the plan does not sustain this trace"))
+    return rows
 
 
 def playback_page(
@@ -181,20 +180,23 @@ def timelines(playback: Playback) -> tuple[LineChart, ...]:
             playback,
             "tuple latency by arrival time",
             format_duration,
-            {"p99": [one.p99_s for one in stretches], "p50": [one.p50_s for one in stretches]},
-            limit=playback.limit_s,
+            {
+                "p99": [stretch.p99_s for stretch in stretches],
+                "p50": [stretch.p50_s for stretch in stretches],
+            },
+            limit_s=playback.limit_s,
         ),
         _timeline(
             playback,
             "arrivals",
             format_rate,
-            {"rate": [one.rate_per_s for one in stretches]},
+            {"rate": [stretch.rate_per_s for stretch in stretches]},
         ),
         _timeline(
             playback,
             "backlog in rows",
             lambda value: f"{value:,.0f}",
-            {"backlog": [one.backlog_rows for one in stretches]},
+            {"backlog": [stretch.backlog_rows for stretch in stretches]},
         ),
     )
 
@@ -205,10 +207,10 @@ def _timeline(
     label: Callable[[float], str],
     values: Mapping[str, Sequence[float | None]],
     *,
-    limit: float | None = None,
+    limit_s: float | None = None,
 ) -> LineChart:
-    known = [one for line in values.values() for one in line if one is not None]
-    ticks, top = axis([*known, limit or 0.0], label)
+    drawn_values = [value for line in values.values() for value in line if value is not None]
+    ticks, top = axis([*drawn_values, limit_s or 0.0], label)
     trace = playback.trace
     length_s = trace.length_s
     x_ticks = tuple(
@@ -221,7 +223,7 @@ def _timeline(
     axes = Axes(right=length_s, top=top, x_ticks=x_ticks, ticks=ticks)
     # What is known of a stretch stands in its middle.
     half_s = 0.5 * length_s / len(playback.stretches)
-    places_s = [one.start_s - trace.times_s[0] + half_s for one in playback.stretches]
+    middles_s = [stretch.start_s - trace.times_s[0] + half_s for stretch in playback.stretches]
     return LineChart(
         name="",
         title=title,
@@ -230,12 +232,12 @@ def _timeline(
         x_ticks=x_ticks,
         top=top,
         right=length_s,
-        lines=lines_of(axes, places_s, values),
-        limit_percent=None if limit is None else place_percent(limit, top),
+        lines=lines_of(axes, middles_s, values),
+        limit_percent=None if limit_s is None else place_percent(limit_s, top),
         limit_name="limit",
         shades=tuple(
-            (100.0 * one.start_s / length_s, 100.0 * one.length_s / length_s)
-            for one in playback.outages
+            (100.0 * outage.start_s / length_s, 100.0 * outage.length_s / length_s)
+            for outage in playback.outages
         ),
         shade_name="outage",
     )
@@ -249,46 +251,50 @@ def _rows(playback: Playback) -> list[tuple[str, ...]]:
         for start in range(0, len(playback.stretches), per_row)
     ]
     rows = [_together(group) for group in groups]
-    worst_s = max(one.p99_s or 0.0 for one in rows)
+    worst_s = max(stretch.p99_s or 0.0 for stretch in rows)
     first_s = playback.trace.times_s[0]
     return [
         ("from", "arrivals", "p50", "p99", "late", "backlog", ""),
         *(
             (
-                format_duration(one.start_s - first_s) if one.start_s > first_s else "0",
-                format_rate(one.rate_per_s),
-                "-" if one.p50_s is None else format_duration(one.p50_s),
-                "-" if one.p99_s is None else format_duration(one.p99_s),
-                "-" if playback.limit_s is None else _share(one.late_ratio),
-                f"{one.backlog_rows:,.0f}",
-                bar((one.p99_s or 0.0) / worst_s, width=_BAR_WIDTH) if worst_s > 0 else "",
+                format_duration(stretch.start_s - first_s) if stretch.start_s > first_s else "0",
+                format_rate(stretch.rate_per_s),
+                "-" if stretch.p50_s is None else format_duration(stretch.p50_s),
+                "-" if stretch.p99_s is None else format_duration(stretch.p99_s),
+                "-" if playback.limit_s is None else _share(stretch.late_ratio),
+                f"{stretch.backlog_rows:,.0f}",
+                bar((stretch.p99_s or 0.0) / worst_s, width=_BAR_WIDTH) if worst_s > 0 else "",
             )
-            for one in rows
+            for stretch in rows
         ),
     ]
 
 
 def _together(group: Sequence[TraceStretch]) -> TraceStretch:
     """Several stretches as one: the maximum of latency and backlog, the mean of the rest."""
-    medians_s = sorted(one.p50_s for one in group if one.p50_s is not None)
-    rows = [max(one.rate_per_s, 0.0) for one in group]
+    medians_s = sorted(stretch.p50_s for stretch in group if stretch.p50_s is not None)
+    rates_per_s = [max(stretch.rate_per_s, 0.0) for stretch in group]
     return replace(
         group[0],
-        rate_per_s=sum(rows) / len(group),
+        rate_per_s=sum(rates_per_s) / len(group),
         p50_s=medians_s[len(medians_s) // 2] if medians_s else None,
-        p99_s=max((one.p99_s for one in group if one.p99_s is not None), default=None),
+        p99_s=max((stretch.p99_s for stretch in group if stretch.p99_s is not None), default=None),
         late_ratio=_late_ratio(group),
-        backlog_rows=max(one.backlog_rows for one in group),
+        backlog_rows=max(stretch.backlog_rows for stretch in group),
     )
 
 
 def _late_ratio(group: Sequence[TraceStretch]) -> float | None:
     """The share of the read rows in several stretches; None if none was read."""
-    known = [(one.late_ratio, one.rate_per_s) for one in group if one.late_ratio is not None]
-    rows = sum(rate_per_s for _, rate_per_s in known)
-    if rows <= 0:
-        return max((late for late, _ in known), default=None)
-    return sum(late * rate_per_s for late, rate_per_s in known) / rows
+    late_ratios = [
+        (stretch.late_ratio, stretch.rate_per_s)
+        for stretch in group
+        if stretch.late_ratio is not None
+    ]
+    total_rate_per_s = sum(rate_per_s for _, rate_per_s in late_ratios)
+    if total_rate_per_s <= 0:
+        return max((late for late, _ in late_ratios), default=None)
+    return sum(late * rate_per_s for late, rate_per_s in late_ratios) / total_rate_per_s
 
 
 def _capitalised(text: str) -> str:

@@ -20,167 +20,174 @@ _TICKS = 6
 _HEADING = ("policy", "", "node-hours", "late", "target", "windows kept", "changes", "reversals")
 
 
-def policies_json(found: PolicyComparison) -> dict[str, object]:
+def policies_json(comparison: PolicyComparison) -> dict[str, object]:
     """A comparison as data for :func:`headway.formats.as_json.json_text`."""
-    data = fields_json(found)
+    data = fields_json(comparison)
     assert isinstance(data, dict)
     outcomes = [
-        {**one, "node_hours": found.node_hours(outcome), "met": found.meets(outcome)}
-        for one, outcome in zip(data["outcomes"], found.outcomes, strict=True)
+        {**fields, "node_hours": comparison.node_hours(outcome), "met": comparison.meets(outcome)}
+        for fields, outcome in zip(data["outcomes"], comparison.outcomes, strict=True)
     ]
     return {
         "schema": POLICIES_SCHEMA,
-        "headline": headline(found),
-        "feasible": found.feasible,
+        "headline": headline(comparison),
+        "feasible": comparison.feasible,
         **data,
         "outcomes": outcomes,
     }
 
 
-def headline(found: PolicyComparison) -> str:
+def headline(comparison: PolicyComparison) -> str:
     """Which policies meet the target, and what each needs, in a sentence."""
-    meeting = [one.policy for one in found.outcomes if found.meets(one)]
+    meeting = [outcome.policy for outcome in comparison.outcomes if comparison.meets(outcome)]
     verdict = f"met by {' and '.join(meeting)}" if meeting else "met by no policy"
-    limit, most_late = format_duration(found.limit_s), percent(found.most_late_ratio)
+    limit, most_late = format_duration(comparison.limit_s), percent(comparison.most_late_ratio)
     target = f"at most {most_late} of the rows above {limit}"
-    taken = (f"{one.policy} {found.node_hours(one):.3g}" for one in found.outcomes)
-    length = format_duration(found.trace.length_s)
-    return f"{target}: {verdict}; node-hours over {length}: {', '.join(taken)}"
+    node_hours = (
+        f"{outcome.policy} {comparison.node_hours(outcome):.3g}" for outcome in comparison.outcomes
+    )
+    length = format_duration(comparison.trace.length_s)
+    return f"{target}: {verdict}; node-hours over {length}: {', '.join(node_hours)}"
 
 
-def policies_text(plan: StreamAnswer, found: PolicyComparison) -> str:
+def policies_text(plan: StreamAnswer, comparison: PolicyComparison) -> str:
     """A comparison as lines of at most 100 columns."""
     right = tuple(range(2, len(_HEADING)))
     return "\n\n".join(
         "\n".join(block)
         for block in (
             [
-                *paragraph(_sentence(found)),
+                *paragraph(_sentence(comparison)),
                 *paragraph(setting_text(plan.configuration), lead="simulated: "),
-                *aligned(facts(found), indent=2),
+                *aligned(facts(comparison), indent=2),
             ],
-            ["policies", *aligned(rows(found), right=right, indent=2)],
+            ["policies", *aligned(rows(comparison), right=right, indent=2)],
             paragraph(
-                f"late: rows above {format_duration(found.limit_s)}, of which "
-                f"{percent(found.most_late_ratio)} are allowed; windows kept: five-minute windows "
-                "in which no more were late; reversals: changes undone within half an hour. All "
-                "policies process the same rows, and may change executors without a restart.",
+                f"late: rows above {format_duration(comparison.limit_s)}, of which "
+                f"{percent(comparison.most_late_ratio)} are allowed; windows kept: five-minute "
+                "windows in which no more were late; reversals: changes undone within half an "
+                "hour. All policies process the same rows, and may change executors without a "
+                "restart.",
                 lead="  ",
             ),
         )
     )
 
 
-def _sentence(found: PolicyComparison) -> str:
-    text = headline(found)
+def _sentence(comparison: PolicyComparison) -> str:
+    text = headline(comparison)
     return text[:1].upper() + text[1:]
 
 
-def facts(found: PolicyComparison) -> list[tuple[str, str]]:
+def facts(comparison: PolicyComparison) -> list[tuple[str, str]]:
     """The simulation, as label and text."""
-    rates = found.trace.rates_per_s
+    rates = comparison.trace.rates_per_s
     lowest, highest = format_rate(min(rates)), format_rate(max(rates))
-    mean = format_rate(found.trace.mean_rate_per_s)
-    length = format_duration(found.trace.length_s)
+    mean = format_rate(comparison.trace.mean_rate_per_s)
+    length = format_duration(comparison.trace.length_s)
     return [
         ("input rate", f"{length} of {lowest} to {highest}, {mean} on average"),
-        ("simulated", f"{counted(found.num_runs, 'run')} of each policy"),
-        ("executors", f"{found.min_executors} to {found.max_executors}"),
+        ("simulated", f"{counted(comparison.num_runs, 'run')} of each policy"),
+        ("executors", f"{comparison.min_executors} to {comparison.max_executors}"),
         *(
-            [("trigger", f"{', '.join(map(format_duration, found.triggers_s))} (headway)")]
-            if len(found.triggers_s) > 1
+            [("trigger", f"{', '.join(map(format_duration, comparison.triggers_s))} (headway)")]
+            if len(comparison.triggers_s) > 1
             else []
         ),
         *(
-            ("outage", f"{format_duration(one.length_s)} at {format_duration(one.start_s)}")
-            for one in found.outages
+            ("outage", f"{format_duration(outage.length_s)} at {format_duration(outage.start_s)}")
+            for outage in comparison.outages
         ),
     ]
 
 
-def rows(found: PolicyComparison) -> list[tuple[str, ...]]:
+def rows(comparison: PolicyComparison) -> list[tuple[str, ...]]:
     """A line for each policy, under a heading."""
     return [
         _HEADING,
         *(
             (
-                one.policy,
-                one.constant,
-                f"{found.node_hours(one):.3g}",
-                percent(one.late_ratio) if one.late_ratio else "none",
-                "met" if found.meets(one) else "missed",
-                percent(one.kept_share),
-                f"{one.changes_per_run:.3g}",
-                f"{one.reversals_per_run:.3g}",
+                outcome.policy,
+                outcome.constant,
+                f"{comparison.node_hours(outcome):.3g}",
+                percent(outcome.late_ratio) if outcome.late_ratio else "none",
+                "met" if comparison.meets(outcome) else "missed",
+                percent(outcome.kept_share),
+                f"{outcome.changes_per_run:.3g}",
+                f"{outcome.reversals_per_run:.3g}",
             )
-            for one in found.outcomes
+            for outcome in comparison.outcomes
         ),
     ]
 
 
 def policies_page(
-    plan: StreamAnswer, found: PolicyComparison, *, origin: Origin | None = None
+    plan: StreamAnswer, comparison: PolicyComparison, *, origin: Origin | None = None
 ) -> str:
     """One self-contained page: figures, and lines over time."""
-    title = _sentence(found)
+    title = _sentence(comparison)
     return page_text(
         "policies.html.jinja",
         origin=origin,
         kind="Headway plan, simulated with executors that change",
         title=title,
-        verdict=found.feasible,
+        verdict=comparison.feasible,
         headline=title,
-        facts=(("setting", setting_text(plan.configuration)), *facts(found)),
-        timelines=timelines(found),
-        rows=rows(found),
+        facts=(("setting", setting_text(plan.configuration)), *facts(comparison)),
+        timelines=timelines(comparison),
+        rows=rows(comparison),
         right=tuple(range(2, len(_HEADING))),
     )
 
 
-def timelines(found: PolicyComparison) -> tuple[LineChart, ...]:
+def timelines(comparison: PolicyComparison) -> tuple[LineChart, ...]:
     """Arrivals, and the executors and late rows of each policy over time."""
-    num = len(found.stretch_rates_per_s)
-    width_s = found.trace.length_s / num
-    middles_s = [(place + 0.5) * width_s for place in range(num)]
-    first_s = found.trace.times_s[0]
+    num_stretches = len(comparison.stretch_rates_per_s)
+    width_s = comparison.trace.length_s / num_stretches
+    middles_s = [(index + 0.5) * width_s for index in range(num_stretches)]
+    first_s = comparison.trace.times_s[0]
 
-    def executors(one: PolicyOutcome) -> list[float]:
-        moments = [step.at_s - first_s for step in one.steps]
+    def executors(outcome: PolicyOutcome) -> list[float]:
+        moments = [step.at_s - first_s for step in outcome.steps]
         return [
-            float(one.steps[max(bisect_right(moments, at_s) - 1, 0)].executors)
+            float(outcome.steps[max(bisect_right(moments, at_s) - 1, 0)].executors)
             for at_s in middles_s
         ]
 
     charts = [
         _timeline(
-            found, middles_s, "arrivals", format_rate, {"rate": list(found.stretch_rates_per_s)}
+            comparison,
+            middles_s,
+            "arrivals",
+            format_rate,
+            {"rate": list(comparison.stretch_rates_per_s)},
         )
     ]
-    for one in found.outcomes:
-        name = " ".join((one.policy, one.constant)).strip()
+    for outcome in comparison.outcomes:
+        name = " ".join((outcome.policy, outcome.constant)).strip()
         charts += [
             _timeline(
-                found, middles_s, f"executors, {name}", lambda value: f"{value:g}",
-                {"executors": executors(one)},
+                comparison, middles_s, f"executors, {name}", lambda value: f"{value:g}",
+                {"executors": executors(outcome)},
             ),
             _timeline(
-                found, middles_s, f"late rows, {name}", percent,
-                {"late": list(one.stretch_late_ratio)},
+                comparison, middles_s, f"late rows, {name}", percent,
+                {"late": list(outcome.stretch_late_ratio)},
             ),
         ]  # fmt: skip
     return tuple(charts)
 
 
 def _timeline(
-    found: PolicyComparison,
-    places_s: Sequence[float],
+    comparison: PolicyComparison,
+    middles_s: Sequence[float],
     title: str,
     label: Callable[[float], str],
     values: Mapping[str, Sequence[float | None]],
 ) -> LineChart:
-    length_s = found.trace.length_s
-    known = [one for line in values.values() for one in line if one is not None]
-    axes = Axes.of([length_s], known, format_duration, label)
+    length_s = comparison.trace.length_s
+    drawn_values = [value for line in values.values() for value in line if value is not None]
+    axes = Axes.of([length_s], drawn_values, format_duration, label)
     x_ticks = tuple(
         Tick(
             place_percent=100.0 * number / _TICKS,
@@ -197,10 +204,10 @@ def _timeline(
         x_ticks=x_ticks,
         top=axes.top,
         right=length_s,
-        lines=lines_of(axes, places_s, values),
+        lines=lines_of(axes, middles_s, values),
         shades=tuple(
-            (100.0 * one.start_s / length_s, 100.0 * one.length_s / length_s)
-            for one in found.outages
+            (100.0 * outage.start_s / length_s, 100.0 * outage.length_s / length_s)
+            for outage in comparison.outages
         ),
         shade_name="outage",
     )

@@ -56,7 +56,7 @@ def profile_page(
 ) -> str:
     """The page of a streaming job's profile, at the configuration that was profiled last."""
     configuration, latency = prediction.configuration, prediction.tuple_latency
-    num_batches = sum(one.num_batches for one in profile.settings)
+    num_batches = sum(setting.num_batches for setting in profile.settings)
     keys = [
         ("input rate", format_rate(profile.arrivals.rate_per_s), "of the last profiled run"),
         (
@@ -99,17 +99,19 @@ def profile_page(
 def application_page(profile: ApplicationProfile, *, origin: Origin | None = None) -> str:
     """The page of a batch or DStreams application's profile: its stages and their times."""
     title = f"Profile of {shortened(profile.application.name)}"
-    longest = sorted(profile.stages, key=lambda one: one.task_time.mean_s * one.tasks.num_tasks)
+    longest = sorted(
+        profile.stages, key=lambda stage: stage.task_time.mean_s * stage.tasks.num_tasks
+    )
     rows = [("stage", "tasks", "mean task", "longest task", "task time")]
     rows += [
         (
-            shortened(one.called),
-            f"{one.tasks.num_tasks:,}",
-            format_duration(one.task_time.mean_s),
-            format_duration(one.task_time.max_s),
-            format_duration(one.task_time.mean_s * one.tasks.num_tasks),
+            shortened(stage.called),
+            f"{stage.tasks.num_tasks:,}",
+            format_duration(stage.task_time.mean_s),
+            format_duration(stage.task_time.max_s),
+            format_duration(stage.task_time.mean_s * stage.tasks.num_tasks),
         )
-        for one in reversed(longest)
+        for stage in reversed(longest)
     ]
     return page_text(
         "tables.html.jinja",
@@ -136,18 +138,18 @@ def _setting_rows(profile: JobProfile) -> list[tuple[str, ...]]:
         head,
         *(
             (
-                shortened(one.query_name or one.query_id[:8]),
-                format_rate(one.rate_per_s),
-                trigger_words(one.configuration.trigger_s).removeprefix("every "),
-                f"{one.num_batches:,}",
-                f"{one.num_batches_cut:,}",
-                format_duration(one.batch_duration_mean_s),
-                format_duration(one.modelled_duration_mean_s),
-                f"{one.modelled_duration_mean_s / one.batch_duration_mean_s - 1:+.1%}"
-                if one.batch_duration_mean_s > 0
+                shortened(setting.query_name or setting.query_id[:8]),
+                format_rate(setting.rate_per_s),
+                trigger_words(setting.configuration.trigger_s).removeprefix("every "),
+                f"{setting.num_batches:,}",
+                f"{setting.num_batches_cut:,}",
+                format_duration(setting.batch_duration_mean_s),
+                format_duration(setting.modelled_duration_mean_s),
+                f"{setting.modelled_duration_mean_s / setting.batch_duration_mean_s - 1:+.1%}"
+                if setting.batch_duration_mean_s > 0
                 else "-",
             )
-            for one in profile.settings
+            for setting in profile.settings
         ),
     ]
 
@@ -157,12 +159,12 @@ def _stage_rows(profile: JobProfile) -> list[tuple[str, ...]]:
         ("stage", "per task", "per row", "noise of tasks"),
         *(
             (
-                shortened(one.called),
-                format_duration(one.task_fixed_s),
-                format_duration(one.task_per_row_s),
-                percent(one.task_noise_ratio),
+                shortened(stage.called),
+                format_duration(stage.task_fixed_s),
+                format_duration(stage.task_per_row_s),
+                percent(stage.task_noise_ratio),
             )
-            for one in profile.stages
+            for stage in profile.stages
         ),
     ]
 
@@ -171,18 +173,18 @@ def _phase_rows(profile: JobProfile) -> list[tuple[str, ...]]:
     return [
         ("driver phase", "mean", "standard deviation"),
         *(
-            (one.name, format_duration(one.mean_s), format_duration(one.sd_s))
-            for one in profile.driver_phases
+            (phase.name, format_duration(phase.mean_s), format_duration(phase.sd_s))
+            for phase in profile.driver_phases
         ),
     ]
 
 
 def _time_line(run: SeenRun) -> LineChart:
     step = -(-len(run.batches) // _MOST_MARKS)
-    shown = run.batches[::step]
+    shown_batches = run.batches[::step]
     axes = Axes.of(
-        [one.started_s for one in shown],
-        [one.duration_s for one in shown],
+        [batch.started_s for batch in shown_batches],
+        [batch.duration_s for batch in shown_batches],
         format_duration,
         format_duration,
     )
@@ -196,14 +198,14 @@ def _time_line(run: SeenRun) -> LineChart:
         right=axes.right,
         marks=tuple(
             Mark(
-                x_percent=place_percent(one.started_s, axes.right),
-                y_percent=place_percent(one.duration_s, axes.top),
-                is_kept=one.is_used,
+                x_percent=place_percent(batch.started_s, axes.right),
+                y_percent=place_percent(batch.duration_s, axes.top),
+                is_kept=batch.is_used,
                 tooltip=(
-                    f"{format_duration(one.duration_s)}, {counted(one.num_rows, 'row')}, "
-                    f"{'used' if one.is_used else 'left out'}"
+                    f"{format_duration(batch.duration_s)}, {counted(batch.num_rows, 'row')}, "
+                    f"{'used' if batch.is_used else 'left out'}"
                 ),
             )
-            for one in shown
+            for batch in shown_batches
         ),
     )

@@ -164,8 +164,10 @@ def _window_text(window: EventTimeWindow) -> str:
     size = format_duration(window.size_s)
     if window.slide_s is None:
         return f"sessions with gaps of {size}"
-    every = "" if window.slide_s == window.size_s else f" every {format_duration(window.slide_s)}"
-    return f"windows of {size}{every}"
+    slide_text = (
+        "" if window.slide_s == window.size_s else f" every {format_duration(window.slide_s)}"
+    )
+    return f"windows of {size}{slide_text}"
 
 
 def _state_text(operator: StateOperatorProfile) -> str:
@@ -194,8 +196,8 @@ def _application_lines(profile: ApplicationProfile) -> Iterator[str]:
         f"{profile.kind.value} application: {counted(profile.num_jobs, 'job')} in "
         f"{format_duration(profile.duration_s)}, {counted(len(profile.stages), 'stage')} listed"
     )
-    total_s = profile.other_stages.task_time_s + sum(one.task_time_s for one in profile.stages)
-    for stage in sorted(profile.stages, key=lambda one: -one.task_time_s)[:_MOST_STAGES]:
+    total_s = profile.other_stages.task_time_s + sum(stage.task_time_s for stage in profile.stages)
+    for stage in sorted(profile.stages, key=lambda stage: -stage.task_time_s)[:_MOST_STAGES]:
         if stage.task_time_s > 0.0:
             yield (
                 f"  {printable(stage.called)}: {percent(stage.task_time_s / total_s)} of all task "

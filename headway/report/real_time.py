@@ -37,13 +37,13 @@ def real_time_prediction_text(prediction: RealTimePrediction) -> str:
 
 def real_time_plan_text(plan: RealTimePlan) -> str:
     """A plan as lines, the answer first and what to paste last."""
-    at, setting = format_rate(plan.rate_per_s), plan.setting
+    rate, setting = format_rate(plan.rate_per_s), plan.setting
     verb = "meets" if plan.nodes == 1 else "meet"
-    targets = " and ".join(str(one) for one in plan.promises)
+    targets = " and ".join(str(promise) for promise in plan.promises)
     head = (
-        f"{counted(plan.nodes, 'node')} {verb} {targets} at {at} in Real-Time Mode"
+        f"{counted(plan.nodes, 'node')} {verb} {targets} at {rate} in Real-Time Mode"
         if plan.feasible
-        else f"infeasible: no configuration meets {targets} at {at} in Real-Time Mode"
+        else f"infeasible: no configuration meets {targets} at {rate} in Real-Time Mode"
     )
     facts = [
         ("configuration" if plan.feasible else "nearest", _setting(setting)),
@@ -99,8 +99,10 @@ def _gap(prediction: RealTimePrediction) -> str:
     text = f"between two batches nothing is read for {gap}"
     # A growing backlog delays all rows, not the gap.
     if prediction.stable:
-        most = prediction.gap_share > _NEARLY_ALL
-        share = f"more than {percent(_NEARLY_ALL)}" if most else percent(prediction.gap_share)
+        is_nearly_all = prediction.gap_share > _NEARLY_ALL
+        share = (
+            f"more than {percent(_NEARLY_ALL)}" if is_nearly_all else percent(prediction.gap_share)
+        )
         text += f", which delays {share} of the rows"
     return f"{text}; after a failure a batch of {length} is repeated from its beginning"
 
@@ -125,12 +127,12 @@ def _setting(setting: RealTimeSetting) -> str:
 
 
 def _latency(prediction: RealTimePrediction) -> list[str]:
-    found = prediction.tuple_latency
-    if found is None:
+    latency = prediction.tuple_latency
+    if latency is None:
         return []
     rows = [("tuple latency", "predicted", "90% interval")]
-    for name, value_s in found.statistics_s.items():
-        rows.append((f"  {name}", format_duration(value_s), _ends(found.intervals90_s.get(name))))
+    for name, value_s in latency.statistics_s.items():
+        rows.append((f"  {name}", format_duration(value_s), _ends(latency.intervals90_s.get(name))))
     return aligned(rows, right=(1,), indent=0)
 
 
@@ -143,15 +145,15 @@ def _ends(interval: Interval | None) -> str:
 
 
 def _parts(prediction: RealTimePrediction) -> list[str]:
-    found = prediction.tuple_latency
-    if found is None:
+    latency = prediction.tuple_latency
+    if latency is None:
         return []
     parts = [("source and sink", prediction.path_s, "-")]
     for name, seconds in prediction.stage_mean_s.items():
         parts.append((name, seconds, percent(prediction.busy_ratio[name])))
     parts.append(("gaps between batches", prediction.gap_mean_s, "-"))
     rows = [
-        (name, format_duration(seconds), f"{seconds / found.mean_s:.0%}", busy)
+        (name, format_duration(seconds), f"{seconds / latency.mean_s:.0%}", busy)
         for name, seconds, busy in parts
     ]
     head = ("", "mean", "share", "busiest task")

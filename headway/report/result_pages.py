@@ -30,7 +30,7 @@ Rows = Sequence[tuple[str, ...]]
 def backtest_page(backtest: Backtest, *, origin: Origin | None = None) -> str:
     """Predicted and measured, run by run."""
     mean, p99 = backtest.median_mean_error_ratio, backtest.median_p99_error_ratio
-    held, intervals = backtest.intervals_held
+    num_held, num_intervals = backtest.intervals_held
     headline = backtest_headline(backtest)
     headline = headline[:1].upper() + headline[1:]
     keys = [
@@ -38,7 +38,7 @@ def backtest_page(backtest: Backtest, *, origin: Origin | None = None) -> str:
         for name, value in (("mean", mean), ("p99", p99))
         if value is not None
     ]
-    keys.append(("intervals that hold", f"{held} of {intervals}", "90% is expected"))
+    keys.append(("intervals that hold", f"{num_held} of {num_intervals}", "90% is expected"))
     rows: list[tuple[str, ...]] = [
         ("run", "rate", "mean", "measured", "error", "p99", "measured", "error")
     ]
@@ -66,18 +66,24 @@ def backtest_page(backtest: Backtest, *, origin: Origin | None = None) -> str:
 
 
 def _run_row(run: HeldOut) -> tuple[str, ...]:
-    found, seen = run.prediction.tuple_latency, run.observed_latency
+    predicted, measured = run.prediction.tuple_latency, run.observed_latency
 
-    def beside(value_s: float | None, seen_s: float, error: float | None) -> tuple[str, ...]:
-        if value_s is None or error is None:
-            return "none", format_duration(seen_s), "-"
-        return format_duration(value_s), format_duration(seen_s), f"{error:+.1%}"
+    def compared(
+        predicted_s: float | None, measured_s: float, error: float | None
+    ) -> tuple[str, ...]:
+        if predicted_s is None or error is None:
+            return "none", format_duration(measured_s), "-"
+        return format_duration(predicted_s), format_duration(measured_s), f"{error:+.1%}"
 
     return (
         shortened(run.label),
         format_rate(run.prediction.arrivals.rate_per_s),
-        *beside(None if found is None else found.mean_s, seen.mean_s, run.mean_error_ratio),
-        *beside(None if found is None else found.p99_s, seen.p99_s, run.p99_error_ratio),
+        *compared(
+            None if predicted is None else predicted.mean_s, measured.mean_s, run.mean_error_ratio
+        ),
+        *compared(
+            None if predicted is None else predicted.p99_s, measured.p99_s, run.p99_error_ratio
+        ),
     )
 
 
@@ -85,7 +91,10 @@ def capacity_page(plan: CapacityRead, *, origin: Origin | None = None) -> str:
     """Which job runs where, what to buy, and the cost per month."""
     name = shortened(plan.name)
     if not plan.feasible:
-        reasons = [("job", "why"), *((one.job, one.why) for one in plan.impossible)]
+        reasons = [
+            ("job", "why"),
+            *((impossible_job.job, impossible_job.why) for impossible_job in plan.impossible),
+        ]
         reasons += [(job, "to leave out") for job in plan.unserved]
         return tables_page(
             kind="Headway capacity plan",
@@ -98,40 +107,43 @@ def capacity_page(plan: CapacityRead, *, origin: Origin | None = None) -> str:
             origin=origin,
         )
     cost = plan.cost_per_day or 0.0
-    served = sum(one.served for one in plan.jobs)
-    hours = zip(*(one.nodes for one in plan.purchases), strict=False)
-    most = max(map(sum, hours), default=0)
-    known = any(one.kept_probability is not None for one in plan.jobs)
-    probability = ("probability",) if known else ()
+    served = sum(job.served for job in plan.jobs)
+    hours = zip(*(purchase.nodes for purchase in plan.purchases), strict=False)
+    max_nodes = max(map(sum, hours), default=0)
+    has_probability = any(job.kept_probability is not None for job in plan.jobs)
+    probability = ("probability",) if has_probability else ()
     jobs: list[tuple[str, ...]] = [
         ("job", "pool", "node type", "needs", f"{plan.currency} per month", *probability)
     ]
-    jobs += [(*_job_row(one), *_probability_cell(one)[: len(probability)]) for one in plan.jobs]
+    jobs += [(*_job_row(job), *_probability_cell(job)[: len(probability)]) for job in plan.jobs]
     bought = [("node type", "nodes", "spot", "committed", f"{plan.currency} per month")]
     bought += [
         (
-            one.node_type,
-            _span(one.nodes),
-            _span(one.spot),
-            f"{one.committed:,}",
-            f"{one.cost_per_day * DAYS_PER_MONTH:,.2f}",
+            purchase.node_type,
+            _span(purchase.nodes),
+            _span(purchase.spot),
+            f"{purchase.committed:,}",
+            f"{purchase.cost_per_day * DAYS_PER_MONTH:,.2f}",
         )
-        for one in plan.purchases
+        for purchase in plan.purchases
     ]
     prices = [("job", "target", "looser target", f"saves {plan.currency} per month")]
     prices += [
-        (one.job, one.promise, one.looser, f"{one.saves_per_day * DAYS_PER_MONTH:,.2f}")
-        for one in plan.promise_prices
-        if one.saves_per_day >= SAVING_SHOWN_PER_DAY.value
+        (price.job, price.promise, price.looser, f"{price.saves_per_day * DAYS_PER_MONTH:,.2f}")
+        for price in plan.promise_prices
+        if price.saves_per_day >= SAVING_SHOWN_PER_DAY.value
     ]
-    limits = [("one more would save",), *((one.text,) for one in plan.shadow_prices if one.text)]
+    limits = [
+        ("one more would save",),
+        *((price.text,) for price in plan.shadow_prices if price.text),
+    ]
     growth: list[tuple[str, ...]] = [("month", "rates", "max nodes", f"{plan.currency} per month")]
-    growth += [_growth_row(one) for one in plan.growth]
+    growth += [_growth_row(month) for month in plan.growth]
     return tables_page(
         kind="Headway capacity plan",
         verdict=served == len(plan.jobs),
         headline=f"{name}: {served} of {counted(len(plan.jobs), 'job')} on at most "
-        f"{counted(most, 'node')}",
+        f"{counted(max_nodes, 'node')}",
         facts=(
             *((("proven", plan.proof),) if plan.proof else ()),
             ("prices", plan.prices_of),
@@ -140,7 +152,7 @@ def capacity_page(plan: CapacityRead, *, origin: Origin | None = None) -> str:
         key_figures=[
             ("cost per month", f"{cost * DAYS_PER_MONTH:,.0f} {plan.currency}", "of 30 days"),
             ("cost per day", f"{cost:,.2f} {plan.currency}", ""),
-            ("most nodes at a time", f"{most:,}", ""),
+            ("most nodes at a time", f"{max_nodes:,}", ""),
             *_budget_figure(plan),
         ],
         tables=(
@@ -155,8 +167,8 @@ def capacity_page(plan: CapacityRead, *, origin: Origin | None = None) -> str:
     )
 
 
-def _probability_cell(one: JobOfCapacity) -> tuple[str]:
-    return ("" if one.kept_probability is None else f"{one.kept_probability:.1%}",)
+def _probability_cell(job: JobOfCapacity) -> tuple[str]:
+    return ("" if job.kept_probability is None else f"{job.kept_probability:.1%}",)
 
 
 def _budget_figure(plan: CapacityRead) -> list[tuple[str, str, str]]:
@@ -168,30 +180,30 @@ def _budget_figure(plan: CapacityRead) -> list[tuple[str, str, str]]:
     return [("budget per month", f"{budget * DAYS_PER_MONTH:,.0f} {plan.currency}", used)]
 
 
-def _growth_row(one: MonthOfGrowth) -> tuple[str, ...]:
-    rates = f"{one.ratio:.2f}x"
-    if one.cost_per_day is None:
-        return one.month, rates, "no plan", one.why or "-"
-    nodes = "-" if one.max_nodes is None else f"{one.max_nodes:,}"
-    return one.month, rates, nodes, f"{one.cost_per_day * DAYS_PER_MONTH:,.2f}"
+def _growth_row(month: MonthOfGrowth) -> tuple[str, ...]:
+    rates = f"{month.ratio:.2f}x"
+    if month.cost_per_day is None:
+        return month.month, rates, "no plan", month.why or "-"
+    nodes = "-" if month.max_nodes is None else f"{month.max_nodes:,}"
+    return month.month, rates, nodes, f"{month.cost_per_day * DAYS_PER_MONTH:,.2f}"
 
 
-def _job_row(one: JobOfCapacity) -> tuple[str, ...]:
-    if not one.served:
-        return shortened(one.job), "✗ not served", "", shortened(one.why), "-"
-    counts, thing = (one.nodes, "node") if one.nodes else (one.executors, "executor")
-    needs = f"{_span(counts)} {thing}{'' if max(counts, default=0) == 1 else 's'}"
-    cost = "-" if one.cost_per_day is None else f"{one.cost_per_day * DAYS_PER_MONTH:,.2f}"
-    return shortened(one.job), one.pool, one.node_type, needs, cost
+def _job_row(job: JobOfCapacity) -> tuple[str, ...]:
+    if not job.served:
+        return shortened(job.job), "✗ not served", "", shortened(job.why), "-"
+    counts, unit = (job.nodes, "node") if job.nodes else (job.executors, "executor")
+    needs = f"{_span(counts)} {unit}{'' if max(counts, default=0) == 1 else 's'}"
+    cost = "-" if job.cost_per_day is None else f"{job.cost_per_day * DAYS_PER_MONTH:,.2f}"
+    return shortened(job.job), job.pool, job.node_type, needs, cost
 
 
 def _by_hour(plan: CapacityRead) -> Rows:
-    num_hours = max((len(one.nodes) for one in plan.purchases), default=0)
+    num_hours = max((len(purchase.nodes) for purchase in plan.purchases), default=0)
     if num_hours <= 1:
         return []
     return [
         ("node type", *(f"{hour:02d}" for hour in range(num_hours))),
-        *((one.node_type, *map(str, one.nodes)) for one in plan.purchases),
+        *((purchase.node_type, *map(str, purchase.nodes)) for purchase in plan.purchases),
     ]
 
 
@@ -205,40 +217,45 @@ def check_page(check: CheckRead, *, origin: Origin | None = None) -> str:
     rows: list[tuple[str, ...]] = [
         ("job", "verdict", "nodes", "locked", "planned", "locked", "cost per month", "locked")
     ]
-    rows += [_checked_row(one) for one in check.jobs]
-    found = [("level", "job", "finding", "where")]
-    found += [
-        (one.level, shortened(one.job), shortened(one.message), f"{shortened(one.file)}:{one.line}")
-        for one in check.findings
+    rows += [_checked_row(job) for job in check.jobs]
+    finding_rows = [("level", "job", "finding", "where")]
+    finding_rows += [
+        (
+            finding.level,
+            shortened(finding.job),
+            shortened(finding.message),
+            f"{shortened(finding.file)}:{finding.line}",
+        )
+        for finding in check.findings
     ]
     return tables_page(
         kind="Headway check",
         verdict=check.ok,
         headline=check.headline[:1].upper() + check.headline[1:],
         facts=(("baseline", check.baseline or "none"),),
-        tables=(("Jobs", rows, range(2, 8)), ("Findings", found, ())),
+        tables=(("Jobs", rows, range(2, 8)), ("Findings", finding_rows, ())),
         origin=origin,
     )
 
 
-def _checked_row(one: JobOfCheck) -> tuple[str, ...]:
-    def figures(which: JobOfCheck, locked: bool) -> tuple[str, str, str]:
-        found = which.locked if locked else which.now
-        if found is None:
+def _checked_row(job: JobOfCheck) -> tuple[str, ...]:
+    def figures(checked_job: JobOfCheck, locked: bool) -> tuple[str, str, str]:
+        plan_figures = checked_job.locked if locked else checked_job.now
+        if plan_figures is None:
             return "-", "-", "-"
-        planned_s = found.planned_latency_s or found.planned_run_time_s
-        cost = cost_per_month_text(found.cost_per_hour)
-        if found.cost_per_run is not None:
-            cost = f"{format_money(found.cost_per_run)} per run"
+        planned_s = plan_figures.planned_latency_s or plan_figures.planned_run_time_s
+        cost = cost_per_month_text(plan_figures.cost_per_hour)
+        if plan_figures.cost_per_run is not None:
+            cost = f"{format_money(plan_figures.cost_per_run)} per run"
         return (
-            "-" if found.nodes is None else f"{found.nodes:,}",
+            "-" if plan_figures.nodes is None else f"{plan_figures.nodes:,}",
             "-" if planned_s is None else format_duration(planned_s),
             cost,
         )
 
-    now, then = figures(one, locked=False), figures(one, locked=True)
+    now, then = figures(job, locked=False), figures(job, locked=True)
     pairs = [figure for pair in zip(now, then, strict=True) for figure in pair]
-    return (shortened(one.name), "✓ met" if one.ok else "✗ failed", *pairs)
+    return (shortened(job.name), "✓ met" if job.ok else "✗ failed", *pairs)
 
 
 def deadline_page(plan: BatchAnswer, *, origin: Origin | None = None) -> str:
@@ -248,16 +265,20 @@ def deadline_page(plan: BatchAnswer, *, origin: Origin | None = None) -> str:
     rows = [("nodes", "predicted run time", "up to", "deadline", "cost per run")]
     rows += [
         (
-            f"{one.nodes:,}" + (", the plan" if plan.feasible and one.nodes == plan.nodes else ""),
-            format_duration(one.mean_s),
-            format_duration(one.planned_s),
-            "✓ met" if one.planned_s <= plan.deadline.limit_s else "✗ missed",
-            "-" if one.cost_per_run is None else format_money(one.cost_per_run),
+            f"{point.nodes:,}"
+            + (", the plan" if plan.feasible and point.nodes == plan.nodes else ""),
+            format_duration(point.mean_s),
+            format_duration(point.planned_s),
+            "✓ met" if point.planned_s <= plan.deadline.limit_s else "✗ missed",
+            "-" if point.cost_per_run is None else format_money(point.cost_per_run),
         )
-        for one in all_points(plan)
+        for point in all_points(plan)
     ]
     changes = [("setting", "profiled", "planned", "applies")]
-    changes += [(one.setting, one.before, one.after, APPLIES[one.applies]) for one in plan.changes]
+    changes += [
+        (change.setting, change.before, change.after, APPLIES[change.applies])
+        for change in plan.changes
+    ]
     cores = f"{counted(plan.cores_per_executor, 'core')}{per_task_text(plan.task_cpus)}"
     return tables_page(
         kind=f"Headway plan of a {'batch job' if plan.backlog is None else 'backlog'}",
@@ -275,7 +296,7 @@ def deadline_page(plan: BatchAnswer, *, origin: Origin | None = None) -> str:
         ],
         notes=(
             *plan.binding,
-            *(one.text for one in plan.advice),
+            *(advice.text for advice in plan.advice),
             *all_words(plan.findings),
         ),
         tables=(
@@ -297,8 +318,8 @@ def _probability_figure(plan: BatchAnswer) -> list[tuple[str, str, str]]:
     """Probability of meeting the deadline, beside the requested one; none in earlier versions."""
     if plan.kept_probability is None:
         return []
-    asked = f"{plan.confidence:.0%} asked"
-    return [("probability to meet it", f"{plan.kept_probability:.1%}", asked)]
+    remark = f"{plan.confidence:.0%} asked"
+    return [("probability to meet it", f"{plan.kept_probability:.1%}", remark)]
 
 
 def tables_page(
@@ -325,7 +346,7 @@ def tables_page(
         facts=facts,
         key_figures=key_figures,
         notes=tuple(map(shortened, notes)),
-        tables=[one for one in tables if len(one[1]) > 1],
+        tables=[table for table in tables if len(table[1]) > 1],
         dot_charts=dots,
         codes=codes,
     )

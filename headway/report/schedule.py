@@ -154,7 +154,7 @@ def _query_row(query: QueryFigures) -> tuple[str, ...]:
     times = (query.window_mean_s, query.window_p99_s, query.row_mean_s, query.row_p99_s)
     return (
         query.name,
-        *("-" if one is None else format_duration(one) for one in times),
+        *("-" if time_s is None else format_duration(time_s) for time_s in times),
         "met" if query.meets_targets else "missed",
     )
 

@@ -95,27 +95,27 @@ def sharing_text(gain: SharingGain) -> str:
 
 def _headline(gain: SharingGain) -> str:
     direct, best = gain.ways[0], gain.best
-    where = f"{gain.windows} at {format_rate(gain.rate_per_s)}"
+    workload = f"{gain.windows} at {format_rate(gain.rate_per_s)}"
     if gain.queries:
-        return _headline_of_several(gain, where)
+        return _headline_of_several(gain, workload)
     if best.how is WindowsHow.DIRECT:
         if gain.paying:
-            return f"{where}: sharing saves little; windows counted directly are as good"
-        return f"{where}: sharing does not pay; keep counting directly"
+            return f"{workload}: sharing saves little; windows counted directly are as good"
+        return f"{workload}: sharing does not pay; keep counting directly"
     sure = "" if best.saved_low_s > 0 else ", not certain"
     return (
-        f"{where}: {best.how.value}, trigger {format_duration(best.trigger_s)}: utilisation "
+        f"{workload}: {best.how.value}, trigger {format_duration(best.trigger_s)}: utilisation "
         f"{best.utilization_ratio:.0%} instead of {direct.utilization_ratio:.0%}{sure}"
     )
 
 
-def _headline_of_several(gain: SharingGain, where: str) -> str:
+def _headline_of_several(gain: SharingGain, workload: str) -> str:
     apart = f"{gain.apart_ratio:.0%} by {counted(len(gain.queries), 'query', 'queries')}"
     if not gain.paying:
-        return f"{where}: sharing does not pay; utilisation {apart}"
+        return f"{workload}: sharing does not pay; utilisation {apart}"
     best = gain.best
     return (
-        f"{where}: {best.how.value} for all, trigger {format_duration(best.trigger_s)}: "
+        f"{workload}: {best.how.value} for all, trigger {format_duration(best.trigger_s)}: "
         f"utilisation {best.utilization_ratio:.0%} instead of {apart}"
     )
 
@@ -180,12 +180,12 @@ def _work(gain: SharingGain) -> Iterator[str]:
     yield f"  copies, merges and state per {longest}: {work}"
     if gain.deal.busiest_ratio > UNEVEN_DEAL_RATIO.value:
         moved = gain.deal.moved_ratio
-        cure = (
+        remedy = (
             "other shuffle partitions would even it out"
             if moved < gain.deal.busiest_ratio
             else "no assignment of partitions evens it out; more partitions or salted keys do"
         )
-        yield f"  the busiest slot has {gain.deal.busiest_ratio:.2f} times an even share: {cure}"
+        yield f"  the busiest slot has {gain.deal.busiest_ratio:.2f} times an even share: {remedy}"
 
 
 def _code(gain: SharingGain) -> Iterator[str]:
@@ -203,10 +203,10 @@ def _code(gain: SharingGain) -> Iterator[str]:
         yield f'    store="STORE", emit="{emit}", rollups={json.dumps(list(best.rollups))},'
         yield ")"
         for query in gain.queries:
-            mine = json.dumps([str(spec) for spec in query.windows.windows])
+            windows_json = json.dumps([str(spec) for spec in query.windows.windows])
             sink = re.sub(r"\W", "_", f"write_{query.name}")
             yield "log.add("
-            yield f"    windows={mine},"
+            yield f"    windows={windows_json},"
             yield f'    sink={sink}, name="{query.name}",'
             yield ")"
         yield "query = log.start("
@@ -231,12 +231,12 @@ def fusions_json(fusions: Sequence[FusionAdvice]) -> list[dict[str, object]]:
     """Exchanges that a single one could replace, as JSON."""
     return [
         {
-            "by": list(each.by),
-            "exchanges": [list(exchange.keys) for exchange in each.exchanges],
-            "shuffle_partitions": max(e.shuffle_partitions for e in each.exchanges),
-            "spared": each.spared,
+            "by": list(fusion.by),
+            "exchanges": [list(exchange.keys) for exchange in fusion.exchanges],
+            "shuffle_partitions": max(exchange.shuffle_partitions for exchange in fusion.exchanges),
+            "spared": fusion.spared,
         }
-        for each in fusions
+        for fusion in fusions
     ]
 
 
@@ -245,10 +245,10 @@ def fusions_text(fusions: Sequence[FusionAdvice]) -> str:
     if not fusions:
         return "exchanges: no two consecutive ones have a column in common"
     lines = ["exchanges that a single one could replace:"]
-    for each in fusions:
-        number = max(exchange.shuffle_partitions for exchange in each.exchanges)
-        names = ", ".join(f'"{key}"' for key in each.by)
-        keys = "; ".join(", ".join(exchange.keys) for exchange in each.exchanges)
+    for fusion in fusions:
+        number = max(exchange.shuffle_partitions for exchange in fusion.exchanges)
+        names = ", ".join(f'"{key}"' for key in fusion.by)
+        keys = "; ".join(", ".join(exchange.keys) for exchange in fusion.exchanges)
         lines += [f"  by {keys}", f"    df.repartition({number}, {names}) before the first of them"]
     return "\n".join(
         [

@@ -76,7 +76,7 @@ def infeasible_text(plan: InfeasiblePlan) -> str:
         _skew_lines(plan),
         _titled(
             "other improvements",
-            [line for one in plan.advice[:1] for line in paragraph(one.text, lead="  ")],
+            [line for advice in plan.advice[:1] for line in paragraph(advice.text, lead="  ")],
         ),
         _note_lines(notes(plan)[:_MOST_NOTES]),
         ["--verbose shows the nearest plan in full, and the frontier"],
@@ -108,7 +108,7 @@ def stream_text(plan: StreamAnswer) -> str:
         ),
         _titled(
             "other improvements",
-            [line for one in plan.advice for line in paragraph(one.text, lead="  ")],
+            [line for advice in plan.advice for line in paragraph(advice.text, lead="  ")],
         ),
         _titled(
             "rejected node types",
@@ -201,11 +201,18 @@ def _note_lines(warnings: tuple[str, ...]) -> list[str]:
 def _frontier_lines(plan: StreamAnswer) -> list[str]:
     if not plan.frontier:
         return []
-    asked_per_s = plan.arrivals.rate_per_s
+    requested_rate_per_s = plan.arrivals.rate_per_s
     has_cost = any(point.cost_per_hour is not None for point in plan.frontier)
     cost: tuple[str, ...] = ("cost/h",) if has_cost else ()
     rows: list[tuple[str, ...]] = [
-        ("", "nodes", "max rate ", f"at {format_rate(asked_per_s)}", *cost, "configuration")
+        (
+            "",
+            "nodes",
+            "max rate ",
+            f"at {format_rate(requested_rate_per_s)}",
+            *cost,
+            "configuration",
+        )
     ]
     for row in frontier_rows(plan):
         point = row.point
@@ -215,15 +222,19 @@ def _frontier_lines(plan: StreamAnswer) -> list[str]:
                 ">" if row.is_plan else "",
                 f"{point.nodes:,}",
                 row.rate + (" " if point.calibrated or rate_per_s <= 0 else "*"),
-                "met" if rate_per_s >= asked_per_s else "missed",
+                "met" if rate_per_s >= requested_rate_per_s else "missed",
                 *((cost_text(point.cost_per_hour),) if has_cost else ()),
                 "-" if setting is None else brief_setting_text(setting),
             )
         )
     lines = aligned(rows, right=(1, 2), indent=0)
     if any(row[0] == ">" for row in rows):
-        more = another_carries_more(plan)
-        other = "" if more is None else f"; another with as many nodes sustains {rate_text(more)}"
+        better_point = another_carries_more(plan)
+        other = (
+            ""
+            if better_point is None
+            else f"; another with as many nodes sustains {rate_text(better_point)}"
+        )
         lines += paragraph(f"> the planned configuration{other}")
     if any(row[2].endswith("*") for row in rows):
         lines.append(

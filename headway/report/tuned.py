@@ -17,19 +17,19 @@ from headway.units import counted, format_duration, format_rate
 EXPLAINED_SCHEMA = "headway.explained-change/v1"
 
 
-def explained_json(found: ExplainedChange) -> dict[str, object]:
+def explained_json(explained: ExplainedChange) -> dict[str, object]:
     """The change as data for `headway.formats.as_json.json_text`."""
     return {
         "schema": EXPLAINED_SCHEMA,
-        "change": fields_json(found.change),
-        "proposal": fields_json(found.proposal),
-        "outcomes": fields_json(found.outcomes),
+        "change": fields_json(explained.change),
+        "proposal": fields_json(explained.proposal),
+        "outcomes": fields_json(explained.outcomes),
     }
 
 
-def explained_text(found: ExplainedChange) -> str:
+def explained_text(explained: ExplainedChange) -> str:
     """Why the change was made, its alternatives, and its outcome."""
-    change, proposal = found.change, found.proposal
+    change, proposal = explained.change, explained.proposal
     began = _clock(change.began_s)
     lines = [
         *paragraph(f"change {change.number}, {began}: {change.kind} ({change.reason})"),
@@ -41,17 +41,22 @@ def explained_text(found: ExplainedChange) -> str:
         blocks += [[*aligned(list(_estimate(proposal)))], _alternatives(proposal)]
     if change.expected is not None:
         blocks.append(["expected, 90% intervals", *aligned(list(_expected(change.expected)))])
-    blocks.append(["what came of it", *aligned([_outcome(one) for one in found.outcomes])])
+    blocks.append(
+        ["what came of it", *aligned([_outcome(outcome) for outcome in explained.outcomes])]
+    )
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
 def _estimate(proposal: Proposal) -> Iterator[tuple[str, str]]:
-    known = proposal.estimate
-    lead = format_duration(known.lead_s)
-    yield "input rate", f"{format_rate(known.rate_per_s)}; {_rate(known.forecast_per_s)} in {lead}"
-    yield "prepared for", _rate(known.planned_per_s)
-    yield "batches take", f"{known.cost_ratio:.2f} times what the profile says"
-    yield "late rows", f"{percent(known.late_ratio)} of the rows"
+    estimate = proposal.estimate
+    lead = format_duration(estimate.lead_s)
+    yield (
+        "input rate",
+        f"{format_rate(estimate.rate_per_s)}; {_rate(estimate.forecast_per_s)} in {lead}",
+    )
+    yield "prepared for", _rate(estimate.planned_per_s)
+    yield "batches take", f"{estimate.cost_ratio:.2f} times what the profile says"
+    yield "late rows", f"{percent(estimate.late_ratio)} of the rows"
     if round(proposal.waiting_rows) > 0:
         yield "backlog", counted(round(proposal.waiting_rows), "row")
 
@@ -65,33 +70,33 @@ def _alternatives(proposal: Proposal) -> list[str]:
         return [*paragraph(f"{gain}; costs {_node_time(proposal.cost_node_s)}", lead="  ")]
     rows = [
         (
-            f"{one.executors} executors, every {format_duration(one.trigger_s)}",
-            _rate(one.sustained_per_s),
-            _node_time(one.gain_node_s),
-            _node_time(one.cost_node_s),
+            f"{alternative.executors} executors, every {format_duration(alternative.trigger_s)}",
+            _rate(alternative.sustained_per_s),
+            _node_time(alternative.gain_node_s),
+            _node_time(alternative.cost_node_s),
         )
-        for one in proposal.alternatives
+        for alternative in proposal.alternatives
     ]
     head = ("weighed", "sustains", "gains", "costs")
     return aligned([head, *rows], right=(1, 2, 3))
 
 
-def _expected(known: Expectation) -> Iterator[tuple[str, str]]:
-    yield "max rate", _ends(known.sustained_per_s, _rate)
-    yield "batch duration", _ends(known.duration_s, _time)
-    yield "latency", _ends(known.latency_s, _time)
-    yield "pause", f"{_time(known.pause_s)}; {_time(known.late_s)} of arrivals late"
+def _expected(expectation: Expectation) -> Iterator[tuple[str, str]]:
+    yield "max rate", _ends(expectation.sustained_per_s, _rate)
+    yield "batch duration", _ends(expectation.duration_s, _time)
+    yield "latency", _ends(expectation.latency_s, _time)
+    yield "pause", f"{_time(expectation.pause_s)}; {_time(expectation.late_s)} of arrivals late"
 
 
-def _outcome(one: ChangeOutcome) -> tuple[str, str]:
-    said = [] if one.why is None else [one.why]
-    if one.duration_s is not None:
-        said.append(f"batches take {_time(one.duration_s)}")
-    if one.late_ratio is not None:
-        said.append(f"{percent(one.late_ratio)} of the rows late")
-    if one.pause_s is not None:
-        said.append(f"pause of {_time(one.pause_s)}")
-    return f"{one.event}, {_clock(one.at_s)}", "; ".join(said)
+def _outcome(outcome: ChangeOutcome) -> tuple[str, str]:
+    facts = [] if outcome.why is None else [outcome.why]
+    if outcome.duration_s is not None:
+        facts.append(f"batches take {_time(outcome.duration_s)}")
+    if outcome.late_ratio is not None:
+        facts.append(f"{percent(outcome.late_ratio)} of the rows late")
+    if outcome.pause_s is not None:
+        facts.append(f"pause of {_time(outcome.pause_s)}")
+    return f"{outcome.event}, {_clock(outcome.at_s)}", "; ".join(facts)
 
 
 def _ends(interval: Interval, text: Callable[[float], str]) -> str:

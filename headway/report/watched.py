@@ -72,22 +72,22 @@ def _rows(look: Look) -> Iterator[tuple[str, str, str]]:
 def _facts(look: Look) -> Iterator[tuple[str, str]]:
     drift = look.drift
     if drift is not None:
-        said = f"batches take {drift.duration_ratio:.2f} times what the profile says"
+        text = f"batches take {drift.duration_ratio:.2f} times what the profile says"
         if drift.since_s is not None:
             since = datetime.fromtimestamp(drift.since_s, UTC).strftime("%H:%M:%S UTC")
-            said += f", since {since}: profile anew"
+            text += f", since {since}: profile anew"
         elif drift.num_batches_to_find is None:
-            said += "; an increase by a fifth would not yet exceed the usual difference of runs"
+            text += "; an increase by a fifth would not yet exceed the usual difference of runs"
         else:
             number = counted(drift.num_batches_to_find, "batch", "batches")
-            said += f"; an increase by a fifth is detected after {number}"
-        yield "drift", said
+            text += f"; an increase by a fifth is detected after {number}"
+        yield "drift", text
     if look.late_ratio is not None and look.budget_left_ratio is not None:
-        left = look.budget_left_ratio
-        said = f"{percent(left)} of the allowed late rows are left"
-        if left < 0:
-            said = f"{1.0 - left:.1f} times as many as allowed"
-        yield "late rows", f"{percent(look.late_ratio)} of the rows; {said}"
+        remaining_ratio = look.budget_left_ratio
+        text = f"{percent(remaining_ratio)} of the allowed late rows are left"
+        if remaining_ratio < 0:
+            text = f"{1.0 - remaining_ratio:.1f} times as many as allowed"
+        yield "late rows", f"{percent(look.late_ratio)} of the rows; {text}"
     if look.silent_s > look.target.limit_s:
         yield "last batch", f"{format_duration(look.silent_s)} ago"
     if look.prediction is not None and not look.prediction.calibrated:
@@ -178,10 +178,10 @@ def look_prometheus(look: Look) -> str:
     query = look.query.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
     lines = []
     for name, about, values in _metrics(look):
-        known = [(labels, value) for labels, value in values if value is not None]
-        if known:
+        samples = [(labels, value) for labels, value in values if value is not None]
+        if samples:
             lines += [f"# HELP {name} {about}", f"# TYPE {name} gauge"]
-        for labels, value in known:
+        for labels, value in samples:
             lines.append(f'{name}{{query="{query}"{labels}}} {_number(value)}')
     return "\n".join(lines) + "\n"
 
@@ -190,7 +190,7 @@ def _metrics(look: Look) -> Iterator[tuple[str, str, list[tuple[str, float | Non
     predicted = look.prediction
     latency = None if predicted is None else predicted.latency(look.target.metric)
     measured, duration = look.latency, look.batch_duration
-    of_both = (
+    latencies = (
         (',source="predicted"', latency),
         (',source="measured"', measured),
     )
@@ -199,9 +199,9 @@ def _metrics(look: Look) -> Iterator[tuple[str, str, list[tuple[str, float | Non
         "Latency that the target is about.",
         [
             (f'{source},statistic="{name}"', value)
-            for source, found in of_both
-            if found is not None
-            for name, value in found.statistics_s.items()
+            for source, distribution in latencies
+            if distribution is not None
+            for name, value in distribution.statistics_s.items()
         ],
     )
     yield "headway_limit_seconds", "Limit of the target.", [("", look.target.limit_s)]
@@ -254,8 +254,8 @@ def _metrics(look: Look) -> Iterator[tuple[str, str, list[tuple[str, float | Non
         yield name, about, [("", value)]
 
 
-def _of(found: LatencyDistribution | None, statistic: str) -> float | None:
-    return None if found is None else found.statistics_s[statistic]
+def _of(distribution: LatencyDistribution | None, statistic: str) -> float | None:
+    return None if distribution is None else distribution.statistics_s[statistic]
 
 
 def _seconds(value: float | None) -> str:

@@ -23,7 +23,7 @@ from headway.report.wording import METRIC_NAMES
 
 _RATES = 25
 _MOST_NODES = 6
-_TIMES_BELOW = 4.0  # the lowest rate of the sliders is this much below the asked one
+_TIMES_BELOW = 4.0  # the lowest rate of the sliders is this much below the requested one
 _TRIGGERS_S = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0)
 _PARTITIONS = (1, 2, 4, 8, 16, 32, 64, 128, 200)
 _CORES = (1, 2, 4, 8, 16)
@@ -152,7 +152,7 @@ def grid_of(
     tell : callable
         Called with the completed share.
     """
-    free = replace(base, max_offsets_per_trigger=None)
+    unlimited = replace(base, max_offsets_per_trigger=None)
     executors_per_node = max(base.executors // nodes, 1)
     rates_per_s = rate_stops(rate_per_s, highest_rate_per_s)
     all_nodes = node_stops(nodes)
@@ -161,10 +161,10 @@ def grid_of(
     for number, count in enumerate(all_nodes):
         tell("predicting other configurations", number / len(all_nodes))
         for trigger_s in triggers_s:
-            there = replace(free, executors=count * executors_per_node, trigger_s=trigger_s)
-            outlooks += [_outlook(profile, there, rate, count) for rate in rates_per_s]
+            setting = replace(unlimited, executors=count * executors_per_node, trigger_s=trigger_s)
+            outlooks += [_outlook(profile, setting, rate, count) for rate in rates_per_s]
     return Grid(
-        base=free,
+        base=unlimited,
         executors_per_node=executors_per_node,
         rates_per_s=rates_per_s,
         nodes=all_nodes,
@@ -204,14 +204,14 @@ def node_stops(nodes: int) -> tuple[int, ...]:
 
 def trigger_map(grid: Grid, rate_per_s: float, label: Callable[[float], str]) -> MapOf:
     """Trigger interval by nodes at a rate of the grid."""
-    place = grid.rates_per_s.index(rate_per_s)
+    rate_index = grid.rates_per_s.index(rate_per_s)
     return MapOf(
         row_name="trigger interval",
         column_name="nodes",
         rows=tuple(label(trigger_s) for trigger_s in grid.triggers_s),
         columns=tuple(f"{count:,}" for count in grid.nodes),
         outlooks=tuple(
-            tuple(grid.at(count, trigger_s)[place] for count in grid.nodes)
+            tuple(grid.at(count, trigger_s)[rate_index] for count in grid.nodes)
             for trigger_s in grid.triggers_s
         ),
     )
@@ -252,20 +252,23 @@ def shares_of(profile: JobProfile, prediction: Prediction) -> tuple[Shares, ...]
     """The latency distributions of a prediction, if it quotes latencies from measured figures."""
     if not prediction.is_quotable or profile.declared is not None:
         return ()
-    there, setting = replace(profile, arrivals=prediction.arrivals), prediction.configuration
+    profile_at_rate, setting = (
+        replace(profile, arrivals=prediction.arrivals),
+        prediction.configuration,
+    )
     law = setting_law(
-        there,
-        duration_model(there, setting.num_slots, setting.shuffle_partitions),
+        profile_at_rate,
+        duration_model(profile_at_rate, setting.num_slots, setting.shuffle_partitions),
         rate_per_s=np.array([prediction.arrivals.rate_per_s]),
         trigger_s=setting.trigger_s,
     )
     shares = np.array(SHARES)[:, np.newaxis]
-    found = [("rows", law.tuple_latency_quantile_s(shares))]
-    windows = window_law(there, law)
+    quantiles = [("rows", law.tuple_latency_quantile_s(shares))]
+    windows = window_law(profile_at_rate, law)
     if windows is not None and prediction.window_latency is not None:
-        found.append(("windows", windows.quantile_s(shares)))
+        quantiles.append(("windows", windows.quantile_s(shares)))
     return tuple(
-        Shares(name=name, latencies_s=tuple(map(float, values[:, 0]))) for name, values in found
+        Shares(name=name, latencies_s=tuple(map(float, values[:, 0]))) for name, values in quantiles
     )
 
 
@@ -275,10 +278,10 @@ def upper_s(distribution: LatencyDistribution, statistic: str) -> float:
     return distribution.statistics_s[statistic] if interval is None else interval.high
 
 
-def _around(values: Sequence[int], here: int) -> list[int]:
+def _around(values: Sequence[int], center: int) -> list[int]:
     """The values nearest to a given one, which is included."""
-    known = sorted({*values, here}, key=lambda value: abs(math.log2(value / here)))
-    return sorted(known[:_MOST_ROWS_OF_MAP])
+    nearest_first = sorted({*values, center}, key=lambda value: abs(math.log2(value / center)))
+    return sorted(nearest_first[:_MOST_ROWS_OF_MAP])
 
 
 def _outlook(profile: JobProfile, setting: Configuration, rate_per_s: float, nodes: int) -> Outlook:

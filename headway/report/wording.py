@@ -73,11 +73,13 @@ def latency_rows(prediction: Prediction) -> tuple[tuple[str, ...], ...]:
     """A table of quoted latencies, names of the columns first; empty if there are none."""
     rows: list[tuple[str, ...]] = []
     for name, distribution in latencies(prediction).items():
-        figures_s, known = distribution.statistics_s, distribution.intervals90_s
+        figures_s, intervals = distribution.statistics_s, distribution.intervals90_s
         rows.append((name, *(format_duration(figure_s) for figure_s in figures_s.values())))
-        if known:
-            lows = {statistic: format_duration(known[statistic].low) for statistic in known}
-            highs = {statistic: format_duration(known[statistic].high) for statistic in known}
+        if intervals:
+            lows = {statistic: format_duration(intervals[statistic].low) for statistic in intervals}
+            highs = {
+                statistic: format_duration(intervals[statistic].high) for statistic in intervals
+            }
             rows.append(("90% low", *(lows.get(statistic, "") for statistic in figures_s)))
             rows.append(("90% high", *(highs.get(statistic, "") for statistic in figures_s)))
     return (("", "mean", "p50", "p95", "p99"), *rows) if rows else ()
@@ -87,12 +89,16 @@ def latencies(prediction: Prediction) -> dict[str, LatencyDistribution]:
     """The distributions that may be quoted, by name; none if the setting is not stable."""
     if not prediction.is_quotable:
         return {}
-    known = {
+    distributions = {
         Metric.TUPLE: prediction.tuple_latency,
         Metric.WINDOW: prediction.window_latency,
         Metric.BATCH: prediction.batch_duration,
     }
-    return {METRIC_NAMES[metric]: one for metric, one in known.items() if one is not None}
+    return {
+        METRIC_NAMES[metric]: distribution
+        for metric, distribution in distributions.items()
+        if distribution is not None
+    }
 
 
 def trigger_words(trigger_s: float) -> str:
@@ -166,26 +172,28 @@ def stability_text(prediction: Prediction) -> str:
 
     Before that, that batches grow, if they do.
     """
-    growth = all_words(one for one in prediction.findings if one.code.is_growth)
+    growth = all_words(finding for finding in prediction.findings if finding.code.is_growth)
     return " ".join([*map(as_sentence, growth), _stability(prediction)])
 
 
 def _stability(prediction: Prediction) -> str:
     rate = format_rate(prediction.arrivals.rate_per_s)
-    most_per_s = prediction.sustainable_rate_per_s
+    max_rate_per_s = prediction.sustainable_rate_per_s
     if not prediction.stable and not prediction.is_close_to_saturation:
         bound = "not stable at any rate"
-        if most_per_s > 0:
-            bound = f"stable up to {format_rate_down(most_per_s)}"
+        if max_rate_per_s > 0:
+            bound = f"stable up to {format_rate_down(max_rate_per_s)}"
         return (
             f"Not stable at {rate}: the backlog grows without bound, so there is no latency. "
             f"This configuration is {bound}."
         )
-    not_quoted = next((one for one in prediction.findings if one.code in NOT_QUOTED), None)
+    not_quoted = next(
+        (finding for finding in prediction.findings if finding.code in NOT_QUOTED), None
+    )
     if not_quoted is not None:
         return as_sentence(words_of(not_quoted))
-    has_room = prediction.arrivals.rate_per_s <= most_per_s < math.inf
-    bound = f"; stable up to {format_rate_down(most_per_s)}" if has_room else ""
+    has_room = prediction.arrivals.rate_per_s <= max_rate_per_s < math.inf
+    bound = f"; stable up to {format_rate_down(max_rate_per_s)}" if has_room else ""
     load = load_text(prediction)
     overrun = prediction.overrun_probability
     if _found(prediction, FindingCode.MOSTLY_OVERRUNS) is not None:
@@ -212,14 +220,18 @@ def load_text(prediction: Prediction) -> str:
 
 
 def _found(prediction: Prediction, code: FindingCode) -> Finding | None:
-    return next((one for one in prediction.findings if one.code is code), None)
+    return next((finding for finding in prediction.findings if finding.code is code), None)
 
 
 def prediction_notes(prediction: Prediction) -> tuple[str, ...]:
     """Findings about a prediction besides its stability, without repetition."""
-    said = (FindingCode.OVER_CAPACITY, *NOT_QUOTED)
-    beside = [one for one in prediction.findings if not (one.code in said or one.code.is_growth)]
-    return tuple(dict.fromkeys(all_words(beside)))
+    stability_codes = (FindingCode.OVER_CAPACITY, *NOT_QUOTED)
+    findings = [
+        finding
+        for finding in prediction.findings
+        if not (finding.code in stability_codes or finding.code.is_growth)
+    ]
+    return tuple(dict.fromkeys(all_words(findings)))
 
 
 def caution_text(prediction: Prediction) -> str | None:
@@ -239,26 +251,26 @@ def headline(plan: StreamAnswer) -> str:
         return as_sentence(words_of(growth)).removesuffix(".")
     if not plan.feasible:
         if plan.verdict is Verdict.TOO_CLOSE and plan.kept_probability is not None:
-            every = " and ".join(map(str, plan.promises))
+            all_targets = " and ".join(map(str, plan.promises))
             certainty = certainty_text(plan.kept_probability, plan.confidence)
-            return f"infeasible: {every} at {rate} is {certainty}"
+            return f"infeasible: {all_targets} at {rate} is {certainty}"
         return f"infeasible: no configuration meets {failing_promises(plan)} at {rate}"
     verb = "meets" if plan.nodes == 1 else "meet"
     answer = f"{counted(plan.nodes, 'node')} {verb} {plan.target} at {rate}"
     broken = _plan_finding(plan, FindingCode.STATE_BREAKS_PROMISE)
     if broken is None:
         return answer
-    left = format_duration(broken.numbers["missed_after_s"])
-    return f"{answer} for {left}, until the growing state makes it miss the target"
+    time_left = format_duration(broken.numbers["missed_after_s"])
+    return f"{answer} for {time_left}, until the growing state makes it miss the target"
 
 
 def cautions(plan: StreamAnswer) -> tuple[str, ...]:
     """Cautions that a reader of the headline must know, in words."""
-    return all_words(one for one in plan.findings if one.code.is_caution)
+    return all_words(finding for finding in plan.findings if finding.code.is_caution)
 
 
 def _plan_finding(plan: StreamAnswer, code: FindingCode) -> Finding | None:
-    return next((one for one in plan.findings if one.code is code), None)
+    return next((finding for finding in plan.findings if finding.code is code), None)
 
 
 def promise_text(plan: Plan) -> str:
@@ -287,32 +299,35 @@ def _margin_text(plan: StreamAnswer) -> str:
 
 def facts(plan: StreamAnswer) -> tuple[tuple[str, str], ...]:
     """The facts right under the headline, as label and text."""
-    found = [
+    rows = [
         ("configuration", setting_text(plan.configuration)),
         ("max rate within target", max_rate_text(plan)),
     ]
     if plan.node_type is not None:
-        found.append(("nodes", _bought_text(plan)))
+        rows.append(("nodes", _bought_text(plan)))
     if plan.also:
-        found.append(("also met" if plan.feasible else "other targets", _also_text(plan)))
+        rows.append(("also met" if plan.feasible else "other targets", _also_text(plan)))
     if plan.feasible:
-        return (*found, *after_start_fact(plan))
-    return (*infeasible_facts(plan), *found)
+        return (*rows, *after_start_fact(plan))
+    return (*infeasible_facts(plan), *rows)
 
 
 def notes(plan: StreamAnswer) -> tuple[str, ...]:
     """Findings about the plan and its prediction besides the headline, each once."""
-    beside = all_words(
-        one for one in plan.findings if not (one.code.is_caution or one.code.is_growth)
+    plan_notes = all_words(
+        finding
+        for finding in plan.findings
+        if not (finding.code.is_caution or finding.code.is_growth)
     )
-    return tuple(dict.fromkeys((*beside, *prediction_notes(plan.prediction))))
+    return tuple(dict.fromkeys((*plan_notes, *prediction_notes(plan.prediction))))
 
 
 def rejection_rows(plan: StreamAnswer) -> list[tuple[str, str, str]]:
     """The neighbours of a plan: the change, the reason why it is ruled out, the setting."""
     rejected = plan.rejected if plan.feasible else ()
     return [
-        (one.change, rejection_text(one), brief_setting_text(one.configuration)) for one in rejected
+        (rejection.change, rejection_text(rejection), brief_setting_text(rejection.configuration))
+        for rejection in rejected
     ]
 
 

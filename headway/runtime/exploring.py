@@ -97,7 +97,7 @@ def run_setting(spark: SparkSession, build: Build, setting: QuerySetting, *, run
     return query_id
 
 
-def require_followed(setting: QuerySetting, seen: ObservedSetting) -> None:
+def require_followed(setting: QuerySetting, observed: ObservedSetting) -> None:
     """Compare what ran with what was requested.
 
     Raises
@@ -105,38 +105,41 @@ def require_followed(setting: QuerySetting, seen: ObservedSetting) -> None:
     InputError
         If the function that started the query ignored a part of its setting; names the part.
     """
-    asked, ran = setting.configuration, seen.configuration
-    limit = asked.max_offsets_per_trigger
-    if ran.shuffle_partitions != asked.shuffle_partitions:
+    requested, actual = setting.configuration, observed.configuration
+    limit = requested.max_offsets_per_trigger
+    if actual.shuffle_partitions != requested.shuffle_partitions:
         _ignored(
-            counted(asked.shuffle_partitions, "shuffle partition"),
-            f"{ran.shuffle_partitions}; leave spark.sql.shuffle.partitions alone",
+            counted(requested.shuffle_partitions, "shuffle partition"),
+            f"{actual.shuffle_partitions}; leave spark.sql.shuffle.partitions alone",
         )
-    most = 1.0 + IGNORED_LIMIT_RATIO.value
+    allowed_ratio = 1.0 + IGNORED_LIMIT_RATIO.value
     # A source that replays rows at the requested rate needs no limit.
-    at_rate = setting.rate_per_s is not None and seen.rate_per_s <= most * setting.rate_per_s
-    if limit is not None and not at_rate and seen.rows_per_batch_high > most * limit:
+    at_rate = (
+        setting.rate_per_s is not None and observed.rate_per_s <= allowed_ratio * setting.rate_per_s
+    )
+    if limit is not None and not at_rate and observed.rows_per_batch_high > allowed_ratio * limit:
         _ignored(
             f"at most {limit:,} rows per batch",
-            f"{seen.rows_per_batch_high:,.0f}; give the reader .options(**setting.reader_options), "
-            "or take setting.rate_per_s for the rate of the source",
+            f"{observed.rows_per_batch_high:,.0f}; give the reader "
+            ".options(**setting.reader_options), or take setting.rate_per_s for the rate of the "
+            "source",
         )
-    if asked.trigger_s == 0 and ran.trigger_s > 0:
+    if requested.trigger_s == 0 and actual.trigger_s > 0:
         _ignored(
             "batches as fast as possible",
-            f"one every {format_duration(ran.trigger_s)}; start it with "
+            f"one every {format_duration(actual.trigger_s)}; start it with "
             ".trigger(**setting.trigger), from a source that has rows at any moment",
         )
-    pauses = seen.batch_duration_mean_s < SURELY_PAUSED_RATIO.value * asked.trigger_s
-    if asked.trigger_s != ran.trigger_s and pauses:
+    pauses = observed.batch_duration_mean_s < SURELY_PAUSED_RATIO.value * requested.trigger_s
+    if requested.trigger_s != actual.trigger_s and pauses:
         _ignored(
-            f"a trigger of {format_duration(asked.trigger_s)}",
-            f"{format_duration(ran.trigger_s)}; start it with .trigger(**setting.trigger)",
+            f"a trigger of {format_duration(requested.trigger_s)}",
+            f"{format_duration(actual.trigger_s)}; start it with .trigger(**setting.trigger)",
         )
 
 
-def _ignored(asked: str, ran: str) -> None:
-    raise InputError(f"the query ignores its setting: asked for {asked}, it ran with {ran}")
+def _ignored(requested: str, actual: str) -> None:
+    raise InputError(f"the query ignores its setting: asked for {requested}, it ran with {actual}")
 
 
 def _require_query(query: StreamingQuery) -> None:

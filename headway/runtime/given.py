@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 _LOST_SLASH = re.compile(r"(?!file:)[a-zA-Z][\w+.-]+:/(?!/)")
 
 
-def on_connect(given: object) -> bool:
+def on_connect(spark_object: object) -> bool:
     """Whether a session, DataFrame or query is one of Spark Connect, which hides its driver."""
-    return type(given).__module__.startswith("pyspark.sql.connect")
+    return type(spark_object).__module__.startswith("pyspark.sql.connect")
 
 
 def connect_refusal(why: str, instead: str) -> InputError:
@@ -27,12 +27,12 @@ def connect_refusal(why: str, instead: str) -> InputError:
     return InputError(f"Spark Connect {why}; expected a classic session: {instead}")
 
 
-def require_no_connect(given: object, why: str, instead: str) -> None:
+def require_no_connect(spark_object: object, why: str, instead: str) -> None:
     """Refuse what needs the driver of a session.
 
     Parameters
     ----------
-    given : SparkSession, DataFrame or StreamingQuery
+    spark_object : SparkSession, DataFrame or StreamingQuery
         What the call was given.
     why : str
         What it does, e.g. "hides what tasks cost".
@@ -44,7 +44,7 @@ def require_no_connect(given: object, why: str, instead: str) -> None:
     InputError
         If it is of Spark Connect.
     """
-    if on_connect(given):
+    if on_connect(spark_object):
         raise connect_refusal(why, instead)
 
 
@@ -82,14 +82,14 @@ def require_columns(rows: DataFrame, arrived: object, cost: object) -> None:
         raise InputError(f"rows: got {rows!r}; expected a DataFrame")
     if _is_stopped(getattr(rows.sparkSession, "_sc", None)):
         raise InputError("rows: their Spark session is stopped; read them in one that runs")
-    for what, column in (("arrived", arrived), ("cost", cost)):
-        if column is None and what == "cost":
+    for parameter, column in (("arrived", arrived), ("cost", cost)):
+        if column is None and parameter == "cost":
             continue
         if not isinstance(column, str):
-            raise InputError(f"{what}: got {column!r}; expected the name of a column")
+            raise InputError(f"{parameter}: got {column!r}; expected the name of a column")
         if column not in rows.columns:
-            known = ", ".join(rows.columns)
-            raise InputError(f"{what}: no column {column!r}; expected one of {known}")
+            column_list = ", ".join(rows.columns)
+            raise InputError(f"{parameter}: no column {column!r}; expected one of {column_list}")
 
 
 def column_like(rows: DataFrame, name: str) -> str | None:

@@ -152,13 +152,17 @@ def run_query(
 
 def _first_end_epoch_s(events: Sequence[Json]) -> float:
     """When the first batch with rows was committed; infinite if there is none yet."""
-    return next((committed_epoch_s(one) for one in events if one["numInputRows"] > 0), math.inf)
+    return next(
+        (committed_epoch_s(event) for event in events if event["numInputRows"] > 0), math.inf
+    )
 
 
 def _counted(events: Sequence[Json], after_epoch_s: float) -> list[Json]:
     """The batches with rows that started at an instant or later."""
     return [
-        one for one in events if one["numInputRows"] > 0 and begun_epoch_s(one) >= after_epoch_s
+        event
+        for event in events
+        if event["numInputRows"] > 0 and begun_epoch_s(event) >= after_epoch_s
     ]
 
 
@@ -267,22 +271,22 @@ def wait_while_running(
 def _batches(events: Sequence[Json]) -> _Batches:
     arrivals = [_arrivals(event) for event in events]
     return _Batches(
-        num_rows=np.array([seen["num_rows"] for seen in arrivals], dtype=np.float64),
-        first_arrival_s=np.array([_us_to_s(seen["first_us"]) for seen in arrivals]),
-        last_arrival_s=np.array([_us_to_s(seen["last_us"]) for seen in arrivals]),
+        num_rows=np.array([metrics["num_rows"] for metrics in arrivals], dtype=np.float64),
+        first_arrival_s=np.array([_us_to_s(metrics["first_us"]) for metrics in arrivals]),
+        last_arrival_s=np.array([_us_to_s(metrics["last_us"]) for metrics in arrivals]),
         commit_s=np.array([committed_epoch_s(event) for event in events]),
         duration_s=np.array([_duration_s(event) for event in events]),
     )
 
 
 def _arrivals(event: Json) -> Json:
-    seen = (event.get("observedMetrics") or {}).get(ARRIVALS_METRIC)
-    if seen is None:
+    metrics = (event.get("observedMetrics") or {}).get(ARRIVALS_METRIC)
+    if metrics is None:
         raise HeadwayError(
             f"batch {event.get('batchId')} observed no {ARRIVALS_METRIC!r}; "
             "put headway.runtime.word_count.observe_arrivals behind the query's source"
         )
-    arrivals: Json = seen
+    arrivals: Json = metrics
     return arrivals
 
 

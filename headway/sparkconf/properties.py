@@ -47,12 +47,16 @@ def render_properties(
     # the fast disk
     spark.local.dir       C:\\tmp
     """
-    lines = [f"# {part}".rstrip() for text in header for part in _LINE_END.split(text)]
+    lines = [
+        f"# {comment_line}".rstrip() for text in header for comment_line in _LINE_END.split(text)
+    ]
     escaped_keys = {key: _escape_key(key) for key in conf}
     width = max(map(len, escaped_keys.values()), default=0) + 2
     for key, value in conf.items():
         if comments is not None and key in comments:
-            lines += [f"# {part}".rstrip() for part in _LINE_END.split(comments[key])]
+            lines += [
+                f"# {comment_line}".rstrip() for comment_line in _LINE_END.split(comments[key])
+            ]
         lines.append(f"{escaped_keys[key]:<{width}}{_escape_value(key, value)}")
     return "".join(f"{line}\n" for line in lines)
 

@@ -59,10 +59,10 @@ def _none(source: str, why_none: str) -> ReaderLimit:
 KAFKA = _rows("Kafka", "maxOffsetsPerTrigger")
 
 
-def _files(source: str, counts: Counts, key: str, also: str) -> ReaderLimit:
+def _files(source: str, counts: Counts, key: str, alternatives: str) -> ReaderLimit:
     why = (
         f"{source} limits files or bytes, not rows, and the size of its files is not recorded: "
-        f"set {key}{also} to what contains so many rows"
+        f"set {key}{alternatives} to what contains so many rows"
     )
     return ReaderLimit(source=source, counts=counts, key=key, why_none=why)
 
@@ -147,13 +147,13 @@ def reader_limit(description: str) -> ReaderLimit:
     >>> reader_limit("MyStream").why_none
     'no option of MyStream is known that limits the rows of a batch'
     """
-    simple = re.split(r"[\[@:]", description)[0].strip().rsplit(".", 1)[-1]
+    class_name = re.split(r"[\[@:]", description)[0].strip().rsplit(".", 1)[-1]
     for pattern, limit in _KINDS:
-        if re.match(pattern, simple):
+        if re.match(pattern, class_name):
             return limit
-    shown = simple if simple.isidentifier() else "this source"
-    why = f"no option of {shown} is known that limits the rows of a batch"
-    return _none(shown, why)
+    source = class_name if class_name.isidentifier() else "this source"
+    why = f"no option of {source} is known that limits the rows of a batch"
+    return _none(source, why)
 
 
 class StreamingKeys(NamedTuple):

@@ -50,12 +50,16 @@ def _limits(properties: Mapping[str, str]) -> Iterator[TaskLimit]:
     for name in RESOURCES:
         of_task, of_executor = (properties.get(key, "") for key in resource_keys(name))
         try:
-            each, amount = float(of_task), int(of_executor)
+            task_amount, executor_amount = float(of_task), int(of_executor)
         except ValueError:
             continue
-        if not (0.0 < each <= amount and math.isfinite(each)):
+        if not (0.0 < task_amount <= executor_amount and math.isfinite(task_amount)):
             continue
         # A quotient of shares such as 1/3 falls short of a whole number by its last digits.
-        of_one = math.floor(1.0 / each + 1e-6)
-        num_tasks = amount * of_one if each < 1.0 else amount // math.ceil(each)
+        tasks_per_unit = math.floor(1.0 / task_amount + 1e-6)
+        num_tasks = (
+            executor_amount * tasks_per_unit
+            if task_amount < 1.0
+            else executor_amount // math.ceil(task_amount)
+        )
         yield TaskLimit(num_tasks, f"{resource_keys(name)[0]}={of_task} of {of_executor}")

@@ -104,7 +104,7 @@ def stated(quantity: Quantity) -> StatedRange:
 
 
 def _stages(declared: DeclaredStream) -> tuple[StageProfile, ...]:
-    first = StageProfile(
+    source_stage = StageProfile(
         name="source",
         level=0,
         tasks_rule=TasksRule.SOURCE,
@@ -116,8 +116,8 @@ def _stages(declared: DeclaredStream) -> tuple[StageProfile, ...]:
         separation=Separation.PARTS,
     )
     if declared.shuffle_task_per_row_s is None:
-        return (first,)
-    behind = StageProfile(
+        return (source_stage,)
+    shuffle_stage = StageProfile(
         name="shuffle",
         level=1,
         tasks_rule=TasksRule.SHUFFLE,
@@ -127,4 +127,4 @@ def _stages(declared: DeclaredStream) -> tuple[StageProfile, ...]:
         task_noise_ratio=DECLARED_TASK_NOISE_RATIO.value,
         separation=Separation.PARTS,
     )
-    return (first, behind)
+    return (source_stage, shuffle_stage)

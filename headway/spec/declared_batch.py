@@ -78,8 +78,8 @@ def declared_application(
         driver = Quantity.exactly(getattr(driver, end))
     work_s, driver_s = work.mid, driver.mid
     cores = declared.cores_per_executor
-    most = math.ceil(declared.num_tasks / cores)
-    executors = min(max(math.ceil(work_s / deadline_s / cores), 1), most)
+    max_executors = math.ceil(declared.num_tasks / cores)
+    executors = min(max(math.ceil(work_s / deadline_s / cores), 1), max_executors)
     task_s = work_s / (declared.num_tasks * declared.num_stages)
     dag = StageDag(
         stages=tuple(
@@ -87,9 +87,9 @@ def declared_application(
                 num_tasks=declared.num_tasks,
                 mean_s=task_s,
                 cv=DECLARED_BATCH_JOB_TASK_CV.value,
-                parents=(at - 1,) if at else (),
+                parents=(stage_index - 1,) if stage_index else (),
             )
-            for at in range(declared.num_stages)
+            for stage_index in range(declared.num_stages)
         )
     )
     stages_s = run_time(dag, task_slots(executors, cores)).mean_s
@@ -113,8 +113,8 @@ def declared_application(
         num_jobs=1,
         num_jobs_failed=0,
         stages=tuple(
-            _stage(at, declared.num_tasks, task_s, stages_s / declared.num_stages)
-            for at in range(declared.num_stages)
+            _stage(stage_index, declared.num_tasks, task_s, stages_s / declared.num_stages)
+            for stage_index in range(declared.num_stages)
         ),
         memory=MemoryProfile(peak_task_bytes=0),
         coverage=Coverage(
@@ -130,11 +130,11 @@ def declared_application(
     )
 
 
-def _stage(at: int, num_tasks: int, task_s: float, lasts_s: float) -> RecordedStage:
+def _stage(stage_index: int, num_tasks: int, task_s: float, duration_s: float) -> RecordedStage:
     return RecordedStage(
-        id=at,
+        id=stage_index,
         job=0,
-        parents=(at - 1,) if at else (),
+        parents=(stage_index - 1,) if stage_index else (),
         tasks=TaskCounts(num_tasks=num_tasks, num_finished=num_tasks, num_failed=0, num_attempts=1),
         task_time=TaskTimes(
             mean_s=task_s,
@@ -142,7 +142,9 @@ def _stage(at: int, num_tasks: int, task_s: float, lasts_s: float) -> RecordedSt
             max_s=2.0 * task_s,
             fixed_s=0.0,
         ),
-        wall_clock=WallClock(submitted_s=at * lasts_s, completed_s=(at + 1) * lasts_s),
+        wall_clock=WallClock(
+            submitted_s=stage_index * duration_s, completed_s=(stage_index + 1) * duration_s
+        ),
         rows=StageRows(read=0, written=0),
         volume=StageVolume(input_bytes=0, shuffle_read_bytes=0, shuffle_write_bytes=0),
         memory=StageMemory(peak_task_bytes=0, spilled_bytes=0),

@@ -87,8 +87,11 @@ def nodes_on_offer(plan: CapacityPlan, catalog: NodeCatalog) -> tuple[NodeEntry,
         If a name or pattern matches no node of the catalogue.
     """
     nodes = _matching(plan.node_types, catalog.nodes, "node_types")
-    wanted = [pattern for pool in plan.pools for pattern in pool.node_types]
-    for pattern in (*wanted, *(p for quota in plan.quotas for p in quota.node_types)):
+    pool_patterns = [pattern for pool in plan.pools for pattern in pool.node_types]
+    for pattern in (
+        *pool_patterns,
+        *(node_type for quota in plan.quotas for node_type in quota.node_types),
+    ):
         _matching((pattern,), catalog.nodes, "node_types")
     return nodes
 
@@ -149,14 +152,16 @@ class FleetForm:
         """
         by_speed = [need.executors.get(speed) for speed in self._speeds]
         keeps = np.array([executors is not None for executors in by_speed])
-        none = (0,) * HOURS_PER_DAY
-        executors = np.array([each or none for each in by_speed], dtype=np.int64)[self._speed_of]
+        no_executors = (0,) * HOURS_PER_DAY
+        executors = np.array([hourly or no_executors for hourly in by_speed], dtype=np.int64)[
+            self._speed_of
+        ]
         holds = self._holds_of_own(need)
-        own = -(-executors // np.maximum(holds, 1)[:, np.newaxis])
-        own = np.where(own > 0, own + self._failures[:, np.newaxis], 0)
+        own_nodes = -(-executors // np.maximum(holds, 1)[:, np.newaxis])
+        own_nodes = np.where(own_nodes > 0, own_nodes + self._failures[:, np.newaxis], 0)
         if self._plan.schedule == "fixed":
-            own = np.broadcast_to(own.max(axis=1, keepdims=True), own.shape)
-        units = np.where(self._shared[:, np.newaxis], executors, own)
+            own_nodes = np.broadcast_to(own_nodes.max(axis=1, keepdims=True), own_nodes.shape)
+        units = np.where(self._shared[:, np.newaxis], executors, own_nodes)
         allowed = self._reach(need.entry) & keeps[self._speed_of] & (holds > 0)
         return np.where(allowed[:, np.newaxis], units, 0), allowed
 
@@ -164,23 +169,30 @@ class FleetForm:
         """Why a job that is allowed on no supply cannot run anywhere, and what would suffice."""
         entry = need.entry
         pools = [pool for pool in self._plan.pools if not entry.pools or pool.name in entry.pools]
-        named = f"{'pools' if len(pools) > 1 else 'pool'} {', '.join(pool.name for pool in pools)}"
+        pools_text = (
+            f"{'pools' if len(pools) > 1 else 'pool'} {', '.join(pool.name for pool in pools)}"
+        )
         zones = sorted({zone for pool in pools for zone in pool.zones})
         if entry.zones and not set(zones) & set(entry.zones):
             return Refusal(
-                why=f"no zone {' or '.join(entry.zones)} in {named}",
+                why=f"no zone {' or '.join(entry.zones)} in {pools_text}",
                 instead=f"zone {' or '.join(zones)}" if zones else "no zone",
             )
-        fits = np.flatnonzero(self._reach(entry) & (self._holds_of_own(need) > 0))
-        if len(fits):
+        supplies_with_room = np.flatnonzero(self._reach(entry) & (self._holds_of_own(need) > 0))
+        if len(supplies_with_room):
             assert need.why_none is not None
-            return need.why_none(max(self._nodes_of[place].core_speed_ratio for place in fits))
+            return need.why_none(
+                max(
+                    self._nodes_of[supply_index].core_speed_ratio
+                    for supply_index in supplies_with_room
+                )
+            )
         size, memory = counted(need.cores_per_executor, "core"), need.executor_memory_bytes
         if memory is not None:
             size += f" and a heap of {spark_memory_text(memory)} with its overhead"
         return Refusal(
-            why=f"no node of {named} has room for an executor of {size}",
-            instead=f"smaller executors, or larger nodes in {named}",
+            why=f"no node of {pools_text} has room for an executor of {size}",
+            instead=f"smaller executors, or larger nodes in {pools_text}",
         )
 
     def _reach(self, entry: FleetEntry) -> Mask:
@@ -230,7 +242,7 @@ def _supplies(
     for pool in plan.pools:
         members = [need for need in needs if not need.entry.pools or pool.name in need.entry.pools]
         cores, memory = _executor_of(pool, members)
-        for at, node in enumerate(nodes):
+        for offer_index, node in enumerate(nodes):
             if pool.node_types and not _matches(node.name, pool.node_types):
                 continue
             holds = 1
@@ -243,7 +255,7 @@ def _supplies(
                     Supply(
                         pool=pool.name,
                         zone=zone,
-                        offer=at,
+                        offer=offer_index,
                         shared=pool.sharing == "shared",
                         units_per_node=holds,
                         failures=pool.failures,
@@ -260,9 +272,11 @@ def _executor_of(pool: PoolEntry, members: Sequence[JobNeeds]) -> tuple[int, int
         return 1, None
     sizes = {need.cores_per_executor for need in members}
     if len(sizes) > 1:
-        listed = ", ".join(f"{need.entry.name} {need.cores_per_executor}" for need in members[:6])
+        sizes_text = ", ".join(
+            f"{need.entry.name} {need.cores_per_executor}" for need in members[:6]
+        )
         raise InputError(
-            f"pool {pool.name!r}: executors of different sizes cannot share nodes ({listed} "
+            f"pool {pool.name!r}: executors of different sizes cannot share nodes ({sizes_text} "
             "cores); give the pool cores_per_executor"
         )
     heaps = [need.executor_memory_bytes for need in members if need.executor_memory_bytes]
@@ -312,7 +326,7 @@ def _quota(quota: QuotaEntry, supplies: Sequence[Supply], nodes_of: Sequence[Nod
         name=quota.name,
         unit="nodes" if quota.max_nodes is not None else "cores",
         weights=np.array(
-            [float(each * is_in) for each, is_in in zip(per_node, counts, strict=True)]
+            [float(amount * is_in) for amount, is_in in zip(per_node, counts, strict=True)]
         ),
         limit=float(limit),
     )
@@ -323,8 +337,10 @@ def _matching(
 ) -> tuple[NodeEntry, ...]:
     for pattern in patterns:
         if not any(fnmatchcase(node.name, pattern) for node in nodes):
-            known = ", ".join(node.name for node in nodes[:5])
-            raise InputError(f"{where}: no node {pattern!r} in the catalogue; it has {known}, ...")
+            node_names = ", ".join(node.name for node in nodes[:5])
+            raise InputError(
+                f"{where}: no node {pattern!r} in the catalogue; it has {node_names}, ..."
+            )
     return tuple(node for node in nodes if not patterns or _matches(node.name, patterns))
 
 

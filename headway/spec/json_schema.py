@@ -29,7 +29,7 @@ def json_schema() -> JsonSchema:
         noun = nouns.pop()
         if noun.__name__ not in definitions:
             definitions[noun.__name__] = _object_schema(noun)
-            nouns += [inner for each in entries_of(noun) for inner in _nouns_in(each.kind)]
+            nouns += [inner for entry in entries_of(noun) for inner in _nouns_in(entry.kind)]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": SCHEMA_ID,
@@ -65,10 +65,13 @@ def _object_schema(noun: type[Any]) -> JsonSchema:
         "type": "object",
         "description": (noun.__doc__ or "").strip().splitlines()[0],
         "properties": {
-            each.key: {"description": each.about, **_without_description(each.kind.json_schema())}
-            for each in entries
+            entry.key: {
+                "description": entry.about,
+                **_without_description(entry.kind.json_schema()),
+            }
+            for entry in entries
         },
-        "required": [each.key for each in entries if each.required],
+        "required": [entry.key for entry in entries if entry.required],
         "additionalProperties": False,
     }
 

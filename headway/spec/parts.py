@@ -100,10 +100,10 @@ def node_cores(cluster: Cluster) -> int:
     InputError
         If nothing is left, or not enough for an executor.
     """
-    node, left = node_of(cluster), _cores_left(cluster)
-    if left < (cluster.cores_per_executor or 1):
+    node, available_cores = node_of(cluster), _cores_left(cluster)
+    if available_cores < (cluster.cores_per_executor or 1):
         raise InputError(
-            f"a node {node.name} of {node.cores} cores less {node.cores - left} for the "
+            f"a node {node.name} of {node.cores} cores less {node.cores - available_cores} for the "
             f"system has no room for an executor of {cluster.cores_per_executor or 1}"
             + (
                 f" on {cluster.platform}; reserved_cores says otherwise"
@@ -111,7 +111,7 @@ def node_cores(cluster: Cluster) -> int:
                 else ""
             )
         )
-    return left
+    return available_cores
 
 
 def node_type_of(cluster: Cluster) -> NodeType:
@@ -180,8 +180,8 @@ def catalogued_type(node: NodeEntry, platform: str, catalog: NodeCatalog | None)
 
 def reserve_of(platform: str, catalog: NodeCatalog | None = None) -> ReserveEntry | None:
     """What a platform reserves on a node, None for a platform without nodes of its own."""
-    own = None if catalog is None else catalog.reserve_of(platform)
-    return own or built_in_catalog().reserve_of(platform)
+    stated_reserve = None if catalog is None else catalog.reserve_of(platform)
+    return stated_reserve or built_in_catalog().reserve_of(platform)
 
 
 def _reserved_by(platform: str, catalog: NodeCatalog | None) -> str:
@@ -199,14 +199,14 @@ def _cores_left(cluster: Cluster) -> int:
 def _memory_left_bytes(cluster: Cluster) -> int:
     node, reserve = node_of(cluster), reserve_of(cluster.platform)
     if cluster.reserved_memory_bytes is not None:
-        left = node.memory_bytes - cluster.reserved_memory_bytes
+        available_bytes = node.memory_bytes - cluster.reserved_memory_bytes
     else:
-        left = (
+        available_bytes = (
             node.memory_bytes if reserve is None else reserve.memory_left_bytes(node.memory_bytes)
         )
-    if left < 1:
+    if available_bytes < 1:
         raise InputError(f"a node {node.name} has no memory left for executors")
-    return left
+    return available_bytes
 
 
 @cache
@@ -247,10 +247,10 @@ def container_memory_bytes(heap_bytes: int) -> int:
     return heap_bytes + max(heap_bytes // 10, parse_size_bytes("384m"))
 
 
-def _known_nodes(name: str, known: tuple[str, ...]) -> str:
+def _known_nodes(name: str, node_names: tuple[str, ...]) -> str:
     from difflib import get_close_matches
 
-    close = get_close_matches(name, known, n=1)
+    close = get_close_matches(name, node_names, n=1)
     if close:
         return f"did you mean {close[0]!r}?"
-    return f"expected a node of the catalogue, e.g. {', '.join(known[:4])}, or its figures"
+    return f"expected a node of the catalogue, e.g. {', '.join(node_names[:4])}, or its figures"

@@ -21,18 +21,20 @@ OfSpace = TypeVar("OfSpace", int, float)
 
 def rounds_of(pipeline: MicroBatchPipeline) -> tuple[PipelineRound, ...]:
     """The rounds, each with its share of the input rate."""
-    found, ratio = [], 1.0
-    for one in pipeline.rounds:
-        found.append(_round(pipeline, one, ratio))
-        ratio *= one.outputs * one.results
-    return tuple(found)
+    rounds, ratio = [], 1.0
+    for round_entry in pipeline.rounds:
+        rounds.append(_round(pipeline, round_entry, ratio))
+        ratio *= round_entry.outputs * round_entry.results
+    return tuple(rounds)
 
 
 def pipelines_of(pipeline: MicroBatchPipeline) -> tuple[Pipeline, ...]:
     """Each round at its setting and its own input rate."""
     return tuple(
-        one.at(_setting(pipeline, declared.setting or pipeline.setting), pipeline.rate_per_s)
-        for one, declared in zip(rounds_of(pipeline), pipeline.rounds, strict=True)
+        pipeline_round.at(
+            _setting(pipeline, declared.setting or pipeline.setting), pipeline.rate_per_s
+        )
+        for pipeline_round, declared in zip(rounds_of(pipeline), pipeline.rounds, strict=True)
     )
 
 
@@ -71,10 +73,10 @@ def thread_counts(cores: int) -> tuple[int, ...]:
     >>> thread_counts(20)
     (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 18, 20)
     """
-    found = [1]
-    while found[-1] < cores:
-        found.append(min(found[-1] + max(1, found[-1] // 4), cores))
-    return tuple(found)
+    counts = [1]
+    while counts[-1] < cores:
+        counts.append(min(counts[-1] + max(1, counts[-1] // 4), cores))
+    return tuple(counts)
 
 
 def _rising(values: tuple[OfSpace, ...]) -> tuple[OfSpace, ...]:
@@ -93,20 +95,22 @@ def _setting(pipeline: MicroBatchPipeline, entry: PipelineSettingEntry) -> Pipel
     )
 
 
-def _round(pipeline: MicroBatchPipeline, one: PipelineRoundEntry, ratio: float) -> PipelineRound:
-    node, windows, state = pipeline.node, one.windows, one.state
+def _round(
+    pipeline: MicroBatchPipeline, round_entry: PipelineRoundEntry, ratio: float
+) -> PipelineRound:
+    node, windows, state = pipeline.node, round_entry.windows, round_entry.state
     return PipelineRound(
         job=PipelineJob(
-            map_per_row_s=one.map_s,
-            reduce_per_row_s=one.reduce_s,
-            outputs_per_row=one.outputs,
-            input_row_bytes=one.input_row_bytes,
-            shuffle_row_bytes=one.shuffle_row_bytes,
-            shuffle_fixed_s=one.packing_s,
-            fetch_fixed_s=one.per_poll_s,
-            batch_fixed_s=one.per_batch_s,
-            map_cv=one.map_noise_ratio,
-            reduce_cv=one.reduce_noise_ratio,
+            map_per_row_s=round_entry.map_s,
+            reduce_per_row_s=round_entry.reduce_s,
+            outputs_per_row=round_entry.outputs,
+            input_row_bytes=round_entry.input_row_bytes,
+            shuffle_row_bytes=round_entry.shuffle_row_bytes,
+            shuffle_fixed_s=round_entry.packing_s,
+            fetch_fixed_s=round_entry.per_poll_s,
+            batch_fixed_s=round_entry.per_batch_s,
+            map_cv=round_entry.map_noise_ratio,
+            reduce_cv=round_entry.reduce_noise_ratio,
         ),
         nodes=PipelineNodes(
             num_cores=node.cores,

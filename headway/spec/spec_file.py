@@ -104,9 +104,9 @@ def parse_spec(text: str, *, name: str, folder: Path, needs_files: bool = True) 
     for document in documents:
         for fault in document.faults:
             reader.faults.append((Where(document.name, fault.mark), fault))
-    found = _read_envelope(reader, root)
+    envelope = _read_envelope(reader, root)
     reader.raise_faults()
-    kind, metadata, spec = found
+    kind, metadata, spec = envelope
     return SpecFile(
         path=Path(name), kind=kind, metadata=metadata, spec=spec, sources=reader.sources
     )
@@ -121,8 +121,8 @@ def require_kind(file: SpecFile, *kinds: str) -> None:
         Names the kinds that were expected.
     """
     if file.kind not in kinds:
-        place = file.sources.value_place(("kind",))
-        raise InputError(f"{place}: kind: got {file.kind!r}; expected {' or '.join(kinds)}")
+        location = file.sources.value_place(("kind",))
+        raise InputError(f"{location}: kind: got {file.kind!r}; expected {' or '.join(kinds)}")
 
 
 def spec_of(file: SpecFile, noun: type[Noun]) -> Noun:
@@ -164,10 +164,10 @@ def _with_includes(
         except (InputError, OSError, ValueError) as error:
             fault = Fault(document.value_mark(route), route, str(error))
             raise InputError(fault.text(document.name)) from None
-        under = _with_includes(
+        included_root = _with_includes(
             parse_document(text, name=str(path)), path.parent, documents, (*trail, resolved)
         )
-        root = merged(root, under)
+        root = merged(root, included_root)
         assert isinstance(root, dict)
     return root
 
@@ -179,9 +179,9 @@ def _included(value: Plain) -> list[tuple[Route, str]]:
     if not isinstance(value, list):
         return []
     return [
-        (("include", at), one)
-        for at, one in enumerate(value)
-        if isinstance(one, str) and one.strip()
+        (("include", index), file_name)
+        for index, file_name in enumerate(value)
+        if isinstance(file_name, str) and file_name.strip()
     ]
 
 
@@ -190,37 +190,37 @@ def _read_envelope(reader: Reader, root: Plain) -> Any:
     if "schema" in root and "kind" not in root:
         reader.fault(("schema",), f"a profile, or another file of Headway's; expected {_EXPECTED}")
         return None
-    found: dict[str, Any] = {}
-    known = [*_ENVELOPE, "spec"]
-    _tell_strange_keys(reader, root, known)
+    envelope: dict[str, Any] = {}
+    keys = [*_ENVELOPE, "spec"]
+    _tell_strange_keys(reader, root, keys)
     for key, kind in _ENVELOPE.items():
         if key in root:
-            found[key] = kind.read(reader, (key,), root[key])
+            envelope[key] = kind.read(reader, (key,), root[key])
         elif key != "include":
             reader.fault((key,), f"missing; expected {kind.words}")
-            found[key] = FAULTY
-    if found["kind"] is FAULTY:
+            envelope[key] = FAULTY
+    if envelope["kind"] is FAULTY:
         # A kind that is only misspelt is read on, so that all that is wrong is reported at once.
         close = get_close_matches(str(root.get("kind")), KINDS, n=1)
         if not close:
             return None
-        found["kind"] = close[0]
-    spec_kind = Nested(KINDS[found["kind"]])
+        envelope["kind"] = close[0]
+    spec_kind = Nested(KINDS[envelope["kind"]])
     if "spec" not in root:
         reader.fault(("spec",), f"missing; expected {spec_kind.words}")
         return None
     spec = spec_kind.read(reader, ("spec",), root["spec"])
-    return found["kind"], found["metadata"], spec
+    return envelope["kind"], envelope["metadata"], spec
 
 
-def _tell_strange_keys(reader: Reader, root: dict[str, Plain], known: list[str]) -> None:
+def _tell_strange_keys(reader: Reader, root: dict[str, Plain], keys: list[str]) -> None:
     from difflib import get_close_matches
 
     for key in root:
-        if key not in known:
-            close = get_close_matches(key, known, n=1, cutoff=0.5)
+        if key not in keys:
+            close = get_close_matches(key, keys, n=1, cutoff=0.5)
             advice = (
-                f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(known)}"
+                f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(keys)}"
             )
             reader.fault((key,), f"unknown key; {advice}", at_key=True)
 

@@ -10,8 +10,8 @@ from headway.units import counted, format_duration, format_rate, spark_memory_te
 from headway.words.predictions import rows_text
 
 
-def _less_sure(found: Finding) -> str:
-    numbers = found.numbers
+def _less_sure(finding: Finding) -> str:
+    numbers = finding.numbers
     return (
         f"numbers of nodes above {round(numbers['nodes'])} do not lower the planned run time of "
         f"{format_duration(numbers['planned_s'])}: {_expected_with_more(numbers)}they are further "
@@ -30,8 +30,8 @@ def _expected_with_more(numbers: Mapping[str, float]) -> str:
     return f"the run is expected to take down to {more} instead of {best}, but "
 
 
-def _model_rises(found: Finding) -> str:
-    numbers = found.numbers
+def _model_rises(finding: Finding) -> str:
+    numbers = finding.numbers
     return (
         f"from {_nodes(numbers['nodes'])} on, the model predicts up to "
         f"{numbers['ratio'] - 1.0:.0%} more run time than with fewer: it approximates stages that "
@@ -43,8 +43,8 @@ def _nodes(number: float) -> str:
     return counted(round(number), "node")
 
 
-def _state_breaks(found: Finding) -> str:
-    numbers = found.numbers
+def _state_breaks(finding: Finding) -> str:
+    numbers = finding.numbers
     rows_then = float(f"{numbers['state_rows_then']:.3g}")
     return (
         f"caution: the state grows by {format_rate(numbers['growth_per_s'])} at this rate; after "
@@ -54,21 +54,21 @@ def _state_breaks(found: Finding) -> str:
     )
 
 
-def _limit_of_kafka(found: Finding) -> str:
-    return f"only direct Kafka streams use {found.names['key']}"
+def _limit_of_kafka(finding: Finding) -> str:
+    return f"only direct Kafka streams use {finding.names['key']}"
 
 
-def _idle_slots(found: Finding) -> str:
-    tasks, slots = round(found.numbers["source_tasks"]), round(found.numbers["slots"])
+def _idle_slots(finding: Finding) -> str:
+    tasks, slots = round(finding.numbers["source_tasks"]), round(finding.numbers["slots"])
     return (
-        f"{found.names['stage']} has {counted(tasks, 'task')}, one per source "
+        f"{finding.names['stage']} has {counted(tasks, 'task')}, one per source "
         f"partition or split, so {slots - tasks} of {slots} slots are idle in "
         "this stage; more source partitions would use them"
     )
 
 
-def _idle_cores(found: Finding) -> str:
-    numbers = found.numbers
+def _idle_cores(finding: Finding) -> str:
+    numbers = finding.numbers
     return (
         f"{counted(round(numbers['idle_cores']), 'core')} of the "
         f"{numbers['cores_per_executor']:.0f} cores of an executor stay idle, "
@@ -76,100 +76,100 @@ def _idle_cores(found: Finding) -> str:
     )
 
 
-def _node_reserve(found: Finding) -> str:
-    counts: dict[str, Any] = {name: round(number) for name, number in found.numbers.items()}
+def _node_reserve(finding: Finding) -> str:
+    counts: dict[str, Any] = {name: round(number) for name, number in finding.numbers.items()}
     node_type = NodeType(
-        name=found.names["node_type"], reserved_by=found.names.get("reserved_by"), **counts
+        name=finding.names["node_type"], reserved_by=finding.names.get("reserved_by"), **counts
     )
     return f"{node_type.reserve_text}; the driver needs additional room"
 
 
-def _core_speed(found: Finding) -> str:
-    node_type, ratio = found.names["node_type"], found.numbers["core_speed_ratio"]
-    figures = "profiled cores" if found.names["provenance"] == "measured" else "declared costs"
+def _core_speed(finding: Finding) -> str:
+    node_type, ratio = finding.names["node_type"], finding.numbers["core_speed_ratio"]
+    figures = "profiled cores" if finding.names["provenance"] == "measured" else "declared costs"
     return (
         f"the core speed of {node_type} is assumed to be {ratio:g} times that of the {figures}; "
         "profile a run on this node type to confirm it"
     )
 
 
-def _heap_below_need(found: Finding) -> str:
+def _heap_below_need(finding: Finding) -> str:
     return (
-        f"a heap of {_memory(found, 'heap_bytes')}, {found.names['reason']}, is less than the "
-        f"{_memory(found, 'needed_heap_bytes')} of {found.names.get('need', 'measured peak')} plus "
-        "headroom"
+        f"a heap of {_memory(finding, 'heap_bytes')}, {finding.names['reason']}, is less than the "
+        f"{_memory(finding, 'needed_heap_bytes')} of {finding.names.get('need', 'measured peak')} "
+        "plus headroom"
     )
 
 
-def _python_memory(found: Finding) -> str:
+def _python_memory(finding: Finding) -> str:
     return (
         "the memory of Python workers was not recorded: the overhead of "
-        f"{_memory(found, 'overhead_bytes')} is Spark's default for Python on "
-        f"Kubernetes; set {found.names['key']} in the profiled run to plan it"
+        f"{_memory(finding, 'overhead_bytes')} is Spark's default for Python on "
+        f"Kubernetes; set {finding.names['key']} in the profiled run to plan it"
     )
 
 
-def _memory(found: Finding, name: str) -> str:
-    return spark_memory_text(round(found.numbers[name]))
+def _memory(finding: Finding, name: str) -> str:
+    return spark_memory_text(round(finding.numbers[name]))
 
 
-def _limit_beyond_profile(found: Finding) -> str:
-    measured = found.names["provenance"] == "measured"
-    known = "the largest profiled one" if measured else "those at this rate"
+def _limit_beyond_profile(finding: Finding) -> str:
+    measured = finding.names["provenance"] == "measured"
+    reference_text = "the largest profiled one" if measured else "those at this rate"
     return (
-        f"no rate limit: even batches of {rows_text(found.numbers['batch_rows'])}, "
-        f"{found.numbers['profiled_ratio']:g} times {known}, meet the target, and the cost of "
-        "larger ones is unknown"
+        f"no rate limit: even batches of {rows_text(finding.numbers['batch_rows'])}, "
+        f"{finding.numbers['profiled_ratio']:g} times {reference_text}, meet the target, and the "
+        "cost of larger ones is unknown"
     )
 
 
-def _no_limit(found: Finding) -> str:
-    rows = rows_text(found.numbers["batch_rows"])
+def _no_limit(finding: Finding) -> str:
+    rows = rows_text(finding.numbers["batch_rows"])
     return f"no rate limit, though batches of up to {rows} meet the target"
 
 
-def _limit_of_each_source(found: Finding) -> str:
+def _limit_of_each_source(finding: Finding) -> str:
     return (
-        f"{_no_limit(found)}: each of the {found.numbers['num_sources']:.0f} sources has its own "
-        "rate limit; divide the rows among them by their input rates"
+        f"{_no_limit(finding)}: each of the {finding.numbers['num_sources']:.0f} sources has its "
+        "own rate limit; divide the rows among them by their input rates"
     )
 
 
-def _limit_not_offered(found: Finding) -> str:
-    return f"{_no_limit(found)}: {found.names['why']}"
+def _limit_not_offered(finding: Finding) -> str:
+    return f"{_no_limit(finding)}: {finding.names['why']}"
 
 
-def _limit_by_partition(found: Finding) -> str:
-    partitions = counted(round(found.numbers["num_source_partitions"]), "partition")
+def _limit_by_partition(finding: Finding) -> str:
+    partitions = counted(round(finding.numbers["num_source_partitions"]), "partition")
     return (
-        f"{_no_limit(found)}: {found.names['source']} limits each of its {partitions} "
+        f"{_no_limit(finding)}: {finding.names['source']} limits each of its {partitions} "
         "separately, and the busiest one would fall behind"
     )
 
 
-def _limit_by_file(found: Finding) -> str:
+def _limit_by_file(finding: Finding) -> str:
     return (
-        f"{_no_limit(found)}: {found.names['source']} takes whole files, of "
-        f"{rows_text(found.numbers['file_rows'])} on average, and fewer "
+        f"{_no_limit(finding)}: {finding.names['source']} takes whole files, of "
+        f"{rows_text(finding.numbers['file_rows'])} on average, and fewer "
         "files than that would let the query fall behind; write smaller files"
     )
 
 
-def _model_far_off(found: Finding) -> str:
+def _model_far_off(finding: Finding) -> str:
     return (
-        f"the profiled run took {found.numbers['modelled_ratio']:.2g} times as long as the model "
+        f"the profiled run took {finding.numbers['modelled_ratio']:.2g} times as long as the model "
         "of its stages predicts; the plan is scaled by this ratio and is more uncertain"
     )
 
 
-def _jobs_failed(found: Finding) -> str:
-    return f"{counted(round(found.numbers['num_jobs']), 'job')} failed in the profiled run"
+def _jobs_failed(finding: Finding) -> str:
+    return f"{counted(round(finding.numbers['num_jobs']), 'job')} failed in the profiled run"
 
 
-def _skewed_stage(found: Finding) -> str:
-    longest_s, mean_s = found.numbers["longest_s"], found.numbers["mean_s"]
+def _skewed_stage(finding: Finding) -> str:
+    longest_s, mean_s = finding.numbers["longest_s"], finding.numbers["mean_s"]
     # Files of earlier versions have its number only.
-    stage = found.names.get("stage", f"stage {found.numbers['stage_id']:.0f}")
+    stage = finding.names.get("stage", f"stage {finding.numbers['stage_id']:.0f}")
     return (
         f"{stage}: its longest task takes "
         f"{format_duration(longest_s)}, {longest_s / mean_s:.1f} times the mean: skew, which more "
@@ -177,8 +177,8 @@ def _skewed_stage(found: Finding) -> str:
     )
 
 
-def _earlier_words(found: Finding) -> str:
-    return found.names["text"]
+def _earlier_words(finding: Finding) -> str:
+    return finding.names["text"]
 
 
 #: By the code of a finding about a plan.

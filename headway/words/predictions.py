@@ -16,55 +16,62 @@ from headway.units import (
 )
 
 
-def _over_capacity(found: Finding) -> str:
-    rate = format_rate(found.numbers["rate_per_s"])
-    return f"over capacity at {rate}: the backlog grows; {_stable_up_to(found)}"
+def _over_capacity(finding: Finding) -> str:
+    rate = format_rate(finding.numbers["rate_per_s"])
+    return f"over capacity at {rate}: the backlog grows; {_stable_up_to(finding)}"
 
 
-def _too_close(found: Finding) -> str:
-    numbers = found.numbers
+def _too_close(finding: Finding) -> str:
+    numbers = finding.numbers
     if "rate_per_s" not in numbers:  # rows are not counted
         return "too close to saturation to predict a latency"
-    known_per_s = numbers["told_up_to_per_s"]
-    known = f"; predicted up to {format_rate(known_per_s)}" if known_per_s > 0 else ""
+    predicted_up_to_per_s = numbers["told_up_to_per_s"]
+    predicted_text = (
+        f"; predicted up to {format_rate(predicted_up_to_per_s)}"
+        if predicted_up_to_per_s > 0
+        else ""
+    )
     load = numbers.get("offered_load_ratio", numbers["utilization_ratio"])  # in earlier files
     return (
         f"too close to saturation to predict a latency at {format_rate(numbers['rate_per_s'])}: "
         f"at an offered load of {load:.0%} it depends too much on small "
-        f"errors in the cost per row{known}; {_stable_up_to(found)}"
+        f"errors in the cost per row{predicted_text}; {_stable_up_to(finding)}"
     )
 
 
-def _stable_up_to(found: Finding) -> str:
-    most_per_s = found.numbers["stable_up_to_per_s"]
-    if not most_per_s > 0:
+def _stable_up_to(finding: Finding) -> str:
+    max_rate_per_s = finding.numbers["stable_up_to_per_s"]
+    if not max_rate_per_s > 0:
         return "not stable at any rate"
-    return f"stable up to {format_rate_down(most_per_s)}"
+    return f"stable up to {format_rate_down(max_rate_per_s)}"
 
 
-def _stability_not_known(found: Finding) -> str:
+def _stability_not_known(finding: Finding) -> str:
     return (
-        f"whether {format_rate(found.numbers['rate_per_s'])} is stable is not known: no batch was "
-        f"larger than {rows_text(found.numbers['largest_rows'])}, and batches of one size do not "
-        f"show how much of their time is for the rows; {_stable_up_to(found)} as far as is known"
+        f"whether {format_rate(finding.numbers['rate_per_s'])} is stable is not known: no batch "
+        f"was larger than {rows_text(finding.numbers['largest_rows'])}, and batches of one size "
+        f"do not show how much of their time is for the rows; {_stable_up_to(finding)} as far as "
+        "is known"
     )
 
 
-def _mostly_overruns(found: Finding) -> str:
+def _mostly_overruns(finding: Finding) -> str:
     text = (
-        f"{found.numbers['overrun_probability']:.0%} of the batches overrun the trigger interval, "
-        "so the query runs as fast as possible"
+        f"{finding.numbers['overrun_probability']:.0%} of the batches overrun the trigger "
+        "interval, so the query runs as fast as possible"
     )
     cures = []
-    if "enough_trigger_s" in found.numbers:
-        cures.append(f"a trigger interval of {format_duration(found.numbers['enough_trigger_s'])}")
-    if "enough_slots" in found.numbers:
-        cures.append(counted(round(found.numbers["enough_slots"]), "slot"))
+    if "enough_trigger_s" in finding.numbers:
+        cures.append(
+            f"a trigger interval of {format_duration(finding.numbers['enough_trigger_s'])}"
+        )
+    if "enough_slots" in finding.numbers:
+        cures.append(counted(round(finding.numbers["enough_slots"]), "slot"))
     return f"{text}; {' or '.join(cures)} would avoid that" if cures else text
 
 
-def _limit_too_low(found: Finding) -> str:
-    numbers = found.numbers
+def _limit_too_low(finding: Finding) -> str:
+    numbers = finding.numbers
     enough = numbers.get("enough_rows")
     return (
         f"the rate limit of {rows_text(numbers['limit_rows'])} per batch admits "
@@ -74,23 +81,23 @@ def _limit_too_low(found: Finding) -> str:
     )
 
 
-def _limit_leaves_little(found: Finding) -> str:
+def _limit_leaves_little(finding: Finding) -> str:
     return (
-        f"the rate limit of {rows_text(found.numbers['limit_rows'])} per batch leaves less "
-        f"than {found.numbers['catch_up_ratio'] - 1.0:.0%} of the input rate for catching up"
+        f"the rate limit of {rows_text(finding.numbers['limit_rows'])} per batch leaves less "
+        f"than {finding.numbers['catch_up_ratio'] - 1.0:.0%} of the input rate for catching up"
     )
 
 
-def _watermark_behind(found: Finding) -> str:
+def _watermark_behind(finding: Finding) -> str:
     return (
-        f"window latency contains {format_duration(found.numbers['behind_s'])} in addition to the "
-        "watermark delay: a join of two streams in front of the windows holds their watermark back "
-        "by its range of event time, at any setting"
+        f"window latency contains {format_duration(finding.numbers['behind_s'])} in addition to "
+        "the watermark delay: a join of two streams in front of the windows holds their watermark "
+        "back by its range of event time, at any setting"
     )
 
 
-def _state_grows(found: Finding) -> str:
-    numbers = found.numbers
+def _state_grows(finding: Finding) -> str:
+    numbers = finding.numbers
     return (
         f"the state grows by {format_rate(numbers['growth_per_s'])}: this prediction is for the "
         f"{rows_text(numbers['state_rows'])} at the end of the profiled run, and every further "
@@ -98,8 +105,8 @@ def _state_grows(found: Finding) -> str:
     )
 
 
-def _batches_grow(found: Finding) -> str:
-    numbers = found.numbers
+def _batches_grow(finding: Finding) -> str:
+    numbers = finding.numbers
     load = "at a constant rate" if numbers["is_same_load"] else "for the same rows"
     return (
         f"batches grew from {format_duration(numbers['first_s'])} to "
@@ -108,14 +115,14 @@ def _batches_grow(found: Finding) -> str:
     )
 
 
-def _growth_cause(found: Finding) -> str:
-    numbers = found.numbers
+def _growth_cause(finding: Finding) -> str:
+    numbers = finding.numbers
     part_s = numbers["part_last_s"] - numbers["part_first_s"]
     share = part_s / (numbers["last_s"] - numbers["first_s"])
-    causes = [_CAUSES[cause](numbers) for cause in found.names["causes"].split()]
+    causes = [_CAUSES[cause](numbers) for cause in finding.names["causes"].split()]
     why = f"likely cause: {' and '.join(causes)}" if causes else "the log does not show why"
     return (
-        f"{min(share, 1.0):.0%} of the growth is in {found.names['part']}, which grew from "
+        f"{min(share, 1.0):.0%} of the growth is in {finding.names['part']}, which grew from "
         f"{format_duration(numbers['part_first_s'])} to {format_duration(numbers['part_last_s'])} "
         f"per batch; {why}; stop the growth, and profile a run after that"
     )
@@ -162,43 +169,47 @@ _CAUSES: Mapping[str, Callable[[Mapping[str, float]], str]] = {
 }
 
 
-def _slots_far_off(found: Finding) -> str:
+def _slots_far_off(finding: Finding) -> str:
     return _far_off(
-        found,
-        counted(round(found.numbers["slots"]), "slot"),
+        finding,
+        counted(round(finding.numbers["slots"]), "slot"),
         "contention between tasks and the network load of so many executors were not profiled",
     )
 
 
-def _partitions_far_off(found: Finding) -> str:
+def _partitions_far_off(finding: Finding) -> str:
     return _far_off(
-        found,
-        counted(round(found.numbers["shuffle_partitions"]), "shuffle partition"),
+        finding,
+        counted(round(finding.numbers["shuffle_partitions"]), "shuffle partition"),
         "the cost per shuffle partition is extrapolated",
     )
 
 
-def _rows_far_off(found: Finding) -> str:
-    rows = found.numbers["batch_rows"]
-    what = f"{_rounded(rows)} {'row' if rows == 1 else 'rows'} per batch"
-    if "row_cost_half_range_ratio" in found.numbers:
-        above = rows > found.numbers["most"]
+def _rows_far_off(finding: Finding) -> str:
+    rows = finding.numbers["batch_rows"]
+    batch_size_text = f"{_rounded(rows)} {'row' if rows == 1 else 'rows'} per batch"
+    if "row_cost_half_range_ratio" in finding.numbers:
+        above = rows > finding.numbers["most"]
         size, bound = ("larger", "most") if above else ("smaller", "least")
         return (
-            f"{what}: their time is not known, no batch was {size} than "
-            f"{rows_text(found.numbers[bound])}, and batches of one size do not show how much of "
+            f"{batch_size_text}: their time is not known, no batch was {size} than "
+            f"{rows_text(finding.numbers[bound])}, and batches of one size do not show how much of "
             "their time is for the rows; the interval covers what is possible"
         )
-    return _far_off(found, what, "the cost per row is extrapolated")
+    return _far_off(finding, batch_size_text, "the cost per row is extrapolated")
 
 
-def _far_off(found: Finding, asked: str, why: str) -> str:
-    numbers = found.numbers
-    least, most, reach = numbers["least"], numbers["most"], numbers["reach_doublings"]
-    profiled = _rounded(least) if least == most else f"{_rounded(least)} to {_rounded(most)}"
+def _far_off(finding: Finding, requested: str, why: str) -> str:
+    numbers = finding.numbers
+    smallest, largest, reach = numbers["least"], numbers["most"], numbers["reach_doublings"]
+    profiled = (
+        _rounded(smallest)
+        if smallest == largest
+        else f"{_rounded(smallest)} to {_rounded(largest)}"
+    )
     if not reach:
         why = "no tasks were recorded, only progress events"
-    return f"{asked}, {_beyond(reach)} the profiled {profiled}: {why}"
+    return f"{requested}, {_beyond(reach)} the profiled {profiled}: {why}"
 
 
 def _beyond(reach_doublings: float) -> str:
@@ -209,21 +220,21 @@ def _rounded(value: float) -> str:
     return f"{float(f'{value:.4g}'):,.10g}"
 
 
-def _batch_size_far_off(found: Finding) -> str:
-    ratio, reach = found.numbers["rows_ratio"], found.numbers["reach_doublings"]
+def _batch_size_far_off(finding: Finding) -> str:
+    ratio, reach = finding.numbers["rows_ratio"], finding.numbers["reach_doublings"]
     return f"batches of {ratio:.3g} times the profiled rows, {_beyond(reach)} the profiled 1"
 
 
-def _jobs_not_profiled(found: Finding) -> str:
+def _jobs_not_profiled(finding: Finding) -> str:
     return (
-        f"{counted(round(found.numbers['concurrent_jobs']), 'job')} at a time, profiled with "
-        f"{found.numbers['profiled_concurrent_jobs']:.0f}: how jobs share the slots is estimated"
+        f"{counted(round(finding.numbers['concurrent_jobs']), 'job')} at a time, profiled with "
+        f"{finding.numbers['profiled_concurrent_jobs']:.0f}: how jobs share the slots is estimated"
     )
 
 
-def _backlog(found: Finding) -> str:
+def _backlog(finding: Finding) -> str:
     return (
-        f"every recorded batch waited {format_duration(found.numbers['shortest_delay_s'])} or "
+        f"every recorded batch waited {format_duration(finding.numbers['shortest_delay_s'])} or "
         "longer for earlier batches: latencies here do not include such a backlog"
     )
 

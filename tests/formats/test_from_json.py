@@ -42,7 +42,7 @@ def test_a_plan_with_everything_is_read_back() -> None:
         Arrivals(rate_per_s=5000.0),
         Target.parse("p99 <= 2s"),
         SearchSpace(max_nodes=3),
-        also=[Target.parse("batch p99 <= 1s")],
+        further_targets=[Target.parse("batch p99 <= 1s")],
         node_types=[NodeType(name="a", cores=4, memory_bytes=2**34, price_per_hour=0.2)],
     )
     again = parse_plan(text_of(found), name="plan.json")

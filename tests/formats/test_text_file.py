@@ -40,14 +40,14 @@ def test_the_mode_stays(tmp_path: Path, mode: int) -> None:
     file = tmp_path / "job.yaml"
     file.write_text("old")
     file.chmod(mode)
-    write_text(file, "new", what="it")
+    write_text(file, "new", label="it")
     assert (file.read_text(), mode_of(file)) == ("new", mode)
 
 
 def test_a_new_file_has_the_mode_that_the_umask_leaves(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
-        write_text(tmp_path / "job.yaml", "new", what="it")
+        write_text(tmp_path / "job.yaml", "new", label="it")
     finally:
         os.umask(before)
     assert mode_of(tmp_path / "job.yaml") == 0o640
@@ -59,7 +59,7 @@ def test_the_owner_stays(tmp_path: Path) -> None:
     file.write_text("old")
     os.chown(file, NOBODY, NOBODY)
     file.chmod(0o640)
-    write_text(file, "new", what="it")
+    write_text(file, "new", label="it")
     status = file.stat()
     assert (status.st_uid, status.st_gid, mode_of(file)) == (NOBODY, NOBODY, 0o640)
 
@@ -92,7 +92,7 @@ def test_no_planted_link_is_followed(tmp_path: Path) -> None:
     # The name that the process id used to give away.
     planted = folder / f".{file.name}.{os.getpid()}.tmp"
     planted.symlink_to(victim)
-    write_text(file, "new", what="it")
+    write_text(file, "new", label="it")
     assert (victim.read_text(), file.read_text()) == ("precious", "new")
     assert sorted(folder.iterdir()) == sorted([file, planted])
 
@@ -105,7 +105,7 @@ def test_a_planted_link_of_the_very_name_is_refused(
     monkeypatch.setattr("headway.formats.text_file.secrets.token_hex", lambda _: "guessed")
     (tmp_path / ".job.yaml.guessed.tmp").symlink_to(victim)
     with pytest.raises(HeadwayError, match="cannot be written: File exists"):
-        write_text(tmp_path / "job.yaml", "new", what="it")
+        write_text(tmp_path / "job.yaml", "new", label="it")
     assert victim.read_text() == "precious"
 
 
@@ -114,7 +114,7 @@ def test_a_read_only_file_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     file.write_text("old")
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(HeadwayError, match="the file is read-only"):
-        write_text(file, "new", what="it")
+        write_text(file, "new", label="it")
     assert file.read_text() == "old"
 
 
@@ -128,9 +128,9 @@ def test_only_a_new_file(tmp_path: Path, there: str) -> None:
     else:
         file.symlink_to(other)
     with pytest.raises(InputError, match="is there already"):
-        write_text(file, "new", what="it", only_new=True)
+        write_text(file, "new", label="it", only_new=True)
     assert other.exists() == (there == "link")
-    write_text(tmp_path / "new.yaml", "new", what="it", only_new=True)
+    write_text(tmp_path / "new.yaml", "new", label="it", only_new=True)
     assert (tmp_path / "new.yaml").read_text() == "new"
 
 
@@ -140,7 +140,7 @@ def test_streams_are_written_to_as_they_are(tmp_path: Path, name: str, into: str
     program = (
         "from headway.formats.text_file import write_text\n"
         "print('before', flush=True)\n"
-        f"write_text({name!r}, 'text\\n', what='it')\n"
+        f"write_text({name!r}, 'text\\n', label='it')\n"
         "print('after')"
     )
     output = tmp_path / "out"
@@ -158,7 +158,7 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
-        write_text(pipe, "text", what="it")
+        write_text(pipe, "text", label="it")
         assert reader.communicate()[0] == b"text"
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 

@@ -20,7 +20,7 @@ print("ready", flush=True)
 while True:
     assert run(["emit", plan, "--patch", file, "--write"]) == 0
     from headway.formats.text_file import write_text
-    write_text(file, good.decode(), what="the file")
+    write_text(file, good.decode(), label="the file")
 """
 
 

@@ -54,7 +54,7 @@ def planned(*promises: str, rate_per_s: float = RATE_PER_S) -> StreamAnswer:
     target, *others = [parse_promise(text) for text in promises]
     assert isinstance(target, Target)
     also = [one for one in others if not isinstance(one, Deadline)]
-    return plan(costly(), Arrivals(rate_per_s=rate_per_s), target, SPACE, also=also)
+    return plan(costly(), Arrivals(rate_per_s=rate_per_s), target, SPACE, further_targets=also)
 
 
 @pytest.mark.parametrize(
@@ -239,10 +239,10 @@ def test_the_max_rate_under_bursts_is_one_that_can_be_asked(after: str) -> None:
     assert isinstance(promise, DuringBurst | CatchUp)
     target = Target.parse("p99 <= 5s")
     space = replace(SPACE, max_nodes=3)
-    found = plan(job, job.arrivals, target, space, also=[promise])
+    found = plan(job, job.arrivals, target, space, further_targets=[promise])
     rates_per_s = [found.max_rate_per_s, *(one.sustainable_rate_per_s for one in found.frontier)]
     for rate_per_s in rates_per_s:
         assert rate_per_s is not None
         assert 7900.0 < rate_per_s < 8000.0
-        asked = plan(job, Arrivals(rate_per_s=rate_per_s), target, space, also=[promise])
+        asked = plan(job, Arrivals(rate_per_s=rate_per_s), target, space, further_targets=[promise])
         assert asked.feasible

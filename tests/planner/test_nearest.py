@@ -63,7 +63,7 @@ def answered(question: Question) -> StreamAnswer:
         question.profile.arrivals,
         question.target,
         question.space,
-        also=question.also,
+        further_targets=question.also,
         confidence=question.confidence,
     )
 

@@ -118,7 +118,7 @@ def test_every_promise_holds_beside_the_target() -> None:
     # Planned with a margin, the same setting would not keep to what is expected of it.
     limit_s = alone.prediction.batch_duration.p99_s
     shorter = Target(metric=Metric.BATCH, quantile=0.99, limit_s=limit_s)
-    both = plan(a_profile(), ARRIVALS, target, SPACE, also=[shorter])
+    both = plan(a_profile(), ARRIVALS, target, SPACE, further_targets=[shorter])
     assert both.feasible
     assert both.prediction.batch_duration is not None
     assert both.prediction.batch_duration.p99_s <= limit_s
@@ -128,7 +128,7 @@ def test_every_promise_holds_beside_the_target() -> None:
 
 def test_one_promise_that_cannot_be_kept_beside_the_others_is_named() -> None:
     also = [Target.parse("batch p99 <= 1ms")]
-    found = plan(a_profile(), ARRIVALS, Target.parse("p99 <= 4s"), SPACE, also=also)
+    found = plan(a_profile(), ARRIVALS, Target.parse("p99 <= 4s"), SPACE, further_targets=also)
     assert not found.feasible
     assert "batch p99 <= 1 ms" in found.binding[0]
 
@@ -170,7 +170,13 @@ def test_a_promise_to_catch_up_takes_the_nodes_it_needs() -> None:
     arrivals = Arrivals(rate_per_s=20000.0)
     target, space = Target.parse("p99 <= 20s"), SearchSpace(max_nodes=20, cores_per_executor=4)
     needed = [
-        plan(profile, arrivals, target, space, also=[CatchUp(limit_s=limit_s, after=600.0)])
+        plan(
+            profile,
+            arrivals,
+            target,
+            space,
+            further_targets=[CatchUp(limit_s=limit_s, after=600.0)],
+        )
         for limit_s in (1e5, 900.0, 600.0)
     ]
     assert [one.feasible for one in needed] == [True] * 3

@@ -14,11 +14,11 @@ def rows(held: Held) -> list[tuple[str, str, str, str]]:
     """Name, subject, locked and current value of each figure that a reader looks for first."""
     then, now = held.then, held.now
     figures = now.figures
-    found = [("nodes", "", _of(then, lambda one: str(one.nodes)), str(now.nodes))]
+    figure_rows = [("nodes", "", _of(then, lambda locked: str(locked.nodes)), str(now.nodes))]
     if figures.cost is not None or (then is not None and then.figures.cost is not None):
-        found.append(("cost", figures.cost_of, _of(then, _cost), _cost(now)))
-    found.append(("planned", figures.planned_of, _of(then, _planned), _planned(now)))
-    return found
+        figure_rows.append(("cost", figures.cost_of, _of(then, _cost), _cost(now)))
+    figure_rows.append(("planned", figures.planned_of, _of(then, _planned), _planned(now)))
+    return figure_rows
 
 
 def locked_today_text(held: Held) -> str:

@@ -13,29 +13,29 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def junit_text(report: Report) -> str:
     """One suite; a job that fails has its errors as the failure, and all findings as output."""
-    failed = sum(held.failed for held in report.jobs)
+    num_failed = sum(held.failed for held in report.jobs)
     cases = "".join(map(_case, report.jobs))
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
-        f'<testsuites tests="{len(report.jobs)}" failures="{failed}">\n'
-        f'<testsuite name="headway" tests="{len(report.jobs)}" failures="{failed}">\n'
+        f'<testsuites tests="{len(report.jobs)}" failures="{num_failed}">\n'
+        f'<testsuite name="headway" tests="{len(report.jobs)}" failures="{num_failed}">\n'
         f"{cases}</testsuite>\n</testsuites>"
     )
 
 
 def _case(held: Held) -> str:
     head = f"<testcase classname={_quoted(held.file)} name={_quoted(held.name)}"
-    errors = [each for each in held.findings if each.level is Level.ERROR]
+    errors = [finding for finding in held.findings if finding.level is Level.ERROR]
     findings_text = "\n".join(
-        f"{each.file}:{each.line}:{each.column}: {each.level}: "
-        f"{harmless(each.message)} ({each.rule})"
-        for each in held.findings
+        f"{finding.file}:{finding.line}:{finding.column}: {finding.level}: "
+        f"{harmless(finding.message)} ({finding.rule})"
+        for finding in held.findings
     )
     if not findings_text:
         return f"{head}/>\n"
     failure = ""
     if errors:
-        message = "; ".join(harmless(each.message) for each in errors)
+        message = "; ".join(harmless(finding.message) for finding in errors)
         failure = f"<failure message={_quoted(message)} type={_quoted(str(errors[0].rule))}/>\n"
     return f"{head}>\n{failure}<system-out>{_escaped(findings_text)}</system-out>\n</testcase>\n"
 

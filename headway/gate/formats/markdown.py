@@ -25,8 +25,8 @@ def markdown_text(report: Report) -> str:
             *map(_row, report.jobs),
             "",
         ]
-    bad = [each for each in report.findings if each.level is not Level.NOTE]
-    notes = [each for each in report.findings if each.level is Level.NOTE]
+    bad = [finding for finding in report.findings if finding.level is not Level.NOTE]
+    notes = [finding for finding in report.findings if finding.level is Level.NOTE]
     lines += [_item(finding) for finding in bad]
     if bad:
         lines.append("")
@@ -51,9 +51,10 @@ def _row(held: Held) -> str:
 
 
 def _item(finding: Finding) -> str:
-    where = f"`{finding.file.replace('`', '')}:{finding.line}`"
+    location = f"`{finding.file.replace('`', '')}:{finding.line}`"
     return (
-        f"- {_SIGNS[finding.level]} {_escaped(finding.job)}: {_escaped(finding.message)} ({where})"
+        f"- {_SIGNS[finding.level]} {_escaped(finding.job)}: {_escaped(finding.message)} "
+        f"({location})"
     )
 
 

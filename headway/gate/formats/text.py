@@ -30,7 +30,7 @@ def _job_lines(held: Held) -> list[str]:
     if today:
         lines.append(f"  the locked setting {today}")
     for finding in held.findings:
-        where = f"{finding.file}:{finding.line}:{finding.column}"
-        said = f"{harmless(finding.message)} ({finding.rule})"
-        lines.append(f"  {where}: {_SIGNS[finding.level]}: {said}")
+        location = f"{finding.file}:{finding.line}:{finding.column}"
+        message = f"{harmless(finding.message)} ({finding.rule})"
+        lines.append(f"  {location}: {_SIGNS[finding.level]}: {message}")
     return lines

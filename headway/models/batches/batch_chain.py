@@ -196,25 +196,27 @@ def _amplification_ratio(recursion: Recursion) -> float:
     return math.log(longer.latency_mean_s / shorter.latency_mean_s) / (2.0 * math.log(_LONGER))
 
 
-def _as_chain(found: Stationary, recursion: Recursion) -> BatchChain:
-    levels, interval_s = found.levels, found.grid.interval_s
-    next_level = levels.transition.T @ found.joint
-    lasting_sd = found.recursion.lasting_sd
+def _as_chain(distribution: Stationary, recursion: Recursion) -> BatchChain:
+    levels, interval_s = distribution.levels, distribution.grid.interval_s
+    next_level = levels.transition.T @ distribution.joint
+    lasting_sd = distribution.recursion.lasting_sd
     level_factor = np.exp(lasting_sd * levels.score - 0.5 * lasting_sd**2)
-    kept = next_level > _NEGLIGIBLE * next_level.max()
-    mean_s = level_factor[:, np.newaxis] * found.recursion.mean_s(interval_s)
+    is_relevant = next_level > _NEGLIGIBLE * next_level.max()
+    mean_s = level_factor[:, np.newaxis] * distribution.recursion.mean_s(interval_s)
     return BatchChain(
-        probability=next_level[kept] / next_level[kept].sum(),
-        interval_s=np.broadcast_to(interval_s, kept.shape)[kept],
-        next_mean_s=mean_s[kept],
-        next_log_sd=np.broadcast_to(found.recursion.fresh_sd(interval_s), kept.shape)[kept],
+        probability=next_level[is_relevant] / next_level[is_relevant].sum(),
+        interval_s=np.broadcast_to(interval_s, is_relevant.shape)[is_relevant],
+        next_mean_s=mean_s[is_relevant],
+        next_log_sd=np.broadcast_to(distribution.recursion.fresh_sd(interval_s), is_relevant.shape)[
+            is_relevant
+        ],
         recursion=recursion,
     )
 
 
-def _at_each(values: Numeric, of_one: Callable[[float], float]) -> Array:
+def _at_each(values: Numeric, function: Callable[[float], float]) -> Array:
     points = np.asarray(values, dtype=np.float64)
-    return np.array([of_one(one) for one in points.ravel().tolist()]).reshape(points.shape)
+    return np.array([function(point) for point in points.ravel().tolist()]).reshape(points.shape)
 
 
 def _quantile_s(
@@ -228,14 +230,14 @@ def _quantile_s(
     low, high, x_s, moved = 0.0, math.inf, guess_s, math.inf
     for _ in range(_MOST_STEPS):
         share, per_s = share_and_density(x_s)
-        beyond = max(1.0 - share, _LEAST_TAIL)
+        tail = max(1.0 - share, _LEAST_TAIL)
         low, high = (x_s, high) if share < q else (low, x_s)
-        step = math.log(beyond / (1.0 - q)) * beyond / max(per_s * x_s, _LEAST_TAIL)
+        step = math.log(tail / (1.0 - q)) * tail / max(per_s * x_s, _LEAST_TAIL)
         step = min(max(step, -1.0), 1.0)
-        there_s = x_s * math.exp(step)
-        if not low < there_s < high or (abs(step) > 0.5 * moved and math.isfinite(high)):
-            there_s = 2.0 * x_s if math.isinf(high) else 0.5 * (low + high)
-        if abs(there_s - x_s) <= _TOLERANCE_RATIO * x_s:
-            return there_s
-        x_s, moved = there_s, abs(math.log(there_s / x_s))
+        next_s = x_s * math.exp(step)
+        if not low < next_s < high or (abs(step) > 0.5 * moved and math.isfinite(high)):
+            next_s = 2.0 * x_s if math.isinf(high) else 0.5 * (low + high)
+        if abs(next_s - x_s) <= _TOLERANCE_RATIO * x_s:
+            return next_s
+        x_s, moved = next_s, abs(math.log(next_s / x_s))
     return x_s

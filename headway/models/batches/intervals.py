@@ -75,14 +75,16 @@ class Overrun(NamedTuple):
     def interval(self) -> IntervalMoments:
         """Moments of the longer of duration and trigger interval: (B2)."""
         trigger_s, mean_square_s2 = self.trigger_s, self.mean_s * self.mean_s + self.variance_s2
-        over = self.shares[0]
+        overrun_share = self.shares[0]
         over_mean, over_square = self.mean_s * self.shares[1], mean_square_s2 * self.shares[2]
-        mean = trigger_s * (1.0 - over) + over_mean
+        mean = trigger_s * (1.0 - overrun_share) + over_mean
         # Centred at the trigger interval: nearly all intervals equal it if batches fit.
-        excess = over_mean - trigger_s * over
-        excess_square = over_square - 2.0 * trigger_s * over_mean + trigger_s * trigger_s * over
+        excess = over_mean - trigger_s * overrun_share
+        excess_square = (
+            over_square - 2.0 * trigger_s * over_mean + trigger_s * trigger_s * overrun_share
+        )
         variance = np.maximum(excess_square - excess * excess, 0.0)
-        return IntervalMoments(mean, variance + mean * mean, variance, over)
+        return IntervalMoments(mean, variance + mean * mean, variance, overrun_share)
 
     def slopes(self) -> IntervalSlopes:
         """Derivatives of its mean and mean square."""

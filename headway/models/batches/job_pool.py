@@ -111,12 +111,12 @@ def scheduling_delay(interval_s: float, jobs: DStreamJobs) -> Wait:
 
 def _faster(time: QueueTime, factor: int) -> QueueTime:
     """The time at a server that is ``factor`` times as fast."""
-    of_one = time.on_lattice
-    if factor == 1 or of_one is None:
+    time_on_lattice = time.on_lattice
+    if factor == 1 or time_on_lattice is None:
         return time
 
     def on_lattice(step_s: float) -> LatticeLaw:
-        return replace(of_one(factor * step_s), step_s=step_s)
+        return replace(time_on_lattice(factor * step_s), step_s=step_s)
 
     third = time.third_central_s3
     return QueueTime(
@@ -132,9 +132,9 @@ def _waiting_ratio(busy: float, jobs: DStreamJobs) -> float:
     batches_at_once = jobs.num_concurrent / jobs.num_jobs
     if batches_at_once <= 1.0 or busy >= 1.0:
         return 1.0
-    fewer = int(batches_at_once)
-    share = batches_at_once - fewer
-    ratio = (1.0 - share) * erlang_c(fewer, busy) + share * erlang_c(fewer + 1, busy)
+    num_whole = int(batches_at_once)
+    share = batches_at_once - num_whole
+    ratio = (1.0 - share) * erlang_c(num_whole, busy) + share * erlang_c(num_whole + 1, busy)
     return ratio / busy
 
 
@@ -295,17 +295,17 @@ def repeated_time(job: QueueTime, num_jobs: int) -> QueueTime:
         raise ValueError(f"num_jobs must be at least 1, got {num_jobs}")
     if num_jobs == 1:
         return job
-    of_one = job.on_lattice
+    job_on_lattice = job.on_lattice
 
     def on_lattice(step_s: float) -> LatticeLaw:
-        assert of_one is not None
-        return _folded(of_one(step_s), num_jobs)
+        assert job_on_lattice is not None
+        return _folded(job_on_lattice(step_s), num_jobs)
 
     return QueueTime(
         mean_s=num_jobs * job.mean_s,
         scv=job.scv / num_jobs,
         third_central_s3=None if job.third_central_s3 is None else num_jobs * job.third_central_s3,
-        on_lattice=None if of_one is None else on_lattice,
+        on_lattice=None if job_on_lattice is None else on_lattice,
     )
 
 
@@ -345,9 +345,9 @@ def trimmed(law: LatticeLaw) -> LatticeLaw:
     array([0.5, 0.5])
     """
     mass = law.probability
-    kept = int(np.searchsorted(np.cumsum(mass), mass.sum() * (1.0 - 1e-13))) + 1
+    num_kept = int(np.searchsorted(np.cumsum(mass), mass.sum() * (1.0 - 1e-13))) + 1
     return LatticeLaw(
         step_s=law.step_s,
         lowest_index=law.lowest_index,
-        probability=mass[:kept] / mass[:kept].sum(),
+        probability=mass[:num_kept] / mass[:num_kept].sum(),
     )

@@ -61,11 +61,11 @@ class LatencyLaw:
         self._trigger_s = state.trigger_s.ravel()
         self._mean_s = np.where(self.stable, state.mean_duration_s.ravel(), 1.0)
         self._sd_s = np.where(self.stable, state.sd_duration_s.ravel(), 0.0)
-        over = np.where(self.stable, state.overrun_probability.ravel(), 0.0)
+        overrun_prob = np.where(self.stable, state.overrun_probability.ravel(), 0.0)
         self._state = _Noise(state)
-        self._on_time = np.where(self._trigger_s > 0.0, 1.0 - over, 0.0)
+        self._on_time = np.where(self._trigger_s > 0.0, 1.0 - overrun_prob, 0.0)
         self._next = self._after_on_time()
-        overrunning = np.flatnonzero(over > _NEGLIGIBLE)
+        overrunning = np.flatnonzero(overrun_prob > _NEGLIGIBLE)
         self._row_of_nodes = np.full(self.stable.size, -1)
         self._row_of_nodes[overrunning] = np.arange(overrunning.size)
         self._add_nodes(overrunning)
@@ -75,80 +75,82 @@ class LatencyLaw:
 
     def cdf(self, x_s: Array) -> Array:
         """Probability that the latency is at most ``x_s``; 0 where unstable."""
-        points, at = self._pairs(x_s)
+        points, settings = self._pairs(x_s)
         probability = np.empty(points.size)
         for block in _blocks(points.size):
-            probability[block] = self._reached(points.flat[block], at.flat[block]).probability
-        return np.where(self.stable[at], probability.reshape(points.shape), 0.0)
+            probability[block] = self._reached(points.flat[block], settings.flat[block]).probability
+        return np.where(self.stable[settings], probability.reshape(points.shape), 0.0)
 
     def quantile(self, q: Array) -> Array:
         """Smallest latency that a share ``q`` of rows does not exceed; ``inf`` where unstable."""
-        wanted, at = self._pairs(q)
-        quantile = np.full(wanted.size, np.inf)
-        chosen = np.flatnonzero(self.stable[at.ravel()])
-        for block in _blocks(chosen.size):
-            pairs = chosen[block]
-            quantile[pairs] = self._quantile(wanted.flat[pairs], at.flat[pairs])
-        return quantile.reshape(wanted.shape)
+        probability, settings = self._pairs(q)
+        quantile = np.full(probability.size, np.inf)
+        stable_pairs = np.flatnonzero(self.stable[settings.ravel()])
+        for block in _blocks(stable_pairs.size):
+            pairs = stable_pairs[block]
+            quantile[pairs] = self._quantile(probability.flat[pairs], settings.flat[pairs])
+        return quantile.reshape(probability.shape)
 
     def _pairs(self, values: Array) -> tuple[Array, NDArray[np.intp]]:
         """Values broadcast against the settings, and the number of the setting of each."""
         numbers = np.arange(self.stable.size).reshape(self._shape)
-        points, at = np.broadcast_arrays(values, numbers)
-        return points, at
+        points, settings = np.broadcast_arrays(values, numbers)
+        return points, settings
 
-    def _quantile(self, q: Array, at: NDArray[np.intp]) -> Array:
+    def _quantile(self, q: Array, settings: NDArray[np.intp]) -> Array:
         """Newton's rule on the logarithm of the tail probability, which is nearly linear.
 
         A step that leaves the bracket is replaced by bisection; converged values are not evaluated
         again.
         """
         low, high = np.zeros(q.size), np.full(q.size, np.inf)
-        point = self._trigger_s[at] + self._mean_s[at] + 2.0 * self._sd_s[at]
+        point = self._trigger_s[settings] + self._mean_s[settings] + 2.0 * self._sd_s[settings]
         goal = np.log1p(-q)
         open_ = np.arange(q.size)
         for _ in range(_MOST_STEPS):
-            here = point[open_]
-            reached = self._reached(here, at[open_])
-            beyond = 1.0 - reached.probability
+            open_points = point[open_]
+            reached = self._reached(open_points, settings[open_])
+            tail = 1.0 - reached.probability
             # A tail this small is a rounding error; Newton's rule cannot follow it.
-            resolved = beyond > _LEAST_BEYOND
-            excess = np.log(np.where(resolved, beyond, _LEAST_BEYOND)) - goal[open_]
-            low[open_] = np.where(excess > 0.0, here, low[open_])
-            high[open_] = np.where(excess > 0.0, high[open_], here)
+            resolved = tail > _LEAST_BEYOND
+            excess = np.log(np.where(resolved, tail, _LEAST_BEYOND)) - goal[open_]
+            low[open_] = np.where(excess > 0.0, open_points, low[open_])
+            high[open_] = np.where(excess > 0.0, high[open_], open_points)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                newton = here + excess * beyond / reached.density_per_s
-            bottom, top = low[open_], np.minimum(high[open_], 4.0 * here)
+                newton = open_points + excess * tail / reached.density_per_s
+            bottom, top = low[open_], np.minimum(high[open_], 4.0 * open_points)
             inside = resolved & (newton > bottom) & (newton < top)
             settled = (np.abs(excess) <= _TOLERANCE) | (top - bottom <= _TOLERANCE * top)
             following = np.where(inside, newton, 0.5 * (bottom + top))
-            point[open_] = np.where(settled, here, following)
+            point[open_] = np.where(settled, open_points, following)
             open_ = open_[~settled]
             if open_.size == 0:
                 break
         return point
 
-    def _reached(self, x_s: Array, at: NDArray[np.intp]) -> _Reached:
+    def _reached(self, x_s: Array, settings: NDArray[np.intp]) -> _Reached:
         """For pairs of a time after arrival and the number of a setting."""
         # The latency to the commit is the latency to the batch's end, less what comes after.
-        end = x_s + self._after_commit_s[at]
-        share = self._on_time[at]
-        seconds, passing = self._seconds_reached(
-            end, self._trigger_s[at], _Next(self._next.mean_s[at], self._next.log_sd[at])
+        end = x_s + self._after_commit_s[settings]
+        share = self._on_time[settings]
+        seconds, density = self._seconds_reached(
+            end,
+            self._trigger_s[settings],
+            _Next(self._next.mean_s[settings], self._next.log_sd[settings]),
         )
-        seconds, passing = share * seconds, share * passing
-        stretched = np.flatnonzero(self._row_of_nodes[at] >= 0)
+        seconds, density = share * seconds, share * density
+        stretched = np.flatnonzero(self._row_of_nodes[settings] >= 0)
         if stretched.size:
-            rows = self._row_of_nodes[at[stretched]]
+            rows = self._row_of_nodes[settings[stretched]]
             weight = self._node_weight[rows]
             following = _Next(self._node_next.mean_s[rows], self._node_next.log_sd[rows])
             of_nodes = self._seconds_reached(
                 end[stretched, np.newaxis], self._node_interval_s[rows], following
             )
             seconds[stretched] += np.einsum("ij,ij->i", weight, of_nodes[0])
-            passing[stretched] += np.einsum("ij,ij->i", weight, of_nodes[1])
-        total = self._seconds[at]
-        return _Reached(np.clip(seconds / total, 0.0, 1.0), passing / total)
+            density[stretched] += np.einsum("ij,ij->i", weight, of_nodes[1])
+        total = self._seconds[settings]
+        return _Reached(np.clip(seconds / total, 0.0, 1.0), density / total)
 
     def _seconds_reached(self, x: Array, interval: Array, following: _Next) -> tuple[Array, Array]:
         """Seconds of an interval whose rows are committed within ``x``, and their growth."""
@@ -166,10 +168,12 @@ class LatencyLaw:
         area = np.maximum(x * value - mean * quick_ndtr(score - log_sd), 0.0)
         return area, value
 
-    def _add_nodes(self, chosen: NDArray[np.intp]) -> None:
+    def _add_nodes(self, settings: NDArray[np.intp]) -> None:
         """Gauss-Legendre nodes over the normal score of a duration beyond the trigger."""
-        mean, trigger = self._mean_s[chosen], self._trigger_s[chosen]
-        log_sd = np.maximum(np.sqrt(np.log1p((self._sd_s[chosen] / mean) ** 2)), _NARROWEST_LOG_SD)
+        mean, trigger = self._mean_s[settings], self._trigger_s[settings]
+        log_sd = np.maximum(
+            np.sqrt(np.log1p((self._sd_s[settings] / mean) ** 2)), _NARROWEST_LOG_SD
+        )
         with np.errstate(divide="ignore"):
             first = np.log(trigger / mean) / log_sd + 0.5 * log_sd
         lowest = np.clip(first, -_FARTHEST_SCORE, _FARTHEST_SCORE)
@@ -183,7 +187,7 @@ class LatencyLaw:
         scale = ndtr(-lowest) / np.where(raw_total > 0.0, raw_total, 1.0)
         self._node_weight = raw * scale[:, np.newaxis]
         self._node_interval_s = mean[:, np.newaxis] * np.exp(width * score - 0.5 * width * width)
-        self._node_next = self._state.next_duration(self._node_interval_s, chosen, score)
+        self._node_next = self._state.next_duration(self._node_interval_s, settings, score)
 
     def _after_on_time(self) -> _Next:
         """The batch after one that did not overrun: (B15) averaged over such batches."""
@@ -214,11 +218,11 @@ class _Noise:
         )
 
     def next_duration(
-        self, interval_s: Array, chosen: NDArray[np.intp] | slice, score: Array | None = None
+        self, interval_s: Array, selection: NDArray[np.intp] | slice, score: Array | None = None
     ) -> _Next:
         def of(values: Array) -> Array:
-            picked = values[chosen]
-            return picked[:, np.newaxis] if interval_s.ndim == 2 else picked
+            selected = values[selection]
+            return selected[:, np.newaxis] if interval_s.ndim == 2 else selected
 
         work = of(self._offered_load_ratio) * interval_s
         mean = of(self._fixed_s) + work
@@ -230,9 +234,9 @@ class _Noise:
         )
         log_variance = np.log1p(variance / (mean * mean))
         if score is not None:
-            known = of(self.resemblance)
-            mean = mean * np.exp(known * score - 0.5 * known * known)
-            log_variance = np.maximum(log_variance - known * known, 0.0)
+            resemblance = of(self.resemblance)
+            mean = mean * np.exp(resemblance * score - 0.5 * resemblance * resemblance)
+            log_variance = np.maximum(log_variance - resemblance * resemblance, 0.0)
         return _Next(mean, np.maximum(np.sqrt(log_variance), _NARROWEST_LOG_SD))
 
 

@@ -58,10 +58,10 @@ class AffineDuration:
         after = np.asarray(self.after_commit_s)
         if not (np.all(after >= 0.0) and np.all(after <= self.fixed_s)):
             raise ValueError("after_commit_s must lie between 0 and fixed_s")
-        share, left = np.asarray(self.lasting_share), np.asarray(self.persistence_ratio)
+        share, persistence = np.asarray(self.lasting_share), np.asarray(self.persistence_ratio)
         if not (np.all(share >= 0.0) and np.all(share <= 1.0)):
             raise ValueError("lasting_share must lie between 0 and 1")
-        if not (np.all(left >= 0.0) and np.all(left < 1.0)):
+        if not (np.all(persistence >= 0.0) and np.all(persistence < 1.0)):
             raise ValueError("persistence_ratio must be 0 or more, below 1")
 
 
@@ -109,14 +109,14 @@ class SteadyState:
     """Correlation of a duration with the noise of the batch after it; 0 where unstable. [-]"""
 
 
-def state_at(state: SteadyState, chosen: NDArray[np.intp] | BoolArray) -> SteadyState:
+def state_at(state: SteadyState, selection: NDArray[np.intp] | BoolArray) -> SteadyState:
     """The states of some of the settings.
 
     Parameters
     ----------
     state : SteadyState
         Of many settings.
-    chosen : (k,) array of int or (n,) array of bool
+    selection : (k,) array of int or (n,) array of bool
         Which of them.
 
     Returns
@@ -130,11 +130,11 @@ def state_at(state: SteadyState, chosen: NDArray[np.intp] | BoolArray) -> Steady
 
     Examples
     --------
-    >>> both = steady_state(AffineDuration(2.0, 0.0), 1.0, [4.0, 8.0])
-    >>> state_at(both, np.array([1])).trigger_s
+    >>> state = steady_state(AffineDuration(2.0, 0.0), 1.0, [4.0, 8.0])
+    >>> state_at(state, np.array([1])).trigger_s
     array([8.])
     """
-    return SteadyState(*(getattr(state, field.name)[chosen] for field in fields(state)))
+    return SteadyState(*(getattr(state, field.name)[selection] for field in fields(state)))
 
 
 def steady_state(

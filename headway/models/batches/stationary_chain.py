@@ -121,8 +121,8 @@ class Recursion:
 
     def all_drawn_anew(self) -> Recursion:
         """The same with the lasting noise treated as drawn anew for every batch."""
-        together = self.relative_fresh_variance + self.lasting_sd**2
-        return replace(self, lasting_sd=0.0, relative_fresh_variance=together)
+        fresh_variance = self.relative_fresh_variance + self.lasting_sd**2
+        return replace(self, lasting_sd=0.0, relative_fresh_variance=fresh_variance)
 
     def levels(self) -> Levels:
         """As many levels as the widest grid can distinguish."""
@@ -154,8 +154,8 @@ class Recursion:
 
     def start(self, levels: Levels, grid: Grid) -> Array:
         """The start: where batches of each level settle, which saves steps."""
-        left = 1.0 - self.offered_load * self.persistence
-        settled = math.log(self.settled_s) + self.lasting_sd / left * levels.score
+        denominator = 1.0 - self.offered_load * self.persistence
+        settled = math.log(self.settled_s) + self.lasting_sd / denominator * levels.score
         cells = np.rint((settled - math.log(grid.interval_s[0])) / grid.cell).astype(np.intp)
         joint = np.zeros((len(levels.score), len(grid.interval_s)))
         joint[np.arange(len(joint)), np.clip(cells, 0, joint.shape[1] - 1)] = levels.share
@@ -168,10 +168,12 @@ class Recursion:
 
     def _range(self) -> tuple[float, float]:
         """Logarithms of the shortest and the longest interval of the grid."""
-        load, left, settled_s = self.offered_load, self.persistence, self.settled_s
+        load, persistence, settled_s = self.offered_load, self.persistence, self.settled_s
         fresh = float(self.fresh_sd(np.array([settled_s]))[0])
         # Variance of a linear recursion of logarithms, which free-running batches follow.
-        spread = fresh**2 + self.lasting_sd**2 * (1.0 + load * left) / (1.0 - load * left)
+        spread = fresh**2 + self.lasting_sd**2 * (1.0 + load * persistence) / (
+            1.0 - load * persistence
+        )
         sd = math.sqrt(spread / (1.0 - load**2))
         middle = math.log(float(self.mean_s(np.array([settled_s]))[0]))
         lowest = math.log(self.trigger_s) if self.trigger_s > 0 else middle - _LOWEST_SD * sd
@@ -218,14 +220,14 @@ class _Step(NamedTuple):
         upper[columns == num_columns - 1] = np.inf
         score = (upper[:, np.newaxis, :] - middle[..., np.newaxis]) / width[..., np.newaxis]
         shift = grid.cells_per_level * np.arange(num_levels - 1, -1, -1)[:, np.newaxis]
-        place = np.arange(num_columns)
+        column = np.arange(num_columns)
         return cls(
             levels=levels,
             grid=grid,
             kernels=np.diff(quick_ndtr(score), axis=2, prepend=0.0),
             starts=starts.tolist(),
-            before=(place < shift).astype(np.float64),
-            beyond=(place >= shift + num_cells).astype(np.float64),
+            before=(column < shift).astype(np.float64),
+            beyond=(column >= shift + num_cells).astype(np.float64),
         )
 
     def taken(self, joint: Array) -> Array:
@@ -282,8 +284,8 @@ def stationary(recursion: Recursion) -> Stationary:
     --------
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> state = steady_state(AffineDuration(1.0, 5e-4, 0.1), 1000.0, 0.0, dispersion=0.0)
-    >>> found = stationary(Recursion.of(state))
-    >>> round(float((found.joint @ found.grid.interval_s).sum()), 3)
+    >>> distribution = stationary(Recursion.of(state))
+    >>> round(float((distribution.joint @ distribution.grid.interval_s).sum()), 3)
     2.0
     """
     levels = recursion.levels()
@@ -296,17 +298,17 @@ def stationary(recursion: Recursion) -> Stationary:
 
 def _iterated(step: _Step, joint: Array) -> Array:
     """The distribution that a step does not change."""
-    interval_s, looks = step.grid.interval_s, _MOST_STEPS // _STEPS_BETWEEN_LOOKS
+    interval_s, num_looks = step.grid.interval_s, _MOST_STEPS // _STEPS_BETWEEN_LOOKS
     last = last_ratio = math.inf
-    for _ in range(looks):
+    for _ in range(num_looks):
         before = joint
         for _ in range(_STEPS_BETWEEN_LOOKS):
             joint = step.taken(joint)
         moved = joint - before
-        left = float(np.abs(moved).sum(axis=0) @ interval_s)
-        if left <= _CHANGE * float(joint.sum(axis=0) @ interval_s):
+        remaining_change = float(np.abs(moved).sum(axis=0) @ interval_s)
+        if remaining_change <= _CHANGE * float(joint.sum(axis=0) @ interval_s):
             break
-        ratio, last = left / last, left
+        ratio, last = remaining_change / last, remaining_change
         if abs(ratio - last_ratio) < _ALIKE_RATIOS * (1.0 - ratio):
             joint = np.maximum(joint + moved * (ratio / (1.0 - ratio)), 0.0)
             joint *= (step.levels.share / joint.sum(axis=1))[:, np.newaxis]

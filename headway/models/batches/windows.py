@@ -82,8 +82,8 @@ class WindowLatency:
         """Standard deviation. [s]"""
         parts = self.wait_low_s + 0.5 * self.wait_width_s + self.batch_mean_s
         centre = (self.weight * parts).sum(axis=-1, keepdims=True)
-        within = self.wait_width_s**2 / 12.0 + self.batch_sd_s**2
-        variance = (self.weight * (within + (parts - centre) ** 2)).sum(axis=-1)
+        part_variance = self.wait_width_s**2 / 12.0 + self.batch_sd_s**2
+        variance = (self.weight * (part_variance + (parts - centre) ** 2)).sum(axis=-1)
         return np.where(self.is_finite, np.sqrt(variance), np.inf)
 
     def cdf(self, x_s: Numeric) -> Array:
@@ -104,20 +104,20 @@ class WindowLatency:
         mean, cv = self.batch_mean_s, self.batch_sd_s / self.batch_mean_s
         batch = lognormal_quantile(probability[..., np.newaxis], mean, cv) * (1.0 + 1e-8)
         # A time that every part stays below with probability q is an upper bound for the mixture.
-        ends = self.wait_low_s + self.wait_width_s + batch + _ROUNDING_S
+        upper_s = self.wait_low_s + self.wait_width_s + batch + _ROUNDING_S
         base = self.watermark_delay_s + self.fixed_s
-        found = bisect_increasing(
+        quantile = bisect_increasing(
             lambda x: self.cdf(x + base),
             np.where(self.is_finite, probability, 0.0),
             np.zeros_like(base),
-            np.where(self.weight > 0.0, ends, 0.0).max(axis=-1),
+            np.where(self.weight > 0.0, upper_s, 0.0).max(axis=-1),
         )
-        return np.where(self.is_finite, found + self.fixed_s, np.inf)
+        return np.where(self.is_finite, quantile + self.fixed_s, np.inf)
 
 
 def append_window_latency(
     state: SteadyState,
-    ends: WindowEnds,
+    window_ends: WindowEnds,
     watermark_delay_s: Numeric,
     lag_s: Numeric,
     *,
@@ -129,7 +129,7 @@ def append_window_latency(
     ----------
     state : SteadyState
         Batches of the query.
-    ends : WindowEnds
+    window_ends : WindowEnds
         Where windows end. A session ends one session gap after its last row.
     watermark_delay_s : float or array, >= 0
         Delay of the watermark behind the newest event time. [s]
@@ -179,17 +179,17 @@ def append_window_latency(
     possible = (skipped > 0.0) & (skipped <= _MOST_SKIPPED) & (state.trigger_s > 0.0)
     if not np.all(possible | (skipped == 0.0) | (skipped == 1.0)):
         raise ValueError(f"skipped_trigger_ratio must lie in 0..{_MOST_SKIPPED}, or be 1")
-    return _mixture(state, ends, delay, lag, skipped, num_batches=2)
+    return _mixture(state, window_ends, delay, lag, skipped, num_batches=2)
 
 
 def update_window_latency(
-    state: SteadyState, ends: WindowEnds, last_lag_s: Numeric
+    state: SteadyState, window_ends: WindowEnds, last_lag_s: Numeric
 ) -> WindowLatency:
     r"""Latency of a window's final value in update mode, and in complete mode.
 
     Parameters
     ----------
-    state, ends
+    state, window_ends
         As in `append_window_latency`. In complete mode each batch writes all result keys:
         ``AffineDuration.fixed_s`` must include the time for their largest number.
     last_lag_s : float or array
@@ -227,8 +227,8 @@ def update_window_latency(
     15.00
     """
     _checked("the size of last_lag_s", np.abs(last_lag_s))
-    none = np.zeros(np.shape(last_lag_s))
-    return _mixture(state, ends, none, np.asarray(last_lag_s), none, num_batches=1)
+    zeros = np.zeros(np.shape(last_lag_s))
+    return _mixture(state, window_ends, zeros, np.asarray(last_lag_s), zeros, num_batches=1)
 
 
 def _checked(names: str, *values: Numeric) -> list[Array]:
@@ -238,7 +238,7 @@ def _checked(names: str, *values: Numeric) -> list[Array]:
     return arrays
 
 
-def _phases(trigger: Array, ends: WindowEnds, after_end: Array) -> tuple[Array, Array]:
+def _phases(trigger: Array, window_ends: WindowEnds, after_end: Array) -> tuple[Array, Array]:
     """(W1): number of positions of window ends on the trigger grid, 0 for anywhere; the first.
 
     Notes
@@ -251,41 +251,48 @@ def _phases(trigger: Array, ends: WindowEnds, after_end: Array) -> tuple[Array, 
     uniform on `[0, T']`, whatever the alignment.
     """
     ticks = np.maximum(np.rint(trigger * _TICKS_PER_S), 1.0).astype(np.int64)
-    slide = np.rint(np.asarray(ends.slide_s, dtype=np.float64) * _TICKS_PER_S).astype(np.int64)
+    slide = np.rint(np.asarray(window_ends.slide_s, dtype=np.float64) * _TICKS_PER_S).astype(
+        np.int64
+    )
     number = ticks // np.gcd(ticks, slide)
-    known = (slide > 0) & (number <= _MOST_PHASES) & (trigger > 0.0)
-    step = np.where(known, trigger / number, 1.0)
-    past = np.mod(np.asarray(ends.offset_s) + after_end, step)
+    is_on_grid = (slide > 0) & (number <= _MOST_PHASES) & (trigger > 0.0)
+    step = np.where(is_on_grid, trigger / number, 1.0)
+    past = np.mod(np.asarray(window_ends.offset_s) + after_end, step)
     past = np.where(step - past < _ROUNDING_S, 0.0, past)
-    return np.where(known, number, 0).astype(np.float64), past
+    return np.where(is_on_grid, number, 0).astype(np.float64), past
 
 
 def _mixture(
-    state: SteadyState, ends: WindowEnds, delay: Array, lag: Array, skipped: Array, num_batches: int
+    state: SteadyState,
+    window_ends: WindowEnds,
+    delay: Array,
+    lag: Array,
+    skipped: Array,
+    num_batches: int,
 ) -> WindowLatency:
-    number, past = _phases(state.trigger_s, ends, delay + lag)
+    number, past = _phases(state.trigger_s, window_ends, delay + lag)
     shape = np.broadcast_shapes(past.shape, skipped.shape)
-    known, divisor = number[..., np.newaxis] > 0.0, np.maximum(number, 1.0)[..., np.newaxis]
+    is_on_grid, divisor = number[..., np.newaxis] > 0.0, np.maximum(number, 1.0)[..., np.newaxis]
     trigger = state.trigger_s[..., np.newaxis]
     stretched, chance = _overruns(state)
     # On time, a window waits for the next point of the grid; otherwise, from anywhere, for a batch.
-    place = np.arange(float(divisor.max()))
-    low = np.where(known, trigger * (1.0 - place / divisor) - past[..., np.newaxis], 0.0)
+    position = np.arange(float(divisor.max()))
+    low = np.where(is_on_grid, trigger * (1.0 - position / divisor) - past[..., np.newaxis], 0.0)
     on_time = trigger * (1.0 - chance.sum(axis=-1, keepdims=True))
-    width = np.where(known, 0.0, trigger)
-    on_grid = (on_time * (place < divisor) / divisor, low, width, trigger)
+    width = np.where(is_on_grid, 0.0, trigger)
+    on_grid = (on_time * (position < divisor) / divisor, low, width, trigger)
     overrun = (chance * stretched, np.zeros(1), stretched, stretched)
     template = np.zeros((*shape, 1))
-    both = [np.stack(np.broadcast_arrays(template, *part)) for part in (on_grid, overrun)]
-    _, weight, wait_low, wait_width, interval = np.concatenate(both, axis=-1)
+    stacked_parts = [np.stack(np.broadcast_arrays(template, *part)) for part in (on_grid, overrun)]
+    _, weight, wait_low, wait_width, interval = np.concatenate(stacked_parts, axis=-1)
     mean, variance = _batch_after(state, interval, num_batches)
     total = weight.sum(axis=-1, keepdims=True)
     parts = [weight / total, wait_low, wait_width, mean, np.sqrt(variance)]
     repeat = np.where(skipped < 1.0, skipped, 0.0)[..., np.newaxis]
     if np.any(repeat > 0.0):
-        most = int(np.log(_NEGLIGIBLE) / np.log(repeat.max())) + 1
-        num_skipped = np.tile(np.arange(float(most)), weight.shape[-1])
-        parts = [np.repeat(part, most, axis=-1) for part in parts]
+        num_repeats = int(np.log(_NEGLIGIBLE) / np.log(repeat.max())) + 1
+        num_skipped = np.tile(np.arange(float(num_repeats)), weight.shape[-1])
+        parts = [np.repeat(part, num_repeats, axis=-1) for part in parts]
         parts[0] = parts[0] * (1.0 - repeat) * repeat**num_skipped
         parts[1] = parts[1] + trigger * num_skipped
     fixed = lag - state.after_commit_s + (state.trigger_s if num_batches == 2 else 0.0)
@@ -296,15 +303,15 @@ def _mixture(
 
 def _overruns(state: SteadyState) -> tuple[Array, Array]:
     """Durations beyond the trigger, and their probabilities, by Gauss-Legendre quadrature."""
-    over = state.overrun_probability[..., np.newaxis]
+    overrun_prob = state.overrun_probability[..., np.newaxis]
     mean = np.where(state.is_stable, state.mean_duration_s, 1.0)[..., np.newaxis]
     sd = np.where(state.is_stable, state.sd_duration_s, 0.0)[..., np.newaxis]
     node, share = gauss_legendre(_NUM_NODES)
     # Cubes put more nodes at the long durations, which weigh most.
-    rest = 0.5 * (node + 1.0)
-    within = np.minimum(1.0 - over * rest**3, _HIGHEST_QUANTILE)
-    duration = lognormal_quantile(within, mean, sd / mean)
-    return duration, over * share * 1.5 * rest**2
+    unit_node = 0.5 * (node + 1.0)
+    probability = np.minimum(1.0 - overrun_prob * unit_node**3, _HIGHEST_QUANTILE)
+    duration = lognormal_quantile(probability, mean, sd / mean)
+    return duration, overrun_prob * share * 1.5 * unit_node**2
 
 
 def _batch_after(state: SteadyState, interval: Array, num_batches: int) -> tuple[Array, Array]:
@@ -316,16 +323,20 @@ def _batch_after(state: SteadyState, interval: Array, num_batches: int) -> tuple
     additive, counts = state.additive_sd_s[..., np.newaxis], state.count_noise_s[..., np.newaxis]
 
     def noise(mean: Array, length: Array, variance: Array | float) -> Array:
-        whole = relative**2 * (mean**2 + offered_load**2 * variance) + additive**2
-        return whole + (per_row * offered_load) ** 2 * (length**2 + variance) + counts * length
+        whole_variance = relative**2 * (mean**2 + offered_load**2 * variance) + additive**2
+        return (
+            whole_variance
+            + (per_row * offered_load) ** 2 * (length**2 + variance)
+            + counts * length
+        )
 
     mean = fixed + offered_load * interval
     variance = noise(mean, interval, 0.0)
     if num_batches == 1:
         return mean, variance
-    between = interval_moments(trigger, mean, variance)
-    last = fixed + offered_load * between.mean
-    total = (1.0 + offered_load) ** 2 * between.variance + noise(
-        last, between.mean, between.variance
+    moments = interval_moments(trigger, mean, variance)
+    last = fixed + offered_load * moments.mean
+    total = (1.0 + offered_load) ** 2 * moments.variance + noise(
+        last, moments.mean, moments.variance
     )
-    return between.mean - trigger + last, total
+    return moments.mean - trigger + last, total

@@ -122,7 +122,7 @@ def level_error_ratio(
     Examples
     --------
     >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.0, run_to_run_ratio=0.06)
-    >>> [round(level_error_ratio(noise, 0.1, *each), 3) for each in ((0, 0), (400, 0), (400, 400))]
+    >>> [round(level_error_ratio(noise, 0.1, *pair), 3) for pair in ((0, 0), (400, 0), (400, 400))]
     [0.1, 0.081, 0.012]
     """
     seen_ratio = spread_ratio if seen_spread_ratio is None else seen_spread_ratio
@@ -137,8 +137,8 @@ def level_error_ratio(
     variance += abs(spread_ratio**2 - seen_ratio**2)
     lasting = noise.autocorrelation
     for share, correlation in ((1.0 - lasting, 0.0), (lasting, noise.persistence_ratio)):
-        left = correlation * keeps
-        ratio = weight / (2.0 - weight) * (1.0 + left) / (1.0 - left)
+        decay_ratio = correlation * keeps
+        ratio = weight / (2.0 - weight) * (1.0 + decay_ratio) / (1.0 - decay_ratio)
         variance += share * noise.batch_ratio**2 * ratio
     return math.sqrt(min(variance, spread_ratio**2))
 
@@ -192,9 +192,9 @@ def drift_found(
     --------
     >>> rows, slower = np.full(200, 1e4), np.repeat([1.0, 1.3], 100)
     >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.3, run_to_run_ratio=0.1)
-    >>> found = drift_found(rows, slower * 5.0, fixed_s=2.0, per_row_s=3e-4, noise=noise,
+    >>> drift = drift_found(rows, slower * 5.0, fixed_s=2.0, per_row_s=3e-4, noise=noise,
     ...     interval_s=10.0)
-    >>> found.first_batch, found.direction.value, round(found.shift.ratio, 2)
+    >>> drift.first_batch, drift.direction.value, round(drift.shift.ratio, 2)
     (100, 'slower', 1.3)
     """
     expected_s = fixed_s + per_row_s * np.asarray(num_rows, dtype=np.float64)
@@ -275,13 +275,13 @@ def _alarm(
     news = news_of(log_ratio, expected_s, noise)
     allowance = 0.5 * SMALLEST_DRIFT_SPREADS.value * lasting_score(float(expected_s[0]), noise)
     num_batches = max(FALSE_ALARM_S.value / interval_s, 10.0)
-    found = first_alarm(news.score, allowance, _threshold(num_batches, allowance))
-    if found is not None:
-        found = found._replace(first_batch=_parted_at(log_ratio[: found.batch + 1]))
+    alarm = first_alarm(news.score, allowance, _threshold(num_batches, allowance))
+    if alarm is not None:
+        alarm = alarm._replace(first_batch=_parted_at(log_ratio[: alarm.batch + 1]))
     of_level = _level_alarm(news.level, noise.run_to_run_ratio)
-    if found is None or (of_level is not None and of_level.batch < found.batch):
+    if alarm is None or (of_level is not None and of_level.batch < alarm.batch):
         return of_level
-    return found
+    return alarm
 
 
 @lru_cache(maxsize=8)
@@ -292,11 +292,11 @@ def _threshold(num_batches: float, allowance: float) -> float:
 
 def _level_alarm(level: Array, run_to_run_ratio: float) -> Alarm | None:
     """An alarm of the run as a whole: it is further off than runs usually are."""
-    most = run_to_run_ratio * float(ndtri(1.0 - 0.25 * FALSE_LEVEL_RATIO.value))
-    beyond = np.flatnonzero(np.abs(level) > most)
-    if not len(beyond):
+    limit = run_to_run_ratio * float(ndtri(1.0 - 0.25 * FALSE_LEVEL_RATIO.value))
+    crossings = np.flatnonzero(np.abs(level) > limit)
+    if not len(crossings):
         return None
-    batch = int(beyond[0])
+    batch = int(crossings[0])
     return Alarm(batch, 0, Direction.SLOWER if level[batch] > 0.0 else Direction.FASTER)
 
 

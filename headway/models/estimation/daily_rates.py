@@ -101,27 +101,29 @@ def with_rows(daily: DailyRates, from_s: float, to_s: float, rows: float) -> Dai
 
     Examples
     --------
-    >>> seen = DailyRates()
+    >>> daily = DailyRates()
     >>> for minute in range(11):
-    ...     seen = with_rows(seen, 60.0 * minute, 60.0 * (minute + 1), 600.0)
-    >>> seen.rates_per_s
+    ...     daily = with_rows(daily, 60.0 * minute, 60.0 * (minute + 1), 600.0)
+    >>> daily.rates_per_s
     {0: 10.0, 1: 10.0}
     """
     if not 0.0 < to_s - from_s <= DAILY_SLOT_S.value or rows < 0.0:
         return daily
-    found, per_s = daily, rows / (to_s - from_s)
+    updated_rates, per_s = daily, rows / (to_s - from_s)
     while from_s < to_s:
         slot = _slot(from_s)
         end_s = min((slot + 1) * DAILY_SLOT_S.value, to_s)
-        if slot != found.open_slot:
-            found = replace(_closed(found), open_slot=slot, counted_s=0.0, counted_rows=0.0)
-        found = replace(
-            found,
-            counted_s=found.counted_s + (end_s - from_s),
-            counted_rows=found.counted_rows + per_s * (end_s - from_s),
+        if slot != updated_rates.open_slot:
+            updated_rates = replace(
+                _closed(updated_rates), open_slot=slot, counted_s=0.0, counted_rows=0.0
+            )
+        updated_rates = replace(
+            updated_rates,
+            counted_s=updated_rates.counted_s + (end_s - from_s),
+            counted_rows=updated_rates.counted_rows + per_s * (end_s - from_s),
         )
         from_s = end_s
-    return found
+    return updated_rates
 
 
 def _closed(daily: DailyRates) -> DailyRates:
@@ -142,7 +144,7 @@ def _repeats(rates_per_s: Mapping[int, float]) -> bool:
     errors = list(_errors(rates_per_s))
     if len(errors) < DAILY_COMPARED_RATIO.value * _SLOTS_PER_DAY:
         return False
-    plain, daily = (math.hypot(*of) for of in zip(*errors, strict=True))
+    plain, daily = (math.hypot(*forecast_errors) for forecast_errors in zip(*errors, strict=True))
     return daily <= DAILY_ERROR_RATIO.value * plain and plain > 0.0
 
 
@@ -162,10 +164,10 @@ def _ratio(rates_per_s: Mapping[int, float], slot: int, later: int) -> float | N
     """Rate of a later slot over that of a slot, on the days before; None without such a day."""
     now_per_s = later_per_s = 0.0
     for day in range(1, DAYS_KEPT.value + 1):
-        back = day * _SLOTS_PER_DAY
-        if slot - back in rates_per_s and later - back in rates_per_s:
-            now_per_s += rates_per_s[slot - back]
-            later_per_s += rates_per_s[later - back]
+        offset_slots = day * _SLOTS_PER_DAY
+        if slot - offset_slots in rates_per_s and later - offset_slots in rates_per_s:
+            now_per_s += rates_per_s[slot - offset_slots]
+            later_per_s += rates_per_s[later - offset_slots]
     return later_per_s / now_per_s if now_per_s > 0.0 else None
 
 

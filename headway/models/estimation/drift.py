@@ -112,9 +112,9 @@ def first_alarm(
     alarms = []
     for direction, values in sides.items():
         path = cusum(values, allowance)
-        beyond = np.flatnonzero(path > threshold)
-        if len(beyond):
-            batch = int(beyond[0])
+        crossings = np.flatnonzero(path > threshold)
+        if len(crossings):
+            batch = int(crossings[0])
             zeros = np.flatnonzero(path[:batch] <= 0.0)
             alarms.append(Alarm(batch, int(zeros[-1]) + 1 if len(zeros) else 0, direction))
     return min(alarms, key=lambda alarm: alarm.batch) if alarms else None

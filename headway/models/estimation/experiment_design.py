@@ -26,14 +26,14 @@ class Design(NamedTuple):
     """Logarithm of the determinant of the information; -inf if a coefficient stays open."""
 
 
-def log_information(columns: Array, chosen: NDArray[np.intp]) -> float:
+def log_information(columns: Array, indices: NDArray[np.intp]) -> float:
     r"""Information of the chosen settings on all coefficients together.
 
     Parameters
     ----------
     columns : (m, k) array
         A row per setting: what each coefficient is multiplied by, over the expected duration.
-    chosen : (r,) array of int
+    indices : (r,) array of int
         Indices of the settings that are run, with repetitions.
 
     Returns
@@ -52,7 +52,7 @@ def log_information(columns: Array, chosen: NDArray[np.intp]) -> float:
     >>> round(log_information(loads, np.array([0, 2])), 4)
     1.3863
     """
-    rows = np.asarray(columns, dtype=np.float64)[chosen]
+    rows = np.asarray(columns, dtype=np.float64)[indices]
     if len(rows) < columns.shape[1]:
         return float("-inf")
     length = np.linalg.norm(columns, axis=0)
@@ -124,9 +124,9 @@ def d_optimal_design(
     length = np.maximum(np.linalg.norm(candidates, axis=0), 1e-300)
     scaled = candidates / length
     random = np.random.default_rng(seed)
-    everything = np.repeat(np.arange(num_candidates), most_repeats)
+    all_candidates = np.repeat(np.arange(num_candidates), most_repeats)
     starts = [_greedy(scaled, num_runs, most_repeats, before)]
-    starts += [random.permutation(everything)[:num_runs] for _ in range(_STARTS)]
+    starts += [random.permutation(all_candidates)[:num_runs] for _ in range(_STARTS)]
     designs = [_exchanged(scaled, start, most_repeats, before) for start in starts]
     informations = [
         log_information(candidates, np.concatenate([before, design])) for design in designs
@@ -142,49 +142,49 @@ def _greedy(
 ) -> NDArray[np.intp]:
     """One setting after the other, each the one with the largest variance so far."""
     information = _hint(scaled) + scaled[before].T @ scaled[before]
-    used = np.zeros(len(scaled), dtype=np.intp)
-    chosen = np.zeros(num_runs, dtype=np.intp)
-    for place in range(num_runs):
+    num_uses = np.zeros(len(scaled), dtype=np.intp)
+    design = np.zeros(num_runs, dtype=np.intp)
+    for index in range(num_runs):
         unknown = _unknown(scaled, information)
-        unknown[used >= most_repeats] = -np.inf
-        chosen[place] = np.argmax(unknown)
-        used[chosen[place]] += 1
-        information += np.outer(scaled[chosen[place]], scaled[chosen[place]])
-    return chosen
+        unknown[num_uses >= most_repeats] = -np.inf
+        design[index] = np.argmax(unknown)
+        num_uses[design[index]] += 1
+        information += np.outer(scaled[design[index]], scaled[design[index]])
+    return design
 
 
 def _exchanged(
     scaled: Array, start: NDArray[np.intp], most_repeats: int, before: NDArray[np.intp]
 ) -> NDArray[np.intp]:
     """Swap runs for candidates as long as the determinant grows."""
-    chosen = start.copy()
+    design = start.copy()
     for _ in range(_MOST_SWEEPS):
-        if not _swap_best(scaled, chosen, most_repeats, before):
+        if not _swap_best(scaled, design, most_repeats, before):
             break
-    return chosen
+    return design
 
 
 def _swap_best(
-    scaled: Array, chosen: NDArray[np.intp], most_repeats: int, before: NDArray[np.intp]
+    scaled: Array, design: NDArray[np.intp], most_repeats: int, before: NDArray[np.intp]
 ) -> bool:
     """Swap one run for one candidate, if that adds information; the best of all such pairs."""
-    rows = np.concatenate([before, chosen]).astype(np.intp)
+    rows = np.concatenate([before, design]).astype(np.intp)
     information = scaled[rows].T @ scaled[rows]
     if np.linalg.matrix_rank(information) < len(information):
         information = information + _hint(scaled)
     inverse = np.linalg.inv(information)
-    between = scaled[chosen] @ inverse @ scaled.T
-    of_run = np.einsum("ij,jk,ik->i", scaled[chosen], inverse, scaled[chosen])
+    cross_variance = scaled[design] @ inverse @ scaled.T
+    of_run = np.einsum("ij,jk,ik->i", scaled[design], inverse, scaled[design])
     of_candidate = np.einsum("ij,jk,ik->i", scaled, inverse, scaled)
     # Factor on the determinant: one run out, one candidate in.
-    factor = (1.0 - of_run)[:, np.newaxis] * (1.0 + of_candidate) + between**2
-    factor[:, np.bincount(chosen, minlength=len(scaled)) >= most_repeats] = -np.inf
+    factor = (1.0 - of_run)[:, np.newaxis] * (1.0 + of_candidate) + cross_variance**2
+    factor[:, np.bincount(design, minlength=len(scaled)) >= most_repeats] = -np.inf
     if factor.size == 0:
         return False
     run, candidate = np.unravel_index(int(np.argmax(factor)), factor.shape)
     if factor[run, candidate] <= 1.0 + _LEAST_GAIN:
         return False
-    chosen[run] = candidate
+    design[run] = candidate
     return True
 
 

@@ -67,15 +67,15 @@ def trend_line(rates_per_s: Sequence[float]) -> Line:
     0.0
     """
     window = list(rates_per_s[-TREND_BINS.value :])
-    num = len(window)
-    if num < TREND_BINS.value // 2:
+    num_bins = len(window)
+    if num_bins < TREND_BINS.value // 2:
         return Line(0.0, 0.0)
-    middle, mean = 0.5 * (num - 1), fmean(window)
-    spread = num * (num * num - 1) / 12.0
-    slope = sum((place - middle) * rate for place, rate in enumerate(window)) / spread
-    residuals = [rate - mean - slope * (place - middle) for place, rate in enumerate(window)]
-    misfit = sum(one * one for one in residuals)
-    error = math.sqrt(misfit * _lasting(residuals) / (num - 2) / spread)
+    middle, mean = 0.5 * (num_bins - 1), fmean(window)
+    spread = num_bins * (num_bins * num_bins - 1) / 12.0
+    slope = sum((index - middle) * rate for index, rate in enumerate(window)) / spread
+    residuals = [rate - mean - slope * (index - middle) for index, rate in enumerate(window)]
+    misfit = sum(residual * residual for residual in residuals)
+    error = math.sqrt(misfit * _lasting(residuals) / (num_bins - 2) / spread)
     if abs(slope) <= TREND_ERRORS.value * error or slope == 0.0:
         return Line(0.0, 0.0)
     return Line(max(mean + slope * middle, 0.0), slope)
@@ -83,9 +83,11 @@ def trend_line(rates_per_s: Sequence[float]) -> Line:
 
 def _lasting(residuals: Sequence[float]) -> float:
     """Variance of the residuals' mean over that of as many independent ones: (A1)."""
-    around = sum(one * one for one in residuals)
-    beside = sum(one * later for one, later in pairwise(residuals))
-    correlation = min(max(beside / around, 0.0), _MOST_CORRELATED) if around > 0.0 else 0.0
+    square_sum = sum(residual * residual for residual in residuals)
+    lagged_sum = sum(residual * later for residual, later in pairwise(residuals))
+    correlation = (
+        min(max(lagged_sum / square_sum, 0.0), _MOST_CORRELATED) if square_sum > 0.0 else 0.0
+    )
     return (1.0 + correlation) / (1.0 - correlation)
 
 
@@ -182,8 +184,8 @@ class RateForecast:
 
     def line(self) -> Line:
         """The trend if there is one, else the level."""
-        found = trend_line(self.rates_per_s)
-        return found if found.trend_per_bin else Line(self.level_per_s(), 0.0)
+        trend = trend_line(self.rates_per_s)
+        return trend if trend.trend_per_bin else Line(self.level_per_s(), 0.0)
 
     def forecast_per_s(self, lead_s: float) -> float:
         """The rate that is expected after a time: theory.md (A1). [rows/s]"""
@@ -214,22 +216,24 @@ def with_arrivals(forecast: RateForecast, at_s: float, arrived_rows: float) -> R
 
     Examples
     --------
-    >>> seen = with_arrivals(RateForecast(), 0.0, 0.0)
-    >>> with_arrivals(seen, 31.0, 310.0).rates_per_s
+    >>> forecast = with_arrivals(RateForecast(), 0.0, 0.0)
+    >>> with_arrivals(forecast, 31.0, 310.0).rates_per_s
     (10.0, 10.0)
     """
     if math.isnan(forecast.seen_s) or arrived_rows < forecast.seen_rows:
         return RateForecast(seen_s=at_s, seen_rows=arrived_rows, bin_s=at_s, bin_rows=arrived_rows)
-    found, width_s = forecast, BIN_S.value
+    updated_forecast, width_s = forecast, BIN_S.value
     if at_s <= forecast.seen_s:
         return forecast
     per_s = (arrived_rows - forecast.seen_rows) / (at_s - forecast.seen_s)
     begin_s, begin_rows = forecast.bin_s, forecast.bin_rows
     while begin_s + width_s <= at_s:
         end_rows = forecast.seen_rows + per_s * (begin_s + width_s - forecast.seen_s)
-        found = with_bin(found, max(end_rows - begin_rows, 0.0) / width_s)
+        updated_forecast = with_bin(updated_forecast, max(end_rows - begin_rows, 0.0) / width_s)
         begin_s, begin_rows = begin_s + width_s, end_rows
-    return replace(found, seen_s=at_s, seen_rows=arrived_rows, bin_s=begin_s, bin_rows=begin_rows)
+    return replace(
+        updated_forecast, seen_s=at_s, seen_rows=arrived_rows, bin_s=begin_s, bin_rows=begin_rows
+    )
 
 
 def with_bin(forecast: RateForecast, rate_per_s: float) -> RateForecast:
@@ -265,10 +269,10 @@ def with_bin(forecast: RateForecast, rate_per_s: float) -> RateForecast:
     expected = forecast.forecast_per_s(BIN_S.value)
     error = _log_ratio(rate_per_s, expected)
     band = JUMP_SPREADS.value * forecast.spread_ratio
-    outside = forecast.tells_spread and abs(error) > band
+    is_outside = forecast.tells_spread and abs(error) > band
     side = 1 if error > 0.0 else -1
     run = forecast.num_outside if forecast.num_outside * side > 0 else 0
-    num_outside = run + side if outside else 0
+    num_outside = run + side if is_outside else 0
     if abs(num_outside) >= JUMP_BINS.value:
         # The first of the two may contain a part of the time before.
         is_part = abs(_log_ratio(rate_per_s, rates[-1])) > band

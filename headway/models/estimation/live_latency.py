@@ -70,35 +70,43 @@ def row_waits(
     >>> waits.low_s, waits.high_s, waits.num_rows
     (array([1. , 1.5]), array([1.5, 2. ]), array([10., 10.]))
     """
-    asked, arrived, read, committed = (
+    planned_s, arrived, read, committed = (
         np.asarray(values, dtype=np.float64)
         for values in (available_s, available_rows, position_rows, committed_s)
     )
-    if not (asked.ndim == 1 and asked.shape == arrived.shape == read.shape == committed.shape):
+    if not (
+        planned_s.ndim == 1 and planned_s.shape == arrived.shape == read.shape == committed.shape
+    ):
         raise ValueError("need four 1-D arrays of one length")
-    if np.any(np.diff(asked) < 0.0) or np.any(np.diff(arrived) < 0.0) or np.any(np.diff(read) < 0):
+    if (
+        np.any(np.diff(planned_s) < 0.0)
+        or np.any(np.diff(arrived) < 0.0)
+        or np.any(np.diff(read) < 0)
+    ):
         raise ValueError("times, rows and positions must not decrease")
-    if len(asked) < 2:
-        nothing = np.zeros(0)
-        return RowWaits(nothing, nothing, nothing, nothing.astype(np.intp))
+    if len(planned_s) < 2:
+        empty = np.zeros(0)
+        return RowWaits(empty, empty, empty, empty.astype(np.intp))
     # The times of rows that arrived before the first batch was planned are not known.
     first = max(read[0], arrived[0])
     bounds = np.unique(np.concatenate([read[1:], arrived, [first]]))
     bounds = bounds[(bounds >= first) & (bounds <= min(read[-1], arrived[-1]))]
     batch = np.minimum(np.searchsorted(read, bounds[1:], side="left"), len(read) - 1)
     done_s = committed[batch]
-    came_first_s = _came_s(asked, arrived, bounds[:-1], side="right")
-    came_last_s = _came_s(asked, arrived, bounds[1:], side="left")
+    came_first_s = _came_s(planned_s, arrived, bounds[:-1], side="right")
+    came_last_s = _came_s(planned_s, arrived, bounds[1:], side="left")
     return RowWaits(done_s - came_last_s, done_s - came_first_s, np.diff(bounds), batch)
 
 
-def _came_s(asked: Array, arrived: Array, rows: Array, *, side: Literal["left", "right"]) -> Array:
+def _came_s(
+    planned_s: Array, arrived: Array, rows: Array, *, side: Literal["left", "right"]
+) -> Array:
     """Arrival times: just after the row with a number, or of that row."""
     after = np.clip(np.searchsorted(arrived, rows, side=side), 1, len(arrived) - 1)
-    between = arrived[after] - arrived[after - 1]
-    share = (rows - arrived[after - 1]) / np.where(between > 0.0, between, 1.0)
-    came: Array = asked[after - 1] + share * (asked[after] - asked[after - 1])
-    return came
+    step_rows = arrived[after] - arrived[after - 1]
+    share = (rows - arrived[after - 1]) / np.where(step_rows > 0.0, step_rows, 1.0)
+    arrival_s: Array = planned_s[after - 1] + share * (planned_s[after] - planned_s[after - 1])
+    return arrival_s
 
 
 def late_rows_of(waits: RowWaits, limit_s: float) -> Array:
@@ -134,5 +142,5 @@ def late_rows_of(waits: RowWaits, limit_s: float) -> Array:
         raise ValueError("limit_s must be positive")
     width = waits.high_s - waits.low_s
     share = (waits.high_s - limit_s) / np.where(width > 0.0, width, 1.0)
-    at_once = (waits.low_s > limit_s).astype(np.float64)
-    return waits.num_rows * np.where(width > 0.0, np.clip(share, 0.0, 1.0), at_once)
+    is_late = (waits.low_s > limit_s).astype(np.float64)
+    return waits.num_rows * np.where(width > 0.0, np.clip(share, 0.0, 1.0), is_late)

@@ -42,8 +42,8 @@ def nonnegative_least_squares(terms: Array, y: Array, weights: Array) -> Array:
     weighted = terms * root[:, np.newaxis]
     scale = np.maximum(np.linalg.norm(weighted, axis=0), 1e-300)
     # As few rows as columns, with the same solution.
-    directions, small = np.linalg.qr(weighted / scale)
-    return np.asarray(_active_set(small, directions.T @ (y * root)) / scale)
+    directions, triangular = np.linalg.qr(weighted / scale)
+    return np.asarray(_active_set(triangular, directions.T @ (y * root)) / scale)
 
 
 def _active_set(terms: Array, y: Array) -> Array:
@@ -53,28 +53,30 @@ def _active_set(terms: Array, y: Array) -> Array:
     """
     num_terms = terms.shape[1]
     tolerance = 10 * max(terms.shape) * np.finfo(np.float64).eps * np.abs(terms).sum(axis=0).max()
-    found = np.zeros(num_terms)
+    coefficients = np.zeros(num_terms)
     is_free = np.zeros(num_terms, dtype=bool)
     for _ in range(_MOST_ROUNDS * num_terms):
-        gain = np.where(is_free, -np.inf, terms.T @ (y - terms @ found))
+        gain = np.where(is_free, -np.inf, terms.T @ (y - terms @ coefficients))
         if gain.max() <= tolerance:
             break
         is_free[int(gain.argmax())] = True
-        wanted = _least_squares(terms, y, is_free)
-        while wanted[is_free].min(initial=0.0) < 0:
-            falling = is_free & (wanted < 0)
+        unconstrained = _least_squares(terms, y, is_free)
+        while unconstrained[is_free].min(initial=0.0) < 0:
+            falling = is_free & (unconstrained < 0)
             shares = np.full(num_terms, np.inf)
-            shares[falling] = found[falling] / (found[falling] - wanted[falling])
-            found += shares.min() * (wanted - found)
+            shares[falling] = coefficients[falling] / (
+                coefficients[falling] - unconstrained[falling]
+            )
+            coefficients += shares.min() * (unconstrained - coefficients)
             # Rounding must not leave the first one to reach 0 slightly off it.
-            found[shares == shares.min()] = 0.0
-            is_free &= found > tolerance
-            wanted = _least_squares(terms, y, is_free)
-        found = wanted
-    return found
+            coefficients[shares == shares.min()] = 0.0
+            is_free &= coefficients > tolerance
+            unconstrained = _least_squares(terms, y, is_free)
+        coefficients = unconstrained
+    return coefficients
 
 
 def _least_squares(terms: Array, y: Array, is_free: NDArray[np.bool_]) -> Array:
-    found = np.zeros(terms.shape[1])
-    found[is_free] = np.linalg.lstsq(terms[:, is_free], y, rcond=None)[0]
-    return found
+    coefficients = np.zeros(terms.shape[1])
+    coefficients[is_free] = np.linalg.lstsq(terms[:, is_free], y, rcond=None)[0]
+    return coefficients

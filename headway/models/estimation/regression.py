@@ -138,7 +138,7 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
     >>> relative_huber(np.column_stack([np.ones(4), x]), 2.0 + 0.5 * x, np.ones(4))
     array([2. , 0.5])
     """
-    known = slice(len(y), None)
+    prior_rows = slice(len(y), None)
     least_spread = 1e-9
     if prior is not None:
         least_spread = prior.group_noise_ratio
@@ -146,18 +146,20 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
         y = np.concatenate([y, prior.mean])
         weights = np.concatenate([weights, np.square(prior.group_noise_ratio / prior.sd)])
     scale = np.square(y)
-    scale[known] = 1.0
+    scale[prior_rows] = 1.0
     coefficients = nonnegative_least_squares(terms, y, weights / scale)
     for _ in range(50):
         fit = np.maximum(terms @ coefficients, 1e-12)
         residual = y / fit - 1.0
-        spread = max(MAD_TO_SD * float(np.median(np.abs(residual[: known.start]))), least_spread)
+        spread = max(
+            MAD_TO_SD * float(np.median(np.abs(residual[: prior_rows.start]))), least_spread
+        )
         huber = np.minimum(1.0, HUBER_SCORE.value * spread / np.maximum(np.abs(residual), 1e-300))
         scale = np.square(fit) / huber
         if prior is not None:
             # The prior yields where the data clearly contradict it.
             surprise = np.abs(coefficients - prior.mean) / prior.sd
-            scale[known] = np.maximum(surprise / HUBER_SCORE.value, 1.0)
+            scale[prior_rows] = np.maximum(surprise / HUBER_SCORE.value, 1.0)
         step = nonnegative_least_squares(terms, y, weights / scale)
         converged = np.allclose(step, coefficients, rtol=1e-9, atol=0.0)
         coefficients = step
@@ -288,15 +290,15 @@ def drift_exponent(log_ratio: Array, log_age: Array, run: NDArray[np.int_]) -> f
     runs = np.unique(run)
     ratio_means = np.array([log_ratio[run == number].mean() for number in runs])
     age_means = np.array([log_age[run == number].mean() for number in runs])
-    place = np.searchsorted(runs, run)
-    ratio_within, age_within = log_ratio - ratio_means[place], log_age - age_means[place]
+    run_index = np.searchsorted(runs, run)
+    ratio_within, age_within = log_ratio - ratio_means[run_index], log_age - age_means[run_index]
     variance = max(float(np.mean(np.square(ratio_within))), 1e-6)
     certainty = np.sum(np.square(age_within)) / variance
     evidence = np.sum(age_within * ratio_within) / variance
     if len(runs) >= LEAST_RUNS_TO_COMPARE.value:
-        between = age_means - age_means.mean()
-        certainty += np.sum(np.square(between)) / USUAL_RUN_TO_RUN_RATIO.value**2
-        evidence += np.sum(between * ratio_means) / USUAL_RUN_TO_RUN_RATIO.value**2
+        age_deviation = age_means - age_means.mean()
+        certainty += np.sum(np.square(age_deviation)) / USUAL_RUN_TO_RUN_RATIO.value**2
+        evidence += np.sum(age_deviation * ratio_means) / USUAL_RUN_TO_RUN_RATIO.value**2
     certainty += 1.0 / USUAL_DRIFT.value**2
     return float(np.clip(-evidence / certainty, 0.0, STEEPEST_DRIFT.value))
 
@@ -389,8 +391,8 @@ def run_to_run_ratio(
     prior_ratio = math.hypot(USUAL_RUN_TO_RUN_RATIO.value, batch_ratio / math.sqrt(num_effective))
     spare_runs = max(len(log_ratios) - num_parameters, 0)
     # Residuals count even with as many parameters as runs, since the fit was kept from following.
-    seen = float(np.sum(np.square(log_ratios)))
+    residual_square_sum = float(np.sum(np.square(log_ratios)))
     pooled = POOLED_RUNS.value * POOLED_SPREAD_RATIO.value**2
-    own_runs = PRIOR_RUNS.value + spare_runs
-    own = PRIOR_RUNS.value * prior_ratio**2 + seen
-    return math.sqrt((pooled + own) / (POOLED_RUNS.value + own_runs))
+    num_runs = PRIOR_RUNS.value + spare_runs
+    run_square_sum = PRIOR_RUNS.value * prior_ratio**2 + residual_square_sum
+    return math.sqrt((pooled + run_square_sum) / (POOLED_RUNS.value + num_runs))

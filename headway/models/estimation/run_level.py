@@ -63,19 +63,19 @@ def news_of(log_ratio: Array, expected_s: Array, noise: DurationNoise) -> News:
     A run that is a tenth slower from its first batch on: less and less of that is new.
 
     >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.0, run_to_run_ratio=0.1)
-    >>> found = news_of(np.full(4, 0.1), np.ones(4), noise)
-    >>> found.score.round(2), found.level.round(3)
+    >>> news = news_of(np.full(4, 0.1), np.ones(4), noise)
+    >>> news.score.round(2), news.level.round(3)
     (array([0.74, 0.43, 0.3 , 0.23]), array([0.053, 0.07 , 0.079, 0.084]))
     """
     fresh, values = _fresh_and_centred(log_ratio, expected_s, noise)
     run = _Filter.begun(noise)
-    found = np.array(
+    score_and_level = np.array(
         [
             (run.score(value, variance), run.level)
             for value, variance in zip(values.tolist(), fresh.tolist(), strict=True)
         ]
     ).reshape(-1, 2)
-    return News(found[:, 0], found[:, 1])
+    return News(score_and_level[:, 0], score_and_level[:, 1])
 
 
 def noise_at_most(batch_ratio: float, num_free: float, probability: float) -> float:
@@ -152,13 +152,15 @@ def lasting_score(expected_s: float, noise: DurationNoise) -> float:
     """
     fresh_variance = float(_fresh_and_centred(np.zeros(1), np.array([expected_s]), noise)[0][0])
     lasting = _lasting_variance(noise)
-    kept = noise.persistence_ratio
-    new = (1.0 - kept**2) * lasting
-    half = 0.5 * ((1.0 - kept**2) * fresh_variance - new)
-    foretold = math.sqrt(half**2 + new * fresh_variance) - half
-    gain = foretold / (foretold + fresh_variance)
-    left = (1.0 - kept) / (1.0 - kept * (1.0 - gain))
-    return left * math.sqrt((fresh_variance + lasting) / (foretold + fresh_variance))
+    persistence = noise.persistence_ratio
+    new = (1.0 - persistence**2) * lasting
+    half = 0.5 * ((1.0 - persistence**2) * fresh_variance - new)
+    forecast_variance = math.sqrt(half**2 + new * fresh_variance) - half
+    gain = forecast_variance / (forecast_variance + fresh_variance)
+    remaining_ratio = (1.0 - persistence) / (1.0 - persistence * (1.0 - gain))
+    return remaining_ratio * math.sqrt(
+        (fresh_variance + lasting) / (forecast_variance + fresh_variance)
+    )
 
 
 @dataclass(slots=True)
@@ -186,15 +188,17 @@ class _Filter:
         of_noise = self.noise_variance + self.covariance
         spread = math.sqrt(of_level + of_noise + fresh_variance)
         of_level, of_noise = of_level / spread, of_noise / spread
-        most = MOST_SCORE.value
-        score = min(max((value - self.level - self.noise) / spread, -most), most)
-        kept = self.persistence_ratio
+        limit = MOST_SCORE.value
+        score = min(max((value - self.level - self.noise) / spread, -limit), limit)
+        persistence = self.persistence_ratio
         self.level += of_level * score
-        self.noise = kept * (self.noise + of_noise * score)
+        self.noise = persistence * (self.noise + of_noise * score)
         self.level_variance -= of_level**2
-        self.covariance = kept * (self.covariance - of_level * of_noise)
-        left = self.noise_variance - of_noise**2
-        self.noise_variance = kept**2 * left + (1.0 - kept**2) * self.lasting_variance
+        self.covariance = persistence * (self.covariance - of_level * of_noise)
+        remaining_variance = self.noise_variance - of_noise**2
+        self.noise_variance = (
+            persistence**2 * remaining_variance + (1.0 - persistence**2) * self.lasting_variance
+        )
         return score
 
 

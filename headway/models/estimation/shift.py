@@ -91,9 +91,11 @@ def shift_since(
     for kind, column in columns.items():
         square = max(float(column @ column), 1e-300)
         amount[kind] = float(column @ deviation) / square
-        rest = deviation - amount[kind] * column
+        residual = deviation - amount[kind] * column
         # Durations that have grown vary more as well.
-        misfit[kind] = float(rest @ rest) / (relative_noise * _typical_ratio(deviation)) ** 2
+        misfit[kind] = (
+            float(residual @ residual) / (relative_noise * _typical_ratio(deviation)) ** 2
+        )
     first, second = sorted(misfit, key=lambda kind: misfit[kind])[:2]
     clear = misfit[second] - misfit[first] >= _CLEAR_LEAD
     return Shift(

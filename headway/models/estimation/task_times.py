@@ -76,12 +76,12 @@ class AlmostEmpty(NamedTuple):
     readers: int
 
 
-def time_without_rows(seen: Sequence[AlmostEmpty], per_partition_s: float) -> FixedTime | None:
+def time_without_rows(batches: Sequence[AlmostEmpty], per_partition_s: float) -> FixedTime | None:
     r"""Time of a task that has no rows, from batches that read almost none.
 
     Parameters
     ----------
-    seen : sequence of AlmostEmpty
+    batches : sequence of AlmostEmpty
         Such batches.
     per_partition_s : float, >= 0
         Time of a task per reader that it writes for; 0 if that is part of the fixed time. [s]
@@ -111,16 +111,18 @@ def time_without_rows(seen: Sequence[AlmostEmpty], per_partition_s: float) -> Fi
     >>> time_without_rows([first], 0.0)
     FixedTime(mean_s=0.05, sd_s=0.015)
     """
-    found = []
-    for one in seen:
-        if 0.0 < one.task_s <= one.usual_task_s and one.rows <= 0.5 * one.usual_rows:
-            apart = one.usual_rows - one.rows
-            alone_s = (one.task_s * one.usual_rows - one.usual_task_s * one.rows) / apart
-            found.append(max(alone_s - per_partition_s * one.readers, 0.1 * one.task_s))
-        elif one.task_s > one.usual_task_s and one.rows <= 0.5 * one.usual_rows:
+    times_s = []
+    for batch in batches:
+        if 0.0 < batch.task_s <= batch.usual_task_s and batch.rows <= 0.5 * batch.usual_rows:
+            extra_rows = batch.usual_rows - batch.rows
+            fixed_s = (
+                batch.task_s * batch.usual_rows - batch.usual_task_s * batch.rows
+            ) / extra_rows
+            times_s.append(max(fixed_s - per_partition_s * batch.readers, 0.1 * batch.task_s))
+        elif batch.task_s > batch.usual_task_s and batch.rows <= 0.5 * batch.usual_rows:
             # Slower than with rows: these cost almost nothing.
-            found.append(max(one.usual_task_s - per_partition_s * one.readers, 0.0))
-    if not found or not (mean_s := float(np.median(found))) > 0:
+            times_s.append(max(batch.usual_task_s - per_partition_s * batch.readers, 0.0))
+    if not times_s or not (mean_s := float(np.median(times_s))) > 0:
         return None
     return FixedTime(mean_s, EMPTY_BATCH_SD_RATIO.value * mean_s)
 
@@ -165,11 +167,11 @@ def handover_s(
     >>> handover_s(*eight)
     0.002
     """
-    tells = waves > LEAST_WAVES.value
-    if not np.any(tells):
+    has_waves = waves > LEAST_WAVES.value
+    if not np.any(has_waves):
         return 0.0
-    handovers = waves[tells] - 1.0
-    seen_s = (waves[tells] * task_mean_s[tells] - span_s[tells]) / handovers
-    within_s = np.clip(seen_s, 0.0, most_s[tells])
+    handovers = waves[has_waves] - 1.0
+    seen_s = (waves[has_waves] * task_mean_s[has_waves] - span_s[has_waves]) / handovers
+    within_s = np.clip(seen_s, 0.0, most_s[has_waves])
     # Least squares of the spans: many waves weigh most, and depend least on how the last one ends.
-    return float(np.average(within_s, weights=weights[tells] * np.square(handovers)))
+    return float(np.average(within_s, weights=weights[has_waves] * np.square(handovers)))

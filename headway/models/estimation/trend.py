@@ -116,7 +116,7 @@ def _sign_score(values: Array) -> float:
 def _sen_slope(at_s: Array, values: Array) -> float:
     earlier, later = np.triu_indices(len(values), 1)
     span_s = at_s[later] - at_s[earlier]
-    apart = span_s > 0
-    if not np.any(apart):
+    distinct = span_s > 0
+    if not np.any(distinct):
         return 0.0
-    return float(np.median((values[later] - values[earlier])[apart] / span_s[apart]))
+    return float(np.median((values[later] - values[earlier])[distinct] / span_s[distinct]))

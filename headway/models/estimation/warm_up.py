@@ -171,16 +171,16 @@ def falling_ratios(jvm_age_s: Array, ratio: Array) -> tuple[AgedRatio, ...]:
 
     Examples
     --------
-    >>> found = falling_ratios(np.array([4.0, 8.0, 16.0, 32.0]), np.array([3.0, 1.2, 1.3, 1.0]))
-    >>> [(round(one.jvm_age_s), round(one.ratio, 2), one.num_batches) for one in found]
+    >>> ratios = falling_ratios(np.array([4.0, 8.0, 16.0, 32.0]), np.array([3.0, 1.2, 1.3, 1.0]))
+    >>> [(round(aged.jvm_age_s), round(aged.ratio, 2), aged.num_batches) for aged in ratios]
     [(4, 3.0, 1), (11, 1.25, 2), (32, 1.0, 1)]
     """
     log_age, log_ratio = np.log(jvm_age_s), np.log(ratio)
     bins = np.floor(np.log2(jvm_age_s) * WARM_UP_BINS_PER_DOUBLING.value)
     pools: list[tuple[float, float, int]] = []
     for number in np.unique(bins):
-        inside = bins == number
-        pools.append((float(log_age[inside].sum()), float(log_ratio[inside].sum()), sum(inside)))
+        in_bin = bins == number
+        pools.append((float(log_age[in_bin].sum()), float(log_ratio[in_bin].sum()), sum(in_bin)))
         while len(pools) > 1 and pools[-2][1] / pools[-2][2] <= pools[-1][1] / pools[-1][2]:
             last, before = pools.pop(), pools.pop()
             pools.append((before[0] + last[0], before[1] + last[1], before[2] + last[2]))

@@ -68,9 +68,7 @@ class AskedSetting:
         )
 
     def next_run(self, profile: JobProfile) -> AdvisedRun | None:
-        """The run that would narrow the answer most, and by how much; None if none would.
-
-        Also None if nothing of the job was measured.
+        """The run that would narrow the answer most; None if none would, or nothing was measured.
 
         Notes
         -----
@@ -134,31 +132,33 @@ def advised_runs(
     (32, 85085)
     """
     candidates = tuple(_candidates(profile, question))
-    asked = _asked(profile, question, candidates)
+    shares = _asked(profile, question, candidates)
     pool = list(candidates if question is not None else _far_apart(profile, candidates))
-    known = profile.settings
+    settings = profile.settings
     runs: list[AdvisedRun] = []
-    variance = _variance(profile, known, asked)
+    variance = _variance(profile, settings, shares)
     while pool and len(runs) < most_runs:
         eligible = pool if runs else _of_another_size(profile, candidates) or pool
-        left = [_variance(profile, _with(known, one), asked) for one in eligible]
+        variances = [_variance(profile, _with(settings, choice), shares) for choice in eligible]
         # Among runs that add about as much, the first one, which changes least.
-        best = int(np.argmax(np.array(left) <= (1.0 + ALIKE_LESSONS_RATIO.value) * min(left)))
-        if left[best] > variance * (1.0 - LEAST_NARROWING_RATIO.value) ** 2:
+        best = int(
+            np.argmax(np.array(variances) <= (1.0 + ALIKE_LESSONS_RATIO.value) * min(variances))
+        )
+        if variances[best] > variance * (1.0 - LEAST_NARROWING_RATIO.value) ** 2:
             break
-        chosen = eligible[best]
-        pool = [one for one in pool if one is not chosen]
-        after = _with(known, chosen)
+        best_candidate = eligible[best]
+        pool = [candidate for candidate in pool if candidate is not best_candidate]
+        after = _with(settings, best_candidate)
         runs.append(
             replace(
-                _as_advised(profile, chosen),
+                _as_advised(profile, best_candidate),
                 narrowing=None
                 if question is None
-                else _narrowing(profile, known, after, question, asked[0]),
+                else _narrowing(profile, settings, after, question, shares[0]),
             )
         )
-        known, variance = after, left[best]
-    if question is None and len({one.configuration.num_slots for one in profile.settings}) == 1:
+        settings, variance = after, variances[best]
+    if question is None and len({run.configuration.num_slots for run in profile.settings}) == 1:
         runs.append(_on_more_slots(profile))
     return tuple(runs)
 
@@ -169,11 +169,11 @@ def _of_another_size(profile: JobProfile, candidates: Sequence[_Candidate]) -> l
         return []
     last, rows = profile.baseline, _middle_rows(profile.settings[-1])
     return [
-        one
-        for one in candidates
-        if one.setting.configuration.num_slots == last.num_slots
-        and one.setting.configuration.shuffle_partitions == last.shuffle_partitions
-        and is_spread(np.array([rows, one.shares.asked.num_rows]))
+        candidate
+        for candidate in candidates
+        if candidate.setting.configuration.num_slots == last.num_slots
+        and candidate.setting.configuration.shuffle_partitions == last.shuffle_partitions
+        and is_spread(np.array([rows, candidate.shares.asked.num_rows]))
     ]
 
 
@@ -181,7 +181,7 @@ def _asked(
     profile: JobProfile, question: AskedSetting | None, candidates: Sequence[_Candidate]
 ) -> list[Shares]:
     if question is None:
-        return [one.shares for one in candidates]
+        return [candidate.shares for candidate in candidates]
     # Above the sustainable rate batches grow without bound: the question is then about that rate.
     most_per_s = sustainable_rate_per_s(profile, question.configuration)
     rate_per_s = min(question.arrivals.rate_per_s, most_per_s or np.inf)
@@ -190,10 +190,10 @@ def _asked(
 
 
 def _variance(
-    profile: JobProfile, settings: Sequence[ObservedSetting], asked: Sequence[Shares]
+    profile: JobProfile, settings: Sequence[ObservedSetting], asked_shares: Sequence[Shares]
 ) -> float:
     fit = FitError(profile=profile, settings=settings)
-    return float(np.mean([fit.spread_ratio(one) ** 2 for one in asked]))
+    return float(np.mean([fit.spread_ratio(shares) ** 2 for shares in asked_shares]))
 
 
 def _with(
@@ -205,26 +205,26 @@ def _with(
 
 def _narrowing(
     profile: JobProfile,
-    known: tuple[ObservedSetting, ...],
+    before: tuple[ObservedSetting, ...],
     after: tuple[ObservedSetting, ...],
     question: AskedSetting,
-    asked: Shares,
+    shares: Shares,
 ) -> Narrowing:
     latencies = [
         predict(_fitted_to(profile, runs), question.configuration, question.arrivals).latency(
             question.metric
         )
-        for runs in (known, after)
+        for runs in (before, after)
     ]
     now_s, after_s = (
-        None if one is None else one.intervals90_s.get(question.statistic) for one in latencies
+        None if law is None else law.intervals90_s.get(question.statistic) for law in latencies
     )
     return Narrowing(
         statistic=question.statistic,
         interval_now_s=now_s,
         interval_after_s=after_s,
-        error_now_ratio=FitError(profile=profile, settings=known).ratio(asked),
-        error_after_ratio=FitError(profile=profile, settings=after).ratio(asked),
+        error_now_ratio=FitError(profile=profile, settings=before).ratio(shares),
+        error_after_ratio=FitError(profile=profile, settings=after).ratio(shares),
     )
 
 
@@ -237,11 +237,11 @@ def _fitted_to(profile: JobProfile, runs: tuple[ObservedSetting, ...]) -> JobPro
 
 def _candidates(profile: JobProfile, question: AskedSetting | None) -> Iterator[_Candidate]:
     """Runs that could be made, as listed in (E42)."""
-    seen = replace(profile.baseline, max_offsets_per_trigger=None)
-    clusters = [seen]
-    if question is not None and question.configuration.num_slots != seen.num_slots:
+    baseline = replace(profile.baseline, max_offsets_per_trigger=None)
+    clusters = [baseline]
+    if question is not None and question.configuration.num_slots != baseline.num_slots:
         clusters.append(replace(question.configuration, max_offsets_per_trigger=None))
-    last_s = max(seen.trigger_s, profile.settings[-1].batch_duration_mean_s)
+    last_s = max(baseline.trigger_s, profile.settings[-1].batch_duration_mean_s)
     triggers_s = [_trigger_beyond(last_s), _trigger_beyond(ADVISED_ROWS_RATIO.value * last_s)]
     for cluster, partitions in product(clusters, _partition_choices(profile, question)):
         most_per_s = Capacity.of(
@@ -286,32 +286,32 @@ def _partition_choices(profile: JobProfile, question: AskedSetting | None) -> tu
     if not _is_shuffled(profile):
         return (count,)
     ratio = ADVISED_PARTITIONS_RATIO.value
-    other = count * ratio if count < MANY_PARTITIONS.value else max(count // ratio, 1)
-    asked = count if question is None else question.configuration.shuffle_partitions
-    return tuple(dict.fromkeys((asked, count, other)))
+    other_count = count * ratio if count < MANY_PARTITIONS.value else max(count // ratio, 1)
+    asked_count = count if question is None else question.configuration.shuffle_partitions
+    return tuple(dict.fromkeys((asked_count, count, other_count)))
 
 
 def _far_apart(profile: JobProfile, candidates: Sequence[_Candidate]) -> tuple[_Candidate, ...]:
     """The candidates that are most informative on all costs: a D-optimal design (E20)."""
     runs = [
-        _Candidate(one, Shares.of(profile, _batch(one.configuration, _middle_rows(one))))
-        for one in profile.settings
+        _Candidate(run, Shares.of(profile, _batch(run.configuration, _middle_rows(run))))
+        for run in profile.settings
     ]
-    columns = np.array([_columns(profile, one.shares) for one in (*runs, *candidates)])
+    columns = np.array([_columns(profile, candidate.shares) for candidate in (*runs, *candidates)])
     columns = columns[:, : 2 + _is_shuffled(profile)]
     design = d_optimal_design(
         columns, min(MOST_ADVISED_RUNS.value, len(candidates)), already_run=np.arange(len(runs))
     )
     # Existing runs may be chosen again; the best of the new ones is selected elsewhere.
-    return tuple(candidates[place - len(runs)] for place in design.chosen if place >= len(runs))
+    return tuple(candidates[index - len(runs)] for index in design.chosen if index >= len(runs))
 
 
-def _columns(profile: JobProfile, of: Shares) -> Array:
+def _columns(profile: JobProfile, shares: Shares) -> Array:
     """Shares of a batch that are fixed, in proportion to rows, and in proportion to partitions."""
-    fixed, per_row, per_partition = of.of_coefficients.T
+    fixed, per_row, per_partition = shares.of_coefficients.T
     return np.array(
         [
-            of.of_driver + sum(fixed * [stage.task_fixed_s for stage in profile.stages]),
+            shares.of_driver + sum(fixed * [stage.task_fixed_s for stage in profile.stages]),
             sum(per_row * [stage.task_per_row_s for stage in profile.stages]),
             sum(per_partition) * USUAL_PARTITION_S.value,
         ]
@@ -347,8 +347,8 @@ def _on_more_slots(profile: JobProfile) -> AdvisedRun:
 
 def _lesson(profile: JobProfile, configuration: Configuration, rows: float) -> tuple[str, str]:
     """What a run adds, and what the runs so far had; the rarest if there are several."""
-    slots = {one.configuration.num_slots for one in profile.settings}
-    partitions = {one.configuration.shuffle_partitions for one in profile.settings}
+    slots = {setting.configuration.num_slots for setting in profile.settings}
+    partitions = {setting.configuration.shuffle_partitions for setting in profile.settings}
     low, high = profile.rows_per_batch_range
     if configuration.num_slots not in slots:
         return "the gain from more slots, and their contention", _all_had(slots, "slot")
@@ -363,16 +363,16 @@ def _lesson(profile: JobProfile, configuration: Configuration, rows: float) -> t
     if rows > high:
         why = f"no batch had more than {high:,.0f} rows; these have about {rows:,.0f}"
         return "the fixed cost of a batch and the cost per row", why
-    if any(one.configuration == configuration for one in profile.settings):
+    if any(setting.configuration == configuration for setting in profile.settings):
         return "the difference between runs of one setting", "few configurations were run twice"
     why = f"{counted(len(profile.settings), 'run')} had {low:,.0f} to {high:,.0f} rows per batch"
     return f"what batches of about {rows:,.0f} rows take", why
 
 
-def _all_had(counts: set[int], thing: str) -> str:
+def _all_had(counts: set[int], noun: str) -> str:
     if len(counts) == 1:
-        return f"all runs had {counted(min(counts), thing)}"
-    return f"runs had {min(counts)} to {counted(max(counts), thing)}"
+        return f"all runs had {counted(min(counts), noun)}"
+    return f"runs had {min(counts)} to {counted(max(counts), noun)}"
 
 
 def _is_shuffled(profile: JobProfile) -> bool:

@@ -123,10 +123,10 @@ def rows_of_bends(pool: Sequence[StageProfile], num_slots: int, shuffle_partitio
 def _rows_of(stage: StageProfile, num_slots: int, shuffle_partitions: int) -> Array:
     rule, law = stage.coalescing, stage.rows
     assert rule is not None
-    first, advisory = rule.smallest_bytes, max(rule.advisory_bytes, rule.smallest_bytes)
-    aimed, most = rule.aimed_tasks(num_slots), rule.most_tasks(shuffle_partitions)
-    last = max(most, 2) * (first if aimed >= most else advisory)
-    waves = [count * size for count in (aimed, num_slots) for size in (first, advisory)]
+    first, advisory_bytes = rule.smallest_bytes, max(rule.advisory_bytes, rule.smallest_bytes)
+    aimed_tasks, most_tasks = rule.aimed_tasks(num_slots), rule.most_tasks(shuffle_partitions)
+    last = max(most_tasks, 2) * (first if aimed_tasks >= most_tasks else advisory_bytes)
+    waves = [count * size for count in (aimed_tasks, num_slots) for size in (first, advisory_bytes)]
     size_bytes = np.concatenate([np.geomspace(first, last, _NUM_BETWEEN), waves])
     entering = np.maximum(
         size_bytes / max(rule.exchange_bytes_per_row, 1e-9) - law.static_rows, 0.0

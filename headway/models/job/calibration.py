@@ -74,13 +74,13 @@ def spread_ratio(
     >>> [float(spread_ratio(profile, num_slots, 8, 16_000.0)) for num_slots in (2, 8)]
     [0.219, 0.340]
     """
-    own = profile.noise.run_to_run_ratio
+    run_ratio = profile.noise.run_to_run_ratio
     if profile.declared is None:
-        own = of_runs_and_fit(own, len(profile.settings))
-    beyond = doublings_beyond(
+        run_ratio = of_runs_and_fit(run_ratio, len(profile.settings))
+    doublings = doublings_beyond(
         profile, num_slots, shuffle_partitions, batch_rows, model=model, score=score
     )
-    return widened(own, *beyond)
+    return widened(run_ratio, *doublings)
 
 
 def of_runs_and_fit(
@@ -139,17 +139,17 @@ def widened(own_ratio: Numeric, *doublings: Numeric) -> Array:
     0.26
     """
     spread = np.asarray(own_ratio, dtype=np.float64)
-    for each in doublings:
-        spread = np.hypot(spread, SPREAD_PER_DOUBLING_RATIO.value * np.asarray(each))
+    for num_doublings in doublings:
+        spread = np.hypot(spread, SPREAD_PER_DOUBLING_RATIO.value * np.asarray(num_doublings))
     return spread
 
 
-def doublings_outside(asked: Numeric, low: float, high: float) -> Array:
+def doublings_outside(value: Numeric, low: float, high: float) -> Array:
     """How often a range must be doubled, or halved, until it contains a value; 0 inside (P2).
 
     Parameters
     ----------
-    asked : float or (n,) array, >= 0
+    value : float or (n,) array, >= 0
         The value.
     low, high : float, >= 0
         The range, in the same unit.
@@ -157,7 +157,7 @@ def doublings_outside(asked: Numeric, low: float, high: float) -> Array:
     Returns
     -------
     array
-        Of the shape of ``asked``. [-]
+        Of the shape of ``value``. [-]
 
     Notes
     -----
@@ -169,9 +169,9 @@ def doublings_outside(asked: Numeric, low: float, high: float) -> Array:
     array([1., 0., 2.])
     """
     # Differences of logarithms, since a quotient with an infinite range would be zero.
-    log_asked = np.log2(np.maximum(np.asarray(asked, dtype=np.float64), _LEAST))
-    above = log_asked - np.log2(max(high, _LEAST))
-    below = np.log2(max(low, _LEAST)) - log_asked
+    log_value = np.log2(np.maximum(np.asarray(value, dtype=np.float64), _LEAST))
+    above = log_value - np.log2(max(high, _LEAST))
+    below = np.log2(max(low, _LEAST)) - log_value
     return np.asarray(np.maximum(np.maximum(above, below), 0.0))
 
 
@@ -208,13 +208,13 @@ def doublings_beyond(
     --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> [float(each) for each in doublings_beyond(profile, 8, 8, 16_000.0)]
+    >>> [float(number) for number in doublings_beyond(profile, 8, 8, 16_000.0)]
     [2.0, 0.0, 0.0]
     """
-    asked = (num_slots, shuffle_partitions, batch_rows)
+    setting_values = (num_slots, shuffle_partitions, batch_rows)
     slots, partitions, rows = (
         doublings_outside(value, low, high)
-        for value, (low, high) in zip(asked, _ranges(profile), strict=True)
+        for value, (low, high) in zip(setting_values, _ranges(profile), strict=True)
     )
     if profile.row_cost_half_range_ratio:
         of_row_cost = row_cost_doublings(profile, batch_rows, model=model, score=score)
@@ -277,10 +277,13 @@ def is_calibrated(
     >>> is_calibrated(profile, np.array([8, 16]), 8, 16_000.0).tolist()
     [True, False]
     """
-    every = doublings_beyond(profile, num_slots, shuffle_partitions, batch_rows)
-    each = [is_within_reach(one, reach) for one, reach in zip(every, _reach(profile), strict=True)]
-    within = np.logical_and.reduce(np.broadcast_arrays(*each))
-    return within if profile.declared is None else np.zeros_like(within)
+    doublings = doublings_beyond(profile, num_slots, shuffle_partitions, batch_rows)
+    by_kind = [
+        is_within_reach(num_doublings, reach)
+        for num_doublings, reach in zip(doublings, _reach(profile), strict=True)
+    ]
+    is_within = np.logical_and.reduce(np.broadcast_arrays(*by_kind))
+    return is_within if profile.declared is None else np.zeros_like(is_within)
 
 
 def is_within_reach(doublings: Numeric, reach: float = CALIBRATED_DOUBLINGS.value) -> BoolArray:
@@ -337,13 +340,13 @@ def reasons_outside(
     --------
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
-    >>> [one.code.value for one in reasons_outside(profile, 16, 8, 16_000.0)]
+    >>> [finding.code.value for finding in reasons_outside(profile, 16, 8, 16_000.0)]
     ['slots_far_off']
     """
     if profile.declared is not None:
         yield Finding(code=FindingCode.DECLARED)
         return
-    beyond = doublings_beyond(profile, num_slots, shuffle_partitions, batch_rows)
+    all_doublings = doublings_beyond(profile, num_slots, shuffle_partitions, batch_rows)
     for (code, name, value), (low, high), doublings, reach in zip(
         (
             (FindingCode.SLOTS_FAR_OFF, "slots", num_slots),
@@ -351,7 +354,7 @@ def reasons_outside(
             (FindingCode.ROWS_FAR_OFF, "batch_rows", batch_rows),
         ),
         _ranges(profile),
-        beyond,
+        all_doublings,
         _reach(profile),
         strict=True,
     ):
@@ -377,9 +380,9 @@ def _reach(profile: JobProfile) -> tuple[float, float, float]:
 def _ranges(profile: JobProfile) -> tuple[tuple[float, float], ...]:
     if profile.declared is not None:
         return ((0.0, np.inf),) * 3
-    seen = [setting.configuration for setting in profile.settings]
-    slots = [one.num_slots for one in seen]
-    partitions = [one.shuffle_partitions for one in seen]
+    configurations = [setting.configuration for setting in profile.settings]
+    slots = [configuration.num_slots for configuration in configurations]
+    partitions = [configuration.shuffle_partitions for configuration in configurations]
     if all(
         stage.tasks_rule is not TasksRule.SHUFFLE and stage.separation is not Separation.TOTALS
         for stage in profile.stages

@@ -111,17 +111,17 @@ class Capacity:
             rates_per_s = rows / np.maximum(trigger_s, factor * self.model.mean_s(rows))
             loads = rates_per_s * factor * self.model.slope_s(rows)
             # Loads may fall again where coalesced stages take more tasks: the last rise counts.
-            within = np.flatnonzero(loads <= allowed)
-            place = int(within[-1]) + 1 if len(within) else 0
-            if place == len(loads):
+            allowed_indices = np.flatnonzero(loads <= allowed)
+            first_above = int(allowed_indices[-1]) + 1 if len(allowed_indices) else 0
+            if first_above == len(loads):
                 # Larger batches are not examined: their rows no longer determine the rate.
                 return allowed / max(factor * float(self.model.slope_s(high)), 1e-300)
-            if place == 0:
+            if first_above == 0:
                 return None
-            low, high = rows[place - 1], rows[place]
-        here = slice(place - 1, place + 1)
-        log_loads = np.log(np.maximum(loads[here], 1e-300))
-        logarithm = np.interp(math.log(allowed), log_loads, np.log(rates_per_s[here]))
+            low, high = rows[first_above - 1], rows[first_above]
+        bracket = slice(first_above - 1, first_above + 1)
+        log_loads = np.log(np.maximum(loads[bracket], 1e-300))
+        logarithm = np.interp(math.log(allowed), log_loads, np.log(rates_per_s[bracket]))
         return math.exp(float(logarithm))
 
     @property
@@ -196,8 +196,8 @@ class Capacity:
         if limit is None:
             return
         interval_s = self._full_interval_s(limit)
-        needed = self.rate_per_s * interval_s
-        if limit <= needed:
+        needed_rows = self.rate_per_s * interval_s
+        if limit <= needed_rows:
             yield Finding(
                 code=FindingCode.RATE_LIMIT_TOO_LOW,
                 numbers={
@@ -207,7 +207,7 @@ class Capacity:
                     **self._enough_rows(),
                 },
             )
-        elif limit < LEAST_CATCH_UP_RATIO.value * needed:
+        elif limit < LEAST_CATCH_UP_RATIO.value * needed_rows:
             yield Finding(
                 code=FindingCode.RATE_LIMIT_LEAVES_LITTLE,
                 numbers={"limit_rows": float(limit), "catch_up_ratio": LEAST_CATCH_UP_RATIO.value},
@@ -234,7 +234,7 @@ class Capacity:
 
     def _enough_rows(self) -> dict[str, float]:
         """A rate limit that is enough, if there is one."""
-        enough = float(
+        rows = float(
             settled_batch_rows(
                 self.model,
                 LEAST_CATCH_UP_RATIO.value * self.rate_per_s,
@@ -242,7 +242,7 @@ class Capacity:
                 self.age_factor,
             )
         )
-        return {"enough_rows": float(math.ceil(enough))} if enough < MOST_BATCH_ROWS else {}
+        return {"enough_rows": float(math.ceil(rows))} if rows < MOST_BATCH_ROWS else {}
 
     def _full_interval_s(self, limit: int) -> float:
         full_batch_s = self.age_factor * float(self.model.mean_s(float(limit)))
@@ -267,19 +267,19 @@ class Capacity:
             return float(law.overrun_probability[0]) > HIGHEST_QUOTED_OVERRUN_RATIO.value
 
         longer_s = (times * trigger_s for times in _LONGER_TRIGGERS)
-        enough_s = next((one for one in longer_s if not overruns(self.model, one)), None)
-        more = (times * slots for times in _MORE_SLOTS)
-        enough = next(
+        enough_s = next((time_s for time_s in longer_s if not overruns(self.model, time_s)), None)
+        more_slots = (times * slots for times in _MORE_SLOTS)
+        enough_slots = next(
             (
                 n
-                for n in more
+                for n in more_slots
                 if not overruns(duration_model(self.profile, n, partitions), trigger_s)
             ),
             None,
         )
         return {
             **({} if enough_s is None else {"enough_trigger_s": enough_s}),
-            **({} if enough is None else {"enough_slots": float(enough)}),
+            **({} if enough_slots is None else {"enough_slots": float(enough_slots)}),
         }
 
 

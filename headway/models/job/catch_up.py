@@ -64,8 +64,8 @@ def catch_up_late_s(
     17.18
     """
     rates = (rate_per_s, drained_now_per_s, drained_then_per_s)
-    others = (backlog_rows, wait_s, pause_s, slack_s)
-    if not (all(one > 0.0 for one in rates) and all(one >= 0.0 for one in others)):
+    amounts = (backlog_rows, wait_s, pause_s, slack_s)
+    if not (all(rate > 0.0 for rate in rates) and all(amount >= 0.0 for amount in amounts)):
         raise ValueError("need rates above 0, and backlog, wait, pause and slack of 0 or more")
     drained_rows = drained_now_per_s * wait_s
     load_ratio = rate_per_s / drained_then_per_s

@@ -59,8 +59,8 @@ class CertifiedLaw(SettingLaw):
                 (self.batch_duration_cdf, self.batch_duration_mean_s()),
             )
         )
-        beyond = np.maximum(np.minimum(rows, batches), _LEAST_BEYOND)
-        unusual = np.log((1.0 - _USUAL_SHARE) / beyond)
+        tail_share = np.maximum(np.minimum(rows, batches), _LEAST_BEYOND)
+        unusual = np.log((1.0 - _USUAL_SHARE) / tail_share)
         load = np.log(
             np.maximum(self.offered_load_ratio, _LEAST_BEYOND) / self.allowed_offered_load
         )
@@ -101,30 +101,30 @@ class CertifiedLaw(SettingLaw):
             lambda law, _: law.tuple_latency_mean_s(), 0.0, lambda chain, _: chain.latency_mean_s
         )
 
-    def take(self, chosen: NDArray[np.intp] | BoolArray) -> CertifiedLaw:
+    def take(self, selection: NDArray[np.intp] | BoolArray) -> CertifiedLaw:
         """The distributions at some of the settings."""
-        places = np.arange(len(self.chains))[chosen]
+        indices = np.arange(len(self.chains))[selection]
         return CertifiedLaw(
-            state_at(self.state, chosen), tuple(self.chains[place] for place in places)
+            state_at(self.state, selection), tuple(self.chains[index] for index in indices)
         )
 
     def _chained(
         self,
         of_moments: Callable[[SettingLaw, Array], Array],
-        asked: Numeric,
+        point: Numeric,
         of_chain: Callable[[BatchChain, Array], Array | float],
     ) -> Array:
         """Values by the chain of each setting, or by its moments if there is no chain."""
-        shape = np.broadcast_shapes(np.shape(asked), (len(self.chains),))
-        values, found = np.broadcast_to(asked, shape), np.empty(shape)
-        unchained = [place for place, chain in enumerate(self.chains) if chain is None]
+        shape = np.broadcast_shapes(np.shape(point), (len(self.chains),))
+        values, setting_values = np.broadcast_to(point, shape), np.empty(shape)
+        unchained = [index for index, chain in enumerate(self.chains) if chain is None]
         if unchained:
             law = SettingLaw(state_at(self.state, np.array(unchained)))
-            found[..., unchained] = of_moments(law, values[..., unchained])
-        for place, chain in enumerate(self.chains):
+            setting_values[..., unchained] = of_moments(law, values[..., unchained])
+        for index, chain in enumerate(self.chains):
             if chain is not None:
-                found[..., place] = of_chain(chain, values[..., place])
-        return found
+                setting_values[..., index] = of_chain(chain, values[..., index])
+        return setting_values
 
 
 def certified(law: SettingLaw) -> CertifiedLaw:
@@ -155,8 +155,8 @@ def certified(law: SettingLaw) -> CertifiedLaw:
     state = law.state
     overruns = state.overrun_probability > LEAST_CERTIFIED_OVERRUN_RATIO.value
     chains = tuple(
-        batch_chain(state_at(state, np.array([place]))) if overruns[place] else None
-        for place in range(len(overruns))
+        batch_chain(state_at(state, np.array([index]))) if overruns[index] else None
+        for index in range(len(overruns))
     )
     changed = {
         name: getattr(state, name).copy()
@@ -165,9 +165,9 @@ def certified(law: SettingLaw) -> CertifiedLaw:
             *("overrun_probability", "utilization_ratio", "is_stable"),
         )
     }
-    for place in np.flatnonzero(overruns):
-        for name, value in _moments(chains[place]).items():
-            changed[name][place] = value
+    for index in np.flatnonzero(overruns):
+        for name, value in _moments(chains[index]).items():
+            changed[name][index] = value
     return CertifiedLaw(replace(state, **changed), chains)
 
 

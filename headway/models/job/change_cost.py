@@ -147,7 +147,7 @@ def return_late_s(
     Examples
     --------
     >>> loads = ((1.0, 90.0, 1.2, 0.8), (0.0, 90.0, 0.9, 0.8))
-    >>> [round(return_late_s(2.0, *each)) for each in loads]
+    >>> [round(return_late_s(2.0, *load)) for load in loads]
     [152, 2]
     """
     if not (new_late_s >= 0.0 and 0.0 <= late_ratio <= 1.0 and lead_s >= 0.0):
@@ -155,8 +155,8 @@ def return_late_s(
     if not (load_ratio >= 0.0 and load_after_ratio >= 0.0):
         raise ValueError("need loads of 0 or more")
     waiting_s = lead_s * max(1.0 - 1.0 / load_ratio, 0.0) if load_ratio > 0.0 else 0.0
-    left = 1.0 / max(min(load_after_ratio, MOST_LOADED_RATIO.value), _LEAST_LOAD) - 1.0
-    return new_late_s + late_ratio * lead_s + waiting_s / left
+    spare_ratio = 1.0 / max(min(load_after_ratio, MOST_LOADED_RATIO.value), _LEAST_LOAD) - 1.0
+    return new_late_s + late_ratio * lead_s + waiting_s / spare_ratio
 
 
 def margin_score(budget_used_ratio: float) -> float:

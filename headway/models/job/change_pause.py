@@ -172,17 +172,17 @@ def computing_ratio(profile: JobProfile, duration_s: float) -> float:
     1.0
     """
     driver_s = sum(phase.mean_s for phase in profile.driver_phases)
-    known = [
+    observed_stages = [
         (stage.task_per_row_s * stage.rows.scale, stage.observed)
         for stage in profile.stages
         if stage.observed is not None
     ]
-    total_s = sum(per_row_s for per_row_s, _ in known)
-    if not known or total_s <= 0.0 or duration_s <= 0.0:
+    total_s = sum(per_row_s for per_row_s, _ in observed_stages)
+    if not observed_stages or total_s <= 0.0 or duration_s <= 0.0:
         return 1.0
     computed_s = sum(
-        per_row_s * min(seen.cpu_ratio + (seen.python_ratio or 0.0), 1.0)
-        for per_row_s, seen in known
+        per_row_s * min(observed.cpu_ratio + (observed.python_ratio or 0.0), 1.0)
+        for per_row_s, observed in observed_stages
     )
     return max(1.0 - driver_s / duration_s, 0.0) * computed_s / total_s
 
@@ -265,14 +265,14 @@ def learned_late_s(prior_s: float, seen_s: Sequence[float]) -> float:
     >>> learned_late_s(4.0, []), round(learned_late_s(4.0, [1.0] * 20), 2)
     (4.0, 1.0)
     """
-    known = _known_s(prior_s, seen_s)
-    if len(known) < 2:
+    late_s = _known_s(prior_s, seen_s)
+    if len(late_s) < 2:
         return prior_s
-    hundredths = quantiles(known, n=100, method="inclusive")
+    hundredths = quantiles(late_s, n=100, method="inclusive")
     return hundredths[round(100 * COST_LEVEL_RATIO.value) - 1]
 
 
 def _known_s(prior_s: float, seen_s: Sequence[float]) -> list[float]:
     """The last ones that were seen; the prior is one of them until there are enough."""
-    known = [*seen_s][-COSTS_REMEMBERED.value :]
-    return known if len(known) >= COSTS_REMEMBERED.value else [prior_s, *known]
+    latest_s = [*seen_s][-COSTS_REMEMBERED.value :]
+    return latest_s if len(latest_s) >= COSTS_REMEMBERED.value else [prior_s, *latest_s]

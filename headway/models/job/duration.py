@@ -102,14 +102,14 @@ class DurationStack:
     per_row_s: Array
     bends: tuple[Array, Array]
 
-    def take(self, chosen: NDArray[np.intp] | NDArray[np.bool_]) -> DurationStack:
+    def take(self, selection: NDArray[np.intp] | NDArray[np.bool_]) -> DurationStack:
         """Some of the models, or some of them several times."""
         more_s, from_rows = self.bends
         return DurationStack(
             self.alike,
-            self.fixed_s[:, chosen],
-            self.per_row_s[:, chosen],
-            (more_s[:, chosen], from_rows[:, chosen]),
+            self.fixed_s[:, selection],
+            self.per_row_s[:, selection],
+            (more_s[:, selection], from_rows[:, selection]),
         )
 
     def model(self, num_axes: int) -> DurationModel:
@@ -157,8 +157,8 @@ def stacked(models: Sequence[DurationModel]) -> DurationStack:
     Examples
     --------
     >>> spans = [(LevelSpan("stage 0", fixed_s, ()),) for fixed_s in (0.1, 0.3)]
-    >>> both = stacked([DurationModel(0.2, levels) for levels in spans])
-    >>> both.model(num_axes=2).mean_s(np.ones((2, 1))).ravel()
+    >>> stack = stacked([DurationModel(0.2, levels) for levels in spans])
+    >>> stack.model(num_axes=2).mean_s(np.ones((2, 1))).ravel()
     array([0.3, 0.5])
     """
     fixed_s = [[level.fixed_s for level in model.levels] for model in models]
@@ -171,8 +171,8 @@ def stacked(models: Sequence[DurationModel]) -> DurationStack:
         np.array(fixed_s, dtype=np.float64).T,
         np.array(per_row_s, dtype=np.float64).T,
         (
-            np.array([[bend.per_row_s for bend in each] for each in bends], dtype=np.float64).T,
-            np.array([[bend.from_rows for bend in each] for each in bends], dtype=np.float64).T,
+            np.array([[bend.per_row_s for bend in group] for group in bends], dtype=np.float64).T,
+            np.array([[bend.from_rows for bend in group] for group in bends], dtype=np.float64).T,
         ),
     )
 
@@ -240,11 +240,11 @@ def level_spans(
         if batch_rows is not None:
             spans.append(_span_at(pool, batch_rows, *setting))
             continue
-        usual = _span(pool, usual_tasks(pool, num_slots, shuffle_partitions), *setting)
+        span = _span(pool, usual_tasks(pool, num_slots, shuffle_partitions), *setting)
         if any(stage.follows_rows for stage in pool):
-            more_s, bends = _bends(tuple(pool), usual, *setting)
-            usual = usual._replace(fixed_s=usual.fixed_s + more_s, bends=bends)
-        spans.append(usual)
+            more_s, bends = _bends(tuple(pool), span, *setting)
+            span = span._replace(fixed_s=span.fixed_s + more_s, bends=bends)
+        spans.append(span)
     return tuple(spans)
 
 
@@ -292,7 +292,7 @@ def _span_at(
 @lru_cache(maxsize=4096)
 def _bends(
     pool: tuple[StageProfile, ...],
-    usual: LevelSpan,
+    usual_span: LevelSpan,
     num_slots: int,
     shuffle_partitions: int,
     num_state_rows: float,
@@ -301,10 +301,10 @@ def _bends(
     rows = rows_of_bends(pool, num_slots, shuffle_partitions)
     setting = num_slots, shuffle_partitions, num_state_rows
     mean_s = [
-        np.mean([_span_at(pool, near * each, *setting).at(each) for near in _NEAR_SIZES])
-        for each in rows.tolist()
+        np.mean([_span_at(pool, ratio * size, *setting).at(size) for ratio in _NEAR_SIZES])
+        for size in rows.tolist()
     ]
-    return bends_through(rows, without_falls(np.array(mean_s)) - usual.at(rows))
+    return bends_through(rows, without_falls(np.array(mean_s)) - usual_span.at(rows))
 
 
 def coefficient_gains(
@@ -372,8 +372,8 @@ def _per_task(pool: Sequence[StageProfile], num_tasks: Sequence[int], num_slots:
 
 def _rows_makespan(stage: StageProfile, num_tasks: int, num_slots: int) -> float:
     """Time until the last task has processed its rows, over that of all rows in sequence."""
-    known = stage.row_makespan_ratio(num_tasks, num_slots)
-    return _hot_makespan(num_tasks, num_slots, stage.hot_share_ratio) if known is None else known
+    ratio = stage.row_makespan_ratio(num_tasks, num_slots)
+    return _hot_makespan(num_tasks, num_slots, stage.hot_share_ratio) if ratio is None else ratio
 
 
 @cache

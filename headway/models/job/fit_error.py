@@ -46,7 +46,7 @@ class Shares(NamedTuple):
     of_coefficients: Array
 
     @classmethod
-    def of(cls, profile: JobProfile, asked: AskedBatch) -> Shares:
+    def of(cls, profile: JobProfile, batch: AskedBatch) -> Shares:
         """Parts of the mean duration of a batch, by the costs of a profile.
 
         Notes
@@ -54,12 +54,12 @@ class Shares(NamedTuple):
         theory.md (E40): `g_s/D` and `d/D`. The duration is linear in all costs of tasks, so the
         part of a coefficient is the duration of a job that has no other cost.
         """
-        model = duration_model(profile, asked.num_slots, asked.shuffle_partitions)
-        duration_s = max(float(model.mean_s(asked.num_rows)), _TINY_S)
-        gained = coefficient_gains(profile.stages, *asked)
-        followed = [_is_followed(profile.stages, place) for place in range(len(profile.stages))]
+        model = duration_model(profile, batch.num_slots, batch.shuffle_partitions)
+        duration_s = max(float(model.mean_s(batch.num_rows)), _TINY_S)
+        gained = coefficient_gains(profile.stages, *batch)
+        followed = [_is_followed(profile.stages, index) for index in range(len(profile.stages))]
         gained[~np.array(followed), 2] = 0.0
-        return cls(asked, model.driver_s / duration_s, gained / duration_s)
+        return cls(batch, model.driver_s / duration_s, gained / duration_s)
 
 
 class _Observation(NamedTuple):
@@ -109,7 +109,7 @@ class FitError:
         of_runs = np.square(weights.reshape(-1, 2).sum(axis=1)).sum()
         noise = self.profile.noise
         effective = (1.0 - noise.autocorrelation) / (1.0 + noise.autocorrelation)
-        num_batches = np.array([one.num_batches for one in self._observations])
+        num_batches = np.array([observation.num_batches for observation in self._observations])
         of_batches = np.sum(np.square(weights * noise.batch_ratio) / (num_batches * effective))
         return float(np.sqrt(of_runs * noise.run_to_run_ratio**2 + of_batches + of_prior))
 
@@ -123,9 +123,11 @@ class FitError:
         instead of `s_r^2 k/m`, which is the average of `v` over the fitted runs themselves.
         """
         # The prior contains what one size leaves open, so it must not count again.
-        known = replace(self.profile, settings=tuple(self.settings), row_cost_half_range_ratio=None)
-        own = np.hypot(self.profile.noise.run_to_run_ratio, self.ratio(shares))
-        return float(widened(own, *doublings_beyond(known, *shares.asked)))
+        fitted_profile = replace(
+            self.profile, settings=tuple(self.settings), row_cost_half_range_ratio=None
+        )
+        run_and_fit_ratio = np.hypot(self.profile.noise.run_to_run_ratio, self.ratio(shares))
+        return float(widened(run_and_fit_ratio, *doublings_beyond(fitted_profile, *shares.asked)))
 
     @cached_property
     def _observations(self) -> tuple[_Observation, ...]:
@@ -139,12 +141,14 @@ class FitError:
     def _fits(self) -> tuple[tuple[Array, Array, Array], ...]:
         """For each stage: information from runs, inverse of all information, and prior."""
         fits = []
-        for place, stage in enumerate(self.profile.stages):
-            writes = _is_followed(self.profile.stages, place)
+        for index, stage in enumerate(self.profile.stages):
+            writes = _is_followed(self.profile.stages, index)
             rows = np.array(
                 [
-                    _terms(stage, one.num_rows, one.shuffle_partitions, writes=writes)
-                    for one in self._observations
+                    _terms(
+                        stage, observation.num_rows, observation.shuffle_partitions, writes=writes
+                    )
+                    for observation in self._observations
                 ]
             )
             task_s = np.maximum(rows @ _coefficients(stage), _TINY_S)
@@ -172,9 +176,9 @@ def _smaller_and_larger(setting: ObservedSetting) -> tuple[float, float]:
     return 0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high
 
 
-def _is_followed(stages: Sequence[StageProfile], place: int) -> bool:
+def _is_followed(stages: Sequence[StageProfile], index: int) -> bool:
     """Whether a stage writes for an exchange."""
-    return any(stage.level > stages[place].level for stage in stages[place + 1 :])
+    return any(stage.level > stages[index].level for stage in stages[index + 1 :])
 
 
 def _terms(

@@ -83,8 +83,8 @@ def predict(
     >>> from headway.formats.profile_file import load_profile
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> last = profile.settings[-1].configuration
-    >>> found = predict(profile, last, Arrivals(rate_per_s=16_000.0))
-    >>> found.stable, round(found.tuple_latency.p99_s, 2)
+    >>> prediction = predict(profile, last, Arrivals(rate_per_s=16_000.0))
+    >>> prediction.stable, round(prediction.tuple_latency.p99_s, 2)
     (True, 2.39)
     """
     if jvm_age_s is not None and not jvm_age_s > 0:
@@ -96,10 +96,10 @@ def predict(
         age_factor, profile = profile.age_factor(jvm_age_s), profile.at_age(jvm_age_s)
     capacity = Capacity.of(profile, configuration, age_factor)
     model = capacity.model
-    settled = float(
+    settled_rows = float(
         settled_batch_rows(model, arrivals.rate_per_s, configuration.trigger_s, age_factor)
     )
-    setting = (configuration.num_slots, configuration.shuffle_partitions, settled)
+    setting = (configuration.num_slots, configuration.shuffle_partitions, settled_rows)
     low_end, high_end = (
         _end(profile, configuration, model, score=score, age_factor=age_factor)
         for score in (-Z90, Z90)
@@ -116,11 +116,11 @@ def predict(
         )
     )
     growth = () if profile.growth is None else profile.growth.findings
-    found = (*growth, *findings_of(capacity, law))
-    codes = {one.code for one in found}
+    findings = (*growth, *findings_of(capacity, law))
+    codes = {finding.code for finding in findings}
     stable = not capacity.is_over and FindingCode.RATE_LIMIT_TOO_LOW not in codes
     quotable = stable and not codes & NOT_QUOTED
-    outside = tuple(reasons_outside(profile, *setting))
+    reasons = tuple(reasons_outside(profile, *setting))
     of_windows = _findings_of_windows(profile)
     has_windows = profile.shape.windows and why_no_window_law(profile) is None
     return Prediction(
@@ -129,7 +129,7 @@ def predict(
         stable=stable,
         utilization_ratio=_utilization_ratio(law, configuration, arrivals),
         offered_load_ratio=float(law.offered_load_ratio[0]),
-        calibrated=quotable and not outside and FindingCode.MOSTLY_OVERRUNS not in codes,
+        calibrated=quotable and not reasons and FindingCode.MOSTLY_OVERRUNS not in codes,
         batch_duration=_distribution(
             law, lambda law: (law.batch_duration_mean_s(), law.batch_duration_quantile_s)
         )
@@ -143,12 +143,14 @@ def predict(
         window_latency=_distribution(law, partial(_of_windows, profile))
         if quotable and has_windows
         else None,
-        phases_s=_phases_s(profile, model, law, arrivals, settled, age_factor) if quotable else {},
+        phases_s=_phases_s(profile, model, law, arrivals, settled_rows, age_factor)
+        if quotable
+        else {},
         sustainable_rate_per_s=capacity.printed_up_to_per_s,
         overrun_probability=float(law.overrun_probability[0])
         if configuration.trigger_s > 0
         else 0.0,
-        findings=(*found, *outside, *of_windows),
+        findings=(*findings, *reasons, *of_windows),
         provenance=profile.provenance,
         stage_work={stage.name: stage.work for stage in profile.stages if stage.work is not None},
     )
@@ -176,15 +178,21 @@ def _law_with_ends(
     Declared figures are at the same end of their ranges: theory.md (P19).
     """
     scores = (0.0, -Z90, Z90)
-    ends = [slice(None)] if profile.declared is None else [slice(at, at + 1) for at in range(3)]
+    end_slices = (
+        [slice(None)]
+        if profile.declared is None
+        else [slice(index, index + 1) for index in range(3)]
+    )
     laws = []
-    for end, score in zip(ends, scores, strict=False):
-        there = figures_at(profile, score)
-        if there is not profile:
-            model = duration_model(there, configuration.num_slots, configuration.shuffle_partitions)
+    for end, score in zip(end_slices, scores, strict=False):
+        end_profile = figures_at(profile, score)
+        if end_profile is not profile:
+            model = duration_model(
+                end_profile, configuration.num_slots, configuration.shuffle_partitions
+            )
         laws.append(
             setting_law(
-                there,
+                end_profile,
                 model,
                 rate_per_s=rate_per_s[end],
                 trigger_s=configuration.trigger_s,
@@ -275,7 +283,7 @@ def _phases_s(
     model: DurationModel,
     law: SettingLaw,
     arrivals: Arrivals,
-    settled: float,
+    settled_rows: float,
     age_factor: float,
 ) -> Mapping[str, float]:
     """The parts of the mean tuple latency, which add up to it exactly: theory.md (P1).
@@ -283,19 +291,19 @@ def _phases_s(
     A row arrives in an interval with a probability in proportion to its length, so its batch is the
     one that such an interval collects.
     """
-    slope_s = age_factor * float(model.slope_s(settled))
+    slope_s = age_factor * float(model.slope_s(settled_rows))
     driver = {
         phase.name: age_factor * phase.mean_s
         for phase in profile.driver_phases
         if phase.name not in AFTER_COMMIT_PHASES
     }
-    levels = {level.name: age_factor * float(level.at(settled)) for level in model.levels}
+    levels = {level.name: age_factor * float(level.at(settled_rows)) for level in model.levels}
     # The rest of the mean is the wait and the rows beyond the settled batch. Both grow with the
     # interval in which a row arrives: the wait is half of it, and it collects rate * interval rows.
     left_s = float(law.tuple_latency_mean_s()[0]) - sum(driver.values()) - sum(levels.values())
     per_interval = 0.5 + slope_s * arrivals.rate_per_s
-    met_interval_s = (left_s + slope_s * settled) / per_interval
-    extra_rows = arrivals.rate_per_s * met_interval_s - settled
+    met_interval_s = (left_s + slope_s * settled_rows) / per_interval
+    extra_rows = arrivals.rate_per_s * met_interval_s - settled_rows
     for level in model.levels:
-        levels[level.name] += age_factor * float(level.slope_at(settled)) * extra_rows
+        levels[level.name] += age_factor * float(level.slope_at(settled_rows)) * extra_rows
     return {"wait": met_interval_s / 2, **driver, **levels}

@@ -73,17 +73,17 @@ def row_cost_doublings(
     if not half_range_ratio:
         return np.zeros_like(rows)
     if model is None:
-        seen = profile.baseline
-        model = duration_model(profile, seen.num_slots, seen.shuffle_partitions)
+        baseline = profile.baseline
+        model = duration_model(profile, baseline.num_slots, baseline.shuffle_partitions)
     nearest = np.maximum(np.clip(rows, *profile.rows_per_batch_range), _LEAST)
     nearest_ratio = model.mean_s(nearest) / model.mean_s(rows)
     scores = (-Z90, Z90) if score is None else (score,)
-    ends = [
+    doublings = [
         np.abs(_log_longer(half_range_ratio, nearest_ratio, rows / nearest, end))
         / max(abs(end) * SPREAD_PER_DOUBLING_RATIO.value, _LEAST)
         for end in scores
     ]
-    return np.asarray(np.max(ends, axis=0))
+    return np.asarray(np.max(doublings, axis=0))
 
 
 def known_up_to_per_s(
@@ -132,8 +132,8 @@ def _log_longer(
     half_range_ratio: float, nearest_ratio: Array, rows_ratio: Array, score: float
 ) -> Array:
     """Logarithm of durations at a score over the expected ones."""
-    within = half_range_ratio * (2.0 * float(ndtr(score)) - 1.0)
-    longer = 1.0 + within * np.abs(1.0 - nearest_ratio)
+    deviation_ratio = half_range_ratio * (2.0 * float(ndtr(score)) - 1.0)
+    longer = 1.0 + deviation_ratio * np.abs(1.0 - nearest_ratio)
     all_for_rows = rows_ratio * nearest_ratio
     if score > 0:
         longer = np.where(rows_ratio > 1.0, np.minimum(longer, all_for_rows), longer)

@@ -63,16 +63,16 @@ class SettingLaw:
         theory.md (P3). By (B8) they have a pole at ``r^2 (1 + c^2) = 1``. ``inf`` where unstable.
         """
         state = self.state
-        left = 1.0 - state.offered_load_ratio**2 * (1.0 + state.relative_noise**2)
-        amplifies = state.is_stable & (left > 0.0)
-        return np.where(amplifies, 1.0 / np.where(amplifies, left, 1.0), np.inf)
+        denominator = 1.0 - state.offered_load_ratio**2 * (1.0 + state.relative_noise**2)
+        amplifies = state.is_stable & (denominator > 0.0)
+        return np.where(amplifies, 1.0 / np.where(amplifies, denominator, 1.0), np.inf)
 
     @property
     def is_quotable(self) -> BoolArray:
         """Whether a setting is so far from saturation that small errors change latencies little."""
-        near = self.offered_load_ratio > self.allowed_offered_load
-        near |= self.amplification_ratio > _MOST_AMPLIFICATION
-        return np.asarray(self.is_stable & ~near)
+        is_close = self.offered_load_ratio > self.allowed_offered_load
+        is_close |= self.amplification_ratio > _MOST_AMPLIFICATION
+        return np.asarray(self.is_stable & ~is_close)
 
     @property
     def allowed_offered_load(self) -> Array:
@@ -117,9 +117,9 @@ class SettingLaw:
         """Quantile of the tuple latency [s]; ``inf`` where unstable."""
         return tuple_latency_quantile(self.state, q)
 
-    def take(self, chosen: NDArray[np.intp] | BoolArray) -> SettingLaw:
+    def take(self, selection: NDArray[np.intp] | BoolArray) -> SettingLaw:
         """The distributions at some of the settings."""
-        return SettingLaw(state_at(self.state, chosen))
+        return SettingLaw(state_at(self.state, selection))
 
     def _lognormal(self) -> tuple[Array, Array]:
         """Mean and coefficient of variation of the durations."""
@@ -251,9 +251,9 @@ def settled_batch_rows(
             low, high = np.where(is_large, low, rows), np.where(is_large, rows, high)
             is_between = (new_rows >= low) & (new_rows <= high)
             new_rows = np.where(is_between | np.isinf(high), new_rows, 0.5 * (low + high))
-        settled = bool(np.all(np.abs(new_rows - rows) <= 1e-9 * (1.0 + rows)))
+        is_settled = bool(np.all(np.abs(new_rows - rows) <= 1e-9 * (1.0 + rows)))
         rows = new_rows
-        if settled:
+        if is_settled:
             break
     return np.asarray(rows)
 

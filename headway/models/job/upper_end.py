@@ -119,5 +119,5 @@ class UpperEnd:
         highest = allowed_offered_load(noise_ratio, HIGHEST_QUOTED_UTILIZATION_RATIO.value)
         duration_s = np.where(offered_load <= highest, factors * model.mean_s(lengthened), np.inf)
         best = np.argmin(np.where(rates >= rates[:, :1], duration_s, np.inf), axis=1)
-        each = np.arange(len(small))
-        return rates[each, best], factors[each, best]
+        setting_indices = np.arange(len(small))
+        return rates[setting_indices, best], factors[setting_indices, best]

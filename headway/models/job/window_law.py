@@ -131,12 +131,12 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
     >>> from headway.models.job.setting import duration_model, setting_law
     >>> profile = load_profile("examples/word-count.profile.yaml")
     >>> minutes = (EventTimeWindow(kind=WindowKind.TUMBLING, size_s=60.0, slide_s=60.0),)
-    >>> seen = ObservedArrivals(
+    >>> arrivals = ObservedArrivals(
     ...     counted="rows", rate_p05_per_s=16e3, rate_p50_per_s=16e3, rate_p95_per_s=16e3,
     ...     rate_max_per_s=16e3, event_time_lag_s=0.2,
     ... )
     >>> shape = replace(profile.shape, windows=minutes, output_mode="update")
-    >>> windowed = replace(profile, shape=shape, observed_arrivals=seen)
+    >>> windowed = replace(profile, shape=shape, observed_arrivals=arrivals)
     >>> model = duration_model(windowed, 2, 8)
     >>> batches = setting_law(windowed, model, rate_per_s=16e3, trigger_s=2.0)
     >>> float(window_law(windowed, batches).mean_s())
@@ -148,16 +148,16 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
     assert arrivals is not None
     assert arrivals.event_time_lag_s is not None
     window = max(shape.emitted_windows, key=_slide_s)
-    ends = WindowEnds(slide_s=_slide_s(window))
+    window_ends = WindowEnds(slide_s=_slide_s(window))
     lag_s = arrivals.event_time_lag_s - _HALF_A_MILLISECOND_S
     if shape.output_mode in _FINAL_IN_ONE_BATCH:
         # The last row of a session arrives one gap before its end.
         gap_s = window.size_s if window.kind is WindowKind.SESSION else 0.0
-        return WindowLaw(update_window_latency(law.state, ends, lag_s - gap_s), law)
+        return WindowLaw(update_window_latency(law.state, window_ends, lag_s - gap_s), law)
     assert shape.windows_wait_s is not None
     # Which trigger moves the watermark depends on the sum alone, and the lag may be negative.
     behind_s = max(shape.windows_wait_s + lag_s, 0.0)
-    return WindowLaw(append_window_latency(law.state, ends, behind_s, 0.0), law)
+    return WindowLaw(append_window_latency(law.state, window_ends, behind_s, 0.0), law)
 
 
 def _slide_s(window: EventTimeWindow) -> float:

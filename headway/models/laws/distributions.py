@@ -357,8 +357,8 @@ def gauss_legendre(num_nodes: int) -> tuple[Array, Array]:
     >>> 9.0 / 2.0 * float(weight @ node**8)
     1.0000000000
     """
-    place = np.arange(num_nodes, 0.0, -1.0)
-    node = np.cos(np.pi * (place - 0.25) / (num_nodes + 0.5))
+    root_number = np.arange(num_nodes, 0.0, -1.0)
+    node = np.cos(np.pi * (root_number - 0.25) / (num_nodes + 0.5))
     for _ in range(_NEWTON_STEPS):
         value, slope = _legendre(num_nodes, node)
         node = node - value / slope

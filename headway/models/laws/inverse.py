@@ -57,8 +57,8 @@ def averaged_quantile_s(
 
     def excess(x_s: Array) -> Array:
         # The logarithm of the tail probability is nearly linear.
-        beyond = np.maximum(1.0 - cdf(x_s), _LEAST_TAIL)
-        return np.where(stable, np.log((1.0 - probability) / beyond), 0.0)
+        tail = np.maximum(1.0 - cdf(x_s), _LEAST_TAIL)
+        return np.where(stable, np.log((1.0 - probability) / tail), 0.0)
 
     return np.where(stable, increasing_root(excess, guess), np.inf)
 
@@ -152,10 +152,10 @@ def last_kept(
     num_slow = 0
     was_kept: bool | None = None
     while high - low > 1:
-        width, place = high - low, 0.5 * (low + high)
+        width, root = high - low, 0.5 * (low + high)
         if num_slow < _MOST_SLOW_STEPS and 0.0 < at_high - at_low < math.inf:
-            place = low - at_low * width / (at_high - at_low)
-        middle = min(max(math.floor(place), low + 1), high - 1)
+            root = low - at_low * width / (at_high - at_low)
+        middle = min(max(math.floor(root), low + 1), high - 1)
         value = excess(middle)
         is_kept = value <= 0.0
         if is_kept:
@@ -171,9 +171,9 @@ def _interpolated_step(
 ) -> Array:
     """Step from the newest point to the one across the zero, as a share; a half if unsafe."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        place = (newest - other) / (third - other)
+        position_ratio = (newest - other) / (third - other)
         height = (f_newest - f_other) / (f_third - f_other)
-        safe = (height**2 < place) & ((1.0 - height) ** 2 < 1.0 - place)
+        safe = (height**2 < position_ratio) & ((1.0 - height) ** 2 < 1.0 - position_ratio)
         step = f_newest / (f_other - f_newest) * f_third / (f_other - f_third) + (
             (third - newest) / (other - newest)
         ) * f_newest / (f_third - f_newest) * f_other / (f_third - f_other)

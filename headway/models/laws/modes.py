@@ -63,23 +63,23 @@ def slow_mode(log_values: Array) -> SlowMode:
     --------
     >>> rng = np.random.default_rng(1)
     >>> slow = rng.random(2000) < 0.1
-    >>> found = slow_mode(0.05 * rng.standard_normal(2000) + np.where(slow, np.log(1.5), 0.0))
-    >>> round(found.share, 1), round(found.ratio, 1)
+    >>> mode = slow_mode(0.05 * rng.standard_normal(2000) + np.where(slow, np.log(1.5), 0.0))
+    >>> round(mode.share, 1), round(mode.ratio, 1)
     (0.1, 1.5)
     """
     values = np.sort(np.asarray(log_values, dtype=np.float64))
     if len(values) < LEAST_BATCHES_WITH_SLOW.value or values[0] == values[-1]:
         return ONE_MODE
     weight, means, variances, log_likelihood = _two_normals(values)
-    one = -0.5 * len(values) * (math.log(2 * math.pi * float(values.var())) + 1)
+    single_log_likelihood = -0.5 * len(values) * (math.log(2 * math.pi * float(values.var())) + 1)
     # Three more parameters: a share, a mean, a variance.
-    gain = 2 * (log_likelihood - one) - 3 * math.log(len(values))
+    gain = 2 * (log_likelihood - single_log_likelihood) - 3 * math.log(len(values))
     slow = int(means[1] > means[0])
     share = float(weight if slow == 1 else 1 - weight)
-    apart = abs(means[1] - means[0]) / math.sqrt(max(variances))
+    separation_sd = abs(means[1] - means[0]) / math.sqrt(max(variances))
     if (
         gain < LEAST_GAIN_OF_MODES.value
-        or apart < LEAST_SEPARATION_SD.value
+        or separation_sd < LEAST_SEPARATION_SD.value
         or not LEAST_SLOW_BATCHES.value / len(values) <= share <= 0.5
     ):
         return ONE_MODE

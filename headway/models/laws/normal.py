@@ -84,13 +84,13 @@ def quick_ndtr(score: Array) -> Array:
     values, densities = _table()
     scaled = _PER_UNIT * np.clip(score, -_FARTHEST, _FARTHEST)
     nearest = np.rint(scaled)
-    place = nearest.astype(np.intp) + _FARTHEST * _PER_UNIT
+    index = nearest.astype(np.intp) + _FARTHEST * _PER_UNIT
     step, node = (scaled - nearest) / _PER_UNIT, nearest / _PER_UNIT
     # The derivatives of the density over itself are Hermite polynomials of the node.
     bend, square = node * step, step * step
     series = 1.0 + bend * (-0.5 + bend * (1.0 / 6.0 - bend / 24.0))
     series += square * (bend / 8.0 - 1.0 / 6.0)
-    return np.asarray(values.take(place) + densities.take(place) * (step * series))
+    return np.asarray(values.take(index) + densities.take(index) * (step * series))
 
 
 @cache

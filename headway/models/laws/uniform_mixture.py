@@ -102,9 +102,9 @@ def _checked_mixture(low: Array, high: Array, weight: Array) -> tuple[Array, Arr
 def _fraction_below(x: float, starts: Array, ends: Array) -> Array:
     """Share of each part at or below ``x``; an atom counts from its position on."""
     width = ends - starts
-    inside = (x - starts) / np.where(width > 0.0, width, 1.0)
+    fraction = (x - starts) / np.where(width > 0.0, width, 1.0)
     at_atoms = (x >= starts).astype(np.float64)
-    below: Array = np.where(width > 0.0, np.clip(inside, 0.0, 1.0), at_atoms)
+    below: Array = np.where(width > 0.0, np.clip(fraction, 0.0, 1.0), at_atoms)
     return below
 
 

@@ -107,8 +107,8 @@ def pipelined_allocation(
     >>> round(limited.throughput_per_s), limited.workers.round(2).tolist(), limited.limiting
     (33333, [0.33, 1.0, 0.67], 1)
     """
-    work, most = _checked(work_s, most_workers, num_workers)
-    by_operator = most / work
+    work, max_workers = _checked(work_s, most_workers, num_workers)
+    by_operator = max_workers / work
     narrowest = int(np.argmin(by_operator))
     by_workers = num_workers / float(work.sum())
     if by_workers <= by_operator[narrowest]:
@@ -151,8 +151,8 @@ def staged_throughput_per_s(
     >>> round(staged_throughput_per_s([1e-5, 3e-5, 2e-5], [np.inf, 1, np.inf], 8))
     29630
     """
-    work, most = _checked(work_s, most_workers, num_workers)
-    return float(1.0 / (work / np.minimum(most, num_workers)).sum())
+    work, max_workers = _checked(work_s, most_workers, num_workers)
+    return float(1.0 / (work / np.minimum(max_workers, num_workers)).sum())
 
 
 def water_filled_slots(
@@ -195,42 +195,48 @@ def water_filled_slots(
 
     Examples
     --------
-    >>> found = water_filled_slots([1e-5, 2e-5, 1.5e-5, 4e-6], 16)
-    >>> found.num_tasks, round(found.throughput_per_s), round(found.bound_per_s)
+    >>> allocation = water_filled_slots([1e-5, 2e-5, 1.5e-5, 4e-6], 16)
+    >>> allocation.num_tasks, round(allocation.throughput_per_s), round(allocation.bound_per_s)
     ((3, 6, 5, 2), 300000, 326531)
     >>> water_filled_slots([1e-5, 2e-5, 1.5e-5, 4e-6], 16, tied=[0, 0, 0, 0]).num_tasks
     (4, 4, 4, 4)
     """
     unlimited = np.full(len(work_s), np.inf)
-    work, most = _checked(work_s, unlimited if most_tasks is None else most_tasks, num_slots)
+    work, max_tasks = _checked(work_s, unlimited if most_tasks is None else most_tasks, num_slots)
     group = np.arange(len(work)) if tied is None else np.unique(tied, return_inverse=True)[1]
     if len(group) != len(work):
         raise ValueError("tied needs a number for each stage")
     size, heaviest = np.bincount(group), np.zeros(group.max() + 1)
     np.maximum.at(heaviest, group, work)
     highest = np.full(len(size), np.inf)
-    np.minimum.at(highest, group, most)
-    tasks, left = np.ones(len(size), dtype=np.int64), num_slots - int(size.sum())
-    if left < 0:
+    np.minimum.at(highest, group, max_tasks)
+    tasks, num_free = np.ones(len(size), dtype=np.int64), num_slots - int(size.sum())
+    if num_free < 0:
         raise ValueError(f"{len(work)} stages need as many slots, got {num_slots}")
-    while size[worst := int(np.argmin(tasks / heaviest))] <= left and tasks[worst] < highest[worst]:
-        left -= int(size[worst])
-        tasks[worst] += 1
+    while (
+        size[busiest := int(np.argmin(tasks / heaviest))] <= num_free
+        and tasks[busiest] < highest[busiest]
+    ):
+        num_free -= int(size[busiest])
+        tasks[busiest] += 1
     return WholeAllocation(
-        tuple(int(one) for one in tasks[group]),
+        tuple(int(num_tasks) for num_tasks in tasks[group]),
         float((np.minimum(tasks, highest) / heaviest).min()),
-        min(num_slots / float(work.sum()), float((most / work).min())),
+        min(num_slots / float(work.sum()), float((max_tasks / work).min())),
     )
 
 
 def _checked(
     work_s: Sequence[float] | Array, most_workers: Sequence[float] | Array, num_workers: float
 ) -> tuple[Array, Array]:
-    work, most = np.asarray(work_s, dtype=np.float64), np.asarray(most_workers, dtype=np.float64)
-    if work.ndim != 1 or not work.size or work.shape != most.shape:
+    work, max_workers = (
+        np.asarray(work_s, dtype=np.float64),
+        np.asarray(most_workers, dtype=np.float64),
+    )
+    if work.ndim != 1 or not work.size or work.shape != max_workers.shape:
         raise ValueError("work_s and most_workers must be of one length, at least 1")
-    if not (np.all(work > 0.0) and np.all(np.isfinite(work)) and np.all(most > 0.0)):
+    if not (np.all(work > 0.0) and np.all(np.isfinite(work)) and np.all(max_workers > 0.0)):
         raise ValueError("work_s and most_workers must be positive")
     if not 0.0 < num_workers < np.inf:
         raise ValueError(f"num_workers must be positive, got {num_workers}")
-    return work, most
+    return work, max_workers

@@ -95,8 +95,8 @@ def partition_shares(operator: Operator, num_workers: int) -> Array:
         return np.full(number, 1.0 / number)
     keys = zipf_key_shares(operator.keys.num_keys, operator.keys.exponent)
     loads = random_partition_loads(keys, number, num_replications=_PLACEMENTS, seed=_DRAWN)
-    found: Array = np.sort(loads, axis=1)[:, ::-1].mean(axis=0)
-    return found
+    mean_loads: Array = np.sort(loads, axis=1)[:, ::-1].mean(axis=0)
+    return mean_loads
 
 
 def most_workers(operator: Operator, num_workers: int) -> float:
@@ -133,8 +133,8 @@ def most_workers(operator: Operator, num_workers: int) -> float:
     if operator.queue is not QueueScheme.SHARED:
         return skewed_workers(shares, num_workers)
     random = np.random.default_rng(_DRAWN)
-    places = random.choice(len(shares), _SHARED_TUPLES, p=shares)
-    run = simulate_queues(QueueScheme.SHARED, np.ones(_SHARED_TUPLES), places, num_workers)
+    partitions = random.choice(len(shares), _SHARED_TUPLES, p=shares)
+    run = simulate_queues(QueueScheme.SHARED, np.ones(_SHARED_TUPLES), partitions, num_workers)
     return run.busy_workers
 
 
@@ -164,40 +164,45 @@ def pipeline_allocation(pipeline: OrderedPipeline, *, reordered: bool = True) ->
     >>> chain = tuple(Operator(name=str(c), type=OperatorType.STATELESS, cost_s=c * 1e-6)
     ...               for c in (10, 30))
     >>> whole = OrderedPipeline(num_workers=4, operators=chain)
-    >>> found = pipeline_allocation(whole, reordered=False)
-    >>> round(found.throughput_per_s), found.workers.round(2).tolist(), found.limiting
+    >>> plan = pipeline_allocation(whole, reordered=False)
+    >>> round(plan.throughput_per_s), plan.workers.round(2).tolist(), plan.limiting
     (100000, [1.0, 3.0], None)
     """
     number = pipeline.num_workers
     grid = np.arange(number + 1, dtype=np.float64)
-    carried, most = [], []
-    reaching = 1.0
-    for one in pipeline.operators:
-        alone = not reordered or one.type is OperatorType.STATEFUL
+    carried, max_workers = [], []
+    input_ratio = 1.0
+    for operator in pipeline.operators:
+        without_reordering = not reordered or operator.type is OperatorType.STATEFUL
         carried.append(
             [0.0]
             + [
-                w / one.cost_s
-                if alone
+                w / operator.cost_s
+                if without_reordering
                 else reordered_throughput_per_s(
-                    w, one.cost_s, pipeline.reordering, selectivity_ratio=one.selectivity_ratio
+                    w,
+                    operator.cost_s,
+                    pipeline.reordering,
+                    selectivity_ratio=operator.selectivity_ratio,
                 )
                 for w in grid[1:]
             ]
         )
-        carried[-1] = [each / reaching for each in carried[-1]]
-        most.append(most_workers(one, number))
-        reaching *= one.selectivity_ratio
-    highest = [float(np.interp(top, grid, rates)) for top, rates in zip(most, carried, strict=True)]
+        carried[-1] = [rate / input_ratio for rate in carried[-1]]
+        max_workers.append(most_workers(operator, number))
+        input_ratio *= operator.selectivity_ratio
+    highest = [
+        float(np.interp(top, grid, rates)) for top, rates in zip(max_workers, carried, strict=True)
+    ]
 
     def workers(rate_per_s: float) -> Array:
         return np.array([np.interp(rate_per_s, *_rising(grid, rates)) for rates in carried])
 
     narrowest = int(np.argmin(highest))
-    needed = workers(highest[narrowest])
-    if needed.sum() <= number * (1.0 + 1e-9):
-        by_workers = needed[narrowest] >= number * (1.0 - 1e-9)
-        return Allocation(highest[narrowest], needed, None if by_workers else narrowest)
+    needed_workers = workers(highest[narrowest])
+    if needed_workers.sum() <= number * (1.0 + 1e-9):
+        by_workers = needed_workers[narrowest] >= number * (1.0 - 1e-9)
+        return Allocation(highest[narrowest], needed_workers, None if by_workers else narrowest)
     low, high = 0.0, highest[narrowest]
     for _ in range(60):
         middle = 0.5 * (low + high)
@@ -253,7 +258,7 @@ def operator_latency(
     else:
         exit_latency = _by_law(ordered_exit_law(law, max(num_busy, 1.0)))
     sent_s = tuple_cost_s(operator.cost_s, reordering, operator.selectivity_ratio) - operator.cost_s
-    found = exit_latency._replace(
+    latency = exit_latency._replace(
         mean_s=exit_latency.mean_s + sent_s, p99_s=exit_latency.p99_s + sent_s
     )
     is_reordered = operator.type is not OperatorType.STATEFUL
@@ -262,8 +267,10 @@ def operator_latency(
     if is_reordered and num_busy > knee and reordering.scheme is ReorderScheme.NON_BLOCKING:
         full_s = saturated_latency_s(round(num_busy), operator.cost_s, reordering)
         full_s *= operator.selectivity_ratio
-        return found._replace(mean_s=max(found.mean_s, full_s), p99_s=max(found.p99_s, full_s))
-    return found
+        return latency._replace(
+            mean_s=max(latency.mean_s, full_s), p99_s=max(latency.p99_s, full_s)
+        )
+    return latency
 
 
 def _by_law(exit_law: TimeLaw) -> OperatorLatency:
@@ -283,17 +290,17 @@ def _partitioned_latency(
     if operator.queue is QueueScheme.HYBRID and is_hybrid_law_in_range(shares, num_busy):
         return _by_law(hybrid_exit_law(law, num_workers, len(shares), ratio))
     random = np.random.default_rng(_DRAWN)
-    num = _LATENCY_TUPLES
-    services = np.full(num, law.mean_s)
+    num_tuples = _LATENCY_TUPLES
+    services = np.full(num_tuples, law.mean_s)
     if not law.is_constant:
-        services = random.gamma(law.cv**-2, law.cv**2 * law.mean_s, num)
+        services = random.gamma(law.cv**-2, law.cv**2 * law.mean_s, num_tuples)
     # Workers that are always busy find all tuples there.
     arrivals = None
     if ratio < 1.0:
-        arrivals = np.cumsum(random.exponential(law.mean_s / (ratio * num_workers), num))
-    places = random.choice(len(shares), num, p=shares)
-    run = simulate_queues(operator.queue, services, places, num_workers, arrival_s=arrivals)
-    left_s = (run.exit_s - run.start_s)[num // 10 :]
+        arrivals = np.cumsum(random.exponential(law.mean_s / (ratio * num_workers), num_tuples))
+    partitions = random.choice(len(shares), num_tuples, p=shares)
+    run = simulate_queues(operator.queue, services, partitions, num_workers, arrival_s=arrivals)
+    left_s = (run.exit_s - run.start_s)[num_tuples // 10 :]
     return OperatorLatency(float(left_s.mean()), float(np.quantile(left_s, 0.99)), True)
 
 
@@ -322,17 +329,19 @@ def on_spark(pipeline: OrderedPipeline, num_slots: int | None = None) -> OnSpark
     --------
     >>> chain = tuple(Operator(name=str(c), type=OperatorType.STATELESS, cost_s=c * 1e-6)
     ...               for c in (10, 20, 15, 4))
-    >>> found = on_spark(OrderedPipeline(num_workers=16, operators=chain))
-    >>> round(found.micro_batch_per_s), found.real_time.num_tasks
+    >>> throughput = on_spark(OrderedPipeline(num_workers=16, operators=chain))
+    >>> round(throughput.micro_batch_per_s), throughput.real_time.num_tasks
     (326531, (3, 6, 5, 2))
     """
     number = pipeline.num_workers if num_slots is None else num_slots
     work = source_work_s(
-        [one.cost_s for one in pipeline.operators],
-        [one.selectivity_ratio for one in pipeline.operators],
+        [operator.cost_s for operator in pipeline.operators],
+        [operator.selectivity_ratio for operator in pipeline.operators],
     )
-    most = np.array([most_workers(one, number) for one in pipeline.operators])
-    carried = staged_throughput_per_s(work, most, number)
+    max_workers = np.array([most_workers(operator, number) for operator in pipeline.operators])
+    carried = staged_throughput_per_s(work, max_workers, number)
     if number < len(work):
         return OnSpark(carried, None)
-    return OnSpark(carried, water_filled_slots(work.tolist(), number, most_tasks=most.tolist()))
+    return OnSpark(
+        carried, water_filled_slots(work.tolist(), number, most_tasks=max_workers.tolist())
+    )

@@ -27,8 +27,8 @@ class KnownLoads:
 
     def of(self, shuffle_partitions: int) -> Array:
         """Share of each partition. [-]"""
-        listed = known_partition_loads(self._hashes, self._weights, shuffle_partitions)
-        return listed * (1.0 - self._other_share) + self._other_share / shuffle_partitions
+        listed_shares = known_partition_loads(self._hashes, self._weights, shuffle_partitions)
+        return listed_shares * (1.0 - self._other_share) + self._other_share / shuffle_partitions
 
     def makespan_ratio(self, shuffle_partitions: int, num_slots: int) -> float:
         r"""Time until the last task has processed its rows, over the time of all rows one by one.
@@ -60,10 +60,12 @@ class KnownLoads:
         >>> loads.makespan_ratio(4, 2), loads.makespan_ratio(4, 1)
         (0.5, 1.0)
         """
-        asked = shuffle_partitions, num_slots
-        if asked not in self._makespans:
-            self._makespans[asked] = float(dealt_makespan_s(self.of(shuffle_partitions), num_slots))
-        return self._makespans[asked]
+        setting = shuffle_partitions, num_slots
+        if setting not in self._makespans:
+            self._makespans[setting] = float(
+                dealt_makespan_s(self.of(shuffle_partitions), num_slots)
+            )
+        return self._makespans[setting]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -75,8 +77,8 @@ class KeyedStage(StageProfile):
     @classmethod
     def of(cls, stage: StageProfile, loads: KnownLoads) -> KeyedStage:
         """The same stage with its keys."""
-        known = {field.name: getattr(stage, field.name) for field in fields(StageProfile)}
-        return cls(**known, loads=loads)
+        field_values = {field.name: getattr(stage, field.name) for field in fields(StageProfile)}
+        return cls(**field_values, loads=loads)
 
     def row_makespan_ratio(self, num_tasks: int, num_slots: int) -> float | None:
         """By the hash of the keys themselves (K11)."""

@@ -54,16 +54,16 @@ def first_bucket_ids(shuffle_partitions: int, num_each: int = 1) -> NDArray[np.i
     """
     if shuffle_partitions < 1 or num_each < 1:
         raise ValueError("need shuffle_partitions >= 1 and num_each >= 1")
-    tried = 8 * num_each * shuffle_partitions + 64
+    num_tried = 8 * num_each * shuffle_partitions + 64
     while True:
-        ids = np.arange(tried)
+        ids = np.arange(num_tried)
         partition = np.mod(spark_hash(ids, "int").astype(np.int64), shuffle_partitions)
         order = np.argsort(partition, kind="stable")
         count = np.bincount(partition, minlength=shuffle_partitions)
         if count.min() >= num_each:
             first = np.concatenate(([0], np.cumsum(count)[:-1]))
-            return np.stack([ids[order[first + each]] for each in range(num_each)])
-        tried *= 2
+            return np.stack([ids[order[first + number]] for number in range(num_each)])
+        num_tried *= 2
 
 
 def placed_keys(shares: Array, shuffle_partitions: int) -> PlacedKeys:
@@ -109,8 +109,8 @@ def placed_keys(shares: Array, shuffle_partitions: int) -> PlacedKeys:
         least = int(np.argmin(loads))
         partition[key] = least
         loads[least] += share[key]
-    rest = max(1.0 - float(share.sum()), 0.0)
-    return PlacedKeys(partition, loads + rest / shuffle_partitions)
+    remaining_share = max(1.0 - float(share.sum()), 0.0)
+    return PlacedKeys(partition, loads + remaining_share / shuffle_partitions)
 
 
 def dealt_makespan_s(task_s: Array, num_slots: int) -> Array:
@@ -153,15 +153,15 @@ def dealt_makespan_s(task_s: Array, num_slots: int) -> Array:
     if len(rows) == 1:
         slots = [0.0] * num_slots
         tasks: list[float] = rows[0].tolist()
-        for one in tasks:
-            heapreplace(slots, slots[0] + one)
+        for time_s in tasks:
+            heapreplace(slots, slots[0] + time_s)
         return np.full(times.shape[:-1], max(slots))
     free = np.zeros((len(rows), num_slots))
-    every = np.arange(len(rows))
+    row_indices = np.arange(len(rows))
     for task in rows.T:
-        free[every, free.argmin(axis=-1)] += task
-    made: Array = free.max(axis=-1).reshape(times.shape[:-1])
-    return made
+        free[row_indices, free.argmin(axis=-1)] += task
+    makespans_s: Array = free.max(axis=-1).reshape(times.shape[:-1])
+    return makespans_s
 
 
 def skewed_stage_s(
@@ -229,6 +229,6 @@ def skewed_stage_s(
         return dealt_makespan_s(np.asarray(task_s, dtype=np.float64), num_slots)
 
     # A table of many partitions is as large as a gigabyte, and so are its parts.
-    at_once = max(_MOST_TASKS_AT_ONCE // share.shape[1], 1)
-    starts = range(0, len(share), at_once)
-    return np.concatenate([makespan_s(share[start : start + at_once]) for start in starts])
+    num_at_once = max(_MOST_TASKS_AT_ONCE // share.shape[1], 1)
+    starts = range(0, len(share), num_at_once)
+    return np.concatenate([makespan_s(share[start : start + num_at_once]) for start in starts])

@@ -64,16 +64,16 @@ def partitioned_exit_law(
     step_s = horizon_s / _CELLS
     edge = step_s * (np.arange(_CELLS) + 0.5)
     damping = np.exp(-_DAMPED / _CELLS * np.arange(_CELLS))
-    served, left = (
+    served, excess = (
         np.fft.rfft(np.diff(cdf, prepend=0.0) * damping)
         for cdf in (service.cdf(edge), service.excess_cdf(edge))
     )
     waits: list[Array] = []
     stays: list[Array] = []
     for load in loads:
-        wait = (1.0 - load) / (1.0 - load * left)
-        for transform, into in ((wait, waits), (wait * served, stays)):
-            into.append(np.clip(np.cumsum(np.fft.irfft(transform, _CELLS) / damping), 0.0, 1.0))
+        wait = (1.0 - load) / (1.0 - load * excess)
+        for transform, laws in ((wait, waits), (wait * served, stays)):
+            laws.append(np.clip(np.cumsum(np.fft.irfft(transform, _CELLS) / damping), 0.0, 1.0))
     all_done = np.ones(_CELLS)
     for number, wait in zip(count, waits, strict=True):
         all_done *= wait**number
@@ -130,15 +130,17 @@ def hybrid_exit_law(
     horizon_s = float(service.grid_s(num_workers)[-1]) + 2.0 * service.mean_s
     step_s = horizon_s / _CELLS
     edge: Array = step_s * np.arange(_CELLS, dtype=np.float64)
-    left = np.diff(service.excess_cdf(edge + 0.5 * step_s), prepend=0.0)
+    excess = np.diff(service.excess_cdf(edge + 0.5 * step_s), prepend=0.0)
     served = np.diff(service.cdf(edge + 0.5 * step_s), prepend=0.0)
     size = 2 * _CELLS
-    both = np.fft.irfft(np.fft.rfft(left, size) * np.fft.rfft(served, size), size)
+    excess_plus_served = np.fft.irfft(np.fft.rfft(excess, size) * np.fft.rfft(served, size), size)
     # E[(V-x)^+] is the integral of P(V > u) from x on.
-    later = np.maximum(1.0 - np.cumsum(both), 0.0)
-    beyond = step_s * np.cumsum(later[::-1])[::-1][:_CELLS]
-    alone = service.cdf(edge) * service.excess_cdf(edge) ** (busy - 1.0)
-    return TimeLaw(edge, alone * np.exp(-(busy**2) / num_buckets * beyond / service.mean_s))
+    later = np.maximum(1.0 - np.cumsum(excess_plus_served), 0.0)
+    mean_beyond_s = step_s * np.cumsum(later[::-1])[::-1][:_CELLS]
+    exit_cdf = service.cdf(edge) * service.excess_cdf(edge) ** (busy - 1.0)
+    return TimeLaw(
+        edge, exit_cdf * np.exp(-(busy**2) / num_buckets * mean_beyond_s / service.mean_s)
+    )
 
 
 def is_hybrid_law_in_range(shares: Array, num_busy: float) -> bool:
@@ -208,9 +210,9 @@ def skewed_workers(shares: Array, num_workers: float) -> float:
 
 
 def _shares(shares: Array | NDArray[np.float64]) -> Array:
-    found = np.asarray(shares, dtype=np.float64)
-    if found.ndim != 1 or not found.size or not np.all(found >= 0.0):
+    share = np.asarray(shares, dtype=np.float64)
+    if share.ndim != 1 or not share.size or not np.all(share >= 0.0):
         raise ValueError("shares must be one row of numbers >= 0")
-    if not np.isclose(found.sum(), 1.0):
+    if not np.isclose(share.sum(), 1.0):
         raise ValueError("shares must add up to 1")
-    return found
+    return share

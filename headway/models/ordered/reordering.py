@@ -65,8 +65,8 @@ def reordered_throughput_per_s(
         response_s = held_s * (1.0 + queued)
         throughput = number / (cost_s + response_s)
         queued = throughput * response_s
-    beyond = np.ceil(num_workers) - num_workers
-    return float(throughput - beyond * (throughput - before))
+    fraction = np.ceil(num_workers) - num_workers
+    return float(throughput - fraction * (throughput - before))
 
 
 def tuple_cost_s(cost_s: float, reordering: Reordering, selectivity_ratio: float = 1.0) -> float:

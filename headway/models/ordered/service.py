@@ -69,20 +69,20 @@ class ServiceLaw:
             below = lognormal_partial_expectation(time, self.mean_s, self.cv)
         else:
             shape = self.cv**-2
-            beyond = np.asarray(gammainc(shape + 1.0, time * shape / self.mean_s))
-            below = time * self.cdf(time) - self.mean_s * beyond
+            weighted_cdf = np.asarray(gammainc(shape + 1.0, time * shape / self.mean_s))
+            below = time * self.cdf(time) - self.mean_s * weighted_cdf
         return np.clip((time - below) / self.mean_s, 0.0, 1.0)
 
     def grid_s(self, num_others: float = 1.0) -> Array:
         """Times from 0 until the longest of this many has ended, fine around the mean."""
-        rest = _NEGLIGIBLE / max(num_others, 1.0)
+        tail_prob = _NEGLIGIBLE / max(num_others, 1.0)
         if self.is_constant:
             highest = self.mean_s
         elif self.kind is ServiceKind.LOGNORMAL:
-            highest = float(lognormal_quantile(1.0 - rest, self.mean_s, self.cv)) * 2.0
+            highest = float(lognormal_quantile(1.0 - tail_prob, self.mean_s, self.cv)) * 2.0
         else:
             shape = self.cv**-2
-            highest = float(gammaincinv(shape + 1.0, 1.0 - rest)) * self.mean_s / shape
+            highest = float(gammaincinv(shape + 1.0, 1.0 - tail_prob)) * self.mean_s / shape
         fine = np.linspace(0.0, 4.0 * self.mean_s, _FINE)
         if highest <= fine[-1]:
             return np.linspace(0.0, max(highest, self.mean_s) * (1.0 + 1e-9), _FINE)
@@ -99,8 +99,8 @@ class TimeLaw:
     @property
     def mean_s(self) -> float:
         """Mean, by the trapezoid rule. [s]"""
-        rest = 1.0 - self.cdf
-        return float(self.time_s[0] + 0.5 * (rest[1:] + rest[:-1]) @ np.diff(self.time_s))
+        survival = 1.0 - self.cdf
+        return float(self.time_s[0] + 0.5 * (survival[1:] + survival[:-1]) @ np.diff(self.time_s))
 
     def quantile_s(self, q: float) -> float:
         """The time that is not exceeded with probability ``q``. [s]"""

@@ -111,11 +111,11 @@ def _partitioned(
 ) -> Array:
     start = np.empty(len(service))
     worker = np.asarray(partition) % num_workers
-    for one in range(num_workers):
-        own = np.flatnonzero(worker == one)
-        if own.size:
-            gaps = np.diff(arrival[own], append=arrival[own[-1]])
-            start[own] = arrival[own] + lindley_waits_s(gaps, service[own])
+    for number in range(num_workers):
+        tuples = np.flatnonzero(worker == number)
+        if tuples.size:
+            gaps = np.diff(arrival[tuples], append=arrival[tuples[-1]])
+            start[tuples] = arrival[tuples] + lindley_waits_s(gaps, service[tuples])
     return start
 
 
@@ -124,14 +124,14 @@ def _shared(
 ) -> Array:
     start = [0.0] * len(service)
     free = [0.0] * num_workers
-    ends = [0.0] * (int(np.max(partition)) + 1)
-    taken = 0.0
+    ends_s = [0.0] * (int(np.max(partition)) + 1)
+    taken_s = 0.0
     rows = zip(service.tolist(), np.asarray(partition).tolist(), arrival.tolist(), strict=True)
-    for at, (time, place, came) in enumerate(rows):
-        taken = max(taken, came, free[0], ends[place])
-        start[at] = taken
-        ends[place] = taken + time
-        heapreplace(free, taken + time)
+    for index, (time, number, arrived_s) in enumerate(rows):
+        taken_s = max(taken_s, arrived_s, free[0], ends_s[number])
+        start[index] = taken_s
+        ends_s[number] = taken_s + time
+        heapreplace(free, taken_s + time)
     return np.array(start)
 
 
@@ -140,24 +140,24 @@ def _hybrid(
 ) -> Array:
     start = [0.0] * len(service)
     free = [(0.0, worker) for worker in range(num_workers)]
-    ends = [0.0] * (int(np.max(partition)) + 1)
-    inside = [-1] * len(ends)  # the last worker of each partition
-    place_of = [0] * num_workers
-    taken = 0.0
+    ends_s = [0.0] * (int(np.max(partition)) + 1)
+    last_worker = [-1] * len(ends_s)  # of each partition
+    partition_of = [0] * num_workers
+    taken_s = 0.0
     rows = zip(service.tolist(), np.asarray(partition).tolist(), arrival.tolist(), strict=True)
-    for at, (time, place, came) in enumerate(rows):
-        now, worker = free[0]
+    for index, (time, number, arrived_s) in enumerate(rows):
+        free_s, worker = free[0]
         # A worker to whom more tuples have been left since then is not free yet.
-        while inside[place_of[worker]] == worker and ends[place_of[worker]] > now:
-            heapreplace(free, (ends[place_of[worker]], worker))
-            now, worker = free[0]
-        taken = max(taken, came, now)
-        if ends[place] > taken:
-            start[at] = ends[place]
-            ends[place] += time
+        while last_worker[partition_of[worker]] == worker and ends_s[partition_of[worker]] > free_s:
+            heapreplace(free, (ends_s[partition_of[worker]], worker))
+            free_s, worker = free[0]
+        taken_s = max(taken_s, arrived_s, free_s)
+        if ends_s[number] > taken_s:
+            start[index] = ends_s[number]
+            ends_s[number] += time
         else:
-            start[at] = taken
-            ends[place] = taken + time
-            inside[place], place_of[worker] = worker, place
-            heapreplace(free, (taken + time, worker))
+            start[index] = taken_s
+            ends_s[number] = taken_s + time
+            last_worker[number], partition_of[worker] = worker, number
+            heapreplace(free, (taken_s + time, worker))
     return np.array(start)

@@ -113,9 +113,11 @@ def published_window_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> P
 def _tuple_latency(
     pipeline: Pipeline, loads: PipelineLoads, arrivals: ReducerArrivals
 ) -> PipelineLatency:
-    at = pipeline.setting
-    others_writing = loads.disk_busy * (1.0 - 1.0 / np.asarray(at.mappers_per_node, np.float64))
-    others_fetching = (np.asarray(at.reducers_per_node, np.float64) - 1.0) * loads.fetch_busy
+    setting = pipeline.setting
+    others_writing = loads.disk_busy * (
+        1.0 - 1.0 / np.asarray(setting.mappers_per_node, np.float64)
+    )
+    others_fetching = (np.asarray(setting.reducers_per_node, np.float64) - 1.0) * loads.fetch_busy
     slowdowns = (
         *_cpu_slowdowns(pipeline, loads),
         published_slowdown(1.0, others_writing),
@@ -131,8 +133,8 @@ def _tuple_latency(
     reduce_s = (loads.reduce_s + poll_share_s) * reduce_slowdown
     write_s = loads.write_s * disk_slowdown
     fetch_s = loads.fetch_s * link_slowdown
-    batch_period_s = at.poll_period_s / loads.batches_per_poll
-    stable &= (map_s < loads.map_period_s) & (write_s < at.shuffle_period_s)
+    batch_period_s = setting.poll_period_s / loads.batches_per_poll
+    stable &= (map_s < loads.map_period_s) & (write_s < setting.shuffle_period_s)
     stable &= reduce_s < batch_period_s
     transfer_s, map_s, write_s, fetch_s, reduce_s = (
         np.where(stable, value, 0.0)
@@ -140,17 +142,17 @@ def _tuple_latency(
     )
     map_scv = _product_scv(loads.input_rows_scv, pipeline.job.map_cv)
     reduce_scv = _product_scv(loads.shuffle_rows_scv, pipeline.job.reduce_cv)
-    arrival_scv = _arrival_scv(arrivals, loads, at)
+    arrival_scv = _arrival_scv(arrivals, loads, setting)
     moments = (
-        _clock(at.input_period_s),
-        _queue(at.input_period_s, 0.0, transfer_s, loads.input_rows_scv),
+        _clock(setting.input_period_s),
+        _queue(setting.input_period_s, 0.0, transfer_s, loads.input_rows_scv),
         (transfer_s, transfer_s**2 * loads.input_rows_scv),
         _queue(loads.map_period_s, 0.0, map_s, map_scv),
         _somewhere_in(map_s, map_scv),
-        _clock(at.shuffle_period_s),
-        _queue(at.shuffle_period_s, 0.0, write_s, loads.shuffle_rows_scv),
+        _clock(setting.shuffle_period_s),
+        _queue(setting.shuffle_period_s, 0.0, write_s, loads.shuffle_rows_scv),
         (write_s, write_s**2 * loads.shuffle_rows_scv),
-        _clock(at.poll_period_s),
+        _clock(setting.poll_period_s),
         (fetch_s, fetch_s**2 * loads.shuffle_rows_scv),
         _queue(batch_period_s, arrival_scv, reduce_s, reduce_scv),
         _somewhere_in(reduce_s, reduce_scv),
@@ -160,8 +162,10 @@ def _tuple_latency(
 
 def _cpu_slowdowns(pipeline: Pipeline, loads: PipelineLoads) -> tuple[Array, Array]:
     """Slowdown of a mapper and of a reducer, each with all other threads of its node, (R1)."""
-    at, cores = pipeline.setting, np.asarray(pipeline.nodes.num_cores, dtype=np.float64)
-    total = at.mappers_per_node * loads.map_busy + at.reducers_per_node * loads.reduce_busy
+    setting, cores = pipeline.setting, np.asarray(pipeline.nodes.num_cores, dtype=np.float64)
+    total = (
+        setting.mappers_per_node * loads.map_busy + setting.reducers_per_node * loads.reduce_busy
+    )
     return (
         published_slowdown(cores, np.maximum(total - loads.map_busy, 0.0)),
         published_slowdown(cores, np.maximum(total - loads.reduce_busy, 0.0)),
@@ -205,14 +209,16 @@ def _product_scv(rows_scv: Numeric, noise_cv: Numeric) -> Array:
     return (1.0 + np.asarray(rows_scv)) * (1.0 + np.asarray(noise_cv) ** 2) - 1.0
 
 
-def _arrival_scv(arrivals: ReducerArrivals, loads: PipelineLoads, at: PipelineSetting) -> Array:
+def _arrival_scv(
+    arrivals: ReducerArrivals, loads: PipelineLoads, setting: PipelineSetting
+) -> Array:
     """Squared variation of the time between two batches at a reducer."""
     if arrivals is ReducerArrivals.POISSON:
         return np.ones_like(loads.batches_per_poll)
     if arrivals is ReducerArrivals.CLOCKED:
         return np.zeros_like(loads.batches_per_poll)
     # Zero within a poll, else whole poll periods.
-    in_poll = np.minimum(np.asarray(at.poll_period_s) / at.shuffle_period_s, 1.0)
+    in_poll = np.minimum(np.asarray(setting.poll_period_s) / setting.shuffle_period_s, 1.0)
     filled = 1.0 - (1.0 - in_poll) ** loads.num_mappers
     return loads.batches_per_poll * (2.0 - filled) / filled - 1.0
 

@@ -123,13 +123,13 @@ def poll_sharing(num_mappers: Numeric, shuffle_periods_per_poll: Numeric) -> Pol
     ratio = np.asarray(shuffle_periods_per_poll, dtype=np.float64)
     if not (np.all(mappers >= 1.0) and np.all(ratio > 0.0) and np.all(np.isfinite(ratio))):
         raise ValueError("need num_mappers >= 1 and finite shuffle_periods_per_poll > 0")
-    whole = np.floor(ratio)
-    part = ratio - whole
-    # A mapper has `whole` batches in a poll, or one more with probability `part`.
-    own = (whole * whole + (2.0 * whole + 1.0) * part) / ratio - 1.0
+    num_whole = np.floor(ratio)
+    part = ratio - num_whole
+    # A mapper has `num_whole` batches in a poll, or one more with probability `part`.
+    num_same_mapper = (num_whole * num_whole + (2.0 * num_whole + 1.0) * part) / ratio - 1.0
     # It has one of two successive counts, each in a share of the poll period: a Bernoulli trial.
-    spread = (whole / 6.0 + part * part / 2.0 - part**3 / 3.0) / ratio
-    return PollSharing((mappers - 1.0) * ratio + own, (mappers - 1.0) * spread)
+    spread = (num_whole / 6.0 + part * part / 2.0 - part**3 / 3.0) / ratio
+    return PollSharing((mappers - 1.0) * ratio + num_same_mapper, (mappers - 1.0) * spread)
 
 
 def poll_carry_over(
@@ -265,13 +265,13 @@ def last_packing(
     mean = np.sum(not_all, axis=-1) * step
     second = 2.0 * np.sum(moment * not_all, axis=-1) * step
     # With few mappers, only the first rows of that input batch belong to the window.
-    own = np.where(
+    window_share = np.where(
         period[..., 0] >= batch[..., 0],
         1.0 - 0.5 * batch[..., 0] / period[..., 0],
         0.5 * period[..., 0] / batch[..., 0],
     )
     start = batch[..., 0] - period[..., 0]
-    return start + mean + own * map_s, np.maximum(second - mean * mean, 0.0)
+    return start + mean + window_share * map_s, np.maximum(second - mean * mean, 0.0)
 
 
 def _sum_of_uniforms_cdf(x: Array, first: Array, second: Array) -> Array:

@@ -35,38 +35,41 @@ def tuple_latency(pipeline: Pipeline) -> PipelineLatency:
     theory.md (L2)-(L8). Against (S5), 8 mappers, periods of 0.02 to 1 s in all pairs, reducers 0.3
     to 0.85 busy; that page gives the errors.
     """
-    at = PipelineStages.of(pipeline)
+    stages = PipelineStages.of(pipeline)
     moments = (
-        at.wait_to_pack(at.input_period_s),
-        at.distributor_wait,
+        stages.wait_to_pack(stages.input_period_s),
+        stages.distributor_wait,
         # A row is more often in a large batch than in a small one.
-        (at.transfer_s * (1.0 + at.input_scv), at.transfer_s**2 * at.input_scv),
-        at.mapper_wait,
-        in_batch(at.map_s, at.input_scv, at.map_scv),
-        at.wait_to_pack(at.shuffle_period_s),
-        at.disk_wait,
-        (at.write_s * (1.0 + at.shuffle_scv), at.write_s**2 * at.shuffle_scv),
-        at.wait_to_pack(at.poll_period_s),
-        (at.fetch_s * (1.0 + at.shuffle_scv), at.fetch_s**2 * at.shuffle_scv),
-        at.reducer_wait,
-        at.update,
+        (stages.transfer_s * (1.0 + stages.input_scv), stages.transfer_s**2 * stages.input_scv),
+        stages.mapper_wait,
+        in_batch(stages.map_s, stages.input_scv, stages.map_scv),
+        stages.wait_to_pack(stages.shuffle_period_s),
+        stages.disk_wait,
+        (stages.write_s * (1.0 + stages.shuffle_scv), stages.write_s**2 * stages.shuffle_scv),
+        stages.wait_to_pack(stages.poll_period_s),
+        (stages.fetch_s * (1.0 + stages.shuffle_scv), stages.fetch_s**2 * stages.shuffle_scv),
+        stages.reducer_wait,
+        stages.update,
     )
-    parts = at.parts(PHASES, moments)
-    packed_width = np.abs(at.shuffle_period_s - at.reduce_rows_s)
+    parts = stages.parts(PHASES, moments)
+    packed_width = np.abs(stages.shuffle_period_s - stages.reduce_rows_s)
     variance = (
         # Early rows of a batch wait longer until it is packed, and are processed first.
-        ((at.input_period_s - at.map_s) ** 2 + packed_width**2 + at.polled_width_s**2) / 12.0
-        + at.map_s**2 * at.map_scv / 3.0
-        + at.reduce_rows_s**2 * at.reduce_scv / 3.0
+        ((stages.input_period_s - stages.map_s) ** 2 + packed_width**2 + stages.polled_width_s**2)
+        / 12.0
+        + stages.map_s**2 * stages.map_scv / 3.0
+        + stages.reduce_rows_s**2 * stages.reduce_scv / 3.0
         # A large batch takes longer in all phases.
-        + at.input_scv * at.transfer_s * (at.transfer_s + at.map_s)
-        + at.shuffle_scv * (at.write_s + at.fetch_s) * (at.write_s + at.fetch_s + at.reduce_rows_s)
-        + at.distributor_wait[1]
-        + at.mapper_wait[1]
-        + at.disk_wait[1]
-        + at.count_variance_s2
+        + stages.input_scv * stages.transfer_s * (stages.transfer_s + stages.map_s)
+        + stages.shuffle_scv
+        * (stages.write_s + stages.fetch_s)
+        * (stages.write_s + stages.fetch_s + stages.reduce_rows_s)
+        + stages.distributor_wait[1]
+        + stages.mapper_wait[1]
+        + stages.disk_wait[1]
+        + stages.count_variance_s2
     )
-    return at.latency(parts, variance, (packed_width, at.polled_width_s))
+    return stages.latency(parts, variance, (packed_width, stages.polled_width_s))
 
 
 def window_latency(pipeline: Pipeline) -> PipelineLatency:
@@ -104,69 +107,72 @@ def window_latency(pipeline: Pipeline) -> PipelineLatency:
     final = pipeline.finalizing
     if final is None:
         raise ValueError("a window latency needs the pipeline's finalizing")
-    at = PipelineStages.of(pipeline)
+    stages = PipelineStages.of(pipeline)
     last_mean, last_variance = last_packing(
-        at.loads.map_period_s,
-        at.input_period_s,
-        at.shuffle_period_s,
-        at.loads.num_mappers,
-        at.map_s,
+        stages.loads.map_period_s,
+        stages.input_period_s,
+        stages.shuffle_period_s,
+        stages.loads.num_mappers,
+        stages.map_s,
     )
     keys = np.asarray(final.num_keys, dtype=np.float64)
-    final_s = np.where(at.stable, final.window_s * _final_slowdown(pipeline, at), 0.0)
+    final_s = np.where(stages.stable, final.window_s * _final_slowdown(pipeline, stages), 0.0)
     before = sum(
-        (mean for mean, _ in (at.distributor_wait, at.mapper_wait, at.disk_wait)), np.zeros(())
+        (mean for mean, _ in (stages.distributor_wait, stages.mapper_wait, stages.disk_wait)),
+        np.zeros(()),
     )
     mean_of_last = (
         last_mean
         + before
-        + at.transfer_s
-        + at.write_s
-        + 0.5 * at.poll_period_s
-        + at.fetch_s
-        + at.reducer_wait[0]
-        + at.reduce_s
+        + stages.transfer_s
+        + stages.write_s
+        + 0.5 * stages.poll_period_s
+        + stages.fetch_s
+        + stages.reducer_wait[0]
+        + stages.reduce_s
     )
     variance_of_last = (
         last_variance
-        + at.polled_width_s**2 / 12.0
-        + at.count_variance_s2
-        + at.shuffle_scv * (at.write_s + at.fetch_s + at.reduce_rows_s) ** 2
-        + at.reduce_rows_s**2 * np.asarray(pipeline.job.reduce_cv) ** 2
+        + stages.polled_width_s**2 / 12.0
+        + stages.count_variance_s2
+        + stages.shuffle_scv * (stages.write_s + stages.fetch_s + stages.reduce_rows_s) ** 2
+        + stages.reduce_rows_s**2 * np.asarray(pipeline.job.reduce_cv) ** 2
     )
     moments = (
         (mean_of_last, variance_of_last),
         (0.5 * (1.0 + 1.0 / keys) * final_s, (1.0 - 1.0 / keys**2) * final_s**2 / 12.0),
     )
-    parts = at.parts(("last rows of all mappers", "finalize"), moments)
+    parts = stages.parts(("last rows of all mappers", "finalize"), moments)
     final_width = final_s * np.sqrt(1.0 - 1.0 / keys**2)
     variance = variance_of_last + final_width**2 / 12.0
-    latency = at.latency(parts, variance, (final_width, at.polled_width_s))
-    between_runs = last_variance + at.polled_width_s**2 / (12.0 * at.loads.num_reducers)
-    return replace(latency, run_to_run_sd_s=np.where(at.stable, np.sqrt(between_runs), np.inf))
+    latency = stages.latency(parts, variance, (final_width, stages.polled_width_s))
+    between_runs = last_variance + stages.polled_width_s**2 / (12.0 * stages.loads.num_reducers)
+    return replace(latency, run_to_run_sd_s=np.where(stages.stable, np.sqrt(between_runs), np.inf))
 
 
-def _final_slowdown(pipeline: Pipeline, at: PipelineStages) -> Array:
+def _final_slowdown(pipeline: Pipeline, stages: PipelineStages) -> Array:
     """Slowdown of finalizing: all reducers of a node do it within about one poll period."""
     final = pipeline.finalizing
-    window_s = at.poll_period_s if final is None else final.window_s
-    apart_s = at.polled_width_s / 3.0
-    together = np.maximum(1.0 - apart_s / window_s, np.minimum(at.loads.update_busy, 1.0))
+    window_s = stages.poll_period_s if final is None else final.window_s
+    apart_s = stages.polled_width_s / 3.0
+    together_ratio = np.maximum(1.0 - apart_s / window_s, np.minimum(stages.loads.update_busy, 1.0))
     cores, setting = pipeline.nodes.num_cores, pipeline.setting
-    map_busy = alone = np.minimum(at.loads.map_busy, 1.0)
-    others = np.asarray(setting.reducers_per_node) - 1
+    map_busy = busy_alone = np.minimum(stages.loads.map_busy, 1.0)
+    num_others = np.asarray(setting.reducers_per_node) - 1
     # Mappers are slowed down, too, and are thus busy for longer.
     for _ in range(_MOST_ITERATIONS):
         mappers = ThreadGroup(
             num_threads=np.asarray(setting.mappers_per_node) - 1, busy_ratio=map_busy
         )
-        reducers = ThreadGroup(num_threads=others, busy_ratio=together)
-        own = ThreadGroup(num_threads=1, busy_ratio=1.0)
-        map_busy = np.minimum(alone * slowdown_beside(cores, [mappers, reducers, own]), 1.0)
+        reducers = ThreadGroup(num_threads=num_others, busy_ratio=together_ratio)
+        finalizing_reducer = ThreadGroup(num_threads=1, busy_ratio=1.0)
+        map_busy = np.minimum(
+            busy_alone * slowdown_beside(cores, [mappers, reducers, finalizing_reducer]), 1.0
+        )
     return slowdown_beside(
         cores,
         [
             ThreadGroup(num_threads=setting.mappers_per_node, busy_ratio=map_busy),
-            ThreadGroup(num_threads=others, busy_ratio=together),
+            ThreadGroup(num_threads=num_others, busy_ratio=together_ratio),
         ],
     )

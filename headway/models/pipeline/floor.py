@@ -51,22 +51,23 @@ def latency_floor_s(shortest: Pipeline, longest: Pipeline, *, quantile: float | 
     ...     num_cores=8, link_bytes_per_s=1e9, stream_bytes_per_s=1e9, disk_bytes_per_s=1e9,
     ...     disk_write_s=0.0, distributor_bytes_per_s=1e9,
     ... )
-    >>> at = PipelineSetting(
+    >>> setting = PipelineSetting(
     ...     num_nodes=8, mappers_per_node=1, reducers_per_node=1, num_distributors=8,
     ...     input_period_s=0.005, shuffle_period_s=0.2, poll_period_s=0.2,
     ... )
-    >>> short = Pipeline(job=job, nodes=nodes, setting=at, rate_per_s=8000.0, dispersion=0.0)
-    >>> long = replace(short, setting=replace(at, shuffle_period_s=0.25, poll_period_s=0.25))
+    >>> short = Pipeline(job=job, nodes=nodes, setting=setting, rate_per_s=8000.0,
+    ...                  dispersion=0.0)
+    >>> long = replace(short, setting=replace(setting, shuffle_period_s=0.25, poll_period_s=0.25))
     >>> float(latency_floor_s(short, long, quantile=None)), float(tuple_latency(short).mean_s)
     (0.24, 0.24)
     """
-    low, calm, job, at = (
+    low, calm, job, setting = (
         pipeline_loads(shortest), pipeline_loads(longest), shortest.job, shortest.setting
     )  # fmt: skip
     map_slowdown, reduce_slowdown = PipelineStages.cpu_slowdowns(longest, calm)
     stable = calm.stable & np.isfinite(map_slowdown + reduce_slowdown)
     map_slowdown, reduce_slowdown = (
-        np.where(stable, one, 1.0) for one in (map_slowdown, reduce_slowdown)
+        np.where(stable, slowdown, 1.0) for slowdown in (map_slowdown, reduce_slowdown)
     )
     pace_per_period = (
         np.maximum(calm.reduce_s * reduce_slowdown, calm.fetch_s) / longest.setting.shuffle_period_s
@@ -74,20 +75,26 @@ def latency_floor_s(shortest: Pipeline, longest: Pipeline, *, quantile: float | 
     busy = calm.num_mappers * pace_per_period
     busy = busy + calm.poll_fixed_s * reduce_slowdown / longest.setting.poll_period_s
     stable &= (busy < 1.0) & (calm.map_s * map_slowdown < calm.map_period_s)
-    queue_s = 0.5 * (low.num_mappers - 1.0) * at.poll_period_s * pace_per_period
+    queue_s = 0.5 * (low.num_mappers - 1.0) * setting.poll_period_s * pace_per_period
     map_s = low.map_s * map_slowdown
     rows_s = low.reduce_rows_s * reduce_slowdown
     fixed_s = np.asarray(job.batch_fixed_s) * reduce_slowdown
-    common_s = low.input_transfer_s + low.write_s + 0.5 * at.poll_period_s + low.fetch_s + queue_s
+    common_s = (
+        low.input_transfer_s + low.write_s + 0.5 * setting.poll_period_s + low.fetch_s + queue_s
+    )
     final = shortest.finalizing
     if final is None:
-        own_s = 0.5 * (at.input_period_s + map_s + at.shuffle_period_s + rows_s) + fixed_s
-        width_s = np.asarray(at.shuffle_period_s) * (1.0 - 1.0 / low.num_mappers)
+        own_s = 0.5 * (setting.input_period_s + map_s + setting.shuffle_period_s + rows_s) + fixed_s
+        width_s = np.asarray(setting.shuffle_period_s) * (1.0 - 1.0 / low.num_mappers)
     else:
         keys = np.asarray(final.num_keys, dtype=np.float64)
         final_s = np.asarray(final.window_s, dtype=np.float64)
         packed_s, _ = last_packing(
-            low.map_period_s, at.input_period_s, at.shuffle_period_s, low.num_mappers, map_s
+            low.map_period_s,
+            setting.input_period_s,
+            setting.shuffle_period_s,
+            low.num_mappers,
+            map_s,
         )
         own_s = packed_s + rows_s + fixed_s + 0.5 * (1.0 + 1.0 / keys) * final_s
         width_s = final_s * np.sqrt(1.0 - 1.0 / keys**2)

@@ -105,9 +105,9 @@ class PipelineLatency:
     @property
     def covariance_s2(self) -> Array:
         """Variance minus the sum of the variances of all parts; 0 if unstable. [s^2]"""
-        alone = sum((part.variance_s2 for part in self.parts), np.zeros(()))
+        parts_variance_s2 = sum((part.variance_s2 for part in self.parts), np.zeros(()))
         with np.errstate(invalid="ignore"):
-            return np.where(self.is_stable, self.variance_s2 - alone, 0.0)
+            return np.where(self.is_stable, self.variance_s2 - parts_variance_s2, 0.0)
 
     def with_independent_phases(self) -> PipelineLatency:
         """The normal law of the latency if its phases were independent, theory.md (L9).
@@ -117,12 +117,12 @@ class PipelineLatency:
         **(L9)** For comparison: independent phases with a normal sum, and Cantelli's bound
         `E + σ sqrt(q/(1-q))`, for any law.
         """
-        none = np.zeros_like(self.mean_s)
+        no_width = np.zeros_like(self.mean_s)
         return PipelineLatency(
             parts=self.parts,
             mean_s=self.mean_s,
             variance_s2=sum((part.variance_s2 for part in self.parts), np.zeros(())),
-            uniform_widths_s=(none, none),
+            uniform_widths_s=(no_width, no_width),
             run_to_run_sd_s=self.run_to_run_sd_s,
         )
 
@@ -188,19 +188,21 @@ def in_series(latencies: tuple[PipelineLatency, ...]) -> PipelineLatency:
 
     Examples
     --------
-    >>> one = PipelineLatency(
+    >>> latency = PipelineLatency(
     ...     parts=(), mean_s=np.array(0.2), variance_s2=np.array(0.004),
     ...     uniform_widths_s=(np.array(0.1), np.array(0.2)), run_to_run_sd_s=np.array(0.03),
     ... )
-    >>> two = in_series((one, one))
-    >>> float(two.mean_s), float(two.run_to_run_sd_s)
+    >>> series = in_series((latency, latency))
+    >>> float(series.mean_s), float(series.run_to_run_sd_s)
     (0.4, 0.0424)
-    >>> [float(width) for width in two.uniform_widths_s]
+    >>> [float(width) for width in series.uniform_widths_s]
     [0.2, 0.2]
     """
     if not latencies:
         raise ValueError("need at least one round")
-    widths = np.broadcast_arrays(*(width for one in latencies for width in one.uniform_widths_s))
+    widths = np.broadcast_arrays(
+        *(width for latency in latencies for width in latency.uniform_widths_s)
+    )
     widest = np.sort(np.stack(widths), axis=0)[::-1]
     return PipelineLatency(
         parts=tuple(
@@ -209,13 +211,15 @@ def in_series(latencies: tuple[PipelineLatency, ...]) -> PipelineLatency:
                 mean_s=part.mean_s,
                 variance_s2=part.variance_s2,
             )
-            for number, one in enumerate(latencies, start=1)
-            for part in one.parts
+            for number, latency in enumerate(latencies, start=1)
+            for part in latency.parts
         ),
-        mean_s=sum((one.mean_s for one in latencies), np.zeros(())),
-        variance_s2=sum((one.variance_s2 for one in latencies), np.zeros(())),
+        mean_s=sum((latency.mean_s for latency in latencies), np.zeros(())),
+        variance_s2=sum((latency.variance_s2 for latency in latencies), np.zeros(())),
         uniform_widths_s=(widest[0], widest[1]),
-        run_to_run_sd_s=np.sqrt(sum((one.run_to_run_sd_s**2 for one in latencies), np.zeros(()))),
+        run_to_run_sd_s=np.sqrt(
+            sum((latency.run_to_run_sd_s**2 for latency in latencies), np.zeros(()))
+        ),
     )
 
 
@@ -249,14 +253,16 @@ def split_limit_s(limit_s: Numeric, round_latencies_s: tuple[Numeric, ...]) -> t
     >>> [float(limit) for limit in split_limit_s(2.0, (0.3, 0.1))]
     [1.5, 0.5]
     """
-    needs = [np.asarray(need, dtype=np.float64) for need in round_latencies_s]
+    latencies_s = [np.asarray(latency_s, dtype=np.float64) for latency_s in round_latencies_s]
     limit = np.asarray(limit_s, dtype=np.float64)
-    if not needs or not all(np.all(need > 0.0) and np.all(np.isfinite(need)) for need in needs):
+    if not latencies_s or not all(
+        np.all(latency_s > 0.0) and np.all(np.isfinite(latency_s)) for latency_s in latencies_s
+    ):
         raise ValueError("round_latencies_s must be positive and finite, at least one")
     if not (np.all(limit > 0.0) and np.all(np.isfinite(limit))):
         raise ValueError("limit_s must be positive and finite")
-    total = sum(needs, np.zeros(()))
-    return tuple(limit * need / total for need in needs)
+    total = sum(latencies_s, np.zeros(()))
+    return tuple(limit * latency_s / total for latency_s in latencies_s)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -275,35 +281,37 @@ class _Law:
             np.where(stable, value, 1.0)
             for value in (latency.mean_s, latency.variance_s2, *latency.uniform_widths_s)
         )
-        rest = np.maximum(variance - (first**2 + second**2) / 12.0, 0.0)
+        remainder_s2 = np.maximum(variance - (first**2 + second**2) / 12.0, 0.0)
         least = np.maximum(_SMALLEST_WIDTH_RATIO / _NARROWEST_RATIO * mean, _SMALLEST_WIDTH_S)
         for _ in range(2):
-            scale = np.maximum(np.maximum(first, second), np.maximum(np.sqrt(rest), least))
+            scale = np.maximum(np.maximum(first, second), np.maximum(np.sqrt(remainder_s2), least))
             narrow_first = first < _NARROWEST_RATIO * scale
             narrow_second = second < _NARROWEST_RATIO * scale
-            rest = rest + np.where(narrow_first, first**2, 0.0) / 12.0
-            rest = rest + np.where(narrow_second, second**2, 0.0) / 12.0
+            remainder_s2 = remainder_s2 + np.where(narrow_first, first**2, 0.0) / 12.0
+            remainder_s2 = remainder_s2 + np.where(narrow_second, second**2, 0.0) / 12.0
             first = np.where(narrow_first, 0.0, first)
             second = np.where(narrow_second, 0.0, second)
         scale = np.maximum(np.maximum(first, second), np.maximum(mean, least))
-        return cls(mean, first, second, np.maximum(np.sqrt(rest), _SMALLEST_SD_RATIO * scale))
+        return cls(
+            mean, first, second, np.maximum(np.sqrt(remainder_s2), _SMALLEST_SD_RATIO * scale)
+        )
 
     def cdf(self, x: Array) -> Array:
         return self.cdf_beyond_mean(x - self.mean)
 
-    def cdf_beyond_mean(self, beyond: Array) -> Array:
+    def cdf_beyond_mean(self, offset: Array) -> Array:
         """Differences of the normal law integrated once for each uniform wait."""
-        start = beyond + 0.5 * (self.first + self.second)
+        start = offset + 0.5 * (self.first + self.second)
         wide = np.maximum(self.first, self.second)
         narrow = np.minimum(self.first, self.second)
         has_wide, has_narrow = wide > 0.0, narrow > 0.0
-        both = self._twice(start) - self._twice(start - wide)
-        both = both - self._twice(start - narrow) + self._twice(start - wide - narrow)
-        one = self._once(start) - self._once(start - wide)
+        two_waits = self._twice(start) - self._twice(start - wide)
+        two_waits = two_waits - self._twice(start - narrow) + self._twice(start - wide - narrow)
+        one_wait = self._once(start) - self._once(start - wide)
         value = np.where(
             has_narrow,
-            both / np.where(has_narrow, wide * narrow, 1.0),
-            np.where(has_wide, one / np.where(has_wide, wide, 1.0), ndtr(beyond / self.sd)),
+            two_waits / np.where(has_narrow, wide * narrow, 1.0),
+            np.where(has_wide, one_wait / np.where(has_wide, wide, 1.0), ndtr(offset / self.sd)),
         )
         return np.clip(value, 0.0, 1.0)
 

@@ -250,38 +250,40 @@ def pipeline_loads(pipeline: Pipeline) -> PipelineLoads:
 
     Input batches go to the mappers in turn; map output is spread evenly over the reducers.
     """
-    job, nodes, at = pipeline.job, pipeline.nodes, pipeline.setting
+    job, nodes, setting = pipeline.job, pipeline.nodes, pipeline.setting
     rate = np.asarray(pipeline.rate_per_s, dtype=np.float64)
-    mappers = np.asarray(at.num_nodes, dtype=np.float64) * at.mappers_per_node
-    reducers = np.asarray(at.num_nodes, dtype=np.float64) * at.reducers_per_node
-    input_rows = rate * at.input_period_s / at.num_distributors
-    mapper_rows = rate * at.shuffle_period_s / mappers
+    mappers = np.asarray(setting.num_nodes, dtype=np.float64) * setting.mappers_per_node
+    reducers = np.asarray(setting.num_nodes, dtype=np.float64) * setting.reducers_per_node
+    input_rows = rate * setting.input_period_s / setting.num_distributors
+    mapper_rows = rate * setting.shuffle_period_s / mappers
     output_rows = job.outputs_per_row * mapper_rows
-    map_period = np.asarray(at.input_period_s, dtype=np.float64) * mappers / at.num_distributors
-    per_poll = mappers * at.poll_period_s / at.shuffle_period_s
+    map_period = (
+        np.asarray(setting.input_period_s, dtype=np.float64) * mappers / setting.num_distributors
+    )
+    per_poll = mappers * setting.poll_period_s / setting.shuffle_period_s
     input_transfer = input_rows * job.input_row_bytes / nodes.distributor_bytes_per_s
     write = nodes.disk_write_s + output_rows * job.shuffle_row_bytes / nodes.disk_bytes_per_s
     fetch = output_rows / reducers * job.shuffle_row_bytes / nodes.stream_bytes_per_s
     map_time = input_rows * job.map_per_row_s
     reduce_rows = output_rows / reducers * job.reduce_per_row_s
     reduce = reduce_rows + job.batch_fixed_s
-    update_busy = (reduce * per_poll + job.fetch_fixed_s) / at.poll_period_s
-    map_busy = map_time / map_period + np.divide(job.shuffle_fixed_s, at.shuffle_period_s)
+    update_busy = (reduce * per_poll + job.fetch_fixed_s) / setting.poll_period_s
+    map_busy = map_time / map_period + np.divide(job.shuffle_fixed_s, setting.shuffle_period_s)
     windows = pipeline.finalizing
     final_busy: Numeric = 0.0 if windows is None else windows.window_s / windows.slide_s
     reduce_busy = update_busy + final_busy
-    disk_busy = at.mappers_per_node * write / at.shuffle_period_s
-    fetch_busy = per_poll * fetch / at.poll_period_s
+    disk_busy = setting.mappers_per_node * write / setting.shuffle_period_s
+    fetch_busy = per_poll * fetch / setting.poll_period_s
     streams = np.divide(nodes.link_bytes_per_s, nodes.stream_bytes_per_s)
-    transfer_busy = input_transfer / at.input_period_s
-    cores = at.mappers_per_node * map_busy + at.reducers_per_node * reduce_busy
+    transfer_busy = input_transfer / setting.input_period_s
+    cores = setting.mappers_per_node * map_busy + setting.reducers_per_node * reduce_busy
     stable = (
         (map_busy < 1.0)
         & (reduce_busy < 1.0)
         & (disk_busy < 1.0)
         & (transfer_busy < 1.0)
         & (fetch_busy < 1.0)
-        & (at.reducers_per_node * fetch_busy < streams)
+        & (setting.reducers_per_node * fetch_busy < streams)
         & (cores < nodes.num_cores)
     )
     arrays = np.broadcast_arrays(

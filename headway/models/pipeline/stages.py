@@ -60,7 +60,7 @@ class PipelineStages:
 
     @classmethod
     def of(cls, pipeline: Pipeline) -> PipelineStages:
-        loads, at, job = pipeline_loads(pipeline), pipeline.setting, pipeline.job
+        loads, setting, job = pipeline_loads(pipeline), pipeline.setting, pipeline.job
         map_slowdown, reduce_slowdown = cls.cpu_slowdowns(pipeline, loads)
         link_slowdown = _link_slowdown(pipeline, loads)
         stable = loads.stable & np.isfinite(map_slowdown + reduce_slowdown + link_slowdown)
@@ -68,7 +68,7 @@ class PipelineStages:
             np.where(stable, slowdown, 1.0)
             for slowdown in (map_slowdown, reduce_slowdown, link_slowdown)
         )
-        poll = np.asarray(at.poll_period_s, dtype=np.float64)
+        poll = np.asarray(setting.poll_period_s, dtype=np.float64)
         update_s = loads.reduce_s * reduce_slowdown
         fetch_s = loads.fetch_s * link_slowdown
         # The slower of the two determines the pace at which the batches of a poll are processed.
@@ -92,7 +92,7 @@ class PipelineStages:
         )
         map_scv = _product_scv(loads.input_rows_scv, job.map_cv)
         reduce_scv = _product_scv(loads.shuffle_rows_scv, job.reduce_cv)
-        sharing = poll_sharing(loads.num_mappers, poll / at.shuffle_period_s)
+        sharing = poll_sharing(loads.num_mappers, poll / setting.shuffle_period_s)
         carry_mean, carry_variance = _carry_over(pipeline, loads, sharing, pace, fixed, reduce_scv)
         ahead_s = 0.5 * sharing.others * pace
         polled_width = np.abs(poll - sharing.others * pace)
@@ -101,13 +101,13 @@ class PipelineStages:
             + 0.5 * sharing.others * pace**2 * reduce_scv
             + carry_variance
         )
-        common = two_clock_delay(at.shuffle_period_s, poll).common_s
+        common = two_clock_delay(setting.shuffle_period_s, poll).common_s
         pairs = loads.num_mappers * loads.num_reducers
         return cls(
             stable=stable,
             loads=loads,
-            input_period_s=at.input_period_s,
-            shuffle_period_s=at.shuffle_period_s,
+            input_period_s=setting.input_period_s,
+            shuffle_period_s=setting.shuffle_period_s,
             poll_period_s=poll,
             transfer_s=transfer,
             map_s=map_s,
@@ -119,7 +119,7 @@ class PipelineStages:
             shuffle_scv=loads.shuffle_rows_scv,
             map_scv=map_scv,
             reduce_scv=reduce_scv,
-            distributor_wait=_clocked_wait(at.input_period_s, transfer, loads.input_rows_scv),
+            distributor_wait=_clocked_wait(setting.input_period_s, transfer, loads.input_rows_scv),
             mapper_wait=_clocked_wait(loads.map_period_s, map_s, map_scv),
             disk_wait=_disk_wait(pipeline, write, loads.shuffle_rows_scv),
             reducer_wait=(
@@ -135,15 +135,16 @@ class PipelineStages:
     @staticmethod
     def cpu_slowdowns(pipeline: Pipeline, loads: PipelineLoads) -> tuple[Array, Array]:
         """Slowdowns of mappers and reducers on the cores of their node, (R3)."""
-        at = pipeline.setting
+        setting = pipeline.setting
         mappers, reducers = clocked_slowdowns(
             pipeline.nodes.num_cores,
             [
                 ThreadGroup(
-                    num_threads=at.mappers_per_node, busy_ratio=np.minimum(loads.map_busy, 1)
+                    num_threads=setting.mappers_per_node, busy_ratio=np.minimum(loads.map_busy, 1)
                 ),
                 ThreadGroup(
-                    num_threads=at.reducers_per_node, busy_ratio=np.minimum(loads.update_busy, 1)
+                    num_threads=setting.reducers_per_node,
+                    busy_ratio=np.minimum(loads.update_busy, 1),
                 ),
             ],
         )
@@ -215,11 +216,11 @@ def _carry_over(
     ratio = poll / pipeline.setting.shuffle_period_s
     # If polls are more frequent than packing, a batch never queues behind batches of its own
     # mapper.
-    met = np.where(ratio < 1.0, sharing.others, loads.batches_per_poll)
+    num_batches = np.where(ratio < 1.0, sharing.others, loads.batches_per_poll)
     return poll_carry_over(
         poll,
-        met * pace_s + poll_fixed_s,
-        met * pace_s**2 * reduce_scv,
+        num_batches * pace_s + poll_fixed_s,
+        num_batches * pace_s**2 * reduce_scv,
         pace_s,
         loads.num_mappers - 1.0,
         ratio,
@@ -243,10 +244,10 @@ def _disk_wait(pipeline: Pipeline, write_s: Array, rows_scv: Array) -> tuple[Arr
     wait is `O/2 p` plus (L5). Writes of other mappers are taken as Poisson (Q6). Input batches wait
     as in (Q10).
     """
-    others = np.asarray(pipeline.setting.mappers_per_node, dtype=np.float64) - 1.0
+    num_others = np.asarray(pipeline.setting.mappers_per_node, dtype=np.float64) - 1.0
     period = np.asarray(pipeline.setting.shuffle_period_s, dtype=np.float64)
     write = np.maximum(write_s, _SHORTEST_RATIO * period)
-    interarrival = np.where(others > 0.0, period / np.maximum(others, 1.0), np.inf)
+    interarrival = np.where(num_others > 0.0, period / np.maximum(num_others, 1.0), np.inf)
     second = write**2 * (1.0 + rows_scv)
     wait = pollaczek_khinchine_wait(interarrival, write, second, write**3 * (1.0 + rows_scv) ** 3)
     return wait.mean_s, wait.variance_s2

@@ -42,10 +42,12 @@ class ReducerState:
     def disk_share(self, num_reducers: Numeric) -> Array:
         """Share of the rows whose key is on disk. [-]"""
         keys = self._keys
-        held = np.asarray(num_reducers, dtype=np.float64) * (self.memory_bytes / self.key_bytes)
+        num_in_memory = np.asarray(num_reducers, dtype=np.float64) * (
+            self.memory_bytes / self.key_bytes
+        )
         ranks = np.concatenate([[0.0], np.cumsum(keys.num_keys)])
         mass = np.concatenate([[0.0], np.cumsum(keys.num_keys * keys.share)])
-        share: Array = np.maximum(1.0 - np.interp(np.floor(held), ranks, mass), 0.0)
+        share: Array = np.maximum(1.0 - np.interp(np.floor(num_in_memory), ranks, mass), 0.0)
         return share
 
 
@@ -85,6 +87,6 @@ def two_group_update(
     """
     share = np.asarray(disk_share, dtype=np.float64)
     mean = (1.0 - share) * in_memory_s + share * on_disk_s
-    apart = np.asarray(on_disk_s, dtype=np.float64) - in_memory_s
-    groups = share * (1.0 - share) * apart**2 / (rows * mean**2)
+    difference_s = np.asarray(on_disk_s, dtype=np.float64) - in_memory_s
+    groups = share * (1.0 - share) * difference_s**2 / (rows * mean**2)
     return mean, np.sqrt(np.asarray(noise_cv, dtype=np.float64) ** 2 + groups)

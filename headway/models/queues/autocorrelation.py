@@ -129,10 +129,10 @@ def _span_cumulants(cv: float, phi: float) -> tuple[Array, Array]:
     triple = np.empty(longest + 1)
     triple[0] = _joint(pair[0], pair[0], pair[0])
     for span in range(1, longest + 1):
-        between = _joint(pair[1:span], pair[span - 1 : 0 : -1], pair[span])
+        three_jobs = _joint(pair[1:span], pair[span - 1 : 0 : -1], pair[span])
         # Three orders each for a first or a last job counted twice, six for three jobs.
-        ends = _joint(pair[0], pair[span], pair[span])
-        triple[span] = 6.0 * float(np.sum(ends)) + 6.0 * float(np.sum(between))
+        two_jobs = _joint(pair[0], pair[span], pair[span])
+        triple[span] = 6.0 * float(np.sum(two_jobs)) + 6.0 * float(np.sum(three_jobs))
     return np.concatenate([pair[:1], 2.0 * pair[1:]]), triple
 
 

@@ -79,11 +79,15 @@ def _of_gamma(score: Array, skewness: Array) -> tuple[Array, Array, Array]:
     """The parts beyond -score standard deviations, in standard deviations."""
     shape = 4.0 / skewness**2
     edge = shape + 2.0 * score / skewness
-    within = np.maximum(edge, 0.0)
-    tail, one, two = (gammaincc(shape + order, within) for order in (0.0, 1.0, 2.0))
+    positive_edge = np.maximum(edge, 0.0)
+    tail, first_tail, second_tail = (
+        gammaincc(shape + order, positive_edge) for order in (0.0, 1.0, 2.0)
+    )
     scale = skewness / 2.0
-    first = scale * (shape * one - edge * tail)
-    second = scale**2 * (shape * (shape + 1.0) * two - 2.0 * edge * shape * one + edge**2 * tail)
+    first = scale * (shape * first_tail - edge * tail)
+    second = scale**2 * (
+        shape * (shape + 1.0) * second_tail - 2.0 * edge * shape * first_tail + edge**2 * tail
+    )
     return tail, first, second
 
 

@@ -27,8 +27,6 @@ _SERIES_ORDERS = np.arange(2.0, 10.0)
 _SMALLEST_DRIFT_RATIO = 1e-9
 
 
-# -zeta(1/2) / sqrt(2 pi): by how much the maximum of a walk in discrete time is below that of
-# Brownian motion.
 def shifted_gamma_wait(increment: Increment) -> WaitMoments:
     r"""Wait of a queue from three cumulants of its increment.
 
@@ -81,10 +79,10 @@ def shifted_gamma_wait(increment: Increment) -> WaitMoments:
     if not np.all(variance >= 0.0):
         raise ValueError("the variance of the increment must be non-negative")
     sd = np.sqrt(variance)
-    items = list(zip(mean.flat, sd.flat, third.flat, strict=True))
+    cumulants = list(zip(mean.flat, sd.flat, third.flat, strict=True))
     # Many settings of one job contain the same queue.
-    of_item = {item: _scaled_sums(*item) for item in dict.fromkeys(items)}
-    sums = np.array([of_item[item] for item in items]).reshape(*mean.shape, 3)
+    sums_of = {triple: _scaled_sums(*triple) for triple in dict.fromkeys(cumulants)}
+    sums = np.array([sums_of[triple] for triple in cumulants]).reshape(*mean.shape, 3)
     return WaitMoments(
         np.where(mean < 0.0, sums[..., 0] * sd, np.inf),
         np.where(mean < 0.0, sums[..., 1] * variance, np.inf),
@@ -150,18 +148,24 @@ def _gamma_partial_moments(
     distance = count * beta / scale
     # edge^shape e^-edge / gamma(shape), by Stirling's series if powers would cancel.
     large = shape > 20.0
-    big = np.where(large, shape, 20.0)
-    stirling = 1.0 / (12.0 * big) - 1.0 / (360.0 * big**3) + 1.0 / (1260.0 * big**5)
+    large_shape = np.where(large, shape, 20.0)
+    stirling = (
+        1.0 / (12.0 * large_shape)
+        - 1.0 / (360.0 * large_shape**3)
+        + 1.0 / (1260.0 * large_shape**5)
+    )
     exponent = count * beta * beta * _log_excess(tilt)
     log_density = np.where(
         large,
-        -exponent - stirling + 0.5 * np.log(big / (2.0 * np.pi)),
+        -exponent - stirling + 0.5 * np.log(large_shape / (2.0 * np.pi)),
         shape * np.log(edge) - edge - gammaln(shape),
     )
     density = np.exp(log_density)
     positive = ndtr(-np.sqrt(2.0 * exponent)) + sign * density / shape * _temme_term(tilt)
-    few = shape < _TEMME_SHAPE
-    positive[few] = (gammaincc if sign > 0 else gammainc)(shape[few], edge[few])
+    small_shape = shape < _TEMME_SHAPE
+    positive[small_shape] = (gammaincc if sign > 0 else gammainc)(
+        shape[small_shape], edge[small_shape]
+    )
     first = scale * (density - distance * positive)
     second = (distance * distance + shape) * positive - density * (distance - sign)
     return positive, first, scale * scale * second

@@ -209,8 +209,8 @@ def _three_moment_wait(interarrival: QueueTime, service: QueueTime, remark: str)
     exact = service.scv == 0.0 and interarrival.scv == 0.0
     in_range = exact
     if not remark.startswith("third moments"):
-        outside = "" if exact else _outside_of_three_moments(interarrival, service, moments)
-        in_range, remark = not outside, remark or outside
+        reason = "" if exact else _outside_of_three_moments(interarrival, service, moments)
+        in_range, remark = not reason, remark or reason
     return Wait(moments=moments, method=WaitMethod.SHIFTED_GAMMA, in_range=in_range, remark=remark)
 
 
@@ -277,7 +277,7 @@ def _increment(interarrival: QueueTime, service: QueueTime) -> Increment:
     )
 
 
-def _third(time: QueueTime, assumed: Callable[[Numeric, Numeric], Array]) -> float:
+def _third(time: QueueTime, assumed_third_s3: Callable[[Numeric, Numeric], Array]) -> float:
     if time.third_central_s3 is not None:
         return time.third_central_s3
-    return float(assumed(time.mean_s, float(np.sqrt(time.scv))))
+    return float(assumed_third_s3(time.mean_s, float(np.sqrt(time.scv))))

@@ -78,8 +78,8 @@ def lattice_wait(increment: LatticeLaw) -> WaitingTime:
     if not increment.mean_s < 0.0:
         raise ValueError(f"the mean increment must be negative, got {increment.mean_s} s")
     if last <= 0:
-        nothing = LatticeLaw(step_s=increment.step_s, lowest_index=0, probability=np.ones(1))
-        return WaitingTime(nothing, 0.0)
+        no_wait = LatticeLaw(step_s=increment.step_s, lowest_index=0, probability=np.ones(1))
+        return WaitingTime(no_wait, 0.0)
 
     num_cells = _num_cells(increment)
     index = np.arange(first, last + 1, dtype=float)
@@ -112,12 +112,12 @@ def _num_cells(increment: LatticeLaw) -> int:
     )
     reach = _DECAY_LENGTHS / (float(wait_decay_per_s(cumulants)) * increment.step_s)
     # Half of the cells are positive times; partial sums and waits must not wrap around.
-    needed = 2.0 * (len(increment.probability) + reach)
-    if not needed <= _MOST_CELLS:
+    needed_cells = 2.0 * (len(increment.probability) + reach)
+    if not needed_cells <= _MOST_CELLS:
         raise LatticeTooLongError(
-            f"the wait needs {needed:.2g} steps of {increment.step_s} s; take longer ones"
+            f"the wait needs {needed_cells:.2g} steps of {increment.step_s} s; take longer ones"
         )
-    return max(_FEWEST_CELLS, 1 << int(np.ceil(np.log2(needed))))
+    return max(_FEWEST_CELLS, 1 << int(np.ceil(np.log2(needed_cells))))
 
 
 def _saddle_point(index: Array, probability: Array) -> float:

@@ -217,11 +217,15 @@ class _Visit:
         part = uniform_law(self.flush_s / _NUM_PARTS, step_s)
         parts = []
         for number in range(_NUM_PARTS):
-            ahead = self.rows * (number + 0.5) / _NUM_PARTS
-            moments = (ahead * self.row_s, ahead * self._square_s2, -np.expm1(-ahead))
+            ahead_rows = self.rows * (number + 0.5) / _NUM_PARTS
+            moments = (
+                ahead_rows * self.row_s,
+                ahead_rows * self._square_s2,
+                -np.expm1(-ahead_rows),
+            )
             work = zero_or_gamma_law(WaitMoments(*map(np.asarray, moments)), step_s)
-            still_s = self.flush_s * (1.0 - (number + 1.0) / _NUM_PARTS)
-            parts.append((1.0 / _NUM_PARTS, _later(part.plus(work), still_s)))
+            remaining_s = self.flush_s * (1.0 - (number + 1.0) / _NUM_PARTS)
+            parts.append((1.0 / _NUM_PARTS, _later(part.plus(work), remaining_s)))
         return _mixture(parts)
 
     @property
@@ -326,9 +330,9 @@ def _departure_scv(rate_per_s: float, stage: RealTimeStage, arrival_scv: float) 
 
 def _superposed_scv(departure_scv: float, share: float, writers: int, busy: float) -> float:
     """(N4): the superposition of a share of the rows of each of several writers."""
-    of_one = 1.0 + share * (departure_scv - 1.0)
+    stream_scv = 1.0 + share * (departure_scv - 1.0)
     weight = 1.0 / (1.0 + 4.0 * (1.0 - busy) ** 2 * (writers - 1.0))
-    return weight * of_one + 1.0 - weight
+    return weight * stream_scv + 1.0 - weight
 
 
 def _law(visits: list[_Mixed], delayed: float, gap_s: float) -> LatticeLaw:
@@ -366,9 +370,9 @@ def _check(
         or not 0.0 < dispersion < np.inf
     ):
         raise ValueError("need rate_per_s > 0, flush_s >= 0 and dispersion > 0")
-    needed = required_slots(stages)
-    if num_slots < needed:
+    num_required = required_slots(stages)
+    if num_slots < num_required:
         raise ValueError(
-            f"the query needs {needed} slots at once, one for each task of all its stages, "
+            f"the query needs {num_required} slots at once, one for each task of all its stages, "
             f"and there are {num_slots}: take more cores, or fewer partitions"
         )

@@ -55,12 +55,12 @@ def shuffled_wait(
     increments; tends to (Q6) for many writers. A single writer is a clocked queue (Q10).
     `P(W > 0) ≤ ρ`.
 
-    theory.md (N6), with the measured error. Exact if rows are sent one by one (Q6).
+    Exact if rows are sent one by one (Q6).
 
     Examples
     --------
-    >>> alone = shuffled_wait(800.0, 1e-3, 1.0, 1000, 0.0)
-    >>> float(alone.mean_s), float(alone.wait_prob)
+    >>> wait = shuffled_wait(800.0, 1e-3, 1.0, 1000, 0.0)
+    >>> float(wait.mean_s), float(wait.wait_prob)
     (0.00400, 0.8)
     >>> float(shuffled_wait(800.0, 1e-3, 1.0, 8, 0.05).mean_s)
     0.0057
@@ -102,12 +102,12 @@ class _Work:
         """Drift, standard deviation and third cumulant of work minus time."""
         first, second, third = self.moments
         periods = time_s / self.period_s
-        own = np.floor(periods)
-        part = periods - own
-        others = self.num_writers - 1.0
+        whole_periods = np.floor(periods)
+        part = periods - whole_periods
+        num_others = self.num_writers - 1.0
         # Arrived rows: those of other writers at random, those of the same writer by its clock.
-        rows = self.rows * (others * periods + own)
-        clock = others * part * (1.0 - part)
+        rows = self.rows * (num_others * periods + whole_periods)
+        clock = num_others * part * (1.0 - part)
         variance = rows * second + clock * (self.rows * first) ** 2
         skew = (
             rows * third
@@ -122,10 +122,10 @@ class _Work:
         slack = count * self.period_s * (1.0 - self.busy)
         variance = self.rate_per_s * count * self.period_s * self.moments[1]
         clock = 0.25 * self.num_writers * (self.rows * self.moments[0]) ** 2
-        beyond = np.flatnonzero(slack >= _LAST_SCORE * np.sqrt(variance + clock))
-        if len(beyond) == 0:
+        safe_indices = np.flatnonzero(slack >= _LAST_SCORE * np.sqrt(variance + clock))
+        if len(safe_indices) == 0:
             raise ValueError("the task is too busy: more than 1e7 periods decide about the wait")
-        return float(np.ceil(count[beyond[0]]))
+        return float(np.ceil(count[safe_indices[0]]))
 
 
 def _alone(work: _Work) -> WaitMoments:
@@ -144,11 +144,11 @@ def _alone(work: _Work) -> WaitMoments:
 def _among_others(work: _Work) -> WaitMoments:
     """Several writers: the same sums in continuous time, within a period and over many periods."""
     last = work.last_period()
-    near = min(last, 40.0)
+    near_periods = min(last, 40.0)
     edges = [np.geomspace(1e-7, 1.0 / _NODES_PER_PERIOD, 12)]
-    edges.append(np.arange(2.0, near * _NODES_PER_PERIOD + 1.0) / _NODES_PER_PERIOD)
-    if last > near:
-        edges.append(np.geomspace(near, last, 12)[1:])
+    edges.append(np.arange(2.0, near_periods * _NODES_PER_PERIOD + 1.0) / _NODES_PER_PERIOD)
+    if last > near_periods:
+        edges.append(np.geomspace(near_periods, last, 12)[1:])
     edge = np.log(np.concatenate(edges))
     half_width = 0.5 * np.diff(edge)[:, np.newaxis]
     middle = 0.5 * (edge[1:] + edge[:-1])[:, np.newaxis]

@@ -39,9 +39,9 @@ class MemoryReading:
         >>> [reading.later(used, 11.0).relieving_since_s for used in (500.0, 400.0)]
         [10.0, None]
         """
-        going_on = replace(self, used_bytes=used_bytes)
-        if going_on.relieving_since_s is not None and is_memory_short(going_on, now_s):
-            return going_on
+        reading = replace(self, used_bytes=used_bytes)
+        if reading.relieving_since_s is not None and is_memory_short(reading, now_s):
+            return reading
         if used_bytes < self.limit_bytes:
             return MemoryReading(used_bytes=used_bytes, limit_bytes=self.limit_bytes)
         return MemoryReading(

@@ -54,12 +54,12 @@ def grant_order(
     ...                    duration_s=0.2, pair_s=0.4, closing_s=9.0, window_limit_s=2.0)
     >>> due = QueryState(name="due", ready_s=0.0, oldest_unread_s=1.0, last_grant=1,
     ...                  duration_s=0.2, pair_s=0.4, closing_s=2.0, window_limit_s=2.0)
-    >>> [grant_order(Policy(one), [early, due], 3.0) for one in ("fcfs", "promise", "economy")]
+    >>> [grant_order(Policy(name), [early, due], 3.0) for name in ("fcfs", "promise", "economy")]
     [('early', 'due'), ('due', 'early'), ('due',)]
     """
     due = [state for state in states if due_s(policy, state) <= now_s]
-    found = ranked(policy, due, now_s, memory_is_short=memory_is_short)
-    return tuple(state.name for state in found)
+    ordered_states = ranked(policy, due, now_s, memory_is_short=memory_is_short)
+    return tuple(state.name for state in ordered_states)
 
 
 def ranked(
@@ -112,7 +112,7 @@ def ranked(
         freed = -state.removed_rows if memory_is_short else 0.0
         return (starved, freed, *key(state))
 
-    return tuple(sorted(states, key=lambda one: (rank(one), one.name)))
+    return tuple(sorted(states, key=lambda state: (rank(state), state.name)))
 
 
 def order_holds_until_s(states: Sequence[QueryState], now_s: float) -> float:
@@ -142,7 +142,7 @@ def order_holds_until_s(states: Sequence[QueryState], now_s: float) -> float:
     >>> order_holds_until_s([state], 3.0), order_holds_until_s([state], 7.0)
     (6.0, inf)
     """
-    ends_s = (_waits_since_s(one) + one.most_wait_s for one in states)
+    ends_s = (_waits_since_s(state) + state.most_wait_s for state in states)
     return min((at_s for at_s in ends_s if at_s >= now_s), default=math.inf)
 
 
@@ -175,7 +175,9 @@ def next_due_s(policy: Policy, states: Sequence[QueryState], now_s: float) -> fl
     >>> next_due_s(Policy.FCFS, [state], 3.0)
     7.0
     """
-    return min((at for one in states if (at := due_s(policy, one)) > now_s), default=math.inf)
+    return min(
+        (at_s for state in states if (at_s := due_s(policy, state)) > now_s), default=math.inf
+    )
 
 
 def slack_s(state: QueryState) -> float:

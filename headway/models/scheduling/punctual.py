@@ -69,8 +69,7 @@ def punctual_subset(
     `(1-a/T-rc_s)/(c-c_s)`. Share of rows in time under steady overload: `m + (1-rmc_m)/(rc_d)` with
     a share `m` of cheap rows, or `1/load` if costs are ignored.
 
-    After VLDB'15, section 4. For each deadline d as the end of the batch: the cheapest rows of
-    deadline d or later, while ``fixed + c_s N + sum (c_k - c_s) <= d - now``. The best d wins.
+    After VLDB'15, section 4.
 
     Examples
     --------
@@ -87,26 +86,26 @@ def punctual_subset(
         raise ValueError("costs_s must increase and lie above shed_cost_s")
     always_s = fixed_s + shed_cost_s * float(counts.sum())
     # Rows of each class with this deadline or a later one.
-    within = counts[::-1].cumsum(axis=0)[::-1]
-    best, best_kept, best_spent = -1, np.zeros(len(costs), dtype=np.int64), 0.0
-    for at, deadline in enumerate(deadlines_s):
-        left = float(deadline) - now_s - always_s
-        if left < 0.0:
+    eligible = counts[::-1].cumsum(axis=0)[::-1]
+    best, best_class_rows, best_spent_s = -1, np.zeros(len(costs), dtype=np.int64), 0.0
+    for index, deadline in enumerate(deadlines_s):
+        available_s = float(deadline) - now_s - always_s
+        if available_s < 0.0:
             continue
-        kept = np.zeros(len(costs), dtype=np.int64)
-        spent = 0.0
+        class_rows = np.zeros(len(costs), dtype=np.int64)
+        spent_s = 0.0
         for group, cost in enumerate(costs):
-            room = int(np.floor((left - spent) / cost + 1e-9))
-            kept[group] = min(within[at, group], room)
-            spent += kept[group] * cost
-            if kept[group] < within[at, group]:
+            room = int(np.floor((available_s - spent_s) / cost + 1e-9))
+            class_rows[group] = min(eligible[index, group], room)
+            spent_s += class_rows[group] * cost
+            if class_rows[group] < eligible[index, group]:
                 break
-        if kept.sum() > best_kept.sum():
-            best, best_kept, best_spent = at, kept, spent
-    chosen = np.zeros_like(counts)
+        if class_rows.sum() > best_class_rows.sum():
+            best, best_class_rows, best_spent_s = index, class_rows, spent_s
+    kept_rows = np.zeros_like(counts)
     if best >= 0:
-        for at in reversed(range(best, len(counts))):
+        for index in reversed(range(best, len(counts))):
             # The latest deadlines first: they have the most room if the batch takes longer.
-            chosen[at] = np.minimum(counts[at], best_kept)
-            best_kept = best_kept - chosen[at]
-    return PunctualSubset(kept=chosen, end_s=now_s + always_s + best_spent)
+            kept_rows[index] = np.minimum(counts[index], best_class_rows)
+            best_class_rows = best_class_rows - kept_rows[index]
+    return PunctualSubset(kept=kept_rows, end_s=now_s + always_s + best_spent_s)

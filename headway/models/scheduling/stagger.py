@@ -84,25 +84,27 @@ def stagger_offsets_s(
         raise ValueError("need a duration and a wish of each period")
     placed: list[int] = []
     offsets_s = np.zeros(len(periods_s))
-    for at in sorted(range(len(periods_s)), key=lambda one: -durations_s[one]):
-        period = periods_s[at]
+    for index in sorted(range(len(periods_s)), key=lambda index: -durations_s[index]):
+        period = periods_s[index]
         common_s = np.array([common_period_s([period, periods_s[other]]) for other in placed])
         others_s = offsets_s[placed]
         theirs_s = np.array([durations_s[other] for other in placed])
         # Candidates: right after each placed batch, right before it, and opposite to it.
-        starts = (others_s + theirs_s, others_s - durations_s[at], others_s + 0.5 * common_s)
+        starts = (others_s + theirs_s, others_s - durations_s[index], others_s + 0.5 * common_s)
         candidates = np.unique(
-            np.concatenate(([best[at] % period], *(np.round(one % period, 9) for one in starts)))
+            np.concatenate(
+                ([best[index] % period], *(np.round(start % period, 9) for start in starts))
+            )
             % period
         )
         candidates = candidates[:: max(len(candidates) // _MOST_CANDIDATES, 1)]
         together_s = _overlaps_s(
-            common_s, others_s - candidates[:, None], durations_s[at], theirs_s
+            common_s, others_s - candidates[:, None], durations_s[index], theirs_s
         )
-        later_s = np.round((candidates - best[at]) % period, 6)
-        offsets_s[at] = candidates[np.lexsort((later_s, np.round(together_s, 6)))[0]]
-        placed.append(at)
-    return tuple(float(one) for one in offsets_s)
+        later_s = np.round((candidates - best[index]) % period, 6)
+        offsets_s[index] = candidates[np.lexsort((later_s, np.round(together_s, 6)))[0]]
+        placed.append(index)
+    return tuple(float(offset_s) for offset_s in offsets_s)
 
 
 def _overlaps_s(common_s: Array, between_s: Array, first_s: float, second_s: Array) -> Array:

@@ -90,8 +90,8 @@ class MergePlan:
     weight: Callable[[int], float] = one_per_piece
 
     def __post_init__(self) -> None:
-        lengths = [part for each in self.made for part in (each.size_ms, each.slide_ms)]
-        offsets = [each.offset_ms for each in self.made]
+        lengths = [part for spec in self.made for part in (spec.size_ms, spec.slide_ms)]
+        offsets = [spec.offset_ms for spec in self.made]
         if self.pane_ms < 1 or any(part % self.pane_ms for part in (*lengths, *offsets)):
             raise ValueError(
                 f"a pane of {self.pane_ms} ms does not divide all of {lengths}; expected a divisor "
@@ -134,7 +134,7 @@ class MergePlan:
         )
 
     def _smaller(self, spec: WindowSpec) -> tuple[WindowSpec, ...]:
-        return tuple(each for each in self.made if each.size_ms < spec.size_ms)
+        return tuple(candidate for candidate in self.made if candidate.size_ms < spec.size_ms)
 
     def _cost_between(self, spec: WindowSpec, horizon_ms: int) -> float:
         starts = self._different_starts(spec, horizon_ms)
@@ -142,9 +142,9 @@ class MergePlan:
 
     def _different_starts(self, spec: WindowSpec, horizon_ms: int) -> Counter[int]:
         """Starts of windows; those with the same position relative to their pieces count as one."""
-        again_ms = math.lcm(self.pane_ms, *(each.slide_ms for each in self._smaller(spec)))
+        period_ms = math.lcm(self.pane_ms, *(smaller.slide_ms for smaller in self._smaller(spec)))
         ends_ms = spec.ends_between(0, horizon_ms)
-        return Counter((end_ms - spec.size_ms) % again_ms for end_ms in ends_ms)
+        return Counter((end_ms - spec.size_ms) % period_ms for end_ms in ends_ms)
 
 
 def _shortest(
@@ -156,23 +156,25 @@ def _shortest(
 ) -> tuple[Piece, ...]:
     """Shortest path from start to end; of equally short ones, that with the larger last piece."""
     steps = [(pane_ms, pane_ms, 0, weight(pane_ms))]
-    steps += [(s.size_ms, s.slide_ms, s.offset_ms, weight(s.size_ms)) for s in smaller]
-    num_places = size_ms // pane_ms
-    least = [0.0] + [math.inf] * num_places
-    last = [0] * (num_places + 1)
-    for place in range(num_places):
-        at_ms = start_ms + place * pane_ms
+    steps += [
+        (spec.size_ms, spec.slide_ms, spec.offset_ms, weight(spec.size_ms)) for spec in smaller
+    ]
+    num_panes = size_ms // pane_ms
+    least = [0.0] + [math.inf] * num_panes
+    last = [0] * (num_panes + 1)
+    for pane in range(num_panes):
+        at_ms = start_ms + pane * pane_ms
         for length_ms, slide_ms, offset_ms, cost in steps:
-            there = place + length_ms // pane_ms
-            if there > num_places or (at_ms - offset_ms) % slide_ms:
+            next_pane = pane + length_ms // pane_ms
+            if next_pane > num_panes or (at_ms - offset_ms) % slide_ms:
                 continue
-            if least[place] + cost <= least[there]:
-                least[there], last[there] = least[place] + cost, length_ms
-    pieces, place = list[Piece](), num_places
-    while place:
-        length_ms = last[place]
-        place -= length_ms // pane_ms
-        pieces.append(Piece(start_ms + place * pane_ms, length_ms))
+            if least[pane] + cost <= least[next_pane]:
+                least[next_pane], last[next_pane] = least[pane] + cost, length_ms
+    pieces, pane = list[Piece](), num_panes
+    while pane:
+        length_ms = last[pane]
+        pane -= length_ms // pane_ms
+        pieces.append(Piece(start_ms + pane * pane_ms, length_ms))
     return tuple(reversed(pieces))
 
 
@@ -217,7 +219,7 @@ def with_rollups(plan: MergePlan, horizon_ms: int | None = None) -> MergePlan:
             for rollup in possible_rollups(best)
         ]
         at_ms = horizon_ms or steady_horizon_ms(best)
-        cheapest = min(candidates, key=lambda each: each.total_cost(at_ms), default=best)
+        cheapest = min(candidates, key=lambda candidate: candidate.total_cost(at_ms), default=best)
         if not cheapest.total_cost(at_ms) < best.total_cost(at_ms):
             return best
         best = cheapest
@@ -246,7 +248,7 @@ def possible_rollups(plan: MergePlan) -> list[WindowSpec]:
     >>> [str(rollup) for rollup in possible_rollups(plan)]
     ['10 min', '15 min']
     """
-    made = {spec.size_ms for spec in plan.made}
+    existing_ms = {spec.size_ms for spec in plan.made}
     parts = [part for spec in plan.windows.windows for part in (spec.size_ms, spec.slide_ms)]
     sizes_ms = {
         size_ms
@@ -257,7 +259,7 @@ def possible_rollups(plan: MergePlan) -> list[WindowSpec]:
     }
     return [
         WindowSpec(size_ms=size_ms, slide_ms=size_ms)
-        for size_ms in sorted(sizes_ms - made)
+        for size_ms in sorted(sizes_ms - existing_ms)
         if plan.pane_ms < size_ms < plan.windows.longest_ms
     ]
 

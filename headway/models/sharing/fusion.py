@@ -34,9 +34,13 @@ class OperatorGraph:
     edges: tuple[Edge, ...]
 
     def __post_init__(self) -> None:
-        known = range(len(self.attributes))
+        operators = range(len(self.attributes))
         for edge in self.edges:
-            if edge.source not in known or edge.target not in known or edge.source == edge.target:
+            if (
+                edge.source not in operators
+                or edge.target not in operators
+                or edge.source == edge.target
+            ):
                 raise ValueError(
                     f"edge {edge.source}-{edge.target}: expected two different operators of "
                     f"{len(self.attributes)}"
@@ -149,9 +153,9 @@ def fused(graph: OperatorGraph, score: Score) -> tuple[Component, ...]:
                 best, best_edge = worth, edge
         if best_edge is None:
             return _components(home, attributes)
-        kept, gone = home[best_edge.source], home[best_edge.target]
-        attributes[kept] &= attributes[gone]
-        home = [kept if each == gone else each for each in home]
+        survivor, absorbed = home[best_edge.source], home[best_edge.target]
+        attributes[survivor] &= attributes[absorbed]
+        home = [survivor if owner == absorbed else owner for owner in home]
 
 
 def best_fusion(graph: OperatorGraph) -> tuple[Component, ...]:
@@ -247,22 +251,26 @@ def rows_between(graph: OperatorGraph, components: Iterable[Component]) -> float
     >>> rows_between(graph, fused(graph, rows_score))
     3.0
     """
-    home = {operator: place for place, each in enumerate(components) for operator in each.operators}
-    return sum((e.rows for e in graph.edges if home[e.source] != home[e.target]), 0.0)
+    home = {
+        operator: index
+        for index, component in enumerate(components)
+        for operator in component.operators
+    }
+    return sum((edge.rows for edge in graph.edges if home[edge.source] != home[edge.target]), 0.0)
 
 
 def _possible(graph: OperatorGraph) -> Iterator[tuple[Component, ...]]:
     """Components for every set of edges across which fusion is possible, fewest edges first."""
     for number in range(len(graph.edges) + 1):
-        for chosen in combinations(graph.edges, number):
+        for subset in combinations(graph.edges, number):
             home, attributes = list(range(len(graph.attributes))), list(graph.attributes)
-            for edge in chosen:
-                kept, gone = home[edge.source], home[edge.target]
-                if kept != gone:
-                    attributes[kept] &= attributes[gone]
-                    if not attributes[kept]:
+            for edge in subset:
+                survivor, absorbed = home[edge.source], home[edge.target]
+                if survivor != absorbed:
+                    attributes[survivor] &= attributes[absorbed]
+                    if not attributes[survivor]:
                         break
-                    home = [kept if each == gone else each for each in home]
+                    home = [survivor if owner == absorbed else owner for owner in home]
             else:
                 yield _components(home, attributes)
 
@@ -270,8 +278,8 @@ def _possible(graph: OperatorGraph) -> Iterator[tuple[Component, ...]]:
 def _components(home: Sequence[int], attributes: Sequence[frozenset[str]]) -> tuple[Component, ...]:
     return tuple(
         Component(
-            operators=frozenset(n for n, each in enumerate(home) if each == place),
-            attributes=attributes[place],
+            operators=frozenset(n for n, owner in enumerate(home) if owner == component),
+            attributes=attributes[component],
         )
-        for place in dict.fromkeys(home)
+        for component in dict.fromkeys(home)
     )

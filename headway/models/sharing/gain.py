@@ -311,14 +311,14 @@ def break_even_keys(
     >>> round(break_even_keys(50_000, costs, keys, WindowSet.parse(["60s every 5s"])))
     1328
     """
-    one = BatchKeys(
+    one_key = BatchKeys(
         batch_keys=1.0,
         pane_keys=keys.pane_keys / keys.batch_keys if keys.batch_keys > 0 else 1.0,
         batch_s=keys.batch_s,
     )
-    none = BatchKeys(batch_keys=0.0, pane_keys=0.0, batch_s=keys.batch_s)
-    without_s = panes_change_s(num_rows, costs, none, windows)
-    per_key_s = without_s - panes_change_s(num_rows, costs, one, windows)
+    no_keys = BatchKeys(batch_keys=0.0, pane_keys=0.0, batch_s=keys.batch_s)
+    without_s = panes_change_s(num_rows, costs, no_keys, windows)
+    per_key_s = without_s - panes_change_s(num_rows, costs, one_key, windows)
     if without_s <= 0.0:
         return 0.0
     return without_s / per_key_s if per_key_s > 0.0 else math.inf

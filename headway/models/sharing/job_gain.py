@@ -95,27 +95,27 @@ def sharing_gain(
     'sharing_gain'
     """
     rate = profile.arrivals.rate_per_s if rate_per_s is None else rate_per_s
-    here = setting_of(profile, configuration, windows, rate, configuration.trigger_s, num_keys)
-    merges = _merge_plan(here)
-    ways = tuple(_ways(here, merges))
+    setting = setting_of(profile, configuration, windows, rate, configuration.trigger_s, num_keys)
+    merges = _merge_plan(setting)
+    ways = tuple(_ways(setting, merges))
     horizon_ms = steady_horizon_ms(merges)
-    costs = next(cost_cases(here)).costs
+    costs = next(cost_cases(setting)).costs
     return SharingGain(
         windows=windows,
         rate_per_s=rate,
-        batch_rows=here.num_rows,
-        batch_keys=here.keys.batch_keys,
+        batch_rows=setting.num_rows,
+        batch_keys=setting.keys.batch_keys,
         ways=ways,
-        best=_best(here, merges, ways[0]) if windows.num_copies > 1.0 else ways[0],
-        break_even_rows=break_even_rows(costs, here.keys, windows),
-        break_even_keys=break_even_keys(here.num_rows, costs, here.keys, windows),
+        best=_best(setting, merges, ways[0]) if windows.num_copies > 1.0 else ways[0],
+        break_even_rows=break_even_rows(costs, setting.keys, windows),
+        break_even_keys=break_even_keys(setting.num_rows, costs, setting.keys, windows),
         rollups=tuple(map(str, merges.rollups)),
         merges_ratio=merges.total_cost(horizon_ms) / merges.naive_cost(horizon_ms),
-        modes=mode_work(here, merges),
-        deal=partition_deal(here),
+        modes=mode_work(setting, merges),
+        deal=partition_deal(setting),
         assumed=tuple(assumptions(profile)),
-        is_update=here.is_update,
-        queries=tuple(_queries(here, queries or {})),
+        is_update=setting.is_update,
+        queries=tuple(_queries(setting, queries or {})),
     )
 
 
@@ -144,22 +144,22 @@ def sharing_ways(
     >>> sharing_ways.__name__
     'sharing_ways'
     """
-    here = setting_of(profile, configuration, windows, rate_per_s, configuration.trigger_s)
+    setting = setting_of(profile, configuration, windows, rate_per_s, configuration.trigger_s)
     # Roll-ups save little of a batch, and finding them takes longer than everything else.
-    return tuple(_ways(here, MergePlan(windows=windows, pane_ms=windows.pane_ms)))
+    return tuple(_ways(setting, MergePlan(windows=windows, pane_ms=windows.pane_ms)))
 
 
-def _queries(here: WindowSetting, queries: Mapping[str, WindowSet]) -> Iterator[QueryWindows]:
+def _queries(setting: WindowSetting, queries: Mapping[str, WindowSet]) -> Iterator[QueryWindows]:
     for name, windows in queries.items():
-        alone = setting_of(
-            here.profile,
-            here.configuration,
+        query_setting = setting_of(
+            setting.profile,
+            setting.configuration,
             windows,
-            here.rate_per_s,
-            here.trigger_s,
-            here.num_keys,
+            setting.rate_per_s,
+            setting.trigger_s,
+            setting.num_keys,
         )
-        law = _law(alone, 0.0)
+        law = _law(query_setting, 0.0)
         yield QueryWindows(
             name=name,
             windows=windows,
@@ -168,61 +168,63 @@ def _queries(here: WindowSetting, queries: Mapping[str, WindowSet]) -> Iterator[
         )
 
 
-def _merge_plan(here: WindowSetting) -> MergePlan:
-    rows_per_ms = here.rate_per_s / 1000.0
+def _merge_plan(setting: WindowSetting) -> MergePlan:
+    rows_per_ms = setting.rate_per_s / 1000.0
     plan = MergePlan(
-        windows=here.windows,
-        pane_ms=here.windows.pane_ms,
-        weight=present_keys(max(here.keys.pane_keys, 1.0), rows_per_ms),
+        windows=setting.windows,
+        pane_ms=setting.windows.pane_ms,
+        weight=present_keys(max(setting.keys.pane_keys, 1.0), rows_per_ms),
     )
     return with_rollups(plan)
 
 
-def _ways(here: WindowSetting, merges: MergePlan) -> Iterator[SharingWay]:
-    cases, plan = list(cost_cases(here)), cheapest_merges(here, merges)
-    for how in ways_of(here):
-        changes = [batch_change(how, here, case, plan) for case in cases]
-        yield _way(how, here, changes, plan)
+def _ways(setting: WindowSetting, merges: MergePlan) -> Iterator[SharingWay]:
+    cases, plan = list(cost_cases(setting)), cheapest_merges(setting, merges)
+    for how in ways_of(setting):
+        changes = [batch_change(how, setting, case, plan) for case in cases]
+        yield _way(how, setting, changes, plan)
 
 
 def _way(
-    how: WindowsHow, here: WindowSetting, changes: list[BatchChange], plan: MergePlan
+    how: WindowsHow, setting: WindowSetting, changes: list[BatchChange], plan: MergePlan
 ) -> SharingWay:
-    share = closing_share(here.keys.batch_s, here.windows)
-    saved = [-change.mean_s(share) for change in changes]
-    taken = changes[0]
-    light = _law(here, taken.every_batch_s)
-    heavy = _law(here, taken.every_batch_s + taken.closing_s)
+    share = closing_share(setting.keys.batch_s, setting.windows)
+    savings_s = [-change.mean_s(share) for change in changes]
+    expected_change = changes[0]
+    light = _law(setting, expected_change.every_batch_s)
+    heavy = _law(setting, expected_change.every_batch_s + expected_change.closing_s)
     mixture = _Mixture(light, heavy, share)
     return SharingWay(
         how=how,
-        trigger_s=here.trigger_s,
+        trigger_s=setting.trigger_s,
         batch_mean_s=mixture.mean_s(),
         batch_p99_s=mixture.quantile_s(0.99),
-        saved_s=saved[0],
-        saved_low_s=min(saved),
-        saved_high_s=max(saved),
+        saved_s=savings_s[0],
+        saved_low_s=min(savings_s),
+        saved_high_s=max(savings_s),
         utilization_ratio=mixture.utilization_ratio(),
-        window_p99_s=_window_p99_s(how, here, heavy),
-        state_rows=_state_rows(how, here),
-        log_rows=_log_rows(here) if how is WindowsHow.LOG else 0.0,
+        window_p99_s=_window_p99_s(how, setting, heavy),
+        state_rows=_state_rows(how, setting),
+        log_rows=_log_rows(setting) if how is WindowsHow.LOG else 0.0,
         rollups=tuple(map(str, plan.rollups)) if how is WindowsHow.LOG else (),
         is_stable=bool(light.is_stable) and bool(heavy.is_stable),
     )
 
 
-def _law(here: WindowSetting, change_s: float) -> SettingLaw:
+def _law(setting: WindowSetting, change_s: float) -> SettingLaw:
     """Latency law of the direct query with batches that are longer or shorter by a given time."""
-    model = here.model
+    model = setting.model
     if change_s != 0.0:
         # Savings for rows and state are in proportion to the rows.
-        at_rows_s = float(model.mean_s(here.num_rows))
+        at_rows_s = float(model.mean_s(setting.num_rows))
         ratio = max(1.0 + change_s / at_rows_s, 0.05)
         model = DurationModel(
             model.driver_s * ratio,
             tuple(level.times(ratio) for level in model.levels),
         )
-    return setting_law(here.profile, model, rate_per_s=here.rate_per_s, trigger_s=here.trigger_s)
+    return setting_law(
+        setting.profile, model, rate_per_s=setting.rate_per_s, trigger_s=setting.trigger_s
+    )
 
 
 class _Mixture(NamedTuple):
@@ -242,8 +244,8 @@ class _Mixture(NamedTuple):
 
     def quantile_s(self, q: float) -> float:
         def cdf(x_s: Numeric) -> Array:
-            one, other = (law.batch_duration_cdf(x_s) for law in (self.light, self.heavy))
-            return np.asarray((1.0 - self.share) * one + self.share * other)
+            light, heavy = (law.batch_duration_cdf(x_s) for law in (self.light, self.heavy))
+            return np.asarray((1.0 - self.share) * light + self.share * heavy)
 
         stable = self.light.is_stable & self.heavy.is_stable
         return float(averaged_quantile_s(cdf, np.asarray(self.mean_s()), q, stable))
@@ -252,23 +254,25 @@ class _Mixture(NamedTuple):
         return (1.0 - self.share) * light + self.share * heavy
 
 
-def _window_p99_s(how: WindowsHow, here: WindowSetting, heavy: SettingLaw) -> float | None:
-    profile = here.profile
-    counted = profile.shape.with_windows(tuple(_event_time_windows(here.windows)))
-    shape = replace(counted, output_mode="update" if here.is_update else "append")
-    asked = replace(profile, shape=shape)
-    if why_no_window_law(asked) is not None:
+def _window_p99_s(how: WindowsHow, setting: WindowSetting, heavy: SettingLaw) -> float | None:
+    profile = setting.profile
+    counted_shape = profile.shape.with_windows(tuple(_event_time_windows(setting.windows)))
+    shape = replace(counted_shape, output_mode="update" if setting.is_update else "append")
+    windowed = replace(profile, shape=shape)
+    if why_no_window_law(windowed) is not None:
         return None
-    if how is WindowsHow.LOG and not here.is_update:
+    if how is WindowsHow.LOG and not setting.is_update:
         # emit="early": the batch that moves the watermark computes the windows itself.
         assert profile.observed_arrivals is not None
         assert shape.windows_wait_s is not None
         lag_s = profile.observed_arrivals.event_time_lag_s or 0.0
-        ends = WindowEnds(slide_s=ms_to_s(here.windows.windows[-1].slide_ms))
+        window_ends = WindowEnds(slide_s=ms_to_s(setting.windows.windows[-1].slide_ms))
         shift_s = shape.windows_wait_s + lag_s
-        law: WindowLaw | None = WindowLaw(update_window_latency(heavy.state, ends, shift_s), heavy)
+        law: WindowLaw | None = WindowLaw(
+            update_window_latency(heavy.state, window_ends, shift_s), heavy
+        )
     else:
-        law = window_law(asked, heavy)
+        law = window_law(windowed, heavy)
     return None if law is None else float(law.quantile_s(0.99))
 
 
@@ -280,52 +284,52 @@ def _event_time_windows(windows: WindowSet) -> Iterator[EventTimeWindow]:
         )
 
 
-def _open_s(here: WindowSetting) -> float:
+def _open_s(setting: WindowSetting) -> float:
     """Event time before the newest row whose windows are still open, in addition to the windows."""
-    return (here.profile.shape.watermark_delay_s or 0.0) + here.keys.batch_s
+    return (setting.profile.shape.watermark_delay_s or 0.0) + setting.keys.batch_s
 
 
-def _state_rows(how: WindowsHow, here: WindowSetting) -> float:
+def _state_rows(how: WindowsHow, setting: WindowSetting) -> float:
     """Rows in Spark's state: keys of open windows, and of open panes."""
     if how is WindowsHow.LOG:
         return 0.0
     windows_open = sum(
-        (ms_to_s(spec.size_ms) + _open_s(here)) / ms_to_s(spec.slide_ms)
-        for spec in here.windows.windows
+        (ms_to_s(spec.size_ms) + _open_s(setting)) / ms_to_s(spec.slide_ms)
+        for spec in setting.windows.windows
     )
-    rows = here.keys.pane_keys * windows_open
+    rows = setting.keys.pane_keys * windows_open
     if how is not WindowsHow.DIRECT:
-        rows += here.keys.pane_keys * (1.0 + _open_s(here) / ms_to_s(here.windows.pane_ms))
+        rows += setting.keys.pane_keys * (1.0 + _open_s(setting) / ms_to_s(setting.windows.pane_ms))
     return rows
 
 
-def _log_rows(here: WindowSetting) -> float:
+def _log_rows(setting: WindowSetting) -> float:
     """Rows of the store once panes are compacted."""
-    kept_s = ms_to_s(here.windows.longest_ms) + _open_s(here)
-    return here.keys.pane_keys * (1.0 + kept_s / ms_to_s(here.windows.pane_ms))
+    kept_s = ms_to_s(setting.windows.longest_ms) + _open_s(setting)
+    return setting.keys.pane_keys * (1.0 + kept_s / ms_to_s(setting.windows.pane_ms))
 
 
-def _best(here: WindowSetting, merges: MergePlan, direct: SharingWay) -> SharingWay:
+def _best(setting: WindowSetting, merges: MergePlan, direct: SharingWay) -> SharingWay:
     """The way and trigger with the lowest utilisation, of those that delay no window."""
-    found, least_ratio = direct, LEAST_SAVED_RATIO.value
-    for factor in TRIGGER_RATIOS.value if here.trigger_s > 0.0 else (1.0,):
-        there = here
+    best, least_ratio = direct, LEAST_SAVED_RATIO.value
+    for factor in TRIGGER_RATIOS.value if setting.trigger_s > 0.0 else (1.0,):
+        candidate = setting
         if factor != 1.0:
-            there = setting_of(
-                here.profile,
-                here.configuration,
-                here.windows,
-                here.rate_per_s,
-                factor * here.trigger_s,
-                here.num_keys,
+            candidate = setting_of(
+                setting.profile,
+                setting.configuration,
+                setting.windows,
+                setting.rate_per_s,
+                factor * setting.trigger_s,
+                setting.num_keys,
             )
-        for way in _ways(there, merges):
+        for way in _ways(candidate, merges):
             late = (
                 direct.window_p99_s is not None
                 and (way.window_p99_s or 0.0) > (1.0 + least_ratio) * direct.window_p99_s
             )
             longer = direct.window_p99_s is None and factor > 1.0
-            less = way.utilization_ratio < (1.0 - least_ratio) * found.utilization_ratio
-            if way.is_stable and less and not late and not longer:
-                found = way
-    return found
+            is_less_busy = way.utilization_ratio < (1.0 - least_ratio) * best.utilization_ratio
+            if way.is_stable and is_less_busy and not late and not longer:
+                best = way
+    return best

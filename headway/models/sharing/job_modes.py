@@ -18,12 +18,12 @@ from headway.models.sharing.rebalancing import Migration, after_moves, flux_move
 from headway.units import ms_to_s
 
 
-def mode_work(here: WindowSetting, merges: MergePlan) -> ModeWork:
+def mode_work(setting: WindowSetting, merges: MergePlan) -> ModeWork:
     """Work of the paper's modes over the longest window, with the costs of the profile.
 
     Parameters
     ----------
-    here : WindowSetting
+    setting : WindowSetting
         Rows and keys of a batch.
     merges : MergePlan
         How windows are merged from panes.
@@ -43,27 +43,29 @@ def mode_work(here: WindowSetting, merges: MergePlan) -> ModeWork:
     >>> mode_work.__name__
     'mode_work'
     """
-    windows, slots = here.windows, here.configuration.num_slots
-    costs = next(cost_cases(here)).costs
+    windows, slots = setting.windows, setting.configuration.num_slots
+    costs = next(cost_cases(setting)).costs
     period_s = ms_to_s(windows.longest_ms)
     horizon_ms = steady_horizon_ms(merges)
-    counted = MergePlan(windows=windows, pane_ms=windows.pane_ms, rollups=merges.rollups)
+    unweighted = MergePlan(windows=windows, pane_ms=windows.pane_ms, rollups=merges.rollups)
     work = WindowWork(
-        num_rows=here.rate_per_s * period_s,
+        num_rows=setting.rate_per_s * period_s,
         row_s=costs.copy_s * slots,
         num_windows=max(windows.num_copies, 1.0),
         num_panes=windows.longest_ms / windows.pane_ms,
-        num_groups=here.keys.pane_keys,
-        num_keys=here.keys.pane_keys,
-        num_merges=counted.total_cost(horizon_ms) * windows.longest_ms / horizon_ms,
+        num_groups=setting.keys.pane_keys,
+        num_keys=setting.keys.pane_keys,
+        num_merges=unweighted.total_cost(horizon_ms) * windows.longest_ms / horizon_ms,
         copy_s=costs.state_row_s * slots,
         merge_s=costs.state_row_s * slots,
     )
     moved = migration_costs(
-        state_copies=here.keys.pane_keys * work.num_panes / here.configuration.shuffle_partitions,
+        state_copies=setting.keys.pane_keys
+        * work.num_panes
+        / setting.configuration.shuffle_partitions,
         copy_s=work.copy_s,
         longest_window_s=period_s,
-        rows_work_s=work.num_rows * work.row_s / here.configuration.shuffle_partitions,
+        rows_work_s=work.num_rows * work.row_s / setting.configuration.shuffle_partitions,
     )
     pause_s = moved[Migration.DISRUPTIVE].pause_s
     moving = replace(work, num_migrations=1.0, migration_pause_s=pause_s)
@@ -74,12 +76,12 @@ def mode_work(here: WindowSetting, merges: MergePlan) -> ModeWork:
     )
 
 
-def partition_deal(here: WindowSetting) -> GroupDeal:
+def partition_deal(setting: WindowSetting) -> GroupDeal:
     """How evenly the last stage's partitions load the slots: as assigned, and after best moves.
 
     Parameters
     ----------
-    here : WindowSetting
+    setting : WindowSetting
         Slots, shuffle partitions, and the share of the rows that one task always gets.
 
     Returns
@@ -98,9 +100,9 @@ def partition_deal(here: WindowSetting) -> GroupDeal:
     >>> partition_deal.__name__
     'partition_deal'
     """
-    number, slots = here.configuration.shuffle_partitions, here.configuration.num_slots
-    hot = max(stage.hot_share_ratio for stage in here.profile.stages)
-    loads = [(1.0 - hot) / number + (hot if place == 0 else 0.0) for place in range(number)]
+    number, slots = setting.configuration.shuffle_partitions, setting.configuration.num_slots
+    hot = max(stage.hot_share_ratio for stage in setting.profile.stages)
+    loads = [(1.0 - hot) / number + (hot if index == 0 else 0.0) for index in range(number)]
     dealt = tuple(tuple(loads[slot::slots]) for slot in range(slots))
     moved = dealt
     for _ in range(number):

@@ -49,13 +49,13 @@ def keyed_costs(profile: JobProfile) -> KeyedCosts | None:
     >>> keyed_costs.__name__
     'keyed_costs'
     """
-    seen = [one for one in profile.settings if _is_alike(one, profile.baseline)]
-    if not seen:
+    settings = [setting for setting in profile.settings if _is_alike(setting, profile.baseline)]
+    if not settings:
         return None
-    points = [_point(profile, one) for one in seen]
+    points = [_point(profile, setting) for setting in settings]
     nn, nu, uu, n1, u1 = (
-        sum(one * other for one, other in zip(left, right, strict=True))
-        for left, right in _products(points)
+        sum(first * second for first, second in zip(first_factors, second_factors, strict=True))
+        for first_factors, second_factors in _products(points)
     )
     determinant = nn * uu - nu * nu
     if determinant > _TOO_ALIKE * nn * uu:
@@ -67,31 +67,31 @@ def keyed_costs(profile: JobProfile) -> KeyedCosts | None:
     return KeyedCosts(max(n1 - state_s * nu, 0.0) / nn, state_s)
 
 
-def _is_alike(one: ObservedSetting, baseline: Configuration) -> bool:
+def _is_alike(setting: ObservedSetting, baseline: Configuration) -> bool:
     """Whether a setting has recorded state rows, with the slots that the costs are for."""
-    found = one.configuration
-    same = found.num_slots == baseline.num_slots
+    configuration = setting.configuration
+    same_slots = configuration.num_slots == baseline.num_slots
     return (
-        one.updated_rows is not None
-        and same
-        and (found.shuffle_partitions == baseline.shuffle_partitions)
+        setting.updated_rows is not None
+        and same_slots
+        and (configuration.shuffle_partitions == baseline.shuffle_partitions)
     )
 
 
-def _point(profile: JobProfile, one: ObservedSetting) -> tuple[float, float]:
+def _point(profile: JobProfile, setting: ObservedSetting) -> tuple[float, float]:
     """Rows and state rows of a setting's batch, over its time beyond that of an empty batch."""
-    settled = one.configuration
-    model = duration_model(profile, settled.num_slots, settled.shuffle_partitions)
+    configuration = setting.configuration
+    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
     fixed_s = model.driver_s + sum(float(level.fixed_s) for level in model.levels)
-    left_s = max(one.batch_duration_mean_s - fixed_s, 0.01 * one.batch_duration_mean_s)
-    rows = 0.5 * (one.rows_per_batch_low + one.rows_per_batch_high)
-    return rows / left_s, (one.updated_rows or 0.0) / left_s
+    left_s = max(setting.batch_duration_mean_s - fixed_s, 0.01 * setting.batch_duration_mean_s)
+    rows = 0.5 * (setting.rows_per_batch_low + setting.rows_per_batch_high)
+    return rows / left_s, (setting.updated_rows or 0.0) / left_s
 
 
 def _products(
     points: Sequence[tuple[float, float]],
 ) -> tuple[tuple[list[float], list[float]], ...]:
-    rows, states = ([point[place] for point in points] for place in (0, 1))
+    rows, states = ([point[index] for point in points] for index in (0, 1))
     ones = [1.0] * len(points)
     return (rows, rows), (rows, states), (states, states), (rows, ones), (states, ones)
 
@@ -176,6 +176,6 @@ def keyed_model(
     terms[first] = ((row_s, 1.0, 1.0),)
     terms[last] = (*terms.get(last, ()), (state_rows_s, 1.0, 0.0))
     levels = tuple(
-        level._replace(stage_terms=terms.get(place, ())) for place, level in enumerate(model.levels)
+        level._replace(stage_terms=terms.get(index, ())) for index, level in enumerate(model.levels)
     )
     return model._replace(levels=levels)

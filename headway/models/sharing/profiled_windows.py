@@ -80,14 +80,14 @@ def windows_of(profile: JobProfile) -> WindowSet | None:
     >>> windows_of.__name__
     'windows_of'
     """
-    found = profile.shape.emitted_windows
-    if not found or any(window.kind is WindowKind.SESSION for window in found):
+    emitted = profile.shape.emitted_windows
+    if not emitted or any(window.kind is WindowKind.SESSION for window in emitted):
         return None
     by_size = {
         s_to_ms(window.size_s): WindowSpec(
             size_ms=s_to_ms(window.size_s), slide_ms=s_to_ms(window.slide_s or window.size_s)
         )
-        for window in found
+        for window in emitted
     }
     return WindowSet.of(by_size.values())
 
@@ -158,31 +158,33 @@ def _model_of_keys(
     costs = keyed_costs(profile)
     if costs is None:
         raise ValueError("the profile has no state rows on record")
-    baseline, own = profile.baseline, windows_of(profile) or windows
+    baseline, profile_windows = profile.baseline, windows_of(profile) or windows
     profiled = duration_model(profile, baseline.num_slots, baseline.shuffle_partitions)
     model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
     slower = [
-        _over(float(here.slope_at(1.0)), float(there.slope_at(1.0)))
-        for here, there in zip(model.levels, profiled.levels, strict=True)
+        _over(float(level.slope_at(1.0)), float(profiled_level.slope_at(1.0)))
+        for level, profiled_level in zip(model.levels, profiled.levels, strict=True)
     ]
     state_row_s = costs.state_row_s * slower[-1]
     written = direct_state_writes(keys, windows).every_batch_rows
     keyed = keyed_model(
         model,
         _are_sources(profile),
-        row_s=costs.row_s * slower[0] * _rows_ratio(windows, own),
+        row_s=costs.row_s * slower[0] * _rows_ratio(windows, profile_windows),
         state_rows_s=state_row_s * written,
     )
     return keyed, state_row_s
 
 
-def _over(one: float, other: float) -> float:
-    return one / other if other > 0.0 else 1.0
+def _over(numerator: float, divisor: float) -> float:
+    return numerator / divisor if divisor > 0.0 else 1.0
 
 
-def _rows_ratio(windows: WindowSet, own: WindowSet) -> float:
+def _rows_ratio(windows: WindowSet, profile_windows: WindowSet) -> float:
     """Time of a row with the copies of other windows, over that with the profiled windows."""
-    return 1.0 + COPIES_SHARE_RATIO.value[0] * (windows.num_copies / own.num_copies - 1.0)
+    return 1.0 + COPIES_SHARE_RATIO.value[0] * (
+        windows.num_copies / profile_windows.num_copies - 1.0
+    )
 
 
 def _direct_model(
@@ -190,11 +192,11 @@ def _direct_model(
 ) -> DurationModel:
     """The profiled query, with copies and state rows scaled if the windows differ."""
     model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
-    own = windows_of(profile)
-    if own is None or own == windows:
+    profile_windows = windows_of(profile)
+    if profile_windows is None or profile_windows == windows:
         return model
-    ratio = windows.num_copies / own.num_copies
-    of_rows = _rows_ratio(windows, own)
+    ratio = windows.num_copies / profile_windows.num_copies
+    of_rows = _rows_ratio(windows, profile_windows)
     levels = tuple(
         level._replace(
             stage_terms=tuple(
@@ -217,22 +219,24 @@ def _are_sources(profile: JobProfile) -> list[bool]:
 
 def _keys(profile: JobProfile, num_rows: float, batch_s: float, windows: WindowSet) -> BatchKeys:
     """Keys from the rows that the last stage reads, which are one per map task, key and window."""
-    own = windows_of(profile) or windows
+    profile_windows = windows_of(profile) or windows
     pane_s = ms_to_s(windows.pane_ms)
 
     def at(rows: float, span_s: float) -> float:
         touched = sum(
-            (ms_to_s(spec.size_ms) + span_s) / ms_to_s(spec.slide_ms) for spec in own.windows
+            (ms_to_s(spec.size_ms) + span_s) / ms_to_s(spec.slide_ms)
+            for spec in profile_windows.windows
         )
-        state, settled = profile.state, profile.settings
+        state, settings = profile.state, profile.settings
         reduce = profile.stages[-1]
         maps = max((s.num_source_tasks or 1 for s in profile.stages if s.reads_source), default=1)
-        if state is not None and state.updated_rows is not None and settled:
-            seen = settled[-1]
-            seen_rows = 0.5 * (seen.rows_per_batch_low + seen.rows_per_batch_high)
-            seen_s = max(seen_rows / seen.rate_per_s, 1e-3)
+        if state is not None and state.updated_rows is not None and settings:
+            last_setting = settings[-1]
+            seen_rows = 0.5 * (last_setting.rows_per_batch_low + last_setting.rows_per_batch_high)
+            seen_s = max(seen_rows / last_setting.rate_per_s, 1e-3)
             seen_touched = sum(
-                (ms_to_s(spec.size_ms) + seen_s) / ms_to_s(spec.slide_ms) for spec in own.windows
+                (ms_to_s(spec.size_ms) + seen_s) / ms_to_s(spec.slide_ms)
+                for spec in profile_windows.windows
             )
             keys = state.updated_rows / seen_touched
             grown = reduce.rows.rows(rows) / max(reduce.rows.rows(seen_rows), 1e-12)
@@ -246,12 +250,12 @@ def _keys(profile: JobProfile, num_rows: float, batch_s: float, windows: WindowS
     )
 
 
-def cost_cases(here: WindowSetting) -> Iterator[CostCase]:
+def cost_cases(setting: WindowSetting) -> Iterator[CostCase]:
     """Assumed costs that the profile does not contain, then all extreme combinations of them.
 
     Parameters
     ----------
-    here : WindowSetting
+    setting : WindowSetting
         The setting, for costs per row and stage.
 
     Yields
@@ -271,14 +275,14 @@ def cost_cases(here: WindowSetting) -> Iterator[CostCase]:
     >>> cost_cases.__name__
     'cost_cases'
     """
-    slots = here.configuration.num_slots
-    slope_s = _source_slope_s(here)
-    per_copy_s = slope_s / here.windows.num_copies
-    state_s = _state_row_s(here)
-    stage_s = _second_stage_s(here)
+    slots = setting.configuration.num_slots
+    slope_s = _source_slope_s(setting)
+    per_copy_s = slope_s / setting.windows.num_copies
+    state_s = _state_row_s(setting)
+    stage_s = _second_stage_s(setting)
 
     def case(share: float, factor: float, state_row_s: float) -> CostCase:
-        closing_s = min(_measured_or(here, state_row_s), state_row_s)
+        closing_s = min(_measured_or(setting, state_row_s), state_row_s)
         costs = UnitCosts(
             copy_s=share * per_copy_s,
             state_row_s=state_row_s,
@@ -288,35 +292,37 @@ def cost_cases(here: WindowSetting) -> Iterator[CostCase]:
         )
         return CostCase(
             costs,
-            float(here.model.levels[-1].fixed_s),
+            float(setting.model.levels[-1].fixed_s),
             factor * RAW_SHUFFLE_S.value / slots,
             factor * LOG_BATCH_S.value,
             factor * LOG_READ_S.value,
             factor * LOG_ROW_S.value / slots,
         )
 
-    taken, lowest, highest = COPIES_SHARE_RATIO.value
-    yield case(taken, 1.0, state_s)
-    lowest_s = state_s if _state_is_measured(here.profile) else 0.0
+    expected, lowest, highest = COPIES_SHARE_RATIO.value
+    yield case(expected, 1.0, state_s)
+    lowest_s = state_s if _state_is_measured(setting.profile) else 0.0
     for share in (lowest, highest):
         for factor in (1.0 / EITHER_WAY_RATIO.value, EITHER_WAY_RATIO.value):
             for state_row_s in {lowest_s, state_s}:
                 yield case(share, factor, state_row_s)
 
 
-def _second_stage_s(here: WindowSetting) -> float:
+def _second_stage_s(setting: WindowSetting) -> float:
     """A stage with state that does nothing: its tasks, and the driver's part of a stage."""
-    on_driver_s = sum(p.mean_s for p in here.profile.driver_phases if p.name == _STAGES_PHASE)
-    levels = here.model.levels
+    on_driver_s = sum(p.mean_s for p in setting.profile.driver_phases if p.name == _STAGES_PHASE)
+    levels = setting.model.levels
     return float(levels[-1].fixed_s) + on_driver_s / len(levels)
 
 
-def _source_slope_s(here: WindowSetting) -> float:
+def _source_slope_s(setting: WindowSetting) -> float:
     """Wall time per row of the batch in the stages that read the source."""
-    at = np.asarray(here.num_rows)
+    num_rows = np.asarray(setting.num_rows)
     return sum(
-        float(level.slope_at(at))
-        for level, is_source in zip(here.model.levels, _are_sources(here.profile), strict=True)
+        float(level.slope_at(num_rows))
+        for level, is_source in zip(
+            setting.model.levels, _are_sources(setting.profile), strict=True
+        )
         if is_source
     )
 
@@ -325,23 +331,23 @@ def _state_is_measured(profile: JobProfile) -> bool:
     return profile.state is not None and profile.state.updated_row_s is not None
 
 
-def _measured_or(here: WindowSetting, otherwise_s: float) -> float:
+def _measured_or(setting: WindowSetting, default_s: float) -> float:
     """Wall time of a state row as Spark's state store measured it, over the tasks at a time."""
-    state, configuration = here.profile.state, here.configuration
+    state, configuration = setting.profile.state, setting.configuration
     if state is None or state.updated_row_s is None:
-        return otherwise_s
+        return default_s
     return state.updated_row_s / min(configuration.num_slots, configuration.shuffle_partitions)
 
 
-def _state_row_s(here: WindowSetting) -> float:
+def _state_row_s(setting: WindowSetting) -> float:
     """Wall time of a state row: as measured, or the total cost of rows in the last stage."""
-    if here.state_row_s is not None:
-        return here.state_row_s
-    if _state_is_measured(here.profile):
-        return _measured_or(here, 0.0)
-    last = here.model.levels[-1]
-    in_rows_s = float(last.at(np.asarray(here.num_rows))) - float(last.fixed_s)
-    written = direct_state_writes(here.keys, here.windows).every_batch_rows
+    if setting.state_row_s is not None:
+        return setting.state_row_s
+    if _state_is_measured(setting.profile):
+        return _measured_or(setting, 0.0)
+    last = setting.model.levels[-1]
+    in_rows_s = float(last.at(np.asarray(setting.num_rows))) - float(last.fixed_s)
+    written = direct_state_writes(setting.keys, setting.windows).every_batch_rows
     return max(in_rows_s, 0.0) / written if written > 0 else 0.0
 
 
@@ -367,8 +373,8 @@ def assumptions(profile: JobProfile) -> Iterator[str]:
     >>> assumptions.__name__
     'assumptions'
     """
-    taken, lowest, highest = COPIES_SHARE_RATIO.value
-    yield f"copies take {taken:.0%} of the time per row ({lowest:.0%} to {highest:.0%})"
+    expected, lowest, highest = COPIES_SHARE_RATIO.value
+    yield f"copies take {expected:.0%} of the time per row ({lowest:.0%} to {highest:.0%})"
     if not _state_is_measured(profile):
         yield "the time of a state row, from 0 to all that a row costs in the last stage"
     yield (

@@ -81,11 +81,11 @@ def after_moves(
     >>> [sum(groups) for groups in after_moves(nodes, flux_moves(nodes))]
     [45, 40]
     """
-    held = [list(groups) for groups in nodes]
+    loads = [list(groups) for groups in nodes]
     for move in moves:
-        held[move.source].remove(move.load)
-        held[move.target].append(move.load)
-    return tuple(map(tuple, held))
+        loads[move.source].remove(move.load)
+        loads[move.target].append(move.load)
+    return tuple(map(tuple, loads))
 
 
 class Migration(StrEnum):

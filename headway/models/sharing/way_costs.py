@@ -31,7 +31,7 @@ class BatchChange(NamedTuple):
 
 
 def batch_change(
-    how: WindowsHow, here: WindowSetting, case: CostCase, merges: MergePlan
+    how: WindowsHow, setting: WindowSetting, case: CostCase, merges: MergePlan
 ) -> BatchChange:
     r"""Batch time of a way less that of the direct query.
 
@@ -39,7 +39,7 @@ def batch_change(
     ----------
     how : WindowsHow
         The way.
-    here : WindowSetting
+    setting : WindowSetting
         Rows and keys of a batch.
     case : CostCase
         Assumed costs. [s]
@@ -66,16 +66,16 @@ def batch_change(
     >>> batch_change.__name__
     'batch_change'
     """
-    costs, keys, windows = case.costs, here.keys, here.windows
+    costs, keys, windows = case.costs, setting.keys, setting.windows
     if how is WindowsHow.DIRECT:
         return BatchChange(0.0, 0.0)
     before = direct_state_writes(keys, windows).every_batch_rows
-    copies_s = costs.copy_s * (windows.num_copies - 1.0) * here.num_rows
+    copies_s = costs.copy_s * (windows.num_copies - 1.0) * setting.num_rows
     if how is WindowsHow.LOG:
         written = keys.batch_keys * (1.0 + keys.batch_s / ms_to_s(windows.pane_ms))
         files_s = case.log_batch_s + case.log_row_s * written
         every_s = files_s - copies_s - costs.state_row_s * before
-        if here.is_update:
+        if setting.is_update:
             read = keys.pane_keys * update_merges(windows, keys.batch_s)
             return BatchChange(every_s + case.log_read_s + case.log_row_s * read, 0.0)
         jobs, rows = due_work(merges, keys)
@@ -85,19 +85,19 @@ def batch_change(
         state = shared_state_time(costs, keys, windows, row_s=costs.state_row_s)
         return BatchChange(costs.second_stage_s + state.every_batch_s - spared_s, state.closing_s)
     state = shared_state_time(costs, keys, windows, row_s=costs.closing_s)
-    combined = min(here.num_rows, keys.batch_keys * windows.num_copies)
-    raw_s = case.raw_shuffle_s * (here.num_rows - combined)
+    combined = min(setting.num_rows, keys.batch_keys * windows.num_copies)
+    raw_s = case.raw_shuffle_s * (setting.num_rows - combined)
     return BatchChange(
         case.second_state_s + raw_s + state.every_batch_s - spared_s, state.closing_s
     )
 
 
-def ways_of(here: WindowSetting) -> tuple[WindowsHow, ...]:
+def ways_of(setting: WindowSetting) -> tuple[WindowsHow, ...]:
     """The available ways; panes and fused windows require append mode.
 
     Parameters
     ----------
-    here : WindowSetting
+    setting : WindowSetting
         The query's output mode.
 
     Returns
@@ -115,7 +115,7 @@ def ways_of(here: WindowSetting) -> tuple[WindowsHow, ...]:
     >>> ways_of.__name__
     'ways_of'
     """
-    return (WindowsHow.DIRECT, WindowsHow.LOG) if here.is_update else tuple(WindowsHow)
+    return (WindowsHow.DIRECT, WindowsHow.LOG) if setting.is_update else tuple(WindowsHow)
 
 
 class DueWork(NamedTuple):
@@ -155,9 +155,9 @@ def due_work(merges: MergePlan, keys: BatchKeys) -> DueWork:
     """
     panes = max(keys.batch_s / ms_to_s(merges.pane_ms), 1.0)
     share = closing_share(keys.batch_s, merges.windows)
-    num_merged, kept = _merged_and_kept(merges)
-    num_kept = sum(merges.pane_ms / spec.slide_ms for spec in kept)
-    jobs = 1.0 + sum(min(keys.batch_s / ms_to_s(spec.slide_ms), 1.0) for spec in kept) / share
+    num_merged, kept_specs = _merged_and_kept(merges)
+    num_kept = sum(merges.pane_ms / spec.slide_ms for spec in kept_specs)
+    jobs = 1.0 + sum(min(keys.batch_s / ms_to_s(spec.slide_ms), 1.0) for spec in kept_specs) / share
     return DueWork(jobs, keys.pane_keys * (num_merged + num_kept) * panes)
 
 
@@ -166,8 +166,8 @@ def _merged_and_kept(merges: MergePlan) -> tuple[float, tuple[WindowSpec, ...]]:
     """Pieces merged per pane, and the windows that are kept for larger ones."""
     horizon_ms = steady_horizon_ms(merges)
     kept_ms = merges.kept_lengths_ms(horizon_ms)
-    kept = tuple(spec for spec in merges.made if spec.size_ms in kept_ms)
-    return merges.total_cost(horizon_ms) * merges.pane_ms / horizon_ms, kept
+    kept_specs = tuple(spec for spec in merges.made if spec.size_ms in kept_ms)
+    return merges.total_cost(horizon_ms) * merges.pane_ms / horizon_ms, kept_specs
 
 
 def update_merges(windows: WindowSet, batch_s: float) -> float:
@@ -206,12 +206,12 @@ def update_merges(windows: WindowSet, batch_s: float) -> float:
     )
 
 
-def cheapest_merges(here: WindowSetting, merges: MergePlan) -> MergePlan:
+def cheapest_merges(setting: WindowSetting, merges: MergePlan) -> MergePlan:
     """The fastest way for a log to compute windows: with the roll-ups of a plan, or without.
 
     Parameters
     ----------
-    here : WindowSetting
+    setting : WindowSetting
         Rows and keys of a batch.
     merges : MergePlan
         With the roll-ups that save the most merges.
@@ -231,9 +231,9 @@ def cheapest_merges(here: WindowSetting, merges: MergePlan) -> MergePlan:
     >>> cheapest_merges.__name__
     'cheapest_merges'
     """
-    case = next(cost_cases(here))
-    without = MergePlan(windows=here.windows, pane_ms=here.windows.pane_ms)
+    case = next(cost_cases(setting))
+    without = MergePlan(windows=setting.windows, pane_ms=setting.windows.pane_ms)
     return min(
         (without, replace(without, rollups=merges.rollups)),
-        key=lambda plan: batch_change(WindowsHow.LOG, here, case, plan).closing_s,
+        key=lambda plan: batch_change(WindowsHow.LOG, setting, case, plan).closing_s,
     )

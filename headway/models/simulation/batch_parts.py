@@ -82,51 +82,53 @@ class Parts:
         # Cores that each part uses; None after a part has started or ended.
         self._used_cores: dict[int, float] | None = None
 
-    def begin(self, at: int, part: Part, now_s: float, executors_core_s: float = 0.0) -> None:
+    def begin(self, index: int, part: Part, now_s: float, executors_core_s: float = 0.0) -> None:
         """Start a part of a query's batch."""
-        work, self._part[at] = self._works[at], part
+        work, self._part[index] = self._works[index], part
         if part is Part.EXECUTORS:
-            self._begin_on_cores(at, executors_core_s, work.most_cores)
+            self._begin_on_cores(index, executors_core_s, work.most_cores)
             return
         driver_s = work.before_s if part is Part.BEFORE else work.after_s
         if work.driver_cores > 0.0:
-            self._begin_on_cores(at, driver_s * work.driver_cores, work.driver_cores)
+            self._begin_on_cores(index, driver_s * work.driver_cores, work.driver_cores)
         else:
-            heapq.heappush(self._timers, (now_s + driver_s, at))
+            heapq.heappush(self._timers, (now_s + driver_s, index))
 
     def next_end(self, now_s: float) -> tuple[float, int]:
         """When the first part ends, and of which query; never if there is none."""
-        found = self._timers[0] if self._timers else (math.inf, -1)
+        earliest = self._timers[0] if self._timers else (math.inf, -1)
         used_cores = self._all_used_cores()
-        for at, left in self._left_core_s.items():
-            end_s = now_s + left / used_cores[at]
-            if end_s <= found[0]:
-                found = end_s, at
-        return found
+        for index, core_s in self._left_core_s.items():
+            end_s = now_s + core_s / used_cores[index]
+            if end_s <= earliest[0]:
+                earliest = end_s, index
+        return earliest
 
     def pass_s(self, elapsed_s: float) -> float:
         """Let time pass, and return the core time used. [core-s]"""
-        used = 0.0
-        for at, cores in self._all_used_cores().items():
-            done = elapsed_s * cores
-            self._left_core_s[at] -= done
-            used += done
-        return used
+        used_core_s = 0.0
+        for index, cores in self._all_used_cores().items():
+            done_core_s = elapsed_s * cores
+            self._left_core_s[index] -= done_core_s
+            used_core_s += done_core_s
+        return used_core_s
 
-    def end(self, at: int) -> Part:
+    def end(self, index: int) -> Part:
         """End the current part of a query's batch, and return it."""
-        if self._left_core_s.pop(at, None) is None:
+        if self._left_core_s.pop(index, None) is None:
             heapq.heappop(self._timers)
         else:
             self._used_cores = None
-        return self._part.pop(at)
+        return self._part.pop(index)
 
-    def _begin_on_cores(self, at: int, core_s: float, most_cores: float) -> None:
-        self._left_core_s[at], self._most_cores[at] = core_s, most_cores
+    def _begin_on_cores(self, index: int, core_s: float, most_cores: float) -> None:
+        self._left_core_s[index], self._most_cores[index] = core_s, most_cores
         self._used_cores = None
 
     def _all_used_cores(self) -> dict[int, float]:
         if self._used_cores is None:
             share = self._cores / max(len(self._left_core_s), 1)
-            self._used_cores = {at: min(share, self._most_cores[at]) for at in self._left_core_s}
+            self._used_cores = {
+                index: min(share, self._most_cores[index]) for index in self._left_core_s
+            }
         return self._used_cores

@@ -216,8 +216,8 @@ class _Loop:
             self.asked_s, self.asked_rows = start, self.taken + waiting
             self.backlog = waiting - rows
             if rows <= 0.0:
-                polled = start + POLLING_DELAY_S.value
-                start = polled if self.trigger_s == 0.0 else self._grid_after(start)
+                polled_s = start + POLLING_DELAY_S.value
+                start = polled_s if self.trigger_s == 0.0 else self._grid_after(start)
                 continue
             duration = cost * self._slowed(_mean_s(job.duration[self.alive], rows))
             duration = duration * next(self.noise) + self.pause_s
@@ -291,27 +291,27 @@ class _Loop:
 
     def _apply(self, sight: Sight) -> None:
         """Call the policy, and apply its request."""
-        wanted = self.policy.wanted(sight)
+        executors = self.policy.wanted(sight)
         if self.also_trigger is not None and self.also_trigger.trigger_s != self.trigger_s:
             self._restart(sight.at_s, self.also_trigger.trigger_s)
-        if wanted == self.asked:
+        if executors == self.asked:
             return
-        if wanted not in self.job.duration:
-            raise ValueError(f"{wanted} executors: the job has no duration there")
+        if executors not in self.job.duration:
+            raise ValueError(f"{executors} executors: the job has no duration there")
         self._bill(sight.at_s)
-        for _ in range(self.asked, wanted):
+        for _ in range(self.asked, executors):
             self.pending.append(sight.at_s + float(self.delays.uniform(*self.job.provisioning_s)))
-        fewer = self.asked - wanted
+        num_removed = self.asked - executors
         # Executors that are not yet available are cancelled first.
-        for _ in range(min(max(fewer, 0), len(self.pending))):
+        for _ in range(min(max(num_removed, 0), len(self.pending))):
             self.pending.pop()
-            fewer -= 1
-        if fewer > 0:
+            num_removed -= 1
+        if num_removed > 0:
             self._count_cores(sight.at_s)
-            self.alive -= fewer
+            self.alive -= num_removed
             self.pause_s = max(self.pause_s, self.job.removal_pause_s)
-        self.asked = wanted
-        self.steps.append(Step(sight.at_s, wanted, self.trigger_s))
+        self.asked = executors
+        self.steps.append(Step(sight.at_s, executors, self.trigger_s))
 
     def _restart(self, at_s: float, trigger_s: float) -> None:
         """Set another trigger interval, and its rate limit, from the next batch on."""
@@ -324,11 +324,11 @@ class _Loop:
         self._count_cores(moment)
         if not self.pending:
             return
-        still = [there_s for there_s in self.pending if there_s > moment]
-        if len(still) < len(self.pending):
-            self.alive += len(self.pending) - len(still)
+        still_pending = [available_s for available_s in self.pending if available_s > moment]
+        if len(still_pending) < len(self.pending):
+            self.alive += len(self.pending) - len(still_pending)
             self.young_batches = FIRST_BATCHES.value
-            self.pending = still
+            self.pending = still_pending
 
     def _count_cores(self, moment: float) -> None:
         if moment > self.core_until_s:
@@ -347,14 +347,14 @@ class _Loop:
         self.billed_until_s = moment
 
     def _arrived(self, moment: float) -> float:
-        place = (moment - self.first_s) / self.arrivals.cell_s
-        if place <= 0.0:
+        position = (moment - self.first_s) / self.arrivals.cell_s
+        if position <= 0.0:
             return 0.0
-        cell = int(place)
+        cell = int(position)
         if cell >= len(self.rows) - 1:
             return self.rows[-1]
         low = self.rows[cell]
-        return low + (place - cell) * (self.rows[cell + 1] - low)
+        return low + (position - cell) * (self.rows[cell + 1] - low)
 
     def _after_outages(self, start: float) -> float:
         for begin, finish in self.trace.outages_s:

@@ -72,8 +72,8 @@ class FairShare(Generic[Payload]):
         """When the next job ends if no other job arrives; ``inf`` if none runs. [s]"""
         if not self._ends:
             return math.inf
-        left = max(self._ends[0][0] - self._progress_s, 0.0)
-        return self._now_s + left * max(1.0, len(self._ends) / self._num_servers)
+        remaining_s = max(self._ends[0][0] - self._progress_s, 0.0)
+        return self._now_s + remaining_s * max(1.0, len(self._ends) / self._num_servers)
 
     def submit(self, now_s: float, thread: int, work_s: float, payload: Payload) -> None:
         """Queue a job of ``work_s`` seconds of one server for a thread. [s]"""
@@ -106,8 +106,8 @@ class FairShare(Generic[Payload]):
         self._advance(now_s)
         payload, _, work_s = running
         end = next(progress for progress, other in self._ends if other == thread)
-        left = max(end - self._progress_s, 0.0)
-        return payload, 1.0 - left / work_s if work_s > 0.0 else 1.0
+        remaining_s = max(end - self._progress_s, 0.0)
+        return payload, 1.0 - remaining_s / work_s if work_s > 0.0 else 1.0
 
     def _advance(self, now_s: float) -> None:
         if self._ends:

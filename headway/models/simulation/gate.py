@@ -161,12 +161,12 @@ def simulate_gate(
         raise ValueError("need queries, cores, at_once of at least 1, and time after the warm-up")
     generator = np.random.default_rng(seed)
     queries = [_Running(work) for work in works]
-    for at, one in enumerate(queries):
-        one.tick_offset_s = offsets_s[at] if offsets_s is not None else 0.0
-        one.ready_s = one.tick_offset_s
-        if one.work.query.windows is not None:
-            one.next_end_s = one.work.query.windows.first_end_after_s(
-                -one.work.query.windows.watermark_delay_s
+    for index, running in enumerate(queries):
+        running.tick_offset_s = offsets_s[index] if offsets_s is not None else 0.0
+        running.ready_s = running.tick_offset_s
+        if running.work.query.windows is not None:
+            running.next_end_s = running.work.query.windows.first_end_after_s(
+                -running.work.query.windows.watermark_delay_s
             )
     on_grid = policy is None or policy is Policy.STAGGER
     limit = len(works) if policy is None else at_once
@@ -179,15 +179,15 @@ def simulate_gate(
         if must_decide:
             next_s = math.inf
             if num_running < limit:
-                states = [_state(one, share_cores) for one in queries if not one.runs]
-                asked = policy or Policy.FCFS
-                order = grant_order(asked, states, now_s)
+                states = [_state(running, share_cores) for running in queries if not running.runs]
+                grant_policy = policy or Policy.FCFS
+                order = grant_order(grant_policy, states, now_s)
                 granted = order[: limit - num_running]
                 if on_decision is not None and order:
                     on_decision(
                         Decision(
                             at_s=now_s,
-                            policy=asked,
+                            policy=grant_policy,
                             num_running=num_running,
                             at_once=limit,
                             states=tuple(states),
@@ -195,15 +195,19 @@ def simulate_gate(
                             granted=granted,
                         )
                     )
-                for at, one in enumerate(queries):
-                    if one.work.query.name in granted and not one.runs:
+                for index, running in enumerate(queries):
+                    if running.work.query.name in granted and not running.runs:
                         num_grants += 1
-                        one.last_grant, one.runs, one.started_s = num_grants, True, now_s
-                        one.emits_to_s, one.state = one.watermark_s, None
+                        running.last_grant, running.runs, running.started_s = (
+                            num_grants,
+                            True,
+                            now_s,
+                        )
+                        running.emits_to_s, running.state = running.watermark_s, None
                         num_running += 1
-                        parts.begin(at, Part.BEFORE, now_s)
+                        parts.begin(index, Part.BEFORE, now_s)
                 if num_running < limit:
-                    next_s = next_due_s(asked, states, now_s)
+                    next_s = next_due_s(grant_policy, states, now_s)
             must_decide = False
         end_s, first = parts.next_end(now_s)
         event_s = min(end_s, next_s)
@@ -216,50 +220,50 @@ def simulate_gate(
         if event_s < end_s:
             must_decide = True
             continue
-        one, ended = queries[first], parts.end(first)
+        running, ended = queries[first], parts.end(first)
         if ended is Part.BEFORE:
-            rows = one.work.rate_per_s * (one.started_s - one.read_to_s)
-            mean_s = one.work.fixed_core_s + one.work.per_row_core_s * rows
-            core_s = mean_s * _noise(one.work.noise_ratio, generator)
+            rows = running.work.rate_per_s * (running.started_s - running.read_to_s)
+            mean_s = running.work.fixed_core_s + running.work.per_row_core_s * rows
+            core_s = mean_s * _noise(running.work.noise_ratio, generator)
             parts.begin(first, Part.EXECUTORS, now_s, core_s)
         elif ended is Part.EXECUTORS:
             parts.begin(first, Part.AFTER, now_s)
         else:
-            _end_batch(one, now_s, warm_up_s, on_grid)
+            _end_batch(running, now_s, warm_up_s, on_grid)
             num_running -= 1
             must_decide = True
     return GateOutcome(
-        queries=tuple(_outcome(one, length_s, warm_up_s) for one in queries),
+        queries=tuple(_outcome(running, length_s, warm_up_s) for running in queries),
         busy_ratio=busy_s / (cores * (length_s - warm_up_s)),
     )
 
 
-def _state(one: _Running, share_cores: float) -> QueryState:
+def _state(running: _Running, share_cores: float) -> QueryState:
     """What the policy sees; it does not change while the query waits."""
-    if one.state is None:
-        one.state = _new_state(one, share_cores)
-    return one.state
+    if running.state is None:
+        running.state = _new_state(running, share_cores)
+    return running.state
 
 
-def _new_state(one: _Running, share_cores: float) -> QueryState:
-    work, query = one.work, one.work.query
+def _new_state(running: _Running, share_cores: float) -> QueryState:
+    work, query = running.work, running.work.query
     # Rows that have arrived when it is started; rows that arrive later are in the next batch.
-    rows = work.rate_per_s * max(one.ready_s - one.read_to_s, 0.0)
+    rows = work.rate_per_s * max(running.ready_s - running.read_to_s, 0.0)
     duration_s = work.duration_s(rows, share_cores)
     second_s = work.duration_s(work.rate_per_s * duration_s, share_cores)
     margin = 1.0 + Z90 * work.noise_ratio
     closing_s = None
     if query.windows is not None:
-        closing_s = one.next_end_s + query.windows.watermark_delay_s + work.closing_delay_s
+        closing_s = running.next_end_s + query.windows.watermark_delay_s + work.closing_delay_s
     return QueryState(
         name=query.name,
-        ready_s=one.ready_s,
-        oldest_unread_s=one.read_to_s,
-        last_grant=one.last_grant,
+        ready_s=running.ready_s,
+        oldest_unread_s=running.read_to_s,
+        last_grant=running.last_grant,
         duration_s=margin * duration_s,
         pair_s=margin * (duration_s + second_s),
         closing_s=closing_s,
-        emits=one.watermark_s >= one.next_end_s,
+        emits=running.watermark_s >= running.next_end_s,
         window_limit_s=query.window_limit_s(work.closing_delay_s),
         row_limit_s=None if query.row_target is None else query.row_target.limit_s,
         output_rows=work.output_rows,
@@ -267,36 +271,36 @@ def _new_state(one: _Running, share_cores: float) -> QueryState:
     )
 
 
-def _end_batch(one: _Running, now_s: float, warm_up_s: float, on_grid: bool) -> None:
-    query, started_s = one.work.query, one.started_s
-    if started_s >= warm_up_s and started_s > one.read_to_s:
-        rows = one.work.rate_per_s * (started_s - one.read_to_s)
-        one.rows.append((now_s - started_s, now_s - one.read_to_s, rows))
-        one.num_batches += 1
-    one.read_to_s = started_s
+def _end_batch(running: _Running, now_s: float, warm_up_s: float, on_grid: bool) -> None:
+    query, started_s = running.work.query, running.started_s
+    if started_s >= warm_up_s and started_s > running.read_to_s:
+        rows = running.work.rate_per_s * (started_s - running.read_to_s)
+        running.rows.append((now_s - started_s, now_s - running.read_to_s, rows))
+        running.num_batches += 1
+    running.read_to_s = started_s
     if query.windows is not None:
         delay_s = query.windows.watermark_delay_s
-        while one.next_end_s <= one.emits_to_s:
-            one.windows.append((one.next_end_s, now_s - one.next_end_s - delay_s))
-            one.next_end_s += query.windows.slide_s
-        one.watermark_s = started_s - one.work.closing_delay_s - delay_s
-    one.runs = False
-    one.ready_s = now_s
+        while running.next_end_s <= running.emits_to_s:
+            running.windows.append((running.next_end_s, now_s - running.next_end_s - delay_s))
+            running.next_end_s += query.windows.slide_s
+        running.watermark_s = started_s - running.work.closing_delay_s - delay_s
+    running.runs = False
+    running.ready_s = now_s
     if on_grid and query.trigger_s > _TICK_S:
-        offset_s = one.tick_offset_s
+        offset_s = running.tick_offset_s
         next_tick = math.floor((started_s - offset_s) / query.trigger_s + 1e-9) + 1.0
-        one.ready_s = max(now_s, next_tick * query.trigger_s + offset_s)
+        running.ready_s = max(now_s, next_tick * query.trigger_s + offset_s)
 
 
-def _outcome(one: _Running, length_s: float, warm_up_s: float) -> QueryOutcome:
-    query = one.work.query
+def _outcome(running: _Running, length_s: float, warm_up_s: float) -> QueryOutcome:
+    query = running.work.query
     latencies, num_open = [], 0
     if query.windows is not None:
         delay_s = query.windows.watermark_delay_s
-        latencies = [late_s for end_s, late_s in one.windows if end_s + delay_s >= warm_up_s]
+        latencies = [late_s for end_s, late_s in running.windows if end_s + delay_s >= warm_up_s]
         limit_s = 0.0 if query.window_target is None else query.window_target.limit_s
-        end_s = one.next_end_s
-        while end_s + delay_s + one.work.closing_delay_s + limit_s < length_s:
+        end_s = running.next_end_s
+        while end_s + delay_s + running.work.closing_delay_s + limit_s < length_s:
             if end_s + delay_s >= warm_up_s:
                 latencies.append(length_s - end_s - delay_s)
                 num_open += 1
@@ -304,8 +308,8 @@ def _outcome(one: _Running, length_s: float, warm_up_s: float) -> QueryOutcome:
     return QueryOutcome(
         window_latency_s=np.array(latencies),
         num_open=num_open,
-        row_wait_s=np.array(one.rows).reshape(-1, 3),
-        num_batches=one.num_batches,
+        row_wait_s=np.array(running.rows).reshape(-1, 3),
+        num_batches=running.num_batches,
     )
 
 

@@ -53,14 +53,14 @@ class LoopRun:
     def late_by(self, edges_s: Array) -> tuple[Array, Array]:
         """Rows that arrived between edges, and how many of them were late. [rows]"""
         arrived = self.arrivals.of_run_until(edges_s, 0)
-        taken = np.concatenate([[0.0], np.cumsum(self.num_rows)])
+        read_rows = np.concatenate([[0.0], np.cumsum(self.num_rows)])
         # The late rows of a batch are its oldest ones: the count rises up to one row, then is
         # constant.
-        knots = np.stack([taken[:-1], taken[:-1] + self.late_rows], axis=1).ravel()
+        knots = np.stack([read_rows[:-1], read_rows[:-1] + self.late_rows], axis=1).ravel()
         before = np.concatenate([[0.0], np.cumsum(self.late_rows)])
         counts = np.stack([before[:-1], before[1:]], axis=1).ravel()
-        ends = [taken[-1], taken[-1] + self.unread_late_rows]
-        knots = np.concatenate([knots, ends])
+        end_knots = [read_rows[-1], read_rows[-1] + self.unread_late_rows]
+        knots = np.concatenate([knots, end_knots])
         counts = np.concatenate([counts, [before[-1], before[-1] + self.unread_late_rows]])
         return np.diff(arrived), np.diff(np.interp(arrived, knots, counts))
 
@@ -68,15 +68,15 @@ class LoopRun:
         """Share of windows of the trace that have no more late rows than allowed. [-]"""
         first_s = self.arrivals.first_s
         end_s = first_s + self.arrivals.cell_s * (len(self.arrivals.rows) - 1)
-        num = max(round((end_s - first_s) / window_s), 1)
-        rows, late = self.late_by(np.linspace(first_s, end_s, num + 1))
+        num_windows = max(round((end_s - first_s) / window_s), 1)
+        rows, late = self.late_by(np.linspace(first_s, end_s, num_windows + 1))
         return float(np.mean(late <= most_late_ratio * rows + _NO_ROW * self.arrived_rows))
 
     def num_reversals(self, within_s: float) -> int:
         """Changes of executors that reverse the previous one within a given time."""
-        found, steps = 0, [self.steps[0]]
-        steps += [one for last, one in pairwise(self.steps) if one.executors != last.executors]
-        for before, here, after in zip(steps, steps[1:], steps[2:], strict=False):
-            turns = (here.executors - before.executors) * (after.executors - here.executors) < 0
-            found += turns and after.at_s - here.at_s < within_s
-        return found
+        count, steps = 0, [self.steps[0]]
+        steps += [step for last, step in pairwise(self.steps) if step.executors != last.executors]
+        for before, middle, after in zip(steps, steps[1:], steps[2:], strict=False):
+            turns = (middle.executors - before.executors) * (after.executors - middle.executors) < 0
+            count += turns and after.at_s - middle.at_s < within_s
+        return count

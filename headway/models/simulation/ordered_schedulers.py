@@ -104,8 +104,8 @@ def simulate_scheduler(
     if num_tuples < 1000 or not queue_limit > 0.0:
         raise ValueError("need num_tuples >= 1000 and queue_limit > 0")
     work = source_work_s(
-        [one.cost_s for one in pipeline.operators],
-        [one.selectivity_ratio for one in pipeline.operators],
+        [operator.cost_s for operator in pipeline.operators],
+        [operator.selectivity_ratio for operator in pipeline.operators],
     )
     best = pipelined_allocation(work, most_workers, pipeline.num_workers).throughput_per_s
     length_s = num_tuples / min(best, pipeline.rate_per_s or np.inf)
@@ -118,18 +118,22 @@ class _Slices:
     """The state of workers and worklists, and the events so far."""
 
     def __init__(
-        self, pipeline: OrderedPipeline, scheduler: Scheduler, most: Array, queue_limit: float
+        self,
+        pipeline: OrderedPipeline,
+        scheduler: Scheduler,
+        most_workers: Array,
+        queue_limit: float,
     ) -> None:
         self.scheduler, self.slice_s = scheduler, pipeline.slice_s
         self.num_workers, self.rate_per_s = pipeline.num_workers, pipeline.rate_per_s
-        self.cost_s = [one.cost_s for one in pipeline.operators]
-        self.outputs = [one.selectivity_ratio for one in pipeline.operators]
-        self.most = most.tolist()
-        reaching = np.concatenate(([1.0], np.cumprod(self.outputs)))
-        self.per_source = float(reaching[-2])
-        divisor = reaching[1:] if scheduler is Scheduler.CT_PRINTED else reaching[:-1]
+        self.cost_s = [operator.cost_s for operator in pipeline.operators]
+        self.outputs = [operator.selectivity_ratio for operator in pipeline.operators]
+        self.most = most_workers.tolist()
+        input_ratios = np.concatenate(([1.0], np.cumprod(self.outputs)))
+        self.per_source = float(input_ratios[-2])
+        divisor = input_ratios[1:] if scheduler is Scheduler.CT_PRINTED else input_ratios[:-1]
         self.weight = (np.asarray(self.cost_s) * divisor).tolist()
-        self.limits = (queue_limit * reaching[1:] / reaching[1:].sum()).tolist()
+        self.limits = (queue_limit * input_ratios[1:] / input_ratios[1:].sum()).tolist()
         self.limits[-1] = np.inf
         self.places = range(len(self.cost_s))
         self.waiting = [0.0] * len(self.cost_s) + [0.0]
@@ -152,16 +156,17 @@ class _Slices:
         outputs, rate_per_s, take = self.outputs, self.rate_per_s, self._taker()
         choose = self._chooser()
         # Workers start one after another within the first slice, so that they are not in step.
-        ends: list[tuple[float, int, int, int]] = [
-            (self.slice_s * at / self.num_workers, at, _BEGINS, 0) for at in range(self.num_workers)
+        events: list[tuple[float, int, int, int]] = [
+            (self.slice_s * worker / self.num_workers, worker, _BEGINS, 0)
+            for worker in range(self.num_workers)
         ]
         free, asleep, number = 0, 0, self.num_workers
         step_s = self.slice_s / _POLLS_PER_SLICE
         window_s = _SLICES_PER_WINDOW * self.slice_s
         window_end_s, polls = window_s, 0
         carried = [0.0] * len(self.cost_s)
-        while ends:
-            now_s, _, place, num = ends[0]
+        while events:
+            now_s, _, operator, num_tuples = events[0]
             if now_s > length_s:
                 return
             if now_s >= window_end_s:
@@ -170,34 +175,34 @@ class _Slices:
             if rate_per_s is not None:
                 waiting[0] = float(int(rate_per_s * now_s) - self.taken)
             last = -1
-            if place >= 0:
-                workers[place] -= 1
-                out = num * outputs[place] + carried[place]
-                whole = int(out)
-                carried[place] = out - whole
-                waiting[place + 1] += whole
-                free, last = free + 1, place
-            elif place == _BEGINS:
+            if operator >= 0:
+                workers[operator] -= 1
+                num_outputs = num_tuples * outputs[operator] + carried[operator]
+                num_whole = int(num_outputs)
+                carried[operator] = num_outputs - num_whole
+                waiting[operator + 1] += num_whole
+                free, last = free + 1, operator
+            elif operator == _BEGINS:
                 free += 1
             else:
                 polls -= 1
                 free, asleep = free + asleep, 0
             is_there = True  # The event stands first in the heap until another one replaces it.
             while free:
-                at = choose(last)
-                if at < 0:
+                next_operator = choose(last)
+                if next_operator < 0:
                     break
                 last = -1
-                num, took_s = take(at, now_s)
+                num_tuples, took_s = take(next_operator, now_s)
                 free, number = free - 1, number + 1
-                event = (now_s + took_s, number, at, num)
+                event = (now_s + took_s, number, next_operator, num_tuples)
                 if is_there:
-                    heapreplace(ends, event)
+                    heapreplace(events, event)
                     is_there = False
                 else:
-                    heappush(ends, event)
+                    heappush(events, event)
             if is_there:
-                heappop(ends)
+                heappop(events)
             is_idle = free > 0
             if rate_per_s is not None:
                 # Workers that find nothing look again at the next poll, not at every arriving
@@ -207,8 +212,8 @@ class _Slices:
                 polls, number = 1, number + 1
                 poll_s = now_s + step_s
                 if is_idle:
-                    poll_s = self._useful_poll_s(poll_s, ends[0][0] if ends else np.inf)
-                heappush(ends, (poll_s, number, _POLLS, 0))
+                    poll_s = self._useful_poll_s(poll_s, events[0][0] if events else np.inf)
+                heappush(events, (poll_s, number, _POLLS, 0))
 
     def _useful_poll_s(self, poll_s: float, event_s: float) -> float:
         """The first poll that may find something (none does now): after an event or a tuple."""
@@ -218,88 +223,93 @@ class _Slices:
         until_s = min(event_s, upcoming / rate_per_s)
         if until_s == np.inf:
             return poll_s
-        many = (until_s - poll_s) / step_s
-        if many > _POLLS_ONE_BY_ONE:
-            poll_s += (int(many) - 1) * step_s
+        num_polls = (until_s - poll_s) / step_s
+        if num_polls > _POLLS_ONE_BY_ONE:
+            poll_s += (int(num_polls) - 1) * step_s
         while poll_s < event_s and rate_per_s * poll_s < upcoming:
             poll_s += step_s
         return poll_s
 
     def _taker(self) -> Callable[[int, float], tuple[int, float]]:
         """Takes a slice of an operator's input: number of tuples, and their time."""
-        waiting, workers, most, costs = self.waiting, self.workers, self.most, self.cost_s
+        waiting, workers, most_workers, costs = self.waiting, self.workers, self.most, self.cost_s
         window_time_s, busy_s, slice_s = self.window_time_s, self.busy_s, self.slice_s
         draw, lowest, wide = self.random.random, 1.0 - _JITTER, (1.0 + _JITTER) - (1.0 - _JITTER)
         # Fewer tuples than any slice contains.
-        few = [max(1.0, slice_s * lowest // cost_s - 1.0) for cost_s in costs]
+        num_floor = [max(1.0, slice_s * lowest // cost_s - 1.0) for cost_s in costs]
         final = len(costs) - 1
 
-        def take(at: int, now_s: float) -> tuple[int, float]:
-            cost_s, there, drawn = costs[at], waiting[at], draw()
-            if there <= few[at]:
-                num = int(there)
+        def take(operator: int, now_s: float) -> tuple[int, float]:
+            cost_s, num_waiting, drawn = costs[operator], waiting[operator], draw()
+            if num_waiting <= num_floor[operator]:
+                num_tuples = int(num_waiting)
             else:
                 long_s = slice_s * (lowest + wide * drawn)
-                num = int(min(there, max(1.0, long_s // cost_s)))
-            waiting[at] = there - num
-            workers[at] = working = workers[at] + 1
-            took_s = num * cost_s
-            if working > most[at]:
-                took_s *= working / most[at]
-            window_time_s[at] += took_s
-            busy_s[at] += took_s
+                num_tuples = int(min(num_waiting, max(1.0, long_s // cost_s)))
+            waiting[operator] = num_waiting - num_tuples
+            workers[operator] = working = workers[operator] + 1
+            took_s = num_tuples * cost_s
+            if working > most_workers[operator]:
+                took_s *= working / most_workers[operator]
+            window_time_s[operator] += took_s
+            busy_s[operator] += took_s
             self.num_slices += 1
-            if at == 0:
-                self.taken += num
-                self.started.append((now_s, took_s, num))
-            if at == final:
-                self.exited.append((now_s, took_s, num))
-            return num, took_s
+            if operator == 0:
+                self.taken += num_tuples
+                self.started.append((now_s, took_s, num_tuples))
+            if operator == final:
+                self.exited.append((now_s, took_s, num_tuples))
+            return num_tuples, took_s
 
         return take
 
     def _chooser(self) -> Callable[[int], int]:
         """The operator that a free worker takes, given its previous one; -1 means none."""
-        waiting, workers, most, places = self.waiting, self.workers, self.most, self.places
+        waiting, workers, most_workers, operators = (
+            self.waiting,
+            self.workers,
+            self.most,
+            self.places,
+        )
         window_time_s, weight, limits = self.window_time_s, self.weight, self.limits
         cost_s = self.cost_s
 
         def last_one(_last: int) -> int:
-            for at in reversed(places):
-                if waiting[at] >= 1.0 and workers[at] < most[at]:
-                    return at
+            for operator in reversed(operators):
+                if waiting[operator] >= 1.0 and workers[operator] < most_workers[operator]:
+                    return operator
             return -1
 
         def throttled(_last: int) -> int:
-            for at in places:
-                is_open = waiting[at] >= 1.0 and workers[at] < most[at]
-                if is_open and waiting[at + 1] < limits[at]:
-                    return at
+            for operator in operators:
+                is_open = waiting[operator] >= 1.0 and workers[operator] < most_workers[operator]
+                if is_open and waiting[operator + 1] < limits[operator]:
+                    return operator
             return -1
 
         def longest(_last: int) -> int:
             best, most_s = -1, -1.0
-            for at in places:
-                if waiting[at] >= 1.0 and workers[at] < most[at]:
-                    queue_s = waiting[at] * cost_s[at] / (workers[at] + 1)
+            for operator in operators:
+                if waiting[operator] >= 1.0 and workers[operator] < most_workers[operator]:
+                    queue_s = waiting[operator] * cost_s[operator] / (workers[operator] + 1)
                     if queue_s > most_s:
-                        best, most_s = at, queue_s
+                        best, most_s = operator, queue_s
             return best
 
         def slowest(_last: int) -> int:
             # The window already includes the time of running slices, which is the term w_i s.
             best, least = -1, np.inf
-            for at in places:
-                if waiting[at] >= 1.0 and workers[at] < most[at]:
-                    passed = window_time_s[at] / weight[at]
-                    if passed < least:
-                        best, least = at, passed
+            for operator in operators:
+                if waiting[operator] >= 1.0 and workers[operator] < most_workers[operator]:
+                    progress_s = window_time_s[operator] / weight[operator]
+                    if progress_s < least:
+                        best, least = operator, progress_s
             return best
 
         def kept(last: int) -> int:
             if (
                 last >= 0
-                and workers[last] < most[last] < self.num_workers
+                and workers[last] < most_workers[last] < self.num_workers
                 and waiting[last] >= 1.0
                 and waiting[last] * cost_s[last] >= self.slice_s
             ):
@@ -316,13 +326,13 @@ class _Slices:
     def outcome(self, length_s: float) -> SchedulerRun:
         """Throughput and latency, from the curves of starts and exits."""
         start_s, begun = _curve(self.started, length_s)
-        exit_s, gone = _curve(self.exited, length_s)
-        gone = gone / self.per_source
-        total = float(np.interp(length_s, exit_s, gone))
-        warm = float(np.interp(_MARKED[0] * length_s, exit_s, gone))
+        exit_s, exited = _curve(self.exited, length_s)
+        exited = exited / self.per_source
+        total = float(np.interp(length_s, exit_s, exited))
+        warm = float(np.interp(_MARKED[0] * length_s, exit_s, exited))
         marked = np.linspace(_MARKED[0] * total, _MARKED[1] * total, 4001)
         if total >= 1.0:
-            took_s = np.interp(marked, gone, exit_s) - np.interp(marked, begun, start_s)
+            took_s = np.interp(marked, exited, exit_s) - np.interp(marked, begun, start_s)
             # The curves count tuples whose work begins: the last one is still to be done then.
             took_s = np.maximum(took_s, 0.0) + self.cost_s[-1]
         else:
@@ -341,11 +351,11 @@ def _curve(slices: list[tuple[float, float, int]], length_s: float) -> tuple[Arr
     """Number of tuples that slices have processed by each of several increasing times."""
     if not slices:
         return np.array([0.0, length_s]), np.array([0.0, 0.0])
-    begin_s, took_s, num = np.array(slices, dtype=np.float64).T
+    begin_s, took_s, num_tuples = np.array(slices, dtype=np.float64).T
     time_s = np.concatenate([begin_s, begin_s + took_s])
     # Duration computed from times that may be days after the start.
     seen_s = time_s[len(begin_s) :] - begin_s
-    rate = num / np.where(seen_s > 0.0, seen_s, took_s)
+    rate = num_tuples / np.where(seen_s > 0.0, seen_s, took_s)
     order = np.argsort(time_s, kind="stable")
     time_s, rate = time_s[order], np.cumsum(np.concatenate([rate, -rate])[order])
     # Adding and subtracting rates leaves a rounding error.

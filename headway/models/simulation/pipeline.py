@@ -108,9 +108,9 @@ def simulate_pipeline(
     if not (length_s > 0.0 and warmup_s >= 0.0 and num_rows >= 1 and most_jobs_per_fetch >= 1):
         raise ValueError("need length_s > 0, warmup_s >= 0, and at least one row and job")
     _refuse_arrays(pipeline)
-    at = pipeline.setting
+    setting = pipeline.setting
     final_s = 0.0 if pipeline.finalizing is None else float(pipeline.finalizing.window_s)
-    drain_s = 5.0 * float(at.shuffle_period_s + at.poll_period_s + at.input_period_s)
+    drain_s = 5.0 * float(setting.shuffle_period_s + setting.poll_period_s + setting.input_period_s)
     drain_s += 5.0 * final_s + 1.0
     random = np.random.default_rng(seed)
     run = PipelineRun(pipeline, warmup_s + length_s + drain_s, most_jobs_per_fetch, random)

@@ -80,7 +80,7 @@ class PipelineRun:
         most_jobs_per_fetch: int,
         random: np.random.Generator,
     ) -> None:
-        job, at, nodes = pipeline.job, pipeline.setting, pipeline.nodes
+        job, setting, nodes = pipeline.job, pipeline.setting, pipeline.nodes
         self.pipeline = pipeline
         self.end_s = end_s
         self.input: InputBatches = input_batches(pipeline, end_s, random)
@@ -93,12 +93,12 @@ class PipelineRun:
         self.busy_s = dict.fromkeys(_Work, 0.0)
         self.final_times_s: dict[tuple[int, int], tuple[float, float]] = {}
 
-        self.num_mappers = int(at.num_nodes) * int(at.mappers_per_node)
-        self.num_reducers = int(at.num_nodes) * int(at.reducers_per_node)
-        self._mappers_per_node = int(at.mappers_per_node)
-        self._reducers_per_node = int(at.reducers_per_node)
-        self._shuffle_period_s = float(at.shuffle_period_s)
-        self._poll_period_s = float(at.poll_period_s)
+        self.num_mappers = int(setting.num_nodes) * int(setting.mappers_per_node)
+        self.num_reducers = int(setting.num_nodes) * int(setting.reducers_per_node)
+        self._mappers_per_node = int(setting.mappers_per_node)
+        self._reducers_per_node = int(setting.reducers_per_node)
+        self._shuffle_period_s = float(setting.shuffle_period_s)
+        self._poll_period_s = float(setting.poll_period_s)
         self._most_jobs_per_fetch = most_jobs_per_fetch
         outputs = float(job.outputs_per_row)
         self._write_fixed_s = float(nodes.disk_write_s)
@@ -119,13 +119,13 @@ class PipelineRun:
             FairShare[_Job](
                 float(nodes.num_cores), self._mappers_per_node + self._reducers_per_node
             )
-            for _ in range(int(at.num_nodes))
+            for _ in range(int(setting.num_nodes))
         ]
         streams = float(nodes.link_bytes_per_s) / float(nodes.stream_bytes_per_s)
         self._links = [
-            FairShare[int](streams, self._reducers_per_node) for _ in range(int(at.num_nodes))
+            FairShare[int](streams, self._reducers_per_node) for _ in range(int(setting.num_nodes))
         ]
-        self._disk_free_s = [0.0] * int(at.num_nodes)
+        self._disk_free_s = [0.0] * int(setting.num_nodes)
         self._mapped = [0.0] * self.num_mappers
         self._packed = [0.0] * self.num_mappers
         self._taken = [0] * self.num_reducers
@@ -157,57 +157,61 @@ class PipelineRun:
         next_arrival = 0
         while True:
             if next_arrival < len(arrivals) and arrivals[next_arrival] <= self._events[0][0]:
-                now, number = arrivals[next_arrival], numbers[next_arrival]
+                now_s, number = arrivals[next_arrival], numbers[next_arrival]
                 next_arrival += 1
-                if now > self.end_s:
+                if now_s > self.end_s:
                     break
-                self._receive(now, number)
+                self._receive(now_s, number)
                 continue
-            now, _, event, index, version = heapq.heappop(self._events)
-            if now > self.end_s:
+            now_s, _, event, index, version = heapq.heappop(self._events)
+            if now_s > self.end_s:
                 break
             if event is _Event.CORES:
                 self._end_on_cores(index, version)
             elif event is _Event.LINK:
                 self._end_on_link(index, version)
             elif event is _Event.TICK:
-                self._pack(now, index)
+                self._pack(now_s, index)
             elif event is _Event.WRITTEN:
                 self._offer(index)
             else:
-                self._poll(now, index)
+                self._poll(now_s, index)
 
     def _push(self, when_s: float, event: _Event, index: int, version: int = 0) -> None:
         # The running number keeps simultaneous events in the order of their creation.
         self._num_events += 1
         heapq.heappush(self._events, (when_s, self._num_events, event, index, version))
 
-    def _receive(self, now: float, number: int) -> None:
+    def _receive(self, now_s: float, number: int) -> None:
         mapper = int(self.input.mapper[number])
         self._work_on(
-            now, *self._map_thread(mapper), float(self.input.map_work_s[number]), _Work.MAP, number
+            now_s,
+            *self._map_thread(mapper),
+            float(self.input.map_work_s[number]),
+            _Work.MAP,
+            number,
         )
 
-    def _pack(self, now: float, mapper: int) -> None:
-        self._push(now + self._shuffle_period_s, _Event.TICK, mapper)
+    def _pack(self, now_s: float, mapper: int) -> None:
+        self._push(now_s + self._shuffle_period_s, _Event.TICK, mapper)
         node, thread = self._map_thread(mapper)
         mapped = self._mapped[mapper]
-        current = self._cores[node].current(now, thread)
-        if current is not None and current[0].work is _Work.MAP:
-            mapped += current[1] * float(self.input.num_rows[current[0].number])
+        current_job = self._cores[node].current(now_s, thread)
+        if current_job is not None and current_job[0].work is _Work.MAP:
+            mapped += current_job[1] * float(self.input.num_rows[current_job[0].number])
         if self._pack_s > 0.0:
-            self._work_on(now, node, thread, self._pack_s, _Work.PACK, mapper)
+            self._work_on(now_s, node, thread, self._pack_s, _Work.PACK, mapper)
         rows = mapped - self._packed[mapper]
         if rows <= 0.0:
             return
-        start = max(now, self._disk_free_s[node])
+        start = max(now_s, self._disk_free_s[node])
         end = start + self._write_fixed_s + rows * self._write_per_row_s
         self._disk_free_s[node] = end
         self._packed[mapper] = mapped
         batches = self.batches
         self._push(end, _Event.WRITTEN, len(batches.mapper))
         batches.mapper.append(mapper)
-        batches.packed_s.append(now)
+        batches.packed_s.append(now_s)
         batches.num_rows.append(rows)
         batches.rows_until.append(mapped)
         batches.write_start_s.append(start)
@@ -226,11 +230,11 @@ class PipelineRun:
             if self._mappers_left[window] == 0:
                 self._complete.setdefault(rank + 1, []).append(window)
 
-    def _poll(self, now: float, reducer: int) -> None:
-        self._push(now + self._poll_period_s, _Event.POLL, reducer)
+    def _poll(self, now_s: float, reducer: int) -> None:
+        self._push(now_s + self._poll_period_s, _Event.POLL, reducer)
         node, thread = divmod(reducer, self._reducers_per_node)
         if self._ask_s > 0.0:
-            self._work_on(now, node, self._mappers_per_node + thread, self._ask_s, _Work.ASK, 0)
+            self._work_on(now_s, node, self._mappers_per_node + thread, self._ask_s, _Work.ASK, 0)
         first, after = self._taken[reducer], len(self.ranked)
         self._taken[reducer] = after
         if first == after:
@@ -239,7 +243,7 @@ class PipelineRun:
         before = link.version
         for start, stop in self._groups_of(first, after):
             rows = self.ranked_rows[stop] - self.ranked_rows[start]
-            link.submit(now, thread, rows * self._fetch_per_row_s, len(self.groups.reducer))
+            link.submit(now_s, thread, rows * self._fetch_per_row_s, len(self.groups.reducer))
             self.groups.reducer.append(reducer)
             self.groups.first.append(start)
             self.groups.after.append(stop)
@@ -290,11 +294,11 @@ class PipelineRun:
         return math.exp(math.sqrt(variance) * normal - 0.5 * variance)
 
     def _work_on(
-        self, now: float, node: int, thread: int, work_s: float, work: _Work, number: int
+        self, now_s: float, node: int, thread: int, work_s: float, work: _Work, number: int
     ) -> None:
         cores = self._cores[node]
         before = cores.version
-        cores.submit(now, thread, work_s, _Job(work, number))
+        cores.submit(now_s, thread, work_s, _Job(work, number))
         if cores.version != before:
             self._push(cores.next_end_s, _Event.CORES, node, cores.version)
 
@@ -335,8 +339,8 @@ class PipelineRun:
     def _windows_ended(self, mapper: int, mapped: float) -> range:
         """Windows whose last rows of a mapper are among the latest it has packed."""
         first = after = self._next_window[mapper]
-        ends = self._last_rows[mapper]
-        while after < len(ends) and mapped >= ends[after] * (1.0 - _SAME_ROW_RATIO):
+        window_ends = self._last_rows[mapper]
+        while after < len(window_ends) and mapped >= window_ends[after] * (1.0 - _SAME_ROW_RATIO):
             after += 1
         self._next_window[mapper] = after
         return range(first, after)

@@ -38,10 +38,10 @@ def input_batches(pipeline: Pipeline, end_s: float, random: np.random.Generator)
     -----
     theory.md (S5).
     """
-    job, at = pipeline.job, pipeline.setting
-    num_distributors = int(at.num_distributors)
-    num_mappers = int(at.num_nodes) * int(at.mappers_per_node)
-    period_s = float(at.input_period_s)
+    job, setting = pipeline.job, pipeline.setting
+    num_distributors = int(setting.num_distributors)
+    num_mappers = int(setting.num_nodes) * int(setting.mappers_per_node)
+    period_s = float(setting.input_period_s)
     step_s = period_s / num_distributors
     num_batches = max(int(end_s / step_s), num_distributors)
     number = np.arange(num_batches)
@@ -52,16 +52,18 @@ def input_batches(pipeline: Pipeline, end_s: float, random: np.random.Generator)
     transfer = rows * float(job.input_row_bytes) / float(pipeline.nodes.distributor_bytes_per_s)
     sent = packed.copy()
     for distributor in range(num_distributors):
-        own = slice(distributor, None, num_distributors)
-        sent[own] += lindley_waits_s(np.full(len(packed[own]), period_s), transfer[own])
+        of_distributor = slice(distributor, None, num_distributors)
+        sent[of_distributor] += lindley_waits_s(
+            np.full(len(packed[of_distributor]), period_s), transfer[of_distributor]
+        )
     mapper = number % num_mappers
     work = rows * float(job.map_per_row_s) * lognormal_noise(float(job.map_cv), num_batches, random)
     before = np.empty(num_batches)
     arrived = sent + transfer
-    for one in range(num_mappers):
-        own_numbers = np.flatnonzero(mapper == one)
-        own_numbers = own_numbers[np.argsort(arrived[own_numbers], kind="stable")]
-        before[own_numbers] = np.cumsum(rows[own_numbers]) - rows[own_numbers]
+    for index in range(num_mappers):
+        mapper_batches = np.flatnonzero(mapper == index)
+        mapper_batches = mapper_batches[np.argsort(arrived[mapper_batches], kind="stable")]
+        before[mapper_batches] = np.cumsum(rows[mapper_batches]) - rows[mapper_batches]
     return InputBatches(packed, rows, sent, arrived, mapper, before, work)
 
 
@@ -96,10 +98,10 @@ def rows_of_window(batches: InputBatches, period_s: float, mapper: int, end_s: f
     >>> rows_of_window(two, 1.0, 0, 1.5)
     20.0
     """
-    own = batches.mapper == mapper
-    inside = np.clip((end_s - batches.packed_s[own] + period_s) / period_s, 0.0, 1.0)
-    position = batches.rows_before[own] + inside * batches.num_rows[own]
-    return float(np.max(position, where=inside > 0.0, initial=0.0))
+    of_mapper = batches.mapper == mapper
+    arrived_share = np.clip((end_s - batches.packed_s[of_mapper] + period_s) / period_s, 0.0, 1.0)
+    position = batches.rows_before[of_mapper] + arrived_share * batches.num_rows[of_mapper]
+    return float(np.max(position, where=arrived_share > 0.0, initial=0.0))
 
 
 def poisson_multiples(

@@ -62,14 +62,14 @@ class RateTraceRuns:
         for run in range(self.arrivals.num_runs):
             of_run = self.run == run
             start, waiting = self.start_s[of_run], self.num_backlog_rows[of_run]
-            taken = np.concatenate([[0.0], np.cumsum(self.num_rows[of_run])])
+            read_rows = np.concatenate([[0.0], np.cumsum(self.num_rows[of_run])])
             arrived = self.arrivals.of_run_until(edges_s, run)
-            after = arrived - taken[np.searchsorted(start, edges_s, side="right")]
-            before = arrived - taken[np.searchsorted(start, edges_s, side="left")]
+            after = arrived - read_rows[np.searchsorted(start, edges_s, side="right")]
+            before = arrived - read_rows[np.searchsorted(start, edges_s, side="left")]
             peaks[:, run] = np.maximum(after[:-1], before[1:])
-            place = np.searchsorted(edges_s, start, side="right") - 1
-            inside = (place >= 0) & (place < len(peaks))
-            np.maximum.at(peaks[:, run], place[inside], waiting[inside])
+            interval = np.searchsorted(edges_s, start, side="right") - 1
+            is_inside = (interval >= 0) & (interval < len(peaks))
+            np.maximum.at(peaks[:, run], interval[is_inside], waiting[is_inside])
         return np.maximum(peaks, 0.0)
 
 
@@ -141,9 +141,6 @@ def simulate_rate_trace(
     autoregression over batches with coefficient 0.95, and each run has a factor with the spread
     between runs.
 
-    Spark's trigger rules as in (S2). Lognormal durations; the lasting share of the noise is a
-    first-order autoregression over batches.
-
     Examples
     --------
     >>> runs = simulate_rate_trace(
@@ -167,16 +164,16 @@ def simulate_rate_trace(
     start = np.full(num_runs, float(edges[0]))
     if trigger_s > 0.0:
         start = grid_point_after(start, trigger_s)
-    taken = np.zeros(num_runs)
+    read_rows = np.zeros(num_runs)
     steps: list[tuple[Array, ...]] = []
     while np.any(start < end):
         start = _after_outages(start, outages_s)
-        waiting = np.maximum(counts.until(start) - taken, 0.0)
+        waiting = np.maximum(counts.until(start) - read_rows, 0.0)
         rows = np.minimum(waiting, max_rows_per_trigger)
         has_rows = (rows > 0.0) & (start < end)
         duration = durations.draw(mean_duration_s(rows))
-        steps.append((start, duration, np.where(has_rows, rows, 0.0), waiting, taken.copy()))
-        taken = taken + np.where(has_rows, rows, 0.0)
+        steps.append((start, duration, np.where(has_rows, rows, 0.0), waiting, read_rows.copy()))
+        read_rows = read_rows + np.where(has_rows, rows, 0.0)
         start = np.where(
             has_rows,
             _next_start(start, duration, trigger_s),
@@ -205,8 +202,8 @@ class CumulativeRows:
     ) -> CumulativeRows:
         length = float(edges[-1] - edges[0])
         shortest = min(float(np.diff(edges).min()), trigger_s or length)
-        wanted = _CELLS_PER_SHORTEST * length / shortest
-        num_cells = int(min(max(wanted, _LEAST_CELLS), _MOST_CELLS))
+        wanted_cells = _CELLS_PER_SHORTEST * length / shortest
+        num_cells = int(min(max(wanted_cells, _LEAST_CELLS), _MOST_CELLS))
         times = np.linspace(edges[0], edges[-1], num_cells + 1)
         until = np.concatenate([[0.0], np.cumsum(rates * np.diff(edges))])
         expected = np.diff(np.interp(times, edges, until))[:, np.newaxis]
@@ -220,11 +217,11 @@ class CumulativeRows:
 
     def until(self, moment: Array) -> Array:
         """Rows that have arrived by a given time in each run."""
-        place = np.clip((moment - self.first_s) / self.cell_s, 0.0, len(self.rows) - 1)
-        cell = np.minimum(place.astype(int), len(self.rows) - 2)
-        every = np.arange(self.rows.shape[1])
-        low, high = self.rows[cell, every], self.rows[cell + 1, every]
-        return np.asarray(low + (place - cell) * (high - low))
+        position = np.clip((moment - self.first_s) / self.cell_s, 0.0, len(self.rows) - 1)
+        cell = np.minimum(position.astype(int), len(self.rows) - 2)
+        run_indices = np.arange(self.rows.shape[1])
+        low, high = self.rows[cell, run_indices], self.rows[cell + 1, run_indices]
+        return np.asarray(low + (position - cell) * (high - low))
 
     @property
     def num_runs(self) -> int:
@@ -312,25 +309,27 @@ def grid_point_after(moment: Array, trigger_s: float) -> Array:
 def _simulated(
     steps: Sequence[tuple[Array, ...]], counts: CumulativeRows, after_commit_s: float
 ) -> RateTraceRuns:
-    start, duration, rows, waiting, taken = (np.array(each).T for each in zip(*steps, strict=True))
-    kept = rows > 0.0
+    start, duration, rows, waiting, read_rows = (
+        np.array(column).T for column in zip(*steps, strict=True)
+    )
+    has_rows = rows > 0.0
     runs = np.broadcast_to(np.arange(len(rows), dtype=np.float64)[:, np.newaxis], rows.shape)
     # Slightly less than the last row, after which there may be a long time without rows.
-    until = taken + rows * (1.0 - _ROUNDING)
+    until = read_rows + rows * (1.0 - _ROUNDING)
     arrivals = [
-        counts.arrival_s(np.stack([taken[run][kept[run]], until[run][kept[run]]]), run)
+        counts.arrival_s(np.stack([read_rows[run][has_rows[run]], until[run][has_rows[run]]]), run)
         for run in range(len(rows))
     ]
-    first, last = np.minimum(np.concatenate(arrivals, axis=1), start[kept])
+    first, last = np.minimum(np.concatenate(arrivals, axis=1), start[has_rows])
     commit = np.maximum(start + duration - after_commit_s, start)
     return RateTraceRuns(
-        run=runs[kept],
-        start_s=start[kept],
-        duration_s=duration[kept],
-        num_rows=rows[kept],
-        num_backlog_rows=waiting[kept],
+        run=runs[has_rows],
+        start_s=start[has_rows],
+        duration_s=duration[has_rows],
+        num_rows=rows[has_rows],
+        num_backlog_rows=waiting[has_rows],
         first_arrival_s=first,
         last_arrival_s=last,
-        commit_s=commit[kept],
+        commit_s=commit[has_rows],
         arrivals=counts,
     )

@@ -141,14 +141,14 @@ def run_time(dag: StageDag, num_cores: int) -> RunTime:
     lower_s, upper_s = run_time_bounds(dag, num_cores)
     pooled = dag.pooled
     schedule = StageSchedule(pooled.stages, dag.driver_gap_s, num_cores)
-    ends = schedule.stage_ends()
-    last = latest([ends[number] for number in pooled.sinks], schedule.skewness)
+    stage_ends = schedule.stage_ends()
+    last = latest([stage_ends[number] for number in pooled.sinks], schedule.skewness)
     return RunTime(
         mean_s=min(max(last.mean_s, lower_s), upper_s),
         sd_s=last.sd_s,
         lower_s=lower_s,
         upper_s=upper_s,
-        stage_end_s=tuple(ends[number].mean_s for number in pooled.pool_of),
+        stage_end_s=tuple(stage_ends[number].mean_s for number in pooled.pool_of),
     )
 
 
@@ -190,8 +190,8 @@ def run_time_bounds(dag: StageDag, num_cores: int) -> tuple[float, float]:
 
     Examples
     --------
-    >>> alone = StageDag(stages=(JobStage(num_tasks=8, mean_s=1.0, cv=0.0),), driver_gap_s=0.5)
-    >>> run_time_bounds(alone, 4)
+    >>> dag = StageDag(stages=(JobStage(num_tasks=8, mean_s=1.0, cv=0.0),), driver_gap_s=0.5)
+    >>> run_time_bounds(dag, 4)
     (2.5, 3.25)
     """
     if num_cores < 1:

@@ -90,15 +90,15 @@ def latest(moments: Sequence[Moment], skewness: Array) -> Moment:
 
 
 def _later(first: Moment, second: Moment, skewness: Array) -> Moment:
-    same = np.sign(first.noise_s) == np.sign(second.noise_s)
-    shared = np.where(same, np.minimum(np.abs(first.noise_s), np.abs(second.noise_s)), 0.0)
+    same_sign = np.sign(first.noise_s) == np.sign(second.noise_s)
+    shared = np.where(same_sign, np.minimum(np.abs(first.noise_s), np.abs(second.noise_s)), 0.0)
     shared = shared * np.sign(first.noise_s)
-    own = [Moment(moment.mean_s, moment.noise_s - shared) for moment in (first, second)]
+    unshared = [Moment(moment.mean_s, moment.noise_s - shared) for moment in (first, second)]
     largest = max(abs(first.mean_s), abs(second.mean_s), _NO_NOISE)
-    if all(moment.sd_s <= _NO_NOISE * largest for moment in own):
+    if all(moment.sd_s <= _NO_NOISE * largest for moment in unshared):
         return first if first.mean_s >= second.mean_s else second
-    mean, variance, share = _larger_of_independent(own[0], own[1], skewness)
-    noise = share * own[0].noise_s + (1.0 - share) * own[1].noise_s
+    mean, variance, share = _larger_of_independent(unshared[0], unshared[1], skewness)
+    noise = share * unshared[0].noise_s + (1.0 - share) * unshared[1].noise_s
     carried = float(noise @ noise)
     scale = float(np.sqrt(variance / carried)) if carried > 0.0 else 1.0
     return Moment(mean, shared + scale * noise)
@@ -113,10 +113,10 @@ def _larger_of_independent(
     below = [law.cdf(point) for law in laws]
     joint = below[0] * below[1]
     width = np.diff(point)
-    inside = 0.5 * (joint[1:] + joint[:-1])
-    mean = float(point[-1] - width @ inside)
+    middle_joint = 0.5 * (joint[1:] + joint[:-1])
+    mean = float(point[-1] - width @ middle_joint)
     middle = 0.5 * (point[1:] + point[:-1])
-    second_moment = float((point[-1] - mean) ** 2 - 2.0 * (width * (middle - mean)) @ inside)
+    second_moment = float((point[-1] - mean) ** 2 - 2.0 * (width * (middle - mean)) @ middle_joint)
     share = float(np.diff(below[0]) @ (0.5 * (below[1][1:] + below[1][:-1])))
     return mean, max(second_moment, 0.0), min(max(share, 0.0), 1.0)
 

@@ -284,9 +284,9 @@ def _last_start(completions: _Completions, num_tasks: int, num_cores: int) -> tu
     # not reach beyond them.
     fewest = np.floor(mean_count)
     two_counts = (mean_count - fewest) * (1.0 - mean_count + fewest)
-    apart = completions.count_variance <= 1.02 * two_counts + 10.0 * _NEGLIGIBLE
-    not_started[apart & (num_cores * (fewest + 1.0) < num_tasks - num_cores)] = 1.0
-    not_started[apart & (num_cores * fewest >= num_tasks - num_cores)] = 0.0
+    waves_apart = completions.count_variance <= 1.02 * two_counts + 10.0 * _NEGLIGIBLE
+    not_started[waves_apart & (num_cores * (fewest + 1.0) < num_tasks - num_cores)] = 1.0
+    not_started[waves_apart & (num_cores * fewest >= num_tasks - num_cores)] = 0.0
     # The number of completions never decreases; the normal approximation does not ensure that.
     not_started = np.minimum.accumulate(not_started)
     edge = completions.step * (np.arange(len(not_started), dtype=np.float64) + 0.5)

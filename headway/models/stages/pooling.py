@@ -100,8 +100,8 @@ def sinks_of(stages: tuple[JobStage, ...]) -> tuple[int, ...]:
     >>> sinks_of((first, first, JobStage(num_tasks=1, mean_s=1.0, cv=0.0, parents=(0,))))
     (1, 2)
     """
-    waited_for = {parent for stage in stages for parent in stage.parents}
-    return tuple(number for number in range(len(stages)) if number not in waited_for)
+    parents = {parent for stage in stages for parent in stage.parents}
+    return tuple(number for number in range(len(stages)) if number not in parents)
 
 
 def pooled_stages(stages: tuple[JobStage, ...]) -> PooledStages:

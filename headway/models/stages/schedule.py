@@ -60,19 +60,19 @@ class StageSchedule:
         self._release()
         while len(self.end) < len(self.stages):
             self._share_cores()
-            number, at = self._next_event()
-            self._advance(at)
+            number, moment = self._next_event()
+            self._advance(moment)
             if number in self.ready:
                 del self.ready[number]
                 self._keep_cores_of_younger(number)
                 self.active[number] = _Active(np.zeros(len(self.stages)))
-            elif self.active[number].kept_until_s <= at.mean_s:
+            elif self.active[number].kept_until_s <= moment.mean_s:
                 self.active[number].kept_until_s = np.inf
             elif self.active[number].part < _TAIL_PARTS:
                 self.active[number].part += 1
             else:
                 self.skewness[number] = self.active[number].span.skewness
-                self.end[number] = at
+                self.end[number] = moment
                 del self.active[number]
                 self._release()
         return [self.end[number] for number in range(len(self.stages))]
@@ -83,8 +83,8 @@ class StageSchedule:
             if number in self.end or number in self.active or number in self.ready:
                 continue
             if all(parent in self.end for parent in stage.parents):
-                ends = [self.end[parent] for parent in stage.parents]
-                begun = latest(ends, self.skewness) if ends else self.now
+                parent_ends = [self.end[parent] for parent in stage.parents]
+                begun = latest(parent_ends, self.skewness) if parent_ends else self.now
                 self.ready[number] = begun.after(self.driver_gap_s)
 
     def _keep_cores_of_younger(self, number: int) -> None:
@@ -101,23 +101,23 @@ class StageSchedule:
 
     def _share_cores(self) -> None:
         """Running tasks keep their cores; the others go to the oldest stage that has more tasks."""
-        left = float(self.num_cores)
+        free_cores = float(self.num_cores)
         waiting = []
         for number, state in sorted(self.active.items()):
             if state.part:
-                left -= state.span.held_cores(state.part)
+                free_cores -= state.span.held_cores(state.part)
             elif state.keeps_cores or state.kept_until_s < np.inf:
-                left -= state.cores
+                free_cores -= state.cores
             else:
                 waiting.append(number)
         for number in waiting:
             state = self.active[number]
-            state.cores = left if left > _NO_CORE * self.num_cores else 0.0
+            state.cores = free_cores if free_cores > _NO_CORE * self.num_cores else 0.0
             if state.cores > 0.0:
                 state.span = _span(self.stages[number], state.cores)
                 if state.done >= state.span.launched_at:
                     state.part = 1
-                left -= state.span.held_cores(state.part) if state.part else state.cores
+                free_cores -= state.span.held_cores(state.part) if state.part else state.cores
 
     def _next_event(self) -> tuple[int, Moment]:
         events = [(moment.mean_s, number, moment) for number, moment in self.ready.items()]
@@ -134,13 +134,13 @@ class StageSchedule:
         mean_s, number, moment = min(events, key=lambda event: event[:2])
         return number, Moment(max(mean_s, self.now.mean_s), moment.noise_s)
 
-    def _advance(self, at: Moment) -> None:
+    def _advance(self, moment: Moment) -> None:
         for state in self.active.values():
             if state.cores > 0.0:
                 share = 1.0 / state.span.mean_s
-                state.done += share * (at.mean_s - self.now.mean_s)
-                state.noise = state.noise + share * (at.noise_s - self.now.noise_s)
-        self.now = at
+                state.done += share * (moment.mean_s - self.now.mean_s)
+                state.noise = state.noise + share * (moment.noise_s - self.now.noise_s)
+        self.now = moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,18 +190,22 @@ class _Active:
 
 def _span(stage: JobStage, num_cores: float) -> _Span:
     """The stage on any number of cores, integer or not."""
-    fewer = max(int(num_cores), 1)
-    spans = [_span_on(stage, fewer)]
+    whole_cores = max(int(num_cores), 1)
+    spans = [_span_on(stage, whole_cores)]
     if num_cores < 1.0:
-        alone = spans[0]
+        on_one_core = spans[0]
         slow = 1.0 / num_cores
         return _Span(
-            slow * alone.mean_s, slow * alone.sd_s, alone.launched_at, num_cores, num_cores
+            slow * on_one_core.mean_s,
+            slow * on_one_core.sd_s,
+            on_one_core.launched_at,
+            num_cores,
+            num_cores,
         )
-    share = num_cores - fewer
-    if share <= _NO_CORE * num_cores or fewer >= stage.num_tasks:
+    share = num_cores - whole_cores
+    if share <= _NO_CORE * num_cores or whole_cores >= stage.num_tasks:
         return spans[0]
-    spans.append(_span_on(stage, fewer + 1))
+    spans.append(_span_on(stage, whole_cores + 1))
     # Work per second, not the time, is interpolated linearly between numbers of cores.
     weights = np.array([1.0 - share, share])
     return _Span(
@@ -216,9 +220,13 @@ def _span(stage: JobStage, num_cores: float) -> _Span:
 def _span_on(stage: JobStage, num_cores: int) -> _Span:
     mean, sd = makespan_moments(stage.num_tasks, num_cores, stage.cv)
     first_idle = mean_first_idle(stage.num_tasks, num_cores, stage.cv)
-    rest = mean - first_idle
+    tail_time = mean - first_idle
     # Until then no core was idle, so this is the remaining work; none if all end at once.
-    tail = (stage.num_tasks - num_cores * first_idle) / rest if rest > _NO_CORE * mean else 0.0
+    tail = (
+        (stage.num_tasks - num_cores * first_idle) / tail_time
+        if tail_time > _NO_CORE * mean
+        else 0.0
+    )
     if stage.num_tasks < num_cores:
         tail = stage.num_tasks / mean
     full = float(min(stage.num_tasks, num_cores))

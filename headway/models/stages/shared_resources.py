@@ -81,10 +81,6 @@ def published_slowdown(num_servers: Numeric, others_demand: Numeric) -> Array:
     since it uses only the mean of the others. It is 18% low for 12 threads busy 0.25 on 4 cores,
     and 60% high for 7 threads busy 0.5. `inf` for `d ≥ n`.
 
-    Equation 2 of the VLDB'15 paper, which calls it an upper bound. It is not one: it uses only the
-    mean of the others (-18% for 12 threads of 0.25 on 4 cores), and it is 60% too high where they
-    almost need all cores.
-
     Examples
     --------
     >>> published_slowdown(4, np.array([2.0, 3.5, 4.0]))
@@ -95,8 +91,10 @@ def published_slowdown(num_servers: Numeric, others_demand: Numeric) -> Array:
     )
     if not (np.all(servers > 0.0) and np.all(demand >= 0.0)):
         raise ValueError("num_servers must be positive and others_demand non-negative")
-    left = np.minimum(servers - demand, 1.0)
-    return np.where(left > 0.0, 1.0 / np.where(left > 0.0, left, 1.0), np.inf)
+    free_servers = np.minimum(servers - demand, 1.0)
+    return np.where(
+        free_servers > 0.0, 1.0 / np.where(free_servers > 0.0, free_servers, 1.0), np.inf
+    )
 
 
 def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
@@ -135,16 +133,16 @@ def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
 
     servers = _checked_servers(num_servers)
     group = _checked_groups([others])
-    all_of_them, all_but_one = _choices(group), _choices(_others_of(group, 0))
-    alone = np.asarray(others.busy_ratio, dtype=np.float64)
+    all_choices, all_but_one = _choices(group), _choices(_others_of(group, 0))
+    busy_alone = np.asarray(others.busy_ratio, dtype=np.float64)
 
     def busy_again(_index: int, state: list[Array]) -> Array:
         # Work w takes w / rate; the rest of w (1 - u) / u that follows it stays as it is.
         rate = _mean_rate(servers, all_but_one, state, num_more=2)
-        return alone / (alone + rate * (1.0 - alone))
+        return busy_alone / (busy_alone + rate * (1.0 - busy_alone))
 
     busy = _fixed_point(1, busy_again)
-    return 1.0 / _mean_rate(servers, all_of_them, busy, num_more=1)
+    return 1.0 / _mean_rate(servers, all_choices, busy, num_more=1)
 
 
 def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> list[Array]:
@@ -178,9 +176,6 @@ def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> li
     mappers with one batch each at the same time slow a reducer by 1.24 where (R3) predicts 1.05,
     and a reducer busy 0.82 of the time then falls behind.
 
-    All work is done, so a slower thread is busy for longer. The threads are taken as independent;
-    with clocks of one period, a run may stay away from this average.
-
     Examples
     --------
     >>> mappers, reducers = clocked_slowdowns(
@@ -194,20 +189,20 @@ def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> li
     (1.117, 1.093)
     """
     servers = _checked_servers(num_servers)
-    checked = _checked_groups(groups)
-    others = [_choices(_others_of(checked, index)) for index in range(len(groups))]
-    alone = [np.asarray(group.busy_ratio, dtype=np.float64) for group in groups]
+    num_threads = _checked_groups(groups)
+    others = [_choices(_others_of(num_threads, index)) for index in range(len(groups))]
+    busy_alone = [np.asarray(group.busy_ratio, dtype=np.float64) for group in groups]
 
     def rate(index: int, state: list[Array]) -> Array:
         return _mean_rate(servers, others[index], state, num_more=1)
 
     busy = _fixed_point(
-        len(groups), lambda index, state: np.minimum(alone[index] / rate(index, state), 1.0)
+        len(groups), lambda index, state: np.minimum(busy_alone[index] / rate(index, state), 1.0)
     )
     demand = sum((np.asarray(group.demand, dtype=np.float64) for group in groups), np.zeros(()))
     saturated = demand >= servers
-    for one, group in zip(busy, groups, strict=True):
-        saturated = saturated | ((one >= 1.0) & (np.asarray(group.num_threads) > 0))
+    for busy_ratio, group in zip(busy, groups, strict=True):
+        saturated = saturated | ((busy_ratio >= 1.0) & (np.asarray(group.num_threads) > 0))
     return [np.where(saturated, np.inf, 1.0 / rate(index, busy)) for index in range(len(groups))]
 
 
@@ -245,11 +240,11 @@ def slowdown_beside(num_servers: Numeric, others: Sequence[ThreadGroup]) -> Arra
     return 1.0 / _mean_rate(_checked_servers(num_servers), choices, busy, num_more=1)
 
 
-def _fixed_point(num_groups: int, again: Callable[[int, list[Array]], Array]) -> list[Array]:
+def _fixed_point(num_groups: int, next_busy: Callable[[int, list[Array]], Array]) -> list[Array]:
     """Fixed point of the busy shares, approached from below, where all threads are idle."""
     busy: list[Array] = [np.zeros(()) for _ in range(num_groups)]
     for _ in range(_MOST_ITERATIONS):
-        updated = [again(index, busy) for index in range(num_groups)]
+        updated = [next_busy(index, busy) for index in range(num_groups)]
         moved = max(float(np.max(np.abs(a - b))) for a, b in zip(updated, busy, strict=True))
         busy = updated
         if moved <= _TOLERANCE:
@@ -280,12 +275,12 @@ def _choices(groups: list[NDArray[np.int64]]) -> list[_Choices]:
 def _choices_of(num_threads: NDArray[np.int64]) -> _Choices:
     log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, num_threads.max() + 1)))])
     active = np.arange(num_threads.max() + 1)
-    left = num_threads[..., np.newaxis] - active
-    idle = np.maximum(left, 0)
+    num_idle = num_threads[..., np.newaxis] - active
+    idle = np.maximum(num_idle, 0)
     log_ways = (
         log_factorial[num_threads][..., np.newaxis] - log_factorial[active] - log_factorial[idle]
     )
-    return _Choices(active, idle, np.where(left >= 0, np.exp(log_ways), 0.0))
+    return _Choices(active, idle, np.where(num_idle >= 0, np.exp(log_ways), 0.0))
 
 
 def _mean_rate(servers: Array, groups: list[_Choices], busy: list[Array], num_more: int) -> Array:
@@ -301,8 +296,8 @@ def _mean_rate(servers: Array, groups: list[_Choices], busy: list[Array], num_mo
 def _binomial(choices: _Choices, busy: Array) -> Array:
     """Probabilities of 0, 1, .. active threads along the last axis."""
     share = busy[..., np.newaxis]
-    found: Array = choices.ways * share**choices.active * (1.0 - share) ** choices.idle
-    return found
+    probabilities: Array = choices.ways * share**choices.active * (1.0 - share) ** choices.idle
+    return probabilities
 
 
 def _sum_of_counts(first: Array, second: Array) -> Array:

@@ -133,8 +133,8 @@ def random_partition_loads(
         score -= score.mean(axis=1, keepdims=True)
         loads += np.maximum(mean + np.sqrt(variance) * score, 0.0)
     for replication in loads:
-        place = random.integers(shuffle_partitions, size=len(top))
-        replication += np.bincount(place, top, shuffle_partitions)
+        partition = random.integers(shuffle_partitions, size=len(top))
+        replication += np.bincount(partition, top, shuffle_partitions)
     return loads
 
 

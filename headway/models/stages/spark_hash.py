@@ -77,17 +77,17 @@ def _string_hash(texts: list[bytes], start: Words) -> Int32Array:
     length = np.array([len(text) for text in texts], dtype=np.int64)
     hashes = np.empty(length.shape, dtype=np.int32)
     for num_bytes in np.unique(length).tolist():
-        chosen = np.flatnonzero(length == num_bytes)
-        joined = b"".join(texts[index] for index in chosen)
-        text = np.frombuffer(joined, dtype=np.int8).reshape(len(chosen), num_bytes)
+        indices = np.flatnonzero(length == num_bytes)
+        joined = b"".join(texts[index] for index in indices)
+        text = np.frombuffer(joined, dtype=np.int8).reshape(len(indices), num_bytes)
         num_whole = num_bytes - num_bytes % 4
-        state = start[chosen]
+        state = start[indices]
         for word in np.ascontiguousarray(text[:, :num_whole]).view("<u4").T:
             state = _mixed(state, word)
         # Spark hashes the remaining bytes one by one, with their sign; the published hash does not.
         for byte in text[:, num_whole:].astype(np.int32).T:
             state = _mixed(state, byte.view(np.uint32))
-        hashes[chosen] = _finished(state, num_bytes)
+        hashes[indices] = _finished(state, num_bytes)
     return hashes
 
 

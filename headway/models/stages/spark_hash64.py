@@ -14,8 +14,8 @@ Int64Array: TypeAlias = NDArray[np.int64]
 _Words: TypeAlias = NDArray[np.uint64]
 
 _P1, _P2, _P3, _P4, _P5 = (
-    np.uint64(one)
-    for one in (
+    np.uint64(prime)
+    for prime in (
         0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63,
         0x27D4EB2F165667C5,
     )
@@ -65,9 +65,9 @@ def _hashed_texts(texts: list[bytes]) -> Int64Array:
     length = np.array([len(text) for text in texts], dtype=np.int64)
     hashes = np.empty(length.shape, dtype=np.int64)
     for num_bytes in np.unique(length).tolist():
-        chosen = np.flatnonzero(length == num_bytes)
-        joined = b"".join(texts[index] for index in chosen)
-        text = np.frombuffer(joined, dtype=np.uint8).reshape(len(chosen), num_bytes)
+        indices = np.flatnonzero(length == num_bytes)
+        joined = b"".join(texts[index] for index in indices)
+        text = np.frombuffer(joined, dtype=np.uint8).reshape(len(indices), num_bytes)
         blocks = num_bytes - num_bytes % _BLOCK
         words = num_bytes - num_bytes % _WORD
         state = _of_blocks(text[:, :blocks]) + np.uint64(num_bytes)
@@ -78,7 +78,7 @@ def _hashed_texts(texts: list[bytes]) -> Int64Array:
             state, words = _with_half(state, half.astype(np.uint64)), words + _HALF
         for byte in text[:, words:].astype(np.uint64).T:
             state = _rotated(state ^ (byte * _P5), 11) * _P1
-        hashes[chosen] = _finished(state)
+        hashes[indices] = _finished(state)
     return hashes
 
 
@@ -88,12 +88,12 @@ def _of_blocks(text: NDArray[np.uint8]) -> _Words:
     if not text.shape[1]:
         return seed + _P5
     lanes = [seed + _P1 + _P2, seed + _P2, seed, seed - _P1]
-    for at, word in enumerate(np.ascontiguousarray(text).view("<u8").T):
-        lanes[at % 4] = _rotated(lanes[at % 4] + word * _P2, 31) * _P1
+    for index, word in enumerate(np.ascontiguousarray(text).view("<u8").T):
+        lanes[index % 4] = _rotated(lanes[index % 4] + word * _P2, 31) * _P1
     first, second, third, fourth = lanes
     state = _rotated(first, 1) + _rotated(second, 7) + _rotated(third, 12) + _rotated(fourth, 18)
-    for one in lanes:
-        state = (state ^ (_rotated(one * _P2, 31) * _P1)) * _P1 + _P4
+    for lane in lanes:
+        state = (state ^ (_rotated(lane * _P2, 31) * _P1)) * _P1 + _P4
     return state
 
 

@@ -60,19 +60,21 @@ def expectation_of(
     -----
     theory.md (P2), (T6), (A7), (A18), (A19). Intervals are of 90%, by moments.
     """
-    place = table.place_of[executors, trigger_s]
-    one = table.candidates.take(np.array([place]))
-    question, model = table.question, one.durations.model(num_axes=1)
+    setting_index = table.place_of[executors, trigger_s]
+    setting = table.candidates.take(np.array([setting_index]))
+    question, model = table.question, setting.durations.model(num_axes=1)
     rows = settled_batch_rows(model, rate_per_s, trigger_s, cost_ratio)
     slots = float(question.space.num_slots(executors))
-    spread = float(spread_ratio(question.profile, slots, float(one.partitions[0]), rows)[0])
-    ends = cost_ratio * np.exp(Z90 * spread * np.array([-1.0, 1.0]))
+    spread = float(spread_ratio(question.profile, slots, float(setting.partitions[0]), rows)[0])
+    cost_ratios = cost_ratio * np.exp(Z90 * spread * np.array([-1.0, 1.0]))
     law = setting_law(
-        question.profile, model, rate_per_s=rate_per_s, trigger_s=trigger_s, factor=ends
+        question.profile, model, rate_per_s=rate_per_s, trigger_s=trigger_s, factor=cost_ratios
     )
-    latency_s = np.where(law.is_quotable, one.promised().statistic_s(law), math.inf)
+    latency_s = np.where(law.is_quotable, setting.promised().statistic_s(law), math.inf)
     mean_s = law.batch_duration_mean_s()
-    sustained = [table.expected(executors, trigger_s, end) for end in ends[::-1].tolist()]
+    sustained = [
+        table.expected(executors, trigger_s, ratio) for ratio in cost_ratios[::-1].tolist()
+    ]
     slack_s = table.slack_s(executors, trigger_s, rate_per_s, cost_ratio)
     then_per_s = table.drained_per_s(executors, trigger_s, cost_ratio)
     now_per_s = then_per_s if transition.drained_per_s is None else transition.drained_per_s
@@ -101,7 +103,7 @@ def _back_within_s(
     """Maximum time until the backlog is worked off, from the start of the change."""
     wait_s, pause_s = transition.longest_wait_s, transition.longest_pause_s
     waiting = max(transition.backlog_rows + (rate_per_s - now_per_s) * wait_s, 0.0)
-    left_per_s = then_per_s - rate_per_s
-    if left_per_s <= 0.0:
+    spare_per_s = then_per_s - rate_per_s
+    if spare_per_s <= 0.0:
         return math.inf
-    return wait_s + pause_s + (waiting + pause_s * rate_per_s) / left_per_s
+    return wait_s + pause_s + (waiting + pause_s * rate_per_s) / spare_per_s

@@ -54,8 +54,8 @@ class Look:
         trigger_s: float,
     ) -> Look:
         estimate = estimated(memory, signal.at_s, table.quantile)
-        asked_s = signal.at_s if signal.arrived_at_s is None else signal.arrived_at_s
-        since_s = max(signal.at_s - asked_s, signal.silent_s)
+        arrived_at_s = signal.at_s if signal.arrived_at_s is None else signal.arrived_at_s
+        since_s = max(signal.at_s - arrived_at_s, signal.silent_s)
         waiting = (signal.backlog_rows or 0.0) + estimate.rate_per_s * (since_s - trigger_s)
         look = cls(
             memory=memory,
@@ -121,8 +121,8 @@ class Look:
         waiting = self._waiting_later() + rate * pause_s
         for executors in self.table.sizes[self.trigger_s]:
             drained = self.table.drained_per_s(executors, self.trigger_s, self.estimate.cost_ratio)
-            left_per_s = CATCH_UP_RATIO.value * drained - rate
-            if left_per_s > 0.0 and waiting / left_per_s <= self.bounds.catch_up_s:
+            spare_per_s = CATCH_UP_RATIO.value * drained - rate
+            if spare_per_s > 0.0 and waiting / spare_per_s <= self.bounds.catch_up_s:
                 return self.bounds.clipped(executors)
         return self.bounds.clipped(self.table.most(self.trigger_s))
 
@@ -134,10 +134,12 @@ class Look:
             for size in self.table.sizes[self.trigger_s]
         }
         is_short = self.is_too_small
-        found = replace(memory, above_s=above_s, num_short=memory.num_short + 1 if is_short else 0)
+        updated = replace(
+            memory, above_s=above_s, num_short=memory.num_short + 1 if is_short else 0
+        )
         if is_short or self.is_behind or self.signal.num_pending:
-            return found
-        return learned(replace(found, calm_late_s=found.late_s), at_s)
+            return updated
+        return learned(replace(updated, calm_late_s=updated.late_s), at_s)
 
     def up(self, memory: Memory) -> tuple[Proposal | None, Reason]:
         """Step up to what the forecast or the backlog needs."""
@@ -164,7 +166,7 @@ class Look:
             self.bounds.min_executors,
             math.ceil(self.executors * (1.0 - MOST_STEP_DOWN_RATIO.value)),
         )
-        weighed, found = [], None
+        weighed, best = [], None
         for size in self.table.sizes[self.trigger_s]:
             if not least <= size < self.executors or size < self.needed:
                 continue
@@ -183,15 +185,15 @@ class Look:
                 )
             )
             is_worth = is_worth_leaving(num_idle, idle_s, purse)
-            if found is None and is_worth and self._is_allowed_again(memory, size):
-                found = weighed[-1]
-        if found is None:
+            if best is None and is_worth and self._is_allowed_again(memory, size):
+                best = weighed[-1]
+        if best is None:
             return None, Reason.HOLD
         proposal = self.proposed(
             Reason.IDLE,
-            found.executors,
-            gain_node_s=found.gain_node_s,
-            cost_node_s=found.cost_node_s,
+            best.executors,
+            gain_node_s=best.gain_node_s,
+            cost_node_s=best.cost_node_s,
             alternatives=tuple(weighed),
         )
         return proposal, Reason.IDLE
@@ -206,8 +208,10 @@ class Look:
         """Whether the late rows of a step down and a step up fit into the budget since then."""
         if not memory.changes_s:
             return True
-        own_s = self._down_late_s(memory, size) + self._late_s(ChangeKind.ADD, size, self.trigger_s)
-        least_s = max(own_s * late_price(self.table.quantile), LEAST_KEPT_S.value)
+        changes_late_s = self._down_late_s(memory, size) + self._late_s(
+            ChangeKind.ADD, size, self.trigger_s
+        )
+        least_s = max(changes_late_s * late_price(self.table.quantile), LEAST_KEPT_S.value)
         return self.signal.at_s - memory.changes_s[-1] >= least_s
 
     def _down_late_s(self, memory: Memory, size: int) -> float:
@@ -265,7 +269,9 @@ class Look:
                     cost_node_s=price * pause_late_s,
                 )
             )
-        best = max(weighed, key=lambda one: one.gain_node_s - one.cost_node_s)
+        best = max(
+            weighed, key=lambda alternative: alternative.gain_node_s - alternative.cost_node_s
+        )
         if best.gain_node_s <= best.cost_node_s:
             return None, Reason.HOLD
         proposal = self.proposed(
@@ -297,10 +303,10 @@ class Look:
             return Reason.HOLD
         in_need = proposal.reason in (Reason.BACKLOG, Reason.JUMP) and proposal.is_up
         hour_ago_s = self.signal.at_s - S_PER_HOUR
-        recent = [one for one in memory.changes_s if one > hour_ago_s]
+        recent = [change_s for change_s in memory.changes_s if change_s > hour_ago_s]
         if len(recent) >= self.bounds.changes_per_hour and not in_need:
             return Reason.TOO_MANY
-        spent_s = sum(one.executor_s for one in memory.spent)
+        spent_s = sum(hour.executor_s for hour in memory.spent)
         if proposal.is_up and spent_s >= self.bounds.budget_executor_s:
             return Reason.BUDGET
         return None

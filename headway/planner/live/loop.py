@@ -84,10 +84,13 @@ class LoopCase:
         profile = table.question.profile
         partitions = question.space.shuffle_partitions or profile.baseline.shuffle_partitions
         one_core = duration_model(profile, 1, partitions)._replace(driver_s=0.0)
-        highest_per_s = max(table.sustained(*one) for one in table.settings)
+        highest_per_s = max(table.sustained(*setting) for setting in table.settings)
         interval_s = max(trigger_s, 0.25 * table.limit_s)
         job = LoopJob(
-            duration={one: _costs(table, one, trigger_s) for one in executors},
+            duration={
+                num_executors: _costs(table, num_executors, trigger_s)
+                for num_executors in executors
+            },
             cpu=(
                 float(one_core.mean_s(0.0)),
                 tuple(
@@ -113,8 +116,8 @@ class LoopCase:
 
     def start(self, rate_per_s: float) -> int:
         """Executors at the start of a trace, for its first rate."""
-        found = self.table.need(rate_per_s, self.trigger_s)
-        return self.bounds.clipped(self.table.most(self.trigger_s) if found is None else found)
+        needed = self.table.need(rate_per_s, self.trigger_s)
+        return self.bounds.clipped(self.table.most(self.trigger_s) if needed is None else needed)
 
     def policy(self, name: str, constant: float | None) -> Callable[[], Policy]:
         """A factory of policies with a name; each run gets a new one."""
@@ -208,7 +211,8 @@ def compare_policies(
         edges_s=np.array([*trace.times_s, trace.end_s]),
         rates_per_s=np.array(trace.rates_per_s),
         outages_s=tuple(
-            (first_s + one.start_s, first_s + one.start_s + one.length_s) for one in outages
+            (first_s + outage.start_s, first_s + outage.start_s + outage.length_s)
+            for outage in outages
         ),
     )
     edges = np.linspace(first_s, trace.end_s, _STRETCHES + 1)
@@ -217,7 +221,7 @@ def compare_policies(
     for name, constant in policies:
         value = float(plan.executors) if name == "static" and constant is None else constant
         make = case.optimum(loop_trace, seed) if name == "optimum" else case.policy(name, value)
-        runs = [case.run(make(), loop_trace, one) for one in seeds]
+        runs = [case.run(make(), loop_trace, run_seed) for run_seed in seeds]
         text = constant_text(name, value)
         outcomes.append(outcome_of(name, text, runs, 1.0 - case.table.quantile, edges))
     rows = runs[0].late_by(edges)[0]
@@ -261,8 +265,8 @@ def outcome_of(
 ) -> PolicyOutcome:
     """The mean of runs."""
     by_edges = [run.late_by(edges) for run in runs]
-    rows = np.sum([one for one, _ in by_edges], axis=0)
-    late = np.sum([one for _, one in by_edges], axis=0)
+    rows = np.sum([run_rows for run_rows, _ in by_edges], axis=0)
+    late = np.sum([run_late_rows for _, run_late_rows in by_edges], axis=0)
     return PolicyOutcome(
         policy=name,
         constant=constant,
@@ -303,7 +307,7 @@ def _bounds(plan: StreamAnswer, trace: RateTrace, executors: tuple[int, int] | N
         usual = plan.max_rate_per_s or plan.rate_per_s
         needed = plan.executors * SPARE_EXECUTORS_RATIO.value * max(trace.rates_per_s) / usual
         executors = (1, min(max(math.ceil(needed), plan.executors), MOST_POLICY_EXECUTORS.value))
-    fewest, most = executors
-    if not 1 <= fewest <= most:
-        raise InputError(f"executors {fewest}..{most}; expected e.g. 2..12")
-    return Bounds(min_executors=fewest, max_executors=most)
+    min_executors, max_executors = executors
+    if not 1 <= min_executors <= max_executors:
+        raise InputError(f"executors {min_executors}..{max_executors}; expected e.g. 2..12")
+    return Bounds(min_executors=min_executors, max_executors=max_executors)

@@ -64,16 +64,16 @@ class LearnedCosts:
 
     def lead_s(self) -> float:
         """Lead time of the forecast: 90% of provisioning times, plus a bin: (A3) [s]."""
-        known = self.provisioning_s
-        if len(known) < 2:
-            return (known[0] if known else PROVISIONING_S.value) + BIN_S.value
+        provisioning_s = self.provisioning_s
+        if len(provisioning_s) < 2:
+            return (provisioning_s[0] if provisioning_s else PROVISIONING_S.value) + BIN_S.value
         level = round(100 * COST_LEVEL_RATIO.value) - 1
-        return quantiles(known, n=100, method="inclusive")[level] + BIN_S.value
+        return quantiles(provisioning_s, n=100, method="inclusive")[level] + BIN_S.value
 
     def with_change(self, kind: ChangeKind, late_s: float) -> LearnedCosts:
         """Costs after one more change of a kind."""
-        known = (*self.late_s.get(kind, ()), late_s)[-COSTS_REMEMBERED.value :]
-        return replace(self, late_s={**self.late_s, kind: known})
+        remembered_s = (*self.late_s.get(kind, ()), late_s)[-COSTS_REMEMBERED.value :]
+        return replace(self, late_s={**self.late_s, kind: remembered_s})
 
     def with_step_up(self, late_s: float) -> LearnedCosts:
         """Costs after one more step up: mean of the old value and the new one: theory.md (A7)."""
@@ -81,8 +81,8 @@ class LearnedCosts:
 
     def with_provisioning(self, took_s: float) -> LearnedCosts:
         """Costs after executors became available."""
-        known = (*self.provisioning_s, took_s)[-COSTS_REMEMBERED.value :]
-        return replace(self, provisioning_s=known)
+        remembered_s = (*self.provisioning_s, took_s)[-COSTS_REMEMBERED.value :]
+        return replace(self, provisioning_s=remembered_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +140,7 @@ class Memory:
     @property
     def peak_per_s(self) -> float:
         """The highest rate over the budget's period. [rows/s]"""
-        return max((one.peak_per_s for one in self.budget), default=0.0)
+        return max((budget_bin.peak_per_s for budget_bin in self.budget), default=0.0)
 
     def planned_cost_ratio(self, table: CapacityTable, executors: int, trigger_s: float) -> float:
         """Maximum factor of a setting's durations over the predicted ones, at the confidence.
@@ -152,13 +152,13 @@ class Memory:
         noise = table.question.profile.noise
         spread = table.spread_ratio[table.place_of[executors, trigger_s]]
         if (executors, trigger_s) == self.learned_at:
-            of_seen = table.spread_at(executors, trigger_s, self.learned_rows)
-            left = level_error_ratio(
-                noise, spread, self.num_learned, self.num_learned_here, of_seen
+            learned_spread = table.spread_at(executors, trigger_s, self.learned_rows)
+            error_ratio = level_error_ratio(
+                noise, spread, self.num_learned, self.num_learned_here, learned_spread
             )
         else:
-            left = level_error_ratio(noise, spread, self.num_learned, 0)
-        return self.cost_ratio * math.exp(table.score * left)
+            error_ratio = level_error_ratio(noise, spread, self.num_learned, 0)
+        return self.cost_ratio * math.exp(table.score * error_ratio)
 
 
 def seen(memory: Memory, signal: Signal, table: CapacityTable, trigger_s: float) -> Memory:
@@ -168,20 +168,20 @@ def seen(memory: Memory, signal: Signal, table: CapacityTable, trigger_s: float)
     -----
     theory.md (A1), (A4), (A17).
     """
-    found = memory
+    updated = memory
     if math.isnan(memory.first_s):
-        found = replace(found, first_s=signal.at_s)
+        updated = replace(updated, first_s=signal.at_s)
     if signal.arrived_rows is not None:
-        asked_s = signal.at_s if signal.arrived_at_s is None else signal.arrived_at_s
+        arrived_at_s = signal.at_s if signal.arrived_at_s is None else signal.arrived_at_s
         before = memory.forecast
-        forecast = with_arrivals(before, asked_s, signal.arrived_rows)
+        forecast = with_arrivals(before, arrived_at_s, signal.arrived_rows)
         if forecast is not before:
             rows = forecast.seen_rows - before.seen_rows
             daily = with_rows(memory.daily, before.seen_s, forecast.seen_s, rows)
-            found = replace(found, forecast=forecast, daily=daily)
+            updated = replace(updated, forecast=forecast, daily=daily)
     if signal.batch is not None:
-        found = _with_batch(found, signal, signal.batch, table, trigger_s)
-    return _with_pending(_with_executors(found, signal), signal)
+        updated = _with_batch(updated, signal, signal.batch, table, trigger_s)
+    return _with_pending(_with_executors(updated, signal), signal)
 
 
 def _with_batch(
@@ -220,21 +220,23 @@ def _with_rows(
     start_s = at_s - at_s % BUDGET_BIN_S.value
     if budget and budget[-1].start_s >= start_s:
         last = budget[-1]
-        more = BudgetBin(
+        extended_bin = BudgetBin(
             start_s=last.start_s,
             batch_rows=last.batch_rows + batch.batch_rows,
             late_rows=last.late_rows + batch.late_rows,
             peak_per_s=max(last.peak_per_s, rate_per_s),
         )
-        return (*budget[:-1], more)
-    kept = tuple(one for one in budget if one.start_s > at_s - BUDGET_S.value)
-    new = BudgetBin(
+        return (*budget[:-1], extended_bin)
+    recent_bins = tuple(
+        budget_bin for budget_bin in budget if budget_bin.start_s > at_s - BUDGET_S.value
+    )
+    new_bin = BudgetBin(
         start_s=start_s,
         batch_rows=batch.batch_rows,
         late_rows=batch.late_rows,
         peak_per_s=rate_per_s,
     )
-    return (*kept, new)
+    return (*recent_bins, new_bin)
 
 
 def _with_executors(memory: Memory, signal: Signal) -> Memory:
@@ -278,8 +280,8 @@ def learned(memory: Memory, at_s: float) -> Memory:
 
 def late_ratio(budget: Sequence[BudgetBin]) -> float:
     """Share of late rows over the budget's period. [-]"""
-    rows = sum(one.batch_rows for one in budget)
-    return sum(one.late_rows for one in budget) / rows if rows > 0.0 else 0.0
+    rows = sum(budget_bin.batch_rows for budget_bin in budget)
+    return sum(budget_bin.late_rows for budget_bin in budget) / rows if rows > 0.0 else 0.0
 
 
 def estimated(memory: Memory, at_s: float, quantile: float, less_score: float = 0.0) -> Estimate:

@@ -13,7 +13,7 @@ from headway.models.arrays import Array
 from headway.models.simulation.closed_loop import LoopTrace
 from headway.planner.live.table import CapacityTable
 
-Places = NDArray[np.intp]
+Indices = NDArray[np.intp]
 
 STEP_S = 30.0
 _HALVINGS = 14
@@ -46,24 +46,24 @@ class PathCosts:
 
     def going(self, step: int, price: float) -> Array:
         """Cost of going from each size (rows) to each (columns), at a step's start [node-s]."""
-        more = self.sizes[np.newaxis, :] - self.sizes[:, np.newaxis]
-        late = np.where(more < 0.0, price * self.removal_late_s[step][np.newaxis, :], 0.0)
-        return np.asarray(np.maximum(more, 0.0) * self.added_s + late)
+        added = self.sizes[np.newaxis, :] - self.sizes[:, np.newaxis]
+        late = np.where(added < 0.0, price * self.removal_late_s[step][np.newaxis, :], 0.0)
+        return np.asarray(np.maximum(added, 0.0) * self.added_s + late)
 
     def staying(self, step: int, price: float) -> Array:
         """Cost of staying at each size for a step [node-seconds]."""
         return np.asarray(self.sizes * self.step_s + price * self.late_s[step])
 
-    def total(self, path: Places, price: float) -> float:
+    def total(self, path: Indices, price: float) -> float:
         """Cost of a path of indices of sizes, one for each step [node-seconds]."""
         cost = 0.0
-        for step, place in enumerate(path):
-            cost += float(self.staying(step, price)[place])
-            if step and place != path[step - 1]:
-                cost += float(self.going(step, price)[path[step - 1], place])
+        for step, size_index in enumerate(path):
+            cost += float(self.staying(step, price)[size_index])
+            if step and size_index != path[step - 1]:
+                cost += float(self.going(step, price)[path[step - 1], size_index])
         return cost
 
-    def late_of(self, path: Places) -> float:
+    def late_of(self, path: Indices) -> float:
         """Seconds of late arrivals of a path [s]."""
         steps = np.arange(len(path))
         late = float(self.late_s[steps, path].sum())
@@ -71,7 +71,7 @@ class PathCosts:
         return late + float(self.removal_late_s[down, path[down]].sum())
 
 
-def cheapest_path(costs: PathCosts, price: float) -> Places:
+def cheapest_path(costs: PathCosts, price: float) -> Indices:
     """The path with minimum node-seconds plus priced late seconds, by dynamic programming.
 
     Parameters
@@ -106,24 +106,24 @@ def cheapest_path(costs: PathCosts, price: float) -> Places:
 
 def path_costs(table: CapacityTable, trace: LoopTrace, trigger_s: float) -> PathCosts:
     """The costs of a trace, from the late rows of settings at each step's rate and costs."""
-    sizes = [count for count, each in table.settings if each == trigger_s]
+    sizes = [count for count, setting_trigger_s in table.settings if setting_trigger_s == trigger_s]
     first_s, end_s = float(trace.edges_s[0]), float(trace.edges_s[-1])
     num_steps = max(int(np.ceil((end_s - first_s) / STEP_S)), 1)
     edges = np.minimum(first_s + STEP_S * np.arange(num_steps + 1), end_s)
-    until = np.concatenate([[0.0], np.cumsum(trace.rates_per_s * np.diff(trace.edges_s))])
-    rates = np.diff(np.interp(edges, trace.edges_s, until)) / np.maximum(np.diff(edges), 1e-9)
-    begins, ratios = zip(*trace.cost_ratio, strict=True)
+    rows_until = np.concatenate([[0.0], np.cumsum(trace.rates_per_s * np.diff(trace.edges_s))])
+    rates = np.diff(np.interp(edges, trace.edges_s, rows_until)) / np.maximum(np.diff(edges), 1e-9)
+    begins_s, ratios = zip(*trace.cost_ratio, strict=True)
     costs = np.asarray(ratios)[
-        np.maximum(np.searchsorted(np.asarray(begins), edges[:-1], side="right") - 1, 0)
+        np.maximum(np.searchsorted(np.asarray(begins_s), edges[:-1], side="right") - 1, 0)
     ]
     mean = float(rates.mean())
     late, removal = np.zeros((num_steps, len(sizes))), np.zeros((num_steps, len(sizes)))
-    for place, size in enumerate(sizes):
+    for size_index, size in enumerate(sizes):
         for step, (rate, cost) in enumerate(zip(rates.tolist(), costs.tolist(), strict=True)):
             # Late seconds are weighted by rows: those of a busy hour count more.
             weight = rate / mean
-            late[step, place] = STEP_S * weight * table.late_share(size, trigger_s, rate, cost)
-            removal[step, place] = weight * table.late_of_pause_s(
+            late[step, size_index] = STEP_S * weight * table.late_share(size, trigger_s, rate, cost)
+            removal[step, size_index] = weight * table.late_of_pause_s(
                 REMOVAL_PAUSE_S.value, size, trigger_s, rate, cost
             )
     return PathCosts(
@@ -164,26 +164,26 @@ def optimal_steps(
         return _steps(costs, cheapest_path(costs, price), first_s)
 
     low, high = 0.0, np.log(_MOST_PRICE)
-    found = steps_at(_MOST_PRICE)
+    best_steps = steps_at(_MOST_PRICE)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         steps = steps_at(float(np.exp(middle)))
         if late_ratio_of(steps) <= most_late_ratio:
-            found, high = steps, middle
+            best_steps, high = steps, middle
         else:
             low = middle
         if high - low < 0.1:
             break
-    return found
+    return best_steps
 
 
-def _steps(costs: PathCosts, path: Places, first_s: float) -> list[tuple[float, int]]:
+def _steps(costs: PathCosts, path: Indices, first_s: float) -> list[tuple[float, int]]:
     """Changes of a path; more executors are requested early enough to be available in time."""
-    found = [(first_s, int(costs.sizes[path[0]]))]
+    changes = [(first_s, int(costs.sizes[path[0]]))]
     for step in range(1, len(path)):
         size = int(costs.sizes[path[step]])
-        if size != found[-1][1]:
-            early_s = costs.added_s if size > found[-1][1] else 0.0
-            at_s = max(first_s + step * costs.step_s - early_s, found[-1][0])
-            found.append((at_s, size))
-    return found
+        if size != changes[-1][1]:
+            early_s = costs.added_s if size > changes[-1][1] else 0.0
+            at_s = max(first_s + step * costs.step_s - early_s, changes[-1][0])
+            changes.append((at_s, size))
+    return changes

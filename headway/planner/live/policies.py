@@ -41,9 +41,9 @@ class HeadwayPolicy:
 
     def wanted(self, sight: Sight) -> int:
         """The proposal, which is applied at once."""
-        there = sight.executors - sight.num_pending
-        if (there, self.trigger_s) != self._setting:
-            self._setting = there, self.trigger_s
+        num_running = sight.executors - sight.num_pending
+        if (num_running, self.trigger_s) != self._setting:
+            self._setting = num_running, self.trigger_s
             self._young_since_s, self._num_since = sight.at_s, 0
         batch = None
         if sight.batch is not None:
@@ -139,7 +139,7 @@ class HpaPolicy:
         while self._recommended[0][0] < sight.at_s - _HPA_STABLE_S:
             self._recommended.popleft()
         if wanted < pods:
-            wanted = min(max(one for _, one in self._recommended), pods)
+            wanted = min(max(recommended for _, recommended in self._recommended), pods)
         return self.bounds.clipped(min(wanted, max(2 * pods, pods + _HPA_PODS)))
 
 

@@ -59,26 +59,26 @@ def decide(
     has been enough for so long that (A8) is exceeded, by at most half, never with a backlog or
     while executors are pending.
     """
-    now = seen(memory, signal, table, trigger_s)
-    if not now.forecast.is_known:
-        return Decision(memory=now, reason=Reason.LEARNING)
+    updated = seen(memory, signal, table, trigger_s)
+    if not updated.forecast.is_known:
+        return Decision(memory=updated, reason=Reason.LEARNING)
     if signal.silent_s > SILENT_LIMITS.value * max(table.limit_s, trigger_s):
-        return _while_silent(now, signal, table, bounds, trigger_s)
-    if now.forecast.num_bins == now.decided_bins:
-        return Decision(memory=now, reason=Reason.HOLD)
-    now = replace(now, decided_bins=now.forecast.num_bins)
-    look = Look.of(now, signal, table, bounds, trigger_s)
-    now = look.remembered(now)
-    proposal, reason = look.up(now)
+        return _while_silent(updated, signal, table, bounds, trigger_s)
+    if updated.forecast.num_bins == updated.decided_bins:
+        return Decision(memory=updated, reason=Reason.HOLD)
+    updated = replace(updated, decided_bins=updated.forecast.num_bins)
+    look = Look.of(updated, signal, table, bounds, trigger_s)
+    updated = look.remembered(updated)
+    proposal, reason = look.up(updated)
     if proposal is None and reason is Reason.HOLD:
-        proposal, reason = look.down(now)
+        proposal, reason = look.down(updated)
     if proposal is None and reason is Reason.HOLD:
-        proposal, reason = look.other_trigger(now)
-    if proposal is None and reason is Reason.HOLD and now.is_short:
+        proposal, reason = look.other_trigger(updated)
+    if proposal is None and reason is Reason.HOLD and updated.is_short:
         reason = Reason.AT_MAXIMUM
-    refused = None if proposal is None else look.refused(proposal, now)
+    refused = None if proposal is None else look.refused(proposal, updated)
     return Decision(
-        memory=now,
+        memory=updated,
         reason=refused or reason,
         estimate=look.estimate,
         proposal=None if refused else proposal,
@@ -99,7 +99,10 @@ def applied(memory: Memory, proposal: Proposal) -> Memory:
         pending_since_s=(
             proposal.at_s if proposal.kind is ChangeKind.ADD else memory.pending_since_s
         ),
-        changes_s=(*(one for one in memory.changes_s if one > hour_ago_s), proposal.at_s),
+        changes_s=(
+            *(change_s for change_s in memory.changes_s if change_s > hour_ago_s),
+            proposal.at_s,
+        ),
     )
 
 
@@ -108,7 +111,7 @@ def _while_silent(
 ) -> Decision:
     """A query without a report for three long batches gets a single step up."""
     estimate = estimated(memory, signal.at_s, table.quantile)
-    larger = [one for one in table.sizes[trigger_s] if one > signal.executors]
+    larger = [size for size in table.sizes[trigger_s] if size > signal.executors]
     after = bounds.clipped(larger[0]) if larger else signal.executors
     if memory.stepped_up_silent or signal.num_pending or after <= signal.executors:
         return Decision(memory=memory, reason=Reason.SILENT, estimate=estimate)

@@ -149,7 +149,9 @@ class CapacityTable:
         with more uncertainty, and rows would wait in the source although the cores have time for
         them.
         """
-        drained = (self.drained_per_s(self.most(each), each) for each in self.triggers_s)
+        drained = (
+            self.drained_per_s(self.most(trigger_s), trigger_s) for trigger_s in self.triggers_s
+        )
         return LEAST_LIMIT_RATIO.value * max(drained) * interval_s
 
     def slack_s(
@@ -222,7 +224,9 @@ def capacity_table(
     question = replace(question, profile=with_usual_tasks(question.profile))
     partitions = question.space.shuffle_partitions or question.profile.baseline.shuffle_partitions
     settings = tuple((count, float(trigger)) for trigger in triggers_s for count in executors)
-    candidates = candidates_at(question, [(count, partitions, each) for count, each in settings])
+    candidates = candidates_at(
+        question, [(count, partitions, trigger_s) for count, trigger_s in settings]
+    )
     rates_per_s = sustainable_rates_per_s(
         _at_factors(candidates, TABLE_FACTORS.value), _RATE_TOLERANCE
     )
@@ -252,23 +256,26 @@ def capacity_table(
         late_ratio=late_ratio,
         highest_per_s=2.0 * max(float(usual.max()), 1.0),
         score=score,
-        place_of={setting: place for place, setting in enumerate(settings)},
+        place_of={setting: index for index, setting in enumerate(settings)},
     )
 
 
 def _at_factors(candidates: Candidates, factors: Sequence[float]) -> Candidates:
     """The settings with all durations multiplied by each factor in turn, side by side."""
-    stack, num = candidates.durations, len(candidates)
-    each, factor = np.tile(np.arange(num), len(factors)), np.repeat(factors, num)
+    stack, num_settings = candidates.durations, len(candidates)
+    setting_indices, factor = (
+        np.tile(np.arange(num_settings), len(factors)),
+        np.repeat(factors, num_settings),
+    )
     # The driver's time is different for each, too; it is a level without stages here.
-    driver_s = np.full((1, len(each)), stack.alike.driver_s)
+    driver_s = np.full((1, len(setting_indices)), stack.alike.driver_s)
     slower = DurationStack(
         DurationModel(0.0, (LevelSpan("driver", 0.0, ()), *stack.alike.levels)),
-        factor * np.concatenate([driver_s, stack.fixed_s[:, each]]),
-        factor * stack.per_row_s[:, each],
-        (factor * stack.bends[0][:, each], stack.bends[1][:, each]),
+        factor * np.concatenate([driver_s, stack.fixed_s[:, setting_indices]]),
+        factor * stack.per_row_s[:, setting_indices],
+        (factor * stack.bends[0][:, setting_indices], stack.bends[1][:, setting_indices]),
     )
-    return replace(candidates.take(each), durations=slower)
+    return replace(candidates.take(setting_indices), durations=slower)
 
 
 def _durations(stack: DurationStack) -> tuple[Duration, ...]:
@@ -297,12 +304,14 @@ def _worth_going_to(sustained: Sequence[tuple[int, float]]) -> tuple[int, ...]:
     -----
     theory.md (A9).
     """
-    found = [sustained[0]]
+    useful_sizes = [sustained[0]]
     for count, rate_per_s in sustained[1:]:
-        if rate_per_s >= LEAST_CARRIED_RATIO.value * found[-1][1] and rate_per_s > 0.0:
-            found.append((count, rate_per_s))
+        if rate_per_s >= LEAST_CARRIED_RATIO.value * useful_sizes[-1][1] and rate_per_s > 0.0:
+            useful_sizes.append((count, rate_per_s))
     # A size that sustains nothing is not useful.
-    return tuple(count for count, rate_per_s in found if rate_per_s > 0.0) or (sustained[-1][0],)
+    return tuple(count for count, rate_per_s in useful_sizes if rate_per_s > 0.0) or (
+        sustained[-1][0],
+    )
 
 
 def _spreads(candidates: Candidates, rates_per_s: Array) -> Array:
@@ -325,12 +334,12 @@ def _late_ratios(
     promised, limit_s = expected.promised(), candidates.question.target.limit_s
     highest_per_s = np.asarray(sustained_per_s, dtype=np.float64)
     shares = np.ones((len(candidates), len(_LOADS)))
-    kept = np.flatnonzero(highest_per_s > 0.0)
-    if len(kept):
+    sustaining = np.flatnonzero(highest_per_s > 0.0)
+    if len(sustaining):
         # All at once, since one setting after the other takes several times as long.
-        asked = expected.take(np.repeat(kept, len(_LOADS)))
-        law = asked.planned_law(np.outer(highest_per_s[kept], _LOADS).ravel())
+        at_loads = expected.take(np.repeat(sustaining, len(_LOADS)))
+        law = at_loads.planned_law(np.outer(highest_per_s[sustaining], _LOADS).ravel())
         late = np.where(law.is_stable, 1.0 - promised.cdf(law, limit_s), 1.0)
-        late = np.clip(late, 0.0, 1.0).reshape(len(kept), len(_LOADS))
-        shares[kept] = np.maximum.accumulate(late, axis=1)
+        late = np.clip(late, 0.0, 1.0).reshape(len(sustaining), len(_LOADS))
+        shares[sustaining] = np.maximum.accumulate(late, axis=1)
     return tuple(map(tuple, shares.tolist()))

@@ -108,10 +108,10 @@ def heaviest(stages: Iterable[StageSums]) -> list[StageSums]:
 
 
 def recorded_stages(
-    listed: Sequence[StageSums], every: Sequence[StageSums], started_s: float
+    listed: Sequence[StageSums], all_stages: Sequence[StageSums], started_s: float
 ) -> tuple[RecordedStage, ...]:
     """The listed stages in order of submission, none before its parents (listed or not)."""
-    parents = _listed_parents({stage.stage_id for stage in listed}, every)
+    parents = _listed_parents({stage.stage_id for stage in listed}, all_stages)
     # With a clock that was set back, stages would precede their parents.
     since: dict[int, float] = {}
     for stage in sorted(listed, key=lambda stage: stage.stage_id):
@@ -119,11 +119,11 @@ def recorded_stages(
         above_s = [since[parent] for parent in parents[stage.stage_id]]
         since[stage.stage_id] = max([submitted_s, *above_s])
     in_order = sorted(listed, key=lambda stage: (since[stage.stage_id], stage.stage_id))
-    places = {stage.stage_id: place for place, stage in enumerate(in_order)}
+    indices = {stage.stage_id: index for index, stage in enumerate(in_order)}
     return tuple(
         recorded_stage(
             stage,
-            parents=tuple(sorted(places[parent] for parent in parents[stage.stage_id])),
+            parents=tuple(sorted(indices[parent] for parent in parents[stage.stage_id])),
             wall_clock=_wall_clock(stage, started_s),
         )
         for stage in in_order
@@ -282,15 +282,17 @@ def _plausible(start_s: Any, end_s: Any) -> tuple[float, float] | None:
     return start_s, end_s
 
 
-def _listed_parents(listed: set[int], every: Sequence[StageSums]) -> Mapping[int, frozenset[int]]:
+def _listed_parents(
+    listed: set[int], all_stages: Sequence[StageSums]
+) -> Mapping[int, frozenset[int]]:
     """By stage, the listed stages that it waits for, also through unlisted ones."""
-    found: dict[int, frozenset[int]] = {}
-    for stage in every:  # in the order of ids, which is parents first
+    listed_parents: dict[int, frozenset[int]] = {}
+    for stage in all_stages:  # in the order of ids, which is parents first
         above: set[int] = set()
         for parent in stage.parent_ids:
-            above |= {parent} if parent in listed else found.get(parent, frozenset())
-        found[stage.stage_id] = frozenset(above)
-    return found
+            above |= {parent} if parent in listed else listed_parents.get(parent, frozenset())
+        listed_parents[stage.stage_id] = frozenset(above)
+    return listed_parents
 
 
 def _wall_clock(stage: StageSums, started_s: float) -> WallClock:

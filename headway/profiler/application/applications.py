@@ -120,8 +120,10 @@ def _not_listed(
     stages: Sequence[StageSums], listed: Sequence[StageSums], steady: SteadyBatches | None
 ) -> list[StageSums]:
     """Stages that are not in the profile's list."""
-    shown = listed if steady is None else [s for batch in steady.typical for s in batch.stages]
-    ids = {stage.stage_id for stage in shown}
+    shown_stages = (
+        listed if steady is None else [s for batch in steady.typical for s in batch.stages]
+    )
+    ids = {stage.stage_id for stage in shown_stages}
     return [stage for stage in stages if stage.stage_id not in ids]
 
 
@@ -143,17 +145,17 @@ def _cluster(facts: ApplicationFacts, lifetime: _Lifetime) -> tuple[Cluster, lis
     """
     spans = [
         (
-            _within(lifetime, one.added_s, lifetime.start_s),
-            _within(lifetime, one.removed_s, lifetime.end_s),
+            _within(lifetime, executor.added_s, lifetime.start_s),
+            _within(lifetime, executor.removed_s, lifetime.end_s),
         )
-        for one in facts.executors
+        for executor in facts.executors
     ]
-    known = {one.executor_id for one in facts.executors}
-    unknown = facts.task_executor_ids - known
+    recorded_ids = {executor.executor_id for executor in facts.executors}
+    unknown = facts.task_executor_ids - recorded_ids
     spans += [(lifetime.start_s, lifetime.end_s)] * len(unknown)
     # Tasks ran, so there was an executor, whatever the log lacks.
     spans = spans or [(lifetime.start_s, lifetime.end_s)]
-    cores = sorted(one.num_cores for one in facts.executors if one.num_cores > 0)
+    cores = sorted(executor.num_cores for executor in facts.executors if executor.num_cores > 0)
     notes = []
     if not cores:
         notes.append(
@@ -162,13 +164,15 @@ def _cluster(facts: ApplicationFacts, lifetime: _Lifetime) -> tuple[Cluster, lis
         )
     elif cores[0] != cores[-1]:
         notes.append(f"executors have {cores[0]} to {cores[-1]} cores; the median is used for all")
-    most = max(_num_alive(spans, at_s) for at_s, _ in spans)
+    peak_executors = max(_num_alive(spans, at_s) for at_s, _ in spans)
     present_s = sum(max(until_s - since_s, 0.0) for since_s, until_s in spans)
     per_executor = max(int(np.median(cores)), 1) if cores else None
     per_task = task_cpus_of(facts.properties)
     cluster = Cluster(
-        executors=most,
-        executors_mean=present_s / lifetime.duration_s if lifetime.duration_s > 0 else float(most),
+        executors=peak_executors,
+        executors_mean=present_s / lifetime.duration_s
+        if lifetime.duration_s > 0
+        else float(peak_executors),
         cores_per_executor=per_executor,
         # Executors with fewer cores than a task needs ran none.
         task_cpus=per_task if per_executor is None else min(per_task, per_executor),

@@ -60,9 +60,9 @@ class Batch:
     @property
     def parents(self) -> tuple[tuple[int, ...], ...]:
         """By stage, the indices of its parents in the batch, without skipped ones."""
-        places = {stage.stage_id: place for place, stage in enumerate(self.stages)}
+        indices = {stage.stage_id: index for index, stage in enumerate(self.stages)}
         return tuple(
-            tuple(sorted(places[parent] for parent in stage.parent_ids if parent in places))
+            tuple(sorted(indices[parent] for parent in stage.parent_ids if parent in indices))
             for stage in self.stages
         )
 
@@ -94,12 +94,12 @@ def steady_batches(stages: Sequence[StageSums]) -> SteadyBatches | None:
     if not complete:
         return None
     num_cut = slow_start_length(np.array([batch.end_s - batch.start_s for batch in complete]))
-    kept = complete[num_cut:]
-    signatures = Counter(batch.signature for batch in kept)
+    steady = complete[num_cut:]
+    signatures = Counter(batch.signature for batch in steady)
     (usual, _), *_ = signatures.most_common(1)
     return SteadyBatches(
-        kept=tuple(kept),
-        typical=tuple(batch for batch in kept if batch.signature == usual),
+        kept=tuple(steady),
+        typical=tuple(batch for batch in steady if batch.signature == usual),
         num_cut=num_cut,
         num_incomplete=len(batches) - len(complete),
         interval_s=_interval_s([batch.time_s for batch in batches]),
@@ -127,9 +127,11 @@ def typical_stages(steady: SteadyBatches) -> tuple[RecordedStage, ...]:
     numbered = zip(*(batch.stages for batch in batches), strict=True)
     return tuple(
         recorded_stage(
-            _mean_stage(place, job, same), parents=parents, wall_clock=_mean_clock(batches, same)
+            _mean_stage(index, job, samples),
+            parents=parents,
+            wall_clock=_mean_clock(batches, samples),
         )
-        for place, (same, (job, parents)) in enumerate(
+        for index, (samples, (job, parents)) in enumerate(
             zip(numbered, batches[0].signature, strict=True)
         )
     )
@@ -206,12 +208,14 @@ def _without_torn_ends(batches: list[Batch]) -> list[Batch]:
 
 def _interval_s(times_s: Sequence[float]) -> float | None:
     """The most frequent distance, since batches without stages leave gaps."""
-    steps_ms = [round(_MS_PER_S * (after - before)) for before, after in pairwise(times_s)]
+    steps_ms = [
+        round(_MS_PER_S * (later_s - earlier_s)) for earlier_s, later_s in pairwise(times_s)
+    ]
     counts = Counter(step for step in steps_ms if step > 0)
     if not counts:
         return None
-    most = max(counts.values())
-    return min(step for step, count in counts.items() if count == most) / _MS_PER_S
+    highest_count = max(counts.values())
+    return min(step for step, count in counts.items() if count == highest_count) / _MS_PER_S
 
 
 def _delays_s(steady: SteadyBatches) -> Array:
@@ -231,20 +235,20 @@ def _spread(times_s: Array) -> Spread:
     )
 
 
-def _mean_stage(place: int, job: int, same: Sequence[StageSums]) -> StageSums:
+def _mean_stage(index: int, job: int, samples: Sequence[StageSums]) -> StageSums:
     """The same stage of several batches as one; tasks are compared within a batch, not between."""
-    num_batches = len(same)
+    num_batches = len(samples)
 
     def mean(name: str) -> Any:
-        return float(np.mean([getattr(stage, name) for stage in same]))
+        return float(np.mean([getattr(stage, name) for stage in samples]))
 
     num_finished = max(round(mean("num_finished")), 1)
-    num_all = sum(stage.num_finished for stage in same)
-    ratios = [s.largest_task_ratio for s in same if s.largest_task_ratio is not None]
-    python_s = [stage.python_s for stage in same if stage.python_s is not None]
+    num_all = sum(stage.num_finished for stage in samples)
+    ratios = [s.largest_task_ratio for s in samples if s.largest_task_ratio is not None]
+    python_s = [stage.python_s for stage in samples if stage.python_s is not None]
     return replace(
-        same[0],
-        stage_id=place,
+        samples[0],
+        stage_id=index,
         job_id=job,
         num_attempts=max(round(mean("num_attempts")), 1),
         num_tasks=max(round(mean("num_tasks")), 1),
@@ -252,20 +256,20 @@ def _mean_stage(place: int, job: int, same: Sequence[StageSums]) -> StageSums:
         num_failed=round(mean("num_failed")),
         task_time_s=mean("task_time_s") * num_batches / num_all * num_finished,
         outside_run_s=mean("outside_run_s") * num_batches / num_all * num_finished,
-        squares_s2=sum(stage.squares_s2 for stage in same),
-        freedoms=sum(stage.freedoms for stage in same),
+        squares_s2=sum(stage.squares_s2 for stage in samples),
+        freedoms=sum(stage.freedoms for stage in samples),
         python_s=sum(python_s) / num_batches if python_s else None,
         largest_task_ratio=float(np.mean(ratios)) if ratios else None,
-        peak_memory_bytes=max(stage.peak_memory_bytes for stage in same),
+        peak_memory_bytes=max(stage.peak_memory_bytes for stage in samples),
         task_max_s=mean("task_max_s"),
         **{name: mean(name) for name in SUMS_OF_TASKS},
     )
 
 
-def _mean_clock(batches: Sequence[Batch], same: Sequence[StageSums]) -> WallClock:
+def _mean_clock(batches: Sequence[Batch], samples: Sequence[StageSums]) -> WallClock:
     """Start and end of the stage, since the first stage of its batch."""
     starts_s, ends_s = [], []
-    for batch, stage in zip(batches, same, strict=True):
+    for batch, stage in zip(batches, samples, strict=True):
         assert stage.start_s is not None and stage.end_s is not None, "batches are complete"
         starts_s.append(stage.start_s - batch.start_s)
         ends_s.append(stage.end_s - batch.start_s)

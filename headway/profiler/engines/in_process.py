@@ -42,23 +42,23 @@ class InProcess:
     def results(self, orders: Sequence[Order]) -> Iterator[Result]:
         total_bytes = sum(order.piece.events_bytes for order in orders)
         num_worthwhile = 1 + int(total_bytes / _WORTH_A_PROCESS_BYTES)
-        others = min(self._num_processes, len(orders), num_worthwhile) - 1
-        if others < 1:
+        num_others = min(self._num_processes, len(orders), num_worthwhile) - 1
+        if num_others < 1:
             for order in orders:
                 yield carried_out(order, self._on_progress)
             return
         shared = _Shared(orders)
         with contextlib.ExitStack() as ended:
-            for _ in range(others):
+            for _ in range(num_others):
                 ended.enter_context(_process_at_work(shared, self._on_progress))
-            for place in range(len(orders)):
-                while not shared.is_done(place):
-                    mine = shared.take()
-                    if mine is None:
-                        shared.wait_for(place)
+            for order_index in range(len(orders)):
+                while not shared.is_done(order_index):
+                    taken_index = shared.take()
+                    if taken_index is None:
+                        shared.wait_for(order_index)
                     else:
-                        shared.put(mine, carried_out(orders[mine], self._on_progress))
-                yield shared.pop(place)
+                        shared.put(taken_index, carried_out(orders[taken_index], self._on_progress))
+                yield shared.pop(order_index)
 
 
 class _Shared:
@@ -82,9 +82,9 @@ class _Shared:
             self._num_taken += 1
             return self._num_taken - 1
 
-    def put(self, place: int, result: Result) -> None:
+    def put(self, order_index: int, result: Result) -> None:
         with self._changed:
-            self._done[place] = result
+            self._done[order_index] = result
             self._changed.notify_all()
 
     def fail(self, error: BaseException) -> None:
@@ -93,22 +93,22 @@ class _Shared:
             self._num_given = len(self.orders)
             self._changed.notify_all()
 
-    def is_done(self, place: int) -> bool:
+    def is_done(self, order_index: int) -> bool:
         with self._changed:
             if self._error is not None:
                 raise self._error
-            return place in self._done
+            return order_index in self._done
 
-    def wait_for(self, place: int) -> None:
+    def wait_for(self, order_index: int) -> None:
         with self._changed:
-            while place not in self._done and self._error is None:
+            while order_index not in self._done and self._error is None:
                 self._changed.wait()
 
-    def pop(self, place: int) -> Result:
+    def pop(self, order_index: int) -> Result:
         with self._changed:
             self._num_given += 1
             self._changed.notify_all()
-            return self._done.pop(place)
+            return self._done.pop(order_index)
 
 
 @contextlib.contextmanager
@@ -141,14 +141,14 @@ def _hand_on(shared: _Shared, process: subprocess.Popen[bytes], on_progress: OnP
     to, back = process.stdin, process.stdout
     assert to is not None and back is not None, "pipes were asked for"
     try:
-        while (place := shared.take(patiently=True)) is not None:
-            pickle.dump(shared.orders[place], to)
+        while (order_index := shared.take(patiently=True)) is not None:
+            pickle.dump(shared.orders[order_index], to)
             to.flush()
             while isinstance(answer := pickle.load(back), tuple) and not isinstance(answer, Result):
                 on_progress(*answer)
             if isinstance(answer, Exception):
                 raise answer
-            shared.put(place, answer)
+            shared.put(order_index, answer)
     except (EOFError, OSError, pickle.UnpicklingError):
         shared.fail(HeadwayError(f"one of the processes that read logs {_end_of(process)}"))
     except Exception as error:

@@ -52,12 +52,12 @@ class OnSpark:
         # Neighbours stay together, since they are mostly of one log.
         per_task = -(-len(orders) // num_tasks)
         rows = [
-            (place, pickle.dumps(list(orders[place : place + per_task])))
-            for place in range(0, len(orders), per_task)
+            (start, pickle.dumps(list(orders[start : start + per_task])))
+            for start in range(0, len(orders), per_task)
         ]
-        wanted = self._spark.createDataFrame(rows, "place long, orders binary")
+        orders_frame = self._spark.createDataFrame(rows, "place long, orders binary")
         done = (
-            wanted.repartitionByRange(len(rows), "place")
+            orders_frame.repartitionByRange(len(rows), "place")
             .mapInArrow(_read, "place long, result binary")
             .toLocalIterator(prefetchPartitions=True)
         )
@@ -87,14 +87,20 @@ def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _put_together(orders: Sequence[Order]) -> Iterator[Result]:
-    held = Result(-1)
+    combined = Result(-1)
     for order in orders:
         result = carried_out(order, lambda _read_bytes, _num_events: None)
-        if held.app == result.app and held.gathered is not None and result.gathered is not None:
-            held.gathered.add(result.gathered)
-            held = held._replace(unpacked_bytes=held.unpacked_bytes + result.unpacked_bytes)
+        if (
+            combined.app == result.app
+            and combined.gathered is not None
+            and result.gathered is not None
+        ):
+            combined.gathered.add(result.gathered)
+            combined = combined._replace(
+                unpacked_bytes=combined.unpacked_bytes + result.unpacked_bytes
+            )
         else:
-            if held.app >= 0:
-                yield held
-            held = result
-    yield held
+            if combined.app >= 0:
+                yield combined
+            combined = result
+    yield combined

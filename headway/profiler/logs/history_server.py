@@ -98,17 +98,17 @@ def download(
     file: HistoryServerZip, target: Path, allowance: Allowance, on_progress: Callable[[int], None]
 ) -> None:
     """Download the zip of one attempt, and report the bytes of each received piece."""
-    with _opened(file.url, file.credentials, PATIENCE) as answer, target.open("wb") as written:
+    with _opened(file.url, file.credentials, PATIENCE) as answer, target.open("wb") as zip_file:
         response = answer.response
         while chunk := answer.next_chunk():
-            if written.tell() == 0 and not is_zip(chunk):
+            if zip_file.tell() == 0 and not is_zip(chunk):
                 kind = one_line(response.headers.get_content_type())
                 raise UnreadableLogError(
                     f"the server sent {kind} instead of a zip of event logs; expected a Spark "
                     "History Server that lets you read the application"
                 )
             allowance.take(len(chunk))
-            written.write(chunk)
+            zip_file.write(chunk)
             on_progress(len(chunk))
 
 
@@ -142,10 +142,10 @@ def _split_path(path: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     >>> _split_path(["api", "v1", "applications"])
     ([], [])
     """
-    for own in (_API, ["history"]):
+    for server_path in (_API, ["history"]):
         for at in reversed(range(len(path))):
-            if list(path[at : at + len(own)]) == own:
-                return path[:at], path[at + len(own) :]
+            if list(path[at : at + len(server_path)]) == server_path:
+                return path[:at], path[at + len(server_path) :]
     return path, []
 
 
@@ -212,10 +212,10 @@ class _StatusError(UnfetchedLogError):
     def __init__(self, status: int) -> None:
         self.status = status
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            what = "put user:password@ of somebody who may read it before the host"
+            advice = "put user:password@ of somebody who may read it before the host"
         else:
-            what = "expected a Spark History Server there"
-        super().__init__(f"the server answers with HTTP status {status}; {what}")
+            advice = "expected a Spark History Server there"
+        super().__init__(f"the server answers with HTTP status {status}; {advice}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,8 +205,8 @@ def _rolling_parts(members: Iterable[FoundFile]) -> tuple[list[FoundFile], bool]
 
 def _num_missing(parts: Sequence[FoundFile]) -> int:
     """Numbers without a part, from 1 or from the number of a compacted part on."""
-    places = [_rolling_place(part) for part in parts]
-    (_, begins_compacted), numbers = places[0], {number for number, _ in places}
+    part_positions = [_rolling_place(part) for part in parts]
+    (_, begins_compacted), numbers = part_positions[0], {number for number, _ in part_positions}
     first = min(numbers) if begins_compacted else 1
     return max(numbers) - first + 1 - len(numbers)
 

@@ -153,7 +153,7 @@ def _files_of(source: str | Path, failures: list[LogFailure]) -> Iterator[Path]:
     except FileNotFoundError:
         matches = _matches(source)
         yield from _files_below(matches, failures)
-        yield from (beside for match in matches for beside in _companions(match))
+        yield from (companion for match in matches for companion in _companions(match))
         return
     if stat.S_ISDIR(kind):
         yield from _files_below([path], failures)
@@ -180,15 +180,15 @@ def _matches(pattern: str | Path) -> list[Path]:
 
 def _files_below(roots: Sequence[Path], failures: list[LogFailure]) -> Iterator[Path]:
     """Depth first and sorted; links may be circular."""
-    seen: set[str] = set()
+    visited_folders: set[str] = set()
     waiting = list(reversed(roots))
     while waiting:
         path = waiting.pop()
         try:
             if not path.is_dir():
                 yield path
-            elif (identity := os.path.realpath(path)) not in seen:
-                seen.add(identity)
+            elif (identity := os.path.realpath(path)) not in visited_folders:
+                visited_folders.add(identity)
                 children = sorted(path.iterdir(), reverse=True)
                 waiting += [child for child in children if not is_passed_over(child.name)]
         except OSError as error:
@@ -213,8 +213,8 @@ def _beside(file: Path) -> Iterable[Path]:
 def _first_bytes(file: Path) -> bytes:
     kind = file.stat().st_mode
     if not stat.S_ISREG(kind):
-        what = next((name for is_it, name in _KINDS if is_it(kind)), "no file")
-        raise UnreadableLogError(f"it is {what}; expected a file with a Spark event log")
+        kind_name = next((name for is_it, name in _KINDS if is_it(kind)), "no file")
+        raise UnreadableLogError(f"it is {kind_name}; expected a file with a Spark event log")
     with file.open("rb") as opened:
         return opened.read(4)
 

@@ -119,31 +119,31 @@ def _xxh32(blocks: Sequence[bytes]) -> list[int]:
     -----
     Y. Collet, "xxHash fast digest algorithm", specification 0.1.1 (2018).
 
-    >>> [hex(one) for one in _xxh32([b"", b""])]
+    >>> [hex(digest) for digest in _xxh32([b"", b""])]
     ['0x8d3b42d8', '0x8d3b42d8']
     """
     size = len(blocks[0])
     plain = np.frombuffer(b"".join(blocks), np.uint8).reshape(len(blocks), size)
     cut = size - size % 16
-    found = np.full(len(blocks), (_SEED + _P5) % 2**32, np.uint32)
+    digests = np.full(len(blocks), (_SEED + _P5) % 2**32, np.uint32)
     if cut:
         begins = np.array([_P1 + _P2 + _SEED, _P2 + _SEED, _SEED, _SEED - _P1]) % 2**32
         lanes = np.repeat(begins.astype(np.uint32)[None, :], len(blocks), axis=0)
         words = np.ascontiguousarray(plain[:, :cut]).view("<u4").reshape(len(blocks), -1, 4)
         for stripe in np.ascontiguousarray(words.swapaxes(0, 1)) * np.uint32(_P2):
             lanes = _turned(lanes + stripe, 13) * np.uint32(_P1)
-        found[:] = 0
+        digests[:] = 0
         for lane, bits in enumerate((1, 7, 12, 18)):
-            found += _turned(lanes[:, lane], bits)
-    found += np.uint32(size)
+            digests += _turned(lanes[:, lane], bits)
+    digests += np.uint32(size)
     for at in range(cut, size - 3, 4):
         word = np.ascontiguousarray(plain[:, at : at + 4]).view("<u4")[:, 0]
-        found = _turned(found + word * np.uint32(_P3), 17) * np.uint32(_P4)
+        digests = _turned(digests + word * np.uint32(_P3), 17) * np.uint32(_P4)
     for at in range(size - size % 4, size):
-        found = _turned(found + plain[:, at] * np.uint32(_P5), 11) * np.uint32(_P1)
+        digests = _turned(digests + plain[:, at] * np.uint32(_P5), 11) * np.uint32(_P1)
     for shift, prime in ((15, _P2), (13, _P3), (16, 1)):
-        found = (found ^ (found >> np.uint32(shift))) * np.uint32(prime)
-    return [int(one) for one in found]
+        digests = (digests ^ (digests >> np.uint32(shift))) * np.uint32(prime)
+    return [int(digest) for digest in digests]
 
 
 def _turned(words: Any, bits: int) -> Any:
@@ -211,8 +211,8 @@ def _unpacked(unpack: Callable[[bytes, int], object], block: bytes, plain_bytes:
 def _snappy_plain_bytes(block: bytes) -> int:
     """The uncompressed length of a block, with which it begins: seven bits per byte."""
     length = 0
-    for place, byte in enumerate(block[:5]):
-        length |= (byte & 0x7F) << (7 * place)
+    for index, byte in enumerate(block[:5]):
+        length |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
             break
     if length > _LARGEST_BLOCK_BYTES:

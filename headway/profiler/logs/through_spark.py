@@ -73,7 +73,7 @@ def _pending_logs(
 ) -> tuple[dict[int, EventLog], list[LogFailure]]:
     """The logs of the addresses, by number, and addresses without logs."""
     number_of: dict[LogFile, int] = {}
-    found: list[FoundFile] = []
+    found_files: list[FoundFile] = []
     unlisted: list[LogFailure] = []
     for number, log in pending.items():
         address = log.files[0]
@@ -83,23 +83,23 @@ def _pending_logs(
         except UnreadableLogError as error:
             unlisted.append(LogFailure(log.name, str(error), error.exit_code))
             continue
-        found += [file for file in files if file.file not in number_of]
+        found_files += [file for file in files if file.file not in number_of]
         number_of |= {file.file: number for file in files if file.file not in number_of}
-    there: dict[int, EventLog] = {}
-    for log in group_into_logs(found):
+    logs_by_number: dict[int, EventLog] = {}
+    for log in group_into_logs(found_files):
         number = min(number_of[file] for file in log.files)
-        there[next(numbers) if number in there else number] = log
-    return there, unlisted
+        logs_by_number[next(numbers) if number in logs_by_number else number] = log
+    return logs_by_number, unlisted
 
 
 def _fetched(hadoop: Hadoop, log: EventLog, limits: UnpackLimits, folder: Path) -> EventLog:
     allowance = Allowance(limits, None, folder)
     targets: list[Path] = []
-    for place, file in enumerate(log.files):
+    for index, file in enumerate(log.files):
         assert isinstance(file, HadoopFile)
         # Its own name, in a form that any JVM can write.
         name = re.sub(r"[^\w.-]", "_", file.uri.rpartition("/")[2], flags=re.ASCII)[-100:]
-        target = folder / str(place) / name
+        target = folder / str(index) / name
         target.parent.mkdir()
         hadoop.fetch(file, target, allowance)
         targets.append(target)
@@ -160,8 +160,8 @@ class Hadoop:
         num_files = 0
         while remaining.hasNext():
             status = remaining.next()
-            inside = status.getPath().toString().removeprefix(root).strip("/")
-            if not any(is_passed_over(name) for name in inside.split("/")):
+            relative_path = status.getPath().toString().removeprefix(root).strip("/")
+            if not any(is_passed_over(name) for name in relative_path.split("/")):
                 yield _found_file(status)
             num_files += 1
             if num_files > MOST_FILES:
@@ -169,12 +169,12 @@ class Hadoop:
 
     def _companions(self, files: Any, named: Sequence[Any]) -> Iterator[FoundFile]:
         """Files next to the named ones that belong to the same logs."""
-        wanted = dict.fromkeys(
+        companion_patterns = dict.fromkeys(
             (status.getPath().getParent().toString(), pattern)
             for status in named
             if (pattern := _companion_pattern(status.getPath().getName())) is not None
         )
-        for folder, pattern in wanted:
+        for folder, pattern in companion_patterns:
             matching = self._jvm.org.apache.hadoop.fs.GlobFilter(pattern)
             yield from map(_found_file, files.listStatus(self._path(folder), matching))
 
@@ -182,11 +182,13 @@ class Hadoop:
         return self._jvm.org.apache.hadoop.fs.Path(uri)
 
     def _copy(self, reader: Any, writer: Any, allowance: Allowance) -> None:
-        copied = wanted = 0
-        while copied == wanted:
-            wanted = allowance.next_bytes
-            copied = self._jvm.org.apache.commons.io.IOUtils.copyLarge(reader, writer, 0, wanted)
-            allowance.take(copied)
+        copied_bytes = wanted_bytes = 0
+        while copied_bytes == wanted_bytes:
+            wanted_bytes = allowance.next_bytes
+            copied_bytes = self._jvm.org.apache.commons.io.IOUtils.copyLarge(
+                reader, writer, 0, wanted_bytes
+            )
+            allowance.take(copied_bytes)
 
 
 def _found_file(status: Any) -> FoundFile:

@@ -40,7 +40,7 @@ def logs_in_zip(archive: Path, name: str) -> list[EventLog]:
         raise UnreadableLogError(
             f"the zip holds {len(members)} files, more than {_MOST_MEMBERS}; expected event logs"
         )
-    logs = group_into_logs([found for member in members for found in _found(archive, member, name)])
+    logs = group_into_logs([file for member in members for file in _found(archive, member, name)])
     if not logs:
         raise UnreadableLogError("the zip holds no event log")
     return [replace(logs[0], name=name)] if len(logs) == 1 else logs

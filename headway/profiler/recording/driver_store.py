@@ -128,8 +128,8 @@ class DriverStore:
 
     def take_num_given_up(self) -> int:
         """Number of batches, since the last call, whose work never became complete."""
-        number, self._num_given_up = self._num_given_up, 0
-        return number
+        num_given_up, self._num_given_up = self._num_given_up, 0
+        return num_given_up
 
     def expect_work(self, event: Json, *, is_affordable: bool) -> int:
         """Note the reported batch for later reading; returns 1 if it is skipped."""
@@ -184,20 +184,20 @@ class DriverStore:
 
     def _find_jobs(self) -> None:
         """Jobs of streaming queries that started since the last call."""
-        number = _JOBS_AT_ONCE
+        num_jobs = _JOBS_AT_ONCE
         # Newest first; the store keeps a thousand jobs.
-        while len(jobs := self._read(self._store.jobsList(None).take(number))) == number:
+        while len(jobs := self._read(self._store.jobsList(None).take(num_jobs))) == num_jobs:
             if jobs[-1]["jobId"] <= self._newest_job:
                 break
-            number *= 4
+            num_jobs *= 4
         for job in jobs:
-            found = _BATCH_JOB.search(job["description"] or "")
-            if found is None:
+            batch_match = _BATCH_JOB.search(job["description"] or "")
+            if batch_match is None:
                 continue
-            batch = _Batch(found[2], int(found[3]))
+            batch = _Batch(batch_match[2], int(batch_match[3]))
             if job["jobId"] > self._newest_job or batch in self._jobs:
-                known = self._jobs.setdefault(batch, {})
-                known[job["jobId"]] = {**job, "queryId": found[1]}
+                jobs_of_batch = self._jobs.setdefault(batch, {})
+                jobs_of_batch[job["jobId"]] = {**job, "queryId": batch_match[1]}
         self._newest_job = max([self._newest_job, *(job["jobId"] for job in jobs)])
         # Queries of other sessions, whose end is not reported here.
         while len(self._jobs) > _MOST_BATCHES_OPEN:
@@ -209,8 +209,10 @@ class DriverStore:
                 del self._jobs[batch]
 
     def _attempts(self, stage_id: int) -> list[Json]:
-        data = self._store.stageData(stage_id, True, self._any_status, False, self._no_quantiles)
-        attempts: list[Json] = self._read(data)
+        stage_data = self._store.stageData(
+            stage_id, True, self._any_status, False, self._no_quantiles
+        )
+        attempts: list[Json] = self._read(stage_data)
         return attempts
 
     def _job_events(
@@ -274,8 +276,8 @@ class DriverStore:
             conf = execution.sparkSession().conf()
             self._shuffle_partitions[run_id] = conf.get("spark.sql.shuffle.partitions")
 
-    def _read(self, found: Any) -> Any:
-        return json.loads(self._json(found))
+    def _read(self, java_object: Any) -> Any:
+        return json.loads(self._json(java_object))
 
 
 def _json_writer(jvm: Any) -> Callable[[Any], str]:

@@ -54,14 +54,14 @@ class GrowingLog:
         """
         files = self._files()
         is_first = not self._parts
-        there: dict[tuple[int, int], _Part] = {}
-        for place, file in enumerate(files):
+        present_parts: dict[tuple[int, int], _Part] = {}
+        for index, file in enumerate(files):
             try:
                 with file.open("rb", buffering=0) as opened:
                     status = os.fstat(opened.fileno())
                     key = (status.st_dev, status.st_ino)
                     self._written_s = max(self._written_s, status.st_mtime)
-                    newer = len(files) - place
+                    newer = len(files) - index
                     part = self._parts.get(key)
                     # The inode number may be reused for another file after the first is gone.
                     if part is None or newer < part.num_newer or status.st_size < part.position:
@@ -69,14 +69,14 @@ class GrowingLog:
                         # Parts that were compacted since then have been read before.
                         part.is_known = not is_first and is_compacted_part(file.name)
                     part.num_newer = newer
-                    there[key] = part
+                    present_parts[key] = part
                     opened.seek(part.position)
                     while data := opened.read(_CHUNK_BYTES):
                         part.position += len(data)
                         yield from part.lines_of(data, file)
             except FileNotFoundError:
                 continue  # renamed since it was listed; it is read the next time
-        self._parts = there
+        self._parts = present_parts
 
     @property
     def is_written(self) -> bool:
@@ -84,16 +84,16 @@ class GrowingLog:
         return time.time() - self._written_s < LOG_ENDED_S.value
 
     def _files(self) -> list[Path]:
-        found = find_event_logs([self.path])
-        if found.failures and not found.logs:
-            raise nothing_read(found.failures)
-        if len(found.logs) != 1:
-            names = ", ".join(log.name for log in found.logs[:3])
+        found_logs = find_event_logs([self.path])
+        if found_logs.failures and not found_logs.logs:
+            raise nothing_read(found_logs.failures)
+        if len(found_logs.logs) != 1:
+            names = ", ".join(log.name for log in found_logs.logs[:3])
             raise EventLogError(
-                f"{one_line(str(self.path))}: holds {len(found.logs)} logs ({names}); name one"
+                f"{one_line(str(self.path))}: holds {len(found_logs.logs)} logs ({names}); name one"
             )
-        files = [file for file in found.logs[0].files if isinstance(file, Path)]
-        if len(files) < len(found.logs[0].files):
+        files = [file for file in found_logs.logs[0].files if isinstance(file, Path)]
+        if len(files) < len(found_logs.logs[0].files):
             raise EventLogError(
                 f"{one_line(str(self.path))}: only local files can be followed while they grow; "
                 "name a recorder's file or a local event log"

@@ -116,8 +116,8 @@ class LogFeed:
         """
         batches: list[LiveBatch] = []
         for line in self._log.new_lines():
-            said = read_line(line)
-            event = None if said is None else said.event
+            parsed_line = read_line(line)
+            event = None if parsed_line is None else parsed_line.event
             if isinstance(event, QueryProgress) and event.progress is not None:
                 if self._is_ours(event.progress):
                     if event.progress.query_id != self._query_id:
@@ -137,7 +137,7 @@ class LogFeed:
     @property
     def executor_cores(self) -> list[int]:
         """As in :class:`Feed`."""
-        return [one.num_cores for one in self._executors.values()]
+        return [executor.num_cores for executor in self._executors.values()]
 
     @property
     def shuffle_partitions(self) -> int | None:
@@ -170,8 +170,8 @@ class LogFeed:
         query_id, name = progress.query_id, progress.query_name
         if query_id is None:
             return False
-        wanted = self._query
-        if wanted is not None and name != redact(wanted) and not query_id.startswith(wanted):
+        query = self._query
+        if query is not None and name != redact(query) and not query_id.startswith(query):
             return False
         has_other = self._query_id not in (None, query_id)
         if has_other and (self._active or not self._follows_later):
@@ -209,17 +209,17 @@ class QueryFeed:
     def new_batches(self) -> list[LiveBatch]:
         """As in :class:`Feed`; at most the last hundred batches, which the query itself keeps."""
         query: Any = self._query
-        last = None if query is None else query._jsq.lastProgress()
-        if last is None or _place(last) == self._last:
+        last_progress = None if query is None else query._jsq.lastProgress()
+        if last_progress is None or _place(last_progress) == self._last:
             return []
         recent = list(query._jsq.recentProgress())
-        places = [_place(one) for one in recent]
-        first = places.index(self._last) + 1 if self._last in places else 0
-        self._last = places[-1]
-        rows = (batch_row(_DECODE(one.json())) for one in recent[first:])
+        batch_keys = [_place(progress) for progress in recent]
+        first = batch_keys.index(self._last) + 1 if self._last in batch_keys else 0
+        self._last = batch_keys[-1]
+        rows = (batch_row(_DECODE(progress.json())) for progress in recent[first:])
         batches = (live_batch(row, self._positions) for row in rows)
         executors = self._executors()
-        return [_on(one, executors) for one in batches if one is not None]
+        return [_on(batch, executors) for batch in batches if batch is not None]
 
     @property
     def is_active(self) -> bool:
@@ -229,7 +229,7 @@ class QueryFeed:
     @property
     def executor_cores(self) -> list[int]:
         """As in :class:`Feed`, from the driver's own store."""
-        return [one.num_cores for one in self._executors()]
+        return [executor.num_cores for executor in self._executors()]
 
     def _executors(self) -> list[_Executor]:
         query: Any = self._query
@@ -237,11 +237,12 @@ class QueryFeed:
             return []
         context = query._jsq.sparkSession().sparkContext()
         listed = context.statusStore().executorList(True)
-        found = (listed.apply(at) for at in range(listed.size()))
+        summaries = (listed.apply(at) for at in range(listed.size()))
         executors = (
-            _Executor(int(one.totalCores()), ms_to_s(int(one.addTime().getTime()))) for one in found
+            _Executor(int(summary.totalCores()), ms_to_s(int(summary.addTime().getTime())))
+            for summary in summaries
         )
-        return [one for one in executors if one.num_cores > 0]
+        return [executor for executor in executors if executor.num_cores > 0]
 
     @property
     def shuffle_partitions(self) -> int | None:
@@ -262,16 +263,18 @@ def query_of_session(spark: SparkSession, name: str | None = None) -> StreamingQ
         If there is none, or several and none was named; the message names them.
     """
     active = list(spark.streams.active)
-    found = [
-        one for one in active if name is None or one.name == name or str(one.id).startswith(name)
+    matches = [
+        query
+        for query in active
+        if name is None or query.name == name or str(query.id).startswith(name)
     ]
-    if len(found) == 1:
-        return found[0]
-    labels = ", ".join(query_label(str(one.id), one.name) for one in active) or "none runs"
-    asked = "one running query" if name is None else f"a running query {name!r}"
+    if len(matches) == 1:
+        return matches[0]
+    labels = ", ".join(query_label(str(query.id), query.name) for query in active) or "none runs"
+    expected_query = "one running query" if name is None else f"a running query {name!r}"
     raise InputError(
         f"the session has {counted(len(active), 'running query', 'running queries')} ({labels}); "
-        f"expected {asked}: give the query itself, or its name"
+        f"expected {expected_query}: give the query itself, or its name"
     )
 
 
@@ -284,10 +287,10 @@ class _Executor(NamedTuple):
 
 def _on(batch: LiveBatch, executors: Sequence[_Executor]) -> LiveBatch:
     """The batch with the executors at the time of its report."""
-    starts_s = [one.started_s for one in executors if one.started_s is not None]
+    starts_s = [executor.started_s for executor in executors if executor.started_s is not None]
     return replace(
         batch,
-        num_cores=sum(one.num_cores for one in executors) or None,
+        num_cores=sum(executor.num_cores for executor in executors) or None,
         jvm_started_s=min(starts_s, default=None),
     )
 
@@ -301,16 +304,16 @@ class _Positions:
 
     def of(self, row: Record) -> tuple[int | None, int | None]:
         """Position after a batch, and what was available when the batch was planned."""
-        starts, ends, latests = (
+        start_offsets, end_offsets, latest_offsets = (
             [read_offset(source[name]) for source in row["sources"] or ()]
             for name in ("start_offset", "end_offset", "latest_offset")
         )
         if len(self._pairs) < _MOST_JUDGED:
-            self._pairs.append(list(zip(starts, ends, strict=True)))
+            self._pairs.append(list(zip(start_offsets, end_offsets, strict=True)))
             self._rows.append(row["num_rows"] or 0.0)
         if not counts_rows(self._pairs, self._rows):
             return None, None
-        return _sum(ends), _sum(latests)
+        return _sum(end_offsets), _sum(latest_offsets)
 
 
 def live_batch(row: Record, positions: _Positions | None = None) -> LiveBatch | None:
@@ -321,7 +324,9 @@ def live_batch(row: Record, positions: _Positions | None = None) -> LiveBatch | 
     if whole_s is None or started_s is None or "addBatch" not in phases_s or not row["num_rows"]:
         return None
     operators = row["stateful_operators"] or ()
-    partitions = [one["shuffle_partitions"] for one in operators if one["shuffle_partitions"]]
+    partitions = [
+        operator["shuffle_partitions"] for operator in operators if operator["shuffle_partitions"]
+    ]
     ended_s = started_s + max(whole_s, 0.0)
     after_s = min(max(phases_s.get(_AFTER_COMMIT) or 0.0, 0.0), max(whole_s, 0.0))
     return LiveBatch(
@@ -341,10 +346,12 @@ def live_batch(row: Record, positions: _Positions | None = None) -> LiveBatch | 
 
 
 def _sum(offsets: Iterable[Mapping[str, int] | None]) -> int | None:
-    known = list(offsets)
-    if not known or any(one is None for one in known):
+    offset_list = list(offsets)
+    if not offset_list or any(source_offsets is None for source_offsets in offset_list):
         return None
-    return sum(sum(one.values()) for one in known if one is not None)
+    return sum(
+        sum(source_offsets.values()) for source_offsets in offset_list if source_offsets is not None
+    )
 
 
 def _whole(text: str | None) -> int | None:

@@ -59,9 +59,9 @@ class RotatingFile:
         self._file = AppendedFile(self.path)
         self._num_groups = 0
         try:
-            found = _APP_ID.search(self._file.head(_HEAD_BYTES))
-            if found and found[0] not in header:
-                application_id = found[1].decode(errors="replace")
+            app_id_match = _APP_ID.search(self._file.head(_HEAD_BYTES))
+            if app_id_match and app_id_match[0] not in header:
+                application_id = app_id_match[1].decode(errors="replace")
                 self._go_on_in_a_new_file(partial(self._set_aside, application_id))
             elif self._file.size_bytes and self._file.size_bytes + len(header) > self._max_bytes:
                 self._go_on_in_a_new_file(self._make_way)

@@ -211,21 +211,21 @@ def _event_log_conf(folder: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _environment(java: Java, spark_home: Path, scratch: Path, *, local: bool) -> Iterator[None]:
-    wanted: dict[str, str | None] = dict.fromkeys(_FOREIGN_VARIABLES)
-    wanted["JAVA_HOME"] = str(java.home)
-    wanted["SPARK_HOME"] = str(spark_home)
-    wanted["PYSPARK_PYTHON"] = wanted["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    variables: dict[str, str | None] = dict.fromkeys(_FOREIGN_VARIABLES)
+    variables["JAVA_HOME"] = str(java.home)
+    variables["SPARK_HOME"] = str(spark_home)
+    variables["PYSPARK_PYTHON"] = variables["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if local:
-        wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
-        wanted["SPARK_CONF_DIR"] = str(scratch)
+        variables["SPARK_LOCAL_IP"] = "127.0.0.1"
+        variables["SPARK_CONF_DIR"] = str(scratch)
         # Spark starts Python with -m, in the folder in which this process was started.
-        wanted |= python_environment()
-    before = {name: os.environ.get(name) for name in wanted}
-    _set_variables(wanted)
+        variables |= python_environment()
+    previous_variables = {name: os.environ.get(name) for name in variables}
+    _set_variables(variables)
     try:
         yield
     finally:
-        _set_variables(before)
+        _set_variables(previous_variables)
 
 
 def _set_variables(values: Mapping[str, str | None]) -> None:
@@ -289,16 +289,16 @@ def require_java() -> Java:
 
     SparkUnavailableError states how to get one.
     """
-    found = []
+    old_versions = []
     for candidate in _candidates():
         java = _describe(candidate)
         if java is None:
             continue
         if java.feature_version >= _OLDEST_JAVA:
             return java
-        found.append(f"Java {java.feature_version} in {java.home}")
+        old_versions.append(f"Java {java.feature_version} in {java.home}")
     raise SparkUnavailableError(
-        f"Spark needs Java {_OLDEST_JAVA} or later, found {' and '.join(found) or 'none'}: "
+        f"Spark needs Java {_OLDEST_JAVA} or later, found {' and '.join(old_versions) or 'none'}: "
         f"apt-get install openjdk-{_OLDEST_JAVA}-jdk-headless, "
         f"brew install openjdk@{_OLDEST_JAVA}, or set JAVA_HOME"
     )

@@ -27,25 +27,25 @@ def is_replanned(batches: Sequence[BatchSample]) -> bool:
     )
 
 
-def coalescing_of(runs: Sequence[QueryRun], place: int) -> Coalescing | None:
+def coalescing_of(runs: Sequence[QueryRun], stage_index: int) -> Coalescing | None:
     """How the shuffle partitions of a stage were coalesced; None if they were not.
 
     They were if the plan is adaptive, the stage holds no state, and its tasks in the batches are
     those of Spark's rule at the recorded settings, which a session may have changed.
     """
     batches = [batch for run in runs for batch in run.batches]
-    kind = batches[0].kinds[place]
-    last = runs[-1].adaptive
-    if last is None or any(run.adaptive is None for run in runs):
+    kind = batches[0].kinds[stage_index]
+    last_settings = runs[-1].adaptive
+    if last_settings is None or any(run.adaptive is None for run in runs):
         return None
     if not kind.has_parents or any(map(_HOLDS_STATE.search, kind.scopes)):
         return None
-    read_bytes = np.array([batch.stages[place].shuffle_read_bytes for batch in batches])
-    rows = np.array([batch.stages[place].rows_read for batch in batches])
+    read_bytes = np.array([batch.stages[stage_index].shuffle_read_bytes for batch in batches])
+    rows = np.array([batch.stages[stage_index].rows_read for batch in batches])
     if not np.all(read_bytes > 0) or not np.all(rows > 0):
         return None
     counts = [
-        (batch.stages[place].num_tasks, _expected(run, batch, place))
+        (batch.stages[stage_index].num_tasks, _expected(run, batch, stage_index))
         for run in runs
         for batch in run.batches
     ]
@@ -61,18 +61,18 @@ def coalescing_of(runs: Sequence[QueryRun], place: int) -> Coalescing | None:
     return Coalescing(
         exchange_bytes_per_row=float(read_bytes.sum() / rows.sum()),
         task_cpus=runs[-1].configuration.task_cpus,
-        **last._asdict(),
+        **last_settings._asdict(),
     )
 
 
-def _expected(run: QueryRun, batch: BatchSample, place: int) -> int:
+def _expected(run: QueryRun, batch: BatchSample, stage_index: int) -> int:
     """Tasks by Spark's rule for the bytes that the stage read."""
     assert run.adaptive is not None  # checked by coalescing_of
     configuration = run.configuration
     rule = Coalescing(
         exchange_bytes_per_row=0.0, task_cpus=configuration.task_cpus, **run.adaptive._asdict()
     )
-    size_bytes = batch.stages[place].shuffle_read_bytes
+    size_bytes = batch.stages[stage_index].shuffle_read_bytes
     return coalesced_tasks(
         rule, size_bytes, configuration.num_slots, configuration.shuffle_partitions
     )

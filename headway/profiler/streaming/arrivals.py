@@ -37,11 +37,11 @@ def arrival_series(batches: Sequence[BatchArrivals]) -> ArrivalSeries:
     it left behind: the advance of the latest offset, which no rate limit affects.
     """
     interval_s = np.array([batch.interval_s for batch in batches], dtype=np.float64)
-    taken = np.array([batch.num_rows for batch in batches], dtype=np.float64)
+    taken_rows = np.array([batch.num_rows for batch in batches], dtype=np.float64)
     if not batches or not _offsets_count_rows(batches):
         return ArrivalSeries(
             counted=ROWS,
-            arrived_rows=taken,
+            arrived_rows=taken_rows,
             interval_s=interval_s,
             lag_rows=None,
             partition_rows={},
@@ -55,7 +55,7 @@ def arrival_series(batches: Sequence[BatchArrivals]) -> ArrivalSeries:
             by_partition.update(rows_between(source.start, source.end))
     return ArrivalSeries(
         counted=OFFSETS,
-        arrived_rows=np.maximum(taken + lag_rows - lag_before_rows, 0.0),
+        arrived_rows=np.maximum(taken_rows + lag_rows - lag_before_rows, 0.0),
         interval_s=interval_s,
         lag_rows=lag_rows,
         partition_rows=by_partition if len(by_partition) > 1 else {},
@@ -74,8 +74,8 @@ def observed_arrivals(
     weight = np.cumsum(series.interval_s[order]) / series.interval_s.sum()
 
     def quantile(q: float) -> float:
-        place = min(int(np.searchsorted(weight, q)), len(order) - 1)
-        return float(rates_per_s[order[place]])
+        index = min(int(np.searchsorted(weight, q)), len(order) - 1)
+        return float(rates_per_s[order[index]])
 
     rows = series.partition_rows
     lag = series.lag_rows

@@ -80,10 +80,12 @@ def _settings(runs: Sequence[QueryRun]) -> list[list[QueryRun]]:
 
 
 def _without_each(settings: Sequence[Sequence[QueryRun]]) -> Iterator[_Fold]:
-    for place, left_out in enumerate(settings):
-        others = [run for setting in (*settings[:place], *settings[place + 1 :]) for run in setting]
-        others.sort(key=lambda run: run.batches[0].started_s)
-        yield _Fold(tuple(others), tuple(left_out))
+    for index, left_out in enumerate(settings):
+        other_runs = [
+            run for setting in (*settings[:index], *settings[index + 1 :]) for run in setting
+        ]
+        other_runs.sort(key=lambda run: run.batches[0].started_s)
+        yield _Fold(tuple(other_runs), tuple(left_out))
 
 
 def _halves(runs: Sequence[QueryRun]) -> Iterator[_Fold]:

@@ -76,8 +76,8 @@ def one_per_batch(reports: Sequence[Record]) -> list[Record]:
     """
     by_batch: dict[int, Record] = {}
     for report in reports:
-        known = by_batch.get(report["batch_id"])
-        if known is None or known_rows(report) > known_rows(known):
+        best_report = by_batch.get(report["batch_id"])
+        if best_report is None or known_rows(report) > known_rows(best_report):
             by_batch[report["batch_id"]] = report
     return [by_batch[batch_id] for batch_id in sorted(by_batch)]
 

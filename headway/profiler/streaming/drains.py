@@ -84,12 +84,12 @@ def _ends_are_fixed(filled: Sequence[Record]) -> bool | None:
     """Whether the latest offsets stood still while the query read up to them; None if unknown."""
     # As text: to read the offsets of every batch would take longer than all else here.
     latest = [[source["latest_offset"] for source in report["sources"] or ()] for report in filled]
-    ends = [source_samples(report) for report in (filled[0], filled[-1])]
+    first_and_last = [source_samples(report) for report in (filled[0], filled[-1])]
     if not all(of_batch and all(of_batch) for of_batch in latest) or any(
-        source.latest is None for of_batch in ends for source in of_batch
+        source.latest is None for of_batch in first_and_last for source in of_batch
     ):
         return None
-    first, last = ([source.end for source in of_batch] for of_batch in ends)
+    first, last = ([source.end for source in of_batch] for of_batch in first_and_last)
     return all(of_batch == latest[-1] for of_batch in latest) and first != last
 
 

@@ -208,8 +208,8 @@ def _fit_at_one_age(runs: Sequence[QueryRun], *, at_one_size: bool) -> _Costs:
     handovers_s = 0.0
     times = []
     tables = static_places(runs)
-    for place in range(len(runs[0].batches[0].stages)):
-        fit = fit_stage(runs, place, stages, tables, at_one_size=at_one_size)
+    for stage_index in range(len(runs[0].batches[0].stages)):
+        fit = fit_stage(runs, stage_index, stages, tables, at_one_size=at_one_size)
         stages += (fit.stage,)
         handovers_s += fit.handover_s
         if fit.task_time is not None:
@@ -224,15 +224,17 @@ def _noise(runs: Sequence[QueryRun], costs: _Costs) -> DurationNoise:
     """Spread of batches around the model of their run, and of runs around the common model."""
     observed = [np.array([batch.duration_s for batch in run.batches]) for run in runs]
     pairs = list(zip(observed, costs.modelled_s, strict=True))
-    ratios = [float(seen.mean() / fit.mean()) for seen, fit in pairs]
-    own = [seen / (ratio * fit) for (seen, fit), ratio in zip(pairs, ratios, strict=True)]
+    ratios = [float(observed_s.mean() / fit.mean()) for observed_s, fit in pairs]
+    duration_ratios = [
+        observed_s / (ratio * fit) for (observed_s, fit), ratio in zip(pairs, ratios, strict=True)
+    ]
     residuals = [
         # The ratio of the run is fitted, too, which uses one degree of freedom.
         (values - 1.0) * np.sqrt(len(values) / (len(values) - 1))
-        for values in own
+        for values in duration_ratios
     ]
     pooled_ratio = float(np.sqrt(np.mean(np.square(np.concatenate(residuals)))))
-    slow = slow_mode(np.log(np.concatenate(own)))
+    slow = slow_mode(np.log(np.concatenate(duration_ratios)))
     correlation = lag_one_correlation(residuals)
     num_effective = float(np.mean([len(values) for values in residuals])) * (
         (1.0 - correlation) / (1.0 + correlation)
@@ -260,17 +262,17 @@ def batches_modelled_s(run: QueryRun, driver_s: float, stages: Sequence[StagePro
     if not any(stage.task_per_state_row_s for stage in stages):
         return modelled_s
     in_state = np.array([batch.state.num_rows for batch in run.batches], dtype=np.float64)
-    most = max(float(in_state.max()), 1.0)
-    fullest = DurationModel(driver_s, level_spans(stages, *setting, most)).mean_s(rows)
+    most_rows = max(float(in_state.max()), 1.0)
+    fullest = DurationModel(driver_s, level_spans(stages, *setting, most_rows)).mean_s(rows)
     # Every row of the state costs the same.
-    return np.asarray(modelled_s + (fullest - modelled_s) * in_state / most)
+    return np.asarray(modelled_s + (fullest - modelled_s) * in_state / most_rows)
 
 
 def _fit_driver_phases(runs: Sequence[QueryRun], handovers_s: float) -> tuple[DriverPhase, ...]:
     weights = batch_weights(runs)
     batches = [batch for run in runs for batch in run.batches]
-    seen = {name for batch in batches for name in batch.phases_s}
-    names = [name for name in dict.fromkeys(PHASES.values()) if name in seen]
+    recorded_names = {name for batch in batches for name in batch.phases_s}
+    names = [name for name in dict.fromkeys(PHASES.values()) if name in recorded_names]
     columns = {
         name: np.array([batch.phases_s.get(name, 0.0) for batch in batches]) for name in names
     }

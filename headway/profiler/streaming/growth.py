@@ -69,8 +69,8 @@ def _parts(run: QueryRun, fit: DurationFit, at_s: Array, rows: Array) -> Iterato
 
     for phase in fit.driver_phases:
         yield part(phase.name, partial(_phase_s, name=phase.name))
-    for place, stage in enumerate(fit.stages):
-        yield part(stage.called, partial(_stage_s, place=place), place)
+    for stage_index, stage in enumerate(fit.stages):
+        yield part(stage.called, partial(_stage_s, stage_index=stage_index), stage_index)
 
 
 def _phase_s(batch: BatchSample, name: str) -> float:
@@ -79,8 +79,8 @@ def _phase_s(batch: BatchSample, name: str) -> float:
     return max(phase_s - batch.stages_s, 0.0) if name == _SINK_PHASE else phase_s
 
 
-def _stage_s(batch: BatchSample, place: int) -> float:
-    return batch.stages[place].span_s
+def _stage_s(batch: BatchSample, stage_index: int) -> float:
+    return batch.stages[stage_index].span_s
 
 
 def _ends_s(at_s: Array, rows: Array, values_s: Array) -> tuple[float, float]:

@@ -67,10 +67,10 @@ def runs_of_job(
     """
     names = {number: log.name for number, log in event_logs.items()}
     notes = list(_require_streaming(logs, names))
-    chosen = _choose_queries(
+    chosen_runs = _choose_queries(
         _without_copies(_by_run(logs.batches), notes), queries, list(names.values())
     )
-    stage_runs = _stages_by_run(logs.stage_runs, chosen)
+    stage_runs = _stages_by_run(logs.stage_runs, chosen_runs)
     # Only the first query of an application has a fresh JVM, whether it is chosen or not.
     first_s: dict[int, float] = {}
     for key, reports in _by_run(logs.batches).items():
@@ -80,14 +80,14 @@ def runs_of_job(
         facts = logs.applications[key.app]
         plan = read_plan(facts.plans.get(key.run_id, ""))
         part = steady_part(
-            chosen[key], stage_runs[key], facts, plan, names[key.app], trigger_s, num_warm_up
+            chosen_runs[key], stage_runs[key], facts, plan, names[key.app], trigger_s, num_warm_up
         )
-        is_first = _started_s(chosen[key]) <= first_s[key.app]
+        is_first = _started_s(chosen_runs[key]) <= first_s[key.app]
         if part.run is None or is_first:
             return part
         return part._replace(run=replace(part.run, early=()))
 
-    parts = {key: part_of(key) for key in chosen}
+    parts = {key: part_of(key) for key in chosen_runs}
     of_job: list[str] = []
     runs = _runs_in_order(parts)
     _require_runs(runs, list(names.values()), [*notes, *_notes_of(parts)])
@@ -97,7 +97,7 @@ def runs_of_job(
     runs = same_stages(_runs_in_order(parts), notes)
     _require_runs(runs, list(names.values()), notes)
     return JobRuns(
-        runs=tuple(runs), apps=tuple(sorted({key.app for key in chosen})), notes=tuple(notes)
+        runs=tuple(runs), apps=tuple(sorted({key.app for key in chosen_runs})), notes=tuple(notes)
     )
 
 
@@ -131,27 +131,27 @@ def _without_warm_up(
 
 def listed(names: Iterable[str]) -> str:
     """The first names, as text, and the number of further ones."""
-    every = list(names)
-    more = f" and {len(every) - _MOST_LISTED} more" if len(every) > _MOST_LISTED else ""
-    return ", ".join(every[:_MOST_LISTED]) + more
+    all_names = list(names)
+    suffix = f" and {len(all_names) - _MOST_LISTED} more" if len(all_names) > _MOST_LISTED else ""
+    return ", ".join(all_names[:_MOST_LISTED]) + suffix
 
 
 def _require_streaming(logs: CollectedLogs, names: Mapping[int, str]) -> Iterator[str]:
     """Notes on logs without a streaming query, if others have one."""
     streaming = {row["app"] for row in logs.batches}
-    without = []
+    reasons = []
     for app, name in names.items():
         facts = logs.applications.get(app)
         if facts is None or not facts.has_events:
-            without.append(f"{name}: {NO_EVENT}")
+            reasons.append(f"{name}: {NO_EVENT}")
         elif app not in streaming:
-            without.append(
+            reasons.append(
                 f"{name}: a Spark log with {facts.count(schema.TASK_END).num_lines} tasks but no "
                 "streaming query; expected progress events of a Structured Streaming query"
             )
     if not streaming:
-        raise EventLogError("; ".join(without[:_MOST_LISTED]))
-    yield from (f"left out: {why}" for why in without)
+        raise EventLogError("; ".join(reasons[:_MOST_LISTED]))
+    yield from (f"left out: {why}" for why in reasons)
 
 
 def _started_s(reports: Sequence[Record]) -> float:
@@ -179,16 +179,16 @@ def _without_copies(
     for key, reports in by_run.items():
         # Without run ids, runs of different logs are different.
         name = (key.query_id, key.run_id or f"log {key.app}")
-        known = longest.setdefault(name, key)
-        if known != key:
+        longest_key = longest.setdefault(name, key)
+        if longest_key != key:
             notes.append(
                 f"query {query_label(key.query_id, reports[0]['query_name'])}: the same run is in "
                 "two logs; one of them is used"
             )
-            if len(reports) > len(by_run[known]):
+            if len(reports) > len(by_run[longest_key]):
                 longest[name] = key
-    kept = set(longest.values())
-    return {key: reports for key, reports in by_run.items() if key in kept}
+    kept_keys = set(longest.values())
+    return {key: reports for key, reports in by_run.items() if key in kept_keys}
 
 
 def _choose_queries(
@@ -196,27 +196,27 @@ def _choose_queries(
 ) -> dict[RunKey, list[Record]]:
     if not queries:
         return by_run
-    chosen: dict[RunKey, list[Record]] = {}
+    chosen_runs: dict[RunKey, list[Record]] = {}
     for query in queries:
         # Names are redacted where they enter; so is the one to look for.
-        wanted = redact(query)
+        redacted_query = redact(query)
         matches = {
             key: reports
             for key, reports in by_run.items()
-            if wanted in (key.query_id, reports[0]["query_name"])
-            or (len(wanted) >= _LEAST_ID_PREFIX and key.query_id.startswith(wanted))
+            if redacted_query in (key.query_id, reports[0]["query_name"])
+            or (len(redacted_query) >= _LEAST_ID_PREFIX and key.query_id.startswith(redacted_query))
         }
         if not matches:
-            known = dict.fromkeys(
+            query_labels = dict.fromkeys(
                 query_label(key.query_id, reports[0]["query_name"])
                 for key, reports in by_run.items()
             )
             raise InputError(
-                f"{argument('queries')} {wanted!r}: no such query in {listed(log_names)}; "
-                f"it holds {listed(known)}"
+                f"{argument('queries')} {redacted_query!r}: no such query in {listed(log_names)}; "
+                f"it holds {listed(query_labels)}"
             )
-        chosen |= matches
-    return chosen
+        chosen_runs |= matches
+    return chosen_runs
 
 
 def _stages_by_run(
@@ -316,13 +316,13 @@ def _with_common_levels(runs: Sequence[QueryRun]) -> list[QueryRun]:
 def same_stages(runs: Sequence[QueryRun], notes: list[str]) -> list[QueryRun]:
     """Runs reduced to batches with one signature; runs with mostly other ones are another job."""
     signature = common_signature(runs)
-    kept, others = [], []
+    kept_runs, other_labels = [], []
     for run in runs:
         label = query_label(run.query_id, run.query_name)
         batches = tuple(batch for batch in run.batches if batch.signature == signature)
         num_others = len(run.batches) - len(batches)
         if len(runs) > 1 and len(batches) < num_others:
-            others.append(label)
+            other_labels.append(label)
             continue
         if len(batches) < LEAST_BATCHES.value:
             notes.append(
@@ -332,13 +332,13 @@ def same_stages(runs: Sequence[QueryRun], notes: list[str]) -> list[QueryRun]:
             continue
         if num_others:
             notes.append(f"query {label}: {other_shapes(run.batches, signature)}")
-        kept.append(replace(run, num_cut=run.num_cut + num_others, batches=batches))
-    kept = _with_common_levels(kept)
-    if others:
-        usual = [query_label(run.query_id, run.query_name) for run in kept]
+        kept_runs.append(replace(run, num_cut=run.num_cut + num_others, batches=batches))
+    kept_runs = _with_common_levels(kept_runs)
+    if other_labels:
+        usual = [query_label(run.query_id, run.query_name) for run in kept_runs]
         raise InputError(
-            f"the queries are different jobs: {listed(dict.fromkeys(others))} run other stages "
-            f"than {listed(dict.fromkeys(usual)) or 'the most frequent ones'}; "
-            f"choose the runs of one job, e.g. {_query_options(kept or runs[:1], by_id=True)}"
+            f"the queries are different jobs: {listed(dict.fromkeys(other_labels))} run other "
+            f"stages than {listed(dict.fromkeys(usual)) or 'the most frequent ones'}; "
+            f"choose the runs of one job, e.g. {_query_options(kept_runs or runs[:1], by_id=True)}"
         )
-    return kept
+    return kept_runs

@@ -18,9 +18,9 @@ from headway.models.estimation.regression import power_law
 from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
 
 
-def observe_stage(runs: Sequence[QueryRun], place: int, stage: StageProfile) -> StageObserved:
+def observe_stage(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile) -> StageObserved:
     """Measurements of the tasks of one stage, by its index in the batch, besides their time."""
-    samples = [batch.stages[place] for run in runs for batch in run.batches]
+    samples = [batch.stages[stage_index] for run in runs for batch in run.batches]
     rows = _total(samples, lambda sample: sample.rows_read)
     run_s = _total(samples, lambda sample: sample.run_s)
 

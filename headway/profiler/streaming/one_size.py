@@ -55,7 +55,7 @@ def has_one_size(runs: Sequence[QueryRun]) -> bool:
 
 def task_time(
     runs: Sequence[QueryRun],
-    place: int,
+    stage_index: int,
     stage: StageProfile,
     *,
     reported_s: Array,
@@ -68,8 +68,8 @@ def task_time(
     ----------
     runs : sequence of QueryRun
         Runs whose batches have about the same rows.
-    place : int
-        The stage's place in its batches.
+    stage_index : int
+        The stage's index in its batches.
     stage : StageProfile
         The stage as fitted.
     reported_s : (n,) array
@@ -104,7 +104,7 @@ def task_time(
     beyond the fitted one, over that of the time for rows, both times the number of tasks. The
     stages may all be at the same end.
     """
-    samples = [batch.stages[place] for run in runs for batch in run.batches]
+    samples = [batch.stages[stage_index] for run in runs for batch in run.batches]
     mean_s = _mean([sample.task_mean_s for sample in samples], weights)
     num_tasks = _mean([float(sample.num_tasks) for sample in samples], weights)
     rows = _mean(rows_per_task, weights)
@@ -116,7 +116,9 @@ def task_time(
         low_s = _mean(reported_s, weights) * (1.0 - _HALF_WIDTH_PER_SD * EMPTY_BATCH_SD_RATIO.value)
         if _has_own_operators(samples):
             low_s = max(low_s, mean_s - rows * MOST_SHUFFLED_ROW_S.value)
-        high_s = mean_s - min(_least_for_rows_s(runs, place, samples, weights), mean_s - low_s)
+        high_s = mean_s - min(
+            _least_for_rows_s(runs, stage_index, samples, weights), mean_s - low_s
+        )
         return TaskTime(mean_s, low_s, high_s, rows, num_tasks, USUAL_ROWS_SHARE.value)
     half_s = _HALF_WIDTH_PER_SD * sd_s
     # Also below zero; the estimate is no longer in the middle where the time of a task ends it.
@@ -146,12 +148,12 @@ def _mean(values: Sequence[float] | Array, weights: Array) -> float:
 
 
 def _least_for_rows_s(
-    runs: Sequence[QueryRun], place: int, samples: Sequence[StageSample], weights: Array
+    runs: Sequence[QueryRun], stage_index: int, samples: Sequence[StageSample], weights: Array
 ) -> float:
     """CPU time of a task that can only be for its rows."""
     batches = [batch for run in runs for batch in run.batches]
     is_young = min(batch.jvm_age_s for batch in batches) < FRESH_JVM_S.value
-    holds_state = batches[0].stages[place].has_parents and any(
+    holds_state = batches[0].stages[stage_index].has_parents and any(
         batch.state.num_stores > 0 for batch in batches
     )
     if is_young or holds_state:

@@ -24,17 +24,21 @@ def other_shapes(batches: Sequence[BatchSample], signature: tuple[StageKind, ...
     usual = [batch for batch in batches if batch.signature == signature]
     counts = Counter(batch.signature for batch in batches if batch.signature != signature)
     texts = []
-    for shape, number in counts.most_common(_MOST_SHAPES):
+    for shape, num_batches in counts.most_common(_MOST_SHAPES):
         of_shape = [batch for batch in batches if batch.signature == shape]
         missing = _stages(usual, Counter(signature) - Counter(shape))
         added = _stages(of_shape, Counter(shape) - Counter(signature))
         parts = [f"without {missing}"] if missing else []
         parts += [f"with {added}"] if added else []
-        parts += [_durations(of_shape, usual)] if number >= LEAST_BATCHES.value and usual else []
-        texts.append(f"{number} {', '.join(parts)}")
+        parts += (
+            [_durations(of_shape, usual)] if num_batches >= LEAST_BATCHES.value and usual else []
+        )
+        texts.append(f"{num_batches} {', '.join(parts)}")
     if len(counts) > _MOST_SHAPES:
-        left = counts.total() - sum(number for _, number in counts.most_common(_MOST_SHAPES))
-        texts.append(f"{left} of {counted(len(counts) - _MOST_SHAPES, 'further shape')}")
+        num_remaining = counts.total() - sum(
+            num_batches for _, num_batches in counts.most_common(_MOST_SHAPES)
+        )
+        texts.append(f"{num_remaining} of {counted(len(counts) - _MOST_SHAPES, 'further shape')}")
     return (
         f"{counts.total()} of {counted(len(batches), 'batch', 'batches')} left out of the fit, "
         "since they ran other stages (such as with an empty side, or a plan that adaptive "

@@ -252,10 +252,10 @@ def _without_rows(
 
 def _early(reports: Sequence[Record], steady_id: int, jvm_started_s: float) -> Iterator[EarlyBatch]:
     """The batches before the steady part; none if the first of the log is not among them."""
-    before = [report for report in reports if report["batch_id"] < steady_id]
-    if not before or not (is_timed(before[0]) and known_rows(before[0]) > 0):
+    early_reports = [report for report in reports if report["batch_id"] < steady_id]
+    if not early_reports or not (is_timed(early_reports[0]) and known_rows(early_reports[0]) > 0):
         return
-    for report in before:
+    for report in early_reports:
         if is_timed(report) and known_rows(report) > 0:
             yield EarlyBatch(
                 jvm_age_s=jvm_age_s(report["started_s"], jvm_started_s),
@@ -272,7 +272,7 @@ def _gated_triggers_s(
     The gate records it with the jobs of the batch.
     """
     marks = [
-        next((mark for one in stages[batch.batch_id] if (mark := one["gated_trigger_s"])), None)
+        next((mark for stage in stages[batch.batch_id] if (mark := stage["gated_trigger_s"])), None)
         for batch in batches
     ]
     return [mark for mark in marks if mark is not None]
@@ -327,7 +327,9 @@ def _first_executor_s(executors: Sequence[Executor], label: str, log_name: str) 
             f"{log_name}: {label}: no executor is on record (no ExecutorAdded event), so its "
             "cores are unknown; profile a log that starts with the application"
         )
-    return min((one.added_s for one in executors if one.added_s is not None), default=None)
+    return min(
+        (executor.added_s for executor in executors if executor.added_s is not None), default=None
+    )
 
 
 def _executors_at(
@@ -335,9 +337,10 @@ def _executors_at(
 ) -> tuple[int, int]:
     """Executors alive at a given time, and their cores; local mode has one executor, the driver."""
     alive = [
-        one.num_cores
-        for one in executors
-        if (one.added_s or 0.0) <= at_s and (one.removed_s is None or one.removed_s > at_s)
+        executor.num_cores
+        for executor in executors
+        if (executor.added_s or 0.0) <= at_s
+        and (executor.removed_s is None or executor.removed_s > at_s)
     ]
     if not alive:
         raise EventLogError(

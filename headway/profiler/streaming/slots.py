@@ -38,39 +38,39 @@ def slots_seen(properties: Mapping[str, str], cores: int, stages: Iterable[Recor
     # Not more than executors have, since those with fewer cores ran no task.
     task_cpus = min(task_cpus_of(properties), cores)
     room = cores // task_cpus
-    at_once = [number for one in stages if (number := one["most_at_once"]) is not None]
-    most = max(at_once, default=0)
+    at_once = [num_tasks for stage in stages if (num_tasks := stage["most_at_once"]) is not None]
+    most_tasks = max(at_once, default=0)
     notes = []
     stated = properties.get(KNOBS["task_cpus"].key, "1")
     # Of whole cores a task may seem to begin before another ends: the driver notes ends late.
-    if most > room and not stated.strip().isdigit():
+    if most_tasks > room and not stated.strip().isdigit():
         notes.append(
-            f"up to {counted(most, 'task')} ran at once on an executor of "
+            f"up to {counted(most_tasks, 'task')} ran at once on an executor of "
             f"{counted(cores, 'core')}, more than the {room} that spark.task.cpus={stated} has "
             "room for in whole cores: predictions count whole cores"
         )
     limit = task_limit(properties)
     if limit is not None and limit.num_tasks < room:
-        if most <= limit.num_tasks:
+        if most_tasks <= limit.num_tasks:
             return SlotsSeen(task_cpus, limit.num_tasks, (*notes, _named(limit, cores)))
         notes.append(
             f"{limit.cause} allows {counted(limit.num_tasks, 'task')} at once on an executor, but "
-            f"{most} ran at once; its cores are taken as its slots"
+            f"{most_tasks} ran at once; its cores are taken as its slots"
         )
     is_limited = (
         len(at_once) >= FEWEST_WAITING_STAGES.value
-        and most < room
-        and at_once.count(most) >= LIMITED_STAGES_RATIO.value * len(at_once)
+        and most_tasks < room
+        and at_once.count(most_tasks) >= LIMITED_STAGES_RATIO.value * len(at_once)
     )
     if not is_limited:
         return SlotsSeen(task_cpus, None, tuple(notes))
     notes.append(
-        f"never more than {counted(most, 'task')} ran at once on an executor of "
+        f"never more than {counted(most_tasks, 'task')} ran at once on an executor of "
         f"{counted(cores, 'core')} while others of the stage waited "
         f"({counted(len(at_once), 'stage')} looked at), {_likely_cause(properties)}; plans count "
-        f"{counted(most, 'slot')} for each executor, whatever its cores"
+        f"{counted(most_tasks, 'slot')} for each executor, whatever its cores"
     )
-    return SlotsSeen(task_cpus, most, tuple(notes))
+    return SlotsSeen(task_cpus, most_tasks, tuple(notes))
 
 
 def _named(limit: TaskLimit, cores: int) -> str:

@@ -30,13 +30,15 @@ class SourceReading(NamedTuple):
     reason: str | None = None
 
 
-def source_reading(runs: Sequence[QueryRun], place: int) -> SourceReading:
+def source_reading(runs: Sequence[QueryRun], stage_index: int) -> SourceReading:
     """What decides the tasks of a stage that reads the source.
 
     Of the source's description, its offsets and its files, and of the numbers of tasks, which have
     to agree with the rule.
     """
-    counts = [(run, batch, batch.stages[place].num_tasks) for run in runs for batch in run.batches]
+    counts = [
+        (run, batch, batch.stages[stage_index].num_tasks) for run in runs for batch in run.batches
+    ]
     if any(run.source is None for run in runs):
         return SourceReading(None)
     sources = runs[-1].shape.sources
@@ -45,14 +47,14 @@ def source_reading(runs: Sequence[QueryRun], place: int) -> SourceReading:
     if any(run.source.partition_rows for run in runs if run.source is not None):
         return _of_topics(counts)
     if runs[-1].mean_file is not None:
-        return _of_files(runs, place, counts)
+        return _of_files(runs, stage_index, counts)
     return _of_cores(sources[0], counts)
 
 
 def source_notes(runs: Sequence[QueryRun], stages: Sequence[StageProfile]) -> Iterator[str]:
     """What the profile says of the stages that read the source."""
-    for place, stage in enumerate(stages):
-        reason = source_reading(runs, place).reason if stage.reads_source else None
+    for stage_index, stage in enumerate(stages):
+        reason = source_reading(runs, stage_index).reason if stage.reads_source else None
         if reason is not None:
             yield f"{stage.called}: source tasks {reason}"
 
@@ -146,7 +148,9 @@ def _fewest_rows(rows: Sequence[int], num_tasks: int) -> int:
     )
 
 
-def _of_files(runs: Sequence[QueryRun], place: int, counts: Sequence[_Count]) -> SourceReading:
+def _of_files(
+    runs: Sequence[QueryRun], stage_index: int, counts: Sequence[_Count]
+) -> SourceReading:
     """Files: Spark packs small ones, and splits large ones of some formats."""
     rules = {}
     for splits_files in (False, True):
@@ -156,10 +160,10 @@ def _of_files(runs: Sequence[QueryRun], place: int, counts: Sequence[_Count]) ->
     if not rules:
         return SourceReading(None)
     misfits = {splits: _misfit(rule, counts) for splits, rule in rules.items()}
-    shown = len(misfits) < 2 or misfits[True] != misfits[False]
+    is_shown = len(misfits) < 2 or misfits[True] != misfits[False]
     splits_files = min(misfits, key=lambda splits: misfits[splits])
-    if not shown:
-        splits_files = any(map(_SPLIT_FORMATS.search, _names(runs, place)))
+    if not is_shown:
+        splits_files = any(map(_SPLIT_FORMATS.search, _names(runs, stage_index)))
     rule = rules[splits_files]
     files, parallelism = rule.files, rule.parallelism
     assert files is not None
@@ -167,15 +171,17 @@ def _of_files(runs: Sequence[QueryRun], place: int, counts: Sequence[_Count]) ->
     aim = "as many as there are cores"
     if parallelism.stated is not None:
         aim = counted(parallelism.stated, "task")
-    ends = "large files are split" if splits_files else "a file is read by one task"
-    if not (shown or splits_files):
-        ends = "no file was so large that it shows whether such are split; they are taken not to be"
+    split_text = "large files are split" if splits_files else "a file is read by one task"
+    if not (is_shown or splits_files):
+        split_text = (
+            "no file was so large that it shows whether such are split; they are taken not to be"
+        )
     least, largest = map(setting_size_text, (files.open_cost_bytes, files.max_split_bytes))
     return SourceReading(
         rule,
         f"follow the files of a batch and the cores: {aim}, unless a task would read less than "
         f"{least} (openCostInBytes, counted for each file, too) or more than {largest}; files of "
-        f"{files.file_bytes / 2**10:,.0f}k on average; {ends}",
+        f"{files.file_bytes / 2**10:,.0f}k on average; {split_text}",
     )
 
 
@@ -195,12 +201,12 @@ def _rule_of_files(run: QueryRun, *, splits_files: bool) -> SourceTasks:
     )
 
 
-def _names(runs: Sequence[QueryRun], place: int) -> Iterator[str]:
+def _names(runs: Sequence[QueryRun], stage_index: int) -> Iterator[str]:
     """Names of the operators of a stage, which contain the format of its files."""
     for run in runs:
         for batch in run.batches:
-            yield from batch.kinds[place].scopes
-            yield from (operator.name for operator in batch.stages[place].operators)
+            yield from batch.kinds[stage_index].scopes
+            yield from (operator.name for operator in batch.stages[stage_index].operators)
 
 
 def _parallelism(run: QueryRun) -> int:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from headway.assumptions.fits import (
-    LEAST_HOT_RATIO,
-    MOST_HOT_RATIO,
     RUN_NOISE_RATIO,
     STATE_GROWN_RATIO,
     USUAL_PARTITION_S,
@@ -17,7 +15,6 @@ from headway.assumptions.fits import (
     USUAL_PARTS_SD_WITH_PYTHON_S,
 )
 from headway.domain import Coalescing, RowsLaw, Separation, StageProfile, TasksRule
-from headway.limits import MOST_SPREAD_RATIO
 from headway.models.arrays import Array
 from headway.models.estimation.regression import (
     Prior,
@@ -30,16 +27,16 @@ from headway.models.estimation.task_times import (
     AlmostEmpty,
     FixedTime,
     handover_s,
-    task_spread_ratio,
     time_without_rows,
 )
 from headway.models.stages.makespan import makespan_moments
 from headway.profiler.streaming.adaptive import coalescing_of
 from headway.profiler.streaming.one_size import TaskTime, at_usual_place, task_time
-from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSample
+from headway.profiler.streaming.samples import BatchSample, QueryRun
 from headway.profiler.streaming.source_rules import source_reading
 from headway.profiler.streaming.stage_kinds import stage_work
 from headway.profiler.streaming.static_stages import static_rows
+from headway.profiler.streaming.uneven_tasks import hot_share_ratio, task_noise_ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,22 +53,22 @@ class StageFit:
 
 def fit_stage(
     runs: Sequence[QueryRun],
-    place: int,
-    before: Sequence[StageProfile],
+    stage_index: int,
+    earlier_stages: Sequence[StageProfile],
     tables: frozenset[int] = frozenset(),
     *,
     at_one_size: bool = False,
 ) -> StageFit:
     """Costs of the tasks of one stage, and the time to hand over their slots.
 
-    ``tables`` are the places of the stages that read static tables. With ``at_one_size`` the fixed
+    ``tables`` are the indices of stages that read static tables. With ``at_one_size`` the fixed
     time is at the usual place in the range that batches of one size leave open.
     """
-    fitted = _fit_stage(runs, place, before, tables)
-    time = _time_at_one_size(runs, place, fitted) if at_one_size else None
+    fitted = _fit_stage(runs, stage_index, earlier_stages, tables)
+    time = _time_at_one_size(runs, stage_index, fitted) if at_one_size else None
     if time is not None:
         fitted = at_usual_place(fitted, time)
-    taken_s = min(_handover_s(runs, place, fitted), fitted.task_fixed_s)
+    taken_s = min(_handover_s(runs, stage_index, fitted), fitted.task_fixed_s)
     # By then, the next task has the slot already, so it is not part of slot time.
     stage = replace(fitted, task_fixed_s=fitted.task_fixed_s - taken_s)
     return StageFit(stage=stage, handover_s=taken_s, task_time=time)
@@ -84,13 +81,13 @@ def batch_weights(runs: Sequence[QueryRun]) -> Array:
 
 def _fit_stage(
     runs: Sequence[QueryRun],
-    place: int,
-    before: Sequence[StageProfile],
+    stage_index: int,
+    earlier_stages: Sequence[StageProfile],
     tables: frozenset[int],
 ) -> StageProfile:
     weights = batch_weights(runs)
     batches = [batch for run in runs for batch in run.batches]
-    samples = [batch.stages[place] for batch in batches]
+    samples = [batch.stages[stage_index] for batch in batches]
     batch_rows = np.array([batch.num_rows for batch in batches], dtype=np.float64)
     has_tasks = all(sample.has_tasks for sample in samples)
     num_tasks = np.array([sample.num_tasks for sample in samples], dtype=np.float64)
@@ -99,31 +96,33 @@ def _fit_stage(
     if not np.all(rows_read > 0):
         rows_read = batch_rows  # a source that reports no input rows reads those of the batch
     rows_per_task = rows_read / num_tasks
-    if place in tables:
+    if stage_index in tables:
         law = RowsLaw(scale=0.0, exponent=0.0, static_rows=float(np.median(rows_read)))
     else:
-        of_tables = static_rows(runs, place, tables)
+        of_tables = static_rows(runs, stage_index, tables)
         of_stream = power_law(batch_rows, rows_read - of_tables, weights)
         law = RowsLaw(scale=of_stream.scale, exponent=of_stream.exponent, static_rows=of_tables)
     per_partition_s, per_state_row_s = 0.0, 0.0
     mean_rows = float(np.average(rows_per_task, weights=weights))
     if is_spread(rows_per_task):
         terms = [np.ones_like(rows_per_task), rows_per_task]
-        partitions = _partitions_written(runs, place)
+        partitions = _partitions_written(runs, stage_index)
         tells_partitions = _is_separable(partitions, np.column_stack(terms))
         if tells_partitions:
             terms.append(partitions)
         in_store = np.array([batch.state.num_rows for batch in batches]) / num_tasks
-        tells_state = _state_grows(runs, place) and _is_separable(in_store, np.column_stack(terms))
+        tells_state = _state_grows(runs, stage_index) and _is_separable(
+            in_store, np.column_stack(terms)
+        )
         if tells_state:
             terms.append(in_store)
-        prior = _prior(runs, place, tells_partitions, tells_state) if has_tasks else None
-        fixed_s, per_row_s, *more = (
+        prior = _prior(runs, stage_index, tells_partitions, tells_state) if has_tasks else None
+        fixed_s, per_row_s, *extra_costs_s = (
             float(value)
             for value in relative_huber(np.column_stack(terms), task_mean_s, weights, prior)
         )
-        per_state_row_s = more.pop() if tells_state else 0.0
-        per_partition_s = more.pop() if tells_partitions else 0.0
+        per_state_row_s = extra_costs_s.pop() if tells_state else 0.0
+        per_partition_s = extra_costs_s.pop() if tells_partitions else 0.0
         separation = Separation.BATCHES
     elif is_spread_within(np.array([sample.rows_variance for sample in samples]), rows_per_task):
         separation = Separation.TASKS
@@ -133,29 +132,31 @@ def _fit_stage(
         )
         per_row_s = float(np.clip(slope_s, 0.0, mean_s / mean_rows))
         fixed_s = mean_s - per_row_s * mean_rows
-    elif (empty := _without_rows(runs, place, 0.0)) is not None:
+    elif (empty := _without_rows(runs, stage_index, 0.0)) is not None:
         separation = Separation.EMPTY
         mean_s = float(np.average(task_mean_s, weights=weights))
         fixed_s = min(empty.mean_s, mean_s)
         per_row_s = (mean_s - fixed_s) / mean_rows
     else:
-        fixed_s, per_row_s = _by_parts(batches, place, mean_rows, task_mean_s, weights)
-        if before and samples[0].has_parents:
+        fixed_s, per_row_s = _by_parts(batches, stage_index, mean_rows, task_mean_s, weights)
+        if earlier_stages and samples[0].has_parents:
             # The rest of a short task is mostly set-up, so the cost of a shuffled row is at most
             # that of the most expensive row before the exchange.
-            dearest_s = max(stage.task_per_row_s for stage in before)
+            dearest_s = max(stage.task_per_row_s for stage in earlier_stages)
             total_s = fixed_s + per_row_s * mean_rows
             per_row_s = min(per_row_s, dearest_s)
             fixed_s = total_s - per_row_s * mean_rows
         separation = Separation.PARTS
     if not has_tasks:
         separation = Separation.TOTALS
-    coalescing = coalescing_of(runs, place)
-    rule, num_source_tasks = _tasks_rule(runs, place, coalescing, is_static=place in tables)
+    coalescing = coalescing_of(runs, stage_index)
+    rule, num_source_tasks = _tasks_rule(
+        runs, stage_index, coalescing, is_static=stage_index in tables
+    )
     reads_source = rule is TasksRule.SOURCE
-    hot_share_ratio = _hot_share_ratio(samples) if rule is TasksRule.SHUFFLE else 0.0
+    hot_ratio = hot_share_ratio(samples) if rule is TasksRule.SHUFFLE else 0.0
     return StageProfile(
-        name=f"stage {place}",
+        name=f"stage {stage_index}",
         work=stage_work(
             samples[0].kind, [sample.operators for sample in samples], _writes(runs, tables)
         ),
@@ -163,46 +164,40 @@ def _fit_stage(
         tasks_rule=rule,
         num_source_tasks=num_source_tasks,
         coalescing=coalescing,
-        source_tasks=source_reading(runs, place).tasks if reads_source else None,
+        source_tasks=source_reading(runs, stage_index).tasks if reads_source else None,
         rows=law,
         task_fixed_s=float(fixed_s),
         task_per_row_s=float(per_row_s),
         task_per_partition_s=per_partition_s,
         task_per_state_row_s=per_state_row_s,
-        task_noise_ratio=min(
-            _task_noise_ratio(
-                [_beside_rows(sample) for sample in samples] if hot_share_ratio else samples,
-                weights,
-            ),
-            MOST_SPREAD_RATIO,
-        ),
-        hot_share_ratio=hot_share_ratio,
+        task_noise_ratio=task_noise_ratio(samples, weights, has_hot_key=hot_ratio > 0),
+        hot_share_ratio=hot_ratio,
         separation=separation,
     )
 
 
-def _time_at_one_size(runs: Sequence[QueryRun], place: int, stage: StageProfile) -> TaskTime:
+def _time_at_one_size(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile) -> TaskTime:
     batches = [batch for run in runs for batch in run.batches]
-    rows_per_task = np.array([_rows_per_task(batch, place) for batch in batches])
+    rows_per_task = np.array([_rows_per_task(batch, stage_index) for batch in batches])
     return task_time(
         runs,
-        place,
+        stage_index,
         stage,
-        reported_s=_parts_s(batches, place),
+        reported_s=_parts_s(batches, stage_index),
         rows_per_task=np.maximum(rows_per_task, 1e-9),
         weights=batch_weights(runs),
     )
 
 
-def _handover_s(runs: Sequence[QueryRun], place: int, stage: StageProfile) -> float:
+def _handover_s(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile) -> float:
     """Time of a stage in excess of its slots' time, if it is alone on its level."""
-    samples = [batch.stages[place] for run in runs for batch in run.batches]
+    samples = [batch.stages[stage_index] for run in runs for batch in run.batches]
     levels = [other.level for other in runs[0].batches[0].stages]
     if levels.count(stage.level) > 1 or stage.hot_share_ratio > 0:
         return 0.0
     waves = [
         makespan_moments(
-            batch.stages[place].num_tasks, run.configuration.num_slots, stage.task_noise_ratio
+            batch.stages[stage_index].num_tasks, run.configuration.num_slots, stage.task_noise_ratio
         ).mean
         for run in runs
         for batch in run.batches
@@ -216,14 +211,14 @@ def _handover_s(runs: Sequence[QueryRun], place: int, stage: StageProfile) -> fl
     )
 
 
-def _partitions_written(runs: Sequence[QueryRun], place: int) -> Array:
-    written = [_num_readers(run, place) for run in runs]
+def _partitions_written(runs: Sequence[QueryRun], stage_index: int) -> Array:
+    written = [_num_readers(run, stage_index) for run in runs]
     return np.repeat(np.array(written, dtype=np.float64), [len(run.batches) for run in runs])
 
 
-def _num_readers(run: QueryRun, place: int) -> int:
+def _num_readers(run: QueryRun, stage_index: int) -> int:
     """Tasks that a task of the stage writes for; none if no exchange follows."""
-    behind = run.batches[0].stages[place + 1 : place + 2]
+    behind = run.batches[0].stages[stage_index + 1 : stage_index + 2]
     followed = any(stage.has_parents for stage in behind)
     return run.configuration.shuffle_partitions if followed else 0
 
@@ -238,27 +233,31 @@ def _is_separable(column: Array, terms: Array) -> bool:
 
 
 def _by_parts(
-    batches: Sequence[BatchSample], place: int, mean_rows: float, task_mean_s: Array, weights: Array
+    batches: Sequence[BatchSample],
+    stage_index: int,
+    mean_rows: float,
+    task_mean_s: Array,
+    weights: Array,
 ) -> tuple[float, float]:
     """Fixed time is launch, deserialization, and the state commit; the rest is for rows."""
-    fixed = _parts_s(batches, place)
-    fixed_s = float(np.average(np.minimum(fixed, task_mean_s), weights=weights))
+    fixed = np.minimum(_parts_s(batches, stage_index), task_mean_s)
+    fixed_s = float(np.average(fixed, weights=weights))
     mean_s = float(np.average(task_mean_s, weights=weights))
     return fixed_s, (mean_s - fixed_s) / mean_rows
 
 
-def _parts_s(batches: Sequence[BatchSample], place: int) -> Array:
+def _parts_s(batches: Sequence[BatchSample], stage_index: int) -> Array:
     """Reported time of a task that does not depend on rows, for each batch."""
-    fixed = np.array([batch.stages[place].outside_run_s for batch in batches])
-    if _holds_state(batches[0], place):
+    fixed = np.array([batch.stages[stage_index].outside_run_s for batch in batches])
+    if _holds_state(batches[0], stage_index):
         fixed = fixed + np.array(
-            [batch.state_commit_s / batch.stages[place].num_tasks for batch in batches]
+            [batch.state_commit_s / batch.stages[stage_index].num_tasks for batch in batches]
         )
     return np.asarray(fixed)
 
 
 def _prior(
-    runs: Sequence[QueryRun], place: int, tells_partitions: bool, tells_state: bool
+    runs: Sequence[QueryRun], stage_index: int, tells_partitions: bool, tells_state: bool
 ) -> Prior:
     """Prior of fixed time, time per row, per partition and per row of state.
 
@@ -268,12 +267,12 @@ def _prior(
     partition is a buffer and a part of a file.
     """
     partition_s = USUAL_PARTITION_S.value
-    fixed = _without_rows(runs, place, partition_s if tells_partitions else 0.0)
+    fixed = _without_rows(runs, stage_index, partition_s if tells_partitions else 0.0)
     if fixed is None:
         batches = [batch for run in runs for batch in run.batches]
-        runs_python = any(batch.stages[place].python_s for batch in batches)
+        runs_python = any(batch.stages[stage_index].python_s for batch in batches)
         fixed = FixedTime(
-            float(np.mean(_parts_s(batches, place))),
+            float(np.mean(_parts_s(batches, stage_index))),
             USUAL_PARTS_SD_WITH_PYTHON_S.value if runs_python else USUAL_PARTS_SD_S.value,
         )
     is_fitted = np.array([True, True, tells_partitions, tells_state])
@@ -284,37 +283,43 @@ def _prior(
     )
 
 
-def _without_rows(runs: Sequence[QueryRun], place: int, per_partition_s: float) -> FixedTime | None:
+def _without_rows(
+    runs: Sequence[QueryRun], stage_index: int, per_partition_s: float
+) -> FixedTime | None:
     """Fixed time of a task from batches without rows; None if there are none."""
     usual = runs[0].batches[0].signature
-    seen = [
+    empty_batches = [
         AlmostEmpty(
-            task_s=batch.stages[place].task_mean_s,
-            rows=_rows_per_task(batch, place),
-            usual_task_s=float(np.mean([one.stages[place].task_mean_s for one in run.batches])),
-            usual_rows=float(np.mean([_rows_per_task(one, place) for one in run.batches])),
-            readers=_num_readers(run, place),
+            task_s=batch.stages[stage_index].task_mean_s,
+            rows=_rows_per_task(batch, stage_index),
+            usual_task_s=_mean(full.stages[stage_index].task_mean_s for full in run.batches),
+            usual_rows=_mean(_rows_per_task(full, stage_index) for full in run.batches),
+            readers=_num_readers(run, stage_index),
         )
         for run in runs
         for batch in run.without_rows
-        if batch.signature == usual and batch.stages[place].has_tasks
+        if batch.signature == usual and batch.stages[stage_index].has_tasks
     ]
-    return time_without_rows(seen, per_partition_s)
+    return time_without_rows(empty_batches, per_partition_s)
 
 
-def _rows_per_task(batch: BatchSample, place: int) -> float:
+def _mean(values: Iterable[float]) -> float:
+    return float(np.mean(list(values)))
+
+
+def _rows_per_task(batch: BatchSample, stage_index: int) -> float:
     """Rows of the batch, if its source does not report what its tasks read."""
-    stage = batch.stages[place]
+    stage = batch.stages[stage_index]
     return (stage.rows_read or batch.num_rows) / stage.num_tasks
 
 
-def _holds_state(batch: BatchSample, place: int) -> bool:
+def _holds_state(batch: BatchSample, stage_index: int) -> bool:
     """Whether it is the last stage behind an exchange, in which the state is committed."""
     behind = [number for number, stage in enumerate(batch.stages) if stage.has_parents]
-    return bool(behind) and place == behind[-1]
+    return bool(behind) and stage_index == behind[-1]
 
 
-def _state_grows(runs: Sequence[QueryRun], place: int) -> bool:
+def _state_grows(runs: Sequence[QueryRun], stage_index: int) -> bool:
     """Whether the state of a stage grows during most runs, like an unbounded one.
 
     State that follows the rate differs only between runs, like the rows, so their costs cannot be
@@ -334,64 +339,28 @@ def _state_grows(runs: Sequence[QueryRun], place: int) -> bool:
         >= STATE_GROWN_RATIO.value * max(run.batches[0].state.num_rows, 1)
         for run in runs
     ]
-    return _holds_state(runs[0].batches[0], place) and 2 * sum(grown) > len(grown)
+    return _holds_state(runs[0].batches[0], stage_index) and 2 * sum(grown) > len(grown)
 
 
 def _writes(runs: Sequence[QueryRun], tables: frozenset[int]) -> tuple[int, ...]:
     """SQL executions of a batch that read more than tables; foreachBatch has several."""
     kinds = enumerate(runs[0].batches[0].kinds)
-    return tuple(sorted({kind.write for place, kind in kinds if place not in tables}))
+    return tuple(sorted({kind.write for stage_index, kind in kinds if stage_index not in tables}))
 
 
 def _tasks_rule(
-    runs: Sequence[QueryRun], place: int, coalescing: Coalescing | None, *, is_static: bool
+    runs: Sequence[QueryRun], stage_index: int, coalescing: Coalescing | None, *, is_static: bool
 ) -> tuple[TasksRule, int | None]:
-    has_parents = runs[0].batches[0].stages[place].has_parents
+    has_parents = runs[0].batches[0].stages[stage_index].has_parents
     follows_partitions = has_parents and all(
-        batch.stages[place].num_tasks == run.configuration.shuffle_partitions
+        batch.stages[stage_index].num_tasks == run.configuration.shuffle_partitions
         for run in runs
         for batch in run.batches
     )
     if follows_partitions and coalescing is None:
         return TasksRule.SHUFFLE, None
-    counts = [batch.stages[place].num_tasks for run in runs for batch in run.batches]
+    counts = [batch.stages[stage_index].num_tasks for run in runs for batch in run.batches]
     if coalescing is not None:
         return TasksRule.COALESCED, max(int(np.median(counts)), 1)
     rule = TasksRule.FIXED if is_static or has_parents else TasksRule.SOURCE
     return rule, int(np.median(counts))
-
-
-def _task_noise_ratio(samples: Sequence[StageSample], weights: Array) -> float:
-    """Coefficient of variation of tasks of one batch, over the batches that have several."""
-    spreads = [
-        (sample.task_sd_s / sample.task_mean_s, sample.num_seen, weight)
-        for sample, weight in zip(samples, weights, strict=True)
-        if sample.task_sd_s is not None and sample.task_mean_s > 0 and sample.num_seen > 1
-    ]
-    return task_spread_ratio(*np.array(spreads).T) if spreads else 0.0
-
-
-def _hot_share_ratio(samples: Sequence[StageSample]) -> float:
-    """Share of the rows that one task has beyond an even share; 0 below a tenth.
-
-    A hot key keeps its share for any number of tasks, but random unevenness does not. So of several
-    numbers of tasks, the one with the smallest share counts.
-    """
-    of_count: dict[int, list[float]] = {}
-    for sample in samples:
-        if sample.num_tasks > 1 and sample.rows_read > 0:
-            even = 1.0 / sample.num_tasks
-            beyond = (sample.rows_largest / sample.rows_read - even) / (1.0 - even)
-            of_count.setdefault(sample.num_tasks, []).append(
-                min(max(beyond, 0.0), MOST_HOT_RATIO.value)
-            )
-    least = min((float(np.median(shares)) for shares in of_count.values()), default=0.0)
-    return least if least >= LEAST_HOT_RATIO.value else 0.0
-
-
-def _beside_rows(sample: StageSample) -> StageSample:
-    """The spread of task times that their rows do not explain."""
-    if sample.task_sd_s is None or sample.rows_variance <= 0:
-        return sample
-    explained_s2 = sample.rows_time_covariance_s**2 / sample.rows_variance
-    return replace(sample, task_sd_s=max(sample.task_sd_s**2 - explained_s2, 0.0) ** 0.5)

@@ -15,7 +15,7 @@ _MOST_TABLES = 8
 
 
 def static_places(runs: Sequence[QueryRun]) -> frozenset[int]:
-    """Places of the stages that read a static table, of batches with one signature.
+    """Indices of the stages that read a static table, of batches with one signature.
 
     Their rows stay the same while those of the batch vary. If batches are of one size, it is those
     whose rows are no multiple of the rows of the batch while another stage's are. The log of a
@@ -25,43 +25,43 @@ def static_places(runs: Sequence[QueryRun]) -> frozenset[int]:
     log_rows = np.log([batch.num_rows for batch in batches])
     first = batches[0].stages
     log_read = {
-        place: np.log(read)
-        for place, stage in enumerate(first)
+        stage_index: np.log(read)
+        for stage_index, stage in enumerate(first)
         if not stage.has_parents and stage.has_tasks
-        if np.all((read := _rows_read(runs, place)) > 0)
+        if np.all((read := _rows_read(runs, stage_index)) > 0)
     }
     follow_exactly = {
-        place
-        for place, logs in log_read.items()
+        stage_index
+        for stage_index, logs in log_read.items()
         if np.std(logs - log_rows) < SAME_ROWS_RATIO.value
         and _is_multiple(float(np.median(logs - log_rows)))
     }
     return frozenset(
-        place
-        for place, logs in log_read.items()
-        if _reads_table_log(first[place])
+        stage_index
+        for stage_index, logs in log_read.items()
+        if _reads_table_log(first[stage_index])
         or (
             np.std(logs) < SAME_ROWS_RATIO.value
-            and place not in follow_exactly
+            and stage_index not in follow_exactly
             and (np.std(log_rows) > 3 * SAME_ROWS_RATIO.value or follow_exactly)
         )
     )
 
 
-def static_rows(runs: Sequence[QueryRun], place: int, tables: frozenset[int]) -> float:
+def static_rows(runs: Sequence[QueryRun], stage_index: int, tables: frozenset[int]) -> float:
     """Rows that a stage behind an exchange gets from static tables in every batch.
 
     Which tables it reads is not always recorded, so those are taken that leave rows which follow
     the rows of the batch most closely; of equally good ones, the most.
     """
     batches = [batch for run in runs for batch in run.batches]
-    stage = batches[0].stages[place]
+    stage = batches[0].stages[stage_index]
     written = {
         table: float(np.mean([batch.stages[table].rows_written for batch in batches]))
         for table in sorted(tables)
         if batches[0].stages[table].level < stage.level
     }
-    read = _rows_read(runs, place)
+    read = _rows_read(runs, stage_index)
     if not stage.has_parents or not written or not np.all(read > 0):
         return 0.0
     log_rows = np.log([batch.num_rows for batch in batches])
@@ -85,8 +85,8 @@ def _reads_table_log(stage: StageSample) -> bool:
     )
 
 
-def _rows_read(runs: Sequence[QueryRun], place: int) -> Array:
-    return np.array([batch.stages[place].rows_read for run in runs for batch in run.batches])
+def _rows_read(runs: Sequence[QueryRun], stage_index: int) -> Array:
+    return np.array([batch.stages[stage_index].rows_read for run in runs for batch in run.batches])
 
 
 def _is_multiple(log_ratio: float) -> bool:
@@ -98,5 +98,5 @@ def _misfit(log_read: Array, log_rows: Array) -> float:
     """Spread around a power law with an exponent up to 1, in steps that noise does not decide."""
     spread = log_rows - log_rows.mean()
     slope = float(spread @ log_read / max(spread @ spread, 1e-12))
-    left = log_read - log_read.mean() - min(max(slope, 0.0), 1.0) * spread
-    return round(float(np.sqrt(np.mean(np.square(left)))), 3)
+    residuals = log_read - log_read.mean() - min(max(slope, 0.0), 1.0) * spread
+    return round(float(np.sqrt(np.mean(np.square(residuals)))), 3)

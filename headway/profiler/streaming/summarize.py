@@ -101,8 +101,8 @@ def profile_of_runs(
         arrivals=Arrivals(rate_per_s=last.rate_per_s, dispersion_ratio=_dispersion_ratio(runs)),
         driver_phases=fit.driver_phases,
         stages=tuple(
-            replace(stage, observed=observe_stage(runs, place, stage))
-            for place, stage in enumerate(fit.stages)
+            replace(stage, observed=observe_stage(runs, stage_index, stage))
+            for stage_index, stage in enumerate(fit.stages)
         ),
         noise=_less_sure(fit, runs, noted),
         row_cost_half_range_ratio=fit.row_cost_half_range_ratio or None,
@@ -148,9 +148,9 @@ def application_of(facts: ApplicationFacts) -> Application:
 def _dispersion_ratio(runs: Sequence[QueryRun]) -> float:
     """Variance over mean of arrivals, from deviations of batches from rate times interval."""
     ratios = [run.arrivals.dispersion_ratio for run in runs]
-    known = [ratio for ratio in ratios if ratio is not None]
+    measured_ratios = [ratio for ratio in ratios if ratio is not None]
     # If no interval is known, arrivals are at random times.
-    return float(np.median(known)) if known else 1.0
+    return float(np.median(measured_ratios)) if measured_ratios else 1.0
 
 
 def _event_time_lag_s(run: QueryRun) -> float | None:
@@ -160,12 +160,12 @@ def _event_time_lag_s(run: QueryRun) -> float | None:
     window ends on a trigger.
     """
     trigger_s = 0.0 if run.is_gated else run.configuration.trigger_s
-    known = [
+    lags_s = [
         batch.event_time_lag_s - _behind_trigger_s(batch.started_s, trigger_s)
         for batch in run.batches
         if batch.event_time_lag_s is not None
     ]
-    return float(np.median(known)) if known else None
+    return float(np.median(lags_s)) if lags_s else None
 
 
 def _behind_trigger_s(started_s: float, trigger_s: float) -> float:
@@ -181,8 +181,11 @@ def _less_sure(fit: DurationFit, runs: Sequence[QueryRun], notes: list[str]) -> 
     ones, the mean of all is off by their share of it.
     """
     tasks = [run.tasks for run in runs]
-    seen, expected = (sum(share.seen for share in tasks), sum(share.expected for share in tasks))
-    missing = 1 - Share(seen=seen, expected=expected).ratio
+    num_seen, num_expected = (
+        sum(share.seen for share in tasks),
+        sum(share.expected for share in tasks),
+    )
+    missing = 1 - Share(seen=num_seen, expected=num_expected).ratio
     if missing == 0:
         return fit.noise
     hidden_ratio = missing * max(stage.task_noise_ratio for stage in fit.stages)

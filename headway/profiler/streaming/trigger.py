@@ -167,14 +167,14 @@ def _rhythm_log_odds(
     turns = latest.started_ms[_paused(latest)] % candidates_ms[:, None] / candidates_ms[:, None]
     middles = np.mean(np.exp(2j * np.pi * turns), axis=1)
     highest = -np.inf
-    for place in np.argsort(np.abs(middles))[-_NUM_JUDGED:]:
-        every_ms = candidates_ms[place : place + 1]
-        middle = float(np.angle(middles[place])) / (2 * np.pi)
-        around = middle + (turns[place] - middle + 0.5) % 1.0 - 0.5
+    for index in np.argsort(np.abs(middles))[-_NUM_JUDGED:]:
+        every_ms = candidates_ms[index : index + 1]
+        middle = float(np.angle(middles[index])) / (2 * np.pi)
+        around = middle + (turns[index] - middle + 0.5) % 1.0 - 0.5
         for phase_ms in np.unique(np.rint(np.quantile(around, _PHASE_QUANTILES) * every_ms)):
             if (phase_ms + _EARLY_MS) % grid_ms > _NEXT_TO_GRID_MS:
                 shifted = _Starts(*(column - int(phase_ms) for column in starts))
-                log_odds = float(grid_log_ratio(shifted, every_ms)[0] + log_prior[place])
+                log_odds = float(grid_log_ratio(shifted, every_ms)[0] + log_prior[index])
                 highest = max(highest, log_odds)
     return highest
 
@@ -196,15 +196,19 @@ def _candidates_ms(starts: _Starts) -> _Milliseconds:
     after_pause_ms = starts.started_ms[_paused(starts)]
     steps_ms = np.diff(np.append(starts.before_ms[:1], after_pause_ms))
     longest_ms = int(steps_ms.max())
-    found = {round(1000 * seconds) for seconds in _ALWAYS_TRIED_S}
-    found = {interval_ms for interval_ms in found if interval_ms <= (1 + _NEAR_RATIO) * longest_ms}
+    candidates_ms = {round(1000 * seconds) for seconds in _ALWAYS_TRIED_S}
+    candidates_ms = {
+        interval_ms
+        for interval_ms in candidates_ms
+        if interval_ms <= (1 + _NEAR_RATIO) * longest_ms
+    }
     # Late starts shorten the next step, so the shortest step may not be an interval.
     for step_ms in np.quantile(steps_ms, (0.1, 0.5)):
         for divisor in _DIVISORS:
             low_ms = int(step_ms / divisor * (1 - _NEAR_RATIO)) - 1
             high_ms = int(step_ms / divisor * (1 + _NEAR_RATIO)) + 2
-            found.update(range(max(low_ms, _SHORTEST_MS), high_ms))
-    return np.array(sorted(found), dtype=np.int64)
+            candidates_ms.update(range(max(low_ms, _SHORTEST_MS), high_ms))
+    return np.array(sorted(candidates_ms), dtype=np.int64)
 
 
 def _log_prior(interval_ms: _Milliseconds) -> Array:

@@ -34,9 +34,9 @@ def num_warm_up_by_rows(samples: Sequence[BatchSample], steady: QueryRun, fit: D
     """
     rows = np.array([float(sample.num_rows) for sample in samples])
     durations_s = np.array([sample.duration_s for sample in samples])
-    known = [float(batch.num_rows) for batch in steady.batches]
+    steady_rows = [float(batch.num_rows) for batch in steady.batches]
     expected_s = np.asarray(fit.model(steady.configuration).mean_s(rows), dtype=np.float64)
-    tolerance = Z90 * widened(0.0, doublings_outside(rows, min(known), max(known)))
+    tolerance = Z90 * widened(0.0, doublings_outside(rows, min(steady_rows), max(steady_rows)))
     return slower_start_length(np.log(durations_s / expected_s), tolerance)
 
 
@@ -54,15 +54,17 @@ def warm_up_of(runs: Sequence[QueryRun], fit: DurationFit) -> WarmUp | None:
     ]
     if not fresh:
         return None
-    start_age_s = float(np.mean([one.start_age_s for one in fresh]))
-    ages_s = np.array([age_s for one in fresh for age_s in one.ages_s])
-    points = falling_ratios(ages_s, np.array([ratio for one in fresh for ratio in one.ratios]))
+    start_age_s = float(np.mean([fresh_run.start_age_s for fresh_run in fresh]))
+    ages_s = np.array([age_s for fresh_run in fresh for age_s in fresh_run.ages_s])
+    points = falling_ratios(
+        ages_s, np.array([ratio for fresh_run in fresh for ratio in fresh_run.ratios])
+    )
     return WarmUp(
         start_age_s=min(start_age_s, *(point.jvm_age_s for point in points))
         if points
         else start_age_s,
-        first_batch_extra_s=float(np.mean([one.first_batch_extra_s for one in fresh])),
-        steady_age_s=max(one.steady_age_s for one in fresh),
+        first_batch_extra_s=float(np.mean([fresh_run.first_batch_extra_s for fresh_run in fresh])),
+        steady_age_s=max(fresh_run.steady_age_s for fresh_run in fresh),
         points=tuple(
             WarmUpPoint(
                 jvm_age_s=point.jvm_age_s, duration_ratio=point.ratio, num_batches=point.num_batches

@@ -73,12 +73,12 @@ class Ahead:
         at_once : int
             Batches that may run at the same time.
         """
-        next_grant = 1 + max((one.last_grant for one in members), default=0)
+        next_grant = 1 + max((member.last_grant for member in members), default=0)
         # With stagger, a query that comes back is ranked by its tick, whether known or not.
         backs = {
-            one.number: back
-            for one in members
-            if (back := one.coming_back(now_s, next_grant)) is not None
+            member.number: back
+            for member in members
+            if (back := member.coming_back(now_s, next_grant)) is not None
             and (back.at_its_tick or policy is not Policy.STAGGER)
         }
         foreseen = {number: (back.state, back.emitting) for number, back in backs.items()}
@@ -95,16 +95,16 @@ class Ahead:
             return f" {int(holds_turn)} {rank} {due_ms} {closed_rank} {closes_at_ms}"
 
         until_s = order_holds_until_s(cases, now_s)
-        running = [one for one in members if one.granted_at_s is not None]
-        num_running = sum(not one.lease_over for one in running)
+        running = [member for member in members if member.granted_at_s is not None]
+        num_running = sum(not member.lease_over for member in running)
         order = [f"{at_once - num_running} {_last_ms_before(until_s)}"]
         for number, state in waiting.items():
             due_ms = _first_ms_from(due_s(policy, state))
             order.append(f"w {number} {ranks[id(state)]} {due_ms}{then(number, True)}")
         order += [
-            f"r {one.number}{then(one.number, not one.lease_over)}"
-            for one in running
-            if one.number in backs
+            f"r {member.number}{then(member.number, not member.lease_over)}"
+            for member in running
+            if member.number in backs
         ]
         if self._hub.stand(";".join(order)):
             self._is_given = True
@@ -118,10 +118,10 @@ class Ahead:
 
     def went(self, line: str) -> Went:
         """Grants of the hub by the current order, parsed from its report line."""
-        _, since_us, at_ms, free, went, waiting = line.split("\t")
+        _, since_us, at_ms, free, granted_numbers, waiting = line.split("\t")
         at_s = ms_to_s(float(at_ms))
         states = dict(self._waited(waiting))
-        numbers = tuple(map(int, went.split(",")))
+        numbers = tuple(map(int, granted_numbers.split(",")))
         decision = Decision(
             at_s=at_s,
             policy=self._policy,
@@ -137,8 +137,8 @@ class Ahead:
         )
 
     def _waited(self, waiting: str) -> Iterator[tuple[int, QueryState]]:
-        for one in waiting.split(","):
-            number, how, ready_ms = one.split(":")
+        for entry in waiting.split(","):
+            number, how, ready_ms = entry.split(":")
             if how == "w":
                 yield int(number), self._states[int(number)]
                 continue

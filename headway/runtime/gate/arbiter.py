@@ -224,7 +224,7 @@ class Gate:
                 decision_p50_s=float(np.quantile(times, 0.5)),
                 decision_p99_s=float(np.quantile(times, 0.99)),
                 opened_because=self.opened_because,
-                queries=(*(one.report() for one in self._members.values()), *self._gone),
+                queries=(*(member.report() for member in self._members.values()), *self._gone),
                 num_reliefs=self._num_reliefs,
                 num_ahead=self._num_ahead,
             )
@@ -233,9 +233,9 @@ class Gate:
         wait_s = 0.05
         try:
             while not self._is_closing:
-                happened = str(self._hub.next(max(round(s_to_ms(wait_s)), 1)))
+                reports = str(self._hub.next(max(round(s_to_ms(wait_s)), 1)))
                 with self._lock:
-                    wait_s = self._step(happened, time.time())
+                    wait_s = self._step(reports, time.time())
         except BaseException as error:
             if not self._is_closing:
                 self._break(error)
@@ -249,9 +249,9 @@ class Gate:
         with contextlib.suppress(Warning):
             warnings.warn(f"headway: the gate is open; {self.opened_because}", stacklevel=2)
 
-    def _step(self, happened: str, now_s: float) -> float:
+    def _step(self, reports: str, now_s: float) -> float:
         """Grants come before all other work, since queries wait for them."""
-        ended = self._take(happened)
+        ended = self._take(reports)
         wait_s = self._decide(now_s)
         for member, batch in ended:
             self._note(member, batch)
@@ -262,25 +262,25 @@ class Gate:
         self._sizes.look_at(list(self._members.values()), self._task_time, now_s)
         return wait_s
 
-    def _take(self, happened: str) -> list[tuple[Member, BatchEnd | None]]:
+    def _take(self, reports: str) -> list[tuple[Member, BatchEnd | None]]:
         """Read reports: idle queries and their last batches, turns over or passed on, ends."""
         ended = []
         # Split only at the hub's separator, since progress may contain other line separators.
-        for line in filter(None, happened.split("\n")):
-            what, number, *rest = line.split("\t", 4)
-            if what == "go":
+        for line in filter(None, reports.split("\n")):
+            event, number, *fields = line.split("\t", 4)
+            if event == "go":
                 self._went(line)
                 continue
             member = self._numbered.get(int(number))
             if member is None:
                 continue
-            if what == "ended":
+            if event == "ended":
                 self._leave(member)
-            elif what == "over":
+            elif event == "over":
                 member.turn_is_over()
             else:
-                target_s, at_s = ms_to_s(float(rest[0])), ms_to_s(float(rest[1]))
-                ended.append((member, member.became_idle(at_s, target_s, progress=rest[2])))
+                target_s, at_s = ms_to_s(float(fields[0])), ms_to_s(float(fields[1]))
+                ended.append((member, member.became_idle(at_s, target_s, progress=fields[2])))
         return ended
 
     def _note(self, member: Member, batch: BatchEnd | None) -> None:
@@ -292,29 +292,31 @@ class Gate:
 
     def _look_after(self, now_s: float) -> bool:
         """Queries that hang no longer block others; returns whether there is a new one."""
-        hanging = [one for one in self._members.values() if one.hangs(now_s)]
-        for one in hanging:
+        hanging = [member for member in self._members.values() if member.hangs(now_s)]
+        for member in hanging:
             _LOG.warning(
                 "query %s: its batch has run for more than %.0f s; others go on without it",
-                one.declared.name,
-                one.lease_s(),
+                member.declared.name,
+                member.lease_s(),
             )
-            one.end_lease()
+            member.end_lease()
         self._log.flush()
         return bool(hanging)
 
     def _went(self, line: str) -> None:
         """The JVM has granted a turn by the prepared order."""
-        went = self._ahead.went(line)
-        decision = went.decision
-        members = [self._numbered[one] for one in went.numbers if one in self._numbered]
+        turns = self._ahead.went(line)
+        decision = turns.decision
+        members = [self._numbered[number] for number in turns.numbers if number in self._numbered]
         self._num_ahead += len(members)
-        self._book(members, decision, went.since_s)
+        self._book(members, decision, turns.since_s)
 
     def _decide(self, now_s: float) -> float:
         members, at_once = self._members.values(), self._sizes.at_once
-        num_running = sum(one.granted_at_s is not None and not one.lease_over for one in members)
-        waiting = {one.number: one.state(now_s) for one in members if one.is_idle}
+        num_running = sum(
+            member.granted_at_s is not None and not member.lease_over for member in members
+        )
+        waiting = {member.number: member.state(now_s) for member in members if member.is_idle}
         states = tuple(waiting.values())
         decision = Decision(
             at_s=now_s,
@@ -344,12 +346,13 @@ class Gate:
     def _leave_order(self, waiting: dict[int, QueryState], now_s: float) -> None:
         """Prepare the order for the JVM until the next decision; none if it could not be used."""
         members = self._members.values()
-        if math.isfinite(self._memory.limit_bytes) or any(one.waits_within for one in members):
+        may_wait = any(member.waits_within for member in members)
+        if math.isfinite(self._memory.limit_bytes) or may_wait:
             self._ahead.take_back()
             return
         self._ahead.give(
             self._sizes.policy,
-            {one.number: waiting[one.number] for one in members if one.is_idle},
+            {member.number: waiting[member.number] for member in members if member.is_idle},
             list(members),
             now_s=now_s,
             at_once=self._sizes.at_once,
@@ -377,7 +380,7 @@ class Gate:
             self._times_s.append(since_s)
 
     def _memory_is_short(self, now_s: float) -> bool:
-        used_bytes = sum(one.heap_state_bytes for one in self._members.values())
+        used_bytes = sum(member.heap_state_bytes for member in self._members.values())
         before, self._memory = self._memory, self._memory.later(used_bytes, now_s)
         since_s = self._memory.relieving_since_s
         self._num_reliefs += since_s is not None and since_s != before.relieving_since_s
@@ -386,12 +389,12 @@ class Gate:
     def _leave(self, member: Member) -> None:
         """Restore its own clock; a query that waits at the gate's clock continues."""
         del self._members[member.declared.name], self._numbered[member.number]
-        executor, before = self._before.pop(member.declared.name, (None, None))
+        executor, own_clock = self._before.pop(member.declared.name, (None, None))
         with contextlib.suppress(Exception):
             # The JVM may be gone. A batch granted here or by the prepared order is marked. The
             # gate's clock removes the mark when the batch is over, and from then on only sleeps.
             is_marked = member.clock.release()
             self._hub.leave(member.number)
             if executor is not None and not is_marked and member.query.isActive:
-                replace_clock(executor, before, member.query)
+                replace_clock(executor, own_clock, member.query)
         self._gone.append(member.report())

@@ -129,14 +129,14 @@ def replace_clock(executor: Any, clock: Any, query: StreamingQuery) -> Any:
     with _as_spark_keeps_it(query):
         field = executor.getClass().getDeclaredField("clock")
         field.setAccessible(True)
-        before = field.get(executor)
-        if before.getClass().getName() == _GATE_CLOCK and not before.isReleased():
+        previous_clock = field.get(executor)
+        if previous_clock.getClass().getName() == _GATE_CLOCK and not previous_clock.isReleased():
             raise InputError(
                 f"{_label(query)} is under another gate, and stays there; close that gate first, "
                 "remove the query from it, or start the query anew"
             )
         field.set(executor, clock)
-    return before
+    return previous_clock
 
 
 @contextlib.contextmanager

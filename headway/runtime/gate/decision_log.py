@@ -131,6 +131,6 @@ def read_decision_log(path: str | Path) -> Iterator[Decision | BatchEnd]:
             raise InputError(
                 f"{path}:{number}: a decision by auto; expected the policy that auto had chosen"
             )
-        found = entry.decision or entry.batch
-        if found is not None:
-            yield found
+        record = entry.decision or entry.batch
+        if record is not None:
+            yield record

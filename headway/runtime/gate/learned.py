@@ -76,18 +76,20 @@ class BatchDurations:
             self._left_out += 1
             return
         self._seen.append((rows, max(duration_s, 1e-3)))
-        seen = np.array(self._seen)
+        batches = np.array(self._seen)
         if self._predicted_s is None:
-            self._fit_line(seen)
+            self._fit_line(batches)
             self._ratio = 1.0
-            model_s = np.maximum(self._fixed_s + self._per_row_s * seen[:, 0], 1e-3)
+            model_s = np.maximum(self._fixed_s + self._per_row_s * batches[:, 0], 1e-3)
         else:
-            model_s = np.array([self._predicted_s(float(one)) for one in seen[-50:, 0]])
-            if len(seen) >= FEWEST_TO_CORRECT.value:
-                self._ratio = float(np.median(seen[-50:, 1] / model_s))
-        if len(seen) >= FEWEST_FOR_A_LINE.value:
-            off = np.log(seen[-len(model_s) :, 1] / (model_s * self._ratio))
-            self._spread = float(np.sqrt(np.mean(off**2)))
+            model_s = np.array(
+                [self._predicted_s(float(batch_rows)) for batch_rows in batches[-50:, 0]]
+            )
+            if len(batches) >= FEWEST_TO_CORRECT.value:
+                self._ratio = float(np.median(batches[-50:, 1] / model_s))
+        if len(batches) >= FEWEST_FOR_A_LINE.value:
+            log_ratios = np.log(batches[-len(model_s) :, 1] / (model_s * self._ratio))
+            self._spread = float(np.sqrt(np.mean(log_ratios**2)))
 
     def mean_s(self, rows: float) -> float:
         """Mean duration of a batch with a number of rows. [s]"""
@@ -102,10 +104,10 @@ class BatchDurations:
             return max(self._predicted_s(rows), 1e-3)
         return max(self._fixed_s + self._per_row_s * rows, 1e-3)
 
-    def _fit_line(self, seen: np.ndarray) -> None:
-        rows, durations_s = seen[:, 0], seen[:, 1]
+    def _fit_line(self, batches: np.ndarray) -> None:
+        rows, durations_s = batches[:, 0], batches[:, 1]
         self._per_row_s = 0.0
-        if len(seen) >= FEWEST_FOR_A_LINE.value and (spread := float(rows.var())) > 0.0:
+        if len(batches) >= FEWEST_FOR_A_LINE.value and (spread := float(rows.var())) > 0.0:
             slope = float(np.mean((rows - rows.mean()) * (durations_s - durations_s.mean())))
             self._per_row_s = max(slope / spread, 0.0)
         self._fixed_s = max(float(durations_s.mean() - self._per_row_s * rows.mean()), 1e-3)

@@ -145,36 +145,36 @@ class Member:
         was_granted, self._has_run = self._has_run, False
         self.is_idle, self.granted_at_s, self.lease_over = True, None, False
         self._idle_since_s = at_s
-        seen = self._new_batch(progress)
+        batch = self._new_batch(progress)
         # No rows arrived and no window was due, so it looks again at its own trigger.
-        self.ready_s = at_s if seen is not None and seen.rows else target_s
+        self.ready_s = at_s if batch is not None and batch.rows else target_s
         if self.offset_s is not None:
             ticks = math.floor((at_s - self.offset_s) / self.declared.trigger_s) + 1
             self.ready_s = ticks * self.declared.trigger_s + self.offset_s
-        if seen is None:
+        if batch is None:
             return None
-        self._take(seen)
-        self.last = seen
+        self._take(batch)
+        self.last = batch
         if self._emits() and self.offset_s is None:
             self.ready_s = at_s
         if not was_granted:
             return None
         self._num_predicted += 1
         self._all_predicted_s += self._predicted_s
-        self._all_observed_s += seen.duration_s
+        self._all_observed_s += batch.duration_s
         return BatchEnd(
             at_s=at_s,
             name=self.declared.name,
-            batch_id=seen.batch_id,
-            rows=seen.rows,
+            batch_id=batch.batch_id,
+            rows=batch.rows,
             predicted_s=self._predicted_s,
-            observed_s=seen.duration_s,
+            observed_s=batch.duration_s,
         )
 
     def learn(self) -> None:
         """Learn durations of finished batches; separate, since no query has to wait for it."""
-        for seen in self._unlearned:
-            self.durations.observe(seen.rows, seen.duration_s)
+        for batch in self._unlearned:
+            self.durations.observe(batch.rows, batch.duration_s)
         self._unlearned.clear()
 
     def state(self, now_s: float) -> QueryState:
@@ -202,9 +202,9 @@ class Member:
             emitted_to_s = max(self._newest_event_s - windows.watermark_delay_s, emitted_to_s)
             closes_at_s = windows.first_end_after_s(emitted_to_s) + windows.watermark_delay_s
         takes_s = max(self._predicted_s, now_s - granted_at_s)
-        came = self._rate_per_s * takes_s
+        new_rows = self._rate_per_s * takes_s
         state = self._state(
-            float(last.rows) if last.behind_rows else came,
+            float(last.rows) if last.behind_rows else new_rows,
             ready_s=now_s,
             oldest_unread_s=granted_at_s - self._behind_s(),
             closing_s=self._closing_s(emitted_to_s),
@@ -267,11 +267,11 @@ class Member:
     def _rows_by(self, now_s: float) -> float:
         since_s = self._idle_since_s if self.last is None else self.last.start_s
         until_s = min(now_s, self._idle_since_s) if self.waits_within else now_s
-        came = self._rate_per_s * max(until_s - since_s, 0.0)
+        new_rows = self._rate_per_s * max(until_s - since_s, 0.0)
         if self.last is None or not self.last.behind_rows:
-            return came
+            return new_rows
         # The source's rate limit is the number of rows read last.
-        return min(self.last.behind_rows + came, self.last.rows)
+        return min(self.last.behind_rows + new_rows, self.last.rows)
 
     def _num_batches(self) -> int:
         """Batches until no rows are left, if a rate limit leaves rows behind."""
@@ -311,44 +311,44 @@ class Member:
     def _new_batch(self, progress: str) -> BatchSeen | None:
         if not progress:
             return None
-        seen, last = batch_seen(progress), self.last
-        if last is not None and (seen.batch_id, seen.start_s) == (last.batch_id, last.start_s):
+        batch, last = batch_seen(progress), self.last
+        if last is not None and (batch.batch_id, batch.start_s) == (last.batch_id, last.start_s):
             return None
         waited_s = self._waited_within_s
         return replace(
-            seen,
-            duration_s=max(seen.duration_s - waited_s, 0.0),
-            add_batch_s=max(seen.add_batch_s - waited_s, 0.0),
+            batch,
+            duration_s=max(batch.duration_s - waited_s, 0.0),
+            add_batch_s=max(batch.add_batch_s - waited_s, 0.0),
         )
 
-    def _take(self, seen: BatchSeen) -> None:
+    def _take(self, batch: BatchSeen) -> None:
         last, windows = self.last, self.declared.windows
         self._batches += 1
-        self._rows += seen.rows
-        if seen.removed_rows or windows is None:
-            self._usually_removed_rows = seen.removed_rows
-        self._unlearned.append(seen)
-        work_s = min(seen.add_batch_s, seen.duration_s)
-        after_s = min(seen.commit_s, seen.duration_s - work_s)
-        self._parts.append((seen.duration_s - work_s - after_s, work_s, after_s))
-        if last is not None and seen.start_s > last.start_s:
-            rate = seen.rows / (seen.start_s - last.start_s)
+        self._rows += batch.rows
+        if batch.removed_rows or windows is None:
+            self._usually_removed_rows = batch.removed_rows
+        self._unlearned.append(batch)
+        work_s = min(batch.add_batch_s, batch.duration_s)
+        after_s = min(batch.commit_s, batch.duration_s - work_s)
+        self._parts.append((batch.duration_s - work_s - after_s, work_s, after_s))
+        if last is not None and batch.start_s > last.start_s:
+            rate = batch.rows / (batch.start_s - last.start_s)
             self._rate_per_s += (0.2 if self._rate_per_s else 1.0) * (rate - self._rate_per_s)
-        if seen.newest_event_s is not None:
+        if batch.newest_event_s is not None:
             newest_s = self._newest_event_s
-            self._newest_event_s = max(seen.newest_event_s, newest_s or seen.newest_event_s)
-            self._delays_s.append(seen.start_s - seen.newest_event_s)
+            self._newest_event_s = max(batch.newest_event_s, newest_s or batch.newest_event_s)
+            self._delays_s.append(batch.start_s - batch.newest_event_s)
             self.closing_delay_s = statistics.median(self._delays_s)
-        if windows is None or seen.watermark_s is None or seen.watermark_s <= 0.0:
+        if windows is None or batch.watermark_s is None or batch.watermark_s <= 0.0:
             return
         if self._emitted_to_s is not None:
             end_s = windows.first_end_after_s(self._emitted_to_s)
-            spent_s = self._waited_within_s + seen.duration_s - seen.commit_s
-            committed_s = seen.start_s + spent_s
-            while end_s <= seen.watermark_s:
+            spent_s = self._waited_within_s + batch.duration_s - batch.commit_s
+            committed_s = batch.start_s + spent_s
+            while end_s <= batch.watermark_s:
                 self._windows += 1
                 target = self.declared.window_target
                 late_s = committed_s - end_s
                 self._late += target is not None and late_s > target.limit_s
                 end_s += windows.slide_s
-        self._emitted_to_s = max(seen.watermark_s, self._emitted_to_s or seen.watermark_s)
+        self._emitted_to_s = max(batch.watermark_s, self._emitted_to_s or batch.watermark_s)

@@ -73,20 +73,24 @@ _PROGRESS = msgspec.json.Decoder(_Progress)
 
 def batch_seen(progress: str) -> BatchSeen:
     """A batch, from the JSON of Spark's progress."""
-    given = _PROGRESS.decode(progress)
-    spent, event, operators = given.duration_ms, given.event_time, given.state_operators
+    batch_progress = _PROGRESS.decode(progress)
+    durations_ms, event, operators = (
+        batch_progress.duration_ms,
+        batch_progress.event_time,
+        batch_progress.state_operators,
+    )
     return BatchSeen(
-        batch_id=given.batch_id,
-        start_s=_epoch_s(given.timestamp),
-        rows=given.num_input_rows,
-        duration_s=ms_to_s(spent.get("triggerExecution", 0)),
-        add_batch_s=ms_to_s(spent.get("addBatch", 0)),
-        commit_s=ms_to_s(spent.get("commitOffsets", 0)),
+        batch_id=batch_progress.batch_id,
+        start_s=_epoch_s(batch_progress.timestamp),
+        rows=batch_progress.num_input_rows,
+        duration_s=ms_to_s(durations_ms.get("triggerExecution", 0)),
+        add_batch_s=ms_to_s(durations_ms.get("addBatch", 0)),
+        commit_s=ms_to_s(durations_ms.get("commitOffsets", 0)),
         watermark_s=None if event.watermark is None else _epoch_s(event.watermark),
         newest_event_s=None if event.max is None else _epoch_s(event.max),
-        removed_rows=float(sum(one.num_rows_removed for one in operators)),
-        heap_state_bytes=float(sum(one.on_heap_bytes for one in operators)),
-        behind_rows=sum(one.behind_rows for one in given.sources),
+        removed_rows=float(sum(operator.num_rows_removed for operator in operators)),
+        heap_state_bytes=float(sum(operator.on_heap_bytes for operator in operators)),
+        behind_rows=sum(source.behind_rows for source in batch_progress.sources),
     )
 
 

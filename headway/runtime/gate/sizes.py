@@ -25,7 +25,7 @@ class Sizes:
 
     Parameters
     ----------
-    asked : Policy
+    requested_policy : Policy
         The requested policy. ``auto`` is first come first served until the costs of batches are
         known, then the choice of ``choose``, which is repeated once twice as much is known.
     at_once : int or None
@@ -44,7 +44,7 @@ class Sizes:
 
     def __init__(
         self,
-        asked: Policy,
+        requested_policy: Policy,
         at_once: int | None,
         choose: Chooser | None,
         lock: AbstractContextManager[object],
@@ -52,8 +52,8 @@ class Sizes:
         is_count = isinstance(at_once, int) and not isinstance(at_once, bool) and at_once >= 1
         if at_once is not None and not is_count:
             raise InputError(f"at_once is {at_once!r}; expected a whole number, 1 or more")
-        self._asked, self.choose = asked, choose
-        self.policy: Policy = Policy.FCFS if asked is Policy.AUTO else asked
+        self._asked, self.choose = requested_policy, choose
+        self.policy: Policy = Policy.FCFS if requested_policy is Policy.AUTO else requested_policy
         self.at_once, self._at_once_is_given = at_once or 2, at_once is not None
         self._lock = lock
         self._known_then: dict[str, tuple[int, float]] = {}
@@ -65,7 +65,7 @@ class Sizes:
         if now_s < self._next_look_s:
             return
         self._next_look_s = now_s + _LOOK_EVERY_S
-        if not members or not all(one.durations.are_known for one in members):
+        if not members or not all(member.durations.are_known for member in members):
             return
         if self.policy is Policy.STAGGER:
             self._keep_apart(members)
@@ -73,10 +73,10 @@ class Sizes:
             self.at_once = usual_at_once(members, task_time.driver_cores / task_time.cores)
         if self._may_choose and self._more_is_known(members):
             self._known_then = _extents(members)
-            given = task_time.works_of(members), task_time.cores, members
+            arguments = task_time.works_of(members), task_time.cores, members
             # In a separate thread, since simulations take longer than the arbiter's heartbeat
             # allows.
-            self._choosing = threading.Thread(target=self._take_best, args=given, daemon=True)
+            self._choosing = threading.Thread(target=self._take_best, args=arguments, daemon=True)
             self._choosing.start()
 
     @property
@@ -103,10 +103,10 @@ class Sizes:
         """Give queries different ticks, so that none has to wait."""
         if not self._at_once_is_given:
             self.at_once = len(members)
-        if all(one.offset_s is not None for one in members):
+        if all(member.offset_s is not None for member in members):
             return
-        for one, offset_s in zip(members, best_offsets_s(members), strict=True):
-            one.offset_s = offset_s
+        for member, offset_s in zip(members, best_offsets_s(members), strict=True):
+            member.offset_s = offset_s
 
     def _take_best(
         self, works: Sequence[QueryWork], cores: float, members: Sequence[Member]
@@ -131,4 +131,4 @@ class Sizes:
 
 def _extents(members: Sequence[Member]) -> dict[str, tuple[int, float]]:
     """Batches that are known of each query, and the rows of the largest."""
-    return {one.declared.name: one.durations.extent for one in members}
+    return {member.declared.name: member.durations.extent for member in members}

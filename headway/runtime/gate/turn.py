@@ -31,7 +31,7 @@ class Turn:
 
     Parameters
     ----------
-    each : callable
+    batch_function : callable
         Called with a batch and its number.
 
     Raises
@@ -40,13 +40,13 @@ class Turn:
         If it is not callable.
     """
 
-    def __init__(self, each: Callable[[DataFrame, int], None]) -> None:
-        if not callable(each):
+    def __init__(self, batch_function: Callable[[DataFrame, int], None]) -> None:
+        if not callable(batch_function):
             raise InputError(
-                f"in_turn: got {each!r}; expected a function of a batch and its number, as "
-                "foreachBatch takes it"
+                f"in_turn: got {batch_function!r}; expected a function of a batch and its number, "
+                "as foreachBatch takes it"
             )
-        self._each = each
+        self._each = batch_function
         self._granted = threading.Event()
         self._hub: Any = None
         self._query: StreamingQuery | None = None

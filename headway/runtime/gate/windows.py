@@ -30,7 +30,7 @@ def windows_of_plan(plan: str) -> WindowGrid | None:
     if not delays_s or not starts:
         return None
     slide, start = max(starts)
-    size = max((int(one) for one in _SIZE.findall(plan)), default=slide)
+    size = max((int(size_text) for size_text in _SIZE.findall(plan)), default=slide)
     return WindowGrid(
         slide_s=slide / _MICROS_PER_S,
         offset_s=(start + size) % slide / _MICROS_PER_S,

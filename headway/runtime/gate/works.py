@@ -52,7 +52,9 @@ class TaskTime:
     def works_of(self, members: Sequence[Member]) -> list[QueryWork]:
         """Costs of the batches of each query."""
         busy_cores = self.busy_cores
-        return [learned_work(one, self.cores, busy_cores, self.driver_cores) for one in members]
+        return [
+            learned_work(member, self.cores, busy_cores, self.driver_cores) for member in members
+        ]
 
     def _total_s(self) -> float:
         executors = self._store.executorList(False)
@@ -101,7 +103,7 @@ def learned_work(
 
 def usual_at_once(members: Sequence[Member], driver_ratio: float) -> int:
     """Number of concurrent batches that keeps the cores busy while drivers plan and commit."""
-    parts = [one.mean_parts_s for one in members]
+    parts = [member.mean_parts_s for member in members]
     work_s = statistics.fmean(work for _, work, _ in parts)
     total_s = statistics.fmean(map(sum, parts))
     return num_at_once(
@@ -113,14 +115,14 @@ def best_offsets_s(members: Sequence[Member]) -> tuple[float, ...]:
     """Separate ticks for all queries, just after their windows close if they have windows [s]."""
     wishes_s = [
         0.0
-        if one.declared.windows is None
-        else one.declared.windows.offset_s
-        + one.declared.windows.watermark_delay_s
-        + one.closing_delay_s
-        for one in members
+        if member.declared.windows is None
+        else member.declared.windows.offset_s
+        + member.declared.windows.watermark_delay_s
+        + member.closing_delay_s
+        for member in members
     ]
     return stagger_offsets_s(
-        [one.declared.trigger_s for one in members],
-        [sum(one.mean_parts_s) for one in members],
+        [member.declared.trigger_s for member in members],
+        [sum(member.mean_parts_s) for member in members],
         wishes_s,
     )

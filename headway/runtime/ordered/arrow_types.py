@@ -105,8 +105,8 @@ def _stateful(node: Any) -> list[str]:
     children = [node.children().apply(at) for at in range(node.children().size())]
     name = str(node.nodeName())
     joins_streams = name == "Join" and sum(bool(child.isStreaming()) for child in children) > 1
-    found = [name] if joins_streams or name.startswith(_STATEFUL) else []
-    return found + [each for child in children for each in _stateful(child)]
+    operators = [name] if joins_streams or name.startswith(_STATEFUL) else []
+    return operators + [operator for child in children for operator in _stateful(child)]
 
 
 _STATEFUL = ("Aggregate", "Deduplicate", "Distinct", "FlatMapGroups", "TransformWithState")

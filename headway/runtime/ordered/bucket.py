@@ -153,17 +153,17 @@ def packed(batches: Iterable[Any], key: str, bucket_of: Mapping[Any, int]) -> It
 def unpacked(batches: Iterable[Any]) -> Iterator[Any]:
     """Output rows from one value per bucket."""
     for batch in batches:
-        for written in batch.column(0).to_pylist():
-            if written is not None:
-                yield from as_table(written).to_batches()
+        for arrow_bytes in batch.column(0).to_pylist():
+            if arrow_bytes is not None:
+                yield from as_table(arrow_bytes).to_batches()
 
 
 def _placed(buckets: Any, keys: Any, bucket_of: Mapping[Any, int]) -> Any:
-    known = pa.array([*bucket_of], keys.type)
-    found = pc.index_in(keys, value_set=known).fill_null(-1).to_numpy()
+    placed_keys = pa.array([*bucket_of], keys.type)
+    indices = pc.index_in(keys, value_set=placed_keys).fill_null(-1).to_numpy()
     # The last one is for keys that are not placed.
     ids = np.array([*bucket_of.values(), 0], dtype=np.int32)
-    return np.where(found < 0, buckets, ids[found])
+    return np.where(indices < 0, buckets, ids[indices])
 
 
 def as_kept(table: Any) -> Any:
@@ -193,8 +193,8 @@ def _parted(
     if new is not None:
         # Rows that are late, or without a time, are left out.
         waiting.append(new.filter(pc.greater_equal(_times_us(new, ordered.by[0]), watermark_us)))
-    rest = pa.concat_tables(waiting) if waiting else None
-    return due, rest if rest is not None and len(rest) else None
+    remaining_rows = pa.concat_tables(waiting) if waiting else None
+    return due, remaining_rows if remaining_rows is not None and len(remaining_rows) else None
 
 
 def _times_us(table: Any, time: str) -> Any:
@@ -206,34 +206,34 @@ def _first_ms(waiting: Any, time: str) -> int:
     return max(int(pc.min(_times_us(waiting, time)).as_py()) // US_PER_MS, 1)
 
 
-def _stepped(ordered: OrderedStep, due: Any, written: bytes | None) -> tuple[Any, bytes | None]:
+def _stepped(ordered: OrderedStep, due: Any, state_bytes: bytes | None) -> tuple[Any, bytes | None]:
     """Output of the rows that are due, and the resulting states."""
     if due is None or not len(due):
-        return None, written
+        return None, state_bytes
     table = _in_order(due, ordered.by)
     keys = rows_of(table, ordered.key)
     form = StateForm(ordered.state)
-    kept = KeptStates([table.schema.field(name) for name in ordered.key], form, written)
-    current = kept.of(keys)
-    made: list[tuple[Any, ...]] = []
+    key_states = KeptStates([table.schema.field(name) for name in ordered.key], form, state_bytes)
+    states = key_states.of(keys)
+    output_rows: list[tuple[Any, ...]] = []
     changes: dict[Any, Any] = {}
     step = ordered.step
     with _fewer_collections():
         for key, row in zip(keys, named_rows(table), strict=True):
-            returned = step(row, current.get(key))
+            returned = step(row, states.get(key))
             if type(returned) is not tuple or len(returned) != 2 or returned[1] is None:
                 raise InputError(
                     f"step returned {returned!r}; expected the state and a list of rows"
                 )
             state, rows = returned
-            made.extend(rows)
+            output_rows.extend(rows)
             if state is None:
-                current.pop(key, None)
+                states.pop(key, None)
                 changes[key] = None
             else:
-                current[key] = changes[key] = form.kept(state)
-        output = output_table(made, ordered.output, "step") if made else None
-        return output, kept.after(changes)
+                states[key] = changes[key] = form.kept(state)
+        output = output_table(output_rows, ordered.output, "step") if output_rows else None
+        return output, key_states.after(changes)
 
 
 @contextmanager

@@ -130,19 +130,19 @@ def _of_table(ordered_step: OrderedStep) -> Callable[[pd.DataFrame], pd.DataFram
 def _unpacked(frames: Iterable[pd.DataFrame]) -> list[Any]:
     """Packed rows of a bucket as tables; a woken bucket has none."""
     return [
-        as_table(bytes(written))
+        as_table(bytes(arrow_bytes))
         for frame in frames
-        for written in frame[ROWS]
-        if isinstance(written, bytes | bytearray)
+        for arrow_bytes in frame[ROWS]
+        if isinstance(arrow_bytes, bytes | bytearray)
     ]
 
 
-def _bytes(written: Any) -> bytes | None:
-    return None if written is None else bytes(written)
+def _bytes(arrow_bytes: Any) -> bytes | None:
+    return None if arrow_bytes is None else bytes(arrow_bytes)
 
 
 def _packed(output: Any) -> pd.DataFrame:
     import pandas as pd
 
-    written = None if output is None else as_bytes(output)
-    return pd.DataFrame({ROWS: pd.Series([written], dtype=object)})
+    arrow_bytes = None if output is None else as_bytes(output)
+    return pd.DataFrame({ROWS: pd.Series([arrow_bytes], dtype=object)})

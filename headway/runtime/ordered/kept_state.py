@@ -27,9 +27,9 @@ def as_bytes(table: Any) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-def as_table(written: bytes) -> Any:
+def as_table(arrow_bytes: bytes) -> Any:
     """The table written by :func:`as_bytes`."""
-    return pa.ipc.open_stream(pa.py_buffer(written)).read_all()
+    return pa.ipc.open_stream(pa.py_buffer(arrow_bytes)).read_all()
 
 
 def values_of(column: Any) -> list[Any]:
@@ -37,8 +37,8 @@ def values_of(column: Any) -> list[Any]:
     kind = column.type
     as_numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind)
     if (as_numbers and not column.null_count) or pa.types.is_string(kind):
-        found: list[Any] = column.to_numpy().tolist()
-        return found
+        values: list[Any] = column.to_numpy().tolist()
+        return values
     listed: list[Any] = column.to_pylist()
     return listed
 
@@ -48,13 +48,13 @@ def rows_of(table: Any, columns: Iterable[str]) -> list[Values]:
     return list(zip(*(values_of(table.column(name)) for name in columns), strict=True))
 
 
-def table_of(rows: Iterable[Values], schema: Any, what: str) -> Any:
+def table_of(rows: Iterable[Values], schema: Any, label: str) -> Any:
     """Tuples as an Arrow table.
 
     Raises
     ------
     InputError
-        If a value does not fit its column; ``what`` begins the message.
+        If a value does not fit its column; ``label`` begins the message.
     """
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = []
@@ -62,7 +62,7 @@ def table_of(rows: Iterable[Values], schema: Any, what: str) -> Any:
         try:
             arrays.append(pa.array(values, type=field.type))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"{what} column {field.name}: {error}") from None
+            raise InputError(f"{label} column {field.name}: {error}") from None
     return pa.table(arrays, schema=schema)
 
 
@@ -101,8 +101,8 @@ class StateForm:
             )
         # Most states are plain values, and this runs once per row.
         if tuple(map(type, state)) == self._as_is:
-            for at, least, most in self._bounds:
-                if not least <= state[at] <= most:
+            for at, lower, upper in self._bounds:
+                if not lower <= state[at] <= upper:
                     break
             else:
                 return self.of(state)
@@ -139,45 +139,45 @@ def _named(plain: Any, columns: Sequence[str]) -> Any:
     """A named tuple whose columns have names that Python gives to no field, such as ``_id``."""
 
     def replace(row: Any, /, **values: Any) -> Any:
-        made = [values.pop(name, value) for name, value in zip(columns, row, strict=True)]
+        new_values = [values.pop(name, value) for name, value in zip(columns, row, strict=True)]
         if values:
             raise TypeError(f"no column {', '.join(values)}; there are {', '.join(columns)}")
-        return tuple.__new__(type(row), made)
+        return tuple.__new__(type(row), new_values)
 
     def text(row: Any) -> str:
         parts = (f"{name}={value!r}" for name, value in zip(columns, row, strict=True))
         return f"{type(row).__name__}({', '.join(parts)})"
 
-    own = {
+    properties = {
         name: property(operator.itemgetter(at))
         for at, name in enumerate(columns)
         if name != plain._fields[at] and not name.startswith("__")
     }
     methods = {"_fields": (*columns,), "_replace": replace, "__repr__": text, "__slots__": ()}
-    return type(plain.__name__, (plain,), methods | own)
+    return type(plain.__name__, (plain,), methods | properties)
 
 
 class KeptStates:
     """States of the keys of a bucket; only those that a batch touches are read."""
 
-    def __init__(self, keys: Any, form: StateForm, written: bytes | None) -> None:
+    def __init__(self, keys: Any, form: StateForm, state_bytes: bytes | None) -> None:
         # Distinct names, since a state may have a column with the same name as a key.
         named = [field.with_name(f"{_KEY}{at}") for at, field in enumerate(keys)]
         self._schema = pa.schema([*named, *form.schema])
         self._form = form
-        self._written = written
-        self._table = self._schema.empty_table() if written is None else as_table(written)
+        self._written = state_bytes
+        self._table = self._schema.empty_table() if state_bytes is None else as_table(state_bytes)
         names = [field.name for field in named]
         self._at = {key: at for at, key in enumerate(rows_of(self._table, names))}
 
     def of(self, keys: Iterable[Key]) -> dict[Key, Any]:
         """States of the given keys that have one."""
-        known = [key for key in dict.fromkeys(keys) if key in self._at]
-        if not known:
+        stored_keys = [key for key in dict.fromkeys(keys) if key in self._at]
+        if not stored_keys:
             return {}
-        read = self._table.take(pa.array([self._at[key] for key in known], pa.int64()))
+        read = self._table.take(pa.array([self._at[key] for key in stored_keys], pa.int64()))
         rows = rows_of(read, self._form.schema.names)
-        return dict(zip(known, map(self._form.of, rows), strict=True))
+        return dict(zip(stored_keys, map(self._form.of, rows), strict=True))
 
     def after(self, changes: Mapping[Key, Any]) -> bytes | None:
         """All states to be stored; a key that changed to None is removed."""
@@ -186,7 +186,7 @@ class KeptStates:
         untouched = np.ones(len(self._table), dtype=bool)
         untouched[[self._at[key] for key in changes if key in self._at]] = False
         new = [(*key, *state) for key, state in changes.items() if state is not None]
-        kept = pa.concat_tables(
+        table = pa.concat_tables(
             [self._table.filter(pa.array(untouched)), table_of(new, self._schema, "state")]
         )
-        return as_bytes(kept) if len(kept) else None
+        return as_bytes(table) if len(table) else None

@@ -83,8 +83,8 @@ def kept_as_is(kind: Any) -> type | None:
     """The type whose values a column preserves, whole numbers within their bounds."""
     if pa.types.is_integer(kind):
         return int
-    kept = {pa.float64(): float, pa.bool_(): bool, pa.string(): str, pa.binary(): bytes}
-    return kept.get(kind)
+    python_types = {pa.float64(): float, pa.bool_(): bool, pa.string(): str, pa.binary(): bytes}
+    return python_types.get(kind)
 
 
 def bounds_of(num_bits: int) -> tuple[int, int]:
@@ -93,11 +93,11 @@ def bounds_of(num_bits: int) -> tuple[int, int]:
 
 
 def _whole(num_bits: int) -> Keep:
-    least, most = bounds_of(num_bits)
+    lower, upper = bounds_of(num_bits)
 
     def keep(value: Any) -> int:
         whole = int(operator.index(value))
-        if not least <= whole <= most:
+        if not lower <= whole <= upper:
             raise OverflowError
         return whole
 

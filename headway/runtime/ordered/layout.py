@@ -53,11 +53,11 @@ class BucketLayout:
         HeadwayError
             If it is of another version.
         """
-        found = json.loads(text)
-        if found.pop("format", None) != _FORMAT:
+        fields = json.loads(text)
+        if fields.pop("format", None) != _FORMAT:
             raise HeadwayError(f"{GUARD_FILE} is of another format; expected {_FORMAT}")
-        lists = {name: tuple(found[name]) for name in ("ids", "key", "by")}
-        return cls(**(found | lists))
+        lists = {name: tuple(fields[name]) for name in ("ids", "key", "by")}
+        return cls(**(fields | lists))
 
     @classmethod
     def of_checkpoint(cls, files: Files, checkpoint: str) -> BucketLayout | None:
@@ -68,21 +68,21 @@ class BucketLayout:
         HeadwayError
             If the checkpoint belongs to a query without :func:`headway.ordered`.
         """
-        kept = f"{checkpoint}/{GUARD_FILE}"
+        guard_path = f"{checkpoint}/{GUARD_FILE}"
         if not files.exists(f"{checkpoint}/offsets"):
             return None
-        if not files.exists(kept):
+        if not files.exists(guard_path):
             raise HeadwayError(
                 f"{checkpoint}: the checkpoint of a query that was started without ordered; start "
                 "with a new checkpoint"
             )
-        return cls.from_json(files.read(kept))
+        return cls.from_json(files.read(guard_path))
 
     def keep(self, files: Files, checkpoint: str) -> None:
         """Store it beside a new checkpoint."""
-        kept = f"{checkpoint}/{GUARD_FILE}"
-        files.delete(kept)
-        files.write_new(kept, self.to_json())
+        guard_path = f"{checkpoint}/{GUARD_FILE}"
+        files.delete(guard_path)
+        files.write_new(guard_path, self.to_json())
 
     def require_same(self, first: BucketLayout, checkpoint: str) -> None:
         """Reject parameters that a checkpoint was not created with.
@@ -95,7 +95,7 @@ class BucketLayout:
         names = {"key": "key", "by": "by", "wait": "wait", "state": "state",
                  "columns": "columns of the stream", "bucket_of": "place"}  # fmt: skip
         changed = [
-            said for name, said in names.items() if getattr(first, name) != getattr(self, name)
+            label for name, label in names.items() if getattr(first, name) != getattr(self, name)
         ]
         if changed:
             raise HeadwayError(

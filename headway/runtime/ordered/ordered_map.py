@@ -12,8 +12,8 @@ from headway.errors import InputError, require_packages
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_Given = TypeVar("_Given")
-_Found = TypeVar("_Found")
+_Argument = TypeVar("_Argument")
+_Result = TypeVar("_Result")
 _BUFFERED_PER_CALL = 4
 _ROWS_PER_BATCH = 1000
 
@@ -61,16 +61,16 @@ def ordered_map(
         If a number is out of range, or a column of ``output`` cannot be created from Python values.
     """
     require_packages("logs", "ordered_map", "pandas", "pyarrow")
-    most = _BUFFERED_PER_CALL * at_once if buffer is None else buffer
-    if at_once < 1 or most < at_once or retries < 0:
+    buffer_rows = _BUFFERED_PER_CALL * at_once if buffer is None else buffer
+    if at_once < 1 or buffer_rows < at_once or retries < 0:
         raise InputError(
-            f"at_once={at_once}, buffer={most}, retries={retries}; expected at least one call at "
-            "once, a buffer of at least as many rows, and 0 retries or more"
+            f"at_once={at_once}, buffer={buffer_rows}, retries={retries}; expected at least one "
+            "call at once, a buffer of at least as many rows, and 0 retries or more"
         )
     from headway.runtime.ordered.arrow_types import arrow_schema, spark_schema
 
     schema = spark_schema(df, output)
-    made = arrow_schema(schema)
+    output_schema = arrow_schema(schema)
 
     def mapped(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
@@ -80,21 +80,21 @@ def ordered_map(
 
         tables = (as_kept(pa.Table.from_batches([batch])) for batch in batches)
         rows = (row for table in tables for row in named_rows(table))
-        results = in_order(rows, call, at_once=at_once, buffer=most, retries=retries)
-        for some in _portions(results, _ROWS_PER_BATCH):
-            yield from output_table(some, made, "call").to_batches()
+        results = in_order(rows, call, at_once=at_once, buffer=buffer_rows, retries=retries)
+        for portion in _portions(results, _ROWS_PER_BATCH):
+            yield from output_table(portion, output_schema, "call").to_batches()
 
     return df.mapInArrow(mapped, schema)
 
 
 def in_order(
-    given: Iterable[_Given],
-    call: Callable[[_Given], _Found],
+    arguments: Iterable[_Argument],
+    call: Callable[[_Argument], _Result],
     *,
     at_once: int,
     buffer: int,
     retries: int = 0,
-) -> Iterator[_Found]:
+) -> Iterator[_Result]:
     """Results of calls in the order of their arguments.
 
     At most ``buffer`` calls are made but not returned. The first permanent failure is raised at its
@@ -106,33 +106,33 @@ def in_order(
     [30, 10, 20]
     """
 
-    def tried(one: _Given) -> _Found:
+    def tried(argument: _Argument) -> _Result:
         for _ in range(retries):
             try:
-                return call(one)
+                return call(argument)
             except Exception:
                 continue
-        return call(one)
+        return call(argument)
 
-    calls = deque[Future[_Found]]()
+    calls = deque[Future[_Result]]()
     pool = ThreadPoolExecutor(at_once, "headway-ordered-map")
     try:
-        for one in given:
+        for argument in arguments:
             if len(calls) == buffer:
                 yield calls.popleft().result()
-            calls.append(pool.submit(tried, one))
+            calls.append(pool.submit(tried, argument))
         while calls:
             yield calls.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _portions(results: Iterable[_Found], size: int) -> Iterator[list[_Found]]:
-    some = list[_Found]()
+def _portions(results: Iterable[_Result], size: int) -> Iterator[list[_Result]]:
+    portion = list[_Result]()
     for result in results:
-        some.append(result)
-        if len(some) == size:
-            yield some
-            some = []
-    if some:
-        yield some
+        portion.append(result)
+        if len(portion) == size:
+            yield portion
+            portion = []
+    if portion:
+        yield portion

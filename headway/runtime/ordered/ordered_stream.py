@@ -127,7 +127,7 @@ def ordered(
             "inside foreachBatch each batch would begin without state; call ordered on the stream "
             "itself, and foreachBatch on its result"
         )
-    columns, made = spark_schema(df, state), spark_schema(df, output)
+    columns, output_schema = spark_schema(df, state), spark_schema(df, output)
 
     from headway.runtime.ordered.bucket import BUCKET, ROWS, OrderedStep, packed, unpacked
     from headway.runtime.ordered.groups import on_stream, on_table
@@ -139,7 +139,7 @@ def ordered(
         by=order,
         step=step,
         state=arrow_schema(columns),
-        output=arrow_schema(made),
+        output=arrow_schema(output_schema),
         held=wait == "watermark" and df.isStreaming,
     )
     StateForm(ordered_step.state)
@@ -156,17 +156,17 @@ def ordered(
             partial(packed, key=keys[0], bucket_of=placed), f"{BUCKET} int, {ROWS} binary"
         )
     if not df.isStreaming:
-        return on_table(by_bucket, ordered_step).mapInArrow(unpacked, made)
-    leaves_plain = leave_plain(made)
+        return on_table(by_bucket, ordered_step).mapInArrow(unpacked, output_schema)
+    leaves_plain = leave_plain(output_schema)
     results = on_stream(
         by_bucket,
         ordered_step,
         layout.fingerprint,
         arriving=arrow_schema(df.schema) if plain else None,
-        leaving=made if leaves_plain else None,
+        leaving=output_schema if leaves_plain else None,
         counted_as=counted_as,
     )
-    return results if leaves_plain else results.mapInArrow(unpacked, made)
+    return results if leaves_plain else results.mapInArrow(unpacked, output_schema)
 
 
 def _require_packages(*, streaming: bool) -> None:
@@ -177,9 +177,9 @@ def _require_packages(*, streaming: bool) -> None:
         return
     needed = [f"{name}<{first}" for name, first in _TOO_NEW.items()]
     if any(int(version(name).split(".")[0]) >= first for name, first in _TOO_NEW.items()):
-        have = " and ".join(f"{name} {version(name)}" for name in _TOO_NEW)
+        installed = " and ".join(f"{name} {version(name)}" for name in _TOO_NEW)
         raise MissingPackagesError(
-            f"a stream cannot be ordered by PySpark {version('pyspark')} with {have}: its "
+            f"a stream cannot be ordered by PySpark {version('pyspark')} with {installed}: its "
             f"applyInPandasWithState fails. Expected {' and '.join(needed)}, or PySpark 4.3. "
             "Tables and ordered_map work"
         )

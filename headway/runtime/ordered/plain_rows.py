@@ -45,11 +45,11 @@ def _all_are(schema: StructType, kinds: Sequence[str]) -> bool:
     return len(names) <= _MOST_COLUMNS and all(name in kinds for name in names)
 
 
-def arriving(df: DataFrame, *beside: str) -> DataFrame:
+def arriving(df: DataFrame, *further_columns: str) -> DataFrame:
     """A stream's columns in forms that pandas preserves, their nulls, and some further columns."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    fields = [field for field in df.schema.fields if field.name not in beside]
+    fields = [field for field in df.schema.fields if field.name not in further_columns]
     bits = [
         F.when(F.col(quoted(field.name)).isNull(), F.lit(1 << at)).otherwise(F.lit(0))
         for at, field in enumerate(fields)
@@ -58,7 +58,7 @@ def arriving(df: DataFrame, *beside: str) -> DataFrame:
     for bit in bits[1:]:
         nulls = nulls.bitwiseOR(bit.cast("long"))
     values = [_arriving_value(field).alias(f"{PREFIX}{at}") for at, field in enumerate(fields)]
-    return df.select(*values, nulls.alias(NULLS), *beside)
+    return df.select(*values, nulls.alias(NULLS), *further_columns)
 
 
 def _arriving_value(field: StructField) -> Column:

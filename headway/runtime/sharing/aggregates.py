@@ -115,8 +115,8 @@ def read_aggregates(
     if not texts:
         raise InputError("aggregates: none given; expected e.g. {'n': 'count(*)'}")
     return tuple(
-        _read(name, text, f"{PREFIX}{place}", types or {})
-        for place, (name, text) in enumerate(texts.items())
+        _read(name, text, f"{PREFIX}{index}", types or {})
+        for index, (name, text) in enumerate(texts.items())
     )
 
 
@@ -129,46 +129,48 @@ def _read(name: str, text: str, column: str, types: Mapping[str, str]) -> Aggreg
     function, arguments, condition = _call(name, text)
     if re.match(r"distinct\b", arguments[0], re.IGNORECASE) if arguments else False:
         raise _refusal(name, text, _DISTINCT)
-    arguments = [re.sub(r"^all\s+", "", each, flags=re.IGNORECASE) for each in arguments]
-    only = f" FILTER (WHERE {condition})" if condition else ""
+    arguments = [re.sub(r"^all\s+", "", argument, flags=re.IGNORECASE) for argument in arguments]
+    filter_sql = f" FILTER (WHERE {condition})" if condition else ""
     if function in ("sum", "avg", "mean") and len(arguments) == 1:
-        return _sum_or_average(name, text, column, arguments[0], only, types)
+        return _sum_or_average(name, text, column, arguments[0], filter_sql, types)
     if function in _MERGED_BY:
         size = f", {arguments[1]}" if function in _OWN_SIZE and len(arguments) > 1 else ""
-        by = f"{_MERGED_BY[function]}({quoted(column)}{size})"
-        return _merged(name, text, {column: text}, by, quoted(column))
+        merge_sql = f"{_MERGED_BY[function]}({quoted(column)}{size})"
+        return _merged(name, text, {column: text}, merge_sql, quoted(column))
     if function in _OF_MOMENTS and len(arguments) == 1:
-        return _moments(name, text, column, arguments[0], only, _OF_MOMENTS[function])
+        return _moments(name, text, column, arguments[0], filter_sql, _OF_MOMENTS[function])
     if function in _BY_ORDER and len(arguments) == 2:
         value, order = arguments
-        partial = f"{function}(struct({order} AS o, {value} AS v), {order}){only}"
-        by = f"{function}({quoted(column)}, {quoted(column)}.o)"
-        return _merged(name, text, {column: partial}, by, f"{quoted(column)}.v")
+        partial = f"{function}(struct({order} AS o, {value} AS v), {order}){filter_sql}"
+        merge_sql = f"{function}({quoted(column)}, {quoted(column)}.o)"
+        return _merged(name, text, {column: partial}, merge_sql, f"{quoted(column)}.v")
     if function == "approx_count_distinct" and len(arguments) == 1:
         # Sketches take values of few types, hashes of all.
         value = f"CASE WHEN ({arguments[0]}) IS NOT NULL THEN xxhash64({arguments[0]}) END"
-        sketch = f"hll_sketch_agg({value}, 12){only}"
+        sketch = f"hll_sketch_agg({value}, 12){filter_sql}"
         final = f"coalesce(hll_sketch_estimate({quoted(column)}), 0L)"
         direct = f"coalesce(hll_sketch_estimate({sketch}), 0L)"
-        by = f"hll_union_agg({quoted(column)})"
-        return _merged(name, direct, {column: sketch}, by, final)
+        merge_sql = f"hll_union_agg({quoted(column)})"
+        return _merged(name, direct, {column: sketch}, merge_sql, final)
     why = _REFUSED.get(function, f"{function} is not known to merge from partial results")
     raise _refusal(name, text, why)
 
 
-def _merged(name: str, direct: str, partials: Mapping[str, str], by: str, final: str) -> Aggregate:
-    merges = dict.fromkeys(partials, by)
+def _merged(
+    name: str, direct: str, partials: Mapping[str, str], merge_sql: str, final: str
+) -> Aggregate:
+    merges = dict.fromkeys(partials, merge_sql)
     return Aggregate(name=name, direct=direct, partials=partials, merges=merges, final=final)
 
 
 def _sum_or_average(
-    name: str, text: str, column: str, value: str, only: str, types: Mapping[str, str]
+    name: str, text: str, column: str, value: str, filter_sql: str, types: Mapping[str, str]
 ) -> Aggregate:
     """Sums, with the number of values where the result needs it.
 
     Spark averages whole numbers in double, too, where their sum would overflow.
     """
-    total = f"sum({value}){only}"
+    total = f"sum({value}){filter_sql}"
     kind = types.get(total, "")
     is_average = not re.match(r"\s*sum\b", text, re.IGNORECASE)
     count = f"{column}_count"
@@ -192,7 +194,7 @@ def _sum_or_average(
     return Aggregate(
         name=name,
         direct=text,
-        partials={column: f"sum({value}){only}", count: f"count({value}){only}"},
+        partials={column: f"sum({value}){filter_sql}", count: f"count({value}){filter_sql}"},
         merges=merges,
         final=final,
         quotient_of=quotient_of,
@@ -202,16 +204,16 @@ def _sum_or_average(
 
 
 def _moments(
-    name: str, text: str, column: str, value: str, only: str, of_moments: str
+    name: str, text: str, column: str, value: str, filter_sql: str, of_moments: str
 ) -> Aggregate:
     number = f"CAST({value} AS DOUBLE)"
     partial = (
-        f"named_struct('n', count({number}){only}, 'mean', avg({number}){only}, "
-        f"'m2', var_pop({number}){only} * count({number}){only})"
+        f"named_struct('n', count({number}){filter_sql}, 'mean', avg({number}){filter_sql}, "
+        f"'m2', var_pop({number}){filter_sql} * count({number}){filter_sql})"
     )
-    final = re.sub(r"\b(n|m2)\b", lambda found: f"{quoted(column)}.{found[0]}", of_moments)
-    by = _MERGED_MOMENTS.format(column=quoted(column))
-    return _merged(name, text, {column: partial}, by, final)
+    final = re.sub(r"\b(n|m2)\b", lambda symbol: f"{quoted(column)}.{symbol[0]}", of_moments)
+    merge_sql = _MERGED_MOMENTS.format(column=quoted(column))
+    return _merged(name, text, {column: partial}, merge_sql, final)
 
 
 def _call(name: str, text: str) -> tuple[str, list[str], str]:
@@ -228,28 +230,28 @@ def _call(name: str, text: str) -> tuple[str, list[str], str]:
         if filtered is None or until < 0 or tail[until + 1 :].strip():
             raise _no_call(name, text)
         condition = tail[filtered.end() : until].strip()
-    places = [head.end() - 1, *commas, end]
-    parts = [text[a + 1 : b].strip() for a, b in pairwise(places)]
+    separators = [head.end() - 1, *commas, end]
+    parts = [text[a + 1 : b].strip() for a, b in pairwise(separators)]
     return head[1].lower(), [part for part in parts if part], condition
 
 
 def _closing(text: str, start: int) -> tuple[int, list[int]]:
     """Where the bracket that is open at ``start`` closes, and its own commas; -1 if it does not."""
     depth, quote, commas = 1, "", list[int]()
-    for place in range(start, len(text)):
-        each = text[place]
+    for position in range(start, len(text)):
+        character = text[position]
         if quote:
-            quote = "" if each == quote and text[place - 1] != "\\" else quote
-        elif each in "'\"`":
-            quote = each
-        elif each in "([":
+            quote = "" if character == quote and text[position - 1] != "\\" else quote
+        elif character in "'\"`":
+            quote = character
+        elif character in "([":
             depth += 1
-        elif each in ")]":
+        elif character in ")]":
             depth -= 1
             if depth == 0:
-                return place, commas
-        elif each == "," and depth == 1:
-            commas.append(place)
+                return position, commas
+        elif character == "," and depth == 1:
+            commas.append(position)
     return -1, commas
 
 

@@ -138,5 +138,5 @@ def _in_words(path: str) -> Iterator[None]:
         name = str(error.java_exception.getClass().getSimpleName())
         if name == "FileNotFoundException":
             raise FileNotFoundError(path) from None
-        said = first_line(error.java_exception.getMessage() or name)
-        raise HeadwayError(f"{path}: its file system refuses it: {said}") from None
+        reason = first_line(error.java_exception.getMessage() or name)
+        raise HeadwayError(f"{path}: its file system refuses it: {reason}") from None

@@ -47,12 +47,12 @@ def hold_against_first_start(
     now = _first_start(df, query, how, exchanges)
     if files.exists(f"{folder}/{GUARD_FILE}"):
         first = json.loads(files.read(f"{folder}/{GUARD_FILE}"))
-        for what, text in now.items():
-            if first.get(what) != text:
+        for part_name, text in now.items():
+            if first.get(part_name) != text:
                 raise HeadwayError(
-                    f"{folder}: {what} at the first start: {_in_words(first.get(what))}; now: "
-                    f"{_in_words(text)}. Rows would not find their state, or that of something "
-                    "else: start as before, or with a new checkpoint"
+                    f"{folder}: {part_name} at the first start: {_in_words(first.get(part_name))}; "
+                    f"now: {_in_words(text)}. Rows would not find their state, or that of "
+                    "something else: start as before, or with a new checkpoint"
                 )
         return
     if exchanges and files.exists(f"{folder}/offsets"):
@@ -72,7 +72,7 @@ def _first_start(
         "time": query.time,
         "key": [f"{name} {types[name]}" for name in query.key],
         "windows": list(map(str, query.windows.windows)),
-        "aggregates": [f"{each.name} = {each.direct}" for each in query.aggregates],
+        "aggregates": [f"{aggregate.name} = {aggregate.direct}" for aggregate in query.aggregates],
         "exchanges": list(exchanges),
     }
 

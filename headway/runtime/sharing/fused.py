@@ -41,13 +41,13 @@ def fused(df: DataFrame, query: WindowQuery, checkpoint: str | None) -> DataFram
     if df.isStreaming:
         spark.conf.set(STRICT_KEY, "false")
     shuffle_partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or "200")
-    dealt = df.repartition(shuffle_partitions, *map(quoted, query.key))
-    found = finished(merged(partials(dealt, query), query), query, df)
+    repartitioned = df.repartition(shuffle_partitions, *map(quoted, query.key))
+    windows = finished(merged(partials(repartitioned, query), query), query, df)
     if df.isStreaming and checkpoint is not None:
-        exchanges = exchanges_of(found)
+        exchanges = exchanges_of(windows)
         _require_one(exchanges)
         hold_against_first_start(df, query, "fused", checkpoint, exchanges)
-    return found
+    return windows
 
 
 def exchanges_of(df: DataFrame) -> list[str]:
@@ -70,7 +70,7 @@ def exchanges_in(plan: str) -> list[str]:
     >>> exchanges_in("+- Exchange SinglePartition, REPARTITION_BY_NUM, [plan_id=1]")
     ['SinglePartition']
     """
-    return [re.sub(r"#\d+L?|-T\d+ms", "", found) for found in _EXCHANGE.findall(plan)]
+    return [re.sub(r"#\d+L?|-T\d+ms", "", exchange) for exchange in _EXCHANGE.findall(plan)]
 
 
 def _require_one(exchanges: list[str]) -> None:

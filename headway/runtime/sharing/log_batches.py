@@ -110,7 +110,7 @@ class WindowLog:
         InputError
             If the panes of the log do not divide them, or a size exists with another slide.
         """
-        known = {spec for specs in self._wanted.values() for spec in specs}
+        log_specs = {spec for specs in self._wanted.values() for spec in specs}
         for spec in windows:
             parts = (spec.size_ms, spec.slide_ms, spec.offset_ms)
             if any(part % self._pane_ms for part in parts):
@@ -118,7 +118,7 @@ class WindowLog:
                     f"{spec}: the log has panes of {self._pane_ms} ms, which do not divide it; "
                     "name it when the log is made"
                 )
-            if any(spec.size_ms == other.size_ms and spec != other for other in known):
+            if any(spec.size_ms == other.size_ms and spec != other for other in log_specs):
                 raise InputError(f"{spec}: the log has windows of that size with another slide")
         self._wanted[name] = tuple(windows)
 
@@ -317,12 +317,12 @@ class WindowLog:
 
     def _pieces(self, plan: MergePlan, spec: WindowSpec, start_ms: int) -> list[Piece]:
         """Pieces of a window, equal for all windows with the same position between slides."""
-        smaller = (each.slide_ms for each in plan.made if each.size_ms < spec.size_ms)
+        smaller = (other.slide_ms for other in plan.made if other.size_ms < spec.size_ms)
         phase_ms = start_ms % math.lcm(self._pane_ms, *smaller)
-        alike = (plan.windows, spec, phase_ms)
-        if alike not in self._made_of:
-            self._made_of[alike] = plan.pieces(spec, phase_ms)
-        return [Piece(start_ms + at - phase_ms, length) for at, length in self._made_of[alike]]
+        phase_key = (plan.windows, spec, phase_ms)
+        if phase_key not in self._made_of:
+            self._made_of[phase_key] = plan.pieces(spec, phase_ms)
+        return [Piece(start_ms + at - phase_ms, length) for at, length in self._made_of[phase_key]]
 
     def _uses(
         self, plan: MergePlan, size_ms: int, end_ms: int, closed_ms: int
@@ -349,10 +349,10 @@ class WindowLog:
         for name in self._files.names(f"{self._root}/log"):
             if name < f"{before.batch:012}.json":
                 self._files.delete(f"{self._root}/log/{name}")
-        kept = self.state.folders
+        needed_folders = self.state.folders
         for room in ("panes", "windows"):
             for name in self._files.names(f"{self._root}/{room}"):
-                if f"{room}/{name}" not in kept:
+                if f"{room}/{name}" not in needed_folders:
                     self._files.delete(f"{self._root}/{room}/{name}")
 
 

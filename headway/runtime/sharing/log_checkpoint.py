@@ -49,7 +49,7 @@ def marked(
 
 def _num_watermarks(plan: Any) -> int:
     parts = plan.children()
-    below = sum(_num_watermarks(parts.apply(place)) for place in range(parts.size()))
+    below = sum(_num_watermarks(parts.apply(index)) for index in range(parts.size()))
     return below + int(plan.nodeName() == "EventTimeWatermark")
 
 

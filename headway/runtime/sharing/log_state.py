@@ -34,7 +34,7 @@ class Contents:
         InputError
             If anything differs; the message names it.
         """
-        for what, before, after in (
+        for part_name, before, after in (
             ("time column", self.time, now.time),
             ("key", _listed(self.key, " "), _listed(now.key, " ")),
             ("aggregates", _listed(self.aggregates, " = "), _listed(now.aggregates, " = ")),
@@ -42,9 +42,9 @@ class Contents:
         ):
             if before != after:
                 raise InputError(
-                    f"{store}: the {what} of the store: {before}; this log has: {after}. Partial "
-                    "results of both cannot be merged: start as before, or with a new store and "
-                    "a new checkpoint"
+                    f"{store}: the {part_name} of the store: {before}; this log has: {after}. "
+                    "Partial results of both cannot be merged: start as before, or with a new "
+                    "store and a new checkpoint"
                 )
 
 
@@ -125,24 +125,24 @@ class LogState:
         HeadwayError
             If it is of another version.
         """
-        found = json.loads(text)
-        if found.get("format") != _FORMAT:
+        document = json.loads(text)
+        if document.get("format") != _FORMAT:
             raise HeadwayError(
-                f"the log of windows is of format {found.get('format')!r}; expected {_FORMAT}. "
+                f"the log of windows is of format {document.get('format')!r}; expected {_FORMAT}. "
                 "Start with a new store and a new checkpoint"
             )
         return cls(
-            batch=found["batch"],
-            closed_ms=found["closed_ms"],
-            pane_ms=found["pane_ms"],
+            batch=document["batch"],
+            closed_ms=document["closed_ms"],
+            pane_ms=document["pane_ms"],
             contents=Contents(
-                time=found["contents"]["time"],
+                time=document["contents"]["time"],
                 **{
-                    part: tuple((name, text) for name, text in found["contents"][part])
+                    part: tuple((name, text) for name, text in document["contents"][part])
                     for part in ("key", "aggregates", "columns")
                 },
             ),
-            query_id=found["query_id"],
+            query_id=document["query_id"],
             readers=tuple(
                 Reader(
                     name=reader["name"],
@@ -151,8 +151,10 @@ class LogState:
                         for size, slide, offset, from_ms in reader["windows"]
                     },
                 )
-                for reader in found["readers"]
+                for reader in document["readers"]
             ),
-            panes={start: tuple(Part(*part) for part in parts) for start, parts in found["panes"]},
-            pieces={(size, end): Part(*part) for size, end, *part in found["pieces"]},
+            panes={
+                start: tuple(Part(*part) for part in parts) for start, parts in document["panes"]
+            },
+            pieces={(size, end): Part(*part) for size, end, *part in document["pieces"]},
         )

@@ -75,7 +75,7 @@ class WindowQuery:
             raise InputError(
                 f"no column {', '.join(missing)}; the DataFrame has {', '.join(df.columns)}"
             )
-        names = [*self.key, "window", *(each.name for each in self.aggregates)]
+        names = [*self.key, "window", *(aggregate.name for aggregate in self.aggregates)]
         # Spark ignores the case of names, unless spark.sql.caseSensitive is set.
         is_exact = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
         compared = names if is_exact else [name.lower() for name in names]
@@ -120,7 +120,7 @@ def partials(df: DataFrame, query: WindowQuery, pane_ms: int | None = None) -> D
 
 def merged(panes: DataFrame, query: WindowQuery) -> DataFrame:
     """Panes, each copied to all windows that contain it, merged to windows."""
-    columns = columns_of(each.partials for each in query.aggregates)
+    columns = columns_of(aggregate.partials for aggregate in query.aggregates)
     ends = windows_of_pane(
         "unix_micros(window.start)", query.windows.windows, query.windows.pane_ms
     )
@@ -140,7 +140,7 @@ def finished(windows: DataFrame, query: WindowQuery, df: DataFrame) -> DataFrame
     return windows.select(
         *map(quoted, query.key),
         window.alias("window"),
-        *(_final(df, each).alias(each.name) for each in query.aggregates),
+        *(_final(df, aggregate).alias(aggregate.name) for aggregate in query.aggregates),
     )
 
 
@@ -172,18 +172,18 @@ def _average(
     )
     sql: Any = spark._jvm.org.apache.spark.sql  # type: ignore[union-attr]
     is_classic = int(spark.version.partition(".")[0]) >= 4
-    operands: list[Any] = [each._jc for each in (total, count.cast("decimal(20,0)"))]
+    operands: list[Any] = [column._jc for column in (total, count.cast("decimal(20,0)"))]
     parts = [
-        sql.classic.ExpressionUtils.expression(each) if is_classic else each.expr()
-        for each in operands
+        sql.classic.ExpressionUtils.expression(operand) if is_classic else operand.expr()
+        for operand in operands
     ]
     null_on_overflow = str(spark.conf.get("spark.sql.ansi.enabled")).lower() != "true"
     divided = sql.catalyst.expressions.DecimalDivideWithOverflowCheck(
         *parts, sql.types.DecimalType(precision, scale), None, null_on_overflow
     )
-    made = sql.classic.ExpressionUtils.column(divided) if is_classic else sql.Column(divided)
+    java_column = sql.classic.ExpressionUtils.column(divided) if is_classic else sql.Column(divided)
     # PySpark has no call that makes a column of an expression of Spark's.
-    column: Column = type(F.lit(0))(made)
+    column: Column = type(F.lit(0))(java_column)
     return column
 
 
@@ -191,7 +191,7 @@ def merge_columns(query: WindowQuery) -> list[Column]:
     """Merges of partial results, with the names of the merged columns."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    merges = columns_of(each.merges for each in query.aggregates)
+    merges = columns_of(aggregate.merges for aggregate in query.aggregates)
     return [F.expr(text).alias(name) for name, text in merges.items()]
 
 
@@ -221,7 +221,7 @@ def windows_of_pane(start_us: str, windows: Iterable[WindowSpec], pane_ms: int) 
 def _partial_columns(query: WindowQuery) -> list[Column]:
     from pyspark.sql import functions as F  # noqa: N812
 
-    texts = columns_of(each.partials for each in query.aggregates)
+    texts = columns_of(aggregate.partials for aggregate in query.aggregates)
     return [F.expr(text).alias(name) for name, text in texts.items()]
 
 
@@ -236,7 +236,9 @@ def _types(df: DataFrame, aggregates: Iterable[Aggregate]) -> dict[str, str]:
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F  # noqa: N812
 
-    texts = [text for each in aggregates for text in (each.direct, each.total) if text]
+    texts = [
+        text for aggregate in aggregates for text in (aggregate.direct, aggregate.total) if text
+    ]
     try:
         fields = df.agg(*map(F.expr, texts)).schema.fields
     except AnalysisException as error:

@@ -92,12 +92,16 @@ def direct(df: DataFrame, query: WindowQuery) -> DataFrame:
     """Each size by Spark's own window: the query with which sharing is compared."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    aggregates = [F.expr(each.direct).alias(each.name) for each in query.aggregates]
-    names = [*map(quoted, query.key), "window", *(quoted(each.name) for each in query.aggregates)]
+    aggregates = [F.expr(aggregate.direct).alias(aggregate.name) for aggregate in query.aggregates]
+    names = [
+        *map(quoted, query.key),
+        "window",
+        *(quoted(aggregate.name) for aggregate in query.aggregates),
+    ]
     parts = [
         df.groupBy(window_of(query.time, spec), *map(quoted, query.key))
         .agg(*aggregates)
         .select(names)
         for spec in query.windows.windows
     ]
-    return reduce(lambda one, other: one.unionByName(other), parts)
+    return reduce(lambda union, part: union.unionByName(part), parts)

@@ -20,8 +20,8 @@ _NOT_IN_PARQUET = ("void", "null", "interval", "object")
 
 def stored_names(query: WindowQuery) -> list[str]:
     """Names in files: keys by position, since the names of users may be any; partial results."""
-    keys = [f"{PREFIX}key_{place}" for place in range(len(query.key))]
-    return keys + [column for each in query.aggregates for column in each.partials]
+    keys = [f"{PREFIX}key_{index}" for index in range(len(query.key))]
+    return keys + [column for aggregate in query.aggregates for column in aggregate.partials]
 
 
 def stored_schema(df: DataFrame, query: WindowQuery) -> StructType:
@@ -67,7 +67,9 @@ def old_dates_as_they_are(spark: SparkSession) -> Iterator[None]:
 
 def _name_of(query: WindowQuery, column: str) -> str:
     """Of the aggregate that a partial result belongs to, or of the key."""
-    return next((each.name for each in query.aggregates if column in each.partials), column)
+    return next(
+        (aggregate.name for aggregate in query.aggregates if column in aggregate.partials), column
+    )
 
 
 def _is_storable(of_type: DataType) -> bool:

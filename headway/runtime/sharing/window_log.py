@@ -100,8 +100,8 @@ def window_log(
         raise InputError("a log of windows needs a stream; use shared_windows for other rows")
     delay_ms = None if delay is None else s_to_ms(parse_duration_s(delay))
     df, delay_ms = marked(df, time, delay_ms, is_early=emit == "early")
-    made = tuple(map(WindowSpec.parse, rollups))
-    return SharedLog(df, query, store.rstrip("/"), emit, delay_ms, made)
+    rollup_specs = tuple(map(WindowSpec.parse, rollups))
+    return SharedLog(df, query, store.rstrip("/"), emit, delay_ms, rollup_specs)
 
 
 class SharedLog:
@@ -251,14 +251,14 @@ class _SparkStore:
         from pyspark.sql import Observation
         from pyspark.sql import functions as F  # noqa: N812
 
-        seen = Observation()
+        observation = Observation()
         newest = F.max(F.expr(f"unix_micros({quoted(self._query.time)})")).alias(_NEWEST)
-        rows = partials(self._batch.observe(seen, newest), self._query, self._pane_ms)
+        rows = partials(self._batch.observe(observation, newest), self._query, self._pane_ms)
         pane_ms = F.expr(f"unix_micros(window.start) div {US_PER_MS}")
         self._write(rows.withColumn(_PANE, pane_ms).drop("window"), folder, "pane", _PANE)
         panes = self._panes(folder)
         # For a batch without rows, Spark observes nothing.
-        return panes, seen.get[_NEWEST] // US_PER_MS if panes else None
+        return panes, observation.get[_NEWEST] // US_PER_MS if panes else None
 
     def write_compacted(self, folder: str, panes: Mapping[int, Sequence[str]]) -> None:
         """Write one part for each pane."""
@@ -272,13 +272,15 @@ class _SparkStore:
         """One job for all due windows of a size; kept ones are read back."""
         from pyspark.sql import functions as F  # noqa: N812
 
-        made = {end: self._merged(self._read(paths)) for end, paths in ends.items() if paths}
-        kept = [
-            made[end].withColumn(_PANE, F.lit(f"{size_ms}-{end}")) for end in keep if end in made
+        windows = {end: self._merged(self._read(paths)) for end, paths in ends.items() if paths}
+        kept_windows = [
+            windows[end].withColumn(_PANE, F.lit(f"{size_ms}-{end}"))
+            for end in keep
+            if end in windows
         ]
-        if kept:
-            self._write(_union(kept), folder, "window", _PANE)
-        for end, rows in made.items():
+        if kept_windows:
+            self._write(_union(kept_windows), folder, "window", _PANE)
+        for end, rows in windows.items():
             if end in keep:
                 rows = self._read([window_path(folder, size_ms, end)])
             self._made[size_ms, end] = rows
@@ -294,9 +296,13 @@ class _SparkStore:
             earlier = self._read(before, with_pane=True).withColumn(_CHANGED, F.lit(False))
             rows = rows.unionByName(earlier)
         copies = windows_of_pane(f"{_PANE} * {US_PER_MS}L", [spec], self._pane_ms)
-        kept = (*self._query.key, *columns_of(a.partials for a in self._query.aggregates), _CHANGED)
+        column_names = (
+            *self._query.key,
+            *columns_of(a.partials for a in self._query.aggregates),
+            _CHANGED,
+        )
         self._changed[spec.size_ms] = (
-            rows.selectExpr(*map(quoted, kept), f"inline({copies})")
+            rows.selectExpr(*map(quoted, column_names), f"inline({copies})")
             .where(_ends_in(ends))
             .groupBy(SIZE, END, *map(quoted, self._query.key))
             .agg(*merge_columns(self._query), F.max(_CHANGED).alias(_CHANGED))
@@ -342,8 +348,8 @@ class _SparkStore:
         others = schema.names[len(self._query.key) :]
         return rows.select(*(F.col(n).alias(key) for n, key in keys), *others)
 
-    def _merged(self, parts: DataFrame, *more: str) -> DataFrame:
-        keys = [*more, *map(quoted, self._query.key)]
+    def _merged(self, parts: DataFrame, *further_keys: str) -> DataFrame:
+        keys = [*further_keys, *map(quoted, self._query.key)]
         return parts.groupBy(*keys).agg(*merge_columns(self._query))
 
     def _write(self, rows: DataFrame, folder: str, name: str, column: str) -> None:
@@ -369,7 +375,7 @@ def _contents(query: WindowQuery, stored: StructType) -> Contents:
     return Contents(
         time=query.time,
         key=tuple(types[:num_keys]),
-        aggregates=tuple((each.name, each.direct) for each in query.aggregates),
+        aggregates=tuple((aggregate.name, aggregate.direct) for aggregate in query.aggregates),
         columns=tuple(types[num_keys:]),
     )
 
@@ -379,4 +385,4 @@ def _ends_in(ends: Sequence[int]) -> str:
 
 
 def _union(parts: Sequence[DataFrame]) -> DataFrame:
-    return reduce(lambda one, other: one.unionByName(other), parts)
+    return reduce(lambda union, part: union.unionByName(part), parts)

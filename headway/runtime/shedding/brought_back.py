@@ -80,7 +80,11 @@ def brought_back(
             f"column {batch!r} is of type {kind}; expected the number of each row's batch"
         )
     began_s = sf.create_map(
-        *(sf.lit(part) for each in batches for part in (each.number, each.timestamp_s))
+        *(
+            sf.lit(part)
+            for committed_batch in batches
+            for part in (committed_batch.number, committed_batch.timestamp_s)
+        )
     )
     age_s = began_s[sf.col(batch)] - sf.col(quoted(arrived)).cast("double")
     return rows.where(age_s > limit)

@@ -52,12 +52,12 @@ def offset_spans(batches: Sequence[CommittedBatch]) -> list[OffsetSpan]:
     """
     before: Mapping[tuple[str, int], int] = {}
     spans = []
-    for place, one in enumerate(batches):
-        for (topic, partition), end in one.ends.items():
+    for index, batch in enumerate(batches):
+        for (topic, partition), end in batch.ends.items():
             first = before.get((topic, partition), 0)
-            if end > first and (place > 0 or one.number == 0):
-                spans.append(OffsetSpan(one.number, topic, partition, first, end))
-        before = {**before, **one.ends}
+            if end > first and (index > 0 or batch.number == 0):
+                spans.append(OffsetSpan(batch.number, topic, partition, first, end))
+        before = {**before, **batch.ends}
     return spans
 
 

@@ -137,10 +137,10 @@ def _counted(
     deadline_us = sf.unix_micros(quoted(arrived)) + sf.lit(limit_us)
     # Rounded down, so that no row is later than its bucket.
     bucket = (deadline_us - sf.pmod(deadline_us, sf.lit(step_us))) / sf.lit(step_us)
-    place: Any = sf.lit(None).cast("int")
+    class_index: Any = sf.lit(None).cast("int")
     for at, kind in enumerate(classes):
-        place = sf.when(is_of_class(cost, kind), sf.lit(at)).otherwise(place)
-    columns = bucket.cast("long").alias(_DEADLINE), place.alias(_CLASS)
+        class_index = sf.when(is_of_class(cost, kind), sf.lit(at)).otherwise(class_index)
+    columns = bucket.cast("long").alias(_DEADLINE), class_index.alias(_CLASS)
     counts = batch.select(*columns).groupBy(_DEADLINE, _CLASS).count().collect()
     return {(row[_DEADLINE], row[_CLASS]): row["count"] for row in counts}
 

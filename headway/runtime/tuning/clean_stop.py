@@ -112,7 +112,7 @@ def wait_for_gap(
     longer wanted.
     """
     num_batches, looks, active_looks = 0, 0, 0
-    seen = _last_seen(query)
+    last_batch = _last_seen(query)
     heard_s = time.monotonic()
     silent_s = SILENT_STOP_S.value + 2.0 * trigger_s
     most_batches = MOST_BATCHES_WITHOUT_GAP.value
@@ -121,8 +121,8 @@ def wait_for_gap(
             return True
         if not is_wanted():
             return False
-        if (now_seen := _last_seen(query)) != seen:
-            seen, heard_s = now_seen, time.monotonic()
+        if (newest_batch := _last_seen(query)) != last_batch:
+            last_batch, heard_s = newest_batch, time.monotonic()
             num_batches, active_looks = num_batches + 1, 0
         is_idle = not query.status["isTriggerActive"]
         looks = looks + 1 if is_idle else 0
@@ -213,9 +213,11 @@ def written_in(session: Any, root: str) -> Written:
     for name in ("offsets", "commits"):
         folder = gateway.jvm.org.apache.hadoop.fs.Path(root, name)
         files = folder.getFileSystem(hadoop)
-        found = list(files.listStatus(folder)) if files.exists(folder) else []
-        numbers = (one.getPath().getName() for one in found)
-        newest.append(max((int(one) for one in numbers if one.isdecimal()), default=-1))
+        statuses = list(files.listStatus(folder)) if files.exists(folder) else []
+        file_names = (status.getPath().getName() for status in statuses)
+        newest.append(
+            max((int(file_name) for file_name in file_names if file_name.isdecimal()), default=-1)
+        )
     return Written(*newest)
 
 

@@ -108,14 +108,14 @@ def takes_each_batch_once(sink: str | None) -> bool:
 
 def alive_executors(spark: SparkSession) -> list[Executor]:
     """Current executors, oldest first, without the driver of a cluster."""
-    found: Any = spark.sparkContext._jsc.sc().statusStore().executorList(True)
+    summaries: Any = spark.sparkContext._jsc.sc().statusStore().executorList(True)
     executors = []
-    for at in range(found.size()):
-        one = found.apply(at)
-        if one.totalCores() > 0:
-            added_s = ms_to_s(one.addTime().getTime())
-            executors.append(Executor(str(one.id()), added_s, int(one.totalCores())))
-    return sorted(executors, key=lambda one: (one.added_s, one.name))
+    for at in range(summaries.size()):
+        summary = summaries.apply(at)
+        if summary.totalCores() > 0:
+            added_s = ms_to_s(summary.addTime().getTime())
+            executors.append(Executor(str(summary.id()), added_s, int(summary.totalCores())))
+    return sorted(executors, key=lambda executor: (executor.added_s, executor.name))
 
 
 def ask_for_executors(spark: SparkSession, total: int) -> None:
@@ -145,20 +145,24 @@ def remove_executors(spark: SparkSession, total: int) -> None:
     """
     ask_for_executors(spark, total)
     context: Any = spark.sparkContext._jsc.sc()
-    refused = [one for one in alive_executors(spark)[total:] if not context.killExecutor(one.name)]
+    refused = [
+        executor
+        for executor in alive_executors(spark)[total:]
+        if not context.killExecutor(executor.name)
+    ]
     # Spark also says no of an executor that is leaving already.
     ends_s = time.monotonic() + LEAVES_WITHIN_S.value
     while refused and (staying := [*set(refused).intersection(alive_executors(spark))]):
         if time.monotonic() > ends_s:
-            names = ", ".join(sorted(one.name for one in staying))
+            names = ", ".join(sorted(executor.name for executor in staying))
             raise ActuatorError(f"the cluster manager refused to remove executor {names}")
         time.sleep(_LEAVES_LOOK_S)
 
 
 def running_slots(spark: SparkSession) -> tuple[int, int]:
     """Executors of a session and the cores of each: current ones, or those to come."""
-    there = alive_executors(spark)
-    if there:
-        return len(there), min(one.cores for one in there)
+    executors = alive_executors(spark)
+    if executors:
+        return len(executors), min(executor.cores for executor in executors)
     number = int(spark.conf.get("spark.executor.instances", None) or 1)
     return number, int(spark.conf.get("spark.executor.cores", None) or 1)

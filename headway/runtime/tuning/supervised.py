@@ -257,14 +257,14 @@ class SupervisedQuery:
             return -math.inf
 
     def _write(self, configuration: Configuration, *, is_withdrawn: bool = False) -> None:
-        given = GivenSetting(
+        setting = GivenSetting(
             number=self.number,
             configuration=configuration,
             recording=str(self.recording.resolve()),
             may_cut=self.may_cut,
             is_withdrawn=is_withdrawn,
         )
-        save_setting(given, self.path)
+        save_setting(setting, self.path)
 
     def _await_end(self) -> None:
         assert self.process is not None

@@ -46,7 +46,7 @@ def entry(kind: Kind, about: str, *, key: str | None = None, default: Any = MISS
 
 def entries_of(noun: type[Any]) -> tuple[Entry, ...]:
     """The entries of a noun in the order of its fields; other fields are no entries."""
-    return tuple(_entry(each) for each in fields(noun) if "kind" in each.metadata)
+    return tuple(_entry(noun_field) for noun_field in fields(noun) if "kind" in noun_field.metadata)
 
 
 def _entry(declared: Field[Any]) -> Entry:

@@ -61,7 +61,7 @@ def _close_file(path: Path) -> str:
     from difflib import get_close_matches
 
     try:
-        names = [each.name for each in path.parent.iterdir() if each.is_file()]
+        names = [neighbour.name for neighbour in path.parent.iterdir() if neighbour.is_file()]
     except (OSError, ValueError):
         return ""
     close = get_close_matches(path.name, names[:10_000], n=1)

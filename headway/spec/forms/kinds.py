@@ -72,8 +72,8 @@ class Whole:
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
         if isinstance(value, bool) or not isinstance(value, int):
-            meant = _whole_meant(value)
-            hint = "" if meant is None else f"; did you mean {meant}?"
+            whole_number = _whole_meant(value)
+            hint = "" if whole_number is None else f"; did you mean {whole_number}?"
             return _refuse(reader, route, value, self.words, hint)
         return (
             value if self.low <= value <= self.high else _refuse(reader, route, value, self.words)
@@ -94,8 +94,8 @@ class Number:
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            meant = _whole_meant(value)
-            hint = "" if meant is None else f"; did you mean {meant}?"
+            whole_number = _whole_meant(value)
+            hint = "" if whole_number is None else f"; did you mean {whole_number}?"
             return _refuse(reader, route, value, self.words, hint)
         inside = self.low <= value <= self.high and not (self.above and value == self.low)
         return float(value) if inside else _refuse(reader, route, value, self.words)
@@ -116,8 +116,8 @@ class Flag:
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
         if isinstance(value, bool):
             return value
-        meant = {"on": "true", "yes": "true", "y": "true", "off": "false", "no": "false"}
-        word = meant.get(value.lower()) if isinstance(value, str) else None
+        flag_words = {"on": "true", "yes": "true", "y": "true", "off": "false", "no": "false"}
+        word = flag_words.get(value.lower()) if isinstance(value, str) else None
         hint = "" if word is None else f"; did you mean {word}? (older YAML takes the word for it)"
         return _refuse(reader, route, value, self.words, hint)
 
@@ -191,10 +191,10 @@ class Parsed:
             return "; a clock's notation is 90 to one YAML reader and text to another, write units"
         if _GROUPED.fullmatch(text):
             return f"; did you mean {text.replace('_', '')}?"
-        for pattern, meant in self.slips:
+        for pattern, template in self.slips:
             match = re.fullmatch(pattern, text.strip())
             if match is not None:
-                return f"; {match.expand(meant)}"
+                return f"; {match.expand(template)}"
         return ""
 
 
@@ -211,28 +211,30 @@ class ListOf:
     def words(self) -> str:
         if self.or_one:
             return f"{self.item.words}, or a list of such"
-        some = f" of at least {self.least}" if self.least else ""
-        exactly = f" of {self.least}" if self.least == self.most else some
-        return f"a list{exactly}, each item {self.item.words}"
+        at_least_text = f" of at least {self.least}" if self.least else ""
+        length_text = f" of {self.least}" if self.least == self.most else at_least_text
+        return f"a list{length_text}, each item {self.item.words}"
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
         if self.or_one and not isinstance(value, list) and value is not None:
-            found = self.item.read(reader, route, value)
-            return FAULTY if found is FAULTY else (found,)
+            single_member = self.item.read(reader, route, value)
+            return FAULTY if single_member is FAULTY else (single_member,)
         if not isinstance(value, list):
             return _refuse(reader, route, value, self.words)
         if not self.least <= len(value) <= self.most:
-            found = f"a list of {len(value)}" if value else "an empty list"
-            reader.fault(route, f"{found}; expected {self.words}")
+            list_text = f"a list of {len(value)}" if value else "an empty list"
+            reader.fault(route, f"{list_text}; expected {self.words}")
             return FAULTY
-        items = [self.item.read(reader, (*route, at), one) for at, one in enumerate(value)]
+        items = [
+            self.item.read(reader, (*route, index), member) for index, member in enumerate(value)
+        ]
         return FAULTY if FAULTY in items else tuple(items)
 
     def json_schema(self) -> JsonSchema:
-        many = {"type": "array", "items": self.item.json_schema(), "minItems": self.least}
+        array_schema = {"type": "array", "items": self.item.json_schema(), "minItems": self.least}
         if self.least == self.most:
-            many["maxItems"] = self.most
-        return {"anyOf": [many, self.item.json_schema()]} if self.or_one else many
+            array_schema["maxItems"] = self.most
+        return {"anyOf": [array_schema, self.item.json_schema()]} if self.or_one else array_schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,8 +250,11 @@ class MapOf:
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
         if not isinstance(value, dict):
             return _refuse(reader, route, value, self.words)
-        found = {key: self.value.read(reader, (*route, key), one) for key, one in value.items()}
-        return FAULTY if FAULTY in found.values() else found
+        mapping = {
+            key: self.value.read(reader, (*route, key), entry_value)
+            for key, entry_value in value.items()
+        }
+        return FAULTY if FAULTY in mapping.values() else mapping
 
     def json_schema(self) -> JsonSchema:
         return {"type": "object", "additionalProperties": self.value.json_schema()}
@@ -263,7 +268,7 @@ class Nested:
 
     @property
     def words(self) -> str:
-        keys = [each.key for each in entries_of(self.noun)]
+        keys = [entry.key for entry in entries_of(self.noun)]
         return f"a mapping with the keys {', '.join(keys)}"
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
@@ -298,43 +303,45 @@ class NameOr:
 def read_noun(reader: Reader, route: Route, value: Mapping[str, Plain], noun: type[Any]) -> Any:
     """A noun from its mapping: every key read, every unknown and every missing one reported."""
     entries = entries_of(noun)
-    known = [each.key for each in entries]
-    meant = _tell_unknown(reader, route, value, known)
-    found: dict[str, Any] = {}
-    for each in entries:
-        if each.key in value:
-            given = value[each.key]
-            if given is None and not each.required:
+    keys = [entry.key for entry in entries]
+    intended_keys = _tell_unknown(reader, route, value, keys)
+    field_values: dict[str, Any] = {}
+    for entry in entries:
+        if entry.key in value:
+            entry_value = value[entry.key]
+            if entry_value is None and not entry.required:
                 continue  # a key without a value is a key not given
-            found[each.field_name] = each.kind.read(reader, (*route, each.key), given)
-        elif each.required and each.key not in meant:
-            reader.fault((*route, each.key), f"missing; expected {each.kind.words}")
-            found[each.field_name] = FAULTY
-    if FAULTY in found.values() or meant:
+            field_values[entry.field_name] = entry.kind.read(
+                reader, (*route, entry.key), entry_value
+            )
+        elif entry.required and entry.key not in intended_keys:
+            reader.fault((*route, entry.key), f"missing; expected {entry.kind.words}")
+            field_values[entry.field_name] = FAULTY
+    if FAULTY in field_values.values() or intended_keys:
         return FAULTY
     try:
-        return noun(**found)
+        return noun(**field_values)
     except (ValueError, TypeError) as error:
         reader.fault(route, str(error))
         return FAULTY
 
 
 def _tell_unknown(
-    reader: Reader, route: Route, value: Mapping[str, Plain], known: list[str]
+    reader: Reader, route: Route, value: Mapping[str, Plain], keys: list[str]
 ) -> set[str]:
     """Report unknown keys, with known keys that may have been intended."""
     from difflib import get_close_matches
 
-    meant: set[str] = set()
+    intended_keys: set[str] = set()
     for key in value:
-        if key in known:
+        if key in keys:
             continue
         spelt = re.sub(r"(?<=[a-z])(?=[A-Z])|-", "_", key).lower()
-        close = [spelt] if spelt in known else get_close_matches(spelt, known, n=1)
-        meant.update(close or ["\0"])
-        advice = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(known)}"
+        close = [spelt] if spelt in keys else get_close_matches(spelt, keys, n=1)
+        intended_keys.update(close or ["\0"])
+        advice = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(keys)}"
         reader.fault((*route, key), f"unknown key; {advice}", at_key=True)
-    return meant
+    return intended_keys
 
 
 def _refuse(reader: Reader, route: Route, value: Plain, words: str, hint: str = "") -> Any:

@@ -116,10 +116,10 @@ def _ratio_of_number(number: float) -> float:
 
 
 def _promise(text: str) -> object:
-    found = parse_promise(text)
-    if type(found).__name__ == "Deadline":
+    promise = parse_promise(text)
+    if type(promise).__name__ == "Deadline":
         raise InputError("a deadline is a target for batch jobs")
-    return found
+    return promise
 
 
 _UNITS_S = "us|ms|s|sec|seconds?|m|min|minutes?|h|hours?|d"
@@ -239,23 +239,23 @@ class Uncertain:
             if isinstance(value, list):
                 reader.fault(route, f"got {shown(value)}; expected {self.words}")
                 return FAULTY
-            found = self.kind.read(reader, route, value)
-            return FAULTY if found is FAULTY else self.about(float(found))
-        ends = []
+            number = self.kind.read(reader, route, value)
+            return FAULTY if number is FAULTY else self.about(float(number))
+        figures = []
         for key in value:
             if key not in ("low", "mid", "high"):
                 message = "unknown key; expected low, mid, high"
                 reader.fault((*route, key), message, at_key=True)
-                ends.append(FAULTY)
+                figures.append(FAULTY)
         for key in ("low", "mid", "high"):
             if key not in value:
                 reader.fault((*route, key), f"missing; expected {self.kind.words}")
-                ends.append(FAULTY)
+                figures.append(FAULTY)
             else:
-                ends.append(self.kind.read(reader, (*route, key), value[key]))
-        if FAULTY in ends:
+                figures.append(self.kind.read(reader, (*route, key), value[key]))
+        if FAULTY in figures:
             return FAULTY
-        low, mid, high = (float(end) for end in ends)  # type: ignore[arg-type]  # none is faulty
+        low, mid, high = (float(end) for end in figures)  # type: ignore[arg-type]  # none is faulty
         if not low <= mid <= high:
             reader.fault(route, "low, mid and high are out of order; expected low <= mid <= high")
             return FAULTY
@@ -267,14 +267,14 @@ class Uncertain:
 
     def json_schema(self) -> JsonSchema:
         plain = self.kind.json_schema()
-        ends = dict.fromkeys(("low", "mid", "high"), plain)
-        three = {
+        figure_schemas = dict.fromkeys(("low", "mid", "high"), plain)
+        range_schema = {
             "type": "object",
-            "properties": ends,
-            "required": list(ends),
+            "properties": figure_schemas,
+            "required": list(figure_schemas),
             "additionalProperties": False,
         }
-        return {"anyOf": [plain, three]}
+        return {"anyOf": [plain, range_schema]}
 
 
 COST = Uncertain(DURATION, DECLARED_RANGE_RATIO.value)

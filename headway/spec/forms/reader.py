@@ -39,9 +39,9 @@ class Sources:
     Examples
     --------
     >>> from headway.formats.yaml_document import parse_document
-    >>> own = parse_document("spec:\\n  rate: 5", name="a.yaml")
-    >>> under = parse_document("spec:\\n  zones: [a]", name="b.yaml")
-    >>> sources = Sources((own, under))
+    >>> including = parse_document("spec:\\n  rate: 5", name="a.yaml")
+    >>> included = parse_document("spec:\\n  zones: [a]", name="b.yaml")
+    >>> sources = Sources((including, included))
     >>> str(sources.value_place(("spec", "rate"))), str(sources.value_place(("spec", "zones")))
     ('a.yaml:2:9', 'b.yaml:2:10')
     """
@@ -100,7 +100,7 @@ class Reader:
 
 def faults_text(faults: Iterable[tuple[Where, Fault]]) -> str:
     """Faults of several files, one per line and each once, in order; of very many, the first."""
-    ordered = sorted(faults, key=lambda item: item[0])
+    ordered = sorted(faults, key=lambda located_fault: located_fault[0])
     lines = list(dict.fromkeys(fault.text(where.name) for where, fault in ordered))
     hidden = len(lines) - _MOST_FAULTS_SHOWN
     if hidden > 1:
@@ -108,7 +108,7 @@ def faults_text(faults: Iterable[tuple[Where, Fault]]) -> str:
     return "\n".join(lines)
 
 
-def merged(own: Plain, under: Plain) -> Plain:
+def merged(including: Plain, included: Plain) -> Plain:
     """A file merged over the one it includes: mappings are merged, otherwise its own value counts.
 
     Examples
@@ -116,9 +116,9 @@ def merged(own: Plain, under: Plain) -> Plain:
     >>> merged({"a": {"b": 1}}, {"a": {"b": 2, "c": 3}, "d": [4]})
     {'a': {'b': 1, 'c': 3}, 'd': [4]}
     """
-    if not (isinstance(own, dict) and isinstance(under, dict)):
-        return own
-    both = dict(own)
-    for key, value in under.items():
-        both[key] = merged(own[key], value) if key in own else value
-    return both
+    if not (isinstance(including, dict) and isinstance(included, dict)):
+        return including
+    combined = dict(including)
+    for key, value in included.items():
+        combined[key] = merged(including[key], value) if key in including else value
+    return combined

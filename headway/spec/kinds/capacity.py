@@ -54,10 +54,12 @@ class FleetEntry:
     )
 
     def __post_init__(self) -> None:
-        given = [one for one in (self.file, self.streaming, self.batch) if one is not None]
-        if len(given) != 1:
+        sources = [
+            source for source in (self.file, self.streaming, self.batch) if source is not None
+        ]
+        if len(sources) != 1:
             raise ValueError(
-                f"{len(given)} of file, streaming and batch are given; expected one of the three"
+                f"{len(sources)} of file, streaming and batch are given; expected one of the three"
             )
         if self.turns != "none" and self.file is None:
             raise ValueError(
@@ -242,18 +244,18 @@ class CapacityPlan:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        for what, things in (("job", self.jobs), ("pool", self.pools), ("quota", self.quotas)):
-            names = [each.name for each in things]
-            twice = next((name for name in names if names.count(name) > 1), None)
-            if twice is not None:
-                raise ValueError(f"the {what} {twice!r} occurs twice; expected each name once")
+        for noun, members in (("job", self.jobs), ("pool", self.pools), ("quota", self.quotas)):
+            names = [member.name for member in members]
+            duplicate = next((name for name in names if names.count(name) > 1), None)
+            if duplicate is not None:
+                raise ValueError(f"the {noun} {duplicate!r} occurs twice; expected each name once")
         if not self.pools:
             raise ValueError("pools is empty; expected at least one")
-        known = {pool.name for pool in self.pools}
+        pool_names = {pool.name for pool in self.pools}
         for job in self.jobs:
-            strange = next((name for name in job.pools if name not in known), None)
-            if strange is not None:
+            unknown_pool = next((name for name in job.pools if name not in pool_names), None)
+            if unknown_pool is not None:
                 raise ValueError(
-                    f"the job {job.name!r} names the pool {strange!r}; "
-                    f"expected one of {', '.join(sorted(known))}"
+                    f"the job {job.name!r} names the pool {unknown_pool!r}; "
+                    f"expected one of {', '.join(sorted(pool_names))}"
                 )

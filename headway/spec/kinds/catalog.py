@@ -71,10 +71,10 @@ class NodeCatalog:
 
     def reserve_of(self, platform: str) -> ReserveEntry | None:
         """What a platform reserves on a node, if it is stated here."""
-        return next((one for one in self.reserves if platform in one.platforms), None)
+        return next((reserve for reserve in self.reserves if platform in reserve.platforms), None)
 
     def __post_init__(self) -> None:
         names = [node.name for node in self.nodes]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"the node {twice!r} occurs twice; expected each name once")
+        duplicate = next((name for name in names if names.count(name) > 1), None)
+        if duplicate is not None:
+            raise ValueError(f"the node {duplicate!r} occurs twice; expected each name once")

@@ -247,5 +247,5 @@ class BatchJob:
 
 def _require_one_source(has_profile: bool, has_declared: bool) -> None:
     if has_profile == has_declared:
-        found = "both" if has_profile else "neither"
-        raise ValueError(f"{found} of profile and declared; expected one of the two")
+        sources_text = "both" if has_profile else "neither"
+        raise ValueError(f"{sources_text} of profile and declared; expected one of the two")

@@ -76,8 +76,8 @@ class OperatorEntry:
         if partitioned and self.partitions is None:
             raise ValueError("partitions: missing; expected a number for a partitioned operator")
         if not partitioned and (self.partitions is not None or self.keys is not None):
-            given = "keys" if self.partitions is None else "partitions"
-            raise ValueError(f"{given}: only of a partitioned operator; leave it out")
+            key = "keys" if self.partitions is None else "partitions"
+            raise ValueError(f"{key}: only of a partitioned operator; leave it out")
 
     def operator(self) -> Operator:
         """The same as the models take it."""
@@ -100,27 +100,31 @@ class Chain(ListOf):
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
         # Not super(): a dataclass with slots is another class than the one super() was bound to.
-        found = ListOf.read(self, reader, route, value)
-        if found is FAULTY:
+        operators = ListOf.read(self, reader, route, value)
+        if operators is FAULTY:
             return FAULTY
-        names = [one.name for one in found]
+        names = [operator.name for operator in operators]
         num_faults = len(reader.faults)
-        for at, one in enumerate(found):
-            above = names[at - 1] if at else None
-            if one.name in names[:at]:
-                reader.fault((*route, at, "name"), f"a second operator is called {one.name!r}")
-            if one.after is not None and one.after != above:
-                fault = _not_above(one.after, names, at)
-                reader.fault((*route, at, "after"), f"got {one.after!r}, {fault}")
-        return found if len(reader.faults) == num_faults else FAULTY
+        for index, operator in enumerate(operators):
+            name_above = names[index - 1] if index else None
+            if operator.name in names[:index]:
+                reader.fault(
+                    (*route, index, "name"), f"a second operator is called {operator.name!r}"
+                )
+            if operator.after is not None and operator.after != name_above:
+                fault = _not_above(operator.after, names, index)
+                reader.fault((*route, index, "after"), f"got {operator.after!r}, {fault}")
+        return operators if len(reader.faults) == num_faults else FAULTY
 
 
-def _not_above(after: str, names: list[str], at: int) -> str:
+def _not_above(after: str, names: list[str], index: int) -> str:
     """The fault of an operator that names another predecessor than the operator above it."""
-    expected = f"expected {names[at - 1]!r}, the operator above" if at else "the first has none"
+    expected = (
+        f"expected {names[index - 1]!r}, the operator above" if index else "the first has none"
+    )
     if after not in names:
         return f"no operator of that name; {expected}"
-    if names.index(after) >= at:
+    if names.index(after) >= index:
         return f"which would make a cycle; {expected}"
     return f"which would make a branch, and only chains are modelled; {expected}"
 
@@ -212,10 +216,10 @@ class OrderedPipeline:
     def pipeline(self) -> Pipeline:
         """The same as the models take it."""
         return Pipeline(
-            operators=tuple(one.operator() for one in self.operators),
+            operators=tuple(operator.operator() for operator in self.operators),
             num_workers=self.workers,
             slice_s=self.slice_s,
             rate_per_s=self.rate_per_s,
             reordering=self.reorder.reordering(),
-            compare=tuple(Scheduler(one) for one in self.compare),
+            compare=tuple(Scheduler(scheduler) for scheduler in self.compare),
         )

@@ -214,7 +214,9 @@ class MicroBatchPipeline:
     )
 
     def __post_init__(self) -> None:
-        if len(self.rounds) > 1 and any(one.windows is not None for one in self.rounds):
+        if len(self.rounds) > 1 and any(
+            round_entry.windows is not None for round_entry in self.rounds
+        ):
             raise ValueError(
                 "job: windows in a pipeline of several rounds are not modelled; expected one round"
             )

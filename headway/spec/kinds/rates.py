@@ -68,8 +68,8 @@ class RateForm:
         if isinstance(value, dict) and "daily" in value:
             return Nested(DailyCurve).read(reader, route, value)
         if isinstance(value, dict) and "trace" in value:
-            found = Nested(RateTrace).read(reader, route, value)
-            return FAULTY if found is FAULTY else _with_peaks(reader, route, found)
+            trace = Nested(RateTrace).read(reader, route, value)
+            return FAULTY if trace is FAULTY else _with_peaks(reader, route, trace)
         return Uncertain(RATE).read(reader, route, value)
 
     def json_schema(self) -> JsonSchema:
@@ -95,15 +95,15 @@ def peak_rate(rate: Rate) -> Quantity:
     return max(hourly_rates(rate), key=lambda hour: (hour.high, hour.mid))
 
 
-def _with_peaks(reader: Reader, route: Route, found: RateTrace) -> Any:
+def _with_peaks(reader: Reader, route: Route, trace: RateTrace) -> Any:
     from dataclasses import replace
 
     from headway.errors import InputError
     from headway.formats.rate_trace import read_rate_trace
 
     try:
-        peaks_per_s = read_rate_trace(found.trace).hourly_peaks_per_s()
+        peaks_per_s = read_rate_trace(trace.trace).hourly_peaks_per_s()
     except InputError as error:
         reader.fault((*route, "trace"), str(error))
         return FAULTY
-    return replace(found, peaks_per_s=peaks_per_s)
+    return replace(trace, peaks_per_s=peaks_per_s)

@@ -48,10 +48,10 @@ class ReserveEntry:
     Examples
     --------
     >>> half = (CoreTier(up_to=2.0, share_ratio=0.5),)
-    >>> kept = ReserveEntry(
+    >>> reserve = ReserveEntry(
     ...     platforms=("yarn",), cores=half, other_cores=0.5, date="2026-11-22", source="an example"
     ... )
-    >>> kept.cores_left(8), kept.cores_left(1)
+    >>> reserve.cores_left(8), reserve.cores_left(1)
     (6, 0)
     """
 
@@ -80,21 +80,21 @@ class ReserveEntry:
 
     def cores_left(self, cores: int) -> int:
         """Whole cores of a node that executors can request."""
-        kept = _kept(float(cores), [(one.up_to, one.share_ratio) for one in self.cores])
-        return max(math.floor(cores - kept - self.other_cores + 1e-9), 0)
+        reserved = _kept(float(cores), [(tier.up_to, tier.share_ratio) for tier in self.cores])
+        return max(math.floor(cores - reserved - self.other_cores + 1e-9), 0)
 
     def memory_left_bytes(self, memory_bytes: int) -> int:
         """Memory of a node that executors' containers can request, in whole MiB [bytes]."""
-        tiers = [(one.up_to_bytes, one.share_ratio) for one in self.memory]
-        left = memory_bytes - _kept(float(memory_bytes), tiers) - self.other_memory_bytes
-        return max(math.floor(left / _MIB) * _MIB, 0)
+        tiers = [(tier.up_to_bytes, tier.share_ratio) for tier in self.memory]
+        available_bytes = memory_bytes - _kept(float(memory_bytes), tiers) - self.other_memory_bytes
+        return max(math.floor(available_bytes / _MIB) * _MIB, 0)
 
 
-def _kept(whole: float, tiers: Iterable[tuple[float | None, float]]) -> float:
+def _kept(total: float, tiers: Iterable[tuple[float | None, float]]) -> float:
     """What tiers reserve: each one a share of the part between the previous end and its own."""
-    kept, begin = 0.0, 0.0
+    reserved, begin = 0.0, 0.0
     for up_to, share in tiers:
-        end = whole if up_to is None else min(up_to, whole)
-        kept += share * max(end - begin, 0.0)
+        end = total if up_to is None else min(up_to, total)
+        reserved += share * max(end - begin, 0.0)
         begin = max(begin, end)
-    return kept
+    return reserved

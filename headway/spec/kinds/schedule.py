@@ -67,12 +67,12 @@ class ScheduledJob:
 
     def __post_init__(self) -> None:
         if (self.profile is None) == (self.declared is None):
-            found = "neither" if self.profile is None else "both"
-            raise ValueError(f"{found} of profile and declared; expected one of the two")
+            sources_text = "neither" if self.profile is None else "both"
+            raise ValueError(f"{sources_text} of profile and declared; expected one of the two")
         for key, given_s in (("trigger", self.trigger_s), ("window_slide", self.window_slide_s)):
             if given_s is not None and given_s < _SHORTEST_S:
                 raise ValueError(f"{key}: got {given_s:g} s; expected 1ms or more")
-        metrics = [one.metric for one in self.targets if isinstance(one, Target)]
+        metrics = [promise.metric for promise in self.targets if isinstance(promise, Target)]
         if len(set(metrics)) < len(self.targets) or Metric.BATCH in metrics:
             raise ValueError(
                 "target: expected at most one of rows, e.g. 'p99 <= 2s', and one of windows, "

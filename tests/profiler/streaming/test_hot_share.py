@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headway.profiler.streaming.samples import StageSample
-from headway.profiler.streaming.stage_fit import _beside_rows, _hot_share_ratio
+from headway.profiler.streaming.uneven_tasks import hot_share_ratio, spread_beside_rows
 from tests.factories import a_stage_sample
 
 
@@ -29,19 +29,19 @@ def a_sample(num_tasks: int, largest: float, rows: float = 1e4) -> StageSample:
 
 def test_a_hot_key_has_its_share_at_any_number_of_tasks() -> None:
     samples = [a_sample(n, 1e4 * (0.3 + 0.7 / n)) for n in (2, 8, 16)]
-    assert _hot_share_ratio(samples) == pytest.approx(0.3)
+    assert hot_share_ratio(samples) == pytest.approx(0.3)
 
 
 def test_chance_that_more_tasks_do_not_confirm_is_no_hot_key() -> None:
-    assert _hot_share_ratio([a_sample(2, 6500.0), a_sample(16, 900.0)]) == 0.0
+    assert hot_share_ratio([a_sample(2, 6500.0), a_sample(16, 900.0)]) == 0.0
 
 
 def test_one_task_tells_nothing() -> None:
-    assert _hot_share_ratio([a_sample(1, 1e4)]) == 0.0
+    assert hot_share_ratio([a_sample(1, 1e4)]) == 0.0
 
 
 def test_times_that_follow_their_rows_leave_no_noise() -> None:
     sample = a_sample(8, 5000.0)
     assert sample.task_sd_s is not None
     assert sample.task_sd_s > 1e-3
-    assert _beside_rows(sample).task_sd_s == pytest.approx(0.0, abs=1e-9)
+    assert spread_beside_rows(sample).task_sd_s == pytest.approx(0.0, abs=1e-9)
