@@ -100,6 +100,10 @@ class InputError(HeadwayError):
     exit_code = ExitCode.INVALID
 
 
+class RefusedArgumentError(InputError):
+    """An argument, or an option, that means nothing for a job of this kind."""
+
+
 class EventLogError(InputError):
     """An event log that is missing, is no event log, or contains nothing that can be profiled."""
 

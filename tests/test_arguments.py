@@ -12,9 +12,6 @@ from typing import Any
 import pytest
 
 import headway
-from headway.api.deadlines import plan_deadline
-from headway.api.dstreams import plan_dstreams, predict_dstreams
-from headway.api.real_time import plan_real_time, predict_real_time
 from headway.cli.main import run
 from headway.errors import HeadwayError, InputError
 from tests.factories import a_profile
@@ -27,19 +24,18 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[], Any], dict[str, Any]]] =
     "plan": (headway.plan, a_profile, {"rate": 2000.0, "target": "p99 <= 3s"}),
     "predict": (headway.predict, a_profile, {}),
     "plan of a batch job": (headway.plan, lambda: BATCH, {"target": "deadline <= 60s"}),
-    "plan_deadline": (plan_deadline, lambda: BATCH, {"target": "deadline <= 60s"}),
-    "plan_dstreams": (
-        plan_dstreams,
+    "plan of DStreams": (
+        headway.plan,
         lambda: profiled(FITTED),
         {"rate": None, "target": "p99 <= 10s"},
     ),
-    "predict_dstreams": (predict_dstreams, lambda: profiled(FITTED), {}),
-    "plan_real_time": (
-        plan_real_time,
+    "prediction of DStreams": (headway.predict, lambda: profiled(FITTED), {}),
+    "plan in Real-Time Mode": (
+        headway.plan,
         a_query,
-        {"rate": 2000.0, "target": "p99 <= 300ms"},
+        {"rate": 2000.0, "target": "p99 <= 300ms", "mode": "real-time"},
     ),
-    "predict_real_time": (predict_real_time, a_query, {}),
+    "prediction in Real-Time Mode": (headway.predict, a_query, {"mode": "real-time"}),
 }
 # No argument of any call takes one of these.
 NONSENSE = (object(), -5, float("nan"), [1], {"a": 1}, b"x", 10**400)
@@ -67,7 +63,7 @@ def test_numbers_are_neither_choices_nor_words(name: str, value: object) -> None
     numbers = {
         "rate", "max_nodes", "node_cores", "cores", "partitions", "trigger", "confidence", "budget",
         "source_partitions", "task_cpus", "executor_memory_bytes", "total_rows", "executors",
-        "max_offsets", "jvm_age", "batch_interval", "concurrent_jobs", "path",
+        "max_offsets", "jvm_age", "concurrent_jobs", "path",
     }  # fmt: skip
     taken = numbers & set(inspect.signature(call).parameters)
     assert len(taken) >= 5

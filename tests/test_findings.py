@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
+import headway
 from headway.api.check import check
-from headway.api.deadlines import plan_deadline
-from headway.api.dstreams import plan_dstreams
 from headway.api.plan import plan
 from headway.domain import AnyAnswer, Finding, FindingCode
 from headway.errors import InputError
@@ -74,7 +73,8 @@ def of_stream(**asked: Any) -> AnyAnswer:
 
 def of_batch(**asked: Any) -> AnyAnswer:
     profile = load_application_profile(EXAMPLES / "nightly-totals.profile.yaml")
-    return plan_deadline(profile, **asked)
+    answer: AnyAnswer = headway.plan(profile, **asked)
+    return answer
 
 
 ANSWERS: dict[str, Callable[[], AnyAnswer]] = {
@@ -116,7 +116,7 @@ def test_a_file_holds_both_and_is_read_back_to_the_digit(name: str) -> None:
 
 
 def test_of_dstreams_too() -> None:
-    answer = plan_dstreams(profiled(FITTED), rate="20k/s", target="p99 <= 5s", concurrent_jobs=2)
+    answer = headway.plan(profiled(FITTED), rate="20k/s", target="p99 <= 5s", concurrent_jobs=2)
     written = dstreams_plan_json(answer)
     assert written["warnings"] == list(all_words(answer.findings))
     assert FindingCode.CONCURRENT_JOBS_NOT_PROFILED in {one.code for one in answer.findings}

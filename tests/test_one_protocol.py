@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 import pytest
 
 import headway
-from headway.api.deadlines import plan_deadline
-from headway.api.dstreams import plan_dstreams
 from headway.domain import Deadline, Objective, Target
 from headway.domain.job import Answer
 from headway.errors import InputError
@@ -39,8 +37,6 @@ KINDS = frozenset(
 ALLOWED = {
     "api/profile.py": (1, "the call that promises a streaming query refuses what is none"),
     "api/turn_arguments.py": (1, "the gate refuses what is no profile of a streaming query"),
-    "cli/plan.py": (1, "the command of DStreams has options of its own"),
-    "cli/predict.py": (1, "as the plan"),
 }
 
 
@@ -101,7 +97,7 @@ def answers() -> Iterator[Answer]:
         yield headway.plan(
             EXAMPLES / "word-count.profile.yaml", rate="5k/s", target=f"p99 <= {limit}", max_nodes=2
         )
-        yield plan_dstreams(profiled(FITTED), rate=None, target=f"p99 <= {limit}", max_nodes=2)
+        yield headway.plan(profiled(FITTED), rate=None, target=f"p99 <= {limit}", max_nodes=2)
     for limit in ("10m", "1s"):
         profile = EXAMPLES / "nightly-totals.profile.yaml"
         yield headway.plan(profile, target=f"deadline <= {limit}", max_nodes=2)
@@ -128,9 +124,7 @@ def test_one_door_tells_by_the_promise_what_is_planned() -> None:
     deadline = Deadline.parse("deadline <= 10m")
     recorded, query = load_application_profile(batch), headway.load_profile(stream)
     by_text = headway.plan(batch, target="deadline <= 10m")
-    assert (
-        by_text == headway.plan(recorded, target=deadline) == plan_deadline(batch, target=deadline)
-    )
+    assert by_text == headway.plan(recorded, target=deadline)
     assert headway.plan(query, rate="5k/s", target="p99 <= 9s") == headway.plan(
         stream, rate=5000.0, target=["p99 <= 9s"]
     )

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 import headway
-from headway.api.dstreams import plan_dstreams, predict_dstreams
-from headway.api.pipelines import plan_pipeline, predict_pipeline
 from headway.api.schedule import schedule_verdict
 from headway.api.watch import watch
 from headway.domain import Explored
@@ -54,9 +52,9 @@ MADE: dict[str, Callable[[Path], Result]] = {
     "difference": lambda _: headway.diff(a_plan(), a_plan(rate="12k/s")),
     "check": lambda _: headway.check([ROOT / "configs" / "orders.yaml"]),
     "capacity": lambda folder: headway.capacity(folder / "fleet.yaml"),
-    "prediction of a pipeline": lambda _: predict_pipeline(WORDS),
-    "prediction of operators": lambda _: predict_pipeline(SESSIONS),
-    "plan of operators": lambda _: plan_pipeline(SESSIONS),
+    "prediction of a pipeline": lambda _: headway.predict(WORDS),
+    "prediction of operators": lambda _: headway.predict(SESSIONS),
+    "plan of operators": lambda _: headway.plan(SESSIONS),
     "policies": lambda _: headway.simulate_policies(
         a_plan(), ROOT / "examples" / "burst.csv", profile=PROFILE, policies=["static"], runs=1
     ),
@@ -70,8 +68,8 @@ MADE: dict[str, Callable[[Path], Result]] = {
     "look": lambda folder: watch(
         folder / "orders.headway.jsonl", profile=a_profile(), target="p99 <= 3s"
     ).look(),
-    "prediction of DStreams": lambda _: predict_dstreams(profiled(FITTED)),
-    "plan of DStreams": lambda _: plan_dstreams(profiled(FITTED), rate=None, target="p99 <= 12s"),
+    "prediction of DStreams": lambda _: headway.predict(profiled(FITTED)),
+    "plan of DStreams": lambda _: headway.plan(profiled(FITTED), rate=None, target="p99 <= 12s"),
 }  # fmt: skip
 
 

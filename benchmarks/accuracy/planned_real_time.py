@@ -34,7 +34,7 @@ from kafka_lane import (
 from read_logs import read_logs_of_runs
 from result_lines import keep, lines_of
 
-from headway.api.real_time import plan_real_time
+import headway
 from headway.domain import JobProfile
 from headway.domain.real_time import RealTimePlan
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
@@ -85,8 +85,9 @@ def run_plans(
         extra_conf={**local_checkpoint_conf(), **REAL_TIME_CONF},
     ) as spark:
         for job, profile in profiles.items():
-            plan = plan_real_time(
+            plan = headway.plan(
                 profile,
+                mode="real-time",
                 rate=_RATES_PER_S[job][-1],
                 target=_TARGET,
                 cores=REAL_TIME_SLOTS,

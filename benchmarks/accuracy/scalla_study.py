@@ -35,7 +35,7 @@ from scalla_experiments import (
     workloads,
 )
 
-from headway.api.pipelines import plan_pipeline
+import headway
 from headway.models.arrays import Array
 from headway.models.pipeline.as_published import (
     ReducerArrivals,
@@ -301,7 +301,7 @@ def plan_lines(jobs: Sequence[Workload]) -> list[str]:
     """What ``headway plan`` prints for each job."""
     lines = []
     for name, job in zip(JOBS, jobs, strict=True):
-        plan = plan_pipeline(job.spec)
+        plan = headway.plan(job.spec)
         assert isinstance(plan, RoundsPlan)
         lines += ["", "```text", f"$ headway plan examples/pipelines/{name}.yaml"]
         lines += [*rounds_plan_text(plan).splitlines(), "```"]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
-from headway.assumptions.resources import LEAST_HEAP_BYTES
 from headway.domain import (
-    PLATFORMS,
+    AnyPromise,
     Arrivals,
-    Burst,
     Deadline,
     DuringBurst,
     JobProfile,
@@ -21,24 +18,16 @@ from headway.domain import (
     Target,
     parse_promise,
 )
-from headway.errors import InputError, argument
-from headway.formats.profile_file import load_profile
-from headway.limits import LARGEST_NUMBER, LONGEST_S, MOST_LONG
-from headway.units import (
-    counted,
-    format_duration,
-    parse_duration_s,
-    parse_rate_per_s,
-    parse_rows,
-    spark_memory_text,
-)
+from headway.domain.argument_values import RATE, TOTAL_ROWS, Count, Duration, not_expected
+from headway.domain.node_type import Platform
+from headway.errors import InputError, RefusedArgumentError, argument
+from headway.formats.profile_file import load_any_profile, load_profile
+from headway.units import counted, format_duration
 
 if TYPE_CHECKING:
     from headway.domain import ApplicationProfile
     from headway.domain.ordered import KeyCounts
-
-#: What node types of the catalogue are planned for where nothing is said.
-DEFAULT_PLATFORM = "kubernetes"
+    from headway.domain.question import PlanQuestion
 
 
 def require_room_for_tasks(cores: int, task_cpus: int) -> None:
@@ -69,6 +58,22 @@ def job_from(
     return cast("JobProfile", profile)
 
 
+def any_job(
+    profile: JobProfile | ApplicationProfile | str | Path,
+) -> JobProfile | ApplicationProfile:
+    """The profile of a job of any kind, read if it is a file.
+
+    Raises
+    ------
+    InputError
+        If it is no profile.
+    """
+    if isinstance(profile, str | Path):
+        return load_any_profile(profile)
+    require_profile(profile)
+    return profile
+
+
 def deadline_in(target: object) -> Deadline | None:
     """The deadline of a batch job, if the target is one."""
     targets = target if isinstance(target, list | tuple) else [target]
@@ -96,55 +101,7 @@ def arrivals_from(job: JobProfile, rate: float | str | None) -> Arrivals:
                 "that rate, e.g. 50k/s, or plan a deadline"
             )
         return job.arrivals
-    return replace(job.arrivals, rate_per_s=positive_rate_per_s(rate))
-
-
-def positive_rate_per_s(rate: float | str) -> float:
-    """An input rate above 0, of a number or a text such as ``50k/s`` [records/s]."""
-    rate_per_s = parse_rate_per_s(rate) if isinstance(rate, str) else rate
-    if not is_number(rate_per_s) or not 0 < rate_per_s <= LARGEST_NUMBER:
-        raise InputError(
-            f"{argument('rate')} is {rate!r}; expected a positive number of records per second"
-        )
-    return float(rate_per_s)
-
-
-def positive_rows(rows: float | str) -> float:
-    """A number of rows above 0, of a number or a text such as ``40M``."""
-    num_rows = parse_rows(rows) if isinstance(rows, str) else rows
-    if not is_number(num_rows) or not 0 < num_rows <= LARGEST_NUMBER:
-        raise InputError(f"{argument('rows')} is {rows!r}; expected a positive number of rows")
-    return float(num_rows)
-
-
-def confidence_level(confidence: float) -> float:
-    """A confidence level, checked."""
-    if not is_number(confidence) or not 0.5 <= confidence < 1:
-        raise InputError(
-            f"{argument('confidence')} is {confidence!r}; expected a number of 0.5 or more, and "
-            "below 1"
-        )
-    return float(confidence)
-
-
-def heap_bytes(executor_memory_bytes: int | None) -> int | None:
-    """The heap of an executor that is fixed by the user, checked; None if it is not fixed."""
-    if executor_memory_bytes is None:
-        return None
-    min_bytes = LEAST_HEAP_BYTES.value
-    if not is_number(executor_memory_bytes) or not min_bytes <= executor_memory_bytes <= MOST_LONG:
-        raise InputError(
-            f"{argument('executor_memory_bytes')} is {executor_memory_bytes!r}; expected a number "
-            f"of bytes, at least {min_bytes} ({spark_memory_text(min_bytes)})"
-        )
-    return int(executor_memory_bytes)
-
-
-def flag(value: bool, name: str) -> bool:
-    """A choice between two, checked; messages call it ``name``."""
-    if not isinstance(value, bool):
-        raise InputError(f"{argument(name)} is {value!r}; expected True or False")
-    return value
+    return replace(job.arrivals, rate_per_s=RATE.read(rate, "rate"))
 
 
 def require_profile(profile: object) -> None:
@@ -159,15 +116,6 @@ def require_profile(profile: object) -> None:
         raise InputError(
             f"{argument('profile')} is of the type {type(profile).__name__}; expected a profile, "
             "or the path of one"
-        )
-
-
-def refuse_node_cores(node_cores: int | None, node_types: Sequence[NodeType]) -> None:
-    """Refuse cores per node beside node types, which have their own number."""
-    if node_types and node_cores is not None:
-        raise InputError(
-            f"{argument('node_cores')} contradicts {argument('node_types')}: a node type has its "
-            "own number of cores"
         )
 
 
@@ -188,12 +136,12 @@ def executors_by_cores(node_cores: int, cores: int) -> int:
 
 
 def promises_from(
-    target: Target | Deadline | str | Sequence[Promise | str],
+    target: AnyPromise | str | Sequence[AnyPromise | str],
 ) -> tuple[Target, list[Promise]]:
     """The first latency target, which a plan is made for, and the other targets."""
     targets = [target] if isinstance(target, Target | Deadline | str) else target
     if not isinstance(targets, Sequence) or not targets:
-        raise InputError(f"{argument('target')} is {target!r}; expected a text such as 'p99 <= 3s'")
+        raise not_expected("target", target, "a text such as 'p99 <= 3s'")
     promises = [_promise(promise) for promise in targets]
     first = next((promise for promise in promises if isinstance(promise, Target)), None)
     if first is None:
@@ -204,76 +152,66 @@ def promises_from(
     return first, [*promises[:index], *promises[index + 1 :]]
 
 
-def during_bursts(bursts: Sequence[Burst | str], promises: Sequence[Promise]) -> list[Promise]:
+def during_bursts(question: PlanQuestion, promises: Sequence[Promise]) -> list[Promise]:
     """The latency targets that hold at all times, as targets for each burst."""
-    if not _is_list_of(bursts, Burst):
-        raise InputError(
-            f"{argument('bursts')} is {bursts!r}; expected a list of texts such as '150k/s:2m'"
-        )
-    parsed_bursts = [
-        burst if isinstance(burst, Burst) else Burst.parse_short(burst) for burst in bursts
-    ]
     targets = [promise for promise in promises if isinstance(promise, Target)]
     return [
-        DuringBurst(target=target, burst=burst) for burst in parsed_bursts for target in targets
+        DuringBurst(target=target, burst=burst) for burst in question.bursts for target in targets
     ]
 
 
-def _promise(target: Promise | Deadline | str) -> Promise:
-    if isinstance(target, Promise):
-        return target
-    if not isinstance(target, str):
-        raise InputError(f"{argument('target')} is {target!r}; expected a text such as 'p99 <= 3s'")
-    promise = parse_promise(target)
+def _promise(target: AnyPromise | str) -> Promise:
+    promise = parse_promise(target) if isinstance(target, str) else target
     if isinstance(promise, Deadline):
         raise InputError(
             f"target '{promise}': a streaming job has no end; use a latency, e.g. 'p99 <= 3s'"
         )
+    if not isinstance(promise, Promise):
+        raise not_expected("target", target, "a text such as 'p99 <= 3s'")
     return promise
 
 
-def node_types_from(
-    node_types: Sequence[NodeType | str],
-    catalog: str | Path | None = None,
-    platform: str = DEFAULT_PLATFORM,
-) -> list[NodeType]:
-    """Node types, read if they are texts; none may be named twice.
+def node_types_of(question: PlanQuestion) -> list[NodeType]:
+    """Node types to choose from, read if they are texts; none may be named twice.
 
     A text without figures is a name in the catalogue, by default the one that comes with Headway;
     what the platform reserves is subtracted from such a node. Figures are what Spark can use.
+
+    Raises
+    ------
+    InputError
+        If one is invalid, or something is given that they contradict or do not need.
     """
-    if not _is_list_of(node_types, NodeType):
-        raise InputError(
-            f"{argument('node_types')} is {node_types!r}; expected a list of names, or of texts "
-            "such as 'm6i.xlarge:cores=4,memory=14g,price=0.192'"
-        )
-    if platform not in PLATFORMS:
-        raise InputError(
-            f"{argument('platform')} is {platform!r}; expected one of {', '.join(PLATFORMS)}"
-        )
-    if catalog is not None and not any(
-        isinstance(node_type, str) and ":" not in node_type for node_type in node_types
+    if not any(
+        isinstance(node_type, str) and ":" not in node_type for node_type in question.node_types
     ):
-        raise InputError(
-            f"{argument('catalog')} {catalog}: it is not used without node types; name one with "
-            f"{argument('node_types')}"
-        )
+        for name in ("platform", "catalog"):
+            if name in question.given:
+                raise RefusedArgumentError(
+                    f"{argument(name)}: it applies to node types of the catalogue; give "
+                    f"{argument('node_types')} NAME"
+                )
     types = [
         node_type
         if isinstance(node_type, NodeType)
         else NodeType.parse(node_type)
         if ":" in node_type
-        else _catalogued(node_type.strip(), catalog, platform)
-        for node_type in node_types
+        else _catalogued(node_type.strip(), question.catalog, question.platform)
+        for node_type in question.node_types
     ]
     names = [node_type.name for node_type in types]
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"node type {name!r} is given twice")
+    if types and question.node_cores is not None:
+        raise InputError(
+            f"{argument('node_cores')} contradicts {argument('node_types')}: a node type has its "
+            "own number of cores"
+        )
     return types
 
 
-def _catalogued(name: str, catalog: str | Path | None, platform: str) -> NodeType:
+def _catalogued(name: str, catalog: str | Path | None, platform: Platform) -> NodeType:
     from difflib import get_close_matches
 
     from headway.spec.kinds.catalog import NodeCatalog
@@ -296,43 +234,6 @@ def _catalogued(name: str, catalog: str | Path | None, platform: str) -> NodeTyp
     return catalogued_type(nodes[name], platform, node_catalog)
 
 
-Choice = TypeVar("Choice", bound=StrEnum)
-
-
-def one_of(kind: type[Choice], value: str, name: str) -> Choice:
-    """A member of an enumeration by its text."""
-    try:
-        return kind(value)
-    except ValueError:
-        choices = ", ".join(kind)
-        raise InputError(f"{argument(name)} is {value!r}; expected one of {choices}") from None
-
-
-def seconds(value: float | str, name: str) -> float:
-    """Seconds of a number or a text such as ``5s``; messages call it ``name``."""
-    if isinstance(value, str):
-        try:
-            # Zero needs no unit.
-            value_s = 0.0 if value.strip() == "0" else parse_duration_s(value)
-        except InputError as error:
-            raise InputError(f"{argument(name)}: {error}") from None
-    else:
-        value_s = value
-    if not is_number(value_s) or not 0 <= value_s <= LONGEST_S:
-        raise InputError(
-            f"{argument(name)} is {value!r}; expected 0 or more seconds, at most ten years"
-        )
-    return float(value_s)
-
-
-def positive_seconds(value: float | str, name: str) -> float:
-    """Seconds of a value that must be above zero; messages call it ``name``."""
-    value_s = seconds(value, name)
-    if value_s == 0:
-        raise InputError(f"{argument(name)} is {value!r}; expected more than 0 seconds")
-    return value_s
-
-
 def key_counts(
     keys: KeyCounts | str | Path | None, *, key_type: str | None, total_rows: float | None
 ) -> KeyCounts | None:
@@ -343,8 +244,8 @@ def key_counts(
     InputError
         If the file or a value is invalid.
     """
-    if total_rows is not None and not (is_number(total_rows) and 0 < total_rows <= MOST_LONG):
-        raise InputError(f"{argument('total_rows')} is {total_rows!r}; expected a number above 0")
+    if total_rows is not None:
+        TOTAL_ROWS.read(total_rows, "total_rows")
     if keys is None:
         if key_type is not None or total_rows is not None:
             raise InputError(
@@ -363,36 +264,16 @@ def key_counts(
     return keys
 
 
-def count(value: int, name: str, max_value: int) -> int:
-    """A whole number from 1 to ``max_value``; messages call it ``name``."""
-    if not is_number(value) or not 1 <= value <= max_value or value != value // 1:
-        raise InputError(
-            f"{argument(name)} is {value!r}; expected a whole number from 1 to {max_value:,}"
-        )
-    return int(value)
+def count(value: object, name: str, maximum: int) -> int:
+    """A whole number from 1 to a maximum; messages call it ``name``."""
+    return Count(maximum=maximum).read(value, name)
 
 
-def _is_list_of(values: object, kind: type) -> bool:
-    """Whether it is a list, or the like, of objects of a kind or of their texts."""
-    return (
-        isinstance(values, Sequence)
-        and not isinstance(values, str)
-        and all(isinstance(value, str | kind) for value in values)
-    )
+def seconds(value: object, name: str) -> float:
+    """Seconds of a number or a text such as ``5s``; messages call it ``name``."""
+    return Duration(may_be_zero=True).read(value, name)
 
 
-def given_arguments(values: Mapping[str, object]) -> str:
-    """Names of the arguments that were given, in a list; empty if none was.
-
-    Not given are None, False and empty sequences. Zero is a value like any other.
-    """
-    return ", ".join(
-        argument(name)
-        for name, value in values.items()
-        if not (value is None or value is False or (isinstance(value, list | tuple) and not value))
-    )
-
-
-def is_number(value: object) -> bool:
-    """Whether it is a number, and not a bool."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def positive_seconds(value: object, name: str) -> float:
+    """Seconds of a value that must be above zero; messages call it ``name``."""
+    return Duration().read(value, name)

@@ -3,82 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
-from headway.api.arguments import (
-    DEFAULT_PLATFORM,
-    confidence_level,
-    count,
-    deadline_in,
-    executors_by_cores,
-    flag,
-    heap_bytes,
-    node_types_from,
-    one_of,
-    positive_rows,
-    refuse_node_cores,
-    require_profile,
-    require_room_for_tasks,
-)
-from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
-from headway.domain import (
-    BatchAnswer,
-    Deadline,
-    EndingJob,
-    Job,
-    JobProfile,
-    NodeType,
-    Objective,
-)
+from headway.api.arguments import executors_by_cores, node_types_of, require_room_for_tasks
+from headway.domain import NodeType, Objective
 from headway.errors import InputError, argument
-from headway.limits import MOST_CORES, MOST_NODES
 from headway.units import counted, parse_size_bytes, spark_memory_text
 
+if TYPE_CHECKING:
+    from headway.domain import BatchAnswer, Deadline, EndingJob, Job
+    from headway.domain.question import PlanQuestion
 
-def plan_deadline(
-    profile: JobProfile | EndingJob | str | Path,
-    *,
-    target: Deadline | str,
-    rows: float | str | None = None,
-    max_nodes: int = MOST_NODES_OF_PLAN.value,
-    node_cores: int | None = None,
-    cores: int | None = None,
-    node_types: Sequence[NodeType | str] = (),
-    catalog: str | Path | None = None,
-    objective: Objective | str = Objective.NODES,
-    confidence: float = CONFIDENCE.value,
-    executor_memory_bytes: int | None = None,
-    lower_memory: bool = False,
-    platform: str = DEFAULT_PLATFORM,
-    task_cpus: int | None = None,
-) -> BatchAnswer:
+
+def plan_ending(job: EndingJob, question: PlanQuestion) -> BatchAnswer:
     """The fewest nodes, or the lowest cost of a run, with which a job that ends meets its deadline.
 
-    Parameters
-    ----------
-    profile : ApplicationProfile, JobProfile or path
-        The job, as ``headway profile`` makes it of a log without a streaming query, or of a query
-        that read a backlog and ended.
-    target : Deadline or str
-        The deadline, e.g. ``"deadline <= 10m"``.
-    rows : float or str, optional
-        Rows of the backlog, e.g. ``"40M"``; by default those that the profiled query read.
-    max_nodes, node_cores, cores, node_types, catalog, objective, confidence, platform
-        As for :func:`headway.api.plan`.
-    executor_memory_bytes : int, optional
-        Heap of an executor. By default that of the profiled run, in proportion to the cores if a
-        planned executor has more of them. [bytes]
-    lower_memory : bool
-        Scale the heap by the cores also if an executor has fewer of them; otherwise none gets less
-        than in the profiled run.
-    task_cpus : int, optional
-        Cores that a task takes (``spark.task.cpus``); as profiled by default.
+    It is a batch job, or a streaming query that read a backlog and ended. Unless its heap is fixed,
+    an executor has that of the profiled run, in proportion to the cores if it has more of them; it
+    has less only with ``lower_memory``.
 
     Raises
     ------
     InputError
-        If a value is invalid, or the profile is that of a job that does not end by itself.
+        If values contradict each other.
     """
     from headway.planner.deadline import (
         DeadlineSpace,
@@ -86,35 +33,17 @@ def plan_deadline(
         with_room_for_state,
     )
 
-    deadline = deadline_in(target)
-    if deadline is None:
-        raise InputError(
-            f"{argument('target')} is {target!r}; expected a text such as 'deadline <= 10m'"
-        )
-    job = _job_of(profile, deadline, None if rows is None else positive_rows(rows))
-    confidence = confidence_level(confidence)
-    max_nodes = count(max_nodes, "max_nodes", MOST_NODES)
-    fixed_heap_bytes = heap_bytes(executor_memory_bytes)
-    flag(lower_memory, "lower_memory")
-    for value, name, max_value in (
-        (node_cores, "node_cores", MOST_CORES),
-        (cores, "cores", MOST_CORES),
-        (task_cpus, "task_cpus", MOST_CORES),
-    ):
-        if value is not None:
-            count(value, name, max_value)
-    chosen_objective = one_of(Objective, objective, "objective")
-    types = node_types_from(node_types, catalog, platform)
-    if chosen_objective is Objective.COST and (
+    (deadline,) = question.targets
+    node_cores, cores, types = question.node_cores, question.cores, node_types_of(question)
+    if question.objective is Objective.COST and (
         not types or any(node_type.price_per_hour is None for node_type in types)
     ):
         raise InputError(
             f"{argument('objective')} cost needs the price of every node type "
             f"({argument('node_types')})"
         )
-    refuse_node_cores(node_cores, types)
     profiled_cores = job.slots.cores_per_executor or 1
-    per_task = task_cpus or job.slots.task_cpus
+    per_task = question.task_cpus or job.slots.task_cpus
     node_layouts: list[tuple[NodeType | None, int, int]] = [
         (
             node_type,
@@ -128,11 +57,11 @@ def plan_deadline(
     spaces = []
     for node_type, per_node, per_executor in node_layouts:
         require_room_for_tasks(per_executor, per_task)
-        executor_heap_bytes = fixed_heap_bytes or profiled_heap_bytes(
-            job, per_executor, lower_memory=lower_memory
+        executor_heap_bytes = question.executor_memory_bytes or profiled_heap_bytes(
+            job, per_executor, lower_memory=question.lower_memory
         )
         space = DeadlineSpace(
-            max_nodes=max_nodes,
+            max_nodes=question.max_nodes,
             executors_per_node=executors_that_fit(
                 job, node_type, per_node, per_executor, executor_heap_bytes
             ),
@@ -144,19 +73,12 @@ def plan_deadline(
         )
         spaces.append(with_room_for_state(space, job))
     return plan_for_deadline(
-        job, deadline, spaces, confidence=confidence, objective=chosen_objective
+        job,
+        cast("Deadline", deadline),
+        spaces,
+        confidence=question.confidence,
+        objective=question.objective,
     )
-
-
-def _job_of(
-    profile: JobProfile | EndingJob | str | Path, deadline: Deadline, rows: float | None
-) -> EndingJob:
-    if isinstance(profile, str | Path):
-        from headway.formats.profile_file import load_any_profile
-
-        profile = load_any_profile(profile)
-    require_profile(profile)
-    return profile.for_deadline(deadline, rows)
 
 
 def profiled_heap_bytes(job: Job, cores: int, *, lower_memory: bool) -> int | None:

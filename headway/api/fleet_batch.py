@@ -100,13 +100,13 @@ class BatchNeeds:
 
     def why_none(self, speed: float, scale: float, end: str) -> Refusal:
         """How long the shortest run takes."""
-        from headway.api.deadlines import plan_deadline
+        from headway.api.plan import plan
         from headway.domain import Deadline
         from headway.fleet.nouns import Refusal
         from headway.units import counted, format_duration
 
         profile, planned_speed = self._profile_and_speed(speed, scale, end)
-        answer = plan_deadline(
+        answer = plan(
             profile,
             target=Deadline(limit_s=self.job.deadline_s),
             max_nodes=FLEET_BATCH_EXECUTORS.value,

@@ -128,8 +128,8 @@ class StreamingNeeds:
         """The plan for a rate, on cores of a speed."""
         from headway.api.arguments import require_room_for_tasks
         from headway.domain import Target
+        from headway.domain.question import Checkpoint
         from headway.planner.after_start import for_fresh_jvm
-        from headway.planner.checkpoint import Checkpoint
         from headway.planner.purchase import at_core_speed
         from headway.planner.search import question_of
         from headway.planner.space import SearchSpace

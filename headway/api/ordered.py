@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from headway.api.arguments import arrivals_from, job_from, key_counts
-from headway.api.predict import configuration_from
+from headway.api.predict import configuration_of
 from headway.domain import JobProfile
+from headway.domain.argument import read_question
 from headway.domain.ordered import KeyCounts, OrderedPlan
+from headway.domain.question import PredictQuestion
 from headway.errors import InputError
 
 
@@ -52,8 +54,12 @@ def ordered_plan(
     counts = key_counts(keys, key_type=key_type, total_rows=total_rows)
     if counts is None:
         raise InputError("keys is missing; expected a file that says how often each key occurs")
-    configuration = configuration_from(
-        job.baseline, trigger=trigger, executors=executors, cores=cores, partitions=partitions
+    configuration = configuration_of(
+        job.baseline,
+        read_question(
+            PredictQuestion,
+            {"trigger": trigger, "executors": executors, "cores": cores, "partitions": partitions},
+        ),
     )
     return plan_ordered(
         job, configuration, arrivals_from(job, rate).rate_per_s, counts, stage_name=stage

@@ -8,15 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from headway.api.arguments import count, given_arguments, positive_seconds
+from headway.api.arguments import count, positive_seconds
 from headway.domain import Target
+from headway.domain.argument_values import RATE
 from headway.errors import InputError, SpecError, argument
 from headway.formats.own_files import beginning_of
-from headway.limits import LARGEST_NUMBER, MOST_NODES
-from headway.units import parse_rate_per_s
 
 if TYPE_CHECKING:
+    from headway.domain import AnyPromise
     from headway.domain.ordered import OrderedPipeline as Operators
+    from headway.domain.question import PlanQuestion, PredictQuestion
     from headway.planner.operators import OperatorsPlan, OperatorsPrediction, OperatorsRuns
     from headway.planner.pipeline_runs import PipelineRuns
     from headway.planner.pipeline_search import RoundsPlan
@@ -47,45 +48,23 @@ def declared_kind(path: str | Path) -> str | None:
     return None if match is None else match[1]
 
 
-def refuse_for_pipelines(**arguments: object) -> None:
-    """Refuse arguments that do not apply to pipelines.
+def predict_pipeline(pipeline: Any, question: PredictQuestion) -> AnyPipelinePrediction:
+    """Predict a pipeline, or that of a file: its latency phase by phase, or the rate it carries.
 
     Raises
     ------
     InputError
-        Names the given arguments.
-    """
-    names = given_arguments(arguments)
-    if names:
-        raise InputError(f"{names}: not for pipelines")
-
-
-def predict_pipeline(
-    pipeline: AnyPipeline | str | Path, *, rate: float | str | None = None
-) -> AnyPipelinePrediction:
-    """Predict a pipeline: its latency phase by phase, or the rate that it carries.
-
-    Parameters
-    ----------
-    pipeline : MicroBatchPipeline, OrderedPipeline or path
-        A pipeline, or the spec file of one.
-    rate : float or str, optional
-        Input rate, rows per second or e.g. ``"50k/s"``; by default that of the pipeline.
-
-    Raises
-    ------
-    InputError
-        If a value is invalid. A pipeline that cannot keep up is no error: the prediction then is
+        If the file is invalid. A pipeline that cannot keep up is no error: the prediction then is
         saturated.
     """
     from headway.spec.kinds import MicroBatchPipeline
 
-    declared = _Declared.of(pipeline, rate)
+    declared = _Declared.of(pipeline, question.rate_per_s)
     if isinstance(declared.spec, MicroBatchPipeline):
         from headway.planner.pipelines import predict_pipeline as predict
         from headway.spec.pipelines import pipelines_of
 
-        return predict(pipelines_of(declared.spec))
+        return predict(pipelines_of(declared.spec), declared.spec.target)
     from headway.planner.operators import predict_operators
 
     return predict_operators(declared.operators())
@@ -121,7 +100,7 @@ def simulate_pipeline(
     """
     from headway.spec.kinds import MicroBatchPipeline
 
-    declared = _Declared.of(pipeline, rate)
+    declared = _Declared.of(pipeline, None if rate is None else RATE.read(rate, "rate"))
     length_s = None if length is None else positive_seconds(length, "length")
     if isinstance(declared.spec, MicroBatchPipeline):
         from headway.planner.pipeline_runs import simulate_runs
@@ -140,37 +119,19 @@ def simulate_pipeline(
     return simulate_operators(declared.operators())
 
 
-def plan_pipeline(
-    pipeline: AnyPipeline | str | Path,
-    *,
-    target: Target | str | Sequence[Target | str] | None = None,
-    rate: float | str | None = None,
-    max_nodes: int | None = None,
-) -> AnyPipelinePlan:
-    """The fewest nodes, or workers, with which a pipeline meets a target.
-
-    Parameters
-    ----------
-    pipeline : MicroBatchPipeline, OrderedPipeline or path
-        A pipeline, or the spec file of one.
-    target : Target or str, optional
-        Target, e.g. ``"p99 <= 3s"``; by default that of the pipeline.
-    rate : float or str, optional
-        Input rate; as the pipeline says by default.
-    max_nodes : int, optional
-        Maximum number of nodes, or of workers.
+def plan_pipeline(pipeline: Any, question: PlanQuestion) -> AnyPipelinePlan:
+    """The fewest nodes, or workers, with which a pipeline meets its target, or the given one.
 
     Raises
     ------
     InputError
-        If a value is invalid. A target that cannot be met is no error: the plan then has
-        ``feasible=False``.
+        If the file is invalid, or no target is given and it has none.
     """
     from headway.spec.kinds import MicroBatchPipeline
 
-    declared = _Declared.of(pipeline, rate)
-    planned_target = declared.target(target)
-    max_count = None if max_nodes is None else count(max_nodes, "max_nodes", MOST_NODES)
+    declared = _Declared.of(pipeline, question.rate_per_s)
+    planned_target = declared.target(question.targets)
+    max_count = question.max_nodes if "max_nodes" in question.given else None
     if not isinstance(declared.spec, MicroBatchPipeline):
         from headway.planner.operators import plan_operators
 
@@ -205,24 +166,17 @@ class _Declared:
         self.spec, self.file = spec, file
 
     @classmethod
-    def of(cls, source: object, rate: float | str | None) -> _Declared:
-        from headway.domain.ordered import OrderedPipeline as Operators
-        from headway.spec.kinds import MicroBatchPipeline, OrderedPipeline
+    def of(cls, source: object, rate_per_s: float | None) -> _Declared:
         from headway.spec.spec_file import load_spec, require_kind
 
         if isinstance(source, str | Path):
             file = load_spec(source)
             require_kind(file, *_KINDS)
             declared = cls(file.spec, file)
-        elif isinstance(source, MicroBatchPipeline | OrderedPipeline | Operators):
-            declared = cls(source, None)
         else:
-            raise InputError(
-                f"got {type(source).__name__}; expected a MicroBatchPipeline, an OrderedPipeline "
-                "or the path of one's spec file"
-            )
-        if rate is not None:
-            declared.spec = replace(declared.spec, rate_per_s=_rate_per_s(rate))
+            declared = cls(source, None)
+        if rate_per_s is not None:
+            declared.spec = replace(declared.spec, rate_per_s=rate_per_s)
         return declared
 
     def operators(self) -> Operators:
@@ -239,15 +193,10 @@ class _Declared:
             return InputError(f"{key}: {message}")
         return SpecError(f"{self.file.place(key)}: spec.{key}: {message}")
 
-    def target(self, requested_targets: Target | str | Sequence[Target | str] | None) -> Target:
+    def target(self, targets: Sequence[AnyPromise]) -> Target:
         """The given target, else that of the file."""
         from headway.spec.kinds.pipelines import require_modelled
 
-        targets = (
-            [requested_targets]
-            if isinstance(requested_targets, Target | str)
-            else list(requested_targets or ())
-        )
         if len(targets) > 1:
             raise InputError("a pipeline is planned for one target, e.g. 'p99 <= 3s'")
         declared = getattr(self.spec, "target", None)
@@ -255,19 +204,12 @@ class _Declared:
             raise self.fault(
                 "target", f"missing; expected one, or {argument('target')} 'p99 <= 3s'"
             )
-        unparsed: object = targets[0] if targets else declared
-        target = Target.parse(unparsed) if isinstance(unparsed, str) else unparsed
+        target: object = targets[0] if targets else declared
+        if isinstance(target, str):
+            target = Target.parse(target)
         try:
             require_modelled(target, windowed=getattr(self.spec, "is_windowed", False))
         except ValueError as error:
             raise InputError(str(error)) from None
         assert isinstance(target, Target)
         return target
-
-
-def _rate_per_s(rate: float | str) -> float:
-    rate_per_s = parse_rate_per_s(rate) if isinstance(rate, str) else rate
-    is_number = isinstance(rate_per_s, int | float) and not isinstance(rate_per_s, bool)
-    if not is_number or not 0 < rate_per_s <= LARGEST_NUMBER:
-        raise InputError(f"rate is {rate!r}; expected a positive number of rows per second")
-    return float(rate_per_s)

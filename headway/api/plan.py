@@ -2,54 +2,68 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
 from headway.api.arguments import (
-    DEFAULT_PLATFORM,
+    any_job,
     arrivals_from,
-    confidence_level,
-    count,
     deadline_in,
     during_bursts,
     executors_by_cores,
-    flag,
-    given_arguments,
-    heap_bytes,
-    is_number,
     job_from,
     key_counts,
-    node_types_from,
-    one_of,
+    node_types_of,
     promises_from,
-    refuse_node_cores,
     require_room_for_tasks,
-    seconds,
 )
-from headway.api.pipelines import is_pipeline, plan_pipeline, refuse_for_pipelines
-from headway.api.predict import at_source_partitions, with_next_run
-from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
-from headway.domain import (
-    Burst,
-    Deadline,
-    JobProfile,
-    NodeType,
-    Objective,
-    Promise,
-    StreamAnswer,
-    Target,
-)
+from headway.api.deadlines import plan_ending
+from headway.api.dstreams import plan_application
+from headway.api.pipelines import is_pipeline, plan_pipeline
+from headway.api.predict import SettingOptions, at_source_partitions, with_next_run
+from headway.api.real_time import plan_in_real_time
+from headway.domain import Deadline, Job, JobProfile, Objective, Promise, StreamAnswer, Target
+from headway.domain.argument import JobKind, read_question, refuse_for, signature_of
+from headway.domain.argument_values import ROWS
 from headway.domain.later import later, with_changes
+from headway.domain.question import Mode, PlanQuestion, mode_of
 from headway.errors import InputError, argument
-from headway.limits import MOST_CORES, MOST_NODES, MOST_PARTITIONS
+from headway.formats.profile_file import load_stream_profile
 
 if TYPE_CHECKING:
     from headway.api.pipelines import AnyPipeline, AnyPipelinePlan
-    from headway.domain import AnyAnswer, ApplicationProfile, BatchAnswer
+    from headway.domain import ApplicationProfile, BatchAnswer
+    from headway.domain.dstreams import DStreamsAnswer
     from headway.domain.ordered import KeyCounts
     from headway.domain.plan_parts import PlannedSkew
+    from headway.domain.real_time import RealTimePlan
+
+
+class PlanOptions(SettingOptions, total=False):
+    """Arguments of a plan, as the library takes them; a call has ``rate`` and ``target``, too."""
+
+    rows: float | str | None
+    max_nodes: int | None
+    node_cores: int | None
+    node_types: Any
+    catalog: str | Path | None
+    platform: str | None
+    objective: Objective | str | None
+    budget: float | None
+    checkpoint: str | None
+    bursts: Any
+    relaxation: bool
+    lower_memory: bool
+    executor_memory_bytes: int | None
+    from_start: bool
+    keys: KeyCounts | str | Path | None
+    key_type: str | None
+    total_rows: float | None
+    confidence: float | None
+
+
+_Targets: TypeAlias = Target | str | Sequence[Promise | str]
 
 
 @overload
@@ -57,8 +71,14 @@ def plan(
     profile: AnyPipeline,
     *,
     rate: float | str | None = ...,
-    target: Target | str | None = ...,
+    target: Target | str,
     max_nodes: int = ...,
+) -> AnyPipelinePlan: ...
+
+
+@overload
+def plan(
+    profile: AnyPipeline | str | Path, *, rate: float | str | None = ..., max_nodes: int = ...
 ) -> AnyPipelinePlan: ...
 
 
@@ -67,90 +87,47 @@ def plan(
     profile: JobProfile | str | Path,
     *,
     rate: float | str,
-    target: Target | str | Sequence[Promise | str],
-    max_nodes: int = ...,
-    node_cores: int | None = ...,
-    cores: int | None = ...,
-    partitions: int | None = ...,
-    trigger: float | str | None = ...,
-    confidence: float = ...,
-    objective: Objective | str = ...,
-    node_types: Sequence[NodeType | str] = ...,
-    catalog: str | Path | None = ...,
-    budget: float | None = ...,
-    checkpoint: str | None = ...,
-    source_partitions: int | None = ...,
-    task_cpus: int | None = ...,
-    bursts: Sequence[Burst | str] = ...,
-    relaxation: bool = ...,
-    lower_memory: bool = ...,
-    executor_memory_bytes: int | None = ...,
-    platform: str = ...,
-    from_start: bool = ...,
-    keys: KeyCounts | str | Path | None = ...,
-    key_type: str | None = ...,
-    total_rows: float | None = ...,
+    target: _Targets,
+    mode: Literal["real-time", Mode.REAL_TIME],
+    **options: Unpack[PlanOptions],
+) -> RealTimePlan: ...
+
+
+@overload
+def plan(
+    profile: JobProfile | str | Path,
+    *,
+    rate: float | str,
+    target: _Targets,
+    **options: Unpack[PlanOptions],
 ) -> StreamAnswer: ...
 
 
 @overload
 def plan(
-    profile: ApplicationProfile | JobProfile | str | Path,
+    profile: ApplicationProfile,
     *,
-    target: Deadline | str,
-    rows: float | str | None = ...,
-    max_nodes: int = ...,
-    node_cores: int | None = ...,
-    cores: int | None = ...,
-    confidence: float = ...,
-    objective: Objective | str = ...,
-    node_types: Sequence[NodeType | str] = ...,
-    catalog: str | Path | None = ...,
-    task_cpus: int | None = ...,
-    lower_memory: bool = ...,
-    executor_memory_bytes: int | None = ...,
-    platform: str = ...,
+    rate: float | str | None,
+    target: Target | str,
+    **options: Unpack[PlanOptions],
+) -> DStreamsAnswer: ...
+
+
+@overload
+def plan(
+    profile: Job | str | Path, *, target: Deadline | str, **options: Unpack[PlanOptions]
 ) -> BatchAnswer: ...
 
 
-def plan(
-    profile: JobProfile | ApplicationProfile | AnyPipeline | str | Path,
-    *,
-    rate: float | str | None = None,
-    target: Target | Deadline | str | Sequence[Promise | str] | None = None,
-    max_nodes: int = MOST_NODES_OF_PLAN.value,
-    node_cores: int | None = None,
-    cores: int | None = None,
-    partitions: int | None = None,
-    trigger: float | str | None = None,
-    confidence: float = CONFIDENCE.value,
-    objective: Objective | str = Objective.NODES,
-    node_types: Sequence[NodeType | str] = (),
-    catalog: str | Path | None = None,
-    budget: float | None = None,
-    checkpoint: str | None = None,
-    source_partitions: int | None = None,
-    task_cpus: int | None = None,
-    bursts: Sequence[Burst | str] = (),
-    relaxation: bool = False,
-    lower_memory: bool = False,
-    executor_memory_bytes: int | None = None,
-    platform: str = DEFAULT_PLATFORM,
-    from_start: bool = False,
-    keys: KeyCounts | str | Path | None = None,
-    key_type: str | None = None,
-    total_rows: float | None = None,
-    rows: float | str | None = None,
-) -> AnyAnswer | AnyPipelinePlan:
+def plan(profile: Any, **options: Any) -> Any:
     """Find the fewest nodes that meet a target, and their Spark configuration.
 
     Parameters
     ----------
     profile : JobProfile, ApplicationProfile, MicroBatchPipeline, OrderedPipeline or path
-        The job: a streaming query, or with a deadline a batch job, or a streaming query that read a
-        backlog and ended. A pipeline takes only ``rate``,
-        ``target`` and ``max_nodes``, which its file may contain; for the path of its spec file the
-        result is that of `headway.api.pipelines.plan_pipeline`.
+        The job: a streaming query, a DStreams application, or with a deadline a batch job, or a
+        streaming query that read a backlog and ended. A pipeline takes only ``rate``, ``target``
+        and ``max_nodes``, which its file may contain.
     rate : float or str
         Input rate to plan a query for, records per second or e.g. ``"50k/s"``.
     target : Target, Deadline or str, or several
@@ -164,7 +141,8 @@ def plan(
     partitions : int
         Shuffle partitions, if fixed (by an existing checkpoint).
     trigger : float or str
-        Trigger interval, if it is fixed.
+        Trigger interval, if it is fixed; the batch interval of DStreams, the batch length of
+        Real-Time Mode.
     confidence : float
         Confidence level: durations exceed the planned ones with at most the remaining probability.
     objective : str
@@ -206,9 +184,14 @@ def plan(
     rows : float or str
         With a deadline for a streaming query that read a backlog and ended: rows of the backlog,
         e.g. ``"40M"``; as profiled by default.
+    mode : str
+        ``"micro-batch"`` or ``"real-time"``: the execution mode of the query.
+    path : float or str
+        In Real-Time Mode: constant time of a row from the source and to the sink.
+    concurrent_jobs : int
+        Of DStreams: jobs that run at the same time, ``spark.streaming.concurrentJobs``.
 
-    ``rate``, ``partitions``, ``trigger``, ``budget``, ``checkpoint``, ``source_partitions``,
-    ``bursts``, ``relaxation``, ``from_start`` and ``keys`` are for queries only.
+    Not every argument means something for every kind of job; those that do not are refused.
 
     Raises
     ------
@@ -216,127 +199,118 @@ def plan(
         If a value is invalid, or not for jobs of this kind. A target that cannot be met is no
         error: the plan then has ``feasible=False``, and says why.
     """
+    kind, job = planned_job(profile, options)
+    return plan_job(kind, job, options)
+
+
+plan.__signature__ = signature_of(PlanQuestion)  # type: ignore[attr-defined]
+
+
+def planned_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]:
+    """The job to plan, read if it is a file, and its kind, which decides what can be asked.
+
+    Raises
+    ------
+    InputError
+        If there is no target, or the job cannot have such a one.
+    """
     if is_pipeline(profile):
-        refuse_for_pipelines(
-            node_cores=node_cores, cores=cores, partitions=partitions, trigger=trigger,
-            node_types=node_types, catalog=catalog, budget=budget, checkpoint=checkpoint,
-            source_partitions=source_partitions, task_cpus=task_cpus, bursts=bursts,
-            relaxation=relaxation, lower_memory=lower_memory, from_start=from_start,
-            executor_memory_bytes=executor_memory_bytes, keys=keys, key_type=key_type,
-            total_rows=total_rows, rows=rows,
-            confidence=None if confidence == CONFIDENCE.value else confidence,
-            objective=None if objective == Objective.NODES else objective,
-            platform=None if platform == DEFAULT_PLATFORM else platform,
-        )  # fmt: skip
-        return plan_pipeline(
-            cast("AnyPipeline", profile),
-            target=cast("Target | str | None", target),  # what else is given is refused there
-            rate=rate,
-            max_nodes=None if max_nodes == MOST_NODES_OF_PLAN.value else max_nodes,
-        )
+        return JobKind.PIPELINE, profile
+    target = options.get("target")
     if target is None:
         raise InputError(
             f"{argument('target')} is missing; expected what is to be met, e.g. 'p99 <= 3s'"
         )
-    profile = cast("JobProfile | ApplicationProfile | str | Path", profile)
-    from headway.planner.checkpoint import Checkpoint
+    if mode_of(options) is Mode.REAL_TIME:
+        return JobKind.REAL_TIME, job_from(profile, promises_from(target)[0])
+    deadline = deadline_in(target)
+    if deadline is not None:
+        rows = options.get("rows")
+        num_rows = None if rows is None else ROWS.read(rows, "rows")
+        return JobKind.ENDING, any_job(profile).for_deadline(deadline, num_rows)
+    job = load_stream_profile(profile) if isinstance(profile, str | Path) else any_job(profile)
+    if job.job_kind is JobKind.ENDING:
+        job.require_can_promise(promises_from(target)[0])
+    return job.job_kind, job
+
+
+def plan_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:
+    """Plan a job of a known kind.
+
+    Raises
+    ------
+    InputError
+        As `plan` does.
+    """
+    refuse_for(kind, PlanQuestion, options)
+    question = read_question(PlanQuestion, options)
+    return _PLANS[kind](job, question)
+
+
+def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
+    """Plan a streaming query in micro-batches."""
     from headway.planner.profiled_memory import MemoryRule
     from headway.planner.search import plan as search
     from headway.planner.space import SearchSpace
 
-    deadline = deadline_in(target)
-    if deadline is not None:
-        query_arguments = {
-            "rate": rate, "partitions": partitions, "trigger": trigger, "budget": budget,
-            "checkpoint": checkpoint, "source_partitions": source_partitions, "bursts": bursts,
-            "relaxation": relaxation, "from_start": from_start, "keys": keys,
-            "key_type": key_type, "total_rows": total_rows,
-        }  # fmt: skip
-        from headway.api.deadlines import plan_deadline
-
-        argument_names = given_arguments(query_arguments)
-        if argument_names:
-            raise InputError(f"{argument_names}: not with a deadline")
-        return plan_deadline(
-            profile,
-            target=deadline,
-            rows=rows,
-            max_nodes=max_nodes,
-            node_cores=node_cores,
-            cores=cores,
-            node_types=node_types,
-            catalog=catalog,
-            objective=objective,
-            confidence=confidence,
-            executor_memory_bytes=executor_memory_bytes,
-            lower_memory=lower_memory,
-            platform=platform,
-            task_cpus=task_cpus,
-        )
-    if rows is not None:
-        raise InputError(f"{argument('rows')}: only with a deadline, e.g. 'deadline <= 10m'")
-    if rate is None:
+    if question.rate_per_s is None:
         raise InputError(
             f"{argument('rate')} is missing; expected the input rate to plan for, e.g. '50k/s'"
         )
-    first, others = promises_from(target)
-    job = job_from(profile, first)
-    per_executor = count(
-        job.baseline.cores_per_executor if cores is None else cores, "cores", MOST_CORES
-    )
-    per_node = count(per_executor if node_cores is None else node_cores, "node_cores", MOST_CORES)
-    executors_per_node = executors_by_cores(per_node, per_executor)
-    per_task = count(
-        job.baseline.task_cpus if task_cpus is None else task_cpus, "task_cpus", MOST_CORES
-    )
-    require_room_for_tasks(per_executor, per_task)
-    confidence = confidence_level(confidence)
-    types = node_types_from(node_types, catalog, platform)
-    refuse_node_cores(node_cores, types)
-    if budget is not None and not (is_number(budget) and 0 < budget < math.inf):
-        raise InputError(f"{argument('budget')} is {budget!r}; expected a positive price per hour")
-    others += during_bursts(bursts, [first, *others])
-    if source_partitions is not None:
-        job = at_source_partitions(job, source_partitions)
-    counts = key_counts(keys, key_type=key_type, total_rows=total_rows)
+    first, others = promises_from(question.targets)
+    cores = question.cores or job.baseline.cores_per_executor
+    executors_per_node = executors_by_cores(question.node_cores or cores, cores)
+    task_cpus = question.task_cpus or job.baseline.task_cpus
+    require_room_for_tasks(cores, task_cpus)
+    node_types = node_types_of(question)
+    others += during_bursts(question, [first, *others])
+    if question.source_partitions is not None:
+        job = at_source_partitions(job, question.source_partitions)
+    counts = key_counts(question.keys, key_type=question.key_type, total_rows=question.total_rows)
     if counts is not None:
         from headway.planner.ordered import with_known_keys
 
         job = with_known_keys(job, counts)
     answer = search(
         job,
-        arrivals_from(job, rate),
+        arrivals_from(job, question.rate_per_s),
         first,
         SearchSpace(
-            max_nodes=count(max_nodes, "max_nodes", MOST_NODES),
+            max_nodes=question.max_nodes,
             executors_per_node=executors_per_node,
-            cores_per_executor=per_executor,
-            task_cpus=per_task,
+            cores_per_executor=cores,
+            task_cpus=task_cpus,
             tasks_per_executor=job.baseline.tasks_per_executor,
-            shuffle_partitions=None
-            if partitions is None
-            else count(partitions, "partitions", MOST_PARTITIONS),
-            trigger_s=None if trigger is None else seconds(trigger, "trigger"),
+            shuffle_partitions=question.shuffle_partitions,
+            trigger_s=question.trigger_s,
             memory=MemoryRule(
-                heap_bytes=heap_bytes(executor_memory_bytes),
-                may_lower=flag(lower_memory, "lower_memory"),
+                heap_bytes=question.executor_memory_bytes, may_lower=question.lower_memory
             ),
         ),
-        confidence=confidence,
+        confidence=question.confidence,
         further_targets=others,
-        objective=one_of(Objective, objective, "objective"),
-        node_types=types,
-        cores_per_executor=None if cores is None else per_executor,
-        budget_per_hour=budget,
-        checkpoint=None if checkpoint is None else one_of(Checkpoint, checkpoint, "checkpoint"),
-        relaxation=flag(relaxation, "relaxation"),
-        from_start=flag(from_start, "from_start"),
+        objective=question.objective,
+        node_types=node_types,
+        cores_per_executor=question.cores,
+        budget_per_hour=question.budget_per_hour,
+        checkpoint=question.checkpoint,
+        relaxation=question.relaxation,
+        from_start=question.from_start,
     )
     return with_changes(
         answer,
         prediction=with_next_run(answer.prediction, job, first),
         skew=later(lambda: _skew(answer, job, counts)),
     )
+
+
+_PLANS: Mapping[JobKind, Callable[[Any, PlanQuestion], Any]] = {
+    JobKind.QUERY: plan_query,
+    JobKind.REAL_TIME: plan_in_real_time,
+    JobKind.DSTREAMS: plan_application,
+    JobKind.ENDING: plan_ending,
+    JobKind.PIPELINE: plan_pipeline,
+}
 
 
 def _skew(answer: StreamAnswer, job: JobProfile, counts: KeyCounts | None) -> PlannedSkew | None:

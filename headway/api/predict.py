@@ -2,26 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overload
 
-from headway.api.arguments import (
-    arrivals_from,
-    count,
-    job_from,
-    positive_seconds,
-    require_room_for_tasks,
-    seconds,
-)
-from headway.api.pipelines import is_pipeline, predict_pipeline, refuse_for_pipelines
+from headway.api.arguments import any_job, arrivals_from, count, job_from, require_room_for_tasks
+from headway.api.dstreams import predict_application
+from headway.api.pipelines import is_pipeline, predict_pipeline
+from headway.api.real_time import predict_in_real_time
 from headway.domain import AdvisedRun, Configuration, JobProfile, Prediction, Target
+from headway.domain.argument import JobKind, read_question, refuse_for, signature_of
 from headway.domain.later import later, with_changes
+from headway.domain.question import Mode, PredictQuestion, mode_of
 from headway.errors import InputError, argument
-from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_PARTITIONS
+from headway.formats.profile_file import load_stream_profile
+from headway.limits import MOST_PARTITIONS
 
 if TYPE_CHECKING:
     from headway.api.pipelines import AnyPipeline, AnyPipelinePrediction
+    from headway.domain import ApplicationProfile
+    from headway.domain.dstreams import DStreamsPrediction
+    from headway.domain.real_time import RealTimePrediction
+
+
+class SettingOptions(TypedDict, total=False):
+    """Arguments that plans and predictions share, as the library takes them."""
+
+    trigger: float | str | None
+    cores: int | None
+    partitions: int | None
+    source_partitions: int | None
+    task_cpus: int | None
+    path: float | str | None
+    concurrent_jobs: int | None
+
+
+class PredictOptions(SettingOptions, total=False):
+    """Arguments of a prediction, as the library takes them."""
+
+    rate: float | str | None
+    executors: int | None
+    max_offsets: int | None
+    jvm_age: float | str | None
 
 
 @overload
@@ -32,42 +55,34 @@ def predict(profile: AnyPipeline, *, rate: float | str | None = ...) -> AnyPipel
 def predict(
     profile: JobProfile | str | Path,
     *,
-    rate: float | str | None = ...,
-    trigger: float | str | None = ...,
-    executors: int | None = ...,
-    cores: int | None = ...,
-    partitions: int | None = ...,
-    max_offsets: int | None = ...,
-    source_partitions: int | None = ...,
-    task_cpus: int | None = ...,
-    jvm_age: float | str | None = ...,
-) -> Prediction: ...
+    mode: Literal["real-time", Mode.REAL_TIME],
+    **options: Unpack[PredictOptions],
+) -> RealTimePrediction: ...
 
 
+@overload
+def predict(profile: JobProfile | str | Path, **options: Unpack[PredictOptions]) -> Prediction: ...
+
+
+@overload
 def predict(
-    profile: JobProfile | AnyPipeline | str | Path,
-    *,
-    rate: float | str | None = None,
-    trigger: float | str | None = None,
-    executors: int | None = None,
-    cores: int | None = None,
-    partitions: int | None = None,
-    max_offsets: int | None = None,
-    source_partitions: int | None = None,
-    task_cpus: int | None = None,
-    jvm_age: float | str | None = None,
-) -> Prediction | AnyPipelinePrediction:
+    profile: ApplicationProfile, **options: Unpack[PredictOptions]
+) -> DStreamsPrediction: ...
+
+
+def predict(profile: Any, **options: Any) -> Any:
     """Predict the latency of a job at a setting; by default everything is as profiled.
 
     Parameters
     ----------
-    profile : JobProfile, MicroBatchPipeline, OrderedPipeline or path
-        The job, or a pipeline, which takes only ``rate``; for the path of its spec file the result
-        is that of `headway.api.pipelines.predict_pipeline`.
+    profile : JobProfile, ApplicationProfile, MicroBatchPipeline, OrderedPipeline or path
+        The job: a streaming query, a DStreams application, or a pipeline, which takes only
+        ``rate``.
     rate : float or str
         Input rate, records per second or e.g. ``"50k/s"``.
     trigger : float or str
-        Trigger interval, seconds or e.g. ``"2s"``; 0 is as fast as possible.
+        Trigger interval, seconds or e.g. ``"2s"``; 0 is as fast as possible. The batch interval of
+        DStreams, the batch length of Real-Time Mode.
     executors, cores, partitions, max_offsets : int
         Executors, cores per executor, shuffle partitions, rate limit per batch.
     source_partitions : int
@@ -77,39 +92,79 @@ def predict(
         Cores per task (``spark.task.cpus``).
     jvm_age : float or str
         Time since the executors started, seconds or e.g. ``"5min"``; a young JVM is slower.
+    mode : str
+        ``"micro-batch"`` or ``"real-time"``: the execution mode of the query.
+    path : float or str
+        In Real-Time Mode: constant time of a row from the source and to the sink.
+    concurrent_jobs : int
+        Of DStreams: jobs that run at the same time, ``spark.streaming.concurrentJobs``.
+
+    Not every argument means something for every kind of job; those that do not are refused.
 
     Raises
     ------
     InputError
-        If a value is invalid.
+        If a value is invalid, or not for jobs of this kind.
+    """
+    kind, job = predicted_job(profile, options)
+    return predict_job(kind, job, options)
+
+
+predict.__signature__ = signature_of(PredictQuestion)  # type: ignore[attr-defined]
+
+
+def predicted_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]:
+    """The job to predict, read if it is a file, and its kind, which decides what can be asked.
+
+    Raises
+    ------
+    InputError
+        If it is a job that ends.
     """
     if is_pipeline(profile):
-        refuse_for_pipelines(
-            trigger=trigger, executors=executors, cores=cores, partitions=partitions,
-            max_offsets=max_offsets, source_partitions=source_partitions, task_cpus=task_cpus,
-            jvm_age=jvm_age,
-        )  # fmt: skip
-        return predict_pipeline(cast("AnyPipeline", profile), rate=rate)
+        return JobKind.PIPELINE, profile
+    if mode_of(options) is Mode.REAL_TIME:
+        return JobKind.REAL_TIME, job_from(profile)
+    job = load_stream_profile(profile) if isinstance(profile, str | Path) else any_job(profile)
+    if job.job_kind is not JobKind.DSTREAMS:
+        job = job_from(cast("JobProfile", job))
+    return job.job_kind, job
+
+
+def predict_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:
+    """Predict a job of a known kind.
+
+    Raises
+    ------
+    InputError
+        As `predict` does.
+    """
+    refuse_for(kind, PredictQuestion, options)
+    question = read_question(PredictQuestion, options)
+    return _PREDICTIONS[kind](job, question)
+
+
+def predict_query(job: JobProfile, question: PredictQuestion) -> Prediction:
+    """Predict a streaming query in micro-batches."""
     from headway.models.job.predict import predict as predict_setting
 
-    job = job_from(cast("JobProfile | str | Path", profile))
-    if source_partitions is not None:
-        job = at_source_partitions(job, source_partitions)
+    if question.source_partitions is not None:
+        job = at_source_partitions(job, question.source_partitions)
     prediction = predict_setting(
         job,
-        configuration_from(
-            job.baseline,
-            trigger=trigger,
-            executors=executors,
-            cores=cores,
-            partitions=partitions,
-            max_offsets=max_offsets,
-            task_cpus=task_cpus,
-        ),
-        arrivals_from(job, rate),
-        jvm_age_s=None if jvm_age is None else positive_seconds(jvm_age, "jvm_age"),
+        configuration_of(job.baseline, question),
+        arrivals_from(job, question.rate_per_s),
+        jvm_age_s=question.jvm_age_s,
     )
     return with_next_run(prediction, job)
+
+
+_PREDICTIONS: Mapping[JobKind, Callable[[Any, PredictQuestion], Any]] = {
+    JobKind.QUERY: predict_query,
+    JobKind.REAL_TIME: predict_in_real_time,
+    JobKind.DSTREAMS: predict_application,
+    JobKind.PIPELINE: predict_pipeline,
+}
 
 
 def at_source_partitions(job: JobProfile, source_partitions: int) -> JobProfile:
@@ -147,31 +202,24 @@ def with_next_run(
     return with_changes(prediction, next_run=later(next_run))
 
 
-def configuration_from(
-    baseline: Configuration,
-    *,
-    trigger: float | str | None = None,
-    executors: int | None = None,
-    cores: int | None = None,
-    partitions: int | None = None,
-    max_offsets: int | None = None,
-    task_cpus: int | None = None,
-) -> Configuration:
-    """The baseline with the given values replaced."""
-    changes: dict[str, float] = {}
-    for field, value, name, max_value in (
-        ("executors", executors, "executors", MOST_EXECUTORS),
-        ("cores_per_executor", cores, "cores", MOST_CORES),
-        ("shuffle_partitions", partitions, "partitions", MOST_PARTITIONS),
-        ("max_offsets_per_trigger", max_offsets, "max_offsets", MOST_LONG),
-        ("task_cpus", task_cpus, "task_cpus", MOST_CORES),
-    ):
-        if value is not None:
-            changes[field] = count(value, name, max_value)
-    if trigger is not None:
-        changes["trigger_s"] = seconds(trigger, "trigger")
+def configuration_of(baseline: Configuration, question: PredictQuestion) -> Configuration:
+    """The baseline with the values that a question gives.
+
+    Raises
+    ------
+    InputError
+        If executors have no room for a task.
+    """
+    values = {
+        "executors": question.executors,
+        "cores_per_executor": question.cores,
+        "shuffle_partitions": question.shuffle_partitions,
+        "max_offsets_per_trigger": question.max_offsets,
+        "task_cpus": question.task_cpus,
+        "trigger_s": question.trigger_s,
+    }
     require_room_for_tasks(
-        int(changes.get("cores_per_executor", baseline.cores_per_executor)),
-        int(changes.get("task_cpus", baseline.task_cpus)),
+        question.cores or baseline.cores_per_executor, question.task_cpus or baseline.task_cpus
     )
-    return replace(baseline, **changes)  # type: ignore[arg-type]  # values checked field by field
+    changes: dict[str, Any] = {key: value for key, value in values.items() if value is not None}
+    return replace(baseline, **changes)

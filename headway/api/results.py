@@ -86,6 +86,7 @@ class _Doors:
 
     sentence: Callable[[Any], str]
     data: Callable[[Any], dict[str, Any]]
+    text: Callable[[Any], str] | None = None
     main: str = ""
     facts: Callable[[Any], Facts] = lambda _: ()
     rows: Callable[[Any], Iterable[Row]] | None = None
@@ -99,6 +100,7 @@ def _worded(text: str, data: str, main: str = "") -> _Doors:
     return _Doors(
         sentence=lambda result: _first_line(text, result),
         data=_function(data),
+        text=_function(text),
         main=main,
         is_page_of_data=True,
     )
@@ -130,6 +132,7 @@ def _frontier_of_batch(plan: Any) -> Iterable[Row]:
 _STREAM = _Doors(
     sentence=_function("report.wording:headline"),
     data=_function("formats.as_json:plan_json"),
+    text=_function("report.text:plan_text"),
     main="frontier",
     rows=_frontier_of_stream,
     facts=_stream_facts,
@@ -138,6 +141,7 @@ _STREAM = _Doors(
 _BATCH = _Doors(
     sentence=_function("report.deadline:deadline_headline"),
     data=_function("formats.as_json:plan_json"),
+    text=_function("report.text:plan_text"),
     main="frontier",
     rows=_frontier_of_batch,
     facts=_batch_facts,
@@ -161,6 +165,7 @@ _DOORS: Mapping[str, _Doors] = {
     "Prediction": _Doors(
         sentence=_function("report.wording:stability_text"),
         data=_function("formats.as_json:prediction_json"),
+        text=_function("report.text:prediction_text"),
         facts=_prediction_facts,
         rows=_statistics,
         table=_latency_table,
@@ -200,6 +205,13 @@ _DOORS: Mapping[str, _Doors] = {
     ),
     "DStreamsPlan": _DSTREAMS,
     "InfeasibleDStreamsPlan": _DSTREAMS,
+    "RealTimePrediction": _worded(
+        "report.real_time:real_time_prediction_text",
+        "formats.real_time_json:real_time_prediction_json",
+    ),
+    "RealTimePlan": _worded(
+        "report.real_time:real_time_plan_text", "formats.real_time_json:real_time_plan_json"
+    ),
     "PipelinePrediction": _worded(
         "report.pipelines:pipeline_prediction_text",
         "report.pipelines:pipeline_prediction_json",
@@ -242,6 +254,13 @@ def in_short(result: Result) -> str:
     from headway.report.columns import printable
 
     return f"<{type(result).__name__}: {printable(_doors(result).sentence(result))}>"
+
+
+def as_text(result: Result) -> str:
+    """A result as its command prints it for people."""
+    in_words = _doors(result).text
+    assert in_words is not None, "only results that a command prints have a text"
+    return in_words(result)
 
 
 def as_data(result: Result) -> dict[str, Any]:

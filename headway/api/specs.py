@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headway.api.plan import plan
 from headway.assumptions.planning import MOST_NODES_OF_PLAN
-from headway.domain import StreamAnswer
+from headway.domain import Deadline, StreamAnswer
 from headway.errors import InputError, SpecError
 
 if TYPE_CHECKING:
@@ -68,19 +69,17 @@ def plan_file(file: SpecFile, **changes: Any) -> Planned:
     try:
         require_kind(file, *_PLANNERS)
         profile = PROFILE_OF[file.kind](file.metadata.name, file.spec)
-        plan = _PLANNERS[file.kind](profile, file.spec, **changes)
-        return PlannedOf(file=file, profile=profile, plan=plan)
+        answer = _PLANNERS[file.kind](profile, file.spec, **changes)
+        return PlannedOf(file=file, profile=profile, plan=answer)
     except InputError as error:
         raise SpecError("\n".join(placed(file, ("spec",), str(error)))) from None
 
 
 def plan_batch_job(profile: EndingJob, job: BatchJob, **changes: Any) -> BatchAnswer:
     """Plan a batch job for its deadline; ``changes`` replace values of the job."""
-    from headway.api.deadlines import plan_deadline
-    from headway.domain import Deadline
-
     arguments = {"target": Deadline(limit_s=job.deadline_s), "confidence": job.confidence}
-    return plan_deadline(profile, **{**arguments, **_cluster_said(job), **changes})
+    answer: BatchAnswer = plan(profile, **{**arguments, **_cluster_said(job), **changes})
+    return answer
 
 
 def _cluster_said(job: StreamingJob | BatchJob) -> dict[str, Any]:
@@ -106,7 +105,6 @@ def plan_job(
 
     ``changes`` replace values of the job.
     """
-    from headway.api.plan import plan
     from headway.spec.kinds.rates import peak_rate
 
     arguments = {

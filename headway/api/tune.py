@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway.api.arguments import is_number, job_from, one_of, positive_seconds, promises_from
+from headway.api.arguments import job_from, positive_seconds, promises_from
 from headway.api.live_query import LiveQuery
 from headway.api.live_rule import LiveRule
 from headway.api.tuner import Tuner
@@ -18,6 +18,7 @@ from headway.api.watch import bounds_of
 from headway.assumptions.live import CATCH_UP_S
 from headway.assumptions.tuning import TRIGGER_RATIOS
 from headway.domain import Configuration, JobProfile, Target
+from headway.domain.argument_values import Choice, Positive
 from headway.domain.live import Bounds, ChangeKind
 from headway.domain.tuner import HalfDone, Mode, Phase, TunerState
 from headway.errors import InfeasibleError, InputError
@@ -123,8 +124,8 @@ def tune(
         why_no_live_executors,
     )
 
-    tuner_mode = one_of(Mode, mode, "mode")
-    may_cut = one_of(HalfDone, half_done, "half_done") is HalfDone.ALLOW
+    tuner_mode = Choice(Mode).read(mode, "mode")
+    may_cut = Choice(HalfDone).read(half_done, "half_done") is HalfDone.ALLOW
     first, others = promises_from(target)
     if others or first.quantile is None:
         raise InputError(f"target is {target!r}; expected one quantile, e.g. 'p99 <= 3s'")
@@ -252,9 +253,8 @@ def bounds_for(executors: tuple[int, int], catch_up: float | str, budget: float 
     bounds = replace(bounds_of(executors), catch_up_s=positive_seconds(catch_up, "catch_up"))
     if budget is None:
         return bounds
-    if not is_number(budget) or not budget > 0:
-        raise InputError(f"budget is {budget!r}; expected executor-hours a day, above 0")
-    return replace(bounds, budget_executor_s=budget * S_PER_HOUR)
+    budget_hours = Positive(words="executor-hours a day, above 0").read(budget, "budget")
+    return replace(bounds, budget_executor_s=budget_hours * S_PER_HOUR)
 
 
 def _triggers(

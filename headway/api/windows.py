@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway.api.arguments import arrivals_from, count, job_from
-from headway.api.predict import configuration_from
+from headway.api.predict import configuration_of
 from headway.domain import JobProfile
+from headway.domain.argument import read_question
+from headway.domain.question import PredictQuestion
 from headway.domain.window_set import WindowSet
 from headway.errors import InputError, argument
 from headway.formats.own_files import read_text
@@ -66,8 +68,12 @@ def windows(
         rate = shared_windows.rate_per_s if rate is None else rate
         trigger = shared_windows.trigger_s if trigger is None else trigger
     job = job_from(profile)
-    configuration = configuration_from(
-        job.baseline, trigger=trigger, executors=executors, cores=cores, partitions=partitions
+    configuration = configuration_of(
+        job.baseline,
+        read_question(
+            PredictQuestion,
+            {"trigger": trigger, "executors": executors, "cores": cores, "partitions": partitions},
+        ),
     )
     profiled_windows = windows_of(job)
     if profiled_windows is None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import click
 
 from headway.cli.terminal import fitted_help
 from headway.domain import Burst, parse_promise
-from headway.errors import ExitCode, HeadwayError, InputError
+from headway.errors import ExitCode, HeadwayError, InputError, RefusedArgumentError
 from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_NODES, MOST_PARTITIONS
 from headway.units import parse_duration_s, parse_rate_per_s, parse_rows
 
@@ -34,7 +34,7 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]
             self.fail(str(error), param, ctx)
 
 
-def _duration_s(text: str) -> float:
+def duration_s(text: str) -> float:
     return 0.0 if text.strip() == "0" else parse_duration_s(text)
 
 
@@ -74,6 +74,8 @@ class Command(click.Command):
         """Run the command; errors of the library then name its options instead of arguments."""
         try:
             return super().invoke(ctx)
+        except RefusedArgumentError as error:
+            raise click.UsageError(error.message_with(self._option_of_argument()), ctx) from None
         except HeadwayError as error:
             error.args = (error.message_with(self._option_of_argument()),)
             raise
@@ -104,15 +106,17 @@ class Command(click.Command):
         return parser
 
 
+def was_given(name: str) -> bool:
+    """Whether a parameter was given on the command line."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is not click.core.ParameterSource.DEFAULT
+
+
 def given(*names: str) -> list[str]:
     """Those of some parameters that were given on the command line, as options are spelt there."""
     context = click.get_current_context()
     spelt = {param.name: _spelling(param) for param in context.command.params}
-    return [
-        spelt[name]
-        for name in names
-        if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
-    ]
+    return [spelt[name] for name in names if was_given(name)]
 
 
 def refuse(options: Iterable[str], why: str) -> None:
@@ -125,20 +129,6 @@ def refuse(options: Iterable[str], why: str) -> None:
     """
     for option in options:
         raise click.UsageError(f"{option}: {why}", click.get_current_context())
-
-
-def refuse_each(why_not: Mapping[str, str]) -> None:
-    """Refuse the first given parameter of those that have no effect here.
-
-    Raises
-    ------
-    click.UsageError
-        If there is one, with its reason.
-    """
-    param_names = {param.name for param in click.get_current_context().command.params}
-    for name, why in why_not.items():
-        if name in param_names:
-            refuse(given(name), why)
 
 
 def exit_code(*, calibrated: bool, strict: bool, feasible: bool = True) -> ExitCode:
@@ -165,7 +155,7 @@ PERCENT = Parsed("share", _ratio)
 LEVEL = Parsed("confidence level", _confidence)
 RATE = Parsed("rate", parse_rate_per_s)
 NUM_ROWS = Parsed("rows", parse_rows)
-DURATION = Parsed("duration", _duration_s)
+DURATION = Parsed("duration", duration_s)
 TARGET = Parsed("target", parse_promise)
 BURST = Parsed("burst", Burst.parse_short)
 NODES = click.IntRange(1, MOST_NODES)
@@ -225,34 +215,3 @@ def setting_options(command: Function) -> Function:
     ):
         command = option(command)
     return command
-
-
-MICRO_BATCH, REAL_TIME = "micro-batch", "real-time"
-
-
-def mode_options(command: Function) -> Function:
-    """The execution mode of the query, and options for one mode only."""
-    for option in (
-        concurrent_jobs_option,
-        click.option(
-            "--path",
-            type=DURATION,
-            help="Real-Time Mode: time of a row from the source and to the sink; 2ms by default.",
-        ),
-        click.option(
-            "--mode",
-            type=click.Choice([MICRO_BATCH, REAL_TIME]),
-            default=MICRO_BATCH,
-            show_default=True,
-            help="Execution mode of the query; in Real-Time Mode --trigger is the batch length.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-def runs_in_real_time(mode: str) -> bool:
-    """Whether the mode is Real-Time Mode; refuses options for that mode otherwise."""
-    if mode != REAL_TIME:
-        refuse(given("path"), "only Real-Time Mode has one: --mode real-time")
-    return mode == REAL_TIME

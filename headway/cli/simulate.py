@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from headway.api.pipelines import is_pipeline
+from headway.api.pipelines import declared_kind, is_pipeline
+from headway.api.results import as_data, as_text
 from headway.api.simulate import (
     load_rate_trace,
     parse_executors,
@@ -35,6 +36,7 @@ _MANY_BATCHES = 2_000_000  # more take longer than a person waits without a word
 OUTAGE = Parsed("outage", parse_outage)
 EXECUTORS = Parsed("executors", parse_executors)
 _RUNS, _RUNS_OF_POLICIES = 16, 2
+_OF_PIPELINES = ("rate", "runs", "seed", "length")
 
 
 @click.command("simulate", cls=Command)
@@ -124,11 +126,7 @@ def command(
     the backlog still grows at the end; with --policy, if no policy meets the target.
     """
     if is_pipeline(plan):
-        from headway.cli.pipelines import simulate_of_pipeline
-
-        return simulate_of_pipeline(
-            plan, rate=rate, runs=runs, seed=seed, length=length, as_json=as_json
-        )
+        return _of_pipeline(plan, rate=rate, runs=runs, seed=seed, length=length, as_json=as_json)
     refuse(given("rate"), "a plan is simulated under its --rate-trace")
     if rate_trace is None:
         raise click.UsageError("Missing option '--rate-trace'.", click.get_current_context())
@@ -165,6 +163,28 @@ def command(
             else "add -o simulation.html for charts over time"
         )
     return ExitCode.INFEASIBLE if playback.feasible is False else ExitCode.OK
+
+
+def _of_pipeline(
+    file: str,
+    *,
+    rate: float | None,
+    runs: int | None,
+    seed: int,
+    length: float | None,
+    as_json: bool,
+) -> int:
+    names = set(click.get_current_context().params) - {"plan", "as_json", *_OF_PIPELINES}
+    refuse(given(*names), "not for pipelines")
+    if declared_kind(file) == "OrderedPipeline":
+        refuse(given("runs", "seed", "length"), "ordered operators are simulated without chance")
+    with Progress() as progress:
+        progress.step("simulating")
+        simulation = simulate(file, rate=rate, runs=runs, seed=seed, length=length)
+    answer(simulation, as_text, as_data, as_json=as_json)
+    if not as_json:
+        suggest(f"headway plan {file} --target 'p99 <= 3s'")
+    return ExitCode.OK
 
 
 def _compared(

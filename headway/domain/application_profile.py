@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from headway.domain.argument import JobKind
 from headway.domain.checks import require_count, require_not_negative
 from headway.domain.configuration import Cluster
 from headway.domain.coverage import Coverage
@@ -316,6 +317,11 @@ class ApplicationProfile(Result):
         return f"a {'DStreams' if self.kind is ApplicationKind.DSTREAMS else 'batch'} application"
 
     @property
+    def job_kind(self) -> JobKind:
+        """Its kind, as far as different kinds can be asked different things."""
+        return JobKind.DSTREAMS if self.kind is ApplicationKind.DSTREAMS else JobKind.ENDING
+
+    @property
     def provenance(self) -> Provenance:
         """Whether the figures were measured or declared."""
         return Provenance.MEASURED if self.declared is None else Provenance.DECLARED
@@ -379,8 +385,7 @@ class ApplicationProfile(Result):
         """
         if self.kind is not ApplicationKind.BATCH:
             raise InputError(
-                f"target '{promise}': a {self.kind.value} application has no end; "
-                "a deadline is for batch jobs"
+                f"target '{promise}': {self.called} has no end; a deadline is for batch jobs"
             )
         if not isinstance(promise, Deadline):
             raise InputError(f"target '{promise}': a batch job has a deadline only")

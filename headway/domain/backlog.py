@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING, TypeAlias
 
+from headway.domain.argument import JobKind
 from headway.domain.configuration import Configuration, Drain
 from headway.domain.declared import Provenance
 from headway.limits import LARGEST_NUMBER
@@ -73,6 +74,11 @@ class StreamBacklog:
     def called(self) -> str:
         """Its kind, in words."""
         return self.profile.called
+
+    @property
+    def job_kind(self) -> JobKind:
+        """Its kind, as far as different kinds can be asked different things."""
+        return JobKind.ENDING
 
     @property
     def slots(self) -> Configuration:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
+    from headway.domain.argument import JobKind
     from headway.domain.backlog import EndingJob
     from headway.domain.declared import Provenance
     from headway.domain.finding import Finding
@@ -54,6 +55,10 @@ class Job(Protocol):
     @property
     def called(self) -> str:
         """Its kind, in words."""
+
+    @property
+    def job_kind(self) -> JobKind:
+        """Its kind, as far as different kinds can be asked different things."""
 
     @property
     def applications(self) -> tuple[Application, ...]:

@@ -13,11 +13,22 @@ from headway.errors import InputError
 from headway.limits import MOST_CORES, MOST_LONG
 from headway.units import parse_size_bytes, spark_memory_text
 
-#: What runs Spark, and keeps part of each node for itself.
-PLATFORMS = (
-    "kubernetes", "databricks", "emr", "emr-eks", "emr-serverless", "dataproc", "yarn",
-    "standalone",
-)  # fmt: skip
+
+class Platform(StrEnum):
+    """What runs Spark, and keeps part of each node for itself."""
+
+    KUBERNETES = "kubernetes"
+    DATABRICKS = "databricks"
+    EMR = "emr"
+    EMR_EKS = "emr-eks"
+    EMR_SERVERLESS = "emr-serverless"
+    DATAPROC = "dataproc"
+    YARN = "yarn"
+    STANDALONE = "standalone"
+
+
+#: Their names.
+PLATFORMS = tuple(map(str, Platform))
 _EXAMPLE = "e.g. m6i.xlarge:cores=4,memory=14g,price=0.192"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from headway.assumptions.predictions import USUAL_PERSISTENCE_RATIO
+from headway.domain.argument import JobKind
 from headway.domain.backlog import StreamBacklog
 from headway.domain.checks import require_not_negative, require_spread
 from headway.domain.configuration import Arrivals, Configuration, Drain
@@ -259,6 +260,11 @@ class JobProfile(Result):
     def called(self) -> str:
         """Its kind, in words."""
         return "a streaming query"
+
+    @property
+    def job_kind(self) -> JobKind:
+        """Its kind, as far as different kinds can be asked different things."""
+        return JobKind.QUERY
 
     @property
     def provenance(self) -> Provenance:

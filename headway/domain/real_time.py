@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from headway.domain.checks import require_count, require_seconds
 from headway.domain.configuration import task_slots
 from headway.domain.prediction import LatencyDistribution
+from headway.domain.result import Result
 from headway.domain.target import Promise, Target
 from headway.limits import MOST_INT
 
@@ -49,8 +50,8 @@ class RealTimeSetting:
         return task_slots(self.executors, self.cores_per_executor, self.task_cpus)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RealTimePrediction:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RealTimePrediction(Result):
     """Prediction for a query in Real-Time Mode.
 
     ``tuple_latency`` is from the source to the sink, with 90% intervals; None if the backlog grows.
@@ -79,8 +80,8 @@ class RealTimePrediction:
         return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RealTimePlan:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RealTimePlan(Result):
     """The fewest nodes with which a query meets its targets in Real-Time Mode.
 
     ``planned_s`` is the latency of the target at ``confidence``; if it is not ``feasible``, the

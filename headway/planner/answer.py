@@ -30,10 +30,11 @@ from headway.domain import (
     StageTerm,
     StreamAnswer,
 )
+from headway.domain.question import Checkpoint
 from headway.models.job.declared import figures_at
 from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model, settled_batch_rows
-from headway.planner.checkpoint import Checkpoint, changes_from_today, planned_settings
+from headway.planner.checkpoint import changes_from_today, planned_settings
 from headway.planner.memory import memory_plan, overhead_bytes
 from headway.planner.profiled_memory import profiled_memory
 from headway.planner.purchase import Offer, reserve_findings

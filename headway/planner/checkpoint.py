@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from enum import StrEnum
 
 from headway.assumptions.planning import WORTHWHILE_CHECKPOINT_RATIO
 from headway.domain import (
@@ -16,6 +15,7 @@ from headway.domain import (
     PlannedSetting,
     Provenance,
 )
+from headway.domain.question import Checkpoint
 from headway.errors import InputError, argument
 from headway.planner.candidates import all_candidates
 from headway.planner.fewest import fewest_nodes
@@ -30,13 +30,6 @@ from headway.units import (
 )
 
 _REPARTITION_SINCE = (4, 2)
-
-
-class Checkpoint(StrEnum):
-    """Whether a plan starts from the existing checkpoint, or from a new one."""
-
-    EXISTING = "existing"
-    NEW = "new"
 
 
 def pinned_partitions(profile: JobProfile) -> int | None:

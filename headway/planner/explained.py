@@ -23,11 +23,12 @@ from headway.domain import (
     Verdict,
 )
 from headway.domain.later import later
+from headway.domain.question import Checkpoint
 from headway.planner.advice import advice_of
 from headway.planner.after_start import after_start
 from headway.planner.answer import FoundSetting, Shortfall
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
-from headway.planner.checkpoint import Checkpoint, new_checkpoint_advice, pinned_partitions
+from headway.planner.checkpoint import new_checkpoint_advice, pinned_partitions
 from headway.planner.choice import as_fast_as_possible
 from headway.planner.enumeration import Fewest
 from headway.planner.frontier import frontier_around, frontier_of, own_point, with_own

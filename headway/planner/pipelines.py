@@ -200,11 +200,14 @@ class PipelinePrediction(Result):
         Latency through all rounds; of a window for a windowed job, else of a row.
     published : PipelineLatency
         The same by the paper's formulas, with arrivals at reducers taken as Poisson.
+    target : Target, optional
+        That of the pipeline's file.
     """
 
     rounds: tuple[Pipeline, ...]
     latency: PipelineLatency
     published: PipelineLatency
+    target: Target | None = None
 
     @property
     def is_windowed(self) -> bool:
@@ -232,9 +235,12 @@ class PipelinePrediction(Result):
         return tuple(overloaded_parts)
 
 
-def predict_pipeline(rounds: tuple[Pipeline, ...]) -> PipelinePrediction:
-    """Prediction for consecutive rounds."""
+def predict_pipeline(
+    rounds: tuple[Pipeline, ...], target: Target | None = None
+) -> PipelinePrediction:
+    """Prediction for consecutive rounds, compared with a target if there is one."""
     return PipelinePrediction(
+        target=target,
         rounds=rounds,
         latency=_joined([latency_of(pipeline) for pipeline in rounds]),
         published=_joined([_published(pipeline) for pipeline in rounds]),

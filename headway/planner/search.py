@@ -16,11 +16,12 @@ from headway.domain import (
     StreamAnswer,
     Target,
 )
+from headway.domain.question import Checkpoint
 from headway.errors import InputError, argument
 from headway.planner.after_start import for_fresh_jvm
 from headway.planner.answer import FoundSetting, as_plan
 from headway.planner.candidates import Candidates, all_candidates
-from headway.planner.checkpoint import Checkpoint, held_by
+from headway.planner.checkpoint import held_by
 from headway.planner.choice import chosen_setting
 from headway.planner.enumeration import Enumerated, Fewest, enumerated
 from headway.planner.explained import nearest_there_is, settled_on

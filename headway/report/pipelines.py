@@ -10,7 +10,6 @@ from headway.report.columns import aligned, headline_of, paragraph
 from headway.units import counted, exact_duration, format_duration, format_rate
 
 if TYPE_CHECKING:
-    from headway.domain import Target
     from headway.models.pipeline.latency import PipelineLatency
     from headway.models.pipeline.parameters import PipelineSetting
     from headway.planner.pipeline_runs import PipelineRuns
@@ -25,7 +24,7 @@ _NO_VALUE = "-"
 _SHORTEST_SHOWN_S = 1e-7
 
 
-def pipeline_prediction_text(prediction: PipelinePrediction, target: Target | None = None) -> str:
+def pipeline_prediction_text(prediction: PipelinePrediction) -> str:
     """The latency first, then its phases, its quantiles, and how busy each part is."""
     from headway.planner.pipelines import busy_ratios, statistic_s
 
@@ -41,7 +40,7 @@ def pipeline_prediction_text(prediction: PipelinePrediction, target: Target | No
         mean, p99 = float(latency.mean_s), float(latency.quantile_s(0.99))
         head = f"latency of {subject} at {rate}: mean {format_duration(mean)}"
         lines += paragraph(f"{head}, p99 {format_duration(p99)}")
-        if target is not None:
+        if (target := prediction.target) is not None:
             predicted_s = float(statistic_s(latency, target))
             verdict = "met" if predicted_s <= target.limit_s else "missed"
             lines += paragraph(f"target {target}: {verdict}, {format_duration(predicted_s)}")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 import headway
-from headway.api.pipelines import is_pipeline, plan_pipeline, predict_pipeline
+from headway.api.pipelines import is_pipeline
 from headway.cli.main import run
 from headway.errors import InputError
 from headway.formats.as_json import json_text
@@ -87,7 +86,6 @@ def test_too_much_is_saturated(capsys: pytest.CaptureFixture[str]) -> None:
 def test_plan_prints_proof_and_rules(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("headway.cli.pipelines.plan_pipeline", cache(plan_pipeline))
     out = printed(capsys, "plan", WORDS, "--target", "p99 <= 1s", "--rate", "300k/s")
     assert " meet p99 <= 1.00 s at 300k/s" in out.splitlines()[0]
     assert "\nproved: fewer nodes miss it" in out
@@ -228,7 +226,7 @@ def predict_with(workers: int) -> OperatorsPrediction:
     from dataclasses import replace
 
     spec = load_spec_of(SESSIONS, OrderedPipeline)
-    found = predict_pipeline(replace(spec, workers=workers))
+    found = headway.predict(replace(spec, workers=workers))
     assert isinstance(found, OperatorsPrediction)
     return found
 
@@ -244,13 +242,13 @@ def test_what_a_pipeline_is() -> None:
     assert is_pipeline(WORDS)
     assert not is_pipeline("no/such.yaml")
     assert not is_pipeline(EXAMPLES.parent / "word-count.profile.yaml")
-    with pytest.raises(InputError, match="expected a MicroBatchPipeline"):
-        predict_pipeline(3)  # type: ignore[arg-type]  # on purpose
-    with pytest.raises(InputError, match="partitions, trigger: not for pipelines"):
-        headway.plan(WORDS, target="mean <= 1s", trigger="2s", partitions=3)  # type: ignore[call-overload]
+    with pytest.raises(InputError, match="profile is of the type int"):
+        headway.predict(3)  # type: ignore[call-overload]  # on purpose
+    with pytest.raises(InputError, match="trigger, partitions: not for pipelines"):
+        headway.plan(WORDS, target="mean <= 1s", trigger="2s", partitions=3)
     with pytest.raises(InputError, match="rate_trace and outages are not for pipelines"):
         headway.simulate(WORDS, "trace.csv")
-    plan = plan_pipeline(WORDS, rate=1e9, max_nodes=8)
+    plan = headway.plan(WORDS, rate=1e9, max_nodes=8)
     assert isinstance(plan, RoundsPlan)
     assert plan.rounds[0].question.space.max_nodes == 8
     assert plan.rounds[0].question.rate_per_s == 1e9

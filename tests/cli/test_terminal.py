@@ -90,12 +90,9 @@ COMMANDS: dict[str, tuple[Sequence[str], int]] = {
 OF_OTHERS = ("emit", "init", "report", "schema")
 #: What takes long and does not depend on the width, computed once for all widths.
 HEAVY = (
-    "headway.cli.plan.plan",
+    "headway.cli.plan.plan_job",
     "headway.api.specs.plan_file",
-    "headway.cli.pipelines.plan_pipeline",
-    "headway.cli.pipelines.predict_pipeline",
-    "headway.cli.pipelines.simulate_pipeline",
-    "headway.cli.predict.predict",
+    "headway.cli.predict.predict_job",
     "headway.cli.simulate.simulate",
     "headway.cli.simulate.simulate_policies",
     "headway.api.diff.diff",

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from inspect import signature
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import headway
-from headway.api.dstreams import plan_dstreams
-from headway.api.real_time import plan_real_time
 from headway.domain import ApplicationProfile, JobProfile
+from headway.domain.argument import JobKind, arguments_of
+from headway.domain.question import PlanQuestion
 from headway.errors import HeadwayError
-from headway.formats.as_json import plan_json, prediction_json
+from headway.formats.as_json import plan_json
 from headway.formats.profile_file import load_application_profile, load_profile
 from tests.goldens.commands import ROOT
 from tests.planner.jobs import windowed
@@ -130,14 +129,17 @@ def _called(
 ) -> Mapping[str, Any]:
     anything: Any = profile
     if call == "predict":
-        return prediction_json(headway.predict(anything, **asked))
-    plan: Any = {"dstreams": plan_dstreams, "real-time": plan_real_time}.get(kind, headway.plan)
-    names = signature(plan).parameters
-    if kind in ("dstreams", "real-time") and "rate" not in asked:
+        prediction: Any = headway.predict(anything, **asked)
+        return cast("Mapping[str, Any]", prediction.to_dict())
+    if kind in ("dstreams", "real-time"):
+        job_kind = JobKind.DSTREAMS if kind == "dstreams" else JobKind.REAL_TIME
+        refused = {one.name for one in arguments_of(PlanQuestion) if job_kind in one.not_for}
+        refused |= {"trigger", "executor_memory_bytes"} if kind == "dstreams" else set()
         asked = {"rate": 300, **asked}
-    if "max_nodes" in names:
-        asked = {"max_nodes": 4, **asked}  # a search over few is quick
-    answer = plan(anything, **{name: value for name, value in asked.items() if name in names})
+        asked = {name: value for name, value in asked.items() if name not in refused}
+    if kind == "real-time":
+        asked = {**asked, "mode": "real-time"}
+    answer: Any = headway.plan(anything, **{"max_nodes": 4, **asked})  # a search over few is quick
     return plan_json(answer) if kind not in ("dstreams", "real-time") else vars_of(answer)
 
 

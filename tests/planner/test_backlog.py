@@ -172,7 +172,7 @@ def test_what_cannot_have_a_deadline_says_why() -> None:
     with pytest.raises(InputError, match=r"grew from 700 ms to 3.20 s for the same rows"):
         headway.plan(replace(ended(), growth=growth), target="deadline <= 1h")
     with pytest.raises(InputError, match=r"^rows: only with a deadline"):
-        headway.plan(ended(), target="p99 <= 3s", rate="5k/s", rows="40M")  # type: ignore[call-overload]
+        headway.plan(ended(), target="p99 <= 3s", rate="5k/s", rows="40M")
     for rows in (0, -1.0, "many", float("nan"), True):
         with pytest.raises(InputError, match="rows"):
             headway.plan(ended(), target="deadline <= 1h", rows=rows)

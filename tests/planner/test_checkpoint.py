@@ -14,8 +14,9 @@ from headway.domain import (
     StreamAnswer,
     Target,
 )
+from headway.domain.question import Checkpoint
 from headway.errors import InputError
-from headway.planner.checkpoint import Checkpoint, pinned_partitions
+from headway.planner.checkpoint import pinned_partitions
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from tests.factories import a_profile

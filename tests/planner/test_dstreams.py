@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headway.api.dstreams import plan_dstreams, predict_dstreams
+import headway
 from headway.api.profile import profile_and_tables
 from headway.cli.main import run
 from headway.domain import ApplicationProfile
@@ -53,7 +53,7 @@ def file(fitted: ApplicationProfile, tmp_path: Path) -> str:
 
 def test_as_profiled_it_takes_what_it_took(fitted: ApplicationProfile) -> None:
     assert fitted.dstreams is not None
-    found = predict_dstreams(fitted)
+    found = headway.predict(fitted)
     assert found.rate_per_s == pytest.approx(300.0)
     assert found.processing_time is not None
     assert found.processing_time.mean_s == pytest.approx(
@@ -67,7 +67,7 @@ def test_a_run_at_twice_the_interval_is_reported(
     fitted: ApplicationProfile, slower: ApplicationProfile
 ) -> None:
     assert slower.dstreams is not None
-    found = predict_dstreams(fitted, batch_interval="4s").processing_time
+    found = headway.predict(fitted, trigger="4s").processing_time
     seen = slower.dstreams.processing_time
     assert found is not None
     assert found.interval90_mean_s is not None
@@ -79,7 +79,7 @@ def test_a_run_at_twice_the_rate_fell_behind_as_predicted(fitted: ApplicationPro
     busier = profiled(TWICE_THE_RATE)
     assert busier.dstreams is not None
     assert any("could not keep up" in note for note in busier.notes)
-    found = predict_dstreams(fitted, rate="600/s")
+    found = headway.predict(fitted, rate="600/s")
     assert not found.stable
     assert found.tuple_latency is None
     seen_busy = busier.dstreams.processing_time.mean_s / 2.0
@@ -90,7 +90,7 @@ def test_a_run_at_twice_the_rate_fell_behind_as_predicted(fitted: ApplicationPro
 def test_the_rows_of_the_slower_run_waited_as_predicted(slower: ApplicationProfile) -> None:
     """Medians: a backlog of the start is in the means on record, and in no steady state."""
     assert slower.dstreams is not None
-    found = predict_dstreams(slower)
+    found = headway.predict(slower)
     assert found.tuple_latency is not None
     times = slower.dstreams
     median_s = 2.0 + times.scheduling_delay.p50_s + times.processing_time.p50_s
@@ -112,7 +112,7 @@ def test_latencies_are_those_of_the_simulation(
         num_concurrent=jobs,
         num_warmup=5_000,
     )
-    found = predict_dstreams(slower, batch_interval=3.0, concurrent_jobs=jobs)
+    found = headway.predict(slower, trigger=3.0, concurrent_jobs=jobs)
     assert found.tuple_latency is not None
     begun_s = found.phases_s["start of the batch"]
     assert found.tuple_latency.mean_s - begun_s == pytest.approx(trace.tuple_mean_s, rel=error)
@@ -127,9 +127,7 @@ def test_a_little_more_rate_makes_no_jump_and_no_mean_is_above_its_p99(
     slower: ApplicationProfile, interval_s: float, jobs: int, load: float
 ) -> None:
     def at(rate_per_s: float) -> DStreamsPrediction:
-        return predict_dstreams(
-            slower, rate=rate_per_s, batch_interval=interval_s, concurrent_jobs=jobs
-        )
+        return headway.predict(slower, rate=rate_per_s, trigger=interval_s, concurrent_jobs=jobs)
 
     highest_per_s = at(1.0).sustainable_rate_per_s
     assert highest_per_s is not None
@@ -143,17 +141,17 @@ def test_a_little_more_rate_makes_no_jump_and_no_mean_is_above_its_p99(
 
 def test_quantiles_of_the_processing_time_are_a_lognormal(slower: ApplicationProfile) -> None:
     assert slower.dstreams is not None
-    found = predict_dstreams(slower).processing_time
+    found = headway.predict(slower).processing_time
     assert found is not None
     cv = slower.dstreams.processing_time.sd_s / slower.dstreams.processing_time.mean_s
     assert found.p95_s == pytest.approx(float(lognormal_quantile(0.95, found.mean_s, cv)))
 
 
 def test_the_fewest_nodes_are_those_of_trying_all(slower: ApplicationProfile) -> None:
-    plan = plan_dstreams(slower, rate=500.0, target="p99 <= 12s", batch_interval="4s", max_nodes=6)
+    plan = headway.plan(slower, rate=500.0, target="p99 <= 12s", trigger="4s", max_nodes=6)
     tried = [
-        plan_dstreams(
-            slower, rate=500.0, target="p99 <= 12s", batch_interval="4s", max_nodes=nodes
+        headway.plan(
+            slower, rate=500.0, target="p99 <= 12s", trigger="4s", max_nodes=nodes
         ).feasible
         for nodes in range(1, 7)
     ]
@@ -167,24 +165,24 @@ def test_the_fewest_nodes_are_those_of_trying_all(slower: ApplicationProfile) ->
 
 
 def test_rates_up_to_the_planned_one_are_kept_and_no_others(slower: ApplicationProfile) -> None:
-    plan = plan_dstreams(slower, rate=300.0, target="p99 <= 12s", batch_interval="4s", max_nodes=1)
+    plan = headway.plan(slower, rate=300.0, target="p99 <= 12s", trigger="4s", max_nodes=1)
     assert plan.feasible
     assert plan.max_rate_per_s is not None
     for ratio, kept in ((0.98, True), (1.05, False)):
         rate_per_s = ratio * plan.max_rate_per_s
-        again = plan_dstreams(
-            slower, rate=rate_per_s, target="p99 <= 12s", batch_interval="4s", max_nodes=1
+        again = headway.plan(
+            slower, rate=rate_per_s, target="p99 <= 12s", trigger="4s", max_nodes=1
         )
         assert again.feasible is kept
 
 
 def test_the_rate_limit_lets_batches_of_its_size_keep_up(slower: ApplicationProfile) -> None:
-    plan = plan_dstreams(slower, rate=300.0, target="p99 <= 12s", max_nodes=2)
+    plan = headway.plan(slower, rate=300.0, target="p99 <= 12s", max_nodes=2)
     limit = int(plan.spark_conf["spark.streaming.kafka.maxRatePerPartition"])
     read = max(stage.tasks.num_tasks for stage in slower.stages if not stage.parents)
     assert limit * read >= 1.2 * 300.0
     assert (
-        predict_dstreams(
+        headway.predict(
             slower, rate=limit * read, executors=plan.setting.executors
         ).utilization_ratio
         < 1.0
@@ -192,7 +190,7 @@ def test_the_rate_limit_lets_batches_of_its_size_keep_up(slower: ApplicationProf
 
 
 def test_nothing_in_reach_is_reported_with_what_comes_nearest(slower: ApplicationProfile) -> None:
-    plan = plan_dstreams(slower, rate=300.0, target="p99 <= 200ms", max_nodes=3)
+    plan = headway.plan(slower, rate=300.0, target="p99 <= 200ms", max_nodes=3)
     assert not plan.feasible
     assert plan.planned_s > 0.2
     assert plan.binding[0].startswith("the best is")
@@ -201,26 +199,26 @@ def test_nothing_in_reach_is_reported_with_what_comes_nearest(slower: Applicatio
 def test_receivers_hold_slots_and_cut_blocks(slower: ApplicationProfile) -> None:
     assert slower.dstreams is not None
     with_receiver = replace(slower, dstreams=replace(slower.dstreams, num_receivers=1))
-    alone, beside = (predict_dstreams(one, rate=150.0) for one in (slower, with_receiver))
+    alone, beside = (headway.predict(one, rate=150.0) for one in (slower, with_receiver))
     assert beside.setting.num_slots == alone.setting.num_slots - 1
     assert beside.phases_s["wait for the batch"] == pytest.approx(2.0 + 0.2)
     # A longer batch has more blocks, each of the same rows.
     batches = DStreamsBatches.of(with_receiver)
     longer = replace(batches.seen, batch_interval_s=8.0)
     assert batches.jobs(longer, 1.0, 1.0).work_s > 1.3 * batches.jobs(batches.seen, 1.0, 1.0).work_s
-    plan = plan_dstreams(with_receiver, rate=200.0, target="p99 <= 15s", max_nodes=3)
+    plan = headway.plan(with_receiver, rate=200.0, target="p99 <= 15s", max_nodes=3)
     assert "spark.streaming.receiver.maxRate" in plan.spark_conf
     full = replace(slower, dstreams=replace(slower.dstreams, num_receivers=2))
     with pytest.raises(InputError, match="2 receivers took every slot"):
-        predict_dstreams(full)
+        headway.predict(full)
 
 
 def test_a_log_without_counted_rows_is_planned_for_its_own_rate(slower: ApplicationProfile) -> None:
     assert slower.dstreams is not None
     uncounted = replace(slower, dstreams=replace(slower.dstreams, rows_per_batch=None))
     with pytest.raises(InputError, match="leave out rate"):
-        predict_dstreams(uncounted, rate=100.0)
-    plan = plan_dstreams(uncounted, rate=None, target="p99 <= 15s", max_nodes=2)
+        headway.predict(uncounted, rate=100.0)
+    plan = headway.plan(uncounted, rate=None, target="p99 <= 15s", max_nodes=2)
     assert plan.feasible
     assert plan.max_rate_per_s is None
     assert not any("maxRate" in key for key in plan.spark_conf)
@@ -231,14 +229,14 @@ def test_a_log_without_counted_rows_is_planned_for_its_own_rate(slower: Applicat
     [
         ("window p99 <= 5s", "the latency of rows"),
         ("catch_up <= 5m after 10m", "recovery"),
-        ("deadline <= 5m", "the latency of rows"),
+        ("deadline <= 5m", "a deadline is for batch jobs"),
     ],
 )
 def test_what_is_not_modelled_is_refused(
     slower: ApplicationProfile, target: str, said: str
 ) -> None:
     with pytest.raises(InputError, match=said):
-        plan_dstreams(slower, rate=100.0, target=target)
+        headway.plan(slower, rate=100.0, target=target)
 
 
 def test_the_commands_speak_of_dstreams(file: str, capsys: pytest.CaptureFixture[str]) -> None:

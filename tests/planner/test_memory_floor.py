@@ -52,7 +52,10 @@ def small_job(
 
 
 def plan_of(profile: JobProfile, **options: Any) -> StreamAnswer:
-    return headway.plan(profile, rate=5000.0, target="p99 <= 3s", max_nodes=4, **options)
+    answer: StreamAnswer = headway.plan(
+        profile, rate=5000.0, target="p99 <= 3s", max_nodes=4, **options
+    )
+    return answer
 
 
 @pytest.mark.parametrize(("memory", "given"), [(None, "1g"), ("4g", "4g"), ("600m", "600m")])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.api.real_time import plan_real_time, predict_real_time
+import headway
 from headway.assumptions.real_time import GAP_RATIOS, MOST_BUSY_RATIO, PATH_RATIOS
 from headway.domain import JobProfile, RowsLaw
 from headway.domain.real_time import RealTimePlan
@@ -40,11 +40,11 @@ def stateless(**changes: Any) -> JobProfile:
 
 def planned(profile: JobProfile | None = None, **asked: Any) -> RealTimePlan:
     given = {"rate": 20_000.0, "target": "p99 <= 300ms", **asked}
-    return plan_real_time(profile or a_query(), **given)
+    return headway.plan(profile or a_query(), mode="real-time", **given)
 
 
 def test_a_prediction_is_the_model_s_own() -> None:
-    found = predict_real_time(a_query(), rate=20_000.0, partitions=20)
+    found = headway.predict(a_query(), mode="real-time", rate=20_000.0, partitions=20)
     stages = [
         RealTimeStage(num_tasks=8, row_s=2e-4, row_cv=1.0),
         RealTimeStage(num_tasks=20, row_s=5e-4, row_cv=1.0),
@@ -68,7 +68,7 @@ def test_a_prediction_is_the_model_s_own() -> None:
 
 
 def test_where_the_path_is_most_of_the_latency_the_interval_is_that_of_the_path() -> None:
-    found = predict_real_time(stateless(), rate=50.0)
+    found = headway.predict(stateless(), mode="real-time", rate=50.0)
     assert found.tuple_latency is not None
     assert found.path_s > 0.8 * found.tuple_latency.mean_s
     low_ratio, high_ratio = PATH_RATIOS.value
@@ -80,14 +80,18 @@ def test_where_the_path_is_most_of_the_latency_the_interval_is_that_of_the_path(
 
 def test_a_plan_counts_on_a_path_as_long_as_its_interval_says() -> None:
     profile, target = stateless(), "p50 <= 3ms"
-    assert predict_real_time(profile, rate=50.0).tuple_latency.p50_s < 0.003  # type: ignore[union-attr]
-    assert not plan_real_time(profile, rate=50.0, target=target).feasible
-    assert plan_real_time(profile, rate=50.0, target=target, path=0.001).feasible
+    assert headway.predict(profile, mode="real-time", rate=50.0).tuple_latency.p50_s < 0.003  # type: ignore[union-attr]
+    assert not headway.plan(profile, mode="real-time", rate=50.0, target=target).feasible
+    assert headway.plan(profile, mode="real-time", rate=50.0, target=target, path=0.001).feasible
 
 
 def test_intervals_hold_the_prediction_and_widen_with_the_gap() -> None:
-    short = predict_real_time(a_query(), rate=20_000.0, partitions=20, trigger="5s").tuple_latency
-    long = predict_real_time(a_query(), rate=20_000.0, partitions=20, trigger="10min").tuple_latency
+    short = headway.predict(
+        a_query(), mode="real-time", rate=20_000.0, partitions=20, trigger="5s"
+    ).tuple_latency
+    long = headway.predict(
+        a_query(), mode="real-time", rate=20_000.0, partitions=20, trigger="10min"
+    ).tuple_latency
     assert short is not None and long is not None
     for found in (short, long):
         for name, interval in found.intervals90_s.items():
@@ -179,7 +183,7 @@ def test_without_state_the_configuration_has_no_store() -> None:
 
 def test_too_few_slots_are_refused_as_spark_does() -> None:
     with pytest.raises(InputError, match=r"28 tasks .* CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT"):
-        predict_real_time(a_query(), rate=20_000.0, partitions=20, executors=6)
+        headway.predict(a_query(), mode="real-time", rate=20_000.0, partitions=20, executors=6)
 
 
 def with_shape(**changes: Any) -> JobProfile:
@@ -209,7 +213,7 @@ def on_spark(version: str, profile: JobProfile) -> JobProfile:
 )
 def test_what_spark_refuses_is_refused(profile: JobProfile, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        predict_real_time(profile, rate=1000.0)
+        headway.predict(profile, mode="real-time", rate=1000.0)
     with pytest.raises(InputError, match=message):
         planned(profile)
 

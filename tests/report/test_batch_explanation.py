@@ -7,10 +7,11 @@ import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from headway.api.deadlines import plan_deadline
+import headway
 from headway.api.explain import explain
 from headway.assumptions import predictions
 from headway.domain import BatchAnswer
@@ -35,7 +36,9 @@ PLANS = {
 
 @cache
 def planned(name: str) -> BatchAnswer:
-    return plan_deadline(PROFILE, **PLANS[name])  # type: ignore[arg-type]  # by name
+    options: Any = PLANS[name]
+    answer: BatchAnswer = headway.plan(PROFILE, **options)
+    return answer
 
 
 def explained(plan: BatchAnswer) -> str:

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 import headway
-from headway.api.arguments import node_types_from
+from headway.api.arguments import node_types_of
 from headway.cli.main import run
-from headway.domain import PLATFORMS, Deadline, StreamAnswer
+from headway.domain import PLATFORMS, Deadline, NodeType, StreamAnswer
+from headway.domain.node_type import Platform
+from headway.domain.question import PlanQuestion
 from headway.errors import InputError
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.from_json import parse_plan
@@ -37,7 +39,11 @@ EMR_MIB = {
 
 
 def plan_of(**options: Any) -> StreamAnswer:
-    return headway.plan(a_profile(), rate=5000.0, target="p99 <= 3s", max_nodes=4, **options)
+    profile = a_profile()
+    answer: StreamAnswer = headway.plan(
+        profile, rate=5000.0, target="p99 <= 3s", max_nodes=4, **options
+    )
+    return answer
 
 
 @pytest.mark.parametrize(("node_gib", "yarn_mib"), EMR_MIB.items())
@@ -116,7 +122,7 @@ def test_kubernetes_is_what_is_planned_for_where_nothing_is_said() -> None:
 
 
 def test_figures_of_the_user_are_what_spark_may_take() -> None:
-    (kind,) = node_types_from(["own:cores=4,memory=14g"], platform="kubernetes")
+    (kind,) = node_types_of(PlanQuestion(node_types=("own:cores=4,memory=14g",)))
     assert (kind.cores, kind.memory_bytes, kind.reserve_text) == (4, 14 * GIB, None)
     assert not [one for one in all_words(plan_of(node_types=[kind]).findings) if "left to" in one]
 
@@ -130,10 +136,16 @@ def test_a_catalogue_may_tell_its_own_reserves(tmp_path: Path) -> None:
         "  reserves:\n  - platform: kubernetes\n    other_cores: 2\n    other_memory: 4Gi\n"
         "    date: 2026-11-20\n    source: measured on our cluster\n"
     )
-    (own,) = node_types_from(["ours"], file, "kubernetes")
+
+    def catalogued(platform: str) -> list[NodeType]:
+        return node_types_of(
+            PlanQuestion(node_types=("ours",), catalog=file, platform=Platform(platform))
+        )
+
+    (own,) = catalogued("kubernetes")
     assert (own.cores, own.memory_bytes) == (6, 28 * GIB)
     assert own.reserved_by == "kubernetes, figures of 2026-11-20"
-    (other,) = node_types_from(["ours"], file, "emr")
+    (other,) = catalogued("emr")
     assert (other.cores, other.memory_bytes) == (8, 24 * GIB)
 
 

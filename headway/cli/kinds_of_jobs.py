@@ -1,0 +1,90 @@
+"""What commands show of answers about each kind of job: formats, details, the likely next step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from headway.cli.options import given, refuse
+from headway.domain.argument import JobKind
+from headway.version import __version__
+
+#: Options of output that mean nothing for plans of a kind, and why.
+_OUTPUT_NOT_FOR: Mapping[JobKind, Mapping[str, str]] = {
+    JobKind.QUERY: {},
+    JobKind.ENDING: {"verbose": "a plan of a batch job has no further details"},
+    JobKind.DSTREAMS: dict.fromkeys(("output", "verbose", "quiet"), "not for DStreams"),
+    JobKind.REAL_TIME: {
+        "output": "there is no such page for Real-Time Mode",
+        "verbose": "in Real-Time Mode a plan has no further details",
+        "quiet": "in Real-Time Mode a plan has one length",
+    },
+    JobKind.PIPELINE: dict.fromkeys(("output", "verbose", "quiet", "strict"), "not for pipelines"),
+}
+#: The likely next command after a plan; that of queries depends on the answer.
+NEXT_STEP: Mapping[JobKind, str] = {
+    JobKind.DSTREAMS: "add --format spark-defaults to apply it",
+    JobKind.PIPELINE: "headway simulate {profile}",
+}
+
+
+def refuse_outputs(kind: JobKind, output_format: str) -> None:
+    """Refuse options of output that a plan of this kind of job does not have.
+
+    Raises
+    ------
+    click.UsageError
+        Names the option and the reason.
+    """
+    for name, why in _OUTPUT_NOT_FOR[kind].items():
+        refuse(given(name), why)
+    formats = ("text", "json", *configuration_formats(kind))
+    if output_format not in formats and kind is JobKind.PIPELINE:
+        refuse([f"--format {output_format}"], "a pipeline does not run on Spark")
+    if output_format not in formats:
+        expected = f"{', '.join(formats[:-1])} or {formats[-1]}"
+        refuse([f"--format {output_format}"], f"expected {expected} for a {kind}")
+
+
+def configuration_formats(kind: JobKind) -> Mapping[str, Callable[[Any], str]]:
+    """The formats in which a plan is applied; none for what does not run on Spark."""
+    match kind:
+        case JobKind.PIPELINE:
+            return {}
+        case JobKind.DSTREAMS:
+            return {"spark-defaults": _properties_of_dstreams}
+        case JobKind.REAL_TIME:
+            return {"spark-defaults": _properties_in_real_time, "pyspark": _snippet_in_real_time}
+        case _:
+            from headway.emitters import FORMATS
+
+            return {name: _with_version(render) for name, render in FORMATS.items()}
+
+
+def _with_version(render: Callable[..., str]) -> Callable[[Any], str]:
+    return lambda plan: render(plan, version=__version__)
+
+
+def _properties_of_dstreams(plan: Any) -> str:
+    from headway.report.dstreams import dstreams_header
+
+    return _properties(plan, dstreams_header(plan, __version__))
+
+
+def _properties_in_real_time(plan: Any) -> str:
+    from headway.report.real_time import real_time_header
+
+    return _properties(plan, real_time_header(plan, __version__))
+
+
+def _properties(plan: Any, header: Sequence[str]) -> str:
+    from headway.sparkconf import render_properties
+
+    return render_properties(plan.spark_conf, header=header)
+
+
+def _snippet_in_real_time(plan: Any) -> str:
+    from headway.emitters.real_time import real_time_snippet
+    from headway.report.real_time import real_time_header
+
+    return real_time_snippet(plan, real_time_header(plan, __version__))

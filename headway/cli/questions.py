@@ -1,0 +1,89 @@
+"""Options of a command from the arguments of its question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headway.cli.options import LEVEL, Function, Parsed, duration_s, was_given
+from headway.domain.argument import Argument, Question, arguments_of
+from headway.domain.argument_values import (
+    Anything,
+    Choice,
+    Confidence,
+    Count,
+    Duration,
+    Flag,
+    ListOf,
+    Positive,
+    Promises,
+)
+from headway.domain.target import parse_promise
+
+
+def options_of(question: type[Question]) -> Callable[[Function], Function]:
+    """A decorator that gives a command an option for each argument of a question."""
+
+    def with_options(command: Function) -> Function:
+        for declared in reversed(arguments_of(question)):
+            if declared.option is not None:
+                command = _option(declared, declared.option)(command)
+        return command
+
+    return with_options
+
+
+def given_options(question: type[Question]) -> dict[str, Any]:
+    """The arguments that were given on the command line, by their names in the library."""
+    values = click.get_current_context().params
+    return {
+        declared.name: list(values[declared.name])
+        if declared.is_repeatable
+        else values[declared.name]
+        for declared in arguments_of(question)
+        if declared.option is not None and was_given(declared.name)
+    }
+
+
+def _option(declared: Argument, spelling: str) -> Callable[[Function], Function]:
+    details: dict[str, Any] = {"help": declared.about}
+    if isinstance(declared.value, Flag):
+        details["is_flag"] = True
+    elif declared.is_repeatable:
+        details["multiple"] = True
+    elif declared.default is not None:
+        details |= {"default": _plain(declared.default), "show_default": True}
+    if not isinstance(declared.value, Flag):
+        details["type"] = _type_of(declared.value, spelling.lstrip("-"))
+    return click.option(spelling, declared.name, **details)
+
+
+def _plain(default: object) -> object:
+    """The text of a member of an enumeration; any other value as it is."""
+    return str(default) if isinstance(default, str) else default
+
+
+def _type_of(value: object, name: str) -> Any:
+    """How click reads a value, and what it calls it in the help."""
+    match value:
+        case Count():
+            return click.IntRange(1, value.maximum)
+        case Choice():
+            return click.Choice([str(member) for member in value.members])
+        case Positive(parse=None):
+            return click.FloatRange(0.0, min_open=True)
+        case Positive(parse=parse) | ListOf(parse=parse) if parse is not None:
+            return Parsed(name, parse)
+        case Promises():
+            return Parsed(name, parse_promise)
+        case Duration():
+            return Parsed("duration", duration_s)
+        case Confidence():
+            return LEVEL
+        case Anything(is_path=True):
+            return click.Path(path_type=Path)
+        case _:
+            return click.STRING

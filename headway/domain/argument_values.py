@@ -1,0 +1,207 @@
+"""What the values of arguments must be: numbers, durations, rates, choices, targets.
+
+Each reads a value from Python, or the text that stands for it, and refuses all else by the name of
+the argument. Texts are parsed where they are typed: by the units, and by the nouns of the domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+from headway.domain.burst import Burst
+from headway.domain.target import AnyPromise, parse_promise
+from headway.errors import InputError, argument
+from headway.limits import LARGEST_NUMBER, LONGEST_S, MOST_LONG
+from headway.units import parse_duration_s, parse_rate_per_s, parse_rows, spark_memory_text
+
+Member = TypeVar("Member", bound=StrEnum)
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a number, and not a bool."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def not_expected(name: str, given: object, expected: str) -> InputError:
+    """The error about a value that is not what was expected."""
+    return InputError(f"{argument(name)} is {given!r}; expected {expected}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """A whole number from 1 to a maximum.
+
+    Examples
+    --------
+    >>> Count(maximum=50).read(8.0, "max_nodes")
+    8
+    """
+
+    maximum: int
+
+    def read(self, given: Any, name: str) -> int:
+        if not is_number(given) or not 1 <= given <= self.maximum or given != given // 1:
+            raise not_expected(name, given, f"a whole number from 1 to {self.maximum:,}")
+        return int(given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Positive:
+    """A number above 0, or a text that is parsed.
+
+    Examples
+    --------
+    >>> Positive(words="records per second", parse=parse_rate_per_s).read("50k/s", "rate")
+    50000.0
+    """
+
+    words: str
+    parse: Callable[[str], float] | None = None
+    maximum: float = LARGEST_NUMBER
+
+    def read(self, given: Any, name: str) -> float:
+        number = self.parse(given) if self.parse and isinstance(given, str) else given
+        if not is_number(number) or not 0 < number <= self.maximum:
+            raise not_expected(name, given, self.words)
+        return float(number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duration:
+    """Seconds, or a text such as ``5s``, of ten years at most.
+
+    Examples
+    --------
+    >>> Duration(may_be_zero=True).read("0", "trigger"), Duration().read("2min", "length")
+    (0.0, 120.0)
+    """
+
+    may_be_zero: bool = False
+
+    def read(self, given: Any, name: str) -> float:
+        value_s = self._parsed_s(given, name) if isinstance(given, str) else given
+        if not is_number(value_s) or not 0 <= value_s <= LONGEST_S:
+            raise not_expected(name, given, "0 or more seconds, at most ten years")
+        if value_s == 0 and not self.may_be_zero:
+            raise not_expected(name, given, "more than 0 seconds")
+        return float(value_s)
+
+    def _parsed_s(self, text: str, name: str) -> float:
+        try:
+            # Zero needs no unit.
+            return 0.0 if text.strip() == "0" else parse_duration_s(text)
+        except InputError as error:
+            raise InputError(f"{argument(name)}: {error}") from None
+
+
+@dataclass(frozen=True)
+class Choice(Generic[Member]):
+    """A member of an enumeration, or its text."""
+
+    members: type[Member]
+
+    def read(self, given: Any, name: str) -> Member:
+        try:
+            return self.members(given)
+        except ValueError:
+            raise not_expected(name, given, f"one of {', '.join(self.members)}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """True or False."""
+
+    def read(self, given: Any, name: str) -> bool:
+        if not isinstance(given, bool):
+            raise not_expected(name, given, "True or False")
+        return given
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """A confidence level: a probability from 0.5 to below 1."""
+
+    def read(self, given: Any, name: str) -> float:
+        if not is_number(given) or not 0.5 <= given < 1:
+            raise not_expected(name, given, "a number of 0.5 or more, and below 1")
+        return float(given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heap:
+    """Bytes of an executor's heap, with which Spark starts.
+
+    Examples
+    --------
+    >>> Heap(minimum_bytes=2**20).read(2.0**30, "executor_memory_bytes")
+    1073741824
+    """
+
+    minimum_bytes: int
+
+    def read(self, given: Any, name: str) -> int:
+        if not is_number(given) or not self.minimum_bytes <= given <= MOST_LONG:
+            least = f"{self.minimum_bytes} ({spark_memory_text(self.minimum_bytes)})"
+            raise not_expected(name, given, f"a number of bytes, at least {least}")
+        return int(given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOf:
+    """Objects of a class, or texts that stand for them, which are parsed later where it says so."""
+
+    members: type
+    expected: str
+    parse: Callable[[str], Any] | None = None
+
+    def read(self, given: Any, name: str) -> tuple[Any, ...]:
+        if not _is_list_of(given, self.members):
+            raise not_expected(name, given, self.expected)
+        return tuple(
+            self.parse(member) if self.parse and isinstance(member, str) else member
+            for member in given
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """A target, or several, or their texts."""
+
+    def read(self, given: Any, name: str) -> tuple[AnyPromise, ...]:
+        several = [given] if isinstance(given, str | AnyPromise) else given
+        if not _is_list_of(several, AnyPromise) or not several:
+            raise not_expected(name, given, "a text such as 'p99 <= 3s'")
+        return tuple(
+            parse_promise(promise) if isinstance(promise, str) else promise for promise in several
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anything:
+    """What is read later, by what it is for: a text, or a path."""
+
+    is_path: bool = False
+
+    def read(self, given: Any, name: str) -> Any:  # noqa: ARG002
+        return given
+
+
+def _is_list_of(values: object, members: Any) -> bool:
+    """Whether it is a list, or the like, of such objects or of texts."""
+    return (
+        isinstance(values, Sequence)
+        and not isinstance(values, str)
+        and all(isinstance(value, str | members) for value in values)
+    )
+
+
+RATE = Positive(words="a positive number of records per second", parse=parse_rate_per_s)
+ROWS = Positive(words="a positive number of rows", parse=parse_rows)
+TOTAL_ROWS = Positive(words="a number above 0", maximum=MOST_LONG)
+TRIGGER = Duration(may_be_zero=True)
+BURSTS = ListOf(
+    members=Burst, expected="a list of texts such as '150k/s:2m'", parse=Burst.parse_short
+)

@@ -1,0 +1,362 @@
+"""What a plan and a prediction are asked for: every argument of both, declared once.
+
+A new argument is a field here and its use in the planner; the call, the command, its help and what
+is refused for which kind of job follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
+from headway.assumptions.resources import LEAST_HEAP_BYTES
+from headway.domain.argument import JobKind, argument_of
+from headway.domain.argument_values import (
+    BURSTS,
+    RATE,
+    ROWS,
+    TOTAL_ROWS,
+    TRIGGER,
+    Anything,
+    Choice,
+    Confidence,
+    Count,
+    Duration,
+    Flag,
+    Heap,
+    ListOf,
+    Positive,
+    Promises,
+)
+from headway.domain.burst import Burst
+from headway.domain.node_type import NodeType, Objective, Platform
+from headway.domain.target import AnyPromise
+from headway.errors import argument
+from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_NODES, MOST_PARTITIONS
+
+if TYPE_CHECKING:
+    from headway.domain.ordered import KeyCounts
+
+
+class Mode(StrEnum):
+    """Execution mode of a streaming query."""
+
+    MICRO_BATCH = "micro-batch"
+    REAL_TIME = "real-time"
+
+
+class Checkpoint(StrEnum):
+    """Whether a plan starts from the existing checkpoint, or from a new one."""
+
+    EXISTING = "existing"
+    NEW = "new"
+
+
+class KeyType(StrEnum):
+    """Spark's types of key columns."""
+
+    STRING = "string"
+    INT = "int"
+    LONG = "long"
+
+
+_MODE: Choice[Mode] = Choice(Mode)
+#: Jobs that DStreams run at a time, at most.
+MOST_CONCURRENT_JOBS = 1000
+
+
+def _not_for(
+    *, query: str = "", real_time: str = "", dstreams: str = "", ending: str = ""
+) -> Mapping[JobKind, str]:
+    """Reasons why an argument means nothing for kinds of jobs; pipelines have few arguments."""
+    reasons = {
+        JobKind.QUERY: query,
+        JobKind.REAL_TIME: real_time,
+        JobKind.DSTREAMS: dstreams,
+        JobKind.ENDING: ending,
+        JobKind.PIPELINE: _NOT_FOR_PIPELINES,
+    }
+    return {kind: why for kind, why in reasons.items() if why}
+
+
+_NOT_FOR_PIPELINES = "not for pipelines"
+_DEADLINE = "not with a deadline"
+_ONLY_DEADLINE = "only with a deadline, e.g. 'deadline <= 10m'"
+_ONLY_DSTREAMS = "only DStreams run several jobs at a time"
+_ONLY_REAL_TIME = f"only Real-Time Mode has one: {argument('mode')} real-time"
+_NODES_OF_REAL_TIME = f"in Real-Time Mode nodes are described by {argument('node_cores')}"
+_FEWEST_REAL_TIME = "Real-Time Mode is planned for the fewest nodes"
+_FEWEST_DSTREAMS = "DStreams are planned for the fewest nodes"
+_LARGEST_TASK = "in Real-Time Mode the recorded share of the largest task is used"
+_KEYS_OF_DSTREAMS = "keys of DStreams are not modelled"
+_WARM_UP_REAL_TIME = "the warm-up of Real-Time Mode is not modelled"
+_WARM_UP_DSTREAMS = "the warm-up of DStreams batches is not modelled"
+_SOURCE_OF_DSTREAMS = "the tasks that read DStreams are as profiled"
+_SHUFFLE_OF_DSTREAMS = "in DStreams the application's own code sets the number of shuffle tasks"
+_HEAP_REAL_TIME = "in Real-Time Mode the heap is as profiled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingQuestion:
+    """What plans and predictions are asked for alike: the setting, of which a plan may fix a part.
+
+    ``given`` has the names of the arguments that were given.
+    """
+
+    given: frozenset[str] = frozenset()
+    trigger_s: float | None = argument_of(
+        TRIGGER,
+        "Trigger interval; 0s means as fast as possible.",
+        name="trigger",
+        not_for=_not_for(ending=_DEADLINE),
+    )
+    cores: int | None = argument_of(
+        Count(maximum=MOST_CORES),
+        "Cores per executor; local[n] is one executor with n cores.",
+        not_for=_not_for(),
+    )
+    shuffle_partitions: int | None = argument_of(
+        Count(maximum=MOST_PARTITIONS),
+        "Shuffle partitions.",
+        name="partitions",
+        not_for=_not_for(ending=_DEADLINE, dstreams=_SHUFFLE_OF_DSTREAMS),
+    )
+    source_partitions: int | None = argument_of(
+        Count(maximum=MOST_PARTITIONS),
+        "Number of source partitions (or input splits); as profiled by default.",
+        not_for=_not_for(ending=_DEADLINE, dstreams=_SOURCE_OF_DSTREAMS),
+    )
+    task_cpus: int | None = argument_of(
+        Count(maximum=MOST_CORES),
+        "Cores per task (spark.task.cpus); as profiled by default.",
+        not_for=_not_for(),
+    )
+    mode: Mode = argument_of(
+        _MODE,
+        "Execution mode of the query; in Real-Time Mode --trigger is the batch length.",
+        default=Mode.MICRO_BATCH,
+        not_for=_not_for(),
+    )
+    path_s: float | None = argument_of(
+        Duration(),
+        "Real-Time Mode: time of a row from the source and to the sink; 2ms by default.",
+        name="path",
+        not_for=_not_for(query=_ONLY_REAL_TIME, dstreams=_ONLY_REAL_TIME, ending=_ONLY_REAL_TIME),
+    )
+    concurrent_jobs: int | None = argument_of(
+        Count(maximum=MOST_CONCURRENT_JOBS),
+        "DStreams: jobs that run at a time (spark.streaming.concurrentJobs).",
+        not_for=_not_for(query=_ONLY_DSTREAMS, real_time=_ONLY_DSTREAMS, ending=_DEADLINE),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanQuestion(SettingQuestion):
+    """What a plan is asked for.
+
+    Fields are in base units, None where nothing was given. ``node_types`` and ``keys`` are read
+    when they are used, since their values stand in files.
+
+    Examples
+    --------
+    >>> from headway.domain.argument import read_question
+    >>> question = read_question(PlanQuestion, {"rate": "50k/s", "trigger": "2s"})
+    >>> question.rate_per_s, question.trigger_s, question.max_nodes
+    (50000.0, 2.0, 50)
+    """
+
+    rate_per_s: float | None = argument_of(
+        RATE,
+        "Input rate to plan for, e.g. 50k/s; not with a deadline.",
+        name="rate",
+        not_for={JobKind.ENDING: _DEADLINE},
+        is_first=True,
+    )
+    targets: tuple[AnyPromise, ...] = argument_of(
+        Promises(),
+        "Target to meet, e.g. 'p99 <= 3s'; repeatable, and all must be met.",
+        name="target",
+        default=(),
+        is_repeatable=True,
+        is_first=True,
+    )
+    rows: float | None = argument_of(
+        ROWS,
+        "With a deadline: backlog that a streaming query reads, e.g. 40M; as profiled by default.",
+        not_for=_not_for(
+            query=_ONLY_DEADLINE,
+            real_time="in Real-Time Mode a query has no end",
+            dstreams=_ONLY_DEADLINE,
+        ),
+    )
+    max_nodes: int = argument_of(
+        Count(maximum=MOST_NODES), "Maximum number of nodes.", default=MOST_NODES_OF_PLAN.value
+    )
+    node_cores: int | None = argument_of(
+        Count(maximum=MOST_CORES),
+        "Cores per node; those of an executor by default.",
+        not_for=_not_for(),
+    )
+    node_types: tuple[NodeType | str, ...] = argument_of(
+        ListOf(
+            members=NodeType,
+            expected="a list of names, or of texts such as "
+            "'m6i.xlarge:cores=4,memory=14g,price=0.192'",
+        ),
+        "Node type to choose from: a name in the catalogue, or figures as shown above; repeatable.",
+        option="--node-type",
+        default=(),
+        not_for=_not_for(real_time=_NODES_OF_REAL_TIME),
+        is_repeatable=True,
+    )
+    catalog: str | Path | None = argument_of(
+        Anything(),
+        "Node catalogue (a spec file of kind NodeCatalog); Headway's own by default.",
+        not_for=_not_for(real_time=_NODES_OF_REAL_TIME),
+    )
+    platform: Platform = argument_of(
+        Choice(Platform),
+        "Platform that runs Spark; it reserves part of each catalogue node.",
+        default=Platform.KUBERNETES,
+        not_for=_not_for(real_time=_NODES_OF_REAL_TIME),
+    )
+    objective: Objective = argument_of(
+        Choice(Objective),
+        "Quantity to minimise.",
+        default=Objective.NODES,
+        not_for=_not_for(real_time=_FEWEST_REAL_TIME, dstreams=_FEWEST_DSTREAMS),
+    )
+    budget_per_hour: float | None = argument_of(
+        Positive(words="a positive price per hour"),
+        "Maximum price of all nodes per hour.",
+        name="budget",
+        not_for=_not_for(
+            ending=_DEADLINE,
+            real_time=f"{_FEWEST_REAL_TIME}; use {argument('max_nodes')}",
+            dstreams=f"{_FEWEST_DSTREAMS}; use {argument('max_nodes')}",
+        ),
+    )
+    checkpoint: Checkpoint | None = argument_of(
+        Choice(Checkpoint),
+        "Start from the existing checkpoint, which fixes the shuffle partitions, or from a new "
+        "one.",
+        not_for=_not_for(
+            ending=_DEADLINE,
+            real_time="in Real-Time Mode state is kept in format 2, which needs a new checkpoint",
+            dstreams="what checkpoints of DStreams fix is not modelled",
+        ),
+    )
+    bursts: tuple[Burst, ...] = argument_of(
+        BURSTS,
+        "Burst during which the target must be met: RATE:DURATION[:EVERY]; repeatable.",
+        option="--burst",
+        default=(),
+        not_for=_not_for(
+            ending=_DEADLINE,
+            real_time="bursts of Real-Time Mode are not modelled; give the burst's rate as "
+            f"{argument('rate')}",
+            dstreams="bursts of DStreams are not modelled; give the burst's rate as "
+            f"{argument('rate')}",
+        ),
+        is_repeatable=True,
+    )
+    relaxation: bool = argument_of(
+        Flag(),
+        "Also compute the lower bound on nodes by convex relaxation; slower.",
+        default=False,
+        not_for=_not_for(
+            ending=_DEADLINE,
+            real_time="there is no such bound for Real-Time Mode",
+            dstreams="there is no such bound for DStreams",
+        ),
+    )
+    lower_memory: bool = argument_of(
+        Flag(),
+        "Allow less heap than in the profiled run, down to the measured peak plus headroom.",
+        default=False,
+        not_for=_not_for(real_time=_HEAP_REAL_TIME),
+    )
+    executor_memory_bytes: int | None = argument_of(
+        Heap(minimum_bytes=LEAST_HEAP_BYTES.value),
+        "Heap of an executor, if it is fixed.",
+        option=None,
+        not_for=_not_for(real_time=_HEAP_REAL_TIME),
+    )
+    from_start: bool = argument_of(
+        Flag(),
+        "Plan for the batch durations of a freshly started JVM.",
+        default=False,
+        not_for=_not_for(
+            ending=_DEADLINE, real_time=_WARM_UP_REAL_TIME, dstreams=_WARM_UP_DSTREAMS
+        ),
+    )
+    keys: KeyCounts | str | Path | None = argument_of(
+        Anything(is_path=True),
+        "How often each key occurs, as for headway ordered; all rows of a key go to one task.",
+        not_for=_not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
+    )
+    key_type: KeyType | None = argument_of(
+        Choice(KeyType),
+        "Spark's type of the key column; by default long for numbers in JSON, else string.",
+        not_for=_not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
+    )
+    total_rows: float | None = argument_of(
+        TOTAL_ROWS,
+        "Rows of all keys, if the file has only the most frequent ones.",
+        not_for=_not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
+    )
+    confidence: float = argument_of(
+        Confidence(),
+        "Confidence level at which the targets must be met, e.g. 0.95 or 95%.",
+        default=CONFIDENCE.value,
+        not_for=_not_for(),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictQuestion(SettingQuestion):
+    """What a prediction is asked for; None is as profiled.
+
+    Examples
+    --------
+    >>> from headway.domain.argument import read_question
+    >>> read_question(PredictQuestion, {"trigger": 0, "cores": 4}).cores
+    4
+    """
+
+    rate_per_s: float | None = argument_of(
+        RATE, "Input rate, e.g. 50k/s.", name="rate", is_first=True
+    )
+    executors: int | None = argument_of(
+        Count(maximum=MOST_EXECUTORS), "Executors.", not_for=_not_for()
+    )
+    max_offsets: int | None = argument_of(
+        Count(maximum=MOST_LONG),
+        "Rate limit: maximum records per batch (maxOffsetsPerTrigger).",
+        not_for=_not_for(
+            real_time="Real-Time Mode reads all available rows; Spark has no rate limit for it",
+            dstreams="DStreams limit rows per second, in the Spark configuration that plan prints",
+        ),
+    )
+    jvm_age_s: float | None = argument_of(
+        Duration(),
+        "Age of the executor JVMs, e.g. 2min.",
+        name="jvm_age",
+        not_for=_not_for(real_time=_WARM_UP_REAL_TIME, dstreams=_WARM_UP_DSTREAMS),
+    )
+
+
+def mode_of(options: Mapping[str, Any]) -> Mode:
+    """The execution mode that is asked for.
+
+    Examples
+    --------
+    >>> mode_of({"mode": "real-time"}), mode_of({})
+    (<Mode.REAL_TIME: 'real-time'>, <Mode.MICRO_BATCH: 'micro-batch'>)
+    """
+    mode = options.get("mode")
+    return Mode.MICRO_BATCH if mode is None else _MODE.read(mode, "mode")
