@@ -73,7 +73,7 @@ def test_numbers_are_neither_choices_nor_words(name: str, value: object) -> None
 
 
 def test_a_zero_is_not_the_same_as_nothing_given() -> None:
-    for name in ("partitions", "trigger", "budget", "source_partitions"):
+    for name in ("partitions", "trigger", "source_partitions"):
         with pytest.raises(InputError, match=f"{name}: not with a deadline"):
             headway.plan(BATCH, target="deadline <= 60s", **{name: 0})  # type: ignore[call-overload]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from headway.api.arguments import node_types_of, positive_seconds, require_room_for_tasks
-from headway.api.deadlines import executor_cores_on, executors_that_fit, profiled_heap_bytes
+from headway.api.arguments import positive_seconds, require_room_for_tasks
+from headway.api.nodes_to_buy import nodes_to_buy
 from headway.domain import Metric, Target
 from headway.errors import InputError, argument
 from headway.units import counted
@@ -61,39 +61,26 @@ def plan_application(job: ApplicationProfile, question: PlanQuestion) -> DStream
     from headway.planner.dstreams import DStreamsSpace, plan_dstreams
     from headway.planner.dstreams_batches import DStreamsBatches
 
-    profiled = DStreamsBatches.of(job).seen
-    types = node_types_of(question)
-    if len(types) > 1:
-        raise InputError("DStreams are planned for one node type at a time; name one")
-    node_type = types[0] if types else None
-    task_cpus = question.task_cpus or profiled.task_cpus
-    if node_type is None:
-        cores = question.cores or profiled.cores_per_executor
-        node_cores = question.node_cores or cores
-    else:
-        cores = question.cores or executor_cores_on(
-            node_type, profiled.cores_per_executor, task_cpus
-        )
-        node_cores = node_type.cores
-    require_room_for_tasks(cores, task_cpus)
-    heap_bytes = question.executor_memory_bytes or profiled_heap_bytes(
-        job, cores, lower_memory=question.lower_memory
-    )
     return plan_dstreams(
         job,
         question.rate_per_s,
         _latency_target(question),
-        DStreamsSpace(
-            max_nodes=question.max_nodes,
-            executors_per_node=executors_that_fit(job, node_type, node_cores, cores, heap_bytes),
-            cores_per_executor=cores,
-            task_cpus=task_cpus,
-            concurrent_jobs=question.concurrent_jobs or profiled.concurrent_jobs,
-            batch_interval_s=_interval_s(question),
-            node_type=node_type,
-            executor_memory_bytes=heap_bytes,
-        ),
+        [
+            DStreamsSpace(
+                max_nodes=nodes.max_nodes,
+                executors_per_node=nodes.executors_per_node,
+                cores_per_executor=nodes.cores_per_executor,
+                task_cpus=nodes.task_cpus,
+                concurrent_jobs=question.concurrent_jobs
+                or DStreamsBatches.of(job).seen.concurrent_jobs,
+                batch_interval_s=_interval_s(question),
+                node_type=nodes.node_type,
+                executor_memory_bytes=nodes.heap_bytes,
+            )
+            for nodes in nodes_to_buy(job, question)
+        ],
         confidence=question.confidence,
+        objective=question.objective,
     )
 
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from headway.api.arguments import (
     arrivals_from,
-    executors_by_cores,
     positive_seconds,
     promises_from,
     require_room_for_tasks,
 )
+from headway.api.nodes_to_buy import nodes_to_buy
 from headway.assumptions.real_time import BATCH_LENGTH_S, PATH_S
 from headway.domain import JobProfile
 from headway.errors import InputError, argument
@@ -38,7 +38,9 @@ def predict_in_real_time(job: JobProfile, question: PredictQuestion) -> RealTime
     from headway.planner.real_time_limits import require_batch_length, require_real_time
 
     require_real_time(job)
-    cores, task_cpus = _cores_of(job, question)
+    cores = question.cores or job.baseline.cores_per_executor
+    task_cpus = question.task_cpus or job.baseline.task_cpus
+    require_room_for_tasks(cores, task_cpus)
     sources = _sources_of(job, question)
     partitions = question.shuffle_partitions or job.baseline.shuffle_partitions
     batch_length_s = _batch_length_s(question) or BATCH_LENGTH_S.value
@@ -85,36 +87,32 @@ def plan_in_real_time(job: JobProfile, question: PlanQuestion) -> RealTimePlan:
         )
     first, others = promises_from(question.targets)
     require_real_time(job, first)
-    cores, task_cpus = _cores_of(job, question)
     batch_length_s = _batch_length_s(question)
     if batch_length_s is not None:
         require_batch_length(batch_length_s)
-    space = RealTimeSpace(
-        max_nodes=question.max_nodes,
-        executors_per_node=executors_by_cores(question.node_cores or cores, cores),
-        cores_per_executor=cores,
-        task_cpus=task_cpus,
-        source_partitions=_sources_of(job, question),
-        shuffle_partitions=question.shuffle_partitions,
-        batch_length_s=batch_length_s,
-        path_s=question.path_s or PATH_S.value,
-    )
     return planned(
         job,
         arrivals_from(job, question.rate_per_s).rate_per_s,
         first,
-        space,
+        [
+            RealTimeSpace(
+                max_nodes=nodes.max_nodes,
+                executors_per_node=nodes.executors_per_node,
+                cores_per_executor=nodes.cores_per_executor,
+                task_cpus=nodes.task_cpus,
+                source_partitions=_sources_of(job, question),
+                shuffle_partitions=question.shuffle_partitions,
+                batch_length_s=batch_length_s,
+                path_s=question.path_s or PATH_S.value,
+                node_type=nodes.node_type,
+                executor_memory_bytes=nodes.heap_bytes,
+            )
+            for nodes in nodes_to_buy(job, question)
+        ],
         further_targets=require_promises(others),
         confidence=question.confidence,
+        objective=question.objective,
     )
-
-
-def _cores_of(job: JobProfile, question: PlanQuestion | PredictQuestion) -> tuple[int, int]:
-    """Cores of an executor, and of a task."""
-    cores = question.cores or job.baseline.cores_per_executor
-    task_cpus = question.task_cpus or job.baseline.task_cpus
-    require_room_for_tasks(cores, task_cpus)
-    return cores, task_cpus
 
 
 def _sources_of(job: JobProfile, question: PlanQuestion | PredictQuestion) -> int:

@@ -373,9 +373,15 @@ def save(result: Result, path: str | Path) -> Path:
 
 def _page(result: Any) -> str:
     from headway.api.page import page
+
+    return page(with_page(result))
+
+
+def with_page(result: Any) -> Any:
+    """The result that a page shows: the data of one that has no page of its own."""
     from headway.formats.as_json import json_text
     from headway.formats.results_file import parse_result
 
-    if _doors(result).is_page_of_data:
-        result = parse_result(json_text(as_data(result)), name=type(result).__name__)
-    return page(result)
+    if not _doors(result).is_page_of_data:
+        return result
+    return parse_result(json_text(as_data(result)), name=type(result).__name__)

@@ -9,17 +9,14 @@ from headway.cli.options import given, refuse
 from headway.domain.argument import JobKind
 from headway.version import __version__
 
+_NO_DETAILS = "a plan of this kind of job has no further details"
 #: Options of output that mean nothing for plans of a kind, and why.
 _OUTPUT_NOT_FOR: Mapping[JobKind, Mapping[str, str]] = {
     JobKind.QUERY: {},
-    JobKind.ENDING: {"verbose": "a plan of a batch job has no further details"},
-    JobKind.DSTREAMS: dict.fromkeys(("output", "verbose", "quiet"), "not for DStreams"),
-    JobKind.REAL_TIME: {
-        "output": "there is no such page for Real-Time Mode",
-        "verbose": "in Real-Time Mode a plan has no further details",
-        "quiet": "in Real-Time Mode a plan has one length",
-    },
-    JobKind.PIPELINE: dict.fromkeys(("output", "verbose", "quiet", "strict"), "not for pipelines"),
+    JobKind.ENDING: {"verbose": _NO_DETAILS},
+    JobKind.DSTREAMS: {"verbose": _NO_DETAILS},
+    JobKind.REAL_TIME: {"verbose": _NO_DETAILS},
+    JobKind.PIPELINE: {"verbose": _NO_DETAILS, "strict": "not for pipelines"},
 }
 #: The likely next command after a plan; that of queries depends on the answer.
 NEXT_STEP: Mapping[JobKind, str] = {

@@ -9,7 +9,7 @@ import click
 
 from headway.api.pipelines import is_pipeline
 from headway.api.plan import plan_job, planned_job
-from headway.api.results import as_data, as_text
+from headway.api.results import as_data, as_text, with_page
 from headway.cli.kinds_of_jobs import NEXT_STEP, configuration_formats, refuse_outputs
 from headway.cli.options import (
     Command,
@@ -138,7 +138,7 @@ def _shown(kind: JobKind, plan: Any, how: _Show, *, profile: str | JobProfile) -
     if how.output is not None:
         from headway.cli.pages import write_page
 
-        write_page(how.output, plan, profile=profile if kind is JobKind.QUERY else None)
+        write_page(how.output, with_page(plan), profile=profile if kind is JobKind.QUERY else None)
     # No pipeline was measured, so none is calibrated; --strict is refused.
     calibrated = kind is JobKind.PIPELINE or plan.calibrated
     return exit_code(calibrated=calibrated, strict=how.strict, feasible=plan.feasible)

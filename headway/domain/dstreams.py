@@ -86,16 +86,16 @@ class DStreamsPrediction(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DStreamsPoint:
-    """Latency on a number of nodes: expected, and at the planned confidence [s]."""
+    """Latency on a number of nodes: expected, and at the planned confidence [s].
+
+    ``cost`` is the price of the nodes per hour; None without prices.
+    """
 
     nodes: int
     batch_interval_s: float
     expected_s: float
     planned_s: float
-
-    @property
-    def cost(self) -> None:
-        """Points differ by their nodes alone."""
+    cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -88,16 +88,12 @@ _DEADLINE = "not with a deadline"
 _ONLY_DEADLINE = "only with a deadline, e.g. 'deadline <= 10m'"
 _ONLY_DSTREAMS = "only DStreams run several jobs at a time"
 _ONLY_REAL_TIME = f"only Real-Time Mode has one: {argument('mode')} real-time"
-_NODES_OF_REAL_TIME = f"in Real-Time Mode nodes are described by {argument('node_cores')}"
-_FEWEST_REAL_TIME = "Real-Time Mode is planned for the fewest nodes"
-_FEWEST_DSTREAMS = "DStreams are planned for the fewest nodes"
 _LARGEST_TASK = "in Real-Time Mode the recorded share of the largest task is used"
 _KEYS_OF_DSTREAMS = "keys of DStreams are not modelled"
 _WARM_UP_REAL_TIME = "the warm-up of Real-Time Mode is not modelled"
 _WARM_UP_DSTREAMS = "the warm-up of DStreams batches is not modelled"
 _SOURCE_OF_DSTREAMS = "the tasks that read DStreams are as profiled"
 _SHUFFLE_OF_DSTREAMS = "in DStreams the application's own code sets the number of shuffle tasks"
-_HEAP_REAL_TIME = "in Real-Time Mode the heap is as profiled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,35 +206,31 @@ class PlanQuestion(SettingQuestion):
         "Node type to choose from: a name in the catalogue, or figures as shown above; repeatable.",
         option="--node-type",
         default=(),
-        not_for=_not_for(real_time=_NODES_OF_REAL_TIME),
+        not_for=_not_for(),
         is_repeatable=True,
     )
     catalog: str | Path | None = argument_of(
         Anything(),
         "Node catalogue (a spec file of kind NodeCatalog); Headway's own by default.",
-        not_for=_not_for(real_time=_NODES_OF_REAL_TIME),
+        not_for=_not_for(),
     )
     platform: Platform = argument_of(
         Choice(Platform),
         "Platform that runs Spark; it reserves part of each catalogue node.",
         default=Platform.KUBERNETES,
-        not_for=_not_for(real_time=_NODES_OF_REAL_TIME),
+        not_for=_not_for(),
     )
     objective: Objective = argument_of(
         Choice(Objective),
         "Quantity to minimise.",
         default=Objective.NODES,
-        not_for=_not_for(real_time=_FEWEST_REAL_TIME, dstreams=_FEWEST_DSTREAMS),
+        not_for=_not_for(),
     )
     budget_per_hour: float | None = argument_of(
         Positive(words="a positive price per hour"),
         "Maximum price of all nodes per hour.",
         name="budget",
-        not_for=_not_for(
-            ending=_DEADLINE,
-            real_time=f"{_FEWEST_REAL_TIME}; use {argument('max_nodes')}",
-            dstreams=f"{_FEWEST_DSTREAMS}; use {argument('max_nodes')}",
-        ),
+        not_for=_not_for(),
     )
     checkpoint: Checkpoint | None = argument_of(
         Choice(Checkpoint),
@@ -278,13 +270,13 @@ class PlanQuestion(SettingQuestion):
         Flag(),
         "Allow less heap than in the profiled run, down to the measured peak plus headroom.",
         default=False,
-        not_for=_not_for(real_time=_HEAP_REAL_TIME),
+        not_for=_not_for(),
     )
     executor_memory_bytes: int | None = argument_of(
         Heap(minimum_bytes=LEAST_HEAP_BYTES.value),
         "Heap of an executor, if it is fixed.",
         option=None,
-        not_for=_not_for(real_time=_HEAP_REAL_TIME),
+        not_for=_not_for(),
     )
     from_start: bool = argument_of(
         Flag(),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from headway.domain.checks import require_count, require_seconds
 from headway.domain.configuration import task_slots
+from headway.domain.node_type import NodeType
 from headway.domain.prediction import LatencyDistribution
 from headway.domain.result import Result
 from headway.domain.target import Promise, Target
@@ -94,6 +95,7 @@ class RealTimePlan(Result):
     rate_per_s: float
     feasible: bool
     nodes: int
+    node_type: NodeType | None
     setting: RealTimeSetting
     planned_s: float
     confidence: float
@@ -108,6 +110,12 @@ class RealTimePlan(Result):
     def calibrated(self) -> bool:
         """Whether it is calibrated, as its prediction is."""
         return self.expected.calibrated
+
+    @property
+    def cost(self) -> float | None:
+        """Price of all nodes per hour; None without a price."""
+        price = None if self.node_type is None else self.node_type.price_per_hour
+        return None if price is None else self.nodes * price
 
     @property
     def promises(self) -> tuple[Promise, ...]:

@@ -17,6 +17,8 @@ KINDS = {
     "headway.prediction/v1": "Headway prediction",
     "headway.dstreams-prediction/v1": "Headway prediction of a DStreams application",
     "headway.dstreams-plan/v1": "Headway plan of a DStreams application",
+    "headway.real-time-prediction/v1": "Headway prediction in Real-Time Mode",
+    "headway.real-time-plan/v1": "Headway plan in Real-Time Mode",
     "headway.pipeline-prediction/v1": "Headway prediction of a pipeline",
     "headway.pipeline-plan/v1": "Headway plan of a pipeline",
     "headway.pipeline-simulation/v1": "Headway simulation of a pipeline",

@@ -46,6 +46,8 @@ def real_time_plan_json(plan: RealTimePlan) -> dict[str, object]:
         "nodes": plan.nodes,
         "planned_latency_s": fields_json(plan.planned_s),
         "max_rate_per_s": fields_json(plan.max_rate_per_s),
+        "cost_per_hour": fields_json(plan.cost),
+        "node_type": fields_json(plan.node_type),
         "confidence": plan.confidence,
         "configuration": _setting(plan.setting),
         "spark_conf": dict(plan.spark_conf),

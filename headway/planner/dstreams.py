@@ -67,11 +67,12 @@ def plan_dstreams(
     profile: ApplicationProfile,
     rate_per_s: float | None,
     target: Target,
-    space: DStreamsSpace,
+    spaces: Sequence[DStreamsSpace],
     *,
     confidence: float = 0.95,
+    objective: Objective = Objective.NODES,
 ) -> DStreamsAnswer:
-    """The fewest nodes with which a DStreams application meets a latency target.
+    """The fewest nodes, or the best ones, with which a DStreams application meets a latency target.
 
     Parameters
     ----------
@@ -81,10 +82,12 @@ def plan_dstreams(
         Arrival rate; None means as profiled. [records/s]
     target : Target
         The target, on the latency of rows.
-    space : DStreamsSpace
-        Available nodes.
+    spaces : sequence of DStreamsSpace
+        Available nodes, by node type.
     confidence : float
         The confidence level of the durations.
+    objective : Objective
+        Fewest nodes, lowest cost, or lowest latency within the spaces.
 
     Raises
     ------
@@ -96,15 +99,15 @@ def plan_dstreams(
     theory.md (V7). Numbers of nodes are tried from one upwards, each with the profiled batch
     interval first, since another one is a change of the application's code.
     """
-    search = _Search(
-        batches=DStreamsBatches.of(profile),
-        load=DStreamsBatches.of(profile).load_of(rate_per_s),
-        target=target,
-        space=space,
-        confidence=confidence,
-    )
-    choice = enumerated([search], Objective.NODES)
-    point = choice.size
+    batches = DStreamsBatches.of(profile)
+    load = batches.load_of(rate_per_s)
+    searches = [
+        _Search(batches=batches, load=load, target=target, space=space, confidence=confidence)
+        for space in spaces
+    ]
+    choice = enumerated(searches, objective)
+    search, point = searches[choice.place], choice.size
+    space = search.space
     setting = space.setting(point.nodes, point.batch_interval_s, search.num_receivers)
     expected = predicted(search.batches, setting, search.load, search.speed)
     most_load = search.highest_load(setting)
@@ -169,11 +172,19 @@ class _Search:
     def point(self, nodes: int, interval_s: float) -> DStreamsPoint:
         """Expected and planned latency; ``inf`` if batches accumulate."""
         setting = self.space.setting(nodes, interval_s, self.num_receivers)
-        if setting.num_slots == 0:
-            return _point(nodes, interval_s, math.inf, math.inf)
-        planned_s = self.planned_s(setting, self.load)
-        expected_s = self.latency_s(self.batches.jobs(setting, self.load, self.speed), setting)
-        return _point(nodes, interval_s, expected_s, planned_s)
+        planned_s = expected_s = math.inf
+        if setting.num_slots:
+            planned_s = self.planned_s(setting, self.load)
+            expected_s = self.latency_s(self.batches.jobs(setting, self.load, self.speed), setting)
+        node_type = self.space.node_type
+        price = None if node_type is None else node_type.price_per_hour
+        return DStreamsPoint(
+            nodes=nodes,
+            batch_interval_s=interval_s,
+            expected_s=expected_s,
+            planned_s=planned_s,
+            cost=None if price is None else nodes * price,
+        )
 
     def factor(self, setting: DStreamsSetting, load: float) -> float:
         """Factor of planned over expected durations."""
@@ -210,10 +221,12 @@ class _Search:
             tries_every=True,
         )
 
-    def size(self, fewest: int, objective: Objective) -> DStreamsPoint:  # noqa: ARG002
+    def size(self, fewest: int, objective: Objective) -> DStreamsPoint:
         point = self.in_time(fewest)
         assert point is not None  # this number of nodes was found to meet the target
-        return point
+        if objective is not Objective.LATENCY:
+            return point  # fewer nodes of a type cost less
+        return min([point, *self.table()], key=lambda size: (size.planned_s, size.nodes))
 
     def in_time(self, nodes: int) -> DStreamsPoint | None:
         """The first interval at which this number of nodes meets the target."""
@@ -228,11 +241,14 @@ class _Search:
 
     def nearest(self) -> DStreamsPoint:
         """The lowest possible planned latency."""
+        return min(self.table(), key=lambda point: (point.planned_s, point.expected_s, point.nodes))
+
+    def table(self) -> list[DStreamsPoint]:
+        """Latencies for some numbers of nodes, with every interval."""
         counts = spread_counts(self.space.max_nodes, _MOST_POINTS)
-        points = [
+        return [
             self.point(nodes, interval_s) for nodes in counts for interval_s in self.intervals_s()
         ]
-        return min(points, key=lambda point: (point.planned_s, point.expected_s, point.nodes))
 
     def around(self, point: DStreamsPoint) -> Iterator[DStreamsPoint]:
         """Latencies by number of nodes, at the interval of the plan."""
@@ -255,12 +271,6 @@ class _Search:
             is_met = self.planned_s(setting, middle) <= self.target.limit_s
             low, high = (middle, high) if is_met else (low, middle)
         return low
-
-
-def _point(nodes: int, interval_s: float, expected_s: float, planned_s: float) -> DStreamsPoint:
-    return DStreamsPoint(
-        nodes=nodes, batch_interval_s=interval_s, expected_s=expected_s, planned_s=planned_s
-    )
 
 
 def _executor_conf(

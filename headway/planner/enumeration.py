@@ -13,7 +13,8 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from headway.assumptions.planning import NODE_COUNTS_TRIED, NODE_COUNTS_TRIED_BELOW
-from headway.domain import Objective, Optimality
+from headway.domain import NodeType, Objective, Optimality
+from headway.errors import InputError, argument
 
 
 class Size(Protocol):
@@ -123,6 +124,58 @@ def best_of(sizes: Sequence[Sized], objective: Objective) -> Sized:
         return size.nodes, cost
 
     return min(sizes, key=order)
+
+
+def require_prices(
+    objective: Objective, node_types: Sequence[NodeType], budget_per_hour: float | None
+) -> None:
+    """Refuse an objective or a budget for which a node type lacks its price.
+
+    Raises
+    ------
+    InputError
+        Names what needs the prices, and the node types without one.
+    """
+    needs = (
+        f"{argument('objective')} cost"
+        if objective is Objective.COST
+        else argument("budget")
+        if budget_per_hour is not None
+        else None
+    )
+    unpriced = [node_type.name for node_type in node_types if node_type.price_per_hour is None]
+    if needs is not None and (unpriced or not node_types):
+        without_price = (
+            f"of {', '.join(unpriced)}"
+            if unpriced
+            else f"of a node type ({argument('node_types')})"
+        )
+        raise InputError(f"{needs} needs the price {without_price}; give it, e.g. price=0.192")
+
+
+def affordable_nodes(
+    max_nodes: int, node_type: NodeType | None, budget_per_hour: float | None
+) -> int:
+    """Maximum number of nodes of a type, by number and by budget; 0 if one is too expensive.
+
+    Examples
+    --------
+    >>> from headway.domain import NodeType
+    >>> affordable_nodes(50, NodeType.parse("a:cores=4,memory=8g,price=0.2"), 1.0)
+    5
+    """
+    price = None if node_type is None else node_type.price_per_hour
+    if budget_per_hour is None or price is None:
+        return max_nodes
+    return min(max_nodes, math.floor(budget_per_hour / price + 1e-9))
+
+
+def too_expensive_text(node_type: NodeType, budget_per_hour: float | None) -> str:
+    """Why no node of a type can be bought."""
+    return (
+        f"one node costs {node_type.price_per_hour:g} per hour, more than the budget of "
+        f"{budget_per_hour:g}"
+    )
 
 
 def fewest_of(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from headway.domain import Finding, FindingCode, JobProfile, NodeType
 from headway.models.job.calibration import widened
+from headway.planner.enumeration import affordable_nodes, too_expensive_text
 from headway.planner.memory import (
     fewest_nodes_by_memory,
     heap_state_bytes,
@@ -119,14 +120,9 @@ def _offer(
     budget_per_hour: float | None,
 ) -> Offer | str:
     """The offer, or why there is none."""
-    max_nodes = question.space.max_nodes
-    if budget_per_hour is not None and node_type.price_per_hour is not None:
-        max_nodes = min(max_nodes, math.floor(budget_per_hour / node_type.price_per_hour))
-        if max_nodes < 1:
-            return (
-                f"one node costs {node_type.price_per_hour:g} per hour, "
-                f"more than the budget of {budget_per_hour:g}"
-            )
+    max_nodes = affordable_nodes(question.space.max_nodes, node_type, budget_per_hour)
+    if max_nodes < 1:
+        return too_expensive_text(node_type, budget_per_hour)
     task_cpus = question.space.task_cpus
     shapes = [
         (per_node, cores)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from headway.assumptions.real_time import (
     BATCH_LENGTH_S,
     GAP_RATIOS,
@@ -14,13 +16,15 @@ from headway.assumptions.real_time import (
     SHORTEST_BATCH_S,
 )
 from headway.assumptions.resources import SHUFFLE_MAX_WAIT_S
-from headway.domain import Burst, CatchUp, JobProfile, Target
+from headway.domain import Burst, CatchUp, JobProfile, NodeType, Objective, Target
 from headway.domain.real_time import RealTimePlan, RealTimeSetting
 from headway.limits import MOST_PARTITIONS
 from headway.models.laws.normal import ndtri
 from headway.models.real_time.stages import required_slots
+from headway.planner.enumeration import best_of
+from headway.planner.purchase import at_core_speed
 from headway.planner.real_time import RealTimeAt, gap_of, predicted, spread_of, stages_of
-from headway.units import counted, format_duration
+from headway.units import counted, format_duration, spark_memory_text
 
 _WHOLE_S = 60.0
 _MOST_STEPS = 12
@@ -40,18 +44,23 @@ class RealTimeSpace:
     shuffle_partitions: int | None
     batch_length_s: float | None
     path_s: float
+    node_type: NodeType | None = None
+    executor_memory_bytes: int | None = None
 
 
 def planned(
     profile: JobProfile,
     rate_per_s: float,
     target: Target,
-    space: RealTimeSpace,
+    spaces: Sequence[RealTimeSpace],
     *,
     further_targets: Sequence[CatchUp] = (),
     confidence: float,
+    objective: Objective = Objective.NODES,
 ) -> RealTimePlan:
-    """The fewest nodes that meet a target in Real-Time Mode.
+    """The fewest nodes, or the best ones, that meet a target in Real-Time Mode.
+
+    ``spaces`` are the available nodes, by node type.
 
     Notes
     -----
@@ -62,9 +71,17 @@ def planned(
     from its start, so after an outage of `H` the query has caught up after at most `(H+T) ρ/(1-ρ)`,
     which a target on catching up limits.
     """
-    margin = math.exp(float(ndtri(confidence)) * spread_of(profile))
-    search = _Search(profile, rate_per_s, target, space, further_targets, confidence, margin)
-    return search.plan()
+    plans = []
+    for space in spaces:
+        speed = 1.0 if space.node_type is None else space.node_type.core_speed_ratio
+        job = at_core_speed(profile, speed)
+        margin = math.exp(float(ndtri(confidence)) * spread_of(job))
+        search = _Search(job, rate_per_s, target, space, further_targets, confidence, margin)
+        plans.append(search.plan(objective))
+    feasible = [plan for plan in plans if plan.feasible]
+    if feasible:
+        return best_of(feasible, objective)
+    return min(plans, key=lambda plan: (plan.planned_s, plan.nodes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +96,10 @@ class _Search:
     confidence: float
     margin: float
 
-    def plan(self) -> RealTimePlan:
+    def plan(self, objective: Objective) -> RealTimePlan:
         partitions = self._partitions()
+        if objective is Objective.LATENCY:
+            partitions = self._fastest_partitions(partitions)
         setting = self._setting(partitions)
         planned_s = self._planned_at(setting, self.rate_per_s)
         why = (*self._in_the_way(setting), *self._too_late(planned_s), *self._not_back(setting))
@@ -90,13 +109,14 @@ class _Search:
             rate_per_s=self.rate_per_s,
             feasible=not why,
             nodes=-(-setting.executors // self.space.executors_per_node),
+            node_type=self.space.node_type,
             setting=setting,
             planned_s=planned_s,
             confidence=self.confidence,
             expected=predicted(self.profile, setting, self.rate_per_s, self.space.path_s),
             max_rate_per_s=None if why else self._max_rate_per_s(setting),
             binding=why or tuple(self._what_decides(setting)),
-            spark_conf=_spark_conf(self.profile, setting, has_shuffle=self._has_shuffle),
+            spark_conf=self._spark_conf(setting),
             keeps_state=bool(self.profile.shape.stateful_operators),
             spark_version=self.profile.application.spark_version,
         )
@@ -113,6 +133,17 @@ class _Search:
             return self._planned_at(setting, self.rate_per_s) <= self.target.limit_s
 
         return _first_that(keeps, min(self._fewest_partitions(), max_partitions), max_partitions)
+
+    def _fastest_partitions(self, fewest: int) -> int:
+        """The shuffle partitions with the lowest latency of those that all nodes have slots for."""
+        if self.space.shuffle_partitions is not None or not self._has_shuffle:
+            return fewest
+        most = max(min(self._most_partitions(), MOST_PARTITIONS), fewest)
+        steps = np.geomspace(fewest, most, _MOST_STEPS).round()
+        counts = sorted({int(count) for count in steps})
+        return min(
+            counts, key=lambda count: self._planned_at(self._setting(count), self.rate_per_s)
+        )
 
     def _in_the_way(self, setting: RealTimeSetting) -> Iterator[str]:
         """Tasks that would be too busy, and slots that are not available."""
@@ -263,6 +294,27 @@ class _Search:
         digits = 10.0 ** (math.floor(math.log10(low)) - 2)
         return max(math.floor(low / digits) * digits, self.rate_per_s)
 
+    def _spark_conf(self, setting: RealTimeSetting) -> dict[str, str]:
+        """Spark configuration to start with."""
+        conf = {
+            "spark.executor.instances": str(setting.executors),
+            "spark.executor.cores": str(setting.cores_per_executor),
+            "spark.dynamicAllocation.enabled": "false",
+        }
+        if setting.task_cpus != 1:
+            conf["spark.task.cpus"] = str(setting.task_cpus)
+        if self.space.executor_memory_bytes is not None:
+            conf["spark.executor.memory"] = spark_memory_text(self.space.executor_memory_bytes)
+        if self._has_shuffle:
+            conf["spark.sql.shuffle.partitions"] = str(setting.shuffle_partitions)
+            conf["spark.sql.execution.sortBeforeRepartition"] = "false"
+        if self.profile.shape.stateful_operators:
+            store = "spark.sql.streaming.stateStore"
+            conf[f"{store}.providerClass"] = _ROCKSDB
+            conf[f"{store}.checkpointFormatVersion"] = "2"
+            conf[f"{store}.rocksdb.changelogCheckpointing.enabled"] = "true"
+        return conf
+
 
 def _outage_s(promise: CatchUp) -> float:
     """How long nothing was read; bursts have been rejected before."""
@@ -282,27 +334,3 @@ def _first_that(holds: Callable[[int], bool], least: int, maximum: int) -> int:
         middle = (least + maximum) // 2
         least, maximum = (least, middle) if holds(middle) else (middle, maximum)
     return maximum
-
-
-def _spark_conf(
-    profile: JobProfile, setting: RealTimeSetting, *, has_shuffle: bool
-) -> dict[str, str]:
-    """Spark configuration to start with."""
-    conf = {
-        "spark.executor.instances": str(setting.executors),
-        "spark.executor.cores": str(setting.cores_per_executor),
-        "spark.dynamicAllocation.enabled": "false",
-    }
-    if setting.task_cpus != 1:
-        conf["spark.task.cpus"] = str(setting.task_cpus)
-    if profile.application.executor_memory is not None:
-        conf["spark.executor.memory"] = profile.application.executor_memory
-    if has_shuffle:
-        conf["spark.sql.shuffle.partitions"] = str(setting.shuffle_partitions)
-        conf["spark.sql.execution.sortBeforeRepartition"] = "false"
-    if profile.shape.stateful_operators:
-        store = "spark.sql.streaming.stateStore"
-        conf[f"{store}.providerClass"] = _ROCKSDB
-        conf[f"{store}.checkpointFormatVersion"] = "2"
-        conf[f"{store}.rocksdb.changelogCheckpointing.enabled"] = "true"
-    return conf

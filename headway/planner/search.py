@@ -17,13 +17,13 @@ from headway.domain import (
     Target,
 )
 from headway.domain.question import Checkpoint
-from headway.errors import InputError, argument
+from headway.errors import InputError
 from headway.planner.after_start import for_fresh_jvm
 from headway.planner.answer import FoundSetting, as_plan
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.checkpoint import held_by
 from headway.planner.choice import chosen_setting
-from headway.planner.enumeration import Enumerated, Fewest, enumerated
+from headway.planner.enumeration import Enumerated, Fewest, enumerated, require_prices
 from headway.planner.explained import nearest_there_is, settled_on
 from headway.planner.fewest import fewest_nodes
 from headway.planner.infeasible import lowest_latency_in_reach
@@ -105,7 +105,7 @@ def plan(
         further_targets,
         checkpoint,
     )
-    _require_prices(objective, node_types, budget_per_hour)
+    require_prices(objective, node_types, budget_per_hour)
     offers, refused = offers_of(
         question,
         node_types,
@@ -232,23 +232,3 @@ def _with_relaxation(answer: FoundSetting) -> FoundSetting:
 
     relaxed = relaxed_nodes(answer.offer.question)
     return replace(answer, optimality=replace(answer.optimality, relaxed_nodes=relaxed))
-
-
-def _require_prices(
-    objective: Objective, node_types: Sequence[NodeType], budget_per_hour: float | None
-) -> None:
-    needs = (
-        f"{argument('objective')} cost"
-        if objective is Objective.COST
-        else argument("budget")
-        if budget_per_hour is not None
-        else None
-    )
-    unpriced = [node_type.name for node_type in node_types if node_type.price_per_hour is None]
-    if needs is not None and (unpriced or not node_types):
-        without_price = (
-            f"of {', '.join(unpriced)}"
-            if unpriced
-            else f"of a node type ({argument('node_types')})"
-        )
-        raise InputError(f"{needs} needs the price {without_price}; give it, e.g. price=0.192")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from headway.digits import format_money
 from headway.domain import Interval
 from headway.domain.real_time import RealTimePlan, RealTimePrediction, RealTimeSetting
 from headway.report.columns import aligned, paragraph
@@ -54,6 +55,10 @@ def real_time_plan_text(plan: RealTimePlan) -> str:
     ]
     if plan.max_rate_per_s is not None:
         facts.append(("max rate within target", format_rate(plan.max_rate_per_s)))
+    if plan.node_type is not None:
+        facts.append(("node type", plan.node_type.name))
+    if plan.cost is not None:
+        facts.append(("cost per hour", format_money(plan.cost)))
     return _joined(
         [*paragraph(head), *aligned(facts)],
         [

@@ -131,6 +131,17 @@ WAYS: tuple[Way, ...] = (
         name="plan in Real-Time Mode",
         arguments=("live.profile.yaml",),
         options={**PLAN, "--mode": "real-time"},
+        neutral={"--lower-memory": "the heap is as profiled"},
+    ),
+    Way(
+        name="plan in Real-Time Mode on node types",
+        arguments=("live.profile.yaml",),
+        options={**PLAN, "--mode": "real-time", "--node-type": NODE},
+        neutral={
+            "--lower-memory": "the heap is as profiled",
+            "--max-nodes": "fewer do",
+            "--budget": "the plan costs less",
+        },
     ),
     Way(
         name="plan a stream",

@@ -89,7 +89,7 @@ def test_what_is_emitted_can_be_used(
     [
         (["--burst", "50k/s:1m"], "bursts of Real-Time Mode are not modelled"),
         (["--format", "spark-submit"], "expected text, json, spark-defaults or pyspark"),
-        (["--node-type", "m6i.xlarge"], "described by --node-cores"),
+        (["--checkpoint", "existing"], "needs a new checkpoint"),
         (["--target", "deadline <= 10m"], "a streaming job has no end"),
     ],
 )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -271,3 +273,47 @@ def test_the_commands_speak_of_dstreams(file: str, capsys: pytest.CaptureFixture
     code, text = asked("predict", file, "--partitions", "4")
     assert code == 2
     assert "the application's own code" in text
+
+
+NODE_TYPES = (
+    "small:cores=2,memory=16g,price=0.11",
+    "usual:cores=4,memory=16g,price=0.2",
+    "fast:cores=4,memory=16g,price=0.19,speed=1.5",
+)
+
+
+@pytest.mark.parametrize("objective", ["nodes", "cost", "latency"])
+def test_of_several_node_types_the_best_plan_counts(
+    slower: ApplicationProfile, objective: str
+) -> None:
+    """As enumerated: each type alone, then the objective."""
+
+    def planned(*names: str) -> Any:
+        return headway.plan(
+            slower,
+            rate=500.0,
+            target="p99 <= 12s",
+            trigger="4s",
+            max_nodes=6,
+            node_types=names,
+            objective=objective,
+        )
+
+    order: Callable[[Any], Any] = {
+        "nodes": lambda plan: (plan.nodes, plan.cost),
+        "cost": lambda plan: (plan.cost, plan.nodes),
+        "latency": lambda plan: (plan.planned_s, plan.cost),
+    }[objective]
+    alone = [planned(name) for name in NODE_TYPES]
+    assert all(plan.feasible for plan in alone)
+    assert planned(*NODE_TYPES) == min(alone, key=order)
+
+
+def test_a_budget_limits_the_nodes(slower: ApplicationProfile) -> None:
+    asked: dict[str, Any] = {
+        "rate": 500.0, "target": "p99 <= 12s", "trigger": "4s", "node_types": NODE_TYPES[:1],
+    }  # fmt: skip
+    free = headway.plan(slower, max_nodes=6, **asked)
+    assert free.feasible and free.nodes > 1
+    assert headway.plan(slower, budget=0.11 * free.nodes, **asked).nodes == free.nodes
+    assert not headway.plan(slower, budget=0.11 * free.nodes - 0.01, **asked).feasible

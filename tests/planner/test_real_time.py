@@ -237,3 +237,45 @@ def test_spark_4_1_runs_a_query_without_state() -> None:
 def test_what_makes_no_sense_is_refused(asked: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         planned(**asked)
+
+
+NODE_TYPES = (
+    "small:cores=2,memory=32g,price=0.11",
+    "usual:cores=4,memory=32g,price=0.2",
+    "fast:cores=4,memory=32g,price=0.26,speed=1.4",
+)
+
+
+@pytest.mark.parametrize("objective", ["nodes", "cost", "latency"])
+def test_of_several_node_types_the_best_plan_counts(objective: str) -> None:
+    """As enumerated: each type alone, then the objective."""
+    asked = {"objective": objective, "max_nodes": 40}
+    alone = [planned(node_types=[name], **asked) for name in NODE_TYPES]
+    order = {
+        "nodes": lambda plan: (plan.nodes, plan.cost),
+        "cost": lambda plan: (plan.cost, plan.nodes),
+        "latency": lambda plan: (plan.planned_s, plan.cost),
+    }[objective]
+    assert planned(node_types=NODE_TYPES, **asked) == min(alone, key=order)
+    assert len({order(plan)[0] for plan in alone}) > 1
+
+
+def test_a_budget_limits_the_nodes_and_needs_prices() -> None:
+    free = planned(node_types=NODE_TYPES[1:2], max_nodes=40)
+    assert free.cost is not None and free.cost == pytest.approx(0.2 * free.nodes)
+    assert planned(node_types=NODE_TYPES[1:2], max_nodes=40, budget=free.cost) == free
+    short = planned(node_types=NODE_TYPES[1:2], max_nodes=40, budget=free.cost - 0.1)
+    assert not short.feasible
+    with pytest.raises(InputError, match="budget needs the price of a node type"):
+        planned(budget=3.0)
+    with pytest.raises(InputError, match=r"usual: one node costs 0\.2 per hour, more than"):
+        planned(node_types=NODE_TYPES[1:2], budget=0.1)
+
+
+def test_the_lowest_latency_takes_the_partitions_that_give_it() -> None:
+    fewest, fastest = (planned(objective=name, max_nodes=40) for name in ("nodes", "latency"))
+    assert fastest.feasible and fastest.planned_s <= fewest.planned_s
+    assert fastest.setting.shuffle_partitions >= fewest.setting.shuffle_partitions
+    for partitions in (8, 16, 20, 24, 32, 64, 100):
+        other = planned(partitions=partitions, max_nodes=40)
+        assert not other.feasible or other.planned_s >= fastest.planned_s * 0.98
