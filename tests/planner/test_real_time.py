@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -249,13 +250,14 @@ NODE_TYPES = (
 @pytest.mark.parametrize("objective", ["nodes", "cost", "latency"])
 def test_of_several_node_types_the_best_plan_counts(objective: str) -> None:
     """As enumerated: each type alone, then the objective."""
-    asked = {"objective": objective, "max_nodes": 40}
+    asked: dict[str, Any] = {"objective": objective, "max_nodes": 40}
     alone = [planned(node_types=[name], **asked) for name in NODE_TYPES]
-    order = {
+    orders: dict[str, Callable[[RealTimePlan], Any]] = {
         "nodes": lambda plan: (plan.nodes, plan.cost),
         "cost": lambda plan: (plan.cost, plan.nodes),
         "latency": lambda plan: (plan.planned_s, plan.cost),
-    }[objective]
+    }
+    order = orders[objective]
     assert planned(node_types=NODE_TYPES, **asked) == min(alone, key=order)
     assert len({order(plan)[0] for plan in alone}) > 1
 
