@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import click
 
 from headway.cli.terminal import fitted_help
-from headway.domain import Burst, parse_promise
+from headway.domain import parse_promise
 from headway.errors import ExitCode, HeadwayError, InputError, RefusedArgumentError
-from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_NODES, MOST_PARTITIONS
-from headway.units import parse_duration_s, parse_rate_per_s, parse_rows
+from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_PARTITIONS
+from headway.units import parse_duration_s, parse_rate_per_s
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -154,30 +154,14 @@ def _spelling(parameter: click.Parameter) -> str:
 PERCENT = Parsed("share", _ratio)
 LEVEL = Parsed("confidence level", _confidence)
 RATE = Parsed("rate", parse_rate_per_s)
-NUM_ROWS = Parsed("rows", parse_rows)
 DURATION = Parsed("duration", duration_s)
 TARGET = Parsed("target", parse_promise)
-BURST = Parsed("burst", Burst.parse_short)
-NODES = click.IntRange(1, MOST_NODES)
 EXECUTORS = click.IntRange(1, MOST_EXECUTORS)
 CORES = click.IntRange(1, MOST_CORES)
 PARTITIONS = click.IntRange(1, MOST_PARTITIONS)
 ROWS = click.IntRange(1, MOST_LONG)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-concurrent_jobs_option = click.option(
-    "--concurrent-jobs",
-    type=click.IntRange(1, 1000),
-    help="DStreams: jobs that run at a time (spark.streaming.concurrentJobs).",
-)
-task_cpus_option = click.option(
-    "--task-cpus", type=CORES, help="Cores per task (spark.task.cpus); as profiled by default."
-)
-source_partitions_option = click.option(
-    "--source-partitions",
-    type=PARTITIONS,
-    help="Number of source partitions (or input splits); as profiled by default.",
-)
 strict_option = click.option(
     "--strict", is_flag=True, help="Exit with 5 if the answer is outside the calibrated range."
 )

@@ -73,11 +73,8 @@ def folder_complaint(folder: Path) -> str | None:
         while not ancestor.exists():
             ancestor = ancestor.parent
         if not ancestor.is_dir():
-            return (
-                f"{ancestor} is a file; expected a folder"
-                if ancestor != folder
-                else ("it is a file; expected a folder")
-            )
+            is_itself = ancestor == folder.absolute()
+            return f"{'it' if is_itself else ancestor} is a file; expected a folder"
         if not os.access(ancestor, os.W_OK | os.X_OK):
             return f"no permission to write to the folder {ancestor}"
     except (OSError, ValueError) as error:

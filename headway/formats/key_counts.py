@@ -102,8 +102,14 @@ def read_shares(path: str | Path) -> dict[str, float]:
         If the file cannot be read, a share is invalid, or they add up to more than 1.
     """
     shares: dict[str, float] = {}
-    column = _COUNTS[0]
+    columns: set[str] = set()
     for where, key, column, value in _rows(path):
+        columns.add(column)
+        if len(columns) > 1:
+            raise InputError(
+                f"{where}: {column} is given, but a {' or '.join(columns - {column})} on the lines "
+                "before; expected the same for all keys"
+            )
         if key is None:
             raise InputError(f"{where}: no key; leave rows without one out of the file")
         text = key if isinstance(key, str) else shown_key(key)
@@ -112,7 +118,7 @@ def read_shares(path: str | Path) -> dict[str, float]:
         if column != _COUNTS[0] and not 0.0 < shares[text] <= 1.0:
             raise InputError(f"{where}: share is {value!r}; expected more than 0, up to 1")
     total = sum(shares.values())
-    if column == _COUNTS[0]:
+    if _COUNTS[0] in columns:
         shares = {key: num_rows / total for key, num_rows in shares.items() if num_rows > 0}
     if not shares or sum(shares.values()) > 1.0 + 1e-6:
         raise InputError(

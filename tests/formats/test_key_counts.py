@@ -88,6 +88,7 @@ def test_a_key_that_does_not_fit_its_type(tmp_path: Path) -> None:
         ("key,share\na,0.5\na,0.1\n", ":3: key 'a' is there twice"),
         ("key,share\na,0.7\nb,0.7\n", "add up to 1.4"),
         ('{"key":null,"share":0.5}\n', ":1: no key; leave rows without one out"),
+        ('{"key":"a","share":0.4}\n{"key":"b","count":7}\n', ":2: count is given, but a share"),
     ],
 )
 def test_shares_are_checked(tmp_path: Path, text: str, said: str) -> None:
