@@ -18,17 +18,13 @@ def poisson_counts(random: np.random.Generator, mean: Numeric, size: int | None 
 
     Parameters
     ----------
-    random : generator
-        Where they are drawn from.
     mean : float or array, >= 0
-        Mean count. [-]
     size : int, optional
         How many to draw of a single mean.
 
     Returns
     -------
-    array
-        Whole numbers.
+    array of whole numbers
 
     Notes
     -----
@@ -57,12 +53,10 @@ def any_probability(q: Numeric) -> Array:
     Parameters
     ----------
     q : float or array, 0 to 1
-        Probability. [-]
 
     Returns
     -------
-    array
-        Of the shape of ``q``.
+    array, of the shape of ``q``
 
     Examples
     --------
@@ -81,12 +75,10 @@ def open_probability(q: Numeric) -> Array:
     Parameters
     ----------
     q : float or array, 0 < q < 1
-        Probability. [-]
 
     Returns
     -------
-    array
-        Of the shape of ``q``.
+    array, of the shape of ``q``
 
     Examples
     --------

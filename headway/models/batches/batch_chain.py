@@ -147,7 +147,7 @@ def batch_chain(state: SteadyState) -> BatchChain | None:
     Parameters
     ----------
     state : SteadyState
-        Of one setting: its times, loads and noise; the moments of (B3) are not used.
+        Of one setting; the moments of (B3) are not used.
 
     Returns
     -------

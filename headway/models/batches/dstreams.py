@@ -81,7 +81,7 @@ def dstreams_latency(
     interval_s : float, > 0
         Batch interval of the ``StreamingContext``. [s]
     jobs : DStreamJobs
-        Jobs of a batch of usual size.
+        Jobs of a batch of usual size; the distribution of a job's time must be known.
     receive_delay_s : float, >= 0
         Time from the arrival of a row until a batch can take it: 0 for direct streams; with
         receivers up to a block interval (``spark.streaming.blockInterval``), more of it if block
@@ -92,11 +92,6 @@ def dstreams_latency(
     DStreamsLatency
         ``inf`` from utilization 1 on.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range, or the distribution of a job's time is not known.
-
     Notes
     -----
     **(V1)** One job at a time: a batch of `J` jobs is one service. It has `J` times the cumulants
@@ -106,8 +101,7 @@ def dstreams_latency(
     that ends together with the current batch belongs to the next one: `r` is then up to a block
     interval (derived from the rules, not measured).
 
-    theory.md (V1)-(V5), with the measured error. Exact except for the lattice for one job at a time
-    without autocorrelation.
+    theory.md (V1)-(V5), with the measured error.
 
     Examples
     --------

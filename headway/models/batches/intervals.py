@@ -15,34 +15,21 @@ NARROWEST_LOG_SD = 1e-9  # a constant is the lognormal of this width
 
 @dataclass(frozen=True, slots=True)
 class IntervalMoments:
-    """Moments of the larger of the trigger interval and a lognormal duration."""
+    """Moments of the larger of the trigger interval and a lognormal duration. [s, s^2]
+
+    ``overrun_probability`` is that of the duration being the larger.
+    """
 
     mean: Array
-    """Mean. [s]"""
     mean_square: Array
-    """Mean square. [s^2]"""
     variance: Array
-    """Variance. [s^2]"""
     overrun_probability: Array
-    """Probability that the duration is the larger. [-]"""
 
 
 def interval_moments(trigger_s: Array, mean_s: Array, variance_s2: Array) -> IntervalMoments:
     r"""Moments of the time between the starts of two batches.
 
-    Parameters
-    ----------
-    trigger_s : array, >= 0
-        Trigger interval. [s]
-    mean_s : array, > 0
-        Mean batch duration. [s]
-    variance_s2 : array, >= 0
-        Variance of the batch duration. [s^2]
-
-    Returns
-    -------
-    IntervalMoments
-        Inputs broadcast.
+    ``mean_s``, above 0, and ``variance_s2`` are those of the batch duration.
 
     Notes
     -----
@@ -102,21 +89,7 @@ class Overrun(NamedTuple):
 
 
 def overrun_of(trigger_s: Array, mean_s: Array, variance_s2: Array) -> Overrun:
-    """How durations overrun the trigger interval.
-
-    Parameters
-    ----------
-    trigger_s, mean_s, variance_s2 : array
-        As in `interval_moments`.
-
-    Returns
-    -------
-    Overrun
-        Inputs broadcast.
-
-    Notes
-    -----
-    theory.md (B2).
+    """How durations overrun the trigger interval, with arguments as in `interval_moments` (B2).
 
     Examples
     --------

@@ -31,11 +31,6 @@ class DStreamJobs:
         Correlation of the logarithms of successive batch durations; only for one lognormal job per
         batch, run one at a time. [-]
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
     Examples
     --------
     >>> from headway.models.queues.times import lognormal_time
@@ -69,9 +64,7 @@ def scheduling_delay(interval_s: float, jobs: DStreamJobs) -> Wait:
     Parameters
     ----------
     interval_s : float, > 0
-        Batch interval. [s]
     jobs : DStreamJobs
-        Jobs of a batch.
 
     Returns
     -------
@@ -141,22 +134,7 @@ def _waiting_ratio(busy: float, jobs: DStreamJobs) -> float:
 def erlang_c(num_servers: int, utilization_ratio: float) -> float:
     r"""Probability of a wait with Poisson arrivals, exponential services and several servers.
 
-    Parameters
-    ----------
-    num_servers : int, >= 1
-        Servers. [-]
-    utilization_ratio : float, 0 to 1
-        Busy share of each. [-]
-
-    Returns
-    -------
-    float
-        Probability; 1 at utilization 1. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+    Each server is busy for a share of its time, from 0 to 1; at 1 every job waits.
 
     Notes
     -----
@@ -209,12 +187,10 @@ def busy_mean_s(jobs: DStreamJobs) -> float:
     Parameters
     ----------
     jobs : DStreamJobs
-        Jobs of a batch.
 
     Returns
     -------
     float
-        Mean. [s]
 
     Notes
     -----
@@ -234,19 +210,7 @@ def busy_mean_s(jobs: DStreamJobs) -> float:
 def busy_time(jobs: DStreamJobs) -> QueueTime:
     """From the start of a batch's first job to the end of its last, with the pool to itself (V2).
 
-    Parameters
-    ----------
-    jobs : DStreamJobs
-        Jobs of a batch.
-
-    Returns
-    -------
-    QueueTime
-        Lognormal if several jobs run at a time.
-
-    Notes
-    -----
-    theory.md (V2), and (M1)-(M5) for several at a time.
+    If several jobs run at a time, it is lognormal: (M1)-(M5).
 
     Examples
     --------
@@ -261,28 +225,9 @@ def busy_time(jobs: DStreamJobs) -> QueueTime:
 
 
 def repeated_time(job: QueueTime, num_jobs: int) -> QueueTime:
-    r"""Time of several independent jobs, one after the other.
+    r"""Time of one or more independent jobs, one after the other (V1).
 
-    Parameters
-    ----------
-    job : QueueTime
-        Time of one job.
-    num_jobs : int, >= 1
-        Number of jobs. [-]
-
-    Returns
-    -------
-    QueueTime
-        With its distribution, if that of one job is known.
-
-    Raises
-    ------
-    ValueError
-        If ``num_jobs`` is below 1.
-
-    Notes
-    -----
-    theory.md (V1). Cumulants add up; the distribution is convolved by repeated squaring.
+    Cumulants add up; the distribution, if it is known, is convolved by repeated squaring.
 
     Examples
     --------
@@ -324,19 +269,7 @@ def _folded(law: LatticeLaw, num_times: int) -> LatticeLaw:
 def trimmed(law: LatticeLaw) -> LatticeLaw:
     """A distribution without the padding that sums collect at their far end (V2).
 
-    Parameters
-    ----------
-    law : LatticeLaw
-        Distribution whose last probabilities are negligible.
-
-    Returns
-    -------
-    LatticeLaw
-        All but 1e-13 of the probability.
-
-    Notes
-    -----
-    theory.md (V2).
+    It keeps all but 1e-13 of the probability.
 
     Examples
     --------

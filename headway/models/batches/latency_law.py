@@ -41,11 +41,6 @@ class _Next(NamedTuple):
 class LatencyLaw:
     """Latency of a row: theory.md (B6). An interval is a trigger interval or its batch's duration.
 
-    Parameters
-    ----------
-    state : SteadyState
-        Of one or many settings.
-
     Examples
     --------
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state

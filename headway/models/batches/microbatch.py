@@ -28,7 +28,7 @@ _LARGEST_CV = 30.0  # beyond, the iteration diverges to an infinite variance
 class AffineDuration:
     """How long a batch of n rows takes: ``fixed_s + per_row_s * n``, with noise around it.
 
-    The fields broadcast against each other. The variance for n rows is
+    The variance for n rows is
     ``(relative_noise * mean)^2 + additive_sd_s^2 + (per_row_noise * per_row_s * n)^2``.
     """
 
@@ -67,7 +67,10 @@ class AffineDuration:
 
 @dataclass(frozen=True, slots=True)
 class SteadyState:
-    """The stationary behaviour of a query; every array has the shape of the settings."""
+    """The stationary behaviour of a query; every array has the shape of the settings.
+
+    Fields that are not described are those of `AffineDuration`.
+    """
 
     fixed_s: Array
     """Batch duration without rows. [s]"""
@@ -90,21 +93,15 @@ class SteadyState:
     is_stable: BoolArray
     """Whether a stationary distribution with finite variance exists."""
     relative_noise: Array
-    """As in `AffineDuration`. [-]"""
     additive_sd_s: Array
-    """As in `AffineDuration`. [s]"""
     per_row_noise: Array
-    """As in `AffineDuration`. [-]"""
     count_noise_s: Array
     """Variance of the duration per second of interval that comes from row counts. [s]"""
     burst_s: Array
     """Work beyond the mean that a row finds in its batch, since rows arrive together. [s]"""
     after_commit_s: Array
-    """As in `AffineDuration`. [s]"""
     lasting_share: Array
-    """As in `AffineDuration`. [-]"""
     persistence_ratio: Array
-    """As in `AffineDuration`. [-]"""
     next_correlation: Array
     """Correlation of a duration with the noise of the batch after it; 0 where unstable. [-]"""
 
@@ -115,14 +112,12 @@ def state_at(state: SteadyState, selection: NDArray[np.intp] | BoolArray) -> Ste
     Parameters
     ----------
     state : SteadyState
-        Of many settings.
     selection : (k,) array of int or (n,) array of bool
         Which of them.
 
     Returns
     -------
     SteadyState
-        Of those.
 
     Notes
     -----
@@ -145,24 +140,16 @@ def steady_state(
     Parameters
     ----------
     duration : AffineDuration
-        Duration of a batch, given its rows.
     rate_per_s : float or (n,) array, > 0
         Input rate. [rows/s]
     trigger_s : float or (n,) array, >= 0
-        Trigger interval; 0 means the next batch starts at once. [s]
+        0 starts the next batch at once. [s]
     dispersion : float or (n,) array, >= 0
         Variance over mean of the number of rows in an interval; 1 is Poisson. [-]
 
     Returns
     -------
     SteadyState
-        All inputs broadcast. Where ``per_row_s * rate_per_s >= 1``, or noise makes the variance
-        infinite, means are ``inf``.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
 
     Notes
     -----

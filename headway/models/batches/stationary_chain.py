@@ -273,7 +273,6 @@ def stationary(recursion: Recursion) -> Stationary:
     Returns
     -------
     Stationary
-        Probabilities on a grid of intervals.
 
     Notes
     -----

@@ -16,12 +16,11 @@ def tuple_latency_mean(state: SteadyState) -> Array:
     Parameters
     ----------
     state : SteadyState
-        Of one or many settings.
 
     Returns
     -------
     array
-        Shape of the settings [s]; ``inf`` where unstable.
+        ``inf`` where unstable. [s]
 
     Notes
     -----
@@ -49,14 +48,13 @@ def tuple_latency_cdf(state: SteadyState, x_s: Numeric) -> Array:
     Parameters
     ----------
     state : SteadyState
-        Of one or many settings.
     x_s : float or array
-        Where to evaluate; broadcasts against the settings. [s]
+        Broadcasts against the settings.
 
     Returns
     -------
     array
-        Inputs broadcast, 0 to 1; 0 where unstable. [-]
+        0 where unstable. [-]
 
     Notes
     -----
@@ -83,19 +81,13 @@ def tuple_latency_quantile(state: SteadyState, q: Numeric) -> Array:
     Parameters
     ----------
     state : SteadyState
-        Of one or many settings.
     q : float or array, 0 < q < 1
-        Probability; broadcasts against the settings. [-]
+        Broadcasts against the settings.
 
     Returns
     -------
     array
-        Inputs broadcast [s]; ``inf`` where unstable.
-
-    Raises
-    ------
-    ValueError
-        If ``q`` is outside its range.
+        ``inf`` where unstable. [s]
 
     Notes
     -----
@@ -119,7 +111,6 @@ def empirical_latency_quantile(q: Numeric, intervals_s: Array, durations_s: Arra
     Parameters
     ----------
     q : float or (n,) array, 0 to 1
-        Probability. [-]
     intervals_s : (k,) array, >= 0
         For each batch, the time over which its rows arrived. [s]
     durations_s : (k,) array, >= 0
@@ -129,11 +120,6 @@ def empirical_latency_quantile(q: Numeric, intervals_s: Array, durations_s: Arra
     -------
     array
         Shape of ``q``. [s]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
 
     Notes
     -----
@@ -155,20 +141,13 @@ def empirical_latency_mean(intervals_s: Array, durations_s: Array) -> float:
 
     Parameters
     ----------
-    intervals_s : (k,) array, >= 0
-        For each batch, the time over which its rows arrived. [s]
-    durations_s : (k,) array, >= 0
-        For each batch, the time from its start to its commit. [s]
+    intervals_s, durations_s : (k,) arrays, >= 0
+        As in `empirical_latency_quantile`.
 
     Returns
     -------
     float
         Mean over rows, not over batches. [s]
-
-    Raises
-    ------
-    ValueError
-        If the arrays differ in length, are empty, or contain negative values.
 
     Notes
     -----

@@ -27,7 +27,7 @@ _HIGHEST_QUANTILE = 1.0 - 1e-15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowEnds:
-    """Where windows end in event time; the fields broadcast.
+    """Where windows end in event time.
 
     Spark's ``window(ts, length, slide, start)`` ends at ``start + length + k * slide``.
     """
@@ -128,7 +128,6 @@ def append_window_latency(
     Parameters
     ----------
     state : SteadyState
-        Batches of the query.
     window_ends : WindowEnds
         Where windows end. A session ends one session gap after its last row.
     watermark_delay_s : float or array, >= 0
@@ -144,12 +143,6 @@ def append_window_latency(
     Returns
     -------
     WindowLatency
-        Of the settings, broadcast.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
 
     Notes
     -----
@@ -192,19 +185,13 @@ def update_window_latency(
     state, window_ends
         As in `append_window_latency`. In complete mode each batch writes all result keys:
         ``AffineDuration.fixed_s`` must include the time for their largest number.
-    last_lag_s : float or array
+    last_lag_s : float or array, finite
         Arrival of a window's last row less the window's end: the largest lag over the source's
         partitions, or, for a session, that lag less the session gap. [s]
 
     Returns
     -------
     WindowLatency
-        Of the settings, broadcast.
-
-    Raises
-    ------
-    ValueError
-        If ``last_lag_s`` is not finite.
 
     Notes
     -----

@@ -42,7 +42,6 @@ def cost_factor(log_factor: float, duration_s: float, expected_s: float) -> floa
     log_factor : float
         The previous one; 0 at the start. [-]
     duration_s : float, > 0
-        How long the batch took. [s]
     expected_s : float, > 0
         How long it takes by the profile, for its rows, setting and age of the JVM. [s]
 
@@ -50,11 +49,6 @@ def cost_factor(log_factor: float, duration_s: float, expected_s: float) -> floa
     -------
     float
         Its exponential multiplies every duration. [-]
-
-    Raises
-    ------
-    ValueError
-        If a duration is not positive.
 
     Notes
     -----
@@ -85,26 +79,19 @@ def level_error_ratio(
     Parameters
     ----------
     noise : DurationNoise
-        Noise of the profile.
     spread_ratio : float, >= 0
         Spread of one more run at the setting asked about, by (P2). [-]
     num_batches : int, >= 0
         Batches that the factor was learned from. [-]
-    num_at_setting : int, >= 0
+    num_at_setting : int, 0 to num_batches
         The last of them, which ran at the setting asked about. [-]
     seen_spread_ratio : float, optional
-        Spread of one more run with batches as large as those, by (P2); ``spread_ratio`` if not
-        given. [-]
+        The same spread for batches as large as those seen; ``spread_ratio`` if not given. [-]
 
     Returns
     -------
     float
-        Of the logarithm; at most ``spread_ratio``. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is negative, or more batches ran at the setting than in all.
+        Of the logarithm. [-]
 
     Notes
     -----
@@ -171,11 +158,6 @@ def drift_found(
     CostDrift or None
         The first one; None without an alarm.
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
     Notes
     -----
     **(A5)** Drift of costs: the scores of (E23), from which the level of the run and lasting noise
@@ -225,7 +207,6 @@ def batches_to_find(
     ratio : float, > 0
         Durations after the drift over those before. [-]
     expected_s : float, > 0
-        Modelled duration of the batches. [s]
     noise, interval_s
         As in `drift_found`.
     num_before : int, >= 0
@@ -237,11 +218,6 @@ def batches_to_find(
     -------
     float
         ``inf`` if the drift is taken for the level of the run before it is found. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
 
     Notes
     -----

@@ -34,23 +34,8 @@ class Alarm(NamedTuple):
 def cusum(scores: Array, allowance: float) -> Array:
     r"""Cumulative sum of the excess over an allowance, never below zero.
 
-    Parameters
-    ----------
-    scores : (..., n) array
-        Deviations of variance 1, in order of time along the last axis; with the sign reversed for
-        the other side. [-]
-    allowance : float, >= 0
-        Half of the shift to be found soonest. [-]
-
-    Returns
-    -------
-    (..., n) array
-        Page's sum after each batch. [-]
-
-    Raises
-    ------
-    ValueError
-        If the allowance is negative.
+    ``scores`` (..., n) have variance 1 and are in order of time along the last axis. ``allowance``,
+    0 or more, is half of the shift to be found soonest.
 
     Notes
     -----
@@ -72,32 +57,10 @@ def cusum(scores: Array, allowance: float) -> Array:
 def first_alarm(
     scores: Array, allowance: float, threshold: float, *, two_sided: bool = True
 ) -> Alarm | None:
-    r"""The first batch at which a drift is certain enough.
+    r"""The first batch at which a drift is certain enough (E24); None if there is none.
 
-    Parameters
-    ----------
-    scores : (n,) array
-        Uncorrelated deviations of variance 1, in order of time. [-]
-    allowance : float, >= 0
-        As in `cusum`. [-]
-    threshold : float, > 0
-        What the sum has to exceed, from `cusum_threshold`. [-]
-    two_sided : bool
-        Whether batches that become faster count too.
-
-    Returns
-    -------
-    Alarm or None
-        None if there is none.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    theory.md (E24). The drift most likely began after the sum was zero for the last time.
+    ``scores`` are uncorrelated deviations of variance 1, in order of time. ``threshold``, above 0,
+    is from `cusum_threshold`. If ``two_sided``, batches that become faster count too.
 
     Examples
     --------
@@ -125,26 +88,8 @@ def cusum_run_length(
 ) -> Array:
     r"""Mean number of batches until an alarm, false or true.
 
-    Parameters
-    ----------
-    shift : float or (n,) array
-        Mean of the scores; 0 gives the time between false alarms. [-]
-    allowance : float or (n,) array, >= 0
-        As in `cusum`. [-]
-    threshold : float or (n,) array, > 0
-        As in `first_alarm`. [-]
-    two_sided : bool
-        Whether either side may raise the alarm.
-
-    Returns
-    -------
-    array
-        Inputs broadcast, ``inf`` where it exceeds all numbers. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+    ``shift`` is the mean of the scores; 0 gives the time between false alarms. ``allowance >= 0``
+    and ``threshold > 0`` are those of `first_alarm`. ``inf`` where the number exceeds all numbers.
 
     Notes
     -----
@@ -170,31 +115,11 @@ def cusum_run_length(
 
 
 def cusum_threshold(run_length: float, allowance: float, *, two_sided: bool = False) -> float:
-    r"""Threshold that raises a false alarm once in a desired number of batches.
+    r"""Threshold that raises a false alarm once in a desired number of batches (E25).
 
-    Parameters
-    ----------
-    run_length : float, > 3 (two-sided: > 1.5)
-        Mean number of batches between false alarms. [-]
-    allowance : float, >= 0
-        As in `cusum`. [-]
-    two_sided : bool
-        Whether either side may raise the alarm.
-
-    Returns
-    -------
-    float
-        For `first_alarm`. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range, or no threshold makes alarms that rare.
-
-    Notes
-    -----
-    theory.md (E25), by bisection. For correlated batches the scores are those of (E23), and this
-    threshold applies unchanged.
+    ``run_length``, the mean number of batches between false alarms, must exceed that of a threshold
+    of 0. A ValueError is raised if no threshold makes alarms that rare. For correlated batches the
+    scores are those of (E23), and this threshold applies unchanged.
 
     Examples
     --------

@@ -27,24 +27,11 @@ class Design(NamedTuple):
 
 
 def log_information(columns: Array, indices: NDArray[np.intp]) -> float:
-    r"""Information of the chosen settings on all coefficients together.
+    r"""Logarithm of the determinant of the information of the chosen settings: theory.md (E20).
 
-    Parameters
-    ----------
-    columns : (m, k) array
-        A row per setting: what each coefficient is multiplied by, over the expected duration.
-    indices : (r,) array of int
-        Indices of the settings that are run, with repetitions.
-
-    Returns
-    -------
-    float
-        Logarithm of the determinant of the information; ``-inf`` if a coefficient stays open. Only
-        differences are meaningful: k ln 2 more halves the variances.
-
-    Notes
-    -----
-    theory.md (E20).
+    ``columns`` has a row per setting: what each coefficient is multiplied by, over the expected
+    duration. ``indices`` may be repeated. The result is ``-inf`` if a coefficient stays open. Only
+    differences are meaningful: k ln 2 more halves the variances.
 
     Examples
     --------
@@ -105,8 +92,8 @@ def d_optimal_design(
     and eight random starts. Swapping `x_i` for `x_j` multiplies the determinant by
     `(1-d_i)(1+d_j) + d_ij^2`, `d_ij = x_iᵀ M^-1 x_j`.
 
-    Fedorov's exchange (1972), the best of nine starts. Compared with enumeration of all designs of
-    small candidate sets, it found the best in every case.
+    Fedorov (1972). Compared with enumeration of all designs of small candidate sets, it found the
+    best in every case.
 
     Examples
     --------

@@ -40,16 +40,7 @@ class Line(NamedTuple):
 def trend_line(rates_per_s: Sequence[float]) -> Line:
     r"""The line through the newest bins, if its slope is significant.
 
-    Parameters
-    ----------
-    rates_per_s : sequence of float, >= 0
-        Rates of bins, oldest first. [rows/s]
-
-    Returns
-    -------
-    Line
-        Level at the newest bin and trend; both are 0 without a significant trend. [rows/s, rows/s
-        per bin]
+    Rates are those of bins, oldest first. Level and trend are 0 without a significant trend.
 
     Notes
     -----
@@ -94,15 +85,8 @@ def _lasting(residuals: Sequence[float]) -> float:
 def error_spread(errors: Sequence[float]) -> float:
     r"""Standard deviation of forecast errors, by their median, which a jump does not widen.
 
-    Parameters
-    ----------
-    errors : sequence of float
-        Errors of forecasts of the next bin: logarithms of the rate over its forecast. [-]
-
-    Returns
-    -------
-    float
-        At least 0.02; a tenth if fewer than 8 are known. [-]
+    ``errors`` are logarithms of the rate over its forecast for the next bin. The result is at least
+    0.02, and a tenth if fewer than 8 errors are known.
 
     Notes
     -----
@@ -199,7 +183,6 @@ def with_arrivals(forecast: RateForecast, at_s: float, arrived_rows: float) -> R
     Parameters
     ----------
     forecast : RateForecast
-        The previous forecast.
     at_s : float
         When the source was asked. [s]
     arrived_rows : float, >= 0
@@ -237,23 +220,7 @@ def with_arrivals(forecast: RateForecast, at_s: float, arrived_rows: float) -> R
 
 
 def with_bin(forecast: RateForecast, rate_per_s: float) -> RateForecast:
-    r"""The forecast after one more bin.
-
-    Parameters
-    ----------
-    forecast : RateForecast
-        The previous forecast.
-    rate_per_s : float, >= 0
-        Rate of the bin. [rows/s]
-
-    Returns
-    -------
-    RateForecast
-        Without the older bins if the rate has jumped.
-
-    Notes
-    -----
-    theory.md (A1), (A2).
+    r"""The forecast after one more bin, without the older ones if the rate has jumped (A1), (A2).
 
     Examples
     --------

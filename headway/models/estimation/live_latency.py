@@ -48,11 +48,6 @@ def row_waits(
     RowWaits
         Of the rows of all batches except the first, whose start is not known.
 
-    Raises
-    ------
-    ValueError
-        If the arrays differ in length, or go backwards.
-
     Notes
     -----
     **(A13)** Latency from offsets. Let `A(t)` be the number of rows that had arrived, linear
@@ -110,28 +105,7 @@ def _came_s(
 
 
 def late_rows_of(waits: RowWaits, limit_s: float) -> Array:
-    r"""Rows of each part that are later than a limit.
-
-    Parameters
-    ----------
-    waits : RowWaits
-        Of `row_waits`.
-    limit_s : float, > 0
-        Of the target. [s]
-
-    Returns
-    -------
-    (n,) array
-        From 0 to the rows of the part. [rows]
-
-    Raises
-    ------
-    ValueError
-        If the limit is not positive.
-
-    Notes
-    -----
-    theory.md (A13).
+    r"""Rows of each part (n,) that are later than a limit, which is above 0: (A13).
 
     Examples
     --------

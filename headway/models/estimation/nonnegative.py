@@ -13,22 +13,10 @@ _MOST_ROUNDS = 3
 def nonnegative_least_squares(terms: Array, y: Array, weights: Array) -> Array:
     r"""Non-negative coefficients of a sum of terms, by weighted least squares.
 
-    Parameters
-    ----------
-    terms : (n, k) array
-        One column per coefficient.
-    y : (n,) array
-        Values that the sum of terms should have.
-    weights : (n,) array, >= 0
-        Weights of the squared residuals; they need no normalisation.
+    ``terms`` (n, k) has a column per coefficient, and ``y`` (n,) is what their sum should be. The
+    weights of the squared residuals, 0 or more, need no normalisation. The coefficient of a column
+    of zeros is 0.
 
-    Returns
-    -------
-    (k,) array
-        Coefficients; 0 for a column of zeros.
-
-    Notes
-    -----
     theory.md (E3); Lawson and Hanson (1974). Columns are scaled to one length, since counts of rows
     are mixed with ones.
 

@@ -49,7 +49,6 @@ def is_spread(values: Array) -> bool:
     Returns
     -------
     bool
-        Whether their coefficient of variation is large enough.
 
     Notes
     -----
@@ -78,7 +77,6 @@ def is_spread_within(variances: Array, means: Array) -> bool:
     Returns
     -------
     bool
-        Whether the tasks differ enough.
 
     Notes
     -----
@@ -117,7 +115,6 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
     Returns
     -------
     (k,) array
-        Coefficients, none negative.
 
     Notes
     -----
@@ -177,14 +174,11 @@ def power_law(x: Array, y: Array, weights: Array) -> PowerLaw:
     Parameters
     ----------
     x, y : (n,) arrays, > 0
-        Points.
     weights : (n,) array, > 0
-        Weight of each. [-]
 
     Returns
     -------
     PowerLaw
-        Scale, in the unit of ``y``, and exponent.
 
     Notes
     -----
@@ -230,7 +224,6 @@ def lag_one_correlation(residuals: Sequence[Array]) -> float:
     Returns
     -------
     float
-        In 0..0.9; 0 where there are fewer than ten pairs.
 
     Notes
     -----
@@ -268,9 +261,8 @@ def drift_exponent(log_ratio: Array, log_age: Array, run: NDArray[np.int_]) -> f
     Returns
     -------
     float
-        In 0..0.5. Evidence within runs and between runs is weighted by its certainty; runs are only
-        compared if there are at least five, since with fewer the other parameters of the model
-        explain their differences.
+        Runs are only compared if there are at least five, since with fewer the other parameters of
+        the model explain their differences. [-]
 
     Notes
     -----
@@ -314,7 +306,6 @@ def driver_drift_exponent(log_driver: Array, log_age: Array) -> float:
     Returns
     -------
     float
-        In 0..0.5. [-]
 
     Notes
     -----
@@ -377,9 +368,8 @@ def run_to_run_ratio(
     `v = (1+φ)/(1-φ) - (2 φ(1-φ^N))/(N(1-φ)^2)` times that of independent batches, so `N/v` batches
     are effective.
 
-    The prior is worth three runs: repeats of one setting in one warmed JVM differed by 8% (standard
-    deviation) in the published runs that Headway was first compared with, and the mean of few
-    batches that differ a lot varies by chance as well.
+    Repeats of one setting in one warmed JVM differed by 8% (standard deviation) in the published
+    runs that Headway was first compared with.
 
     Examples
     --------

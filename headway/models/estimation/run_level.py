@@ -25,25 +25,9 @@ class News(NamedTuple):
 def news_of(log_ratio: Array, expected_s: Array, noise: DurationNoise) -> News:
     r"""New information in each batch of a run, beyond the batches before it.
 
-    Parameters
-    ----------
-    log_ratio : (n,) array
-        Logarithm of each measured over its modelled duration, in order of time. [-]
-    expected_s : (n,) array, > 0
-        Modelled durations. [s]
-    noise : DurationNoise
-        Noise of batches around their run, and of runs around the model: ``run_to_run_ratio`` is the
-        spread of this run's level, including the error of the fit.
-
-    Returns
-    -------
-    News
-        Scores are independent and of variance 1 as long as there is nothing but the noise.
-
-    Raises
-    ------
-    ValueError
-        If a modelled duration is not positive, or there is no noise.
+    ``log_ratio`` is the logarithm of each measured over its modelled duration ``expected_s``, in
+    order of time. There must be noise; its ``run_to_run_ratio`` is the spread of this run's level,
+    including the error of the fit.
 
     Notes
     -----
@@ -95,11 +79,6 @@ def noise_at_most(batch_ratio: float, num_free: float, probability: float) -> fl
     float
         At least ``batch_ratio`` for probabilities below a half. [-]
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
     Notes
     -----
     **(A14)** Upper end of the noise: `c sqrt(ν/χ^2_α(ν))`, with the `α`-quantile of the chi-squared
@@ -121,28 +100,9 @@ def noise_at_most(batch_ratio: float, num_free: float, probability: float) -> fl
 
 
 def lasting_score(expected_s: float, noise: DurationNoise) -> float:
-    r"""Mean score that a permanent shift by one standard deviation leaves.
+    r"""Mean score that a permanent shift by one standard deviation leaves; 1 where no noise lasts.
 
-    Parameters
-    ----------
-    expected_s : float, > 0
-        Modelled duration of the batches. [s]
-    noise : DurationNoise
-        As in `news_of`; the level of the run is taken as known.
-
-    Returns
-    -------
-    float
-        1 where no noise lasts. [-]
-
-    Raises
-    ------
-    ValueError
-        If the modelled duration is not positive, or there is no noise.
-
-    Notes
-    -----
-    theory.md (E23).
+    theory.md (E23). The level of the run is taken as known.
 
     Examples
     --------

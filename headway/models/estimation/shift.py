@@ -43,24 +43,8 @@ def shift_since(
 ) -> Shift:
     r"""What part of the model has changed, from the batches since.
 
-    Parameters
-    ----------
-    num_rows, duration_s : (n,) arrays
-        Batches from an alarm's first one on. [rows, s]
-    fixed_s, per_row_s : float, >= 0
-        The line that held before. [s, s/row]
-    relative_noise : float, > 0
-        Noise in proportion to the duration. [-]
-
-    Returns
-    -------
-    Shift
-        The kind that explains the batches best, if it leads the next by odds of 20 to 1.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+    The batches are those from an alarm's first one on, and ``fixed_s`` and ``per_row_s`` the line
+    that held before. The noise, above 0, is in proportion to the duration.
 
     Notes
     -----

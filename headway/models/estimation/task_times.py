@@ -22,13 +22,11 @@ def task_spread_ratio(sd_ratios: Array, num_tasks: Array, weights: Array) -> flo
         Sample standard deviation over mean of the task times of each batch. [-]
     num_tasks : (n,) array of int, >= 2
         Number of tasks that each of them is from.
-    weights : (n,) array, >= 0
-        Weights of the batches, at least one above 0.
+    weights : (n,) array, >= 0, not all 0
 
     Returns
     -------
     float
-        The mean over batches, each corrected for the bias of a sample of few tasks. [-]
 
     Notes
     -----
@@ -82,14 +80,13 @@ def time_without_rows(batches: Sequence[AlmostEmpty], per_partition_s: float) ->
     Parameters
     ----------
     batches : sequence of AlmostEmpty
-        Such batches.
     per_partition_s : float, >= 0
         Time of a task per reader that it writes for; 0 if that is part of the fixed time. [s]
 
     Returns
     -------
     FixedTime or None
-        Mean and standard deviation [s]; None if none of the batches shows it.
+        None if none of the batches shows it.
 
     Notes
     -----
@@ -143,12 +140,10 @@ def handover_s(
     most_s : (n,) array, >= 0
         Time of a task outside of its run, of which the handover is a part. [s]
     weights : (n,) array, >= 0
-        Weights of the batches.
 
     Returns
     -------
     float
-        0 if no batch had more tasks than slots. [s]
 
     Notes
     -----

@@ -60,7 +60,6 @@ def trend_of(at_s: Array, values: Array) -> Trend:
     Returns
     -------
     Trend
-        Its line, and its score.
 
     Notes
     -----

@@ -28,13 +28,11 @@ def warm_up_length(series: Array) -> int:
 
     Parameters
     ----------
-    series : (n,) array
-        Values in order of time.
+    series : (n,) array, in order of time
 
     Returns
     -------
     int
-        The cut in 0..n/2 that makes the mean of the rest most certain; 0 for fewer than ten values.
 
     Notes
     -----
@@ -67,13 +65,12 @@ def slow_start_length(durations_s: Array) -> int:
 
     Parameters
     ----------
-    durations_s : (n,) array, > 0
-        Durations of the batches in order of time. [s]
+    durations_s : (n,) array, > 0, in order of time
 
     Returns
     -------
     int
-        The cut; 0 if the batches before it are not slower than those after it.
+        0 if the batches before the cut are not slower than those after it.
 
     Notes
     -----
@@ -105,7 +102,7 @@ def slower_start_length(log_ratio: Array, tolerance: Array) -> int:
     Returns
     -------
     int
-        The cut; 0 if the batches before it are not slower than those after it.
+        0 if the batches before the cut are not slower than those after it.
 
     Notes
     -----
@@ -149,14 +146,13 @@ def falling_ratios(jvm_age_s: Array, ratio: Array) -> tuple[AgedRatio, ...]:
     Parameters
     ----------
     jvm_age_s : (n,) array, > 0
-        Ages of the batches. [s]
     ratio : (n,) array, > 0
         Duration of each over what it takes in a warm JVM. [-]
 
     Returns
     -------
     tuple of AgedRatio
-        One for each half doubling of the age that contains a batch, youngest first; neighbours that
+        For each half doubling of the age that contains a batch, youngest first; neighbours that
         would rise are merged.
 
     Notes

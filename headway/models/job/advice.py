@@ -96,12 +96,9 @@ def advised_runs(
 
     Parameters
     ----------
-    profile : JobProfile
-        The job, profiled from any runs.
     question : AskedSetting, optional
         The setting whose latency is asked for; by default all settings that could be run.
     most_runs : int, >= 1
-        Maximum number of settings.
 
     Returns
     -------

@@ -25,25 +25,10 @@ class Bend(NamedTuple):
 
 
 def bends_through(rows: Array, change_s: Array) -> tuple[float, tuple[Bend, ...]]:
-    """A broken line: its value without rows, and its bends.
+    """A broken line: its value without rows [s], and one bend for each place but the last (T2).
 
-    Parameters
-    ----------
-    rows : (k,) array
-        Where it bends, increasing; the first is 0. [rows]
-    change_s : (k,) array
-        Its values there. Beyond the last it goes on as before. [s]
-
-    Returns
-    -------
-    float
-        The first value. [s]
-    tuple of Bend
-        One for each place but the last.
-
-    Notes
-    -----
-    theory.md (T2).
+    It bends at ``rows``, which increase from 0, and has the values ``change_s`` there. Beyond the
+    last it goes on as before.
 
     Examples
     --------
@@ -62,19 +47,7 @@ def bends_through(rows: Array, change_s: Array) -> tuple[float, tuple[Bend, ...]
 def without_falls(values: Array) -> Array:
     """Values that never fall: halfway between the largest one before and the smallest one after.
 
-    Parameters
-    ----------
-    values : (k,) array
-        Values that may fall.
-
-    Returns
-    -------
-    (k,) array
-        The values where none before is larger and none after is smaller.
-
-    Notes
-    -----
-    theory.md (T2).
+    Where none before is larger and none after is smaller, they stay as they are (T2).
 
     Examples
     --------
@@ -87,23 +60,9 @@ def without_falls(values: Array) -> Array:
 
 
 def rows_of_bends(pool: Sequence[StageProfile], num_slots: int, shuffle_partitions: int) -> Array:
-    """Rows of a batch between which numbers of tasks that follow its rows change little.
+    """Rows of a batch between which numbers of tasks that follow its rows change little (T2).
 
-    Parameters
-    ----------
-    pool : sequence of StageProfile
-        The stages of a level.
-    num_slots, shuffle_partitions : int, >= 1
-        The setting. [-]
-
-    Returns
-    -------
-    (k,) array
-        From 0 on; their number depends on what the tasks of the stages follow only. [rows]
-
-    Notes
-    -----
-    theory.md (T2).
+    They increase from 0; how many they are depends only on what the tasks of the stages follow.
 
     Examples
     --------

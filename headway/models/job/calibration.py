@@ -37,10 +37,7 @@ def spread_ratio(
 
     Parameters
     ----------
-    profile : JobProfile
-        The job.
     num_slots, shuffle_partitions, batch_rows : float or (n,) array
-        The settings, and the rows of their batches.
     model : DurationModel, optional
         Mean durations of the settings, if all batches had one size (P28); by default of the
         profiled setting.
@@ -50,7 +47,6 @@ def spread_ratio(
     Returns
     -------
     array
-        The settings broadcast. [-]
 
     Notes
     -----
@@ -91,16 +87,15 @@ def of_runs_and_fit(
     Parameters
     ----------
     run_to_run_ratio : float, >= 0
-        Spread between runs of one setting. [-]
     num_settings : int, >= 1
-        Runs that parameters were fitted to. [-]
+        Runs that parameters were fitted to.
     num_learned : int, >= 0
-        Parameters that were fitted to them. [-]
+        Parameters that were fitted to them.
 
     Returns
     -------
     float
-        Spread of the logarithm of duration over prediction. [-]
+        Spread of the logarithm of duration over prediction.
 
     Notes
     -----
@@ -119,15 +114,11 @@ def widened(own_ratio: Numeric, *doublings: Numeric) -> Array:
 
     Parameters
     ----------
-    own_ratio : float or (n,) array, >= 0
-        Spread without them. [-]
-    *doublings : float or (n,) array, >= 0
-        Of each kind. [-]
+    own_ratio, *doublings : float or (n,) array, >= 0
 
     Returns
     -------
     array
-        Inputs broadcast. [-]
 
     Notes
     -----
@@ -150,14 +141,11 @@ def doublings_outside(value: Numeric, low: float, high: float) -> Array:
     Parameters
     ----------
     value : float or (n,) array, >= 0
-        The value.
     low, high : float, >= 0
-        The range, in the same unit.
 
     Returns
     -------
-    array
-        Of the shape of ``value``. [-]
+    array, of the shape of ``value``
 
     Notes
     -----
@@ -188,17 +176,13 @@ def doublings_beyond(
 
     Parameters
     ----------
-    profile : JobProfile
-        The job.
     num_slots, shuffle_partitions, batch_rows : float or (n,) array
-        The settings, and the rows of their batches. [-]
     model, score : optional
         As in `spread_ratio`.
 
     Returns
     -------
-    tuple of array
-        Of slots, of partitions, of rows; 0 inside. [-]
+    tuple of three arrays, 0 inside
 
     Notes
     -----
@@ -228,12 +212,10 @@ def fewest_rows(profile: JobProfile) -> float:
     Parameters
     ----------
     profile : JobProfile
-        The job.
 
     Returns
     -------
-    float
-        0 for a declared job. [records]
+    float, 0 for a declared job
 
     Notes
     -----
@@ -256,15 +238,11 @@ def is_calibrated(
 
     Parameters
     ----------
-    profile : JobProfile
-        The job.
     num_slots, shuffle_partitions, batch_rows : float or (n,) array
-        The settings, and the rows of their batches. [-]
 
     Returns
     -------
-    bool array
-        The settings broadcast; False for a declared job.
+    bool array, False for a declared job
 
     Notes
     -----
@@ -292,14 +270,11 @@ def is_within_reach(doublings: Numeric, reach: float = CALIBRATED_DOUBLINGS.valu
     Parameters
     ----------
     doublings : float or (n,) array, >= 0
-        How far a value is outside the range. [-]
     reach : float, >= 0
-        How far it may be outside. [-]
 
     Returns
     -------
-    bool array
-        Of the shape of ``doublings``.
+    bool array, of the shape of ``doublings``
 
     Notes
     -----
@@ -320,12 +295,8 @@ def reasons_outside(
 
     Parameters
     ----------
-    profile : JobProfile
-        The job.
     num_slots, shuffle_partitions : int, >= 1
-        The setting. [-]
     batch_rows : float, >= 0
-        Rows of its batches. [records]
 
     Yields
     ------

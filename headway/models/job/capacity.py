@@ -154,7 +154,7 @@ class Capacity:
 
     @property
     def sustainable_rate_per_s(self) -> float:
-        """The same, at most what the rate limit allows, if there is one [records/s]."""
+        """The highest stable rate, at most what a rate limit allows if there is one [records/s]."""
         limit, stable_per_s = self.configuration.max_offsets_per_trigger, self.stable_up_to_per_s
         if limit is None:
             return stable_per_s
@@ -185,7 +185,7 @@ class Capacity:
         return float(certified(law).saturation_excess[0])
 
     def limit_findings(self) -> Iterator[Finding]:
-        """Whether the rate limit is enough for the input rate: theory.md (B12).
+        """Whether the rate limit is enough for the input rate.
 
         Notes
         -----
@@ -284,23 +284,9 @@ class Capacity:
 
 
 def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
-    """Findings on a setting; its own distributions come first in ``law`` (P3).
+    """Findings on a setting: on the rate and the load first, then on limits and state (P3).
 
-    Parameters
-    ----------
-    capacity : Capacity
-        The setting.
-    law : SettingLaw
-        Distributions at the capacity's rate; the first are the setting's own.
-
-    Yields
-    ------
-    Finding
-        On the rate and the load first, then on limits and state.
-
-    Notes
-    -----
-    theory.md (P3).
+    The law is at the rate of the capacity; its first distributions are the setting's own.
 
     Examples
     --------
@@ -349,12 +335,8 @@ def sustainable_rate_per_s(
 
     Parameters
     ----------
-    profile : JobProfile
-        The job.
-    configuration : Configuration
-        The setting asked about.
     age_factor : float, > 0
-        Multiplies every duration, for the age of the JVM. [-]
+        Multiplies every duration, for the age of the JVM.
 
     Returns
     -------
@@ -372,8 +354,6 @@ def sustainable_rate_per_s(
     due to the last factor of e of the grid of (T4): it has no mean then, and `A`, which is that of
     the grid's end, falls again at higher rates. Intervals are open where their upper end is
     so, and a plan refuses such a configuration.
-
-    The rate limit, if there is one, may be lower.
 
     Examples
     --------

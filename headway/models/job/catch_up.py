@@ -17,30 +17,26 @@ def catch_up_late_s(
 ) -> float:
     r"""Seconds of arrivals that are late from the start of a change until the target is kept again.
 
+    Arguments outside their ranges raise ``ValueError``.
+
     Parameters
     ----------
     backlog_rows : float, >= 0
         Rows that wait beyond the usual.
     rate_per_s : float, > 0
-        Arrivals. [rows/s]
     drained_now_per_s, drained_then_per_s : float, > 0
-        Rows that large batches process per second before and after the change. [rows/s]
+        Rows that large batches process per second before and after the change.
     wait_s : float, >= 0
-        Time until the change takes effect; until then the query runs as before. [s]
+        Time until the change takes effect; until then the query runs as before.
     pause_s : float, >= 0
-        How much longer than usual rows wait because of the change itself. [s]
+        How much longer than usual rows wait because of the change itself.
     slack_s : float, >= 0
-        Limit of the target less the planned latency. [s]
+        Limit of the target less the planned latency.
 
     Returns
     -------
     float
-        For loads above 0.98 after the change, the value at 0.98. [s]
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
+        For loads above 0.98 after the change, the value at 0.98.
 
     Notes
     -----

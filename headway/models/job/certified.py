@@ -133,7 +133,6 @@ def certified(law: SettingLaw) -> CertifiedLaw:
     Parameters
     ----------
     law : SettingLaw
-        Distributions at some settings, by moments.
 
     Returns
     -------

@@ -16,22 +16,17 @@ _LEAST_LOAD = 1e-9
 def purse_node_s(down_late_s: float, up_late_s: float, quantile: float) -> float:
     r"""Node-seconds that may idle before removing nodes and adding them again is cheaper.
 
+    Arguments outside their ranges raise ``ValueError``.
+
     Parameters
     ----------
     down_late_s, up_late_s : float, >= 0
-        Seconds of arrivals that a step down and the next step up make late. [s]
-    quantile : float, 0 to 1
-        Of the target. [-]
+        Seconds of arrivals that a step down and the next step up make late.
+    quantile : float, 0 < quantile < 1, of the target
 
     Returns
     -------
     float
-        Node-seconds. [s]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
 
     Notes
     -----
@@ -61,13 +56,11 @@ def late_price(quantile: float) -> float:
 
     Parameters
     ----------
-    quantile : float, 0 to 1
-        Of the target. [-]
+    quantile : float, 0 < quantile < 1, of the target
 
     Returns
     -------
     float
-        Node-seconds per second. [-]
 
     Notes
     -----
@@ -87,16 +80,14 @@ def is_worth_leaving(num_idle: int, idle_s: float, purse: float) -> bool:
     Parameters
     ----------
     num_idle : int, >= 0
-        Nodes beyond the maximum that was needed since they were last in use. [-]
+        Nodes beyond the maximum that was needed since they were last in use.
     idle_s : float, >= 0
-        Time since then. [s]
-    purse : float, >= 0
-        Of `purse_node_s`, in node-seconds. [s]
+        Time since then.
+    purse : float, >= 0, of `purse_node_s`
 
     Returns
     -------
-    bool
-        Never True before two minutes.
+    bool, never True before two minutes
 
     Notes
     -----
@@ -115,26 +106,22 @@ def return_late_s(
 ) -> float:
     r"""Late seconds if a load returns to a query that has been scaled down meanwhile.
 
+    Arguments outside their ranges raise ``ValueError``.
+
     Parameters
     ----------
     new_late_s : float, >= 0
-        Late seconds by new executors alone. [s]
+        Late seconds by new executors alone.
     late_ratio : float, 0 to 1
-        Share of late rows at that load, with the smaller size. [-]
+        Share of late rows at that load, with the smaller size.
     lead_s : float, >= 0
-        Time until the return is seen and more executors are available. [s]
+        Time until the return is seen and more executors are available.
     load_ratio, load_after_ratio : float, >= 0
-        That load over the rate at which the smaller and the larger size work off a backlog. [-]
+        That load over the rate at which the smaller and the larger size work off a backlog.
 
     Returns
     -------
-    float
-        Seconds of arrivals. [s]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+    float, seconds of arrivals
 
     Notes
     -----
@@ -165,12 +152,11 @@ def margin_score(budget_used_ratio: float) -> float:
     Parameters
     ----------
     budget_used_ratio : float, >= 0
-        Share of late rows over what the target allows. [-]
+        Share of late rows over what the target allows.
 
     Returns
     -------
-    float
-        From 0.4 to 1.96. [-]
+    float, from 0.4 to 1.96
 
     Notes
     -----
@@ -192,17 +178,13 @@ def planned_rate_per_s(forecast_per_s: float, score: float, spread_ratio: float)
 
     Parameters
     ----------
-    forecast_per_s : float, >= 0
-        Of `models.estimation.forecast`. [rows/s]
-    score : float
-        Of `margin_score`. [-]
-    spread_ratio : float, >= 0
-        Of the forecast errors. [-]
+    forecast_per_s : float, >= 0, of `models.estimation.forecast`
+    score : float, of `margin_score`
+    spread_ratio : float, >= 0, of the forecast errors
 
     Returns
     -------
-    float
-        At least 0. [rows/s]
+    float, at least 0
 
     Notes
     -----

@@ -25,24 +25,21 @@ from headway.domain.live import ChangeKind
 def pause_late_s(pause_s: float, slack_s: float, load_ratio: float) -> float:
     r"""Seconds of arrivals that a pause of the query makes late.
 
+    Negative arguments raise ``ValueError``.
+
     Parameters
     ----------
     pause_s : float, >= 0
-        How much longer than usual no batch ends. [s]
+        How much longer than usual no batch ends.
     slack_s : float, >= 0
-        Limit of the target less the planned latency. [s]
+        Limit of the target less the planned latency.
     load_ratio : float, >= 0
-        Arrivals over the rate at which a backlog is worked off. [-]
+        Arrivals over the rate at which a backlog is worked off.
 
     Returns
     -------
     float
-        For loads above 0.98, the value at 0.98. [s]
-
-    Raises
-    ------
-    ValueError
-        If an argument is negative.
+        For loads above 0.98, the value at 0.98.
 
     Notes
     -----
@@ -68,15 +65,12 @@ def prior_pause_s(kind: ChangeKind, duration_s: float) -> float:
 
     Parameters
     ----------
-    kind : ChangeKind
-        What is changed.
     duration_s : float, >= 0
-        Usual batch duration. [s]
+        Usual batch duration.
 
     Returns
     -------
-    float
-        For `pause_late_s`. [s]
+    float, for `pause_late_s`
 
     Notes
     -----
@@ -104,19 +98,17 @@ def expected_pause_s(
 
     Parameters
     ----------
-    kind : ChangeKind
-        What is changed.
     duration_s : float, >= 0
-        Usual batch duration. [s]
+        Usual batch duration.
     seen_s : sequence of float, >= 0
-        Pauses by earlier changes of the kind, oldest first. [s]
+        Pauses by earlier changes of the kind, oldest first.
     cpu_ratio : float
-        Share of the batch duration in which executors compute. [-]
+        Share of the batch duration in which executors compute.
 
     Returns
     -------
     float
-        For the record of a change; whether it pays is decided by `learned_late_s`. [s]
+        For the record of a change; whether it pays is decided by `learned_late_s`.
 
     Notes
     -----
@@ -150,14 +142,13 @@ def computing_ratio(profile: JobProfile, duration_s: float) -> float:
     Parameters
     ----------
     profile : JobProfile
-        The job; stages of which nothing was observed count like the others.
+        Stages of which nothing was observed count like the others.
     duration_s : float, >= 0
-        Usual batch duration. [s]
+        Usual batch duration.
 
     Returns
     -------
-    float
-        At most 1; 1 if nothing was observed of any stage. [-]
+    float, at most 1; 1 if nothing was observed of any stage
 
     Notes
     -----
@@ -193,12 +184,12 @@ def expected_wait_s(seen_s: Sequence[float]) -> float:
     Parameters
     ----------
     seen_s : sequence of float, >= 0
-        How long earlier ones took, oldest first. [s]
+        How long earlier ones took, oldest first.
 
     Returns
     -------
     float
-        The prior counts as one of them until there are 10. [s]
+        The prior counts as one of them until there are 10.
 
     Notes
     -----
@@ -218,16 +209,15 @@ def restart_delay_s(pause_s: float, before_s: float, trigger_s: float, duration_
     Parameters
     ----------
     pause_s : float, >= 0
-        Time from the stop to the start, and the excess of the first batch. [s]
+        Time from the stop to the start, and the excess of the first batch.
     before_s : float, >= 0
-        Batch duration before the restart. [s]
+        Batch duration before the restart.
     trigger_s, duration_s : float, >= 0
-        Trigger interval and batch duration after it. [s]
+        Trigger interval and batch duration after it.
 
     Returns
     -------
-    float
-        For `pause_late_s`. [s]
+    float, for `pause_late_s`
 
     Notes
     -----
@@ -247,14 +237,13 @@ def learned_late_s(prior_s: float, seen_s: Sequence[float]) -> float:
     Parameters
     ----------
     prior_s : float, >= 0
-        Expected before any was seen. [s]
     seen_s : sequence of float, >= 0
-        Seconds of arrivals that earlier ones made late, oldest first. [s]
+        Seconds of arrivals that earlier ones made late, oldest first.
 
     Returns
     -------
     float
-        The prior counts as one of them. [s]
+        The prior counts as one of them until there are 10.
 
     Notes
     -----

@@ -16,10 +16,8 @@ def figures_at(profile: JobProfile, score: float) -> JobProfile:
 
     Parameters
     ----------
-    profile : JobProfile
-        The job.
     score : float
-        0 takes the middle of every range, 1.645 its upper end. [-]
+        0 takes the middle of every range, 1.645 its upper end.
 
     Returns
     -------
@@ -65,14 +63,11 @@ def figures_at(profile: JobProfile, score: float) -> JobProfile:
 
 
 def work_at(profile: ApplicationProfile, score: float) -> ApplicationProfile:
-    """The profile of a batch job with its declared work at a normal score; parameters as above.
+    """The profile of a batch job, its declared work at a normal score; a measured one unchanged.
 
     Parameters
     ----------
-    profile : ApplicationProfile
-        The job.
-    score : float
-        As in `figures_at`. [-]
+    score : float, as in `figures_at`
 
     Returns
     -------

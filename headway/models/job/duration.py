@@ -148,7 +148,6 @@ def stacked(models: Sequence[DurationModel]) -> DurationStack:
     Returns
     -------
     DurationStack
-        Their coefficients side by side.
 
     Notes
     -----
@@ -190,19 +189,15 @@ def level_spans(
     ----------
     stages : sequence of StageProfile
         Ordered by level; stages of one level run side by side.
-    num_slots : int, >= 1
-        Tasks that can run at the same time. [-]
-    shuffle_partitions : int, >= 1
-        Tasks of the stages behind an exchange. [-]
+    num_slots, shuffle_partitions : int, >= 1
     num_state_rows : float, >= 0
-        Rows in all state stores of the query. [rows]
+        Rows in all state stores of the query.
     batch_rows : float, >= 0, optional
         If given, stages whose tasks follow the rows have those of a batch of these rows.
 
     Returns
     -------
-    tuple of LevelSpan
-        One per level.
+    tuple of LevelSpan, one per level
 
     Notes
     -----
@@ -312,23 +307,9 @@ def coefficient_gains(
 ) -> Array:
     r"""Increase of the mean duration of a batch per unit of each cost of a task.
 
-    Parameters
-    ----------
-    stages, num_slots, shuffle_partitions
-        As of `level_spans`.
-    batch_rows : float, >= 0
-        Rows of the batch. [rows]
-
-    Returns
-    -------
-    (k, 3) array
-        For each stage, the increase per second of a task without rows, per second per row that
-        enters the stage, and per second per shuffle partition that it writes for. [-, rows,
-        partitions]
-
-    Notes
-    -----
-    theory.md (T2), which is linear in these costs.
+    For each stage, a row of three: the increase per second of a task without rows [-], per second
+    per row that enters the stage [rows], and per second per shuffle partition that it writes for
+    [partitions]. The duration is linear in these costs (T2).
 
     Examples
     --------

@@ -52,12 +52,6 @@ def predict(
 
     Parameters
     ----------
-    profile : JobProfile
-        The job.
-    configuration : Configuration
-        The setting asked about.
-    arrivals : Arrivals
-        The stream asked about.
     jvm_age_s : float or None, > 0
         Seconds since the executors started; a young JVM is slower. None is the age at which the
         last profiled run ran.

@@ -25,21 +25,9 @@ def row_cost_doublings(
 ) -> Array:
     """Doublings as which an open cost per row counts in the spread of durations (P2).
 
-    Parameters
-    ----------
-    profile : JobProfile
-        The job.
-    batch_rows : float or (n,) array, >= 0
-        Rows of batches.
-    model : DurationModel, optional
-        Mean durations of the setting; by default of the profiled one.
-    score : float, optional
-        Normal quantile that is asked about; by default the worse of both ends of 90% intervals.
-
-    Returns
-    -------
-    array
-        Of the shape of the rows; 0 for profiles of several sizes. [-]
+    They have the shape of the rows, and are 0 for profiles of several sizes. The model is that of
+    the setting, by default of the profiled one; the score is the normal quantile that is asked
+    about, by default the worse of both ends of 90% intervals.
 
     Notes
     -----
@@ -89,27 +77,9 @@ def row_cost_doublings(
 def known_up_to_per_s(
     profile: JobProfile, model: DurationModel, trigger_s: float, age_factor: float
 ) -> float:
-    """Highest rate at which batches are not too large for a profile of one size.
+    """Highest rate [rows/s] at which batches are not too large for a profile of one size (P28).
 
-    Parameters
-    ----------
-    profile : JobProfile
-        The job.
-    model : DurationModel
-        Mean durations of the setting.
-    trigger_s : float, >= 0
-        Its trigger interval. [s]
-    age_factor : float, > 0
-        Multiplies every duration. [-]
-
-    Returns
-    -------
-    float
-        ``inf`` for profiles of several sizes. [rows/s]
-
-    Notes
-    -----
-    theory.md (P28).
+    It is ``inf`` for profiles of several sizes. ``age_factor`` multiplies every duration.
 
     Examples
     --------

@@ -138,17 +138,13 @@ def duration_model(
 
     Parameters
     ----------
-    profile : JobProfile
-        The job.
     num_slots, shuffle_partitions : int, >= 1
-        The setting. [-]
     batch_rows : float, >= 0, optional
         If given, stages whose tasks follow the rows have those of a batch of these rows.
 
     Returns
     -------
     DurationModel
-        To be evaluated for any number of rows.
 
     Notes
     -----
@@ -179,12 +175,10 @@ def after_commit_s(profile: JobProfile) -> float:
     Parameters
     ----------
     profile : JobProfile
-        The job.
 
     Returns
     -------
     float
-        Sum of the means of these phases. [s]
 
     Notes
     -----
@@ -207,17 +201,13 @@ def settled_batch_rows(
 
     Parameters
     ----------
-    model : DurationModel
-        Mean duration by rows.
     rate_per_s, trigger_s : float or (n,) array
-        Arrivals [rows/s] and trigger interval [s].
     factor : float or (n,) array, > 0
-        Multiplies every duration. [-]
+        Multiplies every duration.
 
     Returns
     -------
-    array
-        Inputs broadcast; very large where batches grow without bound. [rows]
+    array, very large where batches grow without bound
 
     Notes
     -----
@@ -270,17 +260,14 @@ def setting_law(
 
     Parameters
     ----------
-    profile : JobProfile
-        The job: its noise, drift and arrivals.
     model : DurationModel
         Mean duration by rows at the slots and partitions, or a stack of them.
     rate_per_s, trigger_s, factor : float or (n,) array
-        Arrivals [rows/s], trigger interval [s], multiplier of every duration [-].
+        The factor multiplies every duration.
 
     Returns
     -------
     SettingLaw
-        Inputs broadcast.
 
     Notes
     -----
@@ -336,12 +323,11 @@ def load_ratio(
     profile, model, rate_per_s, trigger_s, factor
         As in :func:`setting_law`.
     highest_offered_load : float, > 0 and <= 1
-        Maximum processing time per second of input [s/s].
+        Maximum processing time per second of input.
 
     Returns
     -------
-    array
-        Inputs broadcast; up to 1 the backlog stays bounded. [-]
+    array; up to 1 the backlog stays bounded
 
     Notes
     -----
@@ -365,23 +351,11 @@ def load_ratio(
 
 
 def allowed_offered_load(relative_noise: Numeric, highest_offered_load: float) -> Array:
-    """The processing time per second of input at which `load_ratio` is 1 [s/s].
+    """The processing time per second of input at which `load_ratio` is 1 [s/s] (P3).
 
-    Parameters
-    ----------
-    relative_noise : float or (n,) array, >= 0
-        Standard deviation of a batch's duration over its mean. [-]
-    highest_offered_load : float, > 0 and <= 1
-        Maximum on average. [s/s]
-
-    Returns
-    -------
-    array
-        The lower of the two bounds, in the shape of the noise. [s/s]
-
-    Notes
-    -----
-    theory.md (P3).
+    It is the lower of two bounds, in the shape of the noise: ``highest_offered_load``, above 0 and
+    at most 1, and the bound by ``relative_noise``, the coefficient of variation of a batch's
+    duration.
 
     Examples
     --------

@@ -52,8 +52,7 @@ class UpperEnd:
 
         Notes
         -----
-        theory.md (P4). A setting that meets a target at a rate meets it at all lower ones; without
-        this, batches smaller than any profiled one would count as slower than profiled ones.
+        theory.md (P4).
         """
         rate = np.broadcast_to(np.asarray(rate_per_s, dtype=np.float64), self.trigger_s.shape)
         rows, factor = self._settled(rate)

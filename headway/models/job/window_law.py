@@ -48,12 +48,10 @@ def why_no_window_law(profile: JobProfile) -> Finding | None:
     Parameters
     ----------
     profile : JobProfile
-        The job, with the windows of its plan.
 
     Returns
     -------
-    Finding or None
-        The first that is missing.
+    Finding or None, on the first that is missing
 
     Notes
     -----
@@ -92,15 +90,11 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
 
     Parameters
     ----------
-    profile : JobProfile
-        Its windows, watermark and output mode, and the lag of its newest rows.
-    law : SettingLaw
-        Batches at the settings (:func:`headway.models.job.setting.setting_law`).
+    law : SettingLaw, of the batches
 
     Returns
     -------
-    WindowLaw or None
-        Of the shape of the settings.
+    WindowLaw or None, of the shape of the settings
 
     Notes
     -----

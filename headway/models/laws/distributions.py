@@ -26,21 +26,15 @@ def lognormal_cdf(x: Numeric, mean: Numeric, cv: Numeric) -> Array:
     Parameters
     ----------
     x : float or (n,) array
-        Where to evaluate; 0 at and below zero, any unit.
+        Any unit; the result is 0 at and below zero.
     mean : float or (n,) array, > 0
-        Mean, unit of ``x``.
+        Unit of ``x``.
     cv : float or (n,) array, >= 0
-        Coefficient of variation; 0 is a constant. [-]
+        0 is a constant. [-]
 
     Returns
     -------
     array
-        Inputs broadcast, 0 to 1. [-]
-
-    Raises
-    ------
-    ValueError
-        If ``mean`` or ``cv`` is outside its range.
 
     Notes
     -----
@@ -63,21 +57,14 @@ def lognormal_quantile(q: Numeric, mean: Numeric, cv: Numeric) -> Array:
     Parameters
     ----------
     q : float or (n,) array, 0 to 1
-        Probability. [-]
     mean : float or (n,) array, > 0
-        Mean, any unit.
     cv : float or (n,) array, >= 0
-        Coefficient of variation; 0 is a constant. [-]
+        0 is a constant. [-]
 
     Returns
     -------
     array
-        Inputs broadcast, unit of ``mean``; ``inf`` at q = 1 unless cv = 0.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+        Unit of ``mean``; ``inf`` at q = 1 unless cv = 0.
 
     Notes
     -----
@@ -100,22 +87,13 @@ def lognormal_partial_expectation(x: Numeric, mean: Numeric, cv: Numeric) -> Arr
 
     Parameters
     ----------
-    x : float or (n,) array
-        Any unit; the result is 0 at and below zero.
-    mean : float or (n,) array, > 0
-        Mean of ``D``, unit of ``x``.
-    cv : float or (n,) array, >= 0
-        Coefficient of variation of ``D``; 0 is a constant. [-]
+    x, mean, cv
+        Of ``D``, as in `lognormal_cdf`.
 
     Returns
     -------
     array
-        Inputs broadcast, unit of ``x``. Also the integral of the distribution function to ``x``.
-
-    Raises
-    ------
-    ValueError
-        If ``mean`` or ``cv`` is outside its range.
+        Unit of ``x``.
 
     Notes
     -----
@@ -132,23 +110,9 @@ def lognormal_partial_expectation(x: Numeric, mean: Numeric, cv: Numeric) -> Arr
 
 
 def partial_expectation_from_log_sd(x: Array, mean: Array, log_sd: Array) -> Array:
-    r"""The unchecked kernel of `lognormal_partial_expectation`, for inner loops.
+    r"""The unchecked kernel of `lognormal_partial_expectation` (D3), for inner loops.
 
-    Parameters
-    ----------
-    x, mean : arrays
-        As in `lognormal_partial_expectation`; ``mean`` positive.
-    log_sd : array, > 0
-        Standard deviation of the logarithm of ``D``. [-]
-
-    Returns
-    -------
-    array
-        Inputs broadcast, unit of ``x``.
-
-    Notes
-    -----
-    theory.md (D3).
+    ``log_sd``, above 0, is the standard deviation of the logarithm of ``D``.
 
     Examples
     --------
@@ -173,19 +137,12 @@ def uniform_plus_lognormal_cdf(
     interval_s : float or (n,) array, >= 0
         Length of the uniform wait. [s]
     mean_s : float or (n,) array, > 0
-        Mean duration. [s]
     sd_s : float or (n,) array, >= 0
-        Standard deviation of the duration; 0 is a constant. [s]
+        0 is a constant. [s]
 
     Returns
     -------
     array
-        Inputs broadcast, 0 to 1. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
 
     Notes
     -----
@@ -219,18 +176,13 @@ def bisect_increasing(
         Increasing in each element of its array argument.
     target : (n,) array
         Value to reach.
-    low, high : (n,) arrays
+    low, high : (n,) arrays, finite
         Brackets: the function is below the target at ``low`` and reaches it at ``high``.
 
     Returns
     -------
     array
-        Inputs broadcast; within 1e-10 of the largest bracket end, relatively.
-
-    Raises
-    ------
-    ValueError
-        If a bracket is not finite or its ends are in the wrong order.
+        Within 1e-10 of the largest bracket end, relatively.
 
     Notes
     -----
@@ -295,27 +247,10 @@ def uniform_wait_cdf(
 ) -> Array:
     r"""Distribution function of a uniform wait plus an independent duration.
 
-    Parameters
-    ----------
-    x : (n,) array
-        Where to evaluate, any unit.
-    interval : (n,) array, >= 0
-        Length of the uniform wait, unit of ``x``.
-    scale : (n,) array, > 0
-        Typical size of the duration, unit of ``x``; much shorter intervals count as zero.
-    cdf : callable
-        Distribution function of the duration.
-    partial_expectation : callable
-        Its integral, the mean of the positive part of ``x - D``.
-
-    Returns
-    -------
-    array
-        Inputs broadcast, 0 to 1. [-] For inner loops: arguments are not checked.
-
-    Notes
-    -----
-    theory.md (D4). Exact if ``partial_expectation`` is.
+    ``cdf`` is the distribution function of the duration, and ``partial_expectation`` its integral,
+    the mean of the positive part of ``x - D``: theory.md (D4), exact if that is. Intervals that are
+    much shorter than ``scale``, a typical size of the duration, count as zero. Arguments are not
+    checked.
 
     Examples
     --------
@@ -333,12 +268,11 @@ def uniform_wait_cdf(
 
 @cache
 def gauss_legendre(num_nodes: int) -> tuple[Array, Array]:
-    r"""Nodes and weights that integrate polynomials on -1..1 exactly, up to degree 2n-1.
+    r"""Nodes and weights that integrate polynomials up to degree 2 num_nodes - 1 exactly, on -1..1.
 
     Parameters
     ----------
     num_nodes : int, >= 1
-        Their number, n. [-]
 
     Returns
     -------

@@ -28,19 +28,13 @@ def averaged_quantile_s(
     guess_s : (n,) array, > 0
         Where the search starts, about the mean; ignored where unstable. [s]
     q : float or array, 0 < q < 1
-        Probability; broadcasts against the settings. [-]
+        Broadcasts against the settings.
     stable : (n,) bool array
         Settings that have a stationary distribution; the quantile is ``inf`` elsewhere.
 
     Returns
     -------
     array
-        Quantiles, the inputs broadcast. [s]
-
-    Raises
-    ------
-    ValueError
-        If ``q`` is outside its range.
 
     Notes
     -----
@@ -56,7 +50,6 @@ def averaged_quantile_s(
     probability, guess = np.broadcast_arrays(open_probability(q), np.where(stable, guess_s, 1.0))
 
     def excess(x_s: Array) -> Array:
-        # The logarithm of the tail probability is nearly linear.
         tail = np.maximum(1.0 - cdf(x_s), _LEAST_TAIL)
         return np.where(stable, np.log((1.0 - probability) / tail), 0.0)
 
@@ -68,22 +61,10 @@ def increasing_root(
 ) -> Array:
     """Zeros of increasing functions, for whole arrays at once.
 
-    Parameters
-    ----------
-    function : callable
-        Increasing in each element of its array argument.
-    guess : (n,) array, >= 0
-        The root is searched up to twice this value, and beyond if it is not there.
-    tolerance_ratio : float, > 0
-        Relative accuracy. [-]
+    ``function`` increases in each element of its argument. The root is searched up to twice the
+    guess, and beyond if it is not there. The function is not positive at the result, which is 0
+    where it is positive throughout.
 
-    Returns
-    -------
-    array
-        Shape of ``guess``. The function is not positive there; 0 where it is positive throughout.
-
-    Notes
-    -----
     Chandrupatla 1997: inverse quadratic interpolation where that is safe, else bisection.
 
     Examples
@@ -136,7 +117,6 @@ def last_kept(
     Returns
     -------
     int
-        From ``low`` to below ``high``.
 
     Notes
     -----

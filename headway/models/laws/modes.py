@@ -34,11 +34,7 @@ ONE_MODE = SlowMode(share=0.0, ratio=1.0)
 
 
 def slow_mode(log_values: Array) -> SlowMode:
-    """Whether some values form a slower mode of their own, and how much slower it is.
-
-    Two normal densities are fitted to the logarithms by expectation and maximisation. They are
-    accepted if they explain the values clearly better than one, are far enough apart to form two
-    peaks, and the slower one contains several values but not most of them.
+    """Whether several values form a slower mode of their own, and how much slower it is.
 
     Parameters
     ----------
@@ -48,7 +44,6 @@ def slow_mode(log_values: Array) -> SlowMode:
     Returns
     -------
     SlowMode
-        Share of the slower mode, and its typical value over that of the other one.
 
     Notes
     -----

@@ -31,13 +31,11 @@ def ndtr(score: Numeric) -> Array:
 
     Parameters
     ----------
-    score : float or (n,) array
-        Any real number, infinities included.
+    score : float or (n,) array, may be infinite
 
     Returns
     -------
     array
-        Of the shape of ``score``. [-]
 
     Notes
     -----
@@ -67,7 +65,6 @@ def quick_ndtr(score: Array) -> Array:
     Returns
     -------
     array
-        Of the shape of ``score``. [-]
 
     Notes
     -----
@@ -100,21 +97,7 @@ def _table() -> tuple[Array, Array]:
 
 
 def log_ndtr(score: Numeric) -> Array:
-    """Logarithm of `ndtr`; ``-inf`` below a score of -38, where the probability is below 1e-308.
-
-    Parameters
-    ----------
-    score : float or (n,) array
-        Any real number, infinities included. [-]
-
-    Returns
-    -------
-    array
-        Of the shape of ``score``. [-]
-
-    Notes
-    -----
-    theory.md (D2).
+    """Logarithm of `ndtr` (D2); ``-inf`` below a score of -38, a probability below 1e-308.
 
     Examples
     --------
@@ -132,12 +115,11 @@ def ndtri(prob: Numeric) -> Array:
     Parameters
     ----------
     prob : float or (n,) array, 0 to 1
-        Probability; 0 and 1 give the infinities.
+        0 and 1 give the infinities.
 
     Returns
     -------
     array
-        Of the shape of ``prob``. [-]
 
     Notes
     -----

@@ -29,25 +29,17 @@ def max_normal(num_values: int) -> MaximumMoments:
     Parameters
     ----------
     num_values : int, >= 1
-        How many independent values. [-]
 
     Returns
     -------
     MaximumMoments
-        Mean and standard deviation. [-]
-
-    Raises
-    ------
-    ValueError
-        If ``num_values`` is below 1.
 
     Notes
     -----
     **(X1)** Moments of the largest of `n` standard normal values, from its density
     `n φ(z) Φ(z)^(n-1)` by the trapezoid rule with step 0.05. Exact to rounding.
 
-    The density of the maximum is smooth and vanishes at both ends, so that the trapezoid rule is
-    exact to rounding.
+    The density is smooth and vanishes at both ends, which makes the rule that exact.
 
     Examples
     --------
@@ -66,19 +58,11 @@ def max_lognormal(num_values: int, cv: float) -> MaximumMoments:
     Parameters
     ----------
     num_values : int, >= 1
-        How many independent values. [-]
     cv : float, 0 to 100
-        Coefficient of variation of one value. [-]
 
     Returns
     -------
     MaximumMoments
-        Mean and standard deviation, in units of the mean of one value. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
 
     Notes
     -----

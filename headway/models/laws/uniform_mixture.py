@@ -10,24 +10,7 @@ from headway.models.arrays import Array, Numeric, any_probability
 def uniform_mixture_cdf(x: Numeric, low: Array, high: Array, weight: Array) -> Array:
     r"""Distribution function of a mixture of uniform distributions.
 
-    Parameters
-    ----------
-    x : float or (n,) array
-        Where to evaluate, any unit.
-    low, high : (k,) arrays, low <= high
-        Ends of the parts, unit of ``x``; equal ends are an atom.
-    weight : (k,) array, >= 0
-        Weights of the parts, not all zero; they need not add up to 1.
-
-    Returns
-    -------
-    array
-        Shape of ``x``, 0 to 1. [-]
-
-    Raises
-    ------
-    ValueError
-        If the parts are empty, of different lengths, or outside their range.
+    Parts and their weights are those of `uniform_mixture_quantile`.
 
     Notes
     -----
@@ -53,21 +36,15 @@ def uniform_mixture_quantile(q: Numeric, low: Array, high: Array, weight: Array)
     Parameters
     ----------
     q : float or (n,) array, 0 to 1
-        Probability. [-]
     low, high : (k,) arrays, low <= high
-        Ends of the parts, any unit; equal ends are an atom.
-    weight : (k,) array, >= 0
-        Weights of the parts, not all zero; they need not add up to 1.
+        Ends of the parts; equal ends are an atom.
+    weight : (k,) array, >= 0, not all 0
+        They need not add up to 1.
 
     Returns
     -------
     array
-        Shape of ``q``, unit of ``low``: the smallest value whose distribution function reaches q.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+        Shape of ``q``: the smallest value whose distribution function reaches it.
 
     Notes
     -----

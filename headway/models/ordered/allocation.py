@@ -36,19 +36,13 @@ def source_work_s(cost_s: Sequence[float], selectivity_ratio: Sequence[float]) -
     Parameters
     ----------
     cost_s : (k,) sequence, > 0
-        Time per input of each operator. [s]
+        Time per input of each operator.
     selectivity_ratio : (k,) sequence, > 0
-        Outputs per input of each operator. [-]
+        Outputs per input of each operator.
 
     Returns
     -------
-    (k,) array
-        Work per tuple of the source. [s]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+    (k,) array, > 0
 
     Notes
     -----
@@ -76,21 +70,15 @@ def pipelined_allocation(
     Parameters
     ----------
     work_s : (k,) sequence, > 0
-        Worker time per tuple of the source, as from `source_work_s`. [s]
+        Worker time per tuple of the source, as from `source_work_s`.
     most_workers : (k,) sequence, > 0
-        Most workers that each operator can use; ``inf`` for no limit. [-]
+        Most workers that each operator can use; ``inf`` for no limit.
     num_workers : float, > 0
-        Workers. [-]
 
     Returns
     -------
     Allocation
-        Throughput in tuples of the source, workers, and what limits it.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+        Throughput in tuples of the source.
 
     Notes
     -----
@@ -122,24 +110,8 @@ def staged_throughput_per_s(
 ) -> float:
     r"""Throughput of a pipeline whose operators run one after another, like the stages of a batch.
 
-    Parameters
-    ----------
-    work_s : (k,) sequence, > 0
-        Worker time per tuple of the source. [s]
-    most_workers : (k,) sequence, > 0
-        Most workers that each operator can use; ``inf`` for no limit. [-]
-    num_workers : float, > 0
-        Workers, or slots. [-]
-
-    Returns
-    -------
-    float
-        Tuples of the source per second, without fixed times of tasks and batches. [1/s]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+    It is in tuples of the source, without fixed times of tasks and batches. Arguments are those of
+    :func:`pipelined_allocation`; the workers are slots.
 
     Notes
     -----
@@ -167,9 +139,8 @@ def water_filled_slots(
     Parameters
     ----------
     work_s : (k,) sequence, > 0
-        Slot time of each stage per row of the source. [s]
-    num_slots : int, >= 1
-        Slots. [-]
+        Slot time of each stage per row of the source.
+    num_slots : int, at least the number of stages
     tied : (k,) sequence of int, optional
         Stages with the same number have equally many tasks, like stateful shuffles; by default,
         each stage is on its own.
@@ -179,12 +150,7 @@ def water_filled_slots(
     Returns
     -------
     WholeAllocation
-        Tasks of each stage, and their throughput.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range, or the slots are fewer than the stages.
+        Throughput in rows of the source.
 
     Notes
     -----

@@ -66,17 +66,8 @@ class OnSpark(NamedTuple):
 def partition_shares(operator: Operator, num_workers: int) -> Array:
     r"""Shares of the partitions of an operator, largest first, for randomly hashed keys.
 
-    Parameters
-    ----------
-    operator : Operator
-        A partitioned operator.
-    num_workers : int, >= 1
-        Workers; partitioned queues have at most as many. [-]
-
-    Returns
-    -------
-    (p,) array
-        Mean over placements of the largest share, the second largest, and so on. [-]
+    They are means over placements: of the largest share, the second largest, and so on. Partitioned
+    queues have at most as many partitions as workers.
 
     Notes
     -----
@@ -104,15 +95,13 @@ def most_workers(operator: Operator, num_workers: int) -> float:
 
     Parameters
     ----------
-    operator : Operator
-        Its type, partitions, queue and keys.
     num_workers : int, >= 1
-        Workers of the machine. [-]
+        Workers of the machine.
 
     Returns
     -------
     float
-        At most ``num_workers``. [-]
+        At most ``num_workers``.
 
     Notes
     -----
@@ -143,8 +132,6 @@ def pipeline_allocation(pipeline: OrderedPipeline, *, reordered: bool = True) ->
 
     Parameters
     ----------
-    pipeline : OrderedPipeline
-        Operators, workers and reordering.
     reordered : bool
         Whether putting outputs in order takes time, as ``pipeline.reordering`` says.
 
@@ -226,15 +213,13 @@ def operator_latency(
     ----------
     operator : Operator
         One of ``pipeline.operators``.
-    pipeline : OrderedPipeline
-        Workers and reordering.
     num_busy : float, > 0
-        Workers that are busy with it, e.g. from `pipeline_allocation`. [-]
+        Workers that are busy with it, e.g. from `pipeline_allocation`.
 
     Returns
     -------
     OperatorLatency
-        Mean and p99; ``inf`` if a partition is saturated.
+        ``inf`` if a partition is saturated.
 
     Notes
     -----
@@ -310,9 +295,9 @@ def on_spark(pipeline: OrderedPipeline, num_slots: int | None = None) -> OnSpark
     Parameters
     ----------
     pipeline : OrderedPipeline
-        Operators; each becomes a stage.
-    num_slots : int, optional, >= 1
-        Slots; as many as the pipeline has workers by default. [-]
+        Each of its operators becomes a stage.
+    num_slots : int, >= 1, optional
+        As many as the pipeline has workers by default.
 
     Returns
     -------

@@ -36,9 +36,8 @@ class KnownLoads:
         Parameters
         ----------
         shuffle_partitions : int, >= 1
-            Shuffle partitions, each a task. [-]
+            Each is a task.
         num_slots : int, >= 1
-            Slots. [-]
 
         Returns
         -------

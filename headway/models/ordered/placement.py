@@ -27,19 +27,13 @@ def first_bucket_ids(shuffle_partitions: int, num_each: int = 1) -> NDArray[np.i
     Parameters
     ----------
     shuffle_partitions : int, >= 1
-        Shuffle partitions. [-]
     num_each : int, >= 1
-        Numbers for each partition. [-]
+        Numbers for each partition.
 
     Returns
     -------
     (num_each, shuffle_partitions) array
-        Numbers from 0 on, to be used as values of an integer column to partition by.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+        To be used as values of an integer column to partition by.
 
     Notes
     -----
@@ -73,19 +67,13 @@ def placed_keys(shares: Array, shuffle_partitions: int) -> PlacedKeys:
     ----------
     shares : (k,) array, >= 0
         Share of the rows of each key to be placed, with a sum of at most 1. The remaining share is
-        spread evenly over the partitions. [-]
+        spread evenly over the partitions.
     shuffle_partitions : int, >= 1
-        Shuffle partitions. [-]
 
     Returns
     -------
     PlacedKeys
-        Partition of each key, and the loads.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+        Keys in the order of ``shares``.
 
     Notes
     -----
@@ -114,24 +102,10 @@ def placed_keys(shares: Array, shuffle_partitions: int) -> PlacedKeys:
 
 
 def dealt_makespan_s(task_s: Array, num_slots: int) -> Array:
-    r"""Makespan of tasks that are assigned in order, each to the slot that is free first.
+    r"""Makespan of tasks that are assigned in order, each to the slot that is free first. [s]
 
-    Parameters
-    ----------
-    task_s : (..., T) array, >= 0
-        Task times, in the order in which Spark hands tasks out. [s]
-    num_slots : int, >= 1
-        Slots, all free at the start. [-]
-
-    Returns
-    -------
-    (...) array
-        Time until the last task has ended. [s]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+    ``task_s`` has the shape (..., T), with at least one task, in the order in which Spark hands
+    tasks out; the result has the shape (...). All slots are free at the start.
 
     Notes
     -----
@@ -179,27 +153,19 @@ def skewed_stage_s(
     Parameters
     ----------
     loads : (b, P) array, >= 0
-        Share of the rows in each partition, for each batch to be drawn. [-]
+        Share of the rows in each partition, for each batch to be drawn.
     num_slots : int, >= 1
-        Slots. [-]
     batch_rows : float, >= 0
-        Mean number of rows that enter the stage per batch. [-]
+        Mean number of rows that enter the stage per batch.
     task_fixed_s, task_per_row_s : float, >= 0
-        Time of a task without rows, and of each row. [s]
+        Time of a task without rows, and of each row.
     task_noise_ratio : float, >= 0
-        Coefficient of variation of tasks with equally many rows. [-]
-    seed : int
-        Seed of the generator.
+        Coefficient of variation of tasks with equally many rows.
 
     Returns
     -------
     (b,) array
         Makespans. [s]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
 
     Notes
     -----

@@ -19,26 +19,9 @@ def partitioned_exit_law(
 ) -> TimeLaw:
     r"""Time from arrival of a tuple to its ordered exit, if each partition has its own worker.
 
-    Parameters
-    ----------
-    service : ServiceLaw
-        Time of a tuple at a worker.
-    shares : (p,) array, > 0
-        Share of the tuples in each partition; they add up to 1. [-]
-    num_workers : int, >= 1
-        Workers that the utilisation refers to; here as many as partitions. [-]
-    utilization_ratio : float, 0 to 1
-        Mean share of the workers that is busy; no partition may be saturated. [-]
-
-    Returns
-    -------
-    TimeLaw
-        From arrival to ordered exit; divide by E[S] to compare.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range, or a partition is saturated.
+    ``shares`` are those of the tuples in each partition and add up to 1. ``utilization_ratio`` is
+    the mean share of the ``num_workers`` workers, as many as partitions, that is busy, between 0
+    and 1. No partition may be saturated. Divide times by E[S] to compare laws.
 
     Notes
     -----
@@ -88,26 +71,8 @@ def hybrid_exit_law(
 ) -> TimeLaw:
     r"""Time from the start of a tuple to its ordered exit with hybrid queues and even shares.
 
-    Parameters
-    ----------
-    service : ServiceLaw
-        Time of a tuple at a worker.
-    num_workers : int, >= 1
-        Workers. [-]
-    num_buckets : int, >= 1
-        Partitions, several times as many as workers. [-]
-    utilization_ratio : float, 0 to 1
-        Mean share of the workers that is busy. [-]
-
-    Returns
-    -------
-    TimeLaw
-        From start to ordered exit.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+    ``num_buckets`` are partitions, several times as many as workers. ``utilization_ratio`` is the
+    mean share of the workers that is busy, above 0 and at most 1.
 
     Notes
     -----
@@ -146,17 +111,8 @@ def hybrid_exit_law(
 def is_hybrid_law_in_range(shares: Array, num_busy: float) -> bool:
     r"""Whether (O7) holds for an operator with hybrid queues.
 
-    Parameters
-    ----------
-    shares : (p,) array, >= 0
-        Share of the tuples in each partition; they add up to 1. [-]
-    num_busy : float, >= 0
-        Busy workers. [-]
-
-    Returns
-    -------
-    bool
-        Whether shares are even, and few enough of the partitions are busy.
+    It does if the shares of the tuples in each partition, which add up to 1, are even, and the
+    number of busy workers is in the range.
 
     Notes
     -----
@@ -176,22 +132,7 @@ def is_hybrid_law_in_range(shares: Array, num_busy: float) -> bool:
 def skewed_workers(shares: Array, num_workers: float) -> float:
     r"""Workers that a saturated partitioned operator can keep busy.
 
-    Parameters
-    ----------
-    shares : (p,) array, >= 0
-        Share of the tuples in each partition; they add up to 1. [-]
-    num_workers : float, > 0
-        Workers. [-]
-
-    Returns
-    -------
-    float
-        Busy workers. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+    ``shares`` are those of the tuples in each partition and add up to 1.
 
     Notes
     -----

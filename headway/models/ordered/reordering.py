@@ -11,28 +11,10 @@ from headway.models.ordered.service import ServiceLaw, TimeLaw
 def reordered_throughput_per_s(
     num_workers: float, cost_s: float, reordering: Reordering, *, selectivity_ratio: float = 1.0
 ) -> float:
-    r"""Throughput of an operator whose workers put their outputs in order.
+    r"""Inputs per second of an operator whose workers put their outputs in order.
 
-    Parameters
-    ----------
-    num_workers : float, > 0
-        Workers of the operator. [-]
-    cost_s : float, > 0
-        Time of a tuple at a worker. [s]
-    reordering : Reordering
-        The scheme and its times.
-    selectivity_ratio : float, > 0
-        Outputs per input, all sent by one worker at a time. [-]
-
-    Returns
-    -------
-    float
-        Inputs per second. [1/s]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+    ``cost_s`` is the time of a tuple at a worker. The ``selectivity_ratio`` outputs of an input are
+    all sent by one worker at a time. All three numbers are above 0.
 
     Notes
     -----
@@ -70,21 +52,9 @@ def reordered_throughput_per_s(
 
 
 def tuple_cost_s(cost_s: float, reordering: Reordering, selectivity_ratio: float = 1.0) -> float:
-    r"""Time of a tuple at a single worker, including the time to put it in order.
+    r"""Time of a tuple at a single worker, including the time to put it in order. [s]
 
-    Parameters
-    ----------
-    cost_s : float, > 0
-        Time of a tuple at a worker. [s]
-    reordering : Reordering
-        The scheme and its times.
-    selectivity_ratio : float, > 0
-        Outputs per input. [-]
-
-    Returns
-    -------
-    float
-        Time that speedups are relative to. [s]
+    Speedups are relative to it. ``cost_s`` is the time at the worker itself.
 
     Notes
     -----
@@ -101,26 +71,9 @@ def tuple_cost_s(cost_s: float, reordering: Reordering, selectivity_ratio: float
 
 
 def saturated_latency_s(num_workers: int, cost_s: float, reordering: Reordering) -> float:
-    r"""Latency from start to exit if an operator is limited by sending.
+    r"""Mean latency from start to exit if an operator is limited by sending. [s]
 
-    Parameters
-    ----------
-    num_workers : int, >= 1
-        Workers of the operator, more than the knee of (O3). [-]
-    cost_s : float, > 0
-        Time of a tuple at a worker. [s]
-    reordering : Reordering
-        The scheme, its times and the size of the buffer.
-
-    Returns
-    -------
-    float
-        Mean. [s]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+    ``num_workers`` is above the knee of (O3). ``cost_s`` is the time of a tuple at a worker, > 0.
 
     Notes
     -----
@@ -144,22 +97,7 @@ def saturated_latency_s(num_workers: int, cost_s: float, reordering: Reordering)
 def ordered_exit_law(service: ServiceLaw, num_busy: float) -> TimeLaw:
     r"""Time from the start of a tuple until it and all tuples before it are done.
 
-    Parameters
-    ----------
-    service : ServiceLaw
-        Time of a tuple at a worker.
-    num_busy : float, >= 1
-        Busy workers, this one included. [-]
-
-    Returns
-    -------
-    TimeLaw
-        From start to ordered exit.
-
-    Raises
-    ------
-    ValueError
-        If no worker is busy.
+    ``num_busy`` are the busy workers, the tuple's own included, at least 1.
 
     Notes
     -----

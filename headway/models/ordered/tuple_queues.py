@@ -15,14 +15,9 @@ from headway.models.queues.lindley import lindley_waits_s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRun:
-    """When tuples started, ended, and left in order.
+    """When tuples started and ended at their worker, in order of arrival, and left in order. [s]
 
-    Parameters
-    ----------
-    start_s, end_s : (n,) arrays
-        Start and end of each tuple at its worker, in order of arrival. [s]
-    exit_s : (n,) array
-        When it and all tuples before it have ended. [s]
+    A tuple leaves when it and all tuples before it have ended.
     """
 
     start_s: Array
@@ -43,30 +38,10 @@ def simulate_queues(
     *,
     arrival_s: Array | None = None,
 ) -> QueueRun:
-    r"""Simulate the workers of a partitioned operator, tuple by tuple.
+    r"""Start, end and ordered exit of each tuple of a partitioned operator, by simulation. [s]
 
-    Parameters
-    ----------
-    scheme : QueueScheme
-        How workers find their tuples.
-    service_s : (n,) array, >= 0
-        Time of each tuple at a worker. [s]
-    partition : (n,) array of int, >= 0
-        Partition of each tuple.
-    num_workers : int, >= 1
-        Workers. [-]
-    arrival_s : (n,) array, optional
-        Arrivals, not decreasing; by default all have arrived at the start. [s]
-
-    Returns
-    -------
-    QueueRun
-        Start, end and ordered exit of each tuple.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+    ``service_s`` are the times of the tuples at a worker, and ``partition`` their partitions from 0
+    on. ``arrival_s`` never decreases; by default all tuples have arrived at the start.
 
     Notes
     -----

@@ -38,8 +38,6 @@ def published_tuple_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> Pi
 
     Parameters
     ----------
-    pipeline : Pipeline
-        Job, nodes, setting and rate; fields broadcast.
     arrivals : ReducerArrivals
         Interpretation of the reducer's queue, on which the result depends strongly.
 
@@ -58,9 +56,9 @@ def published_tuple_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> Pi
     `p = 1 - (1-min(q, 1))^M_t`; Poisson 1; clocked 0. It is not known which of these the paper
     uses.
 
-    The paper refers to a technical report that is not available. Its gaps are filled as follows:
-    queues by QNA (Q5); a row is anywhere in its batch, independently of its arrival; fixed work
-    belongs to the batches that cause it. It is not known whether the paper does the same.
+    Other gaps are filled as follows: a row is anywhere in its batch, independently of its arrival;
+    fixed work belongs to the batches that cause it. It is not known whether the paper does the
+    same.
     """
     return _tuple_latency(pipeline, pipeline_loads(pipeline), arrivals)
 
@@ -72,26 +70,17 @@ def published_window_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> P
     ----------
     pipeline : Pipeline
         With ``finalizing``.
-    arrivals : ReducerArrivals
-        Reading of the reducer's queue.
 
     Returns
     -------
     PipelineLatency
         Normal, of two parts: the last rows of all mappers, and the finalize function.
 
-    Raises
-    ------
-    ValueError
-        If the pipeline has no ``finalizing``.
-
     Notes
     -----
     **(L12)** As published, windows: the largest of `M_t` independent normals (X1), plus a share of
     the finalizing time `τ`. Key `i` of `k` is done after `i τ/k`, which has mean `τ/2 (1+1/k)` and
     variance `(τ^2)/12 (1-1/(k^2))`.
-
-    The largest of one independent normal per mapper, plus a uniform share of the finalizing time.
     """
     if pipeline.finalizing is None:
         raise ValueError("a window latency needs the pipeline's finalizing")

@@ -41,20 +41,7 @@ class PollSharing(NamedTuple):
 def two_clock_delay(first_period_s: Numeric, second_period_s: Numeric) -> TwoClockDelay:
     r"""Wait for the next tick of a second clock, starting at the ticks of a first one.
 
-    Parameters
-    ----------
-    first_period_s, second_period_s : float or (n,) array, >= 1e-6
-        Periods, taken in whole microseconds. [s]
-
-    Returns
-    -------
-    TwoClockDelay
-        Inputs broadcast.
-
-    Raises
-    ------
-    ValueError
-        If a period is less than a microsecond or not finite.
+    Periods are at least a microsecond, and are taken in whole microseconds.
 
     Notes
     -----
@@ -90,22 +77,8 @@ def two_clock_delay(first_period_s: Numeric, second_period_s: Numeric) -> TwoClo
 def poll_sharing(num_mappers: Numeric, shuffle_periods_per_poll: Numeric) -> PollSharing:
     r"""Other batches in the poll of a random batch, if mappers have random phases.
 
-    Parameters
-    ----------
-    num_mappers : float or (n,) array, >= 1
-        Mappers, each packing one batch per shuffle period. [-]
-    shuffle_periods_per_poll : float or (n,) array, > 0
-        Poll period over shuffle period. [-]
-
-    Returns
-    -------
-    PollSharing
-        Inputs broadcast.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+    Each of the mappers, at least one, packs one batch per shuffle period.
+    ``shuffle_periods_per_poll`` is finite and above 0.
 
     Notes
     -----
@@ -140,32 +113,12 @@ def poll_carry_over(
     num_other_mappers: Numeric,
     shuffle_periods_per_poll: Numeric,
 ) -> tuple[Array, Array]:
-    r"""Work left over from earlier polls at the moment of a poll.
+    r"""Mean [s] and variance [s^2] of work left over from earlier polls at the moment of a poll.
 
-    Parameters
-    ----------
-    poll_period_s : float or (n,) array, > 0
-        Time between polls. [s]
-    work_per_poll_s : float or (n,) array, >= 0, < ``poll_period_s``
-        Mean work that a poll adds. [s]
-    work_variance_s2 : float or (n,) array, >= 0
-        Its variance for a given number of batches; independent from poll to poll. [s^2]
-    batch_s : float or (n,) array, >= 0
-        Work in one batch. [s]
-    num_other_mappers : float or (n,) array, >= 0
-        Mappers, each with a batch per shuffle period at a random phase. [-]
-    shuffle_periods_per_poll : float or (n,) array, > 0
-        Poll period over shuffle period. [-]
-
-    Returns
-    -------
-    tuple of two arrays
-        Mean [s] and variance [s^2], inputs broadcast.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+    ``work_per_poll_s`` is the mean work that a poll adds, less than ``poll_period_s``, and
+    ``work_variance_s2`` its variance for a given number of batches, independent from poll to poll.
+    ``batch_s`` is the work in one batch. Each of the other mappers has a batch per shuffle period
+    at a random phase. ``shuffle_periods_per_poll`` is above 0, the other numbers are not negative.
 
     Notes
     -----
@@ -222,21 +175,8 @@ def last_packing(
 ) -> tuple[Array, Array]:
     r"""Time from the end of a window until the last mapper has packed the window's last rows.
 
-    Parameters
-    ----------
-    map_period_s : float or (n,) array, > 0
-        Time between input batches of one mapper. [s]
-    input_period_s, shuffle_period_s : float or (n,) array, > 0
-        Periods of input batches and of shuffle batches. [s]
-    num_mappers : float or (n,) array, >= 1
-        Mappers, each with clocks of its own. [-]
-    map_s : float or (n,) array, >= 0
-        Map function on one input batch. [s]
-
-    Returns
-    -------
-    tuple of two arrays
-        Mean [s] and variance [s^2], inputs broadcast.
+    Mean [s] and variance [s^2]. ``map_period_s`` is the time between input batches of one mapper,
+    ``map_s`` that of the map function on one input batch. Each mapper has clocks of its own.
 
     Notes
     -----

@@ -22,8 +22,8 @@ def tuple_latency(pipeline: Pipeline) -> PipelineLatency:
     Parameters
     ----------
     pipeline : Pipeline
-        Job, nodes, setting and rate; fields broadcast. Clocks of mappers and reducers have random
-        phases; batches wait in the order in which they were packed.
+        Clocks of mappers and reducers have random phases; batches wait in the order in which they
+        were packed.
 
     Returns
     -------
@@ -78,17 +78,12 @@ def window_latency(pipeline: Pipeline) -> PipelineLatency:
     Parameters
     ----------
     pipeline : Pipeline
-        With ``finalizing``; fields broadcast.
+        With ``finalizing``.
 
     Returns
     -------
     PipelineLatency
         Over all keys of all windows; ``inf`` if a part of the pipeline cannot keep up.
-
-    Raises
-    ------
-    ValueError
-        If the pipeline has no ``finalizing``.
 
     Notes
     -----
@@ -100,9 +95,6 @@ def window_latency(pipeline: Pipeline) -> PipelineLatency:
 
     ``run_to_run_sd_s`` is for a slide that is a multiple of both periods, so that all windows of a
     run end at the same phase of the clocks.
-
-    theory.md (L13). Each mapper packs the last rows of a window by its own clock; the poll that
-    fetches the last of these batches, and the queue behind it, are common to all of them.
     """
     final = pipeline.finalizing
     if final is None:

@@ -17,9 +17,9 @@ def latency_floor_s(shortest: Pipeline, longest: Pipeline, *, quantile: float | 
     ----------
     shortest, longest : Pipeline
         One pipeline at the shortest and at the longest shuffle and poll period of the range,
-        otherwise equal; fields broadcast.
+        otherwise equal.
     quantile : float or None, 0 < quantile < 1
-        The requested quantile; None is the mean. [-]
+        None is the mean.
 
     Returns
     -------

@@ -45,9 +45,7 @@ class LatencyPart:
     name: str
     """What happens in it."""
     mean_s: Array
-    """Mean. [s]"""
     variance_s2: Array
-    """Variance. [s^2]"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -110,7 +108,7 @@ class PipelineLatency:
             return np.where(self.is_stable, self.variance_s2 - parts_variance_s2, 0.0)
 
     def with_independent_phases(self) -> PipelineLatency:
-        """The normal law of the latency if its phases were independent, theory.md (L9).
+        """The normal law of the latency if its phases were independent.
 
         Notes
         -----
@@ -148,10 +146,7 @@ class PipelineLatency:
         return np.where(self.is_stable, law.mean + offset, np.inf)
 
     def cantelli_bound_s(self, q: Numeric) -> Array:
-        """Upper bound of a quantile, 0 < q < 1, for any law. [s]
-
-        theory.md (D9), (L9): Cantelli's inequality, VLDB'15 eq. 4, which the paper uses if no law
-        is known.
+        """Upper bound of a quantile, 0 < q < 1, which the paper uses if no law is known. [s]
 
         Notes
         -----
@@ -173,12 +168,7 @@ def in_series(latencies: tuple[PipelineLatency, ...]) -> PipelineLatency:
     Returns
     -------
     PipelineLatency
-        Means and variances are added; the two widest uniform waits are kept as uniform.
-
-    Raises
-    ------
-    ValueError
-        If there is no round.
+        ``parts`` are those of all rounds.
 
     Notes
     -----
@@ -229,19 +219,14 @@ def split_limit_s(limit_s: Numeric, round_latencies_s: tuple[Numeric, ...]) -> t
     Parameters
     ----------
     limit_s : float or (n,) array, > 0
-        Limit of the whole. [s]
+        Limit of the whole.
     round_latencies_s : tuple of float or (n,) arrays, > 0
-        Value of the limited metric for each round: its mean, or its quantile. [s]
+        Value of the limited metric for each round, at least one: its mean, or its quantile.
 
     Returns
     -------
     tuple of arrays
         Limits in proportion to the latencies, which add up to ``limit_s``. [s]
-
-    Raises
-    ------
-    ValueError
-        If an argument is not positive and finite.
 
     Notes
     -----

@@ -148,19 +148,12 @@ class Pipeline:
 
     Parameters
     ----------
-    job, nodes, setting
-        As described there.
     rate_per_s : float or (n,) array, > 0
-        Input rows per second, of all distributors together. [rows/s]
+        Input rows of all distributors together. [rows/s]
     dispersion : float or (n,) array, >= 0
         Variance over mean of the rows of an input batch; 1 is Poisson. [-]
     finalizing : Finalizing, optional
         For windowed jobs; its work takes time of the reducers.
-
-    Raises
-    ------
-    ValueError
-        If a number is outside its range.
     """
 
     job: PipelineJob
@@ -234,12 +227,11 @@ def pipeline_loads(pipeline: Pipeline) -> PipelineLoads:
     Parameters
     ----------
     pipeline : Pipeline
-        Job, nodes, setting and rate.
 
     Returns
     -------
     PipelineLoads
-        All arrays of one shape, that of the inputs broadcast.
+        All arrays of one shape.
 
     Notes
     -----

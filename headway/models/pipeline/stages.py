@@ -28,7 +28,7 @@ _SHORTEST_RATIO = 1e-9
 class PipelineStages:
     """Times of the phases on shared resources; zeros if unstable.
 
-    Times are in seconds; each wait is a mean [s] and a variance [s^2].
+    Each wait is a mean [s] and a variance [s^2].
 
     Notes
     -----
@@ -254,21 +254,11 @@ def _disk_wait(pipeline: Pipeline, write_s: Array, rows_scv: Array) -> tuple[Arr
 
 
 def in_batch(batch_s: Array, rows_scv: Array, scv: Array) -> tuple[Array, Array]:
-    """Mean and variance of the time to a row at a random place in its batch.
+    """Mean [s] and variance [s^2] of the time to a row at a random place in its batch.
 
-    Parameters
-    ----------
-    batch_s : array, >= 0
-        Time of a batch of average size. [s]
-    rows_scv : array, >= 0
-        Squared coefficient of variation of the rows of a batch. [-]
-    scv : array, >= 0
-        The same for the time of batches of equal size. [-]
-
-    Returns
-    -------
-    tuple of two arrays
-        Mean [s] and variance [s^2] over rows; large batches contain more rows.
+    They are over rows; large batches contain more rows. ``batch_s`` is the time of a batch of
+    average size, ``rows_scv`` the squared coefficient of variation of the rows of a batch, and
+    ``scv`` that of the time of batches of equal size.
 
     Notes
     -----

@@ -15,18 +15,10 @@ from headway.models.stages.skew import KeyShares, zipf_key_shares
 class ReducerState:
     """State of all reducers together; each keeps its most frequent keys in memory.
 
-    Parameters
-    ----------
-    memory_bytes : float, > 0
-        Memory of one reducer for state. [B]
-    key_bytes : float, > 0
-        Memory of a key with its state. [B]
-    num_keys : int, >= 1
-        Keys over all reducers. [-]
-    exponent : float, >= 0
-        Exponent of the key frequencies, as in `zipf_key_shares`. [-]
-    on_disk_s : float, > 0
-        Update of a row whose key is on disk. [s/row]
+    ``memory_bytes`` are those of one reducer, ``key_bytes`` those of a key with its state.
+    ``num_keys`` are keys over all reducers, whose frequencies have ``exponent``, as in
+    `zipf_key_shares`. ``on_disk_s`` is the time to update a row whose key is on disk. All are
+    positive; ``exponent`` may be 0.
     """
 
     memory_bytes: float
@@ -61,11 +53,11 @@ def two_group_update(
     in_memory_s, on_disk_s : float or (n,) array, > 0
         Update of a row whose key is in memory, and of one whose key is on disk. [s/row]
     disk_share : float or (n,) array, 0 to 1
-        Share of rows of the second group. [-]
+        Share of rows whose key is on disk.
     rows : float or (n,) array, > 0
-        Rows of a fetched batch. [-]
+        Rows of a fetched batch.
     noise_cv : float or (n,) array, >= 0
-        Noise of the time of a batch, relative to it, in addition to that of the groups. [-]
+        Noise of the time of a batch, relative to it, in addition to that of the groups.
 
     Returns
     -------

@@ -29,7 +29,6 @@ def autocorrelated_service_wait(
     period_s : float, > 0
         Time between jobs. [s]
     service_s : float, > 0
-        Mean service time. [s]
     service_cv : float, 0 to 2
         Its coefficient of variation. [-]
     autocorrelation : float, 0 to 0.98
@@ -44,8 +43,7 @@ def autocorrelated_service_wait(
     Raises
     ------
     ValueError
-        If an argument is outside its range, or the utilisation is so close to 1 that the wait
-        depends on more than 1e8 earlier jobs.
+        If the utilisation is so close to 1 that the wait depends on more than 1e8 earlier jobs.
 
     Notes
     -----

@@ -29,11 +29,6 @@ class LatticeLaw:
     probability : (n,) array, >= 0
         One per time, of sum 1 up to rounding. [-]
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
     Examples
     --------
     >>> law = LatticeLaw(step_s=0.5, lowest_index=-1, probability=np.array([0.25, 0.5, 0.25]))
@@ -108,30 +103,10 @@ def lattice_law(
 ) -> LatticeLaw:
     r"""A distribution function on a lattice: each time gets the mass within half a step.
 
-    Parameters
-    ----------
-    cdf : callable
-        Distribution function, without atoms. [-]
-    step_s : float, > 0
-        Step of the lattice; a fiftieth of a standard deviation is fine. [s]
-    lowest_s, highest_s : float
-        Range, which should contain all of the law except a negligible part; that part is
-        distributed in proportion. [s]
-
-    Returns
-    -------
-    LatticeLaw
-        On multiples of ``step_s``.
-
-    Raises
-    ------
-    ValueError
-        If the range contains less than 99% of the law; as `LatticeTooLongError`, if it needs more
-        than a million steps.
-
-    Notes
-    -----
-    theory.md (Q16). Adds about ``step_s**2 / 12`` to the variance.
+    ``cdf`` has no atoms. The range should contain all of the law (Q16) except a negligible part, at
+    most 1%, which is distributed in proportion. A step of a fiftieth of a standard deviation is
+    fine; it adds about ``step_s**2 / 12`` to the variance. More than a million steps raise a
+    `LatticeTooLongError`.
 
     Examples
     --------
@@ -150,27 +125,9 @@ def lattice_law(
 def lattice_sample(values_s: Array, step_s: float) -> LatticeLaw:
     r"""Observed times on a lattice, each split between its neighbours so as to keep the mean.
 
-    Parameters
-    ----------
-    values_s : (n,) array, n >= 1
-        Observations of equal weight; a single one is a constant. [s]
-    step_s : float, > 0
-        Step of the lattice. [s]
-
-    Returns
-    -------
-    LatticeLaw
-        On multiples of ``step_s``.
-
-    Raises
-    ------
-    ValueError
-        If there is no value or one is not finite; as `LatticeTooLongError`, if more than a million
-        steps are needed.
-
-    Notes
-    -----
-    theory.md (Q16). Adds at most ``step_s**2 / 4`` to the variance.
+    The values (n,), n >= 1, have equal weight (Q16); a single one is a constant. At most
+    ``step_s**2 / 4`` is added to the variance. More than a million steps raise a
+    `LatticeTooLongError`.
 
     Examples
     --------

@@ -21,18 +21,15 @@ def uniform_law(width_s: float, step_s: float) -> LatticeLaw:
     width_s : float, >= 0
         Longest time; 0 means no time. [s]
     step_s : float, > 0
-        Step of the lattice. [s]
 
     Returns
     -------
     LatticeLaw
-        On multiples of ``step_s``.
 
     Raises
     ------
-    ValueError
-        If an argument is outside its range; as `LatticeTooLongError`, if the width needs more than
-        a million steps.
+    LatticeTooLongError
+        If the width needs more than a million steps.
 
     Notes
     -----
@@ -58,18 +55,15 @@ def zero_or_gamma_law(wait: WaitMoments, step_s: float) -> LatticeLaw:
     wait : WaitMoments
         Of one queue, finite.
     step_s : float, > 0
-        Step of the lattice. [s]
 
     Returns
     -------
     LatticeLaw
-        On multiples of ``step_s``.
 
     Raises
     ------
-    ValueError
-        If the moments are not finite or negative; as `LatticeTooLongError`, if the wait needs more
-        than a million steps.
+    LatticeTooLongError
+        If the wait needs more than a million steps.
 
     Notes
     -----
@@ -107,19 +101,13 @@ def on_step(law: LatticeLaw, step_s: float) -> LatticeLaw:
     Parameters
     ----------
     law : LatticeLaw
-        On any step.
     step_s : float, > 0
         New step, preferably a longer one. [s]
 
     Returns
     -------
     LatticeLaw
-        On multiples of ``step_s``; its variance is larger by at most ``step_s**2 / 4``.
-
-    Raises
-    ------
-    ValueError
-        If ``step_s`` is not positive.
+        Its variance is larger by at most ``step_s**2 / 4``.
 
     Notes
     -----
@@ -155,17 +143,11 @@ def smooth_quantile_s(law: LatticeLaw, q: Numeric) -> Array:
     law : LatticeLaw
         On a lattice, of a time that has a density.
     q : float or (n,) array, 0 < q < 1
-        Probability. [-]
 
     Returns
     -------
     array
         Shape of ``q``. [s]
-
-    Raises
-    ------
-    ValueError
-        If ``q`` is outside its range.
 
     Notes
     -----

@@ -17,14 +17,11 @@ def lindley_waits_s(interarrival_s: Array, service_s: Array, first_wait_s: float
     interarrival_s : (n,) array, >= 0
         Time from the arrival of each job to that of the next one; 0 within a bulk. [s]
     service_s : (n,) array, >= 0
-        Service time of each job. [s]
     first_wait_s : float, >= 0
-        Wait of the first job. [s]
 
     Returns
     -------
     (n,) array
-        Wait of each job. [s]
 
     Raises
     ------

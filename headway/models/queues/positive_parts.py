@@ -35,12 +35,6 @@ def positive_parts(drift: Array, sd: Array, third: Array) -> PositiveParts:
     Returns
     -------
     PositiveParts
-        Probability [-], mean of the positive part and mean of its square.
-
-    Raises
-    ------
-    ValueError
-        If a standard deviation is not positive.
 
     Notes
     -----

@@ -23,19 +23,11 @@ def lognormal_third_central_s3(mean_s: Numeric, cv: Numeric) -> Array:
     Parameters
     ----------
     mean_s : float or (n,) array, > 0
-        Mean. [s]
     cv : float or (n,) array, >= 0
-        Coefficient of variation. [-]
 
     Returns
     -------
     array
-        Inputs broadcast. [s^3]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
 
     Notes
     -----
@@ -51,28 +43,7 @@ def lognormal_third_central_s3(mean_s: Numeric, cv: Numeric) -> Array:
 
 
 def gamma_third_central_s3(mean_s: Numeric, cv: Numeric) -> Array:
-    r"""Third central moment of a gamma time; an exponential one has cv 1.
-
-    Parameters
-    ----------
-    mean_s : float or (n,) array, > 0
-        Mean. [s]
-    cv : float or (n,) array, >= 0
-        Coefficient of variation. [-]
-
-    Returns
-    -------
-    array
-        Inputs broadcast. [s^3]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    theory.md (Q7).
+    r"""Third central moment of a gamma time of mean > 0 and cv >= 0; exponential for cv 1 (Q7).
 
     Examples
     --------
@@ -93,24 +64,7 @@ def queue_increment(
 ) -> Increment:
     r"""Cumulants of service minus inter-arrival time, which are independent.
 
-    Parameters
-    ----------
-    interarrival_s, service_s : float or (n,) array, > 0
-        Mean times. [s]
-    interarrival_variance_s2, service_variance_s2 : float or (n,) array, >= 0
-        Their variances. [s^2]
-    interarrival_third_central_s3, service_third_central_s3 : float or (n,) array
-        Their third central moments. [s^3]
-
-    Returns
-    -------
-    Increment
-        Inputs broadcast.
-
-    Raises
-    ------
-    ValueError
-        If a mean is not positive or a variance is negative.
+    Means are above 0, and variances 0 or more.
 
     Notes
     -----
@@ -153,24 +107,14 @@ def clocked_increment(
     ----------
     period_s : float or (n,) array, > 0
         Time between ticks. [s]
-    service_s : float or (n,) array, > 0
-        Mean service time of one job. [s]
-    service_variance_s2 : float or (n,) array, >= 0
-        Its variance. [s^2]
-    service_third_central_s3 : float or (n,) array
-        Its third central moment. [s^3]
+    service_s, service_variance_s2, service_third_central_s3 : float or (n,) array
+        Of one job: mean > 0, variance >= 0, and third central moment.
     bulk_size : float or (n,) array, >= 1
         Jobs per tick, the same at each. [-]
 
     Returns
     -------
     Increment
-        Inputs broadcast.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
 
     Notes
     -----

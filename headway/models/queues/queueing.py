@@ -46,17 +46,12 @@ def qna_wait(
     service_scv : float or (n,) array, >= 0
         Its squared coefficient of variation. [-]
     service_third_ratio : float or (n,) array, >= (1 + service_scv)^2
-        Third moment of the service time over the cube of its mean. [-]
+        Third moment of the service time over the cube of its mean; no law has a lower one. [-]
 
     Returns
     -------
     WaitMoments
-        Inputs broadcast; ``inf`` moments and probability 1 if the utilisation is 1 or more.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range; no law has a third ratio below the stated one.
+        ``inf`` moments and probability 1 if the utilisation is 1 or more.
 
     Notes
     -----
@@ -68,8 +63,8 @@ def qna_wait(
     `c_D^2 = 2 ρ - 1 + 4(1-ρ)/(3(c_S^2+1)^2) · E[S^3]/(E[S]^3)`. Intended for `0.8 ≤ c_A^2 ≤ 1.5`:
     for a clock with `c_S = 0.3` and `ρ = 0.7` it yields a sixth of the wait.
 
-    Whitt (1983). Exact for Poisson arrivals. The variance is 58% low for clocked arrivals at
-    utilization 0.9 and service cv 0.3.
+    Exact for Poisson arrivals. The variance is 58% low for clocked arrivals at utilization 0.9 and
+    service cv 0.3.
 
     Examples
     --------
@@ -111,21 +106,13 @@ def pollaczek_khinchine_wait(
     interarrival_s : float or (n,) array, > 0
         Mean time between arrivals. [s]
     service_s : float or (n,) array, > 0
-        Mean service time. [s]
-    service_second_moment_s2 : float or (n,) array, >= service_s^2
-        Second moment of the service time about zero. [s^2]
-    service_third_moment_s3 : float or (n,) array, > 0
-        Third moment of the service time about zero. [s^3]
+    service_second_moment_s2, service_third_moment_s3 : float or (n,) array, > 0
+        Moments of the service time about zero; the second is at least ``service_s**2``.
 
     Returns
     -------
     WaitMoments
-        Inputs broadcast; ``inf`` moments and probability 1 if the utilisation is 1 or more.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+        ``inf`` moments and probability 1 if the utilisation is 1 or more.
 
     Notes
     -----

@@ -33,18 +33,12 @@ class QueueTime:
     Parameters
     ----------
     mean_s : float, > 0
-        Mean. [s]
     scv : float, >= 0
         Squared coefficient of variation. [-]
     third_central_s3 : float, optional
         Third central moment. [s^3]
     on_lattice : callable, optional
-        From a step [s] to the law on multiples of that step.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range, or the law comes without its third moment.
+        From a step [s] to the law on multiples of that step; needs the third moment.
 
     Examples
     --------
@@ -78,12 +72,10 @@ def constant_time(mean_s: float) -> QueueTime:
     Parameters
     ----------
     mean_s : float, > 0
-        Mean. [s]
 
     Returns
     -------
     QueueTime
-        Known on any lattice.
 
     Notes
     -----
@@ -108,14 +100,11 @@ def lognormal_time(mean_s: float, cv: float) -> QueueTime:
     Parameters
     ----------
     mean_s : float, > 0
-        Mean. [s]
     cv : float, >= 0
-        Coefficient of variation. [-]
 
     Returns
     -------
     QueueTime
-        Known on any lattice.
 
     Notes
     -----
@@ -146,14 +135,12 @@ def gamma_time(mean_s: float, cv: float) -> QueueTime:
     Parameters
     ----------
     mean_s : float, > 0
-        Mean. [s]
     cv : float, >= 0
-        Coefficient of variation. [-]
 
     Returns
     -------
     QueueTime
-        Known on any lattice; if it hardly varies, lognormal with the third moment of the gamma.
+        If it hardly varies, lognormal with the third moment of the gamma.
 
     Notes
     -----

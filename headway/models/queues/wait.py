@@ -54,9 +54,8 @@ class Wait:
     Parameters
     ----------
     moments : WaitMoments
-        Mean, variance and probability, without dimensions.
+        Arrays without dimensions.
     method : WaitMethod
-        How they were computed.
     in_range : bool
         Whether the queue is in the range in which the method's stated errors were measured.
     remark : str
@@ -106,16 +105,12 @@ def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
     Returns
     -------
     Wait
-        By the lattice if both laws are known and fit on it; by a shifted gamma increment if three
-        moments are known. Else by QNA if the variability of arrivals is close to that of a Poisson
-        stream, or by a shifted gamma increment with the third moments of a lognormal service and
-        gamma inter-arrival times. ``inf`` if the utilisation is 1 or more.
+        ``inf`` if the utilisation is 1 or more.
 
     Raises
     ------
     ValueError
-        Only from the constructors of its arguments, or if the utilisation is below 1 by less than
-        the rounding error.
+        If the utilisation is below 1 by less than the rounding error.
 
     Notes
     -----
@@ -131,8 +126,6 @@ def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
     `S` is known. If the third moment of `S`, or of both, is assumed, nothing is in range. For
     (Q16), within 1% and 2.5%: `E[W] > 10^-3 E[A]`, and the lattice loses at most 5% of the third
     moments, which holds for lognormal times up to a cv of about 3 and for any gamma times.
-
-    theory.md (Q17) for the choice and the ranges.
 
     Examples
     --------

@@ -17,28 +17,13 @@ _SMALLEST_SCV = 1e-10
 def wait_decay_per_s(increment: Increment) -> Array:
     r"""Rate at which the tail of the wait falls off, from three cumulants of the increment.
 
-    Parameters
-    ----------
-    increment : Increment
-        Service minus inter-arrival time, of positive variance.
-
-    Returns
-    -------
-    array
-        Decay rate [1/s]; 0 if the queue is unstable. If the third moment is so negative that the
-        cubic has no root, its turning point.
-
-    Raises
-    ------
-    ValueError
-        If a variance is not positive.
+    The variance must be above 0. The rate is 0 if the queue is unstable. If the third moment is so
+    negative that the cubic has no root, its turning point is taken.
 
     Notes
     -----
     **(Q14)** The tail of `W` decays as `e^(-η x)` (after Abate, Choudhury and Whitt 1995,
     doi:10.1287/opre.43.5.885), with `η = 2m/(κ_2/2+sqrt((κ_2^2)/4+(2 κ_3 m)/3) )`.
-
-    After Abate, Choudhury and Whitt (1995).
 
     Examples
     --------
@@ -56,22 +41,7 @@ def wait_decay_per_s(increment: Increment) -> Array:
 def gamma_wait_quantile_s(q: Numeric, wait: WaitMoments) -> Array:
     r"""Quantile of a wait that is zero or gamma distributed.
 
-    Parameters
-    ----------
-    q : float or (n,) array, 0 <= q < 1
-        Probability. [-]
-    wait : WaitMoments
-        Mean, variance and probability of the wait.
-
-    Returns
-    -------
-    array
-        Inputs broadcast [s]; ``inf`` if the queue is unstable.
-
-    Raises
-    ------
-    ValueError
-        If ``q`` is outside its range, or the moments are negative or not a number.
+    ``q`` is 0 or more and below 1; the result is ``inf`` if the queue is unstable.
 
     Notes
     -----

@@ -37,22 +37,9 @@ class WaitingTime(NamedTuple):
 def lattice_wait(increment: LatticeLaw) -> WaitingTime:
     r"""Law of the wait of a queue from the law of its increment.
 
-    Parameters
-    ----------
-    increment : LatticeLaw
-        Service minus inter-arrival time, ``service.plus(interarrival.negative())``, with a
-        negative mean.
-
-    Returns
-    -------
-    WaitingTime
-        On the lattice of the increment.
-
-    Raises
-    ------
-    ValueError
-        If the mean increment is not negative; as `LatticeTooLongError`, if the wait needs more than
-        a million steps: use longer steps, or `shifted_gamma_wait`.
+    The increment is service minus inter-arrival time, ``service.plus(interarrival.negative())``,
+    with a negative mean; the wait is on its lattice. If it needs more than a million steps, a
+    `LatticeTooLongError` is raised: use longer steps, or `shifted_gamma_wait`.
 
     Notes
     -----

@@ -81,7 +81,7 @@ def real_time_latency(
     stages : sequence of RealTimeStage
         Stages in order; every row that leaves one enters the next.
     num_slots : int
-        Free slots of the cluster. [-]
+        Free slots of the cluster, at least one per task: else Spark would not start the query. [-]
     trigger_s : float, > 0
         Duration of a batch, the argument of the real-time trigger. [s]
     gap_s : float, >= 0
@@ -96,12 +96,6 @@ def real_time_latency(
     -------
     RealTimeLatency
         ``inf`` at the sustainable rate and above.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range, or there are fewer slots than tasks, in which case
-        Spark would not start the query.
 
     Notes
     -----
@@ -145,23 +139,15 @@ def gap_probability(utilization_ratio: float, trigger_s: float, gap_s: float) ->
 
     Parameters
     ----------
-    utilization_ratio : float, 0 to 1
+    utilization_ratio : float, 0 to below 1
         Busy share of the busiest task. [-]
     trigger_s : float, > 0
         Duration of a batch. [s]
     gap_s : float, >= 0
-        Time between batches. [s]
 
     Returns
     -------
     float
-        Share of rows that arrive in a gap, or before the backlog of a gap is processed; at most 1.
-        [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
 
     Notes
     -----

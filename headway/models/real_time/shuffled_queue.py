@@ -21,28 +21,10 @@ def shuffled_wait(
 ) -> WaitMoments:
     r"""Work that is waiting at a task when a buffer of rows arrives.
 
-    Parameters
-    ----------
-    rate_per_s : float, > 0
-        Rows that the task receives from all writers. [rows/s]
-    service_s : float, > 0
-        Mean time per row. [s]
-    service_cv : float, 0 to 2
-        Its coefficient of variation, taken as lognormal. [-]
-    num_writers : int, >= 1
-        Tasks that send rows to it, each by its own clock with a random phase. [-]
-    period_s : float, >= 0
-        Period of the clocks; 0 if rows are sent one by one. [s]
-
-    Returns
-    -------
-    WaitMoments
-        Wait of the first row of a buffer; ``inf`` if the utilisation is 1 or more.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range, or the utilisation is too close to 1.
+    ``rate_per_s`` is that of the rows from all writers, each of which sends its own by a clock of
+    period ``period_s`` with a random phase, or one by one if that is 0. Service times are
+    lognormal, with a cv of 0 to 2. The wait is that of the first row of a buffer; ``inf`` if the
+    utilisation is 1 or more. It cannot be computed for a utilisation too close to 1.
 
     Notes
     -----

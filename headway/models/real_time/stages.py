@@ -33,11 +33,6 @@ class RealTimeStage:
         Share of the stage's rows at its busiest task, 1 / num_tasks to 1; the others share the rest
         evenly. Even by default. [-]
 
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
     Examples
     --------
     >>> RealTimeStage(num_tasks=8, row_s=2e-4, row_cv=1.0).busiest_share
@@ -86,18 +81,11 @@ def required_slots(stages: Sequence[RealTimeStage]) -> int:
 
     Parameters
     ----------
-    stages : sequence of RealTimeStage
-        All stages of the query.
+    stages : sequence of RealTimeStage, at least one
 
     Returns
     -------
     int
-        Tasks of all stages together, since all run at the same time. [-]
-
-    Raises
-    ------
-    ValueError
-        If there is no stage.
 
     Notes
     -----
@@ -122,8 +110,7 @@ def sustainable_rate_per_s(
 
     Parameters
     ----------
-    stages : sequence of RealTimeStage
-        All stages of the query.
+    stages : sequence of RealTimeStage, at least one
     trigger_s : float, > 0
         Duration of a batch, the argument of the real-time trigger. [s]
     gap_s : float, >= 0
@@ -132,12 +119,6 @@ def sustainable_rate_per_s(
     Returns
     -------
     float
-        From this rate on, latency grows without bound. [rows/s]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
 
     Notes
     -----
@@ -184,12 +165,6 @@ def shuffle_wait_limit_s(
     Returns
     -------
     float
-        Time after which the clock sends the buffer, or until it is full if that is shorter. [s]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
 
     Notes
     -----

@@ -55,20 +55,6 @@ class MemoryReading:
 def is_memory_short(reading: MemoryReading, now_s: float) -> bool:
     r"""Whether the query that frees the most goes first.
 
-    Parameters
-    ----------
-    reading : MemoryReading
-        Used memory, and since when memory has been short.
-    now_s : float
-        The time of the decision. [s]
-
-    Returns
-    -------
-    bool
-        Whether the memory policy is in force.
-
-    Notes
-    -----
     theory.md (G7); Klink (SIGMOD 2021, 3.4): from when the limit is reached until half of the used
     memory is free or 3 s have passed.
 

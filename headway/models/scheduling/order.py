@@ -22,9 +22,8 @@ def grant_order(
     policy : Policy
         Any but ``auto``.
     states : sequence of QueryState
-        The queries that wait.
+        Of the queries that wait.
     now_s : float
-        The time of the decision. [s]
     memory_is_short : bool
         Whether the query that frees the most goes first (G7).
 
@@ -73,14 +72,8 @@ def ranked(
 
     Parameters
     ----------
-    policy : Policy
-        Any but ``auto``.
-    states : sequence of QueryState
-        The queries.
-    now_s : float
-        The time of the decision. [s]
-    memory_is_short : bool
-        Whether the query that frees the most goes first (G7).
+    policy, states, now_s, memory_is_short
+        As in `grant_order`.
 
     Returns
     -------
@@ -121,9 +114,7 @@ def order_holds_until_s(states: Sequence[QueryState], now_s: float) -> float:
     Parameters
     ----------
     states : sequence of QueryState
-        The queries that wait.
     now_s : float
-        The time of the decision. [s]
 
     Returns
     -------
@@ -152,11 +143,8 @@ def next_due_s(policy: Policy, states: Sequence[QueryState], now_s: float) -> fl
     Parameters
     ----------
     policy : Policy
-        Any but ``auto``.
     states : sequence of QueryState
-        The queries that wait.
     now_s : float
-        The time of the decision. [s]
 
     Returns
     -------
@@ -186,20 +174,17 @@ def slack_s(state: QueryState) -> float:
     Parameters
     ----------
     state : QueryState
-        The query.
 
     Returns
     -------
     float
-        Latest start; ``inf`` without targets. [s]
+        ``inf`` without targets. [s]
 
     Notes
     -----
-    theory.md (G8), after Klink (SIGMOD 2021), equation 1. A window takes two batches on Spark, one
-    that reads the row that closes it and one that emits it:
-    ``e + W + delta + target - q(D_n + D_n+1)``. If the window is already closed, one batch is left.
-    A row takes one batch: ``oldest unread + target - q(D)``. Rows left over by a rate limit need
-    their own batches before that, one after another.
+    theory.md (G8), after Klink (SIGMOD 2021), equation 1. If the window is already closed, one
+    batch is left. Rows left over by a rate limit need their own batches before that, one after
+    another.
 
     Examples
     --------
@@ -230,7 +215,6 @@ def num_at_once(
     executor_s : float, > 0
         Part of it during which executors work. [s]
     num_queries : int, >= 1
-        Queries. [-]
     driver_ratio : float, >= 0
         Share of the executors' cores that a driver takes while it works: 0 on a cluster, one core
         of them in local mode. [-]
@@ -263,9 +247,7 @@ def due_s(policy: Policy, state: QueryState) -> float:
     Parameters
     ----------
     policy : Policy
-        Any but ``auto``.
     state : QueryState
-        The query.
 
     Returns
     -------

@@ -14,21 +14,7 @@ _MOST_CANDIDATES = 200
 
 
 def common_period_s(periods_s: Sequence[float]) -> float:
-    r"""Greatest common divisor of trigger intervals.
-
-    Parameters
-    ----------
-    periods_s : sequence of float, > 0
-        Trigger intervals, in whole milliseconds. [s]
-
-    Returns
-    -------
-    float
-        Their greatest common divisor. [s]
-
-    Notes
-    -----
-    theory.md (G6); Korst, Aarts and Lenstra (1991). Spark keeps triggers in whole milliseconds.
+    r"""Greatest common divisor of trigger intervals, which Spark keeps in whole milliseconds: (G6).
 
     Examples
     --------
@@ -53,7 +39,6 @@ def stagger_offsets_s(
     periods_s : sequence of float, > 0
         Trigger intervals, in whole milliseconds. [s]
     durations_s : sequence of float, > 0
-        Batch durations. [s]
     earliest_s : sequence of float, or None
         Best time in its interval for each query's tick: just after its windows close. [s]
 
@@ -68,9 +53,9 @@ def stagger_offsets_s(
     `G = gcd(T_a, T_b)`. Offsets that satisfy this exist iff `d_a + d_b ≤ G` (Korst, Aarts and
     Lenstra 1991). Exact.
 
-    After Korst, Aarts and Lenstra (1991). Batches are placed longest first. Each gets the earliest
-    offset, counted from its best tick, at which it overlaps least with those already placed. Each
-    pair is compared modulo the greatest common divisor of its periods.
+    Batches are placed longest first. Each gets the earliest offset, counted from its best tick, at
+    which it overlaps least with those already placed. Each pair is compared modulo the greatest
+    common divisor of its periods.
 
     Examples
     --------

@@ -22,26 +22,11 @@ class Piece(NamedTuple):
 
 
 def one_per_piece(length_ms: int) -> float:  # noqa: ARG001
-    """Weight of a piece if pieces are only counted.
-
-    Parameters
-    ----------
-    length_ms : int, > 0
-        Length of the piece. [ms]
-
-    Returns
-    -------
-    float
-        1. [-]
+    """Weight 1 of a piece, if pieces are only counted.
 
     Notes
     -----
     Enorm 2016, section 6.1 (doi:10.1145/2933267.2933315), counts merges in this way.
-
-    Examples
-    --------
-    >>> one_per_piece(60_000)
-    1.0
     """
     return 1.0
 
@@ -49,17 +34,8 @@ def one_per_piece(length_ms: int) -> float:  # noqa: ARG001
 def present_keys(num_keys: float, rows_per_ms: float) -> Callable[[int], float]:
     r"""Keys in a piece, if keys are equally frequent and rows arrive at random times.
 
-    Parameters
-    ----------
-    num_keys : float, > 0
-        Keys of the stream, `K`. [-]
-    rows_per_ms : float, >= 0
-        Arrival rate, `λ`. [rows/ms]
-
-    Returns
-    -------
-    callable
-        Length of a piece [ms] to the mean number of its keys [-].
+    The function takes the length of a piece [ms] and returns the mean number of its keys. The
+    stream has ``num_keys`` keys, `K`, and the arrival rate ``rows_per_ms``, `λ`.
 
     Notes
     -----
@@ -181,17 +157,7 @@ def _shortest(
 def with_rollups(plan: MergePlan, horizon_ms: int | None = None) -> MergePlan:
     r"""The plan with worthwhile roll-ups: the best one is added as long as one reduces the cost.
 
-    Parameters
-    ----------
-    plan : MergePlan
-        Windows, panes and weights.
-    horizon_ms : int, optional
-        Time over which merges are counted; by default, a common period of all windows. [ms]
-
-    Returns
-    -------
-    MergePlan
-        With more roll-ups, or unchanged.
+    Merges are counted over ``horizon_ms``, by default over :func:`steady_horizon_ms`.
 
     Notes
     -----
@@ -228,15 +194,7 @@ def with_rollups(plan: MergePlan, horizon_ms: int | None = None) -> MergePlan:
 def possible_rollups(plan: MergePlan) -> list[WindowSpec]:
     """Tumbling windows between the pane and the longest window that do not exist yet.
 
-    Parameters
-    ----------
-    plan : MergePlan
-        Windows and panes.
-
-    Returns
-    -------
-    list of WindowSpec
-        Those whose sizes divide a slide or a size; others do not stay aligned with any window.
+    Their sizes divide a slide or a size; others do not stay aligned with any window.
 
     Notes
     -----
@@ -265,17 +223,9 @@ def possible_rollups(plan: MergePlan) -> list[WindowSpec]:
 
 
 def steady_horizon_ms(plan: MergePlan) -> int:
-    """A time over which the merges of a plan are representative.
+    """A time over which the merges of a plan are representative. [ms]
 
-    Parameters
-    ----------
-    plan : MergePlan
-        Windows, panes and roll-ups.
-
-    Returns
-    -------
-    int
-        A common period of all roll-ups and windows, at most 20 times the longest window. [ms]
+    It is a common period of all roll-ups and windows, at most 20 times the longest window.
 
     Notes
     -----

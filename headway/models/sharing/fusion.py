@@ -60,46 +60,17 @@ Score = Callable[[Edge, frozenset[str]], float]
 
 
 def rows_score(edge: Edge, common: frozenset[str]) -> float:  # noqa: ARG001
-    """Rows that need not be shuffled (COMM).
-
-    Parameters
-    ----------
-    edge : Edge
-        Between two components.
-    common : frozenset of str
-        Attributes of both.
-
-    Returns
-    -------
-    float
-        Rows of the edge.
+    """Rows of the edge, which need not be shuffled if it is fused (COMM).
 
     Notes
     -----
     Enorm 2016, section 4.4.1 (doi:10.1145/2933267.2933315).
-
-    Examples
-    --------
-    >>> rows_score(Edge(source=0, target=1, rows=10.0), frozenset("ab"))
-    10.0
     """
     return edge.rows
 
 
 def attributes_score(edge: Edge, common: frozenset[str]) -> float:  # noqa: ARG001
     """Number of common attributes, so that more can be fused afterwards (PA).
-
-    Parameters
-    ----------
-    edge : Edge
-        Between two components.
-    common : frozenset of str
-        Attributes of both.
-
-    Returns
-    -------
-    float
-        Their number. [-]
 
     Notes
     -----
@@ -118,8 +89,6 @@ def fused(graph: OperatorGraph, score: Score) -> tuple[Component, ...]:
 
     Parameters
     ----------
-    graph : OperatorGraph
-        Operators and edges.
     score : callable
         :func:`rows_score` or :func:`attributes_score`.
 
@@ -161,20 +130,7 @@ def fused(graph: OperatorGraph, score: Score) -> tuple[Component, ...]:
 def best_fusion(graph: OperatorGraph) -> tuple[Component, ...]:
     """Components that leave the fewest rows to shuffle, by trying every set of edges.
 
-    Parameters
-    ----------
-    graph : OperatorGraph
-        At most 12 edges.
-
-    Returns
-    -------
-    tuple of Component
-        Of equally good results, one with the fewest fusions.
-
-    Raises
-    ------
-    ValueError
-        If there are more edges than that.
+    There may be at most 12 edges. Of equally good results, it is one with the fewest fusions.
 
     Notes
     -----
@@ -201,12 +157,11 @@ def fewest_rows(graph: OperatorGraph) -> tuple[Component, ...]:
     Parameters
     ----------
     graph : OperatorGraph
-        Operators and edges.
 
     Returns
     -------
     tuple of Component
-        The components, of those tried, that leave the fewest rows to shuffle.
+        Those, of all tried, that leave the fewest rows to shuffle.
 
     Notes
     -----
@@ -230,15 +185,13 @@ def rows_between(graph: OperatorGraph, components: Iterable[Component]) -> float
 
     Parameters
     ----------
-    graph : OperatorGraph
-        Operators and edges.
     components : iterable of Component
         All of them.
 
     Returns
     -------
     float
-        Sum over the edges between components, in the unit of the edges.
+        In the unit of the edges.
 
     Notes
     -----

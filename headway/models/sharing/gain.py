@@ -39,17 +39,7 @@ class BatchKeys:
 def direct_state_writes(keys: BatchKeys, windows: WindowSet) -> StateWrites:
     r"""State rows that the direct query writes: one per key and window that a batch touches.
 
-    Parameters
-    ----------
-    keys : BatchKeys
-        Keys of a batch, `K_b`, and its event time, `T`.
-    windows : WindowSet
-        Sizes and slides.
-
-    Returns
-    -------
-    StateWrites
-        The same in every batch. [rows]
+    They are the same in every batch.
 
     Notes
     -----
@@ -72,17 +62,7 @@ def direct_state_writes(keys: BatchKeys, windows: WindowSet) -> StateWrites:
 def shared_state_writes(keys: BatchKeys, windows: WindowSet) -> StateWrites:
     r"""State rows that panes write: a key in its pane, and in every window when a pane closes.
 
-    Parameters
-    ----------
-    keys : BatchKeys
-        Keys of a batch, `K_b`, of a pane, `K_g`, and the event time `T`.
-    windows : WindowSet
-        Sizes and slides.
-
-    Returns
-    -------
-    StateWrites
-        If the batch is longer than a pane, closing rows are those of all panes that it closes.
+    If the batch is longer than a pane, closing rows are those of all panes that it closes.
 
     Notes
     -----
@@ -103,19 +83,7 @@ def shared_state_writes(keys: BatchKeys, windows: WindowSet) -> StateWrites:
 
 
 def closing_share(batch_s: float, windows: WindowSet) -> float:
-    """Share of batches in which a pane closes.
-
-    Parameters
-    ----------
-    batch_s : float, > 0
-        Event time of a batch. [s]
-    windows : WindowSet
-        Their pane.
-
-    Returns
-    -------
-    float
-        At most 1. [-]
+    """Share of batches in which a pane closes, at most 1; ``batch_s`` is the event time of a batch.
 
     Notes
     -----
@@ -171,19 +139,9 @@ class StateTime(NamedTuple):
 def shared_state_time(
     costs: UnitCosts, keys: BatchKeys, windows: WindowSet, *, row_s: float
 ) -> StateTime:
-    r"""Wall time for the state of panes in a batch.
+    r"""Wall time for the state of panes: in every batch, and in addition if a pane closes. [s]
 
-    Parameters
-    ----------
-    costs, keys, windows
-        As in :func:`panes_change_s`.
-    row_s : float, >= 0
-        Wall time of a state row that rows of the batch write. [s]
-
-    Returns
-    -------
-    StateTime
-        For every batch, and in addition if a pane closes. [s]
+    ``row_s`` is the wall time of a state row that rows of the batch write.
 
     Notes
     -----
@@ -209,21 +167,9 @@ def shared_state_time(
 
 
 def panes_change_s(num_rows: float, costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> float:
-    r"""Mean batch time with panes minus that of the direct query.
+    r"""Mean batch time with panes minus that of the direct query, negative if panes are faster. [s]
 
-    Parameters
-    ----------
-    num_rows : float, >= 0
-        Rows of a batch, n. [rows]
-    costs : UnitCosts
-        Costs of a copy, a state row, a stage.
-    keys, windows
-        As in :func:`shared_state_writes`.
-
-    Returns
-    -------
-    float
-        Negative if panes are faster. [s]
+    ``num_rows`` are the rows of a batch.
 
     Notes
     -----
@@ -252,8 +198,8 @@ def break_even_rows(costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> fl
 
     Parameters
     ----------
-    costs, keys, windows
-        As in :func:`panes_change_s`.
+    keys : BatchKeys
+        The same for every number of rows.
 
     Returns
     -------
@@ -289,9 +235,7 @@ def break_even_keys(
     Parameters
     ----------
     num_rows : float, >= 0
-        Rows of a batch. [rows]
-    costs, windows
-        As in :func:`panes_change_s`.
+        Rows of a batch.
     keys : BatchKeys
         The ratio to the keys of a pane is kept.
 

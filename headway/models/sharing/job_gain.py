@@ -70,9 +70,9 @@ def sharing_gain(
     windows : WindowSet
         The windows to count. Costs per copy and state row are assumed to be the same for them.
     rate_per_s : float, optional
-        Arrivals; as profiled by default. [rows/s]
+        As profiled by default. [rows/s]
     num_keys : float, optional
-        Keys of the stream; by default they grow with the rows as in the profile. [-]
+        Keys of the stream; by default they grow with the rows as in the profile.
     queries : mapping of str to WindowSet, optional
         The queries that count these windows today, by name, each with its own windows.
 

@@ -21,27 +21,12 @@ from headway.units import ms_to_s
 def mode_work(setting: WindowSetting, merges: MergePlan) -> ModeWork:
     """Work of the paper's modes over the longest window, with the costs of the profile.
 
-    Parameters
-    ----------
-    setting : WindowSetting
-        Rows and keys of a batch.
-    merges : MergePlan
-        How windows are merged from panes.
-
-    Returns
-    -------
-    ModeWork
-        Processor time of all slots together, and the pause if the keys of one partition move.
+    It is the processor time of all slots together, and the pause if the keys of one partition move.
 
     Notes
     -----
     Enorm 2016, section 5.1.1 (doi:10.1145/2933267.2933315). The cost of writing a state row is used
     for sending a copy and for a merge.
-
-    Examples
-    --------
-    >>> mode_work.__name__
-    'mode_work'
     """
     windows, slots = setting.windows, setting.configuration.num_slots
     costs = next(cost_cases(setting)).costs
@@ -79,26 +64,14 @@ def mode_work(setting: WindowSetting, merges: MergePlan) -> ModeWork:
 def partition_deal(setting: WindowSetting) -> GroupDeal:
     """How evenly the last stage's partitions load the slots: as assigned, and after best moves.
 
-    Parameters
-    ----------
-    setting : WindowSetting
-        Slots, shuffle partitions, and the share of the rows that one task always gets.
-
-    Returns
-    -------
-    GroupDeal
-        Load of the busiest slot over an even share.
+    Both are the load of the busiest slot over an even share. One of the partitions has, in
+    addition, the share of the rows that one task always gets.
 
     Notes
     -----
     Flux 2003 as in Enorm 2016, section 3.2 (doi:10.1145/2933267.2933315), repeated until nothing
     moves. Spark does not move partitions; the gain of a move may be achieved by other shuffle
     partitions or salted keys.
-
-    Examples
-    --------
-    >>> partition_deal.__name__
-    'partition_deal'
     """
     number, slots = setting.configuration.shuffle_partitions, setting.configuration.num_slots
     hot = max(stage.hot_share_ratio for stage in setting.profile.stages)

@@ -104,21 +104,9 @@ def _measured_state_row_s(profile: JobProfile) -> float:
 
 
 def stream_keys(num_keys: float, num_rows: float, batch_s: float, windows: WindowSet) -> BatchKeys:
-    """Keys of a batch and of a pane, for a stream whose keys are equally frequent.
+    """Keys of a batch and of a pane, for a stream whose ``num_keys`` keys are equally frequent.
 
-    Parameters
-    ----------
-    num_keys : float, > 0
-        Keys of the stream. [-]
-    num_rows, batch_s
-        Rows of a batch [rows], and the event time that it spans. [s]
-    windows : WindowSet
-        Their pane.
-
-    Returns
-    -------
-    BatchKeys
-        By (H1).
+    ``batch_s`` is the event time that a batch of ``num_rows`` spans.
 
     Notes
     -----
@@ -143,21 +131,9 @@ def keyed_model(
 ) -> DurationModel:
     """The model with different costs for rows in the first stage and state rows in the last one.
 
-    Parameters
-    ----------
-    model : DurationModel
-        Model for the profiled keys.
-    sources : sequence of bool
-        Which of its levels read the source.
-    row_s : float, >= 0
-        Wall time of a row. [s]
-    state_rows_s : float, >= 0
-        Wall time of all state rows of a batch. [s]
-
-    Returns
-    -------
-    DurationModel
-        Terms that do not depend on rows are unchanged.
+    ``sources`` says which levels of the model read the source. ``row_s`` is the wall time of a row,
+    ``state_rows_s`` that of all state rows of a batch. Terms that do not depend on rows are
+    unchanged.
 
     Notes
     -----

@@ -57,19 +57,7 @@ class WindowWork:
 
 
 def mode_work_s(mode: SharingMode, work: WindowWork) -> float:
-    r"""Processor time of a period.
-
-    Parameters
-    ----------
-    mode : SharingMode
-        The way.
-    work : WindowWork
-        What happens in the period.
-
-    Returns
-    -------
-    float
-        Work of the period. [s]
+    r"""Processor time of a period. [s]
 
     Notes
     -----
@@ -97,19 +85,9 @@ def mode_work_s(mode: SharingMode, work: WindowWork) -> float:
 
 
 def mode_pause_s(mode: SharingMode, work: WindowWork) -> float:
-    """Time per period in which rows wait for state that moves.
+    """Time per period in which rows wait for state that moves. [s]
 
-    Parameters
-    ----------
-    mode : SharingMode
-        The way.
-    work : WindowWork
-        What happens in the period.
-
-    Returns
-    -------
-    float
-        Pause of a period; 0 if partial windows are behind an exchange. [s]
+    It is 0 if partial windows are behind an exchange.
 
     Notes
     -----
@@ -128,15 +106,7 @@ def mode_pause_s(mode: SharingMode, work: WindowWork) -> float:
 def split_break_even_windows(work: WindowWork) -> float:
     """Windows per row from which sharing behind an exchange costs less than not sharing.
 
-    Parameters
-    ----------
-    work : WindowWork
-        Work in the period; its own number of windows does not matter.
-
-    Returns
-    -------
-    float
-        More windows than this make sharing cheaper; ``inf`` without rows. [-]
+    The work's own number of windows does not matter. Without rows, the result is ``inf``.
 
     Notes
     -----

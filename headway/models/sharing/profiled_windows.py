@@ -64,7 +64,6 @@ def windows_of(profile: JobProfile) -> WindowSet | None:
     Parameters
     ----------
     profile : JobProfile
-        The query, whose plan contains the windows.
 
     Returns
     -------
@@ -100,30 +99,14 @@ def setting_of(
     trigger_s: float,
     num_keys: float | None = None,
 ) -> WindowSetting:
-    """Rows and keys of a batch at one setting.
+    """Rows and keys of a batch at one setting, and the direct query's duration by its rows.
 
-    Parameters
-    ----------
-    profile, configuration, windows, rate_per_s
-        As in :func:`headway.models.sharing.job_gain.sharing_gain`.
-    trigger_s : float, >= 0
-        Trigger interval, instead of that of the configuration. [s]
-    num_keys : float, optional
-        Keys of the stream; by default they grow with the rows as in the profile. [-]
-
-    Returns
-    -------
-    WindowSetting
-        With the duration of the direct query as a function of its rows.
+    ``trigger_s`` is used instead of the trigger of the configuration. ``num_keys`` are the keys of
+    the stream; by default they grow with the rows as in the profile.
 
     Notes
     -----
     theory.md (T1), (T3); (H10) if keys are given.
-
-    Examples
-    --------
-    >>> setting_of.__name__
-    'setting_of'
     """
     limit = configuration.max_offsets_per_trigger or math.inf
     model, state_row_s = _direct_model(profile, configuration, windows), None
@@ -253,15 +236,7 @@ def _keys(profile: JobProfile, num_rows: float, batch_s: float, windows: WindowS
 def cost_cases(setting: WindowSetting) -> Iterator[CostCase]:
     """Assumed costs that the profile does not contain, then all extreme combinations of them.
 
-    Parameters
-    ----------
-    setting : WindowSetting
-        The setting, for costs per row and stage.
-
-    Yields
-    ------
-    CostCase
-        In wall time of a batch.
+    They are in wall time of a batch.
 
     Notes
     -----
@@ -269,11 +244,6 @@ def cost_cases(setting: WindowSetting) -> Iterator[CostCase]:
     run at a time. If keys are given, it follows from (H10), and is as measured for rows that no row
     of the batch writes. A second state in a stage takes as long as tasks of the last stage without
     rows. Assumed costs were measured once, in 2026, on two cores of one machine.
-
-    Examples
-    --------
-    >>> cost_cases.__name__
-    'cost_cases'
     """
     slots = setting.configuration.num_slots
     slope_s = _source_slope_s(setting)

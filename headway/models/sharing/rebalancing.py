@@ -21,15 +21,8 @@ class Move(NamedTuple):
 def flux_moves(nodes: Sequence[Sequence[float]]) -> tuple[Move, ...]:
     """One period of Flux: each busy node hands a key group to an idle one.
 
-    Parameters
-    ----------
-    nodes : sequence of sequences of float
-        Loads of the key groups of each node, in any one unit.
-
-    Returns
-    -------
-    tuple of Move
-        At most one per pair of nodes; none if no move reduces the variance.
+    ``nodes`` are the loads of the key groups of each node, in any one unit. There is at most one
+    move per pair of nodes, and none if no move reduces the variance.
 
     Notes
     -----
@@ -57,19 +50,7 @@ def flux_moves(nodes: Sequence[Sequence[float]]) -> tuple[Move, ...]:
 def after_moves(
     nodes: Sequence[Sequence[float]], moves: Sequence[Move]
 ) -> tuple[tuple[float, ...], ...]:
-    """The key groups of each node after the given moves.
-
-    Parameters
-    ----------
-    nodes : sequence of sequences of float
-        Loads of the key groups of each node.
-    moves : sequence of Move
-        From :func:`flux_moves`.
-
-    Returns
-    -------
-    tuple of tuples of float
-        In the order of ``nodes``.
+    """Loads of the key groups of each node after the moves, in the order of ``nodes``.
 
     Notes
     -----
@@ -110,28 +91,14 @@ def migration_costs(
 ) -> Mapping[Migration, MigrationCost]:
     """Pause, time and work of moving one key group in each way.
 
-    Parameters
-    ----------
-    state_copies : float, >= 0
-        Copies of key state in the group: keys, times panes if those are stored separately. [-]
-    copy_s : float, >= 0
-        Time to send and receive one copy. [s]
-    longest_window_s : float, >= 0
-        Time until no window needs the state of the old node. [s]
-    rows_work_s : float, >= 0
-        Work of the group's rows over that time, done twice in a smooth migration. [s]
+    ``state_copies`` are copies of key state in the group: keys, times panes if those are stored
+    separately. ``copy_s`` is the time to send and receive one of them, ``longest_window_s`` the
+    time until no window needs the state of the old node, and ``rows_work_s`` the work of the
+    group's rows over that time, done twice in a smooth migration. None may be negative or infinite.
 
-    Returns
-    -------
-    mapping of Migration to MigrationCost
-        Instant: partial results of both nodes are merged until no window needs the old ones; the
-        same copies are sent, but later. Disruptive: rows wait for the copies. Smooth: both nodes
-        work for the duration of a window.
-
-    Raises
-    ------
-    ValueError
-        If an argument is negative or infinite.
+    Instant: partial results of both nodes are merged until no window needs the old ones; the same
+    copies are sent, but later. Disruptive: rows wait for the copies. Smooth: both nodes work for
+    the duration of a window.
 
     Notes
     -----

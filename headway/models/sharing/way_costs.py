@@ -33,23 +33,9 @@ class BatchChange(NamedTuple):
 def batch_change(
     how: WindowsHow, setting: WindowSetting, case: CostCase, merges: MergePlan
 ) -> BatchChange:
-    r"""Batch time of a way less that of the direct query.
+    r"""Batch time of a way less that of the direct query, below 0 if it takes less time. [s]
 
-    Parameters
-    ----------
-    how : WindowsHow
-        The way.
-    setting : WindowSetting
-        Rows and keys of a batch.
-    case : CostCase
-        Assumed costs. [s]
-    merges : MergePlan
-        Pieces from which a log merges windows.
-
-    Returns
-    -------
-    BatchChange
-        Below 0 if it takes less time. [s]
+    ``merges`` are the pieces from which a log merges windows.
 
     Notes
     -----
@@ -60,11 +46,6 @@ def batch_change(
     `u_c` instead of `u` for rows of panes, which are not combined before the shuffle, and with
     `b_r` for each row that is shuffled for this reason. After Enorm 2016,
     doi:10.1145/2933267.2933315.
-
-    Examples
-    --------
-    >>> batch_change.__name__
-    'batch_change'
     """
     costs, keys, windows = case.costs, setting.keys, setting.windows
     if how is WindowsHow.DIRECT:
@@ -93,27 +74,12 @@ def batch_change(
 
 
 def ways_of(setting: WindowSetting) -> tuple[WindowsHow, ...]:
-    """The available ways; panes and fused windows require append mode.
-
-    Parameters
-    ----------
-    setting : WindowSetting
-        The query's output mode.
-
-    Returns
-    -------
-    tuple of WindowsHow
-        The direct query first.
+    """The available ways, the direct query first; panes and fused windows require append mode.
 
     Notes
     -----
     Enorm 2016 (doi:10.1145/2933267.2933315) on Spark, which rejects two consecutive aggregations in
     any other mode.
-
-    Examples
-    --------
-    >>> ways_of.__name__
-    'ways_of'
     """
     return (WindowsHow.DIRECT, WindowsHow.LOG) if setting.is_update else tuple(WindowsHow)
 
@@ -128,18 +94,8 @@ class DueWork(NamedTuple):
 def due_work(merges: MergePlan, keys: BatchKeys) -> DueWork:
     """Mean work of a log in a batch that closes panes.
 
-    Parameters
-    ----------
-    merges : MergePlan
-        Pieces from which windows are merged.
-    keys : BatchKeys
-        Keys of a pane, and the event time of a batch.
-
-    Returns
-    -------
-    DueWork
-        One job emits the windows, and one more for each size keeps those from which larger windows
-        are merged.
+    One job emits the windows, and one more for each size keeps those from which larger windows are
+    merged.
 
     Notes
     -----
@@ -173,17 +129,7 @@ def _merged_and_kept(merges: MergePlan) -> tuple[float, tuple[WindowSpec, ...]]:
 def update_merges(windows: WindowSet, batch_s: float) -> float:
     r"""Panes merged per key in update mode, in which a batch computes all windows that it touches.
 
-    Parameters
-    ----------
-    windows : WindowSet
-        Sizes, slides and pane.
-    batch_s : float, > 0
-        Event time of a batch. [s]
-
-    Returns
-    -------
-    float
-        Merges. [-]
+    ``batch_s`` is the event time of a batch.
 
     Notes
     -----
@@ -209,27 +155,12 @@ def update_merges(windows: WindowSet, batch_s: float) -> float:
 def cheapest_merges(setting: WindowSetting, merges: MergePlan) -> MergePlan:
     """The fastest way for a log to compute windows: with the roll-ups of a plan, or without.
 
-    Parameters
-    ----------
-    setting : WindowSetting
-        Rows and keys of a batch.
-    merges : MergePlan
-        With the roll-ups that save the most merges.
-
-    Returns
-    -------
-    MergePlan
-        Pieces are counted without weights. Each size that is kept for larger ones needs a job of
-        its own, whose time the saved merges must exceed.
+    Pieces are counted without weights. Each size that is kept for larger ones needs a job of its
+    own, whose time the saved merges must exceed.
 
     Notes
     -----
     (H8); "Factor windows", arXiv 2008.12379 (2020), counts only merges.
-
-    Examples
-    --------
-    >>> cheapest_merges.__name__
-    'cheapest_merges'
     """
     case = next(cost_cases(setting))
     without = MergePlan(windows=setting.windows, pane_ms=setting.windows.pane_ms)

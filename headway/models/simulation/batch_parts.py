@@ -18,29 +18,12 @@ from headway.domain import ScheduledQuery
 class QueryWork:
     """A query and the costs of its batches.
 
-    Parameters
-    ----------
-    query : ScheduledQuery
-        Its name, trigger, windows and targets.
-    rate_per_s : float, > 0
-        Rows per second. [rows/s]
-    before_s, after_s : float, >= 0
-        Time of the driver before and after the executors work. [s]
-    fixed_core_s : float, > 0
-        Core time of a batch without rows. [core-s]
-    per_row_core_s : float, >= 0
-        Core time that a row adds. [core-s/row]
-    most_cores : float, > 0
-        Maximum number of cores that a batch can use. [-]
-    noise_ratio : float, >= 0
-        Coefficient of variation of the work of a batch. [-]
-    closing_delay_s : float, >= 0
-        Time from the end of a window plus the watermark delay to the row that closes it. [s]
-    output_rows : float, >= 0
-        Rows that a window emits. [rows]
-    driver_cores : float, >= 0
-        Cores that the driver takes from the executors while it works; 0 on a cluster, where it has
-        its own. [-]
+    The driver works for ``before_s`` before the executors and for ``after_s`` after them. They need
+    ``fixed_core_s`` of core time, above 0, for a batch without rows; ``noise_ratio`` is the
+    coefficient of variation of their work, and ``most_cores`` limits the cores of a batch.
+    ``closing_delay_s`` is the time from the end of a window plus the watermark delay to the row
+    that closes it; a window then emits ``output_rows``. While it works, the driver takes
+    ``driver_cores`` from the executors: 0 on a cluster, where it has its own.
     """
 
     query: ScheduledQuery

@@ -32,7 +32,6 @@ class Sight(NamedTuple):
     """What a policy can observe at a time; sums count from the start of the trace."""
 
     at_s: float
-    """The current time. [s]"""
     executors: int
     """Requested executors."""
     num_pending: int
@@ -121,22 +120,16 @@ def simulate_closed_loop(
 
     Parameters
     ----------
-    job : LoopJob
-        The query and its cluster.
-    trace : LoopTrace
-        What arrives.
     policy : Policy
         Called after batches, by a clock, or both.
     executors : int, >= 1
         Executors at the start.
     seed : int
-        Seed of the generator; runs with the same seed have the same rows, noise and provisioning
-        times.
+        Runs with the same seed have the same rows, noise and provisioning times.
 
     Returns
     -------
-    LoopRun
-        Until the trace ends.
+    LoopRun, until the trace ends
 
     Raises
     ------

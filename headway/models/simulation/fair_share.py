@@ -21,19 +21,8 @@ class Done(NamedTuple, Generic[Payload]):
 class FairShare(Generic[Payload]):
     """Servers shared evenly by threads; each thread processes its jobs first come first served.
 
-    A thread gets ``min(1, num_servers / active threads)`` of a server. Times must not decrease.
-
-    Parameters
-    ----------
-    num_servers : float, > 0
-        Servers; a fraction is a link slower than one stream. [-]
-    num_threads : int, >= 1
-        Threads. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+    It raises ``ValueError`` without a thread, or if ``num_servers`` is not above 0; a fraction of a
+    server is a link slower than one stream. Times must not decrease.
 
     Notes
     -----
@@ -76,7 +65,7 @@ class FairShare(Generic[Payload]):
         return self._now_s + remaining_s * max(1.0, len(self._ends) / self._num_servers)
 
     def submit(self, now_s: float, thread: int, work_s: float, payload: Payload) -> None:
-        """Queue a job of ``work_s`` seconds of one server for a thread. [s]"""
+        """Queue a job of ``work_s`` seconds of one server for a thread."""
         if self._running[thread] is None:
             self._advance(now_s)
             self._start(thread, work_s, payload)

@@ -20,17 +20,9 @@ _TICK_S = 0.001
 class QueryOutcome:
     """Results of a query, after the warm-up.
 
-    Parameters
-    ----------
-    window_latency_s : (n,) array
-        Latency of each window that was due, beyond the watermark delay; for windows still open at
-        the end, their latency by then. [s]
-    num_open : int
-        Windows that were due and still open at the end. [-]
-    row_wait_s : (m, 3) array
-        For each batch: latency of its newest and of its oldest row [s], and its rows.
-    num_batches : int
-        Batches. [-]
+    Latencies of the windows that were due are beyond the watermark delay; the ``num_open`` windows
+    that were still open at the end have their latency by then. ``row_wait_s`` has for each batch
+    the latency of its newest and of its oldest row [s], and its rows.
     """
 
     window_latency_s: Array
@@ -64,14 +56,9 @@ class QueryOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GateOutcome:
-    """Results of all queries.
+    """Results of all queries, in the order in which they were given.
 
-    Parameters
-    ----------
-    queries : tuple of QueryOutcome
-        In the order in which they were given.
-    busy_ratio : float
-        Share of core time that was used. [-]
+    ``busy_ratio`` is the share of core time that was used.
     """
 
     queries: tuple[QueryOutcome, ...]
@@ -120,26 +107,20 @@ def simulate_gate(
     Parameters
     ----------
     works : sequence of QueryWork
-        The queries. A trigger of a millisecond or less is as fast as possible.
+        A trigger of a millisecond or less is as fast as possible.
     policy : Policy or None
         Chooses the next query; None starts every query at its trigger, as Spark does.
-    cores : float, > 0
-        Cores of all executors. [-]
+    cores : float, > 0, of all executors
     at_once : int, >= 1
-        Batches that may run at the same time; without a policy there is no limit. [-]
+        Batches that may run at the same time; without a policy there is no limit.
     length_s, warm_up_s : float
-        Simulated time, and the initial part of it that is not evaluated. [s]
-    seed : int
-        Seed of the generator.
+        Simulated time, and the initial part of it that is not evaluated.
     offsets_s : sequence of float, or None
-        Offsets of each query's triggers from the grid, for the policy ``stagger``. [s]
-    on_decision : callable or None
-        Called with each decision.
+        Offsets of each query's triggers from the grid, for the policy ``stagger``.
 
     Returns
     -------
     GateOutcome
-        Latencies of windows and rows, and how busy the cores were.
 
     Notes
     -----

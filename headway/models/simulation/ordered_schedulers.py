@@ -26,16 +26,10 @@ _MARKED = (0.2, 0.8)  # share of the tuples whose latency is recorded, as in the
 class SchedulerRun:
     """Result of a scheduler for a pipeline.
 
-    Parameters
-    ----------
-    throughput_per_s : float
-        Tuples of the source per second that left the pipeline. [1/s]
-    mean_s, p50_s, p99_s : float
-        From the start of a tuple at the first operator to its exit; ``inf`` if none leaves. [s]
-    busy_workers : (k,) array
-        Mean number of workers at each operator. [-]
-    num_slices : int
-        Decisions of the scheduler that were executed. [-]
+    ``throughput_per_s`` counts tuples of the source that left the pipeline; latencies are from the
+    start of a tuple at the first operator to its exit, ``inf`` if none leaves. ``busy_workers`` has
+    the mean number of workers at each operator; ``num_slices`` are the decisions that were
+    executed.
     """
 
     throughput_per_s: float
@@ -56,28 +50,22 @@ def simulate_scheduler(
 ) -> SchedulerRun:
     r"""Simulate a pipeline under a scheduler, slice by slice.
 
+    Arguments outside their ranges raise ``ValueError``.
+
     Parameters
     ----------
     pipeline : OrderedPipeline
-        Operators, workers, slice and rate; a source without a rate never runs dry.
-    scheduler : Scheduler
-        Which operator a free worker takes.
+        A source without a rate never runs dry.
     most_workers : (k,) sequence, > 0
-        Workers that each operator can use. [-]
+        Workers that each operator can use.
     num_tuples : int, >= 1000
-        Tuples of the source that the pipeline could process in the simulated time. [-]
+        Tuples of the source that the pipeline could process in the simulated time.
     queue_limit : float, > 0
-        The constant of QST: tuples in all queues together. [-]
+        The constant of QST: tuples in all queues together.
 
     Returns
     -------
     SchedulerRun
-        Throughput, latency, and workers at each operator.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
 
     Notes
     -----

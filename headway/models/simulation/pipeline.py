@@ -67,31 +67,25 @@ def simulate_pipeline(
 ) -> PipelineTrace:
     r"""Simulate distributors, mappers, disks, links and reducers, and follow rows through them.
 
+    Arguments outside their ranges, and fields that are arrays, raise ``ValueError``.
+
     Parameters
     ----------
-    pipeline : Pipeline
-        With scalars only.
     length_s : float, > 0
-        Time over which the followed rows arrive, and the followed windows end. [s]
+        Time over which the followed rows arrive, and the followed windows end.
     seed : int
-        Seed of the generator: phases of all clocks, numbers of rows, noise.
+        Of the phases of all clocks, numbers of rows, and noise.
     warmup_s : float, >= 0
-        Time before that. [s]
+        Time before that.
     num_rows : int, >= 1
-        Rows to follow. [-]
+        Rows to follow.
     most_jobs_per_fetch : int, >= 1
         Maximum number of groups in which batches of one poll are processed; a group enters the
-        queue of the reducer when all of it has arrived. [-]
+        queue of the reducer when all of it has arrived.
 
     Returns
     -------
     PipelineTrace
-        Rows and windows of ``length_s``.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range or a field of the pipeline is an array.
 
     Notes
     -----

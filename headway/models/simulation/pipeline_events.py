@@ -66,12 +66,7 @@ class Groups:
 
 
 class PipelineRun:
-    """One simulated run of a pipeline; see `headway.models.simulation.pipeline.simulate_pipeline`.
-
-    Notes
-    -----
-    theory.md (S5).
-    """
+    """One run of a pipeline (S5), for `headway.models.simulation.pipeline.simulate_pipeline`."""
 
     def __init__(
         self,

@@ -32,12 +32,7 @@ class InputBatches(NamedTuple):
 
 
 def input_batches(pipeline: Pipeline, end_s: float, random: np.random.Generator) -> InputBatches:
-    """Batches packed before ``end_s``, by distributors that are offset by equal parts of a period.
-
-    Notes
-    -----
-    theory.md (S5).
-    """
+    """Batches packed before ``end_s`` by distributors, offset by equal parts of a period (S5)."""
     job, setting = pipeline.job, pipeline.setting
     num_distributors = int(setting.num_distributors)
     num_mappers = int(setting.num_nodes) * int(setting.mappers_per_node)
@@ -70,25 +65,7 @@ def input_batches(pipeline: Pipeline, end_s: float, random: np.random.Generator)
 def rows_of_window(batches: InputBatches, period_s: float, mapper: int, end_s: float) -> float:
     """Position, among the rows of a mapper, of the last one that arrived before ``end_s`` (S5).
 
-    Parameters
-    ----------
-    batches : InputBatches
-        Of all mappers.
-    period_s : float, > 0
-        Input period, over which the rows of a batch arrive. [s]
-    mapper : int, >= 0
-        The mapper.
-    end_s : float
-        End of the window. [s]
-
-    Returns
-    -------
-    float
-        Rows before it; 0 if none arrived. [-]
-
-    Notes
-    -----
-    theory.md (S5).
+    It is 0 if none arrived. The rows of a batch arrive over the input period ``period_s``.
 
     Examples
     --------
@@ -109,26 +86,6 @@ def poisson_multiples(
 ) -> Array:
     """Counts with variance ``dispersion`` times their mean; constant without dispersion (S5).
 
-    Parameters
-    ----------
-    mean : float, > 0
-        Mean count. [-]
-    dispersion : float, >= 0
-        Variance over mean. [-]
-    num_values : int, >= 0
-        How many. [-]
-    random : Generator
-        Where they are drawn from.
-
-    Returns
-    -------
-    (num_values,) array
-        Counts. [-]
-
-    Notes
-    -----
-    theory.md (S5).
-
     Examples
     --------
     >>> poisson_multiples(4.0, 0.0, 2, np.random.default_rng(1))
@@ -140,25 +97,7 @@ def poisson_multiples(
 
 
 def lognormal_noise(cv: float, num_values: int, random: np.random.Generator) -> Array:
-    """Lognormal factors of mean 1 (S5).
-
-    Parameters
-    ----------
-    cv : float, >= 0
-        Coefficient of variation. [-]
-    num_values : int, >= 0
-        How many. [-]
-    random : Generator
-        Where they are drawn from.
-
-    Returns
-    -------
-    (num_values,) array
-        Factors. [-]
-
-    Notes
-    -----
-    theory.md (S5), (D1).
+    """Lognormal factors of mean 1 and coefficient of variation ``cv`` (S5), (D1).
 
     Examples
     --------

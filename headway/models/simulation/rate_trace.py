@@ -22,13 +22,10 @@ class RateTraceRuns:
     """Results of all batches; one entry per batch, runs one after the other."""
 
     run: Array
-    """Number of the run. [-]"""
     start_s: Array
     """Start of the batch, on the clock of the trace. [s]"""
     duration_s: Array
-    """Batch duration. [s]"""
     num_rows: Array
-    """Rows of the batch. [-]"""
     num_backlog_rows: Array
     """Rows that had arrived at its start, including its own. [-]"""
     first_arrival_s: Array
@@ -38,7 +35,6 @@ class RateTraceRuns:
     commit_s: Array
     """When its rows are visible in the sink. [s]"""
     arrivals: CumulativeRows
-    """Cumulative arrivals over time. [-]"""
 
     def peak_backlog_rows(self, edges_s: Array) -> Array:
         """Maximum number of arrived rows in no batch yet, between edges; one column per run.
@@ -46,12 +42,11 @@ class RateTraceRuns:
         Parameters
         ----------
         edges_s : (m + 1,) array, increasing
-            Moments on the clock of the trace. [s]
+            Moments on the clock of the trace.
 
         Returns
         -------
-        (m, n) array
-            Maximum between consecutive edges, for each of n runs. [-]
+        (m, n) array, for each of n runs
 
         Notes
         -----
@@ -96,42 +91,33 @@ def simulate_rate_trace(
     dispersion: float = 1.0,
     outages_s: Sequence[tuple[float, float]] = (),
 ) -> RateTraceRuns:
-    r"""Simulate runs of a query from the first edge of a trace until all its rows are read.
+    r"""Simulate runs of a query from the first edge of a trace to the last.
+
+    Arguments outside their ranges raise ``ValueError``.
 
     Parameters
     ----------
     mean_duration_s : callable
         Mean duration of batches [s] by their rows, for arrays.
     edges_s : (m + 1,) array, increasing
-        Start times of the rates, and the end. [s]
+        Start times of the rates, and the end.
     rates_per_s : (m,) array, >= 0
-        Arrival rates between the edges. [rows/s]
     trigger_s : float, >= 0
-        Trigger interval; 0 starts the next batch at once. [s]
-    noise : BatchNoise
-        Scatter of the durations.
-    seed : int
-        Seed of the generator.
+        0 starts the next batch at once.
     num_runs : int, >= 1
         Runs, simulated in step.
     after_commit_s : float, >= 0
-        Part of a batch after its rows are visible. [s]
+        Part of a batch after its rows are visible.
     max_rows_per_trigger : float, > 0
-        Rate limit: maximum number of rows of a batch. [-]
     dispersion : float, >= 0
-        Variance over mean of row counts; 0 means even arrivals. [-]
+        Variance over mean of row counts; 0 means even arrivals.
     outages_s : sequence of (start, end)
-        Intervals in which no batch starts. [s]
+        Intervals in which no batch starts.
 
     Returns
     -------
     RateTraceRuns
         Batches with rows that start before the end of the trace.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
 
     Notes
     -----
@@ -285,14 +271,11 @@ def grid_point_after(moment: Array, trigger_s: float) -> Array:
     Parameters
     ----------
     moment : (...) array
-        Moments. [s]
     trigger_s : float, > 0
-        The trigger interval. [s]
 
     Returns
     -------
-    (...) array
-        Later moments, at multiples of the interval. [s]
+    (...) array, of multiples of the interval
 
     Notes
     -----

@@ -16,17 +16,13 @@ def coalesced_tasks(
 
     Parameters
     ----------
-    rule : Coalescing
-        Its settings.
     size_bytes : float, >= 0
-        Bytes that are read from the exchange. [bytes]
+        Bytes that are read from the exchange.
     num_slots, shuffle_partitions : int, >= 1
-        The setting. [-]
 
     Returns
     -------
-    int
-        From 1 to the number of partitions.
+    int, from 1 to the number of partitions
 
     Notes
     -----
@@ -64,17 +60,12 @@ def num_tasks_at(
 
     Parameters
     ----------
-    stage : StageProfile
-        Any stage.
     batch_rows : float, >= 0
-        Rows of the batch. [rows]
     num_slots, shuffle_partitions : int, >= 1
-        The setting. [-]
 
     Returns
     -------
-    int
-        At least one.
+    int, at least one
 
     Notes
     -----
@@ -100,15 +91,11 @@ def usual_tasks(pool: Sequence[StageProfile], num_slots: int, shuffle_partitions
 
     Parameters
     ----------
-    pool : sequence of StageProfile
-        Any stages.
     num_slots, shuffle_partitions : int, >= 1
-        The setting. [-]
 
     Returns
     -------
-    list of int
-        One number for each stage.
+    list of int, one for each stage
 
     Notes
     -----

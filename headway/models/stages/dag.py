@@ -1,4 +1,7 @@
-"""How long a batch job takes: stages that wait for each other and share the cores."""
+"""How long a batch job takes: stages that wait for each other and share the cores.
+
+Arguments outside their ranges raise ``ValueError``.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +23,12 @@ class StageDag:
     Parameters
     ----------
     stages : tuple of JobStage
-        At least one. If several are ready, cores go to the one with the lowest number first.
+        At least one; parents come first. If several are ready, cores go to the one with the lowest
+        number first.
     driver_gap_s : float, >= 0
         Time from the end of a stage's last parent, or the start of the job, to its first launch.
-        [s]
     launch_s : float, >= 0
-        Time that launching a task adds to its time on a core. [s]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range or a parent does not come before its stage.
+        Time that launching a task adds to its time on a core.
 
     Examples
     --------
@@ -85,14 +83,8 @@ class StageDag:
 class RunTime:
     """Run time of a job.
 
-    Parameters
-    ----------
-    mean_s, sd_s : float
-        Estimated mean and standard deviation. [s]
-    lower_s, upper_s : float
-        Proven bounds of the mean run time. [s]
-    stage_end_s : tuple of float
-        Estimated mean time at which each stage ends. [s]
+    The bounds of the mean are proven. All else is estimated, with ``stage_end_s`` the mean times at
+    which the stages end.
     """
 
     mean_s: float
@@ -107,20 +99,12 @@ def run_time(dag: StageDag, num_cores: int) -> RunTime:
 
     Parameters
     ----------
-    dag : StageDag
-        The stages.
     num_cores : int, >= 1
-        Cores, all free at the start. [-]
+        All are free at the start.
 
     Returns
     -------
     RunTime
-        Estimate and bounds.
-
-    Raises
-    ------
-    ValueError
-        If ``num_cores`` is below 1.
 
     Notes
     -----
@@ -153,24 +137,7 @@ def run_time(dag: StageDag, num_cores: int) -> RunTime:
 
 
 def run_time_bounds(dag: StageDag, num_cores: int) -> tuple[float, float]:
-    r"""Lower and upper bound of the mean run time of a job.
-
-    Parameters
-    ----------
-    dag : StageDag
-        The stages.
-    num_cores : int, >= 1
-        Cores, all free at the start. [-]
-
-    Returns
-    -------
-    tuple of two floats
-        Lower and upper bound of the mean. [s]
-
-    Raises
-    ------
-    ValueError
-        If ``num_cores`` is below 1.
+    r"""Lower and upper bound of the mean run time of a job [s]; all cores are free at the start.
 
     Notes
     -----

@@ -19,12 +19,7 @@ _NO_NOISE = 1e-12
 class Moment:
     """A random point in time: its mean, and how far each source of noise moves it per unit.
 
-    Parameters
-    ----------
-    mean_s : float
-        Mean. [s]
-    noise_s : (n,) array
-        Standard deviation that each independent source contributes. [s]
+    ``noise_s`` has the standard deviation that each independent source contributes.
 
     Examples
     --------
@@ -51,19 +46,13 @@ def latest(moments: Sequence[Moment], skewness: Array) -> Moment:
     Parameters
     ----------
     moments : sequence of Moment
-        At least one; all with the same n sources of noise.
+        At least one, or it raises ``ValueError``; all with the same n sources of noise.
     skewness : (n,) array
-        Skewness of each source. [-]
+        Of each source.
 
     Returns
     -------
     Moment
-        With the mean and the standard deviation of the largest.
-
-    Raises
-    ------
-    ValueError
-        If there is no moment.
 
     Notes
     -----

@@ -1,4 +1,7 @@
-"""How long a stage of T equal tasks takes on C cores, each core taking the next task in line."""
+"""How long a stage of T equal tasks takes on C cores, each core taking the next task in line.
+
+Arguments outside their ranges raise ``ValueError``.
+"""
 
 from __future__ import annotations
 
@@ -30,23 +33,15 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MakespanMomen
 
     Parameters
     ----------
-    num_tasks : int, >= 1
-        Tasks of the stage, `T`. [-]
-    num_cores : int, >= 1
-        Cores, `C`, all free at the start. [-]
+    num_tasks, num_cores : int, >= 1
+        `T` and `C`; all cores are free at the start.
     cv : float, 0 to 10
         Coefficient of variation of one task time, taken as lognormal. Rounded to three
-        significant digits, so that nearby values share one cached result. [-]
+        significant digits, so that nearby values share one cached result.
 
     Returns
     -------
     MakespanMoments
-        In units of the mean task time; multiply both by it. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
 
     Notes
     -----
@@ -54,9 +49,9 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MakespanMomen
     `T cv^2`; for `cv = 0`, `⌈ T/C⌉`. Below `cv = 0.01` waves of tasks do not mix, and noise adds to
     mean and standard deviation in proportion to `cv`.
 
-    theory.md (M1)-(M5). Exact for ``num_tasks <= num_cores``, for one core and for ``cv = 0``;
-    otherwise a renewal approximation: mean within 2.5%, standard deviation within 35% of a
-    simulation for cv 0.05 to 2, 2 to 64 cores and 1.25 to 10 tasks per core.
+    theory.md (M1)-(M5). All other cases are a renewal approximation: mean within 2.5%, standard
+    deviation within 35% of a simulation for cv 0.05 to 2, 2 to 64 cores and 1.25 to 10 tasks per
+    core.
 
     Examples
     --------
@@ -77,20 +72,11 @@ def makespan_lower_bound(num_tasks: Numeric, num_cores: Numeric) -> Array:
 
     Parameters
     ----------
-    num_tasks : float or (n,) array, >= 1
-        Tasks of the stage. [-]
-    num_cores : float or (n,) array, >= 1
-        Cores. [-]
+    num_tasks, num_cores : float or (n,) array, >= 1
 
     Returns
     -------
-    array
-        Inputs broadcast, in units of the mean task time. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is below 1.
+    array, in units of the mean task time
 
     Notes
     -----
@@ -111,26 +97,10 @@ def makespan_lower_bound(num_tasks: Numeric, num_cores: Numeric) -> Array:
 
 
 def mean_first_idle(num_tasks: int, num_cores: int, cv: float) -> float:
-    r"""Mean time from which on a core is free for work after the stage.
+    r"""Mean time from which on a core is free for work after the stage, over the mean task time.
 
-    Parameters
-    ----------
-    num_tasks : int, >= 1
-        Tasks of the stage. [-]
-    num_cores : int, >= 1
-        Cores, all free at the start. [-]
-    cv : float, 0 to 10
-        Coefficient of variation of one task time, as in `makespan_moments`. [-]
-
-    Returns
-    -------
-    float
-        In units of the mean task time; 0 if there are more cores than tasks. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+    It is 0 if there are more cores than tasks. All cores are free at the start; ``cv`` is from 0 to
+    10, as in `makespan_moments`.
 
     Notes
     -----

@@ -14,23 +14,17 @@ _MOST_CV = 10.0 * (1.0 + 1e-9)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStage:
-    """A stage of a batch job, with similar tasks.
+    """A stage of a batch job, with similar tasks; ``ValueError`` outside of the ranges.
 
     Parameters
     ----------
     num_tasks : int, >= 1
-        Tasks. [-]
     mean_s : float, > 0
-        Mean time of a task. [s]
+        Mean time of a task.
     cv : float, 0 to 10
-        Coefficient of variation of a task, taken as lognormal. [-]
+        Coefficient of variation of a task, taken as lognormal.
     parents : tuple of int
         Numbers of the stages that must have ended before, lower than the stage's own.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
 
     Examples
     --------
@@ -58,14 +52,9 @@ class JobStage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PooledStages:
-    """Stages of which some have been merged.
+    """Stages of which some have been merged, parents first.
 
-    Parameters
-    ----------
-    stages : tuple of JobStage
-        The stages after merging, parents first.
-    pool_of : tuple of int
-        For each original stage, the number of the one that contains it.
+    ``pool_of`` has, for each original stage, the number of the one that contains it.
     """
 
     stages: tuple[JobStage, ...]
@@ -78,21 +67,7 @@ class PooledStages:
 
 
 def sinks_of(stages: tuple[JobStage, ...]) -> tuple[int, ...]:
-    """Numbers of the stages that no other stage waits for (J3).
-
-    Parameters
-    ----------
-    stages : tuple of JobStage
-        The stages of a job.
-
-    Returns
-    -------
-    tuple of int
-        Their numbers, ascending.
-
-    Notes
-    -----
-    theory.md (J3).
+    """Numbers of the stages that no other stage waits for, ascending (J3).
 
     Examples
     --------
@@ -107,16 +82,7 @@ def sinks_of(stages: tuple[JobStage, ...]) -> tuple[int, ...]:
 def pooled_stages(stages: tuple[JobStage, ...]) -> PooledStages:
     r"""Merge stages that begin together, have the same successors, and are similar.
 
-    Parameters
-    ----------
-    stages : tuple of JobStage
-        Of a job, parents first.
-
-    Returns
-    -------
-    PooledStages
-        Stages of successive numbers are merged if the variance of their mean task times is at most
-        a tenth of the variance of tasks within them.
+    Parents come first.
 
     Notes
     -----

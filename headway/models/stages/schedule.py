@@ -18,14 +18,9 @@ _TAIL_PARTS = 4  # of a stage's tail, in which its remaining cores are averaged
 class StageSchedule:
     r"""The stages of one job, each progressing at the mean rate that its cores allow.
 
-    Parameters
-    ----------
-    stages : tuple of JobStage
-        Parents first; the lower its number, the earlier a stage gets free cores.
-    driver_gap_s : float, >= 0
-        Time from the end of the last parent to the first launch. [s]
-    num_cores : int, >= 1
-        Cores, all free at the start. [-]
+    Parents come first; the lower its number, the earlier a stage gets free cores. All cores are
+    free at the start. ``driver_gap_s`` is the time from the end of a stage's last parent to its
+    first launch.
 
     Notes
     -----

@@ -1,4 +1,7 @@
-"""Share of the cores, the link or the disk that a thread gets beside others."""
+"""Share of the cores, the link or the disk that a thread gets beside others.
+
+Arguments outside their ranges raise ``ValueError``.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,8 @@ class ThreadGroup:
     Parameters
     ----------
     num_threads : int or (n,) array, >= 0
-        Number of threads. [-]
     busy_ratio : float or (n,) array, 0 to 1
-        Share of time that each would be busy if it were alone. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+        Share of time that each would be busy if it were alone.
 
     Examples
     --------
@@ -59,20 +56,14 @@ def published_slowdown(num_servers: Numeric, others_demand: Numeric) -> Array:
     Parameters
     ----------
     num_servers : float or (n,) array, > 0
-        Cores of the node, or link rate over the rate of one stream. [-]
+        Cores of the node, or link rate over the rate of one stream.
     others_demand : float or (n,) array, >= 0
-        Servers that all other threads keep busy on average. [-]
+        Servers that all other threads keep busy on average.
 
     Returns
     -------
     array
-        Time over the time on a server of one's own, inputs broadcast [-]; ``inf`` where the others
-        leave no capacity.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+        Time over the time on a server of one's own; ``inf`` where the others leave no capacity.
 
     Notes
     -----
@@ -100,23 +91,8 @@ def published_slowdown(num_servers: Numeric, others_demand: Numeric) -> Array:
 def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
     r"""Slowdown by other threads that rest for a time of their own after each piece of work.
 
-    Parameters
-    ----------
-    num_servers : float or (n,) array, > 0
-        Cores, each thread at most one, evenly shared. [-]
-    others : ThreadGroup
-        The other threads. A thread that is slowed down does not rest less, so it does less work.
-
-    Returns
-    -------
-    array
-        Time over the time on a server of one's own, inputs broadcast [-]; ``inf`` where the others
-        alone need all servers.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+    It is the time over that on a server of one's own; each thread gets at most one, evenly shared.
+    A thread that is slowed down does not rest less, so it does less work.
 
     Notes
     -----
@@ -152,20 +128,15 @@ def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> li
     ----------
     num_servers : float or (n,) array, > 0
         Cores of the node, or link rate over the rate of one stream; evenly shared, each thread
-        at most one. [-]
+        at most one.
     groups : sequence of ThreadGroup
         All threads of the node.
 
     Returns
     -------
     list of arrays
-        For each group, time over the time on a server of one's own, inputs broadcast [-]; ``inf``
-        for all groups where a thread has no rest left, or the groups need all servers.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+        For each group, time over the time on a server of one's own; ``inf`` for all groups where a
+        thread has no rest left, or the groups need all servers.
 
     Notes
     -----
@@ -212,19 +183,13 @@ def slowdown_beside(num_servers: Numeric, others: Sequence[ThreadGroup]) -> Arra
     Parameters
     ----------
     num_servers : float or (n,) array, > 0
-        Cores, each thread at most one, evenly shared. [-]
+        Cores, each thread at most one, evenly shared.
     others : sequence of ThreadGroup
-        The other threads, with the share of time that they are actually busy.
+        With the share of time that they are actually busy.
 
     Returns
     -------
-    array
-        Time over the time on a server of one's own, inputs broadcast. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+    array, time over the time on a server of one's own
 
     Notes
     -----

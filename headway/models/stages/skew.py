@@ -1,4 +1,7 @@
-"""Key skew: the load of the largest partition, and its effect on a stage."""
+"""Key skew: the load of the largest partition, and its effect on a stage.
+
+Counts, times and exponents outside their ranges raise ``ValueError``.
+"""
 
 from __future__ import annotations
 
@@ -38,21 +41,15 @@ def zipf_key_shares(num_keys: int, exponent: float, *, num_top_keys: int = 2000)
     Parameters
     ----------
     num_keys : int, >= 1
-        Keys. [-]
     exponent : float, >= 0
-        0 makes all keys equally frequent. [-]
+        0 makes all keys equally frequent.
     num_top_keys : int, >= 1
-        Keys with a class of their own; the others share classes. [-]
+        Keys with a class of their own; the others share classes.
 
     Returns
     -------
     KeyShares
         Of about ``num_top_keys + 50 * log(num_keys / num_top_keys)`` classes.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
 
     Notes
     -----
@@ -88,24 +85,13 @@ def random_partition_loads(
 
     Parameters
     ----------
-    keys : KeyShares
-        Frequencies of the keys.
     shuffle_partitions : int, >= 1
-        Shuffle partitions, P. [-]
     num_replications : int, >= 1
-        Sets of keys to draw. [-]
-    seed : int
-        Random seed.
+        Sets of keys to draw.
 
     Returns
     -------
-    (num_replications, shuffle_partitions) array
-        Shares; each row adds up to 1. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+    (num_replications, shuffle_partitions) array, of which each row adds up to 1
 
     Notes
     -----
@@ -144,21 +130,14 @@ def combined_rows(share: Array, num_rows: Numeric, num_map_tasks: Numeric) -> Ar
     Parameters
     ----------
     share : (k,) array, 0 to 1
-        Share of the rows that each key has (of each key and window, if windows overlap). [-]
+        Share of the rows that each key has (of each key and window, if windows overlap).
     num_rows : float or array, > 0
-        Rows of the batch. [-]
     num_map_tasks : float or array, >= 1
-        Tasks that share them evenly. [-]
+        Tasks that share the rows evenly.
 
     Returns
     -------
-    (..., k) array
-        Inputs broadcast, mean number of rows of each key. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+    (..., k) array of mean numbers
 
     Notes
     -----
@@ -188,19 +167,12 @@ def hot_start_makespan(task_times_s: Array, num_cores: int) -> Array:
     Parameters
     ----------
     task_times_s : (..., P) array, >= 0
-        Task times, as from the loads of P partitions. [s]
     num_cores : int, >= 1
-        Cores. [-]
 
     Returns
     -------
     (...) array
-        Mean over the position of the longest task in line. [s]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+        Mean over the position of the longest task in line.
 
     Notes
     -----

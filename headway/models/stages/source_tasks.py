@@ -8,21 +8,7 @@ from headway.domain import FileSplits, SourceTasks
 
 
 def split_tasks(rule: FileSplits, batch_rows: float, parallelism: int) -> int:
-    """Tasks that read the files of a batch.
-
-    Parameters
-    ----------
-    rule : FileSplits
-        Content of a file, and Spark's settings.
-    batch_rows : float, >= 0
-        Rows of the batch. [rows]
-    parallelism : int, >= 1
-        Default parallelism. [-]
-
-    Returns
-    -------
-    int
-        At least one.
+    """Tasks that read the files of a batch, at least one, with Spark's default ``parallelism``.
 
     Notes
     -----
@@ -63,17 +49,12 @@ def source_tasks(rule: SourceTasks, batch_rows: float, num_slots: int) -> int:
 
     Parameters
     ----------
-    rule : SourceTasks
-        What decides them.
     batch_rows : float, >= 0
-        Rows of the batch. [rows]
     num_slots : int, >= 1
-        Tasks that can run at the same time. [-]
 
     Returns
     -------
-    int
-        At least one.
+    int, at least one
 
     Notes
     -----

@@ -28,7 +28,7 @@ def spark_hash(
     Parameters
     ----------
     values : n keys
-        Strings, or integers that fit the kind.
+        Strings, or integers that fit the kind; others raise ``ValueError``.
     kind : {"int", "long", "string"}
         Spark's type; int also covers byte, short, boolean and date, and long also timestamp (in
         microseconds). The column ``window`` is two longs, its start and its end.
@@ -38,12 +38,6 @@ def spark_hash(
     Returns
     -------
     (n,) int32 array
-        Hashes.
-
-    Raises
-    ------
-    ValueError
-        If a key does not fit its kind.
 
     Notes
     -----
@@ -112,24 +106,18 @@ def known_partition_loads(
 ) -> Array:
     r"""Share of the rows in each partition for known keys and frequencies. Exact.
 
+    Arguments outside their ranges raise ``ValueError``.
+
     Parameters
     ----------
     hashes : (k,) int32 or int64 array
-        Hash of each key.
     weights : (k,) array, >= 0
         Rows of each key in any unit, not all 0.
     shuffle_partitions : int, >= 1
-        Shuffle partitions. [-]
 
     Returns
     -------
-    (shuffle_partitions,) array
-        Shares, which add up to 1. [-]
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+    (shuffle_partitions,) array, which adds up to 1
 
     Notes
     -----

@@ -33,12 +33,10 @@ def spark_xxhash64(
     values : n keys
         Strings, or integers that fit the kind.
     kind : {"int", "long", "string"}
-        Spark's type.
 
     Returns
     -------
     (n,) int64 array
-        Hashes.
 
     Notes
     -----
