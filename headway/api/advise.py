@@ -8,6 +8,7 @@ from headway.api.plan import plan
 from headway.api.predict import predict
 from headway.domain import AdvisedRun, JobProfile, Promise, Target
 from headway.errors import InputError, argument
+from headway.models.job.advice import AskedSetting, advised_runs
 
 
 def advise(
@@ -34,7 +35,6 @@ def advise(
     InputError
         If a value is invalid, or a target is given without a rate.
     """
-    from headway.models.job.advice import AskedSetting, advised_runs
 
     if target is not None and rate is None:
         raise InputError(

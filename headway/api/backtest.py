@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from headway.api.profile import NO_CONF, reading, trigger_seconds
 from headway.domain import Backtest
+from headway.profiler.streaming.backtest import backtest as judged
 from headway.version import __version__
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ def backtest(
     SparkUnavailableError
         If Spark is to read them and there is no Java to run it with.
     """
-    from headway.profiler.streaming.backtest import backtest as judged
 
     trigger_s = trigger_seconds(trigger)
     with reading(sources, engine, master, conf, session, progress) as logs_read:

@@ -7,24 +7,32 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headway.api.fleet_jobs import job_of
+from headway.api.fleet_needs import KnownNeeds
 from headway.assumptions.advice import JUDGED_JOBS, PRICED_TARGETS
 from headway.assumptions.planning import LOOSER_TARGET_RATIO
 from headway.errors import InputError, argument, require_packages
+from headway.fleet.infeasible import reasoned
+from headway.fleet.nouns import Capacity, GrowthPoint, Relaxation, TargetPrice
+from headway.fleet.plan_fleet import plan_fleet, serve_most
+from headway.fleet.prices import saving_of_job, shadow_prices
+from headway.fleet.scenarios import (
+    Carried,
+    Regret,
+    drawn_ratios,
+    largest,
+    plan_for_chance,
+    plan_of_least_regret,
+)
+from headway.spec.fleet_of import FleetForm, JobNeeds, catalog_of, fleet_members, nodes_on_offer
+from headway.spec.kinds import CapacityPlan
+from headway.spec.spec_file import load_spec, spec_of
 
 if TYPE_CHECKING:
     from headway.api.fleet_needs import FleetJob
-    from headway.fleet.nouns import (
-        Capacity,
-        Fleet,
-        FleetPlan,
-        GrowthPoint,
-        Infeasible,
-        Kept,
-        ShadowPrice,
-        TargetPrice,
-    )
-    from headway.spec.fleet_of import FleetMember, JobNeeds
-    from headway.spec.kinds import CapacityPlan, NodeCatalog, NodeEntry
+    from headway.fleet.nouns import Fleet, FleetPlan, Infeasible, Kept, ShadowPrice
+    from headway.spec.fleet_of import FleetMember
+    from headway.spec.kinds import NodeCatalog, NodeEntry
 
 # Rules for ranges by which a plan is made for one fleet.
 _ONE_FLEET = ("high", "mid")
@@ -60,10 +68,6 @@ def capacity(
     MissingPackagesError
         If the solver is not installed.
     """
-    from headway.fleet.nouns import Capacity
-    from headway.spec.fleet_of import catalog_of, fleet_members
-    from headway.spec.kinds import CapacityPlan
-    from headway.spec.spec_file import load_spec, spec_of
 
     file = load_spec(path)
     spec = spec_of(file, CapacityPlan)
@@ -108,9 +112,6 @@ class _Maker:
         members: tuple[FleetMember, ...],
         tell: Callable[[str], None],
     ) -> None:
-        from headway.api.fleet_jobs import job_of
-        from headway.api.fleet_needs import KnownNeeds
-        from headway.spec.fleet_of import FleetForm, nodes_on_offer
 
         self.spec, self.members, self._tell = spec, members, tell
         self.nodes: tuple[NodeEntry, ...] = nodes_on_offer(spec, catalog)
@@ -144,13 +145,6 @@ class _Maker:
         return self._reasoned(plan, fleet, scenarios, growth, max_ratios)
 
     def _planned_for(self, fleets: Sequence[Fleet]) -> tuple[FleetPlan | Infeasible, Fleet, str]:
-        from headway.fleet.scenarios import (
-            Carried,
-            Regret,
-            largest,
-            plan_for_chance,
-            plan_of_least_regret,
-        )
 
         rule = self.spec.scenarios
         scenarios_text = f"{rule.count} scenarios drawn with random seed {rule.seed}"
@@ -183,8 +177,6 @@ class _Maker:
         ratios: Sequence[float] | None,
     ) -> _Planned:
         """The plan, with the reasons why jobs can run nowhere, and what would suffice for each."""
-        from headway.fleet.infeasible import reasoned
-        from headway.fleet.nouns import Relaxation
 
         refusals = {
             job.entry.name: self.form.why_nowhere(
@@ -208,7 +200,6 @@ class _Maker:
 
     def growth_path(self, growth: float, by: str, prices_date: str) -> Iterator[GrowthPoint]:
         """Plans for up to six months between the catalogue's date and ``by``."""
-        from headway.fleet.nouns import GrowthPoint
 
         start, end = month_number(prices_date[:7]), month_number(by)
         if end <= start:
@@ -225,7 +216,6 @@ class _Maker:
 
     def limit_prices(self, planned: _Planned) -> tuple[ShadowPrice, ...]:
         """What a little more of each limit would save."""
-        from headway.fleet.prices import shadow_prices
 
         if not planned.plan.feasible or self.spec.scenarios.rule not in _ONE_FLEET:
             return ()
@@ -234,8 +224,6 @@ class _Maker:
 
     def target_prices(self, planned: _Planned, growth: float) -> Iterator[TargetPrice]:
         """Cost of the targets of the most expensive jobs: this plan against looser ones."""
-        from headway.fleet.nouns import TargetPrice
-        from headway.fleet.prices import saving_of_job
 
         plan, fleet = planned.plan, planned.fleet
         if not plan.feasible or self.spec.scenarios.rule not in _ONE_FLEET:
@@ -284,7 +272,6 @@ class _Maker:
 
     def _sized(self, job: FleetJob) -> JobNeeds:
         """The job with the size of its executors alone."""
-        from headway.spec.fleet_of import JobNeeds
 
         return JobNeeds(
             entry=job.entry,
@@ -313,14 +300,12 @@ class _Maker:
         return "mid" if self.spec.scenarios.rule == "mid" else "high"
 
     def _draws(self) -> list[list[float]]:
-        from headway.fleet.scenarios import drawn_ratios
 
         rule = self.spec.scenarios
         ratios = drawn_ratios([job.range_ratios for job in self.jobs], rule.count, rule.seed)
         return [list(map(float, row)) for row in ratios]
 
     def _solve(self, fleet: Fleet) -> FleetPlan | Infeasible:
-        from headway.fleet.plan_fleet import plan_fleet, serve_most
 
         if self.spec.objective == "served":
             return serve_most(fleet, gap_ratio=self.spec.gap_ratio)

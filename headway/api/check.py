@@ -22,7 +22,9 @@ from headway.gate.changes import (
 )
 from headway.gate.locked_setting import judged_today
 from headway.gate.nouns import Finding, Held, Level, Limits, Report, Rule
+from headway.planner.after_start import for_fresh_jvm
 from headway.planner.causes import UNCHANGED_RATIO, Cause, Sized, Why, causes
+from headway.planner.purchase import at_core_speed
 from headway.redaction import one_line
 from headway.sparkconf import task_cpus_of
 from headway.spec.forms import Where
@@ -184,8 +186,6 @@ def _predicted_as_locked(planned: PlannedJob, then: Locked) -> Prediction | None
     """Prediction of the current profile for the locked setting, if the lock contains it."""
     if not then.batch_duration_s:
         return None
-    from headway.planner.after_start import for_fresh_jvm
-    from headway.planner.purchase import at_core_speed
 
     profile = planned.profile
     if then.from_start and profile.warm_up is not None:

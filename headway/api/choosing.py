@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from headway.domain import Policy
 from headway.models.simulation.batch_parts import QueryWork
+from headway.planner.scheduling import choose
 from headway.processes import python_command, python_environment
 
 _LESS_URGENT = 10
@@ -35,14 +36,11 @@ def choose_beside(
         policy, at_once = completed.stdout.decode().split()
         return Policy(policy), int(at_once)
     except (OSError, TypeError, ValueError, subprocess.SubprocessError):
-        from headway.planner.scheduling import choose
-
         return choose(works, cores, requested_policy)
 
 
 def answer() -> None:
     """In that process: the works on standard input, the choice on standard output."""
-    from headway.planner.scheduling import choose
 
     if hasattr(os, "nice"):
         os.nice(_LESS_URGENT)

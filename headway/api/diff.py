@@ -8,9 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from headway.api.profile import profile_and_tables
+from headway.api.specs import plan_batch_job, plan_job, plan_spec
 from headway.domain import AnyAnswer, AnyPromise, ApplicationProfile, Deadline, JobProfile
 from headway.errors import InputError
+from headway.formats.from_json import load_any_plan
 from headway.formats.own_files import beginning_of
+from headway.formats.profile_file import load_any_profile
+from headway.planner.difference import plan_difference
+from headway.planner.profile_difference import application_difference, profile_difference
 
 if TYPE_CHECKING:
     from headway.planner.causes import Needs
@@ -65,8 +71,6 @@ def diff(
     >>> headway.diff(small, large).causes[0].in_words
     'rate 24k/s -> 120k/s: 2 nodes instead of 1'
     """
-    from headway.planner.difference import plan_difference
-    from headway.planner.profile_difference import application_difference, profile_difference
 
     first, second = _read(before, "A", progress), _read(after, "B", progress)
     names = (first.name, second.name)
@@ -89,7 +93,6 @@ def diff(
 
 def replanned(planned: Planned) -> Needs:
     """The nodes that a planned job needs for other questions: it is planned again for each."""
-    from headway.api.specs import plan_batch_job, plan_job
 
     job, plan = planned.file.spec, planned.plan
 
@@ -123,23 +126,16 @@ def _read(source: Compared | str | Path, name: str, progress: Tell | None) -> _S
     path, name = Path(source), str(source)
     head = _head(path)
     if re.match(r'\s*\{\s*"schema"\s*:\s*"headway\.', head):
-        from headway.formats.from_json import load_any_plan
-
         return _Side(name=name, found=load_any_plan(path))
     if re.search(r"(?m)^schema:\s*['\"]?headway\.lock", head):
         raise InputError(
             f"{name}: a lock file; to compare jobs with it: headway check SPEC --baseline {name}"
         )
     if re.search(r"(?m)^schema:\s*['\"]?headway\.", head):
-        from headway.formats.profile_file import load_any_profile
-
         return _Side(name=name, found=load_any_profile(path))
     if re.search(r"(?m)^(?:kind|apiVersion):", head):
-        from headway.api.specs import plan_spec
-
         planned = plan_spec(path)
         return _Side(name=name, found=planned.plan, planned=planned)
-    from headway.api.profile import profile_and_tables
 
     def tell(text: str, done: float | None = None) -> None:
         if progress is not None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from headway.api.specs import plan_spec, submission_fields
 from headway.domain import Answer
 from headway.emitters import ALL_FORMATS
+from headway.emitters.difference import CurrentSettings, only_what_differs, with_assumptions
+from headway.emitters.patch import patch
 from headway.emitters.submission import Submission, writes_for
+from headway.emitters.wording import header_lines, query_option_lines, reasons
 from headway.errors import InputError
 from headway.formats.from_json import load_any_plan, parse_any_plan
 from headway.formats.own_files import read_text, read_whole_text
+from headway.sparkconf import parse_properties, property_lines
 from headway.version import __version__
-
-if TYPE_CHECKING:
-    from headway.emitters.difference import CurrentSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +83,6 @@ def emitted(
     plan: Answer, output_format: str, submission: Submission, current: CurrentSettings | None
 ) -> Emitted:
     """As `emit`, for a plan that has been read."""
-    from headway.emitters.difference import only_what_differs, with_assumptions
-    from headway.emitters.wording import header_lines, query_option_lines, reasons
 
     emitter = ALL_FORMATS[output_format]
     notes: tuple[str, ...] = ()
@@ -112,8 +112,6 @@ def patched(
     InputError
         As `headway.emitters.patch.patch`.
     """
-    from headway.emitters.patch import patch
-    from headway.emitters.wording import query_option_lines
 
     before = read_whole_text(Path(file), expected="a manifest or a bundle")
     patch_of_file = patch(before, plan, name=str(file), submission=submission, job=job)
@@ -136,8 +134,6 @@ def plan_and_submission(
     if not isinstance(source, str | Path):
         plan = source
     elif str(source).endswith((".yaml", ".yml")):
-        from headway.api.specs import plan_spec, submission_fields
-
         planned = plan_spec(source)
         plan, fields = planned.plan, submission_fields(planned)
     else:
@@ -152,8 +148,6 @@ def plan_and_submission(
 
 def current_settings(path: str | Path) -> CurrentSettings:
     """Current Spark configuration: a properties file, or an earlier plan."""
-    from headway.emitters.difference import CurrentSettings
-    from headway.sparkconf import parse_properties, property_lines
 
     text = read_text(Path(path), expected="a spark-defaults.conf, or a plan's JSON")
     if text.lstrip().startswith("{"):

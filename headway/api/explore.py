@@ -40,6 +40,12 @@ from headway.formats.exploration_file import (
     save_state,
 )
 from headway.formats.profile_file import save_profile
+from headway.models.job.advice import AskedSetting, advised_runs
+from headway.profiler.recording.recorder import record
+from headway.profiler.spark.session import embedded_session
+from headway.runtime.exploring import require_followed, run_setting, session_slots
+from headway.spec.kinds.exploration import Exploration
+from headway.spec.spec_file import load_spec_of
 from headway.units import format_duration, parse_rate_per_s
 
 if TYPE_CHECKING:
@@ -98,7 +104,6 @@ def explore(
     HeadwayError
         If the query fails.
     """
-    from headway.runtime.exploring import session_slots
 
     rate_per_s, target = parse_question(question)
     budget_s = positive_seconds(budget, "budget")
@@ -159,9 +164,6 @@ def explore_spec(
     SparkUnavailableError
         If there is no Java to run Spark with.
     """
-    from headway.profiler.spark.session import embedded_session
-    from headway.spec.kinds.exploration import Exploration
-    from headway.spec.spec_file import load_spec_of
 
     exploration = load_spec_of(Path(path), Exploration)
     build = function_of(exploration.code, exploration.function)
@@ -241,8 +243,6 @@ class _Exploring:
 
     def after_one_run(self, state: ExplorationState) -> ExplorationState:
         """The state after the first setting of the queue was run; it is written at once."""
-        from headway.profiler.recording.recorder import record
-        from headway.runtime.exploring import require_followed, run_setting
 
         setting, *queue = state.queue
         recording = f"run-{len(state.runs) + 1:03}.jsonl"
@@ -305,7 +305,6 @@ class _Exploring:
 
     def _advised(self, state: ExplorationState) -> list[QuerySetting]:
         """The advised settings for the session's slots; if none helps the question, in general."""
-        from headway.models.job.advice import AskedSetting, advised_runs
 
         job_profile = self.profile(state)
         answer = plan(job_profile, rate=state.rate_per_s, target=state.target)

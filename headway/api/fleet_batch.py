@@ -6,15 +6,20 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from headway.api.arguments import require_room_for_tasks
 from headway.api.fleet_needs import executor_node, executor_size
+from headway.api.plan import plan
 from headway.assumptions.resources import FLEET_BATCH_EXECUTORS, FLEET_EXECUTOR_CORES
-from headway.units import HOURS_PER_DAY, S_PER_HOUR
+from headway.domain import Deadline, Verdict
+from headway.fleet.nouns import Kept, Refusal
+from headway.planner.backlog_run_time import run_time_of
+from headway.planner.deadline import DeadlineSpace, fewest_in_time, with_room_for_state
+from headway.spec.declared_batch import declared_application
+from headway.units import HOURS_PER_DAY, S_PER_HOUR, counted, format_duration, spark_memory_bytes
 
 if TYPE_CHECKING:
     from headway.api.fleet_needs import KnownNeeds
     from headway.domain import EndingJob
-    from headway.fleet.nouns import Kept, Refusal
-    from headway.planner.deadline import DeadlineSpace
     from headway.spec.kinds import BatchJob
     from headway.spec.kinds.capacity import FleetEntry
 
@@ -32,7 +37,6 @@ class BatchNeeds:
     @property
     def promise(self) -> str:
         """The deadline."""
-        from headway.domain import Deadline
 
         return str(Deadline(limit_s=self.job.deadline_s))
 
@@ -81,9 +85,6 @@ class BatchNeeds:
 
     def kept(self, speed: float, scale: float, end: str) -> Kept | None:
         """Probability that its executors meet the deadline; over the whole ranges if declared."""
-        from headway.domain import Verdict
-        from headway.fleet.nouns import Kept
-        from headway.planner.backlog_run_time import run_time_of
 
         num_executors = self._needed(speed, scale, end)
         if num_executors is None:
@@ -100,10 +101,6 @@ class BatchNeeds:
 
     def why_none(self, speed: float, scale: float, end: str) -> Refusal:
         """How long the shortest run takes."""
-        from headway.api.plan import plan
-        from headway.domain import Deadline
-        from headway.fleet.nouns import Refusal
-        from headway.units import counted, format_duration
 
         profile, planned_speed = self._profile_and_speed(speed, scale, end)
         answer = plan(
@@ -135,9 +132,6 @@ class BatchNeeds:
             minutes = math.ceil(1.05 * minutes) + 1
 
     def _fewest(self, speed: float, scale: float, end: str) -> int | None:
-        from headway.api.arguments import require_room_for_tasks
-        from headway.domain import Deadline
-        from headway.planner.deadline import fewest_in_time
 
         profile, speed = self._profile_and_speed(speed, scale, end)
         require_room_for_tasks(self.cores, profile.slots.task_cpus)
@@ -147,7 +141,6 @@ class BatchNeeds:
 
     def _space(self, profile: EndingJob, speed: float) -> DeadlineSpace:
         """Nodes of one executor each, of cores of a speed."""
-        from headway.planner.deadline import DeadlineSpace, with_room_for_state
 
         space = DeadlineSpace(
             max_nodes=FLEET_BATCH_EXECUTORS.value,
@@ -163,7 +156,6 @@ class BatchNeeds:
     def _profile_and_speed(
         self, speed: float, scale: float, end: str | None
     ) -> tuple[EndingJob, float]:
-        from headway.spec.declared_batch import declared_application
 
         name, job = self.entry.name, self.job
         if job.declared is None:
@@ -182,7 +174,6 @@ def batch_needs(
     entry: FleetEntry, job: BatchJob, pool_cores: int | None, known_needs: KnownNeeds
 ) -> BatchNeeds:
     """A batch job as a fleet needs it; executors are as profiled unless stated otherwise."""
-    from headway.units import spark_memory_bytes
 
     cores, memory_bytes = executor_size(job, pool_cores)
     profile = known_needs.ending_job_of(entry.name, job)

@@ -7,8 +7,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from headway.domain import NodeType
+from headway.spec.parts import cluster_of, ending_job_of, profile_of
+from headway.units import counted
+
 if TYPE_CHECKING:
-    from headway.domain import EndingJob, JobProfile, NodeType
+    from headway.domain import EndingJob, JobProfile
     from headway.fleet.nouns import Kept, Refusal
     from headway.planner.staircase import Staircase
     from headway.spec.kinds import BatchJob, StreamingJob
@@ -68,7 +72,6 @@ class KnownNeeds:
 
     def profile_of(self, name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
         """The profile of a streaming job; a file is read once."""
-        from headway.spec.parts import profile_of
 
         if job.profile is None:
             return profile_of(name, job)
@@ -78,7 +81,6 @@ class KnownNeeds:
 
     def ending_job_of(self, name: str, job: BatchJob) -> EndingJob:
         """The profile of a batch job; a file is read once."""
-        from headway.spec.parts import ending_job_of
 
         if job.profile is None:
             return ending_job_of(name, job)
@@ -102,8 +104,6 @@ class KnownNeeds:
 
 def executor_node(cores: int, speed: float) -> NodeType:
     """A node that is one executor: how many of them fit on a bought node is decided later."""
-    from headway.domain import NodeType
-    from headway.units import counted
 
     # Texts about nodes become texts about executors, "3 nodes of 2 cores" among them.
     return NodeType(
@@ -115,7 +115,6 @@ def executor_size(
     job: StreamingJob | BatchJob, pool_cores: int | None
 ) -> tuple[int | None, int | None]:
     """Cores and heap of an executor: from the job's pools, or from its own cluster."""
-    from headway.spec.parts import cluster_of
 
     cluster = cluster_of(job)
     if cluster is None:

@@ -6,14 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from headway.api.fleet_streaming import looser_promise
+from headway.api.schedule import scheduled_query
 from headway.assumptions.advice import LOOSER_RATIOS
 from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
-from headway.units import HOURS_PER_DAY, counted
+from headway.domain import Policy
+from headway.fleet.nouns import Refusal
+from headway.planner.purchase import at_core_speed
+from headway.planner.query_work import query_work
+from headway.planner.scheduling import ASKED, fewest_nodes
+from headway.units import HOURS_PER_DAY, counted, spark_memory_bytes
 
 if TYPE_CHECKING:
     from headway.api.fleet_needs import KnownNeeds
-    from headway.domain import JobProfile, Policy
-    from headway.fleet.nouns import Refusal
+    from headway.domain import JobProfile
     from headway.models.simulation.batch_parts import QueryWork
     from headway.spec.kinds import QuerySchedule
     from headway.spec.kinds.capacity import FleetEntry
@@ -45,7 +51,6 @@ class QueriesNeeds:
 
     def looser(self, ratio: float) -> QueriesNeeds:
         """The application with targets that are looser by a ratio."""
-        from headway.api.fleet_streaming import looser_promise
 
         queries = tuple(
             replace(query, targets=tuple(looser_promise(target, ratio) for target in query.targets))
@@ -66,7 +71,6 @@ class QueriesNeeds:
 
     def why_none(self, speed: float, scale: float, end: str) -> Refusal:
         """The number of queries, and what would be feasible instead."""
-        from headway.fleet.nouns import Refusal
 
         queries = counted(len(self.profiles), "query", "queries")
         return Refusal(
@@ -95,7 +99,6 @@ class QueriesNeeds:
         return "looser targets, or lower rates"
 
     def _fewest(self, speed: float, scale: float, end: str) -> int | None:
-        from headway.planner.scheduling import fewest_nodes
 
         def works_on(cores: int) -> Sequence[QueryWork]:
             return self._works(cores, speed, scale, end)
@@ -105,15 +108,10 @@ class QueriesNeeds:
         )
 
     def _policies(self) -> tuple[Policy, ...]:
-        from headway.domain import Policy
-        from headway.planner.scheduling import ASKED
 
         return {"none": (), "stagger": (Policy.STAGGER,), "any": ASKED}[self.entry.turns]
 
     def _works(self, cores: int, speed: float, scale: float, end: str) -> list[QueryWork]:
-        from headway.api.schedule import scheduled_query
-        from headway.planner.purchase import at_core_speed
-        from headway.planner.query_work import query_work
 
         return [
             query_work(
@@ -130,7 +128,6 @@ def queries_needs(
     entry: FleetEntry, job: QuerySchedule, pool_cores: int | None, known_needs: KnownNeeds
 ) -> QueriesNeeds:
     """The queries of an application as a fleet needs them; executors are as profiled."""
-    from headway.units import spark_memory_bytes
 
     profiles = tuple(known_needs.profile_of(query.name, query) for query in job.queries)
     memory = profiles[0].applications[-1].executor_memory

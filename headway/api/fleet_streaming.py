@@ -5,16 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from headway.api.arguments import require_room_for_tasks
 from headway.api.fleet_needs import executor_node, executor_size
+from headway.api.plan import plan
 from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
+from headway.domain import DuringBurst, Target, Verdict
+from headway.domain.question import Checkpoint
 from headway.errors import InputError
+from headway.fleet.nouns import Kept, Refusal
+from headway.planner.after_start import for_fresh_jvm
+from headway.planner.purchase import at_core_speed
+from headway.planner.question import with_limit
+from headway.planner.search import chosen_at, question_of
+from headway.planner.space import SearchSpace
+from headway.planner.staircase import Staircase
+from headway.planner.verdict import kept_probability
+from headway.spec.kinds.rates import hourly_rates, peak_rate
+from headway.units import spark_memory_bytes
 
 if TYPE_CHECKING:
     from headway.api.fleet_needs import KnownNeeds
     from headway.domain import JobProfile, Promise
-    from headway.fleet.nouns import Kept, Refusal
     from headway.planner.question import Question
-    from headway.planner.staircase import Staircase
     from headway.spec.kinds import StreamingJob
     from headway.spec.kinds.capacity import FleetEntry
 
@@ -39,7 +51,6 @@ class StreamingNeeds:
     @property
     def range_ratios(self) -> tuple[float, float]:
         """Range of the rate of the busiest hour."""
-        from headway.spec.kinds.rates import peak_rate
 
         rate = peak_rate(self.job.rate)
         return rate.low / rate.mid, rate.high / rate.mid
@@ -58,10 +69,6 @@ class StreamingNeeds:
 
     def kept(self, speed: float, scale: float, end: str) -> Kept | None:
         """Probability that the executors of the busiest hour meet the targets."""
-        from headway.domain import Verdict
-        from headway.fleet.nouns import Kept
-        from headway.planner.search import chosen_at
-        from headway.planner.verdict import kept_probability
 
         executors = self.executors(speed, scale, end)
         if executors is None:
@@ -75,8 +82,6 @@ class StreamingNeeds:
 
     def why_none(self, speed: float, scale: float, end: str) -> Refusal:
         """The binding constraint at the highest rate."""
-        from headway.api.plan import plan
-        from headway.fleet.nouns import Refusal
 
         answer = plan(
             self.profile,
@@ -101,13 +106,11 @@ class StreamingNeeds:
         )
 
     def _rates_per_s(self, scale: float, end: str) -> list[float]:
-        from headway.spec.kinds.rates import hourly_rates
 
         return [getattr(rate, end) * scale for rate in hourly_rates(self.job.rate)]
 
     def _staircase(self, speed: float, peak_per_s: float) -> Staircase:
         """That of all such jobs with the same targets; the highest rate is checked again."""
-        from headway.planner.staircase import Staircase
 
         job = self.job
         job_key = (
@@ -126,13 +129,6 @@ class StreamingNeeds:
 
     def _question(self, speed: float, rate_per_s: float) -> Question:
         """The plan for a rate, on cores of a speed."""
-        from headway.api.arguments import require_room_for_tasks
-        from headway.domain import Target
-        from headway.domain.question import Checkpoint
-        from headway.planner.after_start import for_fresh_jvm
-        from headway.planner.purchase import at_core_speed
-        from headway.planner.search import question_of
-        from headway.planner.space import SearchSpace
 
         job, task_cpus = self.job, self.profile.baseline.task_cpus
         target_index = next(
@@ -170,7 +166,6 @@ def streaming_needs(
     entry: FleetEntry, job: StreamingJob, pool_cores: int | None, known_needs: KnownNeeds
 ) -> StreamingNeeds:
     """A streaming job as a fleet needs it; executors are as profiled unless stated otherwise."""
-    from headway.units import spark_memory_bytes
 
     cores, memory_bytes = executor_size(job, pool_cores)
     profile = known_needs.profile_of(entry.name, job)
@@ -195,8 +190,6 @@ def _of_executors(text: str) -> str:
 
 def looser_promise(promise: Promise, ratio: float) -> Promise:
     """A target whose limit is longer by a ratio."""
-    from headway.domain import DuringBurst
-    from headway.planner.question import with_limit
 
     limited = promise.target if isinstance(promise, DuringBurst) else promise
     return with_limit(promise, limited.limit_s * ratio)

@@ -11,6 +11,7 @@ from headway.domain.argument import read_question
 from headway.domain.ordered import KeyCounts, OrderedPlan
 from headway.domain.question import PredictQuestion
 from headway.errors import InputError
+from headway.planner.ordered import plan_ordered
 
 
 def ordered_plan(
@@ -48,7 +49,6 @@ def ordered_plan(
     InputError
         If a file or a value is invalid.
     """
-    from headway.planner.ordered import plan_ordered
 
     job = job_from(profile)
     counts = key_counts(keys, key_type=key_type, total_rows=total_rows)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headway.api.arguments import job_from
+from headway.api.specs import is_spec
 from headway.domain import (
     AnyAnswer,
     ApplicationProfile,
@@ -20,13 +21,24 @@ from headway.domain import (
     Target,
 )
 from headway.errors import InputError
+from headway.formats.own_files import read_text
+from headway.formats.profile_file import load_any_profile
+from headway.formats.results_file import load_result
+from headway.models.job.predict import predict
+from headway.report.evidence import evidence_of
+from headway.report.figures_page import figures_page
+from headway.report.html import plan_page
+from headway.report.page import Origin
+from headway.report.playback import playback_page
+from headway.report.profile_page import application_page, profile_page
+from headway.report.result_pages import backtest_page, capacity_page, check_page, deadline_page
+from headway.report.what_if import Question
 
 if TYPE_CHECKING:
     from headway.domain import BatchAnswer
     from headway.formats.figures_read import FiguresRead
     from headway.formats.results_file import AnyResult, CapacityRead, CheckRead
     from headway.report.evidence import Evidence
-    from headway.report.page import Origin
     from headway.report.profile_page import SeenRun
 
 Tell: TypeAlias = Callable[[str, float], None]
@@ -104,7 +116,6 @@ class _Beside:
         profile: JobProfile | ApplicationProfile | None = None,
         spark_version: str | None = None,
     ) -> Origin:
-        from headway.report.page import Origin
 
         return Origin.of(
             files=self.files, profile=profile, spark_version=spark_version, made_at=self.made_at
@@ -119,8 +130,6 @@ def plan_evidence(
     tell: Tell = lambda *_: None,
 ) -> Evidence:
     """The charts that a profile adds to the page of its plan."""
-    from headway.report.evidence import evidence_of
-    from headway.report.what_if import Question
 
     highest_rate_per_s = max((point.sustainable_rate_per_s for point in plan.frontier), default=0.0)
     cost = plan.cost_per_hour
@@ -141,14 +150,9 @@ def plan_evidence(
 def _read(shown: Shown | str | Path) -> tuple[Shown | AnyResult, list[str]]:
     if not isinstance(shown, str | Path):
         return shown, []
-    from headway.formats.own_files import read_text
-    from headway.formats.results_file import load_result
 
     path = Path(shown)
     if path.suffix in (".yaml", ".yml"):
-        from headway.api.specs import is_spec
-        from headway.formats.profile_file import load_any_profile
-
         if is_spec(path):
             raise InputError(
                 f"{path}: a spec file, which has no page; plan it first: headway plan {path} "
@@ -157,17 +161,11 @@ def _read(shown: Shown | str | Path) -> tuple[Shown | AnyResult, list[str]]:
         return load_any_profile(path), [str(path)]
     text = read_text(path, expected="a result to show")
     if text.lstrip()[:1] != "{":
-        from headway.formats.profile_file import load_any_profile
-
         return load_any_profile(path), [str(path)]
     return load_result(path), [str(path)]
 
 
 def _of_profile(profile: JobProfile, context: _Beside) -> str:
-    from headway.models.job.predict import predict
-    from headway.report.evidence import evidence_of
-    from headway.report.profile_page import profile_page
-    from headway.report.what_if import Question
 
     prediction = predict(profile, profile.baseline, profile.arrivals)
     latency = prediction.tuple_latency
@@ -191,7 +189,6 @@ def _of_profile(profile: JobProfile, context: _Beside) -> str:
 
 
 def _of_stream(plan: StreamAnswer, context: _Beside) -> str:
-    from headway.report.html import plan_page
 
     job, file = context.job, context.profile_file or _PROFILE_FILE
     evidence = (
@@ -201,43 +198,36 @@ def _of_stream(plan: StreamAnswer, context: _Beside) -> str:
 
 
 def _of_batch_job(plan: BatchAnswer, context: _Beside) -> str:
-    from headway.report.result_pages import deadline_page
 
     return deadline_page(plan, origin=context.origin(spark_version=plan.spark_version))
 
 
 def _of_application(profile: ApplicationProfile, context: _Beside) -> str:
-    from headway.report.profile_page import application_page
 
     return application_page(profile, origin=context.origin(profile))
 
 
 def _of_backtest(backtest: Backtest, context: _Beside) -> str:
-    from headway.report.result_pages import backtest_page
 
     return backtest_page(backtest, origin=context.origin())
 
 
 def _of_playback(playback: Playback, context: _Beside) -> str:
-    from headway.report.playback import playback_page
 
     return playback_page(None, playback, origin=context.origin())
 
 
 def _of_capacity(capacity: CapacityRead, context: _Beside) -> str:
-    from headway.report.result_pages import capacity_page
 
     return capacity_page(capacity, origin=context.origin())
 
 
 def _of_check(check: CheckRead, context: _Beside) -> str:
-    from headway.report.result_pages import check_page
 
     return check_page(check, origin=context.origin())
 
 
 def _of_figures(figures: FiguresRead, context: _Beside) -> str:
-    from headway.report.figures_page import figures_page
 
     return figures_page(figures, origin=context.origin())
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headway.errors import InputError, require_packages
+from headway.formats.profile_file import save_profile
+from headway.report.columns import headline_of, printable
 from headway.units import counted
 
 if TYPE_CHECKING:
@@ -107,7 +109,6 @@ def _worded(text: str, data: str, main: str = "") -> _Doors:
 
 
 def _first_line(text: str, result: Any) -> str:
-    from headway.report.columns import headline_of
 
     return headline_of(_function(text), result)
 
@@ -251,7 +252,6 @@ def _doors(result: Result) -> _Doors:
 
 def in_short(result: Result) -> str:
     """A result in one line."""
-    from headway.report.columns import printable
 
     return f"<{type(result).__name__}: {printable(_doors(result).sentence(result))}>"
 
@@ -365,8 +365,6 @@ def save(result: Result, path: str | Path) -> Path:
         text: str = _function("formats.as_json:json_text")(as_data(result))
         write_text(file, f"{text}\n", label="the result")
     else:
-        from headway.formats.profile_file import save_profile
-
         save_profile(result, file)  # type: ignore[arg-type]  # profiles alone end so
     return file
 

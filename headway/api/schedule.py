@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from headway.api.choosing import choose_beside
 from headway.api.turn_arguments import (
     any_name,
     given_windows,
@@ -23,16 +24,27 @@ from headway.domain import (
     Target,
     WindowGrid,
 )
+from headway.domain.scheduling import Decision, Replay
 from headway.errors import InputError
+from headway.models.job.setting import duration_model
+from headway.models.scheduling.order import grant_order
+from headway.planner.query_work import query_work
+from headway.planner.scheduling import ALL_POLICIES, ASKED, verdict
 from headway.redaction import redact
+from headway.runtime.gate.arbiter import Gate
+from headway.runtime.gate.clock import require_classic, trigger_of
+from headway.runtime.gate.decision_log import BatchEnd, read_decision_log
+from headway.runtime.gate.turn import Turn, require_turn_of
+from headway.runtime.gate.windows import windows_of_query
+from headway.spec.kinds.schedule import QuerySchedule
+from headway.spec.parts import profile_of
+from headway.spec.spec_file import load_spec_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from headway.domain.scheduling import Replay
     from headway.planner.scheduling import Verdict
-    from headway.runtime.gate.turn import Turn
     from headway.spec.kinds.schedule import ScheduledJob
 
 _AT_ONCE_S = 0.001
@@ -61,8 +73,6 @@ class ScheduleGate:
         decisions: str | Path | None,
         memory_limit: str | float | None,
     ) -> None:
-        from headway.api.choosing import choose_beside
-        from headway.runtime.gate.arbiter import Gate
 
         limit_bytes = memory_limit_bytes(memory_limit)
         self.gate = Gate(
@@ -111,9 +121,6 @@ class ScheduleGate:
         InputError
             If the query cannot be gated; it continues with its own trigger.
         """
-        from headway.runtime.gate.clock import require_classic, trigger_of
-        from headway.runtime.gate.turn import require_turn_of
-        from headway.runtime.gate.windows import windows_of_query
 
         require_classic(query)
         row_target, window_target = row_and_window_target(target)
@@ -156,7 +163,6 @@ class ScheduleGate:
         InputError
             If ``each`` cannot be called.
         """
-        from headway.runtime.gate.turn import Turn
 
         return Turn(each)
 
@@ -249,7 +255,6 @@ def _duration_of(profile: JobProfile | None, num_slots: int) -> Callable[[float]
     """Mean duration of a batch by its rows, at the slots of the session."""
     if profile is None:
         return None
-    from headway.models.job.setting import duration_model
 
     model = duration_model(profile, num_slots, profile.baseline.shuffle_partitions)
     return lambda rows: float(model.mean_s(rows))
@@ -270,11 +275,6 @@ def schedule_verdict(path: str | Path, *, policies: str | Sequence[str | Policy]
     InputError
         If the file is not a valid spec; one line per fault.
     """
-    from headway.planner.query_work import query_work
-    from headway.planner.scheduling import ALL_POLICIES, ASKED, verdict
-    from headway.spec.kinds.schedule import QuerySchedule
-    from headway.spec.parts import profile_of
-    from headway.spec.spec_file import load_spec_of
 
     query_schedule = load_spec_of(Path(path), QuerySchedule)
     requested_policies = (
@@ -301,9 +301,6 @@ def replay_decisions(path: str | Path) -> Replay:
     InputError
         If the file is no decision log, or contains no decision.
     """
-    from headway.domain.scheduling import Decision, Replay
-    from headway.models.scheduling.order import grant_order
-    from headway.runtime.gate.decision_log import BatchEnd, read_decision_log
 
     entries = list(read_decision_log(path))
     decisions = [entry for entry in entries if isinstance(entry, Decision)]

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headway.api.profile import NO_CONF, reading
+from headway.profiler.streaming.batch_samples import is_timed, known_rows
+from headway.profiler.streaming.job_runs import runs_of_job
 from headway.report.profile_page import SeenBatch, SeenRun
 
 
@@ -17,8 +19,6 @@ def seen_runs(logs: Sequence[str | Path]) -> tuple[SeenRun, ...]:
     EventLogError
         If no log can be read, or none contains a streaming query.
     """
-    from headway.profiler.streaming.batch_samples import is_timed, known_rows
-    from headway.profiler.streaming.job_runs import runs_of_job
 
     with reading(list(logs), "auto", "local[*]", NO_CONF, None, None) as logs_read:
         job_runs, reports = (

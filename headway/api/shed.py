@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 
 from headway.api.turn_arguments import limits_by_class_s, seconds, times_by_class_s
 from headway.errors import InputError
+from headway.runtime.given import folder_text
+from headway.runtime.shedding.brought_back import brought_back
+from headway.runtime.shedding.rule import mark_shed
+from headway.runtime.shedding.split import require_driver, split_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,7 +54,6 @@ def shed(
     InputError
         If a column is missing, or a limit is no duration.
     """
-    from headway.runtime.shedding.rule import mark_shed
 
     limits_s = limits_by_class_s(older_than)
     return mark_shed(rows, arrived=arrived, limits_s=limits_s, cost=cost, counted_as=counted_as)
@@ -89,7 +92,6 @@ def bring_back(
         If the checkpoint has no offset log, the batch of a row is unknown, or a limit is no
         duration.
     """
-    from headway.runtime.shedding.brought_back import brought_back
 
     limits_s = limits_by_class_s(older_than)
     return brought_back(checkpoint, rows, arrived=arrived, limits_s=limits_s, cost=cost)
@@ -136,9 +138,6 @@ def shedding_batches(
         Connect. The function itself raises it if the folder is not the query's checkpoint.
     """
     import time
-
-    from headway.runtime.given import folder_text
-    from headway.runtime.shedding.split import require_driver, split_batch
 
     for parameter, function in (("keep", keep), ("give_up", give_up)):
         if not callable(function):

@@ -20,6 +20,9 @@ from headway.domain import (
 from headway.domain.live import PolicyComparison
 from headway.errors import InputError
 from headway.formats.from_json import load_plan
+from headway.formats.rate_trace import read_rate_trace
+from headway.planner.live.loop import POLICIES, compare_policies
+from headway.planner.playback import simulate_plan
 from headway.units import parse_duration_s
 
 if TYPE_CHECKING:
@@ -104,7 +107,6 @@ def simulate(
         raise InputError("rate_trace is missing; expected a RateTrace or the path of a CSV file")
     if rate is not None:
         raise InputError("rate is for pipelines; a plan is simulated under its rate_trace")
-    from headway.planner.playback import simulate_plan
 
     plan = cast("StreamAnswer | str | Path", plan)
     runs = 16 if runs is None else runs
@@ -167,7 +169,6 @@ def simulate_policies(
     InputError
         If an argument is invalid.
     """
-    from headway.planner.live.loop import compare_policies
 
     trace = rate_trace
     if not isinstance(trace, RateTrace):
@@ -198,7 +199,6 @@ def parse_policy(text: str) -> tuple[str, float | None]:
     >>> parse_policy("hpa:50%"), parse_policy("headway")
     (('hpa', 0.5), ('headway', None))
     """
-    from headway.planner.live.loop import POLICIES
 
     name, _, constant = text.strip().partition(":")
     if name not in POLICIES:
@@ -256,7 +256,6 @@ def load_rate_trace(path: str | Path, *, length: float | str | None = None) -> R
     InputError
         If the file is no rate trace; names the file and the line.
     """
-    from headway.formats.rate_trace import read_rate_trace
 
     length_s = None if length is None else positive_seconds(length, "length")
     return read_rate_trace(path).to_simulate(length_s)

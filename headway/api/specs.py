@@ -10,6 +10,8 @@ from headway.api.plan import plan
 from headway.assumptions.planning import MOST_NODES_OF_PLAN
 from headway.domain import Deadline, StreamAnswer
 from headway.errors import InputError, SpecError
+from headway.formats.own_files import read_text
+from headway.formats.yaml_document import route_text
 
 if TYPE_CHECKING:
     from headway.domain import (
@@ -31,8 +33,6 @@ def is_spec(path: str | Path) -> bool:
         If it cannot be read.
     """
     import re
-
-    from headway.formats.own_files import read_text
 
     text = read_text(Path(path), expected="a job profile, or a spec file")
     if re.search(r"(?m)^schema:\s*['\"]?headway\.", text):
@@ -151,8 +151,6 @@ def submission_fields(planned: Planned) -> dict[str, Any]:
 def placed(file: SpecFile, route: tuple[str | int, ...], message: str) -> list[str]:
     """Lines that have a position keep it; others get that of ``route``."""
     import re
-
-    from headway.formats.yaml_document import route_text
 
     where = file.sources.value_place(route)
     return [

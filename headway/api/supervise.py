@@ -17,6 +17,9 @@ from headway.domain.tuner import Mode
 from headway.domain.watched import WatchedChange
 from headway.errors import InputError, argument
 from headway.formats.tuner_files import TunerLock
+from headway.profiler.recording.live import LaterLogFeed
+from headway.profiler.work_folder import signals_end_the_block
+from headway.runtime.tuning.supervised import SupervisedQuery
 
 
 def supervise_spec(
@@ -49,9 +52,6 @@ def supervise_spec(
     HeadwayError
         If the application ends by itself.
     """
-    from headway.profiler.recording.live import LaterLogFeed
-    from headway.profiler.work_folder import signals_end_the_block
-    from headway.runtime.tuning.supervised import SupervisedQuery
 
     if not command:
         raise InputError(

@@ -18,6 +18,10 @@ from headway.formats.setting_file import (
     load_setting,
     save_answer,
 )
+from headway.profiler.recording.recorder import record
+from headway.runtime.given import require_no_connect
+from headway.runtime.tuning.clean_stop import NoGapError, stop_between_batches
+from headway.runtime.tuning.session import let_stops_end, require_classic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,8 +48,6 @@ def setting(spark: SparkSession) -> QuerySetting:
     InputError
         If no supervisor has started it.
     """
-    from headway.profiler.recording.recorder import record
-    from headway.runtime.tuning.session import let_stops_end, require_classic
 
     require_classic(spark)
     path = _setting_file(spark)
@@ -91,8 +93,6 @@ def stop_when_asked(query: StreamingQuery) -> None:
     HeadwayError
         If the query ends by itself.
     """
-    from headway.runtime.given import require_no_connect
-    from headway.runtime.tuning.clean_stop import NoGapError, stop_between_batches
 
     require_no_connect(
         query,

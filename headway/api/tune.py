@@ -23,6 +23,14 @@ from headway.domain.live import Bounds, ChangeKind
 from headway.domain.tuner import HalfDone, Mode, Phase, TunerState
 from headway.errors import InfeasibleError, InputError
 from headway.formats.tuner_files import TunerLock, load_tuner, profile_hash
+from headway.profiler.recording.live import QueryFeed
+from headway.runtime.tuning.actuators import Actuators, nothing
+from headway.runtime.tuning.session import (
+    require_classic,
+    require_no_dynamic_allocation,
+    running_slots,
+    why_no_live_executors,
+)
 from headway.units import S_PER_HOUR, format_rate
 
 if TYPE_CHECKING:
@@ -115,14 +123,6 @@ def tune(
     HeadwayError
         If the query does not start.
     """
-    from headway.profiler.recording.live import QueryFeed
-    from headway.runtime.tuning.actuators import Actuators, nothing
-    from headway.runtime.tuning.session import (
-        require_classic,
-        require_no_dynamic_allocation,
-        running_slots,
-        why_no_live_executors,
-    )
 
     tuner_mode = Choice(Mode).read(mode, "mode")
     may_cut = Choice(HalfDone).read(half_done, "half_done") is HalfDone.ALLOW

@@ -22,7 +22,9 @@ from headway.formats.tuner_files import (
     save_tuner,
     switch_file,
 )
+from headway.profiler.spark.session import embedded_session
 from headway.spec.kinds.tuning import Tuning
+from headway.spec.spec_file import load_spec_of
 
 TELL_EVERY_S = 1.0
 
@@ -59,7 +61,6 @@ def tune_spec(
     HeadwayError
         If the query or the tuner ends before its time.
     """
-    from headway.profiler.spark.session import embedded_session
 
     tuning = tuning_of(path)
     if tuning.code is None:
@@ -133,7 +134,6 @@ def tuning_of(path: str | Path) -> Tuning:
     InputError
         If it is not one.
     """
-    from headway.spec.spec_file import load_spec_of
 
     return load_spec_of(Path(path), Tuning)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from headway.domain import JobProfile, Metric, Target, WindowGrid
 from headway.errors import InputError
+from headway.formats.profile_file import load_profile
 from headway.units import parse_duration_s, parse_size_bytes
 
 _DURATION = "e.g. '500ms' or a number of seconds"
@@ -111,7 +112,6 @@ def known_profile(profile: object) -> JobProfile | None:
     InputError
         If it is neither, or the file is not the profile of a streaming query.
     """
-    from headway.formats.profile_file import load_profile
 
     if profile is None or isinstance(profile, JobProfile):
         return profile

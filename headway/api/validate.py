@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from headway.api.specs import placed
 from headway.errors import InputError, SpecError
+from headway.spec import parts
+from headway.spec.fleet_of import catalog_of
+from headway.spec.parts import node_cores
 from headway.spec.spec_file import load_spec
 
 if TYPE_CHECKING:
@@ -37,7 +40,6 @@ def validate(path: str | Path) -> SpecFile:
 
 def _parts(file: SpecFile) -> Iterator[tuple[tuple[str | int, ...], Callable[[], Any]]]:
     """Files named by a file, each with its position and its reader."""
-    from headway.spec import parts
 
     # By the name of the kind: kinds that are not met are not loaded.
     spec, name = file.spec, file.metadata.name
@@ -48,8 +50,6 @@ def _parts(file: SpecFile) -> Iterator[tuple[tuple[str | int, ...], Callable[[],
     elif file.kind == "Cluster":
         yield ("spec", "node"), lambda: _check_cluster(spec)
     elif file.kind == "CapacityPlan":
-        from headway.spec.fleet_of import catalog_of
-
         yield ("spec", "catalog"), lambda: catalog_of(spec)
         for index, entry in enumerate(spec.jobs):
             if entry.file is not None:
@@ -69,7 +69,6 @@ def _checking(path: Path) -> Callable[[], Any]:
 
 
 def _check_cluster(cluster: Any) -> None:
-    from headway.spec.parts import node_cores
 
     if cluster is not None:
         node_cores(cluster)

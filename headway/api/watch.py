@@ -18,6 +18,10 @@ from headway.domain.live import Bounds, Reason
 from headway.domain.watched import Look, SeenDrift, Standing
 from headway.errors import InputError
 from headway.limits import MOST_EXECUTORS
+from headway.models.job.predict import predict
+from headway.profiler.recording.live import LogFeed, QueryFeed, query_of_session
+from headway.runtime.given import require_no_connect
+from headway.runtime.tuning.session import require_classic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -222,7 +226,6 @@ def _standing(look: Look, drift: SeenDrift | None, is_active: bool) -> Standing:
 
 
 def _predicted(live: LiveQuery, running: Configuration, rate_per_s: float) -> Prediction:
-    from headway.models.job.predict import predict
 
     dispersion_ratio = live.profile.arrivals.dispersion_ratio
     arrivals = Arrivals(rate_per_s=rate_per_s, dispersion_ratio=dispersion_ratio)
@@ -232,12 +235,9 @@ def _predicted(live: LiveQuery, running: Configuration, rate_per_s: float) -> Pr
 
 
 def _feed_of(source: SparkSession | StreamingQuery | str | Path, query: str | None) -> Feed:
-    from headway.profiler.recording.live import LogFeed, QueryFeed, query_of_session
 
     if isinstance(source, str | Path):
         return LogFeed(source, query)
-    from headway.runtime.given import require_no_connect
-    from headway.runtime.tuning.session import require_classic
 
     session_or_query: Any = source
     if hasattr(session_or_query, "streams"):

@@ -15,11 +15,16 @@ from headway.domain.window_set import WindowSet
 from headway.errors import InputError, argument
 from headway.formats.own_files import read_text
 from headway.limits import MOST_LONG
+from headway.models.sharing.job_gain import sharing_gain
+from headway.models.sharing.keyed import keyed_costs
+from headway.models.sharing.profiled_windows import windows_of
+from headway.profiler.plan_exchanges import fusion_advice, plan_exchanges
+from headway.spec.kinds.windows import SharedWindows
+from headway.spec.spec_file import load_spec_of
 
 if TYPE_CHECKING:
     from headway.domain.sharing import SharingGain
     from headway.profiler.plan_exchanges import FusionAdvice
-    from headway.spec.kinds.windows import SharedWindows
 
 
 def windows(
@@ -57,9 +62,6 @@ def windows(
     InputError
         If the profile has no windows of a fixed size, or a value is invalid.
     """
-    from headway.models.sharing.job_gain import sharing_gain
-    from headway.models.sharing.keyed import keyed_costs
-    from headway.models.sharing.profiled_windows import windows_of
 
     if isinstance(windows, str):
         raise InputError(f"windows is {windows!r}; expected a list of texts such as '10m'")
@@ -110,8 +112,6 @@ def windows(
 
 
 def _queries_of(path: str | Path, windows: Sequence[str]) -> SharedWindows:
-    from headway.spec.kinds.windows import SharedWindows
-    from headway.spec.spec_file import load_spec_of
 
     if windows:
         raise InputError("windows and queries: expected one of the two; a file names its windows")
@@ -131,7 +131,6 @@ def fusions_of(plan: str | Path) -> tuple[FusionAdvice, ...]:
     InputError
         If the file does not exist, or contains no exchange by key.
     """
-    from headway.profiler.plan_exchanges import fusion_advice, plan_exchanges
 
     exchanges = plan_exchanges(read_text(Path(plan), expected="what df.explain() prints"))
     if not exchanges:

@@ -24,12 +24,16 @@ from headway.emitters import FORMATS
 from headway.errors import HeadwayError
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.text_file import write_text
+from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
+from headway.profiler.work_folder import work_folder
 from headway.report.comparison import ComparisonRow, comparison_text
 from headway.report.html import plan_page
 from headway.report.page import Origin
 from headway.report.text import plan_text
 from headway.report.wording import trigger_words
+from headway.runtime.clock_source import clock_source_jar
 from headway.runtime.measure import MeasuredRun, run_query
+from headway.runtime.word_count import word_count
 from headway.units import counted, format_rate
 from headway.version import __version__
 
@@ -148,9 +152,6 @@ def run_demo(
     SparkUnavailableError
         If there is no Java to run Spark with.
     """
-    from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
-    from headway.profiler.work_folder import work_folder
-    from headway.runtime.clock_source import clock_source_jar
 
     length = length.on_busy_machine if is_busy else length
     event_logs = folder / "event-logs"
@@ -277,7 +278,6 @@ class _Bench:
         self, name: str, setting: Setting, *, run_s: float, max_rows: int | None = None
     ) -> MeasuredRun:
         """Run one setting for a while and measure it."""
-        from headway.runtime.word_count import word_count
 
         self._step(f"running {name}: {setting}")
         query = word_count(

@@ -12,6 +12,9 @@ from headway.domain.configuration import Configuration
 from headway.domain.kept_promise import KeptPromise
 from headway.domain.later import made_when_asked
 from headway.errors import InputError
+from headway.formats.own_files import read_text
+from headway.formats.validation import validate
+from headway.formats.yaml_document import parse_document, shown
 from headway.limits import LARGEST_NUMBER, MOST_CORES, MOST_EXECUTORS
 from headway.sparkconf import task_cpus_of
 
@@ -195,9 +198,6 @@ def load_lock(path: str | Path) -> Lock:
     ...
     headway.errors.InputError: no/such.lock: no such file; expected a lock as 'headway lock'...
     """
-    from headway.formats.own_files import read_text
-    from headway.formats.validation import validate
-    from headway.formats.yaml_document import parse_document, shown
 
     text = read_text(Path(path), expected=_EXPECTED)
     document = parse_document(text, name=str(path))

@@ -13,6 +13,7 @@ from headway.domain.kept_promise import KeptPromise, is_about
 from headway.formats.lock_file import AnyLocked, Locked, LockedBatch
 from headway.gate.nouns import Finding, Level, Limits, Rule
 from headway.planner.causes import UNCHANGED_RATIO
+from headway.sparkconf import KNOBS, applies_when, task_cpus_of
 from headway.units import format_duration, format_rate, spark_trigger_text
 
 if TYPE_CHECKING:
@@ -62,7 +63,6 @@ def same_promises(now: AnyLocked, then: AnyLocked) -> bool:
 
 def locked_slots(planned: PlannedBatch, then: LockedBatch) -> int:
     """Tasks that the locked setting of a job that ends can run at the same time."""
-    from headway.sparkconf import task_cpus_of
 
     return task_slots(
         then.executors,
@@ -125,7 +125,6 @@ def stream_changes(
 
 def _other_settings(planned: PlannedJob, now: Locked, then: Locked) -> Iterator[Finding]:
     """Each setting that changes, and what it takes for the change to reach the query."""
-    from headway.sparkconf import KNOBS, applies_when
 
     # A version that is not known fixes the same as the oldest does.
     version = planned.profile.application.spark_version
@@ -179,7 +178,6 @@ def batch_changes(
 ) -> Iterator[Finding]:
     """Differences from the lock, except for cost and run time."""
     from headway.planner.backlog_run_time import run_time_of
-    from headway.sparkconf import KNOBS
 
     job, backlog = planned.profile, planned.profile.backlog
     if backlog is not None and then.backlog_rows is not None:

@@ -11,6 +11,11 @@ from headway.domain.configuration import Configuration
 from headway.formats.lock_file import AnyLocked, Locked, LockedBatch
 from headway.gate.changes import finding, is_same_rate, locked_slots, same_promises
 from headway.gate.nouns import Finding, Level, LockedToday, Rule
+from headway.planner.after_start import for_fresh_jvm
+from headway.planner.judged import judged_setting
+from headway.planner.purchase import at_core_speed
+from headway.planner.search import question_of
+from headway.planner.space import SearchSpace
 from headway.sparkconf import task_cpus_of
 from headway.units import counted, format_duration, format_rate
 from headway.words import certainty_text
@@ -56,11 +61,6 @@ def _stream(
 
 def _judged(planned: PlannedJob, then: Locked) -> JudgedSetting:
     """The locked setting at the current rate, targets and confidence, on the locked cores."""
-    from headway.planner.after_start import for_fresh_jvm
-    from headway.planner.judged import judged_setting
-    from headway.planner.purchase import at_core_speed
-    from headway.planner.search import question_of
-    from headway.planner.space import SearchSpace
 
     plan, profile = planned.plan, planned.profile
     if planned.file.spec.from_start:

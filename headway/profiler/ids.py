@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -106,7 +107,6 @@ def holds(ranges: Ranges, candidate_id: int) -> bool:
     >>> holds([(1, 3), (7, 7)], 3), holds([(1, 3), (7, 7)], 4)
     (True, False)
     """
-    from bisect import bisect_right
 
     at = bisect_right(ranges, candidate_id, key=lambda id_range: id_range[0]) - 1
     return at >= 0 and candidate_id <= ranges[at][1]

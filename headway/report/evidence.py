@@ -7,7 +7,8 @@ import math
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from markupsafe import Markup
 
 from headway.domain import (
     JobProfile,
@@ -30,9 +31,6 @@ from headway.report.what_if import (
 )
 from headway.report.wording import percent, setting_text, trigger_words
 from headway.units import HOURS_PER_MONTH, format_duration, format_rate
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 _SAME_WITHIN = 0.01
 _TOP_OF_TARGET = 2.5  # the rate chart shows this many times the limit
@@ -175,7 +173,6 @@ def _shade(low: float, high: float, right: float) -> tuple[float, float]:
 
 
 def _panel(question: Question, grid: Grid) -> WhatIfPanel:
-    from markupsafe import Markup
 
     targets_s = sorted({float(f"{question.target.limit_s * step:.3g}") for step in _TARGET_STEPS})
     targets_s = sorted({*targets_s, question.target.limit_s})

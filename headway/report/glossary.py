@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from markupsafe import Markup
+from markupsafe import Markup, escape
 
 #: A test holds these to docs/glossary.md.
 DEFINITIONS = {
@@ -70,7 +68,6 @@ class Glossary:
     def explained(self, text: str) -> Markup:
         """A text of Headway or of a user, escaped, its first term with its definition."""
         # Imported when a page is made: the commands that make none start faster without.
-        from markupsafe import Markup, escape
 
         match = _TERM.search(text)
         if match is None:

@@ -10,6 +10,8 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
 from headway.domain import ApplicationProfile, JobProfile
 from headway.redaction import one_line
 from headway.report.glossary import Glossary
@@ -19,7 +21,6 @@ from headway.version import __version__
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from markupsafe import Markup
 
 _MOST_NAME = 200  # letters of a name that a page shows
 _MOST_APPLICATIONS = 5
@@ -85,7 +86,6 @@ def shortened(text: str) -> str:
 def page_text(template: str, *, origin: Origin | None = None, **shown: object) -> str:
     """A page from a template that extends ``layout.jinja``; ``shown`` are its variables."""
     # Imported when a page is made: the commands that make none start faster without.
-    from markupsafe import Markup
 
     glossary = Glossary()
     templates = environment()
@@ -112,7 +112,6 @@ def page_text(template: str, *, origin: Origin | None = None, **shown: object) -
 
 def embedded(json_text: str) -> Markup:
     """JSON inside a script element, which no name with a closing tag can end."""
-    from markupsafe import Markup
 
     return Markup(json_text.replace("<", "\\u003c"))
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from headway.planner.pipelines import busy_ratios, statistic_s
 from headway.report.columns import aligned, headline_of, paragraph
 from headway.units import counted, exact_duration, format_duration, format_rate
 
@@ -26,7 +27,6 @@ _SHORTEST_SHOWN_S = 1e-7
 
 def pipeline_prediction_text(prediction: PipelinePrediction) -> str:
     """The latency first, then its phases, its quantiles, and how busy each part is."""
-    from headway.planner.pipelines import busy_ratios, statistic_s
 
     latency, subject = prediction.latency, "windows" if prediction.is_windowed else "rows"
     rate = format_rate(float(prediction.rounds[0].rate_per_s))
@@ -83,7 +83,6 @@ def pipeline_prediction_text(prediction: PipelinePrediction) -> str:
 
 def pipeline_prediction_json(prediction: PipelinePrediction) -> dict[str, object]:
     """A prediction as data for :func:`headway.formats.as_json.json_text`."""
-    from headway.planner.pipelines import busy_ratios
 
     return {
         "schema": PREDICTION_SCHEMA,

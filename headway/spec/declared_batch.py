@@ -28,6 +28,8 @@ from headway.domain import (
     WallClock,
 )
 from headway.domain.configuration import task_slots
+from headway.models.stages.dag import StageDag, run_time
+from headway.models.stages.pooling import JobStage
 from headway.spec.declared import stated
 from headway.spec.forms.quantities import Quantity
 from headway.spec.kinds.jobs import DeclaredBatch
@@ -69,8 +71,6 @@ def declared_application(
     >>> profile.cluster.executors, len(profile.stages)
     (5, 2)
     """
-    from headway.models.stages.dag import StageDag, run_time
-    from headway.models.stages.pooling import JobStage
 
     work, driver = declared.work_s.scaled(work_ratio), declared.driver_s
     if end is not None:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from headway.domain import Deadline, NodeType
 from headway.errors import InputError
+from headway.formats.profile_file import load_any_profile, load_profile
 from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
 from headway.spec.kinds.cluster import Cluster
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
 from headway.spec.kinds.reserves import ReserveEntry
 from headway.spec.spec_file import load_spec_of, parse_spec, spec_of
+from headway.units import parse_size_bytes
 
 if TYPE_CHECKING:
     from headway.domain import EndingJob, JobProfile
@@ -32,8 +34,6 @@ def profile_of(name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
         If the file is not a profile.
     """
     if job.profile is not None:
-        from headway.formats.profile_file import load_profile
-
         return load_profile(job.profile)
     from headway.spec.declared import declared_profile
 
@@ -52,8 +52,6 @@ def ending_job_of(name: str, job: BatchJob) -> EndingJob:
         If it is that of a stream that did not end, or has ``rows`` without being one.
     """
     if job.profile is not None:
-        from headway.formats.profile_file import load_any_profile
-
         deadline = Deadline(limit_s=job.deadline_s)
         return load_any_profile(job.profile).for_deadline(deadline, job.rows)
     from headway.spec.declared_batch import declared_application
@@ -242,7 +240,6 @@ def executors_that_fit(
 
 def container_memory_bytes(heap_bytes: int) -> int:
     """Memory of an executor's container: its heap and what Spark adds to it, a tenth at least."""
-    from headway.units import parse_size_bytes
 
     return heap_bytes + max(heap_bytes // 10, parse_size_bytes("384m"))
 

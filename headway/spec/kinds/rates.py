@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headway.errors import InputError
 from headway.formats.yaml_document import Plain, Route
 from headway.spec.forms import entry
 from headway.spec.forms.files import FilePath
@@ -98,7 +99,6 @@ def peak_rate(rate: Rate) -> Quantity:
 def _with_peaks(reader: Reader, route: Route, trace: RateTrace) -> Any:
     from dataclasses import replace
 
-    from headway.errors import InputError
     from headway.formats.rate_trace import read_rate_trace
 
     try:
