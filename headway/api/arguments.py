@@ -186,7 +186,7 @@ def node_types_of(question: PlanQuestion) -> list[NodeType]:
         isinstance(node_type, str) and ":" not in node_type for node_type in question.node_types
     ):
         for name in ("platform", "catalog"):
-            if name in question.given:
+            if name in question.named_arguments:
                 raise RefusedArgumentError(
                     f"{argument(name)}: it applies to node types of the catalogue; give "
                     f"{argument('node_types')} NAME"

@@ -131,7 +131,7 @@ def plan_pipeline(pipeline: Any, question: PlanQuestion) -> AnyPipelinePlan:
 
     declared = _Declared.of(pipeline, question.rate_per_s)
     planned_target = declared.target(question.targets)
-    max_count = question.max_nodes if "max_nodes" in question.given else None
+    max_count = question.max_nodes if "max_nodes" in question.named_arguments else None
     if not isinstance(declared.spec, MicroBatchPipeline):
         from headway.planner.operators import plan_operators
 

@@ -32,10 +32,10 @@ class Question(Protocol):
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
-    def __init__(self, *, given: frozenset[str], **values: Any) -> None: ...
+    def __init__(self, *, named_arguments: frozenset[str], **values: Any) -> None: ...
 
     @property
-    def given(self) -> frozenset[str]:
+    def named_arguments(self) -> frozenset[str]:
         """Names of the arguments that were given."""
 
 
@@ -45,7 +45,7 @@ AnyQuestion = TypeVar("AnyQuestion", bound=Question)
 class Value(Protocol):
     """What an argument must be."""
 
-    def read(self, given: Any, name: str) -> Any:
+    def read(self, value: Any, name: str) -> Any:
         """The value of what was given, in base units.
 
         Raises
@@ -160,7 +160,7 @@ def read_question(question: type[AnyQuestion], options: Mapping[str, Any]) -> An
         for declared in arguments_of(question)
         if options.get(declared.name) is not None
     }
-    return question(given=given_names(options), **values)
+    return question(named_arguments=given_names(options), **values)
 
 
 def refuse_for(kind: JobKind, question: type[Question], options: Mapping[str, Any]) -> None:
@@ -171,11 +171,11 @@ def refuse_for(kind: JobKind, question: type[Question], options: Mapping[str, An
     RefusedArgumentError
         Names the first of them, others for which the reason is the same, and that reason.
     """
-    given = given_names(options)
+    names = given_names(options)
     reasons = {
         declared.name: declared.not_for[kind]
         for declared in arguments_of(question)
-        if declared.name in given and kind in declared.not_for
+        if declared.name in names and kind in declared.not_for
     }
     for why in reasons.values():
         refused = ", ".join(argument(name) for name, reason in reasons.items() if reason == why)

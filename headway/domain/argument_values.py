@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from headway.domain.burst import Burst
 from headway.domain.target import AnyPromise, parse_promise
@@ -18,6 +18,7 @@ from headway.limits import LARGEST_NUMBER, LONGEST_S, MOST_LONG
 from headway.units import parse_duration_s, parse_rate_per_s, parse_rows, spark_memory_text
 
 Member = TypeVar("Member", bound=StrEnum)
+Parse: TypeAlias = Callable[[str], float]
 
 
 def is_number(value: object) -> bool:
@@ -25,9 +26,9 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def not_expected(name: str, given: object, expected: str) -> InputError:
+def not_expected(name: str, value: object, expected: str) -> InputError:
     """The error about a value that is not what was expected."""
-    return InputError(f"{argument(name)} is {given!r}; expected {expected}")
+    return InputError(f"{argument(name)} is {value!r}; expected {expected}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +43,10 @@ class Count:
 
     maximum: int
 
-    def read(self, given: Any, name: str) -> int:
-        if not is_number(given) or not 1 <= given <= self.maximum or given != given // 1:
-            raise not_expected(name, given, f"a whole number from 1 to {self.maximum:,}")
-        return int(given)
+    def read(self, value: Any, name: str) -> int:
+        if not is_number(value) or not 1 <= value <= self.maximum or value != value // 1:
+            raise not_expected(name, value, f"a whole number from 1 to {self.maximum:,}")
+        return int(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +60,13 @@ class Positive:
     """
 
     words: str
-    parse: Callable[[str], float] | None = None
+    parse: Parse | None = None
     maximum: float = LARGEST_NUMBER
 
-    def read(self, given: Any, name: str) -> float:
-        number = self.parse(given) if self.parse and isinstance(given, str) else given
+    def read(self, value: Any, name: str) -> float:
+        number = self.parse(value) if self.parse and isinstance(value, str) else value
         if not is_number(number) or not 0 < number <= self.maximum:
-            raise not_expected(name, given, self.words)
+            raise not_expected(name, value, self.words)
         return float(number)
 
 
@@ -81,12 +82,12 @@ class Duration:
 
     may_be_zero: bool = False
 
-    def read(self, given: Any, name: str) -> float:
-        value_s = self._parsed_s(given, name) if isinstance(given, str) else given
+    def read(self, value: Any, name: str) -> float:
+        value_s = self._parsed_s(value, name) if isinstance(value, str) else value
         if not is_number(value_s) or not 0 <= value_s <= LONGEST_S:
-            raise not_expected(name, given, "0 or more seconds, at most ten years")
+            raise not_expected(name, value, "0 or more seconds, at most ten years")
         if value_s == 0 and not self.may_be_zero:
-            raise not_expected(name, given, "more than 0 seconds")
+            raise not_expected(name, value, "more than 0 seconds")
         return float(value_s)
 
     def _parsed_s(self, text: str, name: str) -> float:
@@ -103,31 +104,31 @@ class Choice(Generic[Member]):
 
     members: type[Member]
 
-    def read(self, given: Any, name: str) -> Member:
+    def read(self, value: Any, name: str) -> Member:
         try:
-            return self.members(given)
+            return self.members(value)
         except ValueError:
-            raise not_expected(name, given, f"one of {', '.join(self.members)}") from None
+            raise not_expected(name, value, f"one of {', '.join(self.members)}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class Flag:
     """True or False."""
 
-    def read(self, given: Any, name: str) -> bool:
-        if not isinstance(given, bool):
-            raise not_expected(name, given, "True or False")
-        return given
+    def read(self, value: Any, name: str) -> bool:
+        if not isinstance(value, bool):
+            raise not_expected(name, value, "True or False")
+        return value
 
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
     """A confidence level: a probability from 0.5 to below 1."""
 
-    def read(self, given: Any, name: str) -> float:
-        if not is_number(given) or not 0.5 <= given < 1:
-            raise not_expected(name, given, "a number of 0.5 or more, and below 1")
-        return float(given)
+    def read(self, value: Any, name: str) -> float:
+        if not is_number(value) or not 0.5 <= value < 1:
+            raise not_expected(name, value, "a number of 0.5 or more, and below 1")
+        return float(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,11 +143,11 @@ class Heap:
 
     minimum_bytes: int
 
-    def read(self, given: Any, name: str) -> int:
-        if not is_number(given) or not self.minimum_bytes <= given <= MOST_LONG:
+    def read(self, value: Any, name: str) -> int:
+        if not is_number(value) or not self.minimum_bytes <= value <= MOST_LONG:
             least = f"{self.minimum_bytes} ({spark_memory_text(self.minimum_bytes)})"
-            raise not_expected(name, given, f"a number of bytes, at least {least}")
-        return int(given)
+            raise not_expected(name, value, f"a number of bytes, at least {least}")
+        return int(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,12 +158,12 @@ class ListOf:
     expected: str
     parse: Callable[[str], Any] | None = None
 
-    def read(self, given: Any, name: str) -> tuple[Any, ...]:
-        if not _is_list_of(given, self.members):
-            raise not_expected(name, given, self.expected)
+    def read(self, value: Any, name: str) -> tuple[Any, ...]:
+        if not _is_list_of(value, self.members):
+            raise not_expected(name, value, self.expected)
         return tuple(
             self.parse(member) if self.parse and isinstance(member, str) else member
-            for member in given
+            for member in value
         )
 
 
@@ -170,10 +171,10 @@ class ListOf:
 class Promises:
     """A target, or several, or their texts."""
 
-    def read(self, given: Any, name: str) -> tuple[AnyPromise, ...]:
-        several = [given] if isinstance(given, str | AnyPromise) else given
+    def read(self, value: Any, name: str) -> tuple[AnyPromise, ...]:
+        several = [value] if isinstance(value, str | AnyPromise) else value
         if not _is_list_of(several, AnyPromise) or not several:
-            raise not_expected(name, given, "a text such as 'p99 <= 3s'")
+            raise not_expected(name, value, "a text such as 'p99 <= 3s'")
         return tuple(
             parse_promise(promise) if isinstance(promise, str) else promise for promise in several
         )
@@ -185,8 +186,8 @@ class Anything:
 
     is_path: bool = False
 
-    def read(self, given: Any, name: str) -> Any:  # noqa: ARG002
-        return given
+    def read(self, value: Any, name: str) -> Any:  # noqa: ARG002
+        return value
 
 
 def _is_list_of(values: object, members: Any) -> bool:

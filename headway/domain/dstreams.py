@@ -88,14 +88,19 @@ class DStreamsPrediction(Result):
 class DStreamsPoint:
     """Latency on a number of nodes: expected, and at the planned confidence [s].
 
-    ``cost`` is the price of the nodes per hour; None without prices.
+    ``cost_per_hour`` is the price of the nodes; None without prices.
     """
 
     nodes: int
     batch_interval_s: float
     expected_s: float
     planned_s: float
-    cost: float | None = None
+    cost_per_hour: float | None = None
+
+    @property
+    def cost(self) -> float | None:
+        """What points are compared by."""
+        return self.cost_per_hour
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -163,13 +163,7 @@ class Application:
 
     @property
     def is_local(self) -> bool:
-        """Whether driver and executors were one process, by the name that Spark gave it.
-
-        Examples
-        --------
-        >>> Application(id="local-1795476617398", name="a", spark_version="4.3.0").is_local
-        True
-        """
+        """Whether driver and executors were one process, by the name that Spark gave it."""
         return self.id.startswith("local-")
 
 

@@ -100,10 +100,10 @@ _SHUFFLE_OF_DSTREAMS = "in DStreams the application's own code sets the number o
 class SettingQuestion:
     """What plans and predictions are asked for alike: the setting, of which a plan may fix a part.
 
-    ``given`` has the names of the arguments that were given.
+    ``named_arguments`` has the names of the arguments that were given.
     """
 
-    given: frozenset[str] = frozenset()
+    named_arguments: frozenset[str] = frozenset()
     trigger_s: float | None = argument_of(
         TRIGGER,
         "Trigger interval; 0s means as fast as possible.",
@@ -180,9 +180,10 @@ class PlanQuestion(SettingQuestion):
         is_repeatable=True,
         is_first=True,
     )
-    rows: float | None = argument_of(
+    backlog_rows: float | None = argument_of(
         ROWS,
         "With a deadline: backlog that a streaming query reads, e.g. 40M; as profiled by default.",
+        name="rows",
         not_for=_not_for(
             query=_ONLY_DEADLINE,
             real_time="in Real-Time Mode a query has no end",

@@ -183,7 +183,7 @@ class _Search:
             batch_interval_s=interval_s,
             expected_s=expected_s,
             planned_s=planned_s,
-            cost=None if price is None else nodes * price,
+            cost_per_hour=None if price is None else nodes * price,
         )
 
     def factor(self, setting: DStreamsSetting, load: float) -> float:

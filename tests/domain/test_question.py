@@ -87,7 +87,7 @@ def test_of_several_refused_arguments_those_of_one_reason_are_named_together() -
 
 def test_what_is_none_or_empty_was_not_given_and_zero_was() -> None:
     question = read_question(PlanQuestion, {"trigger": 0, "rate": None, "bursts": []})
-    assert question.given == {"trigger"}
+    assert question.named_arguments == {"trigger"}
     assert (question.trigger_s, question.rate_per_s, question.bursts) == (0.0, None, ())
 
 
