@@ -134,7 +134,11 @@ def test_one_door_tells_by_the_promise_what_is_planned() -> None:
     ("profile", "asked", "why"),
     [
         ("batch", {"target": "deadline <= 1h", "rate": "5k/s"}, "^rate: not with a deadline"),
-        ("batch", {"target": "deadline <= 1h", "trigger": 2, "budget": 1.0}, "^trigger, budget: "),
+        (
+            "batch",
+            {"target": "deadline <= 1h", "trigger": 2, "bursts": ["5k/s:1m"]},
+            "^trigger, bursts: ",
+        ),
         ("batch", {"target": ["deadline <= 1h", "p99 <= 3s"]}, "must be the only target"),
         ("batch", {"target": "p99 <= 3s", "rate": "5k/s"}, "p99 <= 3.00 s"),
         ("stream", {"target": "deadline <= 1h"}, "a streaming job has no end"),

@@ -24,7 +24,8 @@ def shared_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None
     def session(**_: object) -> Iterator[SparkSession]:
         yield spark
 
-    monkeypatch.setattr("headway.profiler.spark.session.embedded_session", session)
+    for caller in ("api.explore", "api.tune_spec", "demo.run", "profiler.reading"):
+        monkeypatch.setattr(f"headway.{caller}.embedded_session", session)
 
 
 @cache

@@ -58,7 +58,7 @@ def test_the_example_is_valid_and_a_budget_too_short_is_said(
     def no_session(**_: Any) -> Iterator[None]:
         yield None
 
-    monkeypatch.setattr("headway.profiler.spark.session.embedded_session", no_session)
+    monkeypatch.setattr("headway.api.explore.embedded_session", no_session)
     asked = ["explore", "examples/exploring/counts.yaml", "--budget", "5s"]
     assert run([*asked, "--folder", str(tmp_path / "out")]) == 2
     assert "too short for one run of 20.0 s" in capsys.readouterr().err

@@ -169,7 +169,7 @@ def test_jobs_that_are_alike_are_looked_at_once(
             made.append(args)
             super().__init__(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("headway.planner.staircase.Staircase", Counted)
+    monkeypatch.setattr("headway.api.fleet_streaming.Staircase", Counted)
     jobs = [a_job(f"j{at}", [rate * (1 + at / 9) for rate in DAY_PER_S]) for at in range(4)]
     strict = a_job("strict", DAY_PER_S, "p99 <= 7s")
     found = capacity(a_fleet_file(tmp_path, "".join([*jobs, strict])))
