@@ -354,8 +354,8 @@ def allowed_offered_load(relative_noise: Numeric, highest_offered_load: float) -
     """The processing time per second of input at which `load_ratio` is 1 [s/s] (P3).
 
     It is the lower of two bounds, in the shape of the noise: ``highest_offered_load``, above 0 and
-    at most 1, and the one that follows from ``relative_noise``, the coefficient of variation of a batch's
-    duration.
+    at most 1, and the one that follows from ``relative_noise``, the coefficient of variation of a
+    batch's duration.
 
     Examples
     --------
