@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import yaml
+
 from headway.errors import InputError
 from headway.formats.yaml_lines import Tree, yaml_key, yaml_scalar
 from headway.formats.yaml_read_back import (
@@ -46,8 +48,6 @@ def documents_of(text: str, name: str) -> list[Any]:
     InputError
         If the text is not YAML, or a key occurs twice in a mapping.
     """
-    import yaml
-
     try:
         # The loader in Python, whose marks count characters.
         nodes = [
@@ -68,8 +68,6 @@ def documents_of(text: str, name: str) -> list[Any]:
 
 def value_at(node: Any, route: Iterable[Step]) -> Any:
     """The node at a route, also one of a merged key; None if there is none."""
-    import yaml
-
     for step in route:
         if isinstance(step, int):
             is_list = isinstance(node, yaml.SequenceNode)
@@ -81,23 +79,17 @@ def value_at(node: Any, route: Iterable[Step]) -> Any:
 
 def items_of(node: Any) -> list[Any]:
     """The items of a list; none for anything else."""
-    import yaml
-
     return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
 def text_at(node: Any, route: Iterable[Step]) -> str | None:
     """The text of the scalar at a route; None if there is none."""
-    import yaml
-
     value_node = value_at(node, route)
     return str(value_node.value) if isinstance(value_node, yaml.ScalarNode) else None
 
 
 def pairs_of(node: Any) -> list[tuple[str, Any]]:
     """The keys of a mapping, and the node of each; none for anything else."""
-    import yaml
-
     if not isinstance(node, yaml.MappingNode):
         return []
     return [(str(key.value), value) for key, value in node.value]
@@ -105,8 +97,6 @@ def pairs_of(node: Any) -> list[tuple[str, Any]]:
 
 def scalars_of(node: Any) -> dict[str, str]:
     """The scalars of a mapping by their keys, including merged ones; none for anything else."""
-    import yaml
-
     return {
         key: str(value.value)
         for key, (_, value) in _entries(node).items()
@@ -122,8 +112,6 @@ def line_of(node: Any, key: str) -> int:
 
 def _entries(node: Any) -> dict[str, tuple[Any, Any]]:
     """Keys and values of a mapping; its own ones override those that it merges."""
-    import yaml
-
     if not isinstance(node, yaml.MappingNode):
         return {}
     entries: dict[str, tuple[Any, Any]] = {}
@@ -200,8 +188,6 @@ def _newline(text: str) -> str:
 
 
 def _edits(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iterable[Edit]:
-    import yaml
-
     if not isinstance(node, yaml.MappingNode):
         line = node.start_mark.line + 1
         raise InputError(f"{name}:{line}:1: expected a mapping with {', '.join(changes)}")
@@ -265,8 +251,6 @@ def _filled(text: str, node: Any, empty_node: Any, value: Mapping[str, Tree]) ->
 
 def _says(node: Any, value: str | int | bool) -> bool:
     """Whether a scalar already has the value, so that its spelling can stay."""
-    import yaml
-
     if not isinstance(node, yaml.ScalarNode):
         return False
     if isinstance(value, bool):
@@ -328,8 +312,6 @@ def _insertion(text: str, node: Any, missing: Mapping[str, Tree]) -> Edit:
 
 def _end_of(text: str, node: Any) -> int:
     """The start of the line after the last value of a block mapping."""
-    import yaml
-
     last = node
     while isinstance(last, yaml.CollectionNode) and last.value and not last.flow_style:
         item = last.value[-1]

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
+import yaml
+
 from headway.errors import InputError
 from headway.formats.yaml_lines import Tree
 
@@ -31,8 +33,6 @@ def require_no_key_twice(root: Any, name: str) -> None:
     InputError
         Names both positions.
     """
-    import yaml
-
     for node in _nodes(root):
         if not isinstance(node, yaml.MappingNode):
             continue
@@ -56,8 +56,6 @@ def require_no_template(text: str, node: Any, key: str, name: str) -> None:
     InputError
         Names the position and the template.
     """
-    import yaml
-
     is_block = isinstance(node, yaml.CollectionNode) and not node.flow_style
     written = text[node.start_mark.index : node.end_mark.index]
     template_match = None if is_block else _TEMPLATE.search(written)
@@ -91,8 +89,6 @@ def require_readable(root: Any, name: str) -> None:
     InputError
         If they do.
     """
-    import yaml
-
     sizes: dict[int, int] = {}
     begun: set[int] = set()
     waiting = [(root, False)]
@@ -113,8 +109,6 @@ def require_readable(root: Any, name: str) -> None:
 
 def said_by(node: Any) -> Said:
     """The content of a node for readers, including merged keys."""
-    import yaml
-
     if isinstance(node, yaml.ScalarNode):
         return _scalar(node.tag, node.value)
     if isinstance(node, yaml.SequenceNode):
@@ -158,8 +152,6 @@ def with_changes(content: Said | None, changes: Tree) -> Said:
 
 def replaced(root: Any, node: Any, new_content: Said) -> Said:
     """The content of a document with the content of one of its nodes replaced."""
-    import yaml
-
     if root is node:
         return new_content
     if not isinstance(root, yaml.CollectionNode):
@@ -174,8 +166,6 @@ def replaced(root: Any, node: Any, new_content: Said) -> Said:
 
 def times_reached(root: Any, node: Any) -> int:
     """From how many places of a document a node is reached: more than one are aliases."""
-    import yaml
-
     num_at_root = 1 if root is node else 0
     parts = _parts(root) if isinstance(root, yaml.CollectionNode) else []
     return num_at_root + sum(times_reached(part, node) for part in parts)
@@ -221,8 +211,6 @@ def _scalar(tag: str, text: str) -> Said:
 
 def _nodes(root: Any) -> Iterator[Any]:
     """A node and all nodes below it, each once, whatever the number of aliases."""
-    import yaml
-
     waiting, visited_ids = [root], set()
     while waiting:
         node = waiting.pop()
@@ -236,8 +224,6 @@ def _nodes(root: Any) -> Iterator[Any]:
 
 def _parts(node: Any) -> list[Any]:
     """The nodes right below a list or a mapping."""
-    import yaml
-
     if isinstance(node, yaml.SequenceNode):
         return list(node.value)
     return [part for pair in node.value for part in pair]
