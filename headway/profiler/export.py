@@ -18,7 +18,6 @@ from headway.profiler.pieces import Order, Piece
 from headway.profiler.rows import JOB_ENDS, QUERY_EVENTS, Record
 from headway.profiler.schema import TASK_END
 from headway.profiler.stage_totals import seconds
-from headway.profiler.table_schemas import SCHEMAS
 
 TABLES = ("applications", "queries", "batches", "jobs", "stages", "tasks", "plans")
 _KEYS: Mapping[str, tuple[str, ...]] = {
@@ -80,6 +79,8 @@ def write_tables(
     """
     import pyarrow as pa
     from pyarrow import parquet
+
+    from headway.profiler.table_schemas import SCHEMAS
 
     paths = {name: folder / name for name in TABLES}
     writers: dict[str, parquet.ParquetWriter] = {}

@@ -8,9 +8,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headway.errors import InputError, require_packages
-from headway.runtime.ordered.arrow_types import arrow_schema, spark_schema
-from headway.runtime.ordered.bucket import as_kept, named_rows
-from headway.runtime.ordered.output_rows import output_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -70,12 +67,16 @@ def ordered_map(
             f"at_once={at_once}, buffer={buffer_rows}, retries={retries}; expected at least one "
             "call at once, a buffer of at least as many rows, and 0 retries or more"
         )
+    from headway.runtime.ordered.arrow_types import arrow_schema, spark_schema
 
     schema = spark_schema(df, output)
     output_schema = arrow_schema(schema)
 
     def mapped(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
+
+        from headway.runtime.ordered.bucket import as_kept, named_rows
+        from headway.runtime.ordered.output_rows import output_table
 
         tables = (as_kept(pa.Table.from_batches([batch])) for batch in batches)
         rows = (row for table in tables for row in named_rows(table))

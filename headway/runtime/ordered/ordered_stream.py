@@ -13,16 +13,11 @@ from headway.formats.key_counts import read_shares
 from headway.runtime.given import folder_text, is_collated, require_no_connect
 from headway.runtime.ordered.arrow_types import (
     arrow_schema,
-    arrow_type,
     in_foreach_batch,
     spark_schema,
     streaming_operators,
 )
-from headway.runtime.ordered.bucket import BUCKET, PREFIX, ROWS, TIE, OrderedStep, packed, unpacked
-from headway.runtime.ordered.groups import on_stream, on_table
-from headway.runtime.ordered.kept_state import StateForm
 from headway.runtime.ordered.layout import BucketLayout, partition_ids, placed_keys
-from headway.runtime.ordered.plain_rows import arrive_plain, arriving, leave_plain
 from headway.runtime.sharing.aggregates import quoted
 from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.sharing.panes import WATERMARK
@@ -134,6 +129,11 @@ def ordered(
         )
     columns, output_schema = spark_schema(df, state), spark_schema(df, output)
 
+    from headway.runtime.ordered.bucket import BUCKET, ROWS, OrderedStep, packed, unpacked
+    from headway.runtime.ordered.groups import on_stream, on_table
+    from headway.runtime.ordered.kept_state import StateForm
+    from headway.runtime.ordered.plain_rows import arrive_plain, arriving, leave_plain
+
     ordered_step = OrderedStep(
         key=keys,
         by=order,
@@ -190,6 +190,7 @@ def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _require_columns(df: DataFrame, keys: tuple[str, ...], order: tuple[str, ...]) -> None:
+    from headway.runtime.ordered.bucket import PREFIX
 
     if not keys or not order:
         raise InputError(
@@ -301,6 +302,8 @@ def _as_keys(texts: Iterable[str], schema: StructType, key: str) -> dict[str, An
     """
     import pyarrow as pa
 
+    from headway.runtime.ordered.arrow_types import arrow_type
+
     texts = list(texts)
     kind = arrow_type(schema[key].dataType)
     try:
@@ -315,6 +318,8 @@ def _as_keys(texts: Iterable[str], schema: StructType, key: str) -> dict[str, An
 def _with_buckets(df: DataFrame, keys: tuple[str, ...], ids: tuple[int, ...]) -> DataFrame:
     """Rows with the bucket of their key's hash, and text forms of nested columns to break ties."""
     from pyspark.sql import functions as F  # noqa: N812
+
+    from headway.runtime.ordered.bucket import BUCKET, TIE
 
     hashed = F.pmod(F.xxhash64(*map(quoted, keys)), F.lit(len(ids)))
     bucket = F.array(*map(F.lit, ids))[hashed.cast("int")].alias(BUCKET)
