@@ -11,10 +11,6 @@ from typing import TYPE_CHECKING
 
 from headway.domain import ApplicationProfile, JobProfile
 from headway.errors import EventLogError, InputError, require_packages
-from headway.profiler.export import write_tables
-from headway.profiler.logs.limits import UnpackLimits
-from headway.profiler.reading import read_logs
-from headway.profiler.survey import profile_together, surveys
 from headway.units import parse_duration_s
 from headway.version import __version__
 
@@ -137,6 +133,7 @@ def profile_and_tables(
     InputError
         As :func:`profile`, or if the logs contain several applications without a streaming query.
     """
+    from headway.profiler.survey import profile_together
 
     trigger_s = trigger_seconds(trigger)
     if tables is not None:
@@ -179,6 +176,7 @@ def survey(
     SparkUnavailableError
         If Spark is to read them and there is no Java to run it with.
     """
+    from headway.profiler.survey import surveys
 
     if tables is not None:
         _require_tables()
@@ -206,6 +204,7 @@ def _require_tables() -> None:
 def _written_tables(logs_read: LogsRead, tables: Path | None) -> tuple[Path, ...]:
     if tables is None:
         return ()
+    from headway.profiler.export import write_tables
 
     logs_read.tell("writing tables")
     return write_tables(
@@ -222,6 +221,8 @@ def reading(
     progress: Tell | None,
 ) -> AbstractContextManager[LogsRead]:
     """Logs, located and read, until the context ends."""
+    from headway.profiler.logs.limits import UnpackLimits
+    from headway.profiler.reading import read_logs
 
     return read_logs(
         [sources] if isinstance(sources, str | Path) else list(sources),

@@ -6,13 +6,11 @@ import shlex
 
 import click
 
-from headway.api.backtest import backtest
 from headway.cli.options import PERCENT, Command, json_option
 from headway.cli.progress import Progress
 from headway.cli.spark_options import reading_options
 from headway.cli.terminal import answer, suggest
 from headway.errors import ExitCode
-from headway.report.backtest import backtest_json, backtest_text
 
 
 @click.command("backtest", cls=Command)
@@ -43,6 +41,8 @@ def command(
     If the logs contain runs in several configurations, each configuration is predicted from the
     runs of the others; otherwise the second half of each run is predicted from the first half.
     """
+    from headway.api.backtest import backtest
+    from headway.report.backtest import backtest_json, backtest_text
 
     with Progress() as progress:
         evaluation = backtest(

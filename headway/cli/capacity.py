@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import click
 
-from headway.api.capacity import capacity, month_number
 from headway.cli.options import Command, json_option
 from headway.cli.progress import Progress
 from headway.cli.terminal import answer, suggest
 from headway.errors import ExitCode, InputError
-from headway.report.capacity import capacity_json, capacity_text
 
 
 @click.command("capacity", cls=Command)
@@ -28,6 +26,8 @@ def command(fleet: str, growth: str | None, by: str | None, as_json: bool) -> in
     FLEET is a spec file of the kind CapacityPlan ('headway init fleet.yaml --kind CapacityPlan').
     If not every job can be served, names the jobs and limits in the way and exits with 3.
     """
+    from headway.api.capacity import capacity, month_number
+    from headway.report.capacity import capacity_json, capacity_text
 
     ratio = None if growth is None else _ratio(growth)
     if by is not None:

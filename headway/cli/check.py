@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import click
 
-from headway.api.check import check, lock_beside
 from headway.cli.options import PERCENT, Command, given, one_format, refuse, strict_option
 from headway.cli.progress import Progress
 from headway.cli.terminal import show, suggest
 from headway.errors import ExitCode
-from headway.gate import Limits
-from headway.gate.formats import FORMATS
 
 # Spelt out here: a help text must not wait for what it lists (a test holds both together).
 _FORMATS = ("text", "json", "github", "junit", "markdown", "sarif")
@@ -89,6 +86,9 @@ def command(
     locked setting misses a target or a plan is worse than locked, 5 outside the calibrated range
     with --strict, and 2 if a file is invalid.
     """
+    from headway.api.check import check, lock_beside
+    from headway.gate import Limits
+    from headway.gate.formats import FORMATS
 
     locks = {str(lock_path) for lock_path in map(lock_beside, specs) if lock_path is not None}
     locks = locks if baseline is None else {baseline}

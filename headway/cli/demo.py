@@ -11,8 +11,6 @@ from headway.cli.options import Command
 from headway.cli.outputs import OutputFolder
 from headway.cli.progress import Progress
 from headway.cli.terminal import remark, show, suggest
-from headway.demo.run import FULL, QUICK, busy_note, run_demo
-from headway.demo.story import story
 from headway.errors import ExitCode, InputError
 
 
@@ -35,6 +33,8 @@ def command(output: Path | None, quick: bool) -> int:
     run, plans for a p99 target at a higher rate, runs the plan, and prints predicted beside
     measured. Exits with 1 if the target was missed.
     """
+    from headway.demo.run import FULL, QUICK, busy_note, run_demo
+    from headway.demo.story import story
 
     folder = output or Path(f"headway-demo-{datetime.now().strftime('%Y%m%d-%H%M%S')}")
     if folder.exists() and any(folder.iterdir()):

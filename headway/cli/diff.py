@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import click
 
-from headway.api.diff import diff
 from headway.cli.options import Command, json_option
-from headway.cli.progress import Progress
 from headway.cli.terminal import answer, suggest
 from headway.errors import ExitCode
-from headway.report.difference import difference_json, difference_text
 
 
 @click.command("diff", cls=Command)
@@ -28,6 +25,9 @@ def command(before: str, after: str, as_json: bool) -> int:
     Profiles and logs are compared in the last profiled configuration of B. Exits with 3 if B is
     infeasible. To fail a build, use 'headway check'.
     """
+    from headway.api.diff import diff
+    from headway.cli.progress import Progress
+    from headway.report.difference import difference_json, difference_text
 
     with Progress() as progress:
         difference = diff(before, after, progress=progress.tell)

@@ -9,16 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headway.api.emit import current_settings, emitted, patched, plan_and_submission
 from headway.cli.options import Command, given, refuse
 from headway.cli.outputs import OutputFolder, file_complaint
 from headway.cli.terminal import suggest
-from headway.emitters import ALL_FORMATS, difference
-from headway.emitters.patch import names_node_types
+from headway.emitters import ALL_FORMATS
 from headway.errors import ExitCode, HeadwayError, InputError
-from headway.formats.from_json import parse_any_plan
-from headway.formats.own_files import read_whole_text
-from headway.formats.text_file import write_text
 from headway.redaction import one_line
 from headway.version import __version__
 
@@ -78,6 +73,8 @@ def command(
     has no comments, so reasons go to stderr. If the plan misses its target, the output says so and
     the exit code is 3.
     """
+    from headway.api.emit import current_settings, emitted, plan_and_submission
+    from headway.formats.from_json import parse_any_plan
 
     if output_format is not None and files is not None:
         raise InputError(
@@ -143,6 +140,10 @@ def _require_use(
 def _patch(
     plan: Answer, submission: Submission, file: str, *, write: bool, job: str | None
 ) -> None:
+    from headway.api.emit import patched
+    from headway.emitters.patch import names_node_types
+    from headway.formats.own_files import read_whole_text
+    from headway.formats.text_file import write_text
 
     if given("node_type"):
         text = read_whole_text(Path(file), expected="a manifest or a bundle")
@@ -161,6 +162,8 @@ def _patch(
 
 
 def _write_files(plan: Answer, current: CurrentSettings, folder: Path) -> None:
+    from headway.emitters import difference
+    from headway.formats.text_file import write_text
 
     plan = difference.with_assumptions(plan, current)
     try:

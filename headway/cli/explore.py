@@ -6,13 +6,11 @@ from pathlib import Path
 
 import click
 
-from headway.api.explore import explore_spec
 from headway.cli.options import DURATION, Command, json_option
 from headway.cli.outputs import OutputFolder
 from headway.cli.progress import Progress
 from headway.cli.terminal import answer, suggest
 from headway.errors import ExitCode
-from headway.report.advice import exploration_json, exploration_text
 
 
 @click.command("explore", cls=Command)
@@ -42,6 +40,8 @@ def command(spec: str, folder: Path, budget: float | None, as_json: bool) -> int
     the budget is spent. After a stop or a kill, the same command continues. Exits with 3 if no
     setting meets the target.
     """
+    from headway.api.explore import explore_spec
+    from headway.report.advice import exploration_json, exploration_text
 
     with Progress() as progress:
         exploration = explore_spec(spec, folder=folder, budget=budget, progress=progress.step)

@@ -9,19 +9,15 @@ from typing import NamedTuple
 
 import click
 
-from headway.api.advise import advise
 from headway.api.profile import Survey, profile, profile_and_tables, survey
 from headway.cli.options import RATE, TARGET, Command, given, json_option, refuse
 from headway.cli.outputs import OutputFile, OutputFolder
 from headway.cli.progress import Progress
 from headway.cli.spark_options import reading_options
 from headway.cli.terminal import remark, show, suggest
-from headway.domain import ApplicationProfile, JobProfile, Promise, parse_promise
+from headway.domain import ApplicationProfile, JobProfile, Promise
 from headway.errors import EventLogError, InputError
-from headway.formats.profile_file import dump_profile, save_profile
 from headway.redaction import one_line
-from headway.report.advice import advice_as_json, advice_as_text
-from headway.report.profiles import profile_summary, survey_as_json, survey_as_text
 
 
 class _Runs(NamedTuple):
@@ -132,6 +128,8 @@ def command(
     if advise:
         _advise(sources, runs, reader, (rate, targets), as_json=as_json)
         return
+    from headway.formats.profile_file import dump_profile, save_profile
+    from headway.report.profiles import profile_summary
 
     with Progress() as progress:
         options = {**runs._asdict(), **reader._asdict(), "progress": progress.tell}
@@ -148,6 +146,7 @@ def command(
 
 def _usual_question(job: JobProfile | ApplicationProfile) -> str:
     """Options of a plan that a job can have: a job that ends has a deadline, and no rate."""
+    from headway.domain import parse_promise
 
     target = "deadline <= 10m"
     try:
@@ -165,6 +164,8 @@ def _advise(
     *,
     as_json: bool,
 ) -> None:
+    from headway.api.advise import advise
+    from headway.report.advice import advice_as_json, advice_as_text
 
     with Progress() as progress:
         job_profile = profile(sources, **runs._asdict(), **reader._asdict(), progress=progress.tell)
@@ -186,6 +187,7 @@ def _survey(
     as_text: bool,
     as_json: bool,
 ) -> None:
+    from headway.report.profiles import survey_as_json, survey_as_text
 
     with Progress() as progress:
         log_survey = survey(sources, **reader._asdict(), progress=progress.tell, tables=tables)
@@ -204,6 +206,7 @@ def _survey(
 
 
 def _save_each(log_survey: Survey, folder: Path) -> None:
+    from headway.formats.profile_file import save_profile
 
     folder.mkdir(parents=True, exist_ok=True)
     taken: set[Path] = set()

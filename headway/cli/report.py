@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import click
 
-from headway.api.seen_runs import seen_runs
 from headway.cli.options import Command
 from headway.cli.outputs import OutputFile
-from headway.cli.pages import write_page
-from headway.cli.terminal import suggest
 
 
 @click.command("report", cls=Command)
@@ -38,8 +35,12 @@ def command(result: str, output: str, profile: str | None, logs: tuple[str, ...]
     simulation, capacity plan, check, comparison, schedule, and so on. The page is one file: it
     loads nothing, and works offline and on paper.
     """
+    from headway.cli.pages import write_page
+    from headway.cli.terminal import suggest
 
     if logs:
+        from headway.api.seen_runs import seen_runs
+
         write_page(output, result, profile=profile, runs=seen_runs(logs))
     else:
         write_page(output, result, profile=profile)

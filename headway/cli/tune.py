@@ -7,13 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headway.api.supervise import supervise_spec
-from headway.api.tune_spec import switch_spec, tune_spec
 from headway.cli.options import DURATION, Command, given, refuse
 from headway.cli.terminal import event, remark, show, suggest
 from headway.errors import ExitCode
-from headway.report.watched import change_text
-from headway.report.wording import brief_setting_text
 
 if TYPE_CHECKING:
     from headway.api.tuner import Tuner
@@ -65,6 +61,8 @@ def command(
     ends by itself, or if a change can be neither made nor undone, and with 3 if no setting within
     bounds meets the target.
     """
+    from headway.api.supervise import supervise_spec
+    from headway.api.tune_spec import switch_spec, tune_spec
 
     if application and not supervise:
         refuse([" ".join(application)], "a command goes with --supervise")
@@ -101,6 +99,8 @@ class _Teller:
 
     def say(self, tuner: Tuner, change: WatchedChange | None) -> None:
         """Print what is new."""
+        from headway.report.watched import change_text
+        from headway.report.wording import brief_setting_text
 
         status = tuner.status
         for warning in status.cautions:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import click
 
-from headway.api.validate import validate
 from headway.cli.options import Command, json_option
 from headway.cli.terminal import suggest
 from headway.errors import ExitCode, InputError
-from headway.formats.as_json import json_text
 from headway.redaction import one_line
 
 
@@ -25,6 +23,7 @@ def command(files: tuple[str, ...], as_json: bool) -> int:
     Each error is one line: `file:line:column: path: what is wrong; what was expected`. Exits with 2
     if there is one.
     """
+    from headway.api.validate import validate
 
     faults: dict[str, list[str]] = {}
     kinds: dict[str, str] = {}
@@ -34,6 +33,8 @@ def command(files: tuple[str, ...], as_json: bool) -> int:
         except InputError as error:
             faults[file] = str(error).splitlines()
     if as_json:
+        from headway.formats.as_json import json_text
+
         file_reports = [
             {"file": one_line(file), "kind": kinds.get(file), "faults": faults.get(file, [])}
             for file in files

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headway.api.watch import watch
 from headway.cli.options import (
     DURATION,
     TARGET,
@@ -20,13 +19,8 @@ from headway.cli.options import (
     strict_option,
 )
 from headway.cli.terminal import show, suggest
-from headway.domain.watched import Standing
 from headway.errors import ExitCode, InputError
-from headway.formats.as_json import json_text
-from headway.formats.tuner_files import explained_change
 from headway.report.columns import fitted
-from headway.report.tuned import explained_json, explained_text
-from headway.report.watched import look_json, look_prometheus, look_text
 
 if TYPE_CHECKING:
     from headway.api.watch import Watcher
@@ -108,6 +102,7 @@ def command(
     have drifted, no batch has ended for too long, or more rows were late than the target allows.
     Without --once it continues until Ctrl-C.
     """
+    from headway.api.watch import watch
 
     if explain is not None:
         refuse(given(*_OF_WATCHING), "does nothing beside --explain")
@@ -141,6 +136,9 @@ def command(
 
 def _explained(log: str, number: int, as_json: bool) -> int:
     """Print why a tuner made a change, and its outcome."""
+    from headway.formats.as_json import json_text
+    from headway.formats.tuner_files import explained_change
+    from headway.report.tuned import explained_json, explained_text
 
     explained = explained_change(Path(log), number)
     if as_json:
@@ -176,6 +174,9 @@ def _show(watcher: Watcher, every_s: float) -> int:
 def _text(look: Look, as_json: bool, prometheus: bool, *, one_line: bool = False) -> str:
     import json
 
+    from headway.formats.as_json import json_text
+    from headway.report.watched import look_json, look_prometheus, look_text
+
     if prometheus:
         return look_prometheus(look)
     if not as_json:
@@ -185,6 +186,7 @@ def _text(look: Look, as_json: bool, prometheus: bool, *, one_line: bool = False
 
 
 def _exit_code(look: Look, strict: bool) -> int:
+    from headway.domain.watched import Standing
 
     if look.standing is Standing.OUT_OF_BOUNDS:
         return ExitCode.INFEASIBLE

@@ -5,19 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from headway.domain import (
-    APPLICATION_PROFILE_SCHEMA,
-    PROFILE_SCHEMA,
-    ApplicationKind,
-    ApplicationProfile,
-    JobProfile,
-)
+from headway.domain import PROFILE_SCHEMA, JobProfile
 from headway.errors import InputError, ProfileError
 from headway.formats.own_files import read_text
 from headway.formats.validation import validate
 from headway.formats.yaml_document import Document, Fault, Plain, parse_document, shown
+
+if TYPE_CHECKING:
+    from headway.domain import ApplicationProfile
 
 Profile = TypeVar("Profile")
 # An object on one line, with Spark's word for what it tells.
@@ -155,6 +152,7 @@ def _job_in(document: Document) -> JobProfile:
 
 
 def _any_in(document: Document) -> JobProfile | ApplicationProfile:
+    from headway.domain import APPLICATION_PROFILE_SCHEMA
 
     is_job = _schema_of(document, PROFILE_SCHEMA, "a profile") != APPLICATION_PROFILE_SCHEMA
     return _job_in(document) if is_job else _application_in(document)
@@ -162,6 +160,7 @@ def _any_in(document: Document) -> JobProfile | ApplicationProfile:
 
 def _application_in(document: Document) -> ApplicationProfile:
     # Imported here: plans of streams do without.
+    from headway.domain import APPLICATION_PROFILE_SCHEMA, ApplicationProfile
 
     schema = _schema_of(document, APPLICATION_PROFILE_SCHEMA, _APPLICATION)
     if schema == PROFILE_SCHEMA:
@@ -180,6 +179,7 @@ def _is_of_dstreams(document: Document) -> bool:
     schema = _schema_of(document, PROFILE_SCHEMA, _JOB)
     if schema == PROFILE_SCHEMA:
         return False
+    from headway.domain import APPLICATION_PROFILE_SCHEMA, ApplicationKind
 
     return schema == APPLICATION_PROFILE_SCHEMA and _kind_of(document) == ApplicationKind.DSTREAMS
 
@@ -206,6 +206,7 @@ def _schema_of(document: Document, expected_schema: str, expected: str) -> Plain
 def _require_no_application(document: Document, schema: Plain) -> None:
     """The profile of another kind of job is called by its name."""
     # Imported here: plans of streams do without.
+    from headway.domain import APPLICATION_PROFILE_SCHEMA, ApplicationKind
 
     if schema != APPLICATION_PROFILE_SCHEMA:
         return

@@ -14,14 +14,11 @@ from headway.errors import InputError, MissingPackagesError, SparkUnavailableErr
 from headway.profiler.collect import CollectedLogs, collect
 from headway.profiler.engines import Engine
 from headway.profiler.engines.in_process import InProcess
-from headway.profiler.engines.on_spark import OnSpark, local_session_conf, require_arrow
 from headway.profiler.logs.event_logs import nothing_read
 from headway.profiler.logs.limits import UnpackLimits
 from headway.profiler.logs.sources import EventLog, LogFailure, find_event_logs
-from headway.profiler.logs.through_spark import unpack_with_spark
 from headway.profiler.logs.unpacking import Unpacked, unpack
 from headway.profiler.pieces import Piece, pieces_of
-from headway.profiler.spark.session import embedded_session
 from headway.profiler.work_folder import signals_end_the_block, work_folder
 from headway.units import parse_size_bytes
 
@@ -122,6 +119,8 @@ def read_logs(
                 is_needed=engine == SPARK or asks_for_spark or bool(unpacked.pending),
             )
         if session is not None and unpacked.pending:
+            from headway.profiler.logs.through_spark import unpack_with_spark
+
             tell("fetching")
             unpacked = unpack_with_spark(session, unpacked, folder, limits=limits)
         pieces = pieces_of(folder)
@@ -129,6 +128,8 @@ def read_logs(
         if session is None:
             reader: Engine = InProcess(_Progress(pieces, tell).report)
         else:
+            from headway.profiler.engines.on_spark import OnSpark
+
             tell = stack.enter_context(_watched(session, tell))
             reader = OnSpark(session)
         collected = collect(pieces, reader, limits)
@@ -165,6 +166,8 @@ def _started(
     is_needed: bool,
 ) -> SparkSession | None:
     """A session; None if Java or packages for one are missing and processes here are sufficient."""
+    from headway.profiler.engines.on_spark import local_session_conf, require_arrow
+    from headway.profiler.spark.session import embedded_session
 
     try:
         require_arrow()

@@ -24,7 +24,7 @@ def shared_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None
     def session(**_: object) -> Iterator[SparkSession]:
         yield spark
 
-    for caller in ("api.explore", "api.tune_spec", "demo.run", "profiler.reading"):
+    for caller in ("api.explore", "api.tune_spec", "demo.run", "profiler.spark.session"):
         monkeypatch.setattr(f"headway.{caller}.embedded_session", session)
 
 

@@ -344,7 +344,7 @@ def test_spark_is_asked_for_where_there_is_much_but_is_not_needed(
     def no_java(**_: object) -> None:
         raise SparkUnavailableError("no Java")
 
-    monkeypatch.setattr("headway.profiler.reading.embedded_session", no_java)
+    monkeypatch.setattr("headway.profiler.spark.session.embedded_session", no_java)
     headway.profile(log, progress=reported)
     assert "starting Spark" not in steps
     monkeypatch.setattr("headway.profiler.reading.IN_PROCESS_BYTES", 1000)

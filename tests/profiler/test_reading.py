@@ -50,7 +50,7 @@ def test_properties_reach_the_session_that_is_started(
         started.append(extra_conf)
         yield spark
 
-    monkeypatch.setattr("headway.profiler.reading.embedded_session", session)
+    monkeypatch.setattr("headway.profiler.spark.session.embedded_session", session)
     headway.survey(log, conf={"spark.sql.adaptive.enabled": "true", "spark.jars.packages": "a:b:1"})
     headway.survey(log, master="spark://host:7077", conf={"spark.cores.max": "2"})
     at_home, on_a_cluster = started

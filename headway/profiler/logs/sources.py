@@ -19,7 +19,6 @@ from headway.profiler.logs.event_logs import (
     exit_code_of,
     why_unreadable,
 )
-from headway.profiler.logs.history_server import history_server_logs
 from headway.profiler.logs.layouts import (
     MOST_FILES,
     NOTHING_THERE,
@@ -91,6 +90,7 @@ def _name_of(source: str | Path) -> str:
 def _logs_at(address: str, *, scheme: str) -> list[EventLog]:
     if scheme in ("http", "https"):
         # Loads the HTTP client.
+        from headway.profiler.logs.history_server import history_server_logs
 
         return history_server_logs(address)
     address.encode()  # otherwise it cannot be passed to Spark

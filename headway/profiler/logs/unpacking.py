@@ -11,7 +11,6 @@ from itertools import count
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from headway.profiler.logs import history_server
 from headway.profiler.logs.event_logs import (
     PACKED_SUFFIX,
     EventLog,
@@ -164,6 +163,8 @@ class Unpacker:
         """The logs that one contains, which is known once its files have been fetched."""
         file = log.files[0]
         if isinstance(file, HistoryServerZip):
+            from headway.profiler.logs import history_server
+
             archive = self._fetched_folder(number) / "logs.zip"
             allowance = Allowance(self._limits, None, self._work_folder)
             history_server.download(file, archive, allowance, self._progress.downloaded)
