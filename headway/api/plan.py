@@ -24,7 +24,13 @@ from headway.api.pipelines import is_pipeline, plan_pipeline
 from headway.api.predict import SettingOptions, at_source_partitions, with_next_run
 from headway.api.real_time import plan_in_real_time
 from headway.domain import Deadline, Job, JobProfile, Objective, Promise, StreamAnswer, Target
-from headway.domain.argument import JobKind, read_question, refuse_for, signature_of
+from headway.domain.argument import (
+    JobKind,
+    read_question,
+    refuse_for,
+    require_arguments_of,
+    signature_of,
+)
 from headway.domain.argument_values import ROWS
 from headway.domain.later import later, with_changes
 from headway.domain.question import Mode, PlanQuestion, mode_of
@@ -199,6 +205,7 @@ def plan(profile: Any, **options: Any) -> Any:
         If a value is invalid, or not for jobs of this kind. A target that cannot be met is no
         error: the plan then has ``feasible=False``, and says why.
     """
+    require_arguments_of(PlanQuestion, options, "plan")
     kind, job = planned_job(profile, options)
     return plan_job(kind, job, options)
 

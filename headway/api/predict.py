@@ -12,7 +12,13 @@ from headway.api.dstreams import predict_application
 from headway.api.pipelines import is_pipeline, predict_pipeline
 from headway.api.real_time import predict_in_real_time
 from headway.domain import AdvisedRun, Configuration, JobProfile, Prediction, Target
-from headway.domain.argument import JobKind, read_question, refuse_for, signature_of
+from headway.domain.argument import (
+    JobKind,
+    read_question,
+    refuse_for,
+    require_arguments_of,
+    signature_of,
+)
 from headway.domain.later import later, with_changes
 from headway.domain.question import Mode, PredictQuestion, mode_of
 from headway.errors import InputError, argument
@@ -106,6 +112,7 @@ def predict(profile: Any, **options: Any) -> Any:
     InputError
         If a value is invalid, or not for jobs of this kind.
     """
+    require_arguments_of(PredictQuestion, options, "predict")
     kind, job = predicted_job(profile, options)
     return predict_job(kind, job, options)
 

@@ -147,6 +147,20 @@ def _says_something(value: object) -> bool:
     return not (value is None or value is False or (isinstance(value, list | tuple) and not value))
 
 
+def require_arguments_of(question: type[Question], options: Mapping[str, Any], call: str) -> None:
+    """Refuse names that are no arguments of a question, as Python refuses them for any call.
+
+    Raises
+    ------
+    TypeError
+        Names the first of them.
+    """
+    names = {declared.name for declared in arguments_of(question)}
+    for name in options:
+        if name not in names:
+            raise TypeError(f"{call}() got an unexpected keyword argument {name!r}")
+
+
 def read_question(question: type[AnyQuestion], options: Mapping[str, Any]) -> AnyQuestion:
     """The question with the values of its arguments, read and checked.
 

@@ -59,6 +59,12 @@ def test_the_docstring_describes_every_argument(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
+def test_a_name_that_is_no_argument_is_refused_as_by_any_call(name: str) -> None:
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected .* 'partition'"):
+        QUESTIONS[name][1]("no/such/profile.yaml", partition=8)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
 @pytest.mark.parametrize("kind", JobKind)
 def test_each_argument_is_refused_by_name_where_it_means_nothing(name: str, kind: JobKind) -> None:
     question = QUESTIONS[name][0]
