@@ -12,6 +12,7 @@ from headway.domain import (
     Arrivals,
     Deadline,
     DuringBurst,
+    Job,
     JobProfile,
     NodeType,
     Promise,
@@ -21,13 +22,13 @@ from headway.domain import (
 from headway.domain.argument_values import RATE, TOTAL_ROWS, Count, Duration, not_expected
 from headway.domain.node_type import Platform
 from headway.errors import InputError, RefusedArgumentError, argument
-from headway.formats.profile_file import load_any_profile, load_profile
+from headway.formats.profile_file import load_any_profile, load_profile, load_stream_profile
 from headway.units import counted, format_duration
 
 if TYPE_CHECKING:
     from headway.domain import ApplicationProfile
     from headway.domain.ordered import KeyCounts
-    from headway.domain.question import PlanQuestion
+    from headway.domain.question import PlanQuestion, SettingQuestion
 
 
 def require_room_for_tasks(cores: int, task_cpus: int) -> None:
@@ -72,6 +73,45 @@ def any_job(
         return load_any_profile(profile)
     require_profile(profile)
     return profile
+
+
+def stream_job(profile: JobProfile | ApplicationProfile | str | Path) -> Job:
+    """The profile of a stream, read if it is a file, which must not be that of a batch job.
+
+    Raises
+    ------
+    InputError
+        If it is no profile.
+    """
+    return load_stream_profile(profile) if isinstance(profile, str | Path) else any_job(profile)
+
+
+def required_rate_per_s(question: PlanQuestion) -> float:
+    """The input rate that a stream is planned for.
+
+    Raises
+    ------
+    InputError
+        If none is given.
+    """
+    if question.rate_per_s is None:
+        raise InputError(
+            f"{argument('rate')} is missing; expected the input rate to plan for, e.g. '50k/s'"
+        )
+    return question.rate_per_s
+
+
+def positive_trigger_s(question: SettingQuestion) -> float | None:
+    """The trigger where 0 is none: a batch interval of DStreams, a batch length in Real-Time Mode.
+
+    Raises
+    ------
+    InputError
+        If it is 0.
+    """
+    if question.trigger_s is None:
+        return None
+    return positive_seconds(question.trigger_s, "trigger")
 
 
 def deadline_in(target: object) -> Deadline | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from headway.api.arguments import positive_seconds, require_room_for_tasks
+from headway.api.arguments import positive_trigger_s, require_room_for_tasks
 from headway.api.nodes_to_buy import nodes_to_buy
 from headway.domain import Metric, Target
 from headway.errors import InputError, argument
@@ -36,7 +36,7 @@ def predict_application(job: ApplicationProfile, question: PredictQuestion) -> D
         cores_per_executor=question.cores or profiled.cores_per_executor,
         task_cpus=question.task_cpus or profiled.task_cpus,
         concurrent_jobs=question.concurrent_jobs or profiled.concurrent_jobs,
-        batch_interval_s=_interval_s(question) or profiled.batch_interval_s,
+        batch_interval_s=positive_trigger_s(question) or profiled.batch_interval_s,
     )
     require_room_for_tasks(setting.cores_per_executor, setting.task_cpus)
     if not setting.num_slots:
@@ -61,6 +61,7 @@ def plan_application(job: ApplicationProfile, question: PlanQuestion) -> DStream
     from headway.planner.dstreams import DStreamsSpace, plan_dstreams
     from headway.planner.dstreams_batches import DStreamsBatches
 
+    concurrent_jobs = question.concurrent_jobs or DStreamsBatches.of(job).seen.concurrent_jobs
     return plan_dstreams(
         job,
         question.rate_per_s,
@@ -71,9 +72,8 @@ def plan_application(job: ApplicationProfile, question: PlanQuestion) -> DStream
                 executors_per_node=nodes.executors_per_node,
                 cores_per_executor=nodes.cores_per_executor,
                 task_cpus=nodes.task_cpus,
-                concurrent_jobs=question.concurrent_jobs
-                or DStreamsBatches.of(job).seen.concurrent_jobs,
-                batch_interval_s=_interval_s(question),
+                concurrent_jobs=concurrent_jobs,
+                batch_interval_s=positive_trigger_s(question),
                 node_type=nodes.node_type,
                 executor_memory_bytes=nodes.heap_bytes,
             )
@@ -82,13 +82,6 @@ def plan_application(job: ApplicationProfile, question: PlanQuestion) -> DStream
         confidence=question.confidence,
         objective=question.objective,
     )
-
-
-def _interval_s(question: PlanQuestion | PredictQuestion) -> float | None:
-    """The batch interval, which is the trigger of DStreams; 0 is none."""
-    if question.trigger_s is None:
-        return None
-    return positive_seconds(question.trigger_s, "trigger")
 
 
 def _latency_target(question: PlanQuestion) -> Target:

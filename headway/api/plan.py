@@ -17,6 +17,8 @@ from headway.api.arguments import (
     node_types_of,
     promises_from,
     require_room_for_tasks,
+    required_rate_per_s,
+    stream_job,
 )
 from headway.api.deadlines import plan_ending
 from headway.api.dstreams import plan_application
@@ -24,18 +26,11 @@ from headway.api.pipelines import is_pipeline, plan_pipeline
 from headway.api.predict import SettingOptions, at_source_partitions, with_next_run
 from headway.api.real_time import plan_in_real_time
 from headway.domain import Deadline, Job, JobProfile, Objective, Promise, StreamAnswer, Target
-from headway.domain.argument import (
-    JobKind,
-    read_question,
-    refuse_for,
-    require_arguments_of,
-    signature_of,
-)
+from headway.domain.argument import JobKind, question_for, require_arguments_of, signature_of
 from headway.domain.argument_values import ROWS
 from headway.domain.later import later, with_changes
 from headway.domain.question import Mode, PlanQuestion, mode_of
 from headway.errors import InputError, argument
-from headway.formats.profile_file import load_stream_profile
 
 if TYPE_CHECKING:
     from headway.api.pipelines import AnyPipeline, AnyPipelinePlan
@@ -235,7 +230,7 @@ def planned_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]
         rows = options.get("rows")
         num_rows = None if rows is None else ROWS.read(rows, "rows")
         return JobKind.ENDING, any_job(profile).for_deadline(deadline, num_rows)
-    job = load_stream_profile(profile) if isinstance(profile, str | Path) else any_job(profile)
+    job = stream_job(profile)
     if job.job_kind is JobKind.ENDING:
         job.require_can_promise(promises_from(target)[0])
     return job.job_kind, job
@@ -249,9 +244,7 @@ def plan_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:
     InputError
         As `plan` does.
     """
-    refuse_for(kind, PlanQuestion, options)
-    question = read_question(PlanQuestion, options)
-    return _PLANS[kind](job, question)
+    return _PLANS[kind](job, question_for(kind, PlanQuestion, options))
 
 
 def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
@@ -260,17 +253,14 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
     from headway.planner.search import plan as search
     from headway.planner.space import SearchSpace
 
-    if question.rate_per_s is None:
-        raise InputError(
-            f"{argument('rate')} is missing; expected the input rate to plan for, e.g. '50k/s'"
-        )
-    first, others = promises_from(question.targets)
+    rate_per_s = required_rate_per_s(question)
+    first, further_targets = promises_from(question.targets)
     cores = question.cores or job.baseline.cores_per_executor
     executors_per_node = executors_by_cores(question.node_cores or cores, cores)
     task_cpus = question.task_cpus or job.baseline.task_cpus
     require_room_for_tasks(cores, task_cpus)
     node_types = node_types_of(question)
-    others += during_bursts(question, [first, *others])
+    further_targets += during_bursts(question, [first, *further_targets])
     if question.source_partitions is not None:
         job = at_source_partitions(job, question.source_partitions)
     counts = key_counts(question.keys, key_type=question.key_type, total_rows=question.total_rows)
@@ -280,7 +270,7 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
         job = with_known_keys(job, counts)
     answer = search(
         job,
-        arrivals_from(job, question.rate_per_s),
+        arrivals_from(job, rate_per_s),
         first,
         SearchSpace(
             max_nodes=question.max_nodes,
@@ -295,7 +285,7 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
             ),
         ),
         confidence=question.confidence,
-        further_targets=others,
+        further_targets=further_targets,
         objective=question.objective,
         node_types=node_types,
         cores_per_executor=question.cores,

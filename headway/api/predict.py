@@ -7,22 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overload
 
-from headway.api.arguments import any_job, arrivals_from, count, job_from, require_room_for_tasks
+from headway.api.arguments import (
+    arrivals_from,
+    count,
+    job_from,
+    require_room_for_tasks,
+    stream_job,
+)
 from headway.api.dstreams import predict_application
 from headway.api.pipelines import is_pipeline, predict_pipeline
 from headway.api.real_time import predict_in_real_time
 from headway.domain import AdvisedRun, Configuration, JobProfile, Prediction, Target
-from headway.domain.argument import (
-    JobKind,
-    read_question,
-    refuse_for,
-    require_arguments_of,
-    signature_of,
-)
+from headway.domain.argument import JobKind, question_for, require_arguments_of, signature_of
 from headway.domain.later import later, with_changes
 from headway.domain.question import Mode, PredictQuestion, mode_of
 from headway.errors import InputError, argument
-from headway.formats.profile_file import load_stream_profile
 from headway.limits import MOST_PARTITIONS
 
 if TYPE_CHECKING:
@@ -132,7 +131,7 @@ def predicted_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, An
         return JobKind.PIPELINE, profile
     if mode_of(options) is Mode.REAL_TIME:
         return JobKind.REAL_TIME, job_from(profile)
-    job = load_stream_profile(profile) if isinstance(profile, str | Path) else any_job(profile)
+    job = stream_job(profile)
     if job.job_kind is not JobKind.DSTREAMS:
         job = job_from(cast("JobProfile", job))
     return job.job_kind, job
@@ -146,9 +145,7 @@ def predict_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:
     InputError
         As `predict` does.
     """
-    refuse_for(kind, PredictQuestion, options)
-    question = read_question(PredictQuestion, options)
-    return _PREDICTIONS[kind](job, question)
+    return _PREDICTIONS[kind](job, question_for(kind, PredictQuestion, options))
 
 
 def predict_query(job: JobProfile, question: PredictQuestion) -> Prediction:

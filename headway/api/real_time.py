@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from headway.api.arguments import (
     arrivals_from,
-    positive_seconds,
+    positive_trigger_s,
     promises_from,
     require_room_for_tasks,
+    required_rate_per_s,
 )
 from headway.api.nodes_to_buy import nodes_to_buy
 from headway.assumptions.real_time import BATCH_LENGTH_S, PATH_S
@@ -43,7 +44,7 @@ def predict_in_real_time(job: JobProfile, question: PredictQuestion) -> RealTime
     require_room_for_tasks(cores, task_cpus)
     sources = _sources_of(job, question)
     partitions = question.shuffle_partitions or job.baseline.shuffle_partitions
-    batch_length_s = _batch_length_s(question) or BATCH_LENGTH_S.value
+    batch_length_s = positive_trigger_s(question) or BATCH_LENGTH_S.value
     require_batch_length(batch_length_s)
     slots = required_slots(stages_of(job, sources, partitions))
     num_needed = -(-slots // (cores // task_cpus))
@@ -81,18 +82,15 @@ def plan_in_real_time(job: JobProfile, question: PlanQuestion) -> RealTimePlan:
     )
     from headway.planner.real_time_search import RealTimeSpace, planned
 
-    if question.rate_per_s is None:
-        raise InputError(
-            f"{argument('rate')} is missing; expected the input rate to plan for, e.g. '50k/s'"
-        )
-    first, others = promises_from(question.targets)
+    rate_per_s = required_rate_per_s(question)
+    first, further_targets = promises_from(question.targets)
     require_real_time(job, first)
-    batch_length_s = _batch_length_s(question)
+    batch_length_s = positive_trigger_s(question)
     if batch_length_s is not None:
         require_batch_length(batch_length_s)
     return planned(
         job,
-        arrivals_from(job, question.rate_per_s).rate_per_s,
+        rate_per_s,
         first,
         [
             RealTimeSpace(
@@ -109,7 +107,7 @@ def plan_in_real_time(job: JobProfile, question: PlanQuestion) -> RealTimePlan:
             )
             for nodes in nodes_to_buy(job, question)
         ],
-        further_targets=require_promises(others),
+        further_targets=require_promises(further_targets),
         confidence=question.confidence,
         objective=question.objective,
     )
@@ -117,10 +115,3 @@ def plan_in_real_time(job: JobProfile, question: PlanQuestion) -> RealTimePlan:
 
 def _sources_of(job: JobProfile, question: PlanQuestion | PredictQuestion) -> int:
     return question.source_partitions or job.stages[0].num_source_tasks or 1
-
-
-def _batch_length_s(question: PlanQuestion | PredictQuestion) -> float | None:
-    """The batch length, which is the trigger's argument; 0 is none."""
-    if question.trigger_s is None:
-        return None
-    return positive_seconds(question.trigger_s, "trigger")

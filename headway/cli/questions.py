@@ -40,9 +40,7 @@ def given_options(question: type[Question]) -> dict[str, Any]:
     """The arguments that were given on the command line, by their names in the library."""
     values = click.get_current_context().params
     return {
-        declared.name: list(values[declared.name])
-        if declared.is_repeatable
-        else values[declared.name]
+        declared.name: values[declared.name]
         for declared in arguments_of(question)
         if declared.option is not None and was_given(declared.name)
     }

@@ -161,6 +161,20 @@ def require_arguments_of(question: type[Question], options: Mapping[str, Any], c
             raise TypeError(f"{call}() got an unexpected keyword argument {name!r}")
 
 
+def question_for(
+    kind: JobKind, question: type[AnyQuestion], options: Mapping[str, Any]
+) -> AnyQuestion:
+    """The question about a job of a kind, after what means nothing for it has been refused.
+
+    Raises
+    ------
+    InputError
+        As `refuse_for` and `read_question` do.
+    """
+    refuse_for(kind, question, options)
+    return read_question(question, options)
+
+
 def read_question(question: type[AnyQuestion], options: Mapping[str, Any]) -> AnyQuestion:
     """The question with the values of its arguments, read and checked.
 

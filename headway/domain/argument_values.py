@@ -145,8 +145,8 @@ class Heap:
 
     def read(self, value: Any, name: str) -> int:
         if not is_number(value) or not self.minimum_bytes <= value <= MOST_LONG:
-            least = f"{self.minimum_bytes} ({spark_memory_text(self.minimum_bytes)})"
-            raise not_expected(name, value, f"a number of bytes, at least {least}")
+            minimum = f"{self.minimum_bytes} ({spark_memory_text(self.minimum_bytes)})"
+            raise not_expected(name, value, f"a number of bytes, at least {minimum}")
         return int(value)
 
 

@@ -138,8 +138,8 @@ class _Search:
         """The shuffle partitions with the lowest latency of those that all nodes have slots for."""
         if self.space.shuffle_partitions is not None or not self._has_shuffle:
             return fewest
-        most = max(min(self._most_partitions(), MOST_PARTITIONS), fewest)
-        steps = np.geomspace(fewest, most, _MOST_STEPS).round()
+        max_partitions = max(min(self._most_partitions(), MOST_PARTITIONS), fewest)
+        steps = np.geomspace(fewest, max_partitions, _MOST_STEPS).round()
         counts = sorted({int(count) for count in steps})
         return min(
             counts, key=lambda count: self._planned_at(self._setting(count), self.rate_per_s)

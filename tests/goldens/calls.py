@@ -133,7 +133,8 @@ def _called(
         return cast("Mapping[str, Any]", prediction.to_dict())
     if kind in ("dstreams", "real-time"):
         job_kind = JobKind.DSTREAMS if kind == "dstreams" else JobKind.REAL_TIME
-        refused = {one.name for one in arguments_of(PlanQuestion) if job_kind in one.not_for}
+        arguments = arguments_of(PlanQuestion)
+        refused = {argument.name for argument in arguments if job_kind in argument.not_for}
         refused |= {"trigger", "executor_memory_bytes"} if kind == "dstreams" else set()
         asked = {"rate": 300, **asked}
         asked = {name: value for name, value in asked.items() if name not in refused}

@@ -48,8 +48,8 @@ def hot_share_ratio(samples: Sequence[StageSample]) -> float:
             of_count.setdefault(sample.num_tasks, []).append(
                 min(max(beyond, 0.0), MOST_HOT_RATIO.value)
             )
-    least = min((float(np.median(shares)) for shares in of_count.values()), default=0.0)
-    return least if least >= LEAST_HOT_RATIO.value else 0.0
+    smallest_share = min((float(np.median(shares)) for shares in of_count.values()), default=0.0)
+    return smallest_share if smallest_share >= LEAST_HOT_RATIO.value else 0.0
 
 
 def spread_beside_rows(sample: StageSample) -> StageSample:
