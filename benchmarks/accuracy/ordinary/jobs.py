@@ -40,7 +40,10 @@ def to_noop(rows: DataFrame, _place: Place) -> DataStreamWriter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrdinaryJob:
-    """A job as production has it; ``companions`` run beside it in the same session."""
+    """A job as production has it; ``companions`` run beside it in the same session.
+
+    The first batches that its capacity is measured with have ``probe_rows``.
+    """
 
     name: str
     does: str
@@ -50,7 +53,7 @@ class OrdinaryJob:
     source: str = CLOCK
     session: str = PLAIN
     conf: Mapping[str, str] = field(default_factory=dict)
-    probe_rows: tuple[int, int] = (5_000, 50_000)
+    probe_rows: int = 50_000
     companions: tuple[str, ...] = ()
 
 
@@ -88,7 +91,7 @@ def _nexmark(
     build: Callable[[SparkSession, Stream], DataFrame],
     *,
     output_mode: str = "append",
-    probe_rows: tuple[int, int] = (5_000, 50_000),
+    probe_rows: int = 50_000,
 ) -> OrdinaryJob:
     return OrdinaryJob(
         name=f"nexmark-q{number}",
@@ -116,7 +119,7 @@ _JOBS = (
         "ten highest bids per auction, in pandas",
         nexmark.q19,
         output_mode="update",
-        probe_rows=(500, 5_000),
+        probe_rows=5_000,
     ),
     _nexmark(21, "channel of a bid from name or address", nexmark.q21),
     _nexmark(22, "folders of an address", nexmark.q22),
@@ -146,7 +149,7 @@ _JOBS = (
         sink=shop.to_kafka,
         source=KAFKA,
         session=KAFKA,
-        probe_rows=(2_000, 20_000),
+        probe_rows=20_000,
     ),
     OrdinaryJob(
         name="shop-files",
@@ -154,7 +157,6 @@ _JOBS = (
         build=shop.from_files,
         sink=shop.to_parquet,
         source=FILES,
-        probe_rows=(5_000, 50_000),
     ),
     OrdinaryJob(
         name="shop-deduplicate",
@@ -168,7 +170,7 @@ _JOBS = (
         build=shop.balances,
         output_mode="update",
         conf=_ROCKS,
-        probe_rows=(500, 5_000),
+        probe_rows=5_000,
     ),
     OrdinaryJob(
         name="shop-baskets",
@@ -176,7 +178,7 @@ _JOBS = (
         build=shop.baskets,
         output_mode="update",
         conf=_ROCKS,
-        probe_rows=(500, 5_000),
+        probe_rows=5_000,
     ),
     OrdinaryJob(
         name="shop-together",

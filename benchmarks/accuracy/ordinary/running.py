@@ -15,7 +15,6 @@ from campaign.running import (
     backlog_stream,
     campaign_session,
     measured_run,
-    usual_duration_s,
 )
 from campaign.schedule import Group
 from campaign.workloads import Stream
@@ -24,7 +23,9 @@ from kafka_broker.jars import connector_jars
 
 from headway.errors import HeadwayError
 from headway.units import format_rate
+from ordinary.capacity import capacity_of, steady_duration_s
 from ordinary.jobs import (
+    CLOCK,
     COMPANION_RATE_PER_S,
     COMPANION_TRIGGER_S,
     DELTA,
@@ -40,12 +41,16 @@ from ordinary.places import Place, write_tables
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PROBE_S, LONG_PROBE_S = 8.0, 40.0
+PROBE_S = 40.0
+"""About how long it takes to measure a capacity [s]."""
 PROBED_RATE_PER_S = 20_000.0
-"""Rows of a backlog arrived at this rate: windows hold as many as in a run."""
+"""The first rows of a backlog arrived at this rate."""
+MOST_ROWS = {CLOCK: 20_000_000, FILES: 200_000, KAFKA: 200_000}
+"""Of a batch of a backlog that is there before the query starts, by source."""
 TOPIC_PARTITIONS = 4
 _FILLING_S = 8.0
-_FILES_OF_PROBE = 40
+_BATCHES_OF_BACKLOG = 12
+_ROWS_PER_FILE = 5_000
 _PROBED_PARTITIONS = 8
 DELTA_CONF = {
     "spark.jars.packages": "io.delta:delta-spark_4.2_2.13:4.4.0",
@@ -116,51 +121,49 @@ class JobSession:
     def warm_up_once(self, job: OrdinaryJob) -> None:
         """Compile what a job needs by a backlog of small batches, unless it has run here."""
         if job.name not in self._compiled:
-            self._probe_s(job, job.probe_rows[0], "warm-up")
+            self._steady_s(job, job.probe_rows, PROBED_RATE_PER_S)
 
     def capacity(self, job: OrdinaryJob) -> dict[str, Any]:
-        """Rows per second at which one more row costs as much time as it takes to arrive."""
-        few, many = job.probe_rows
-        # The larger first: it compiles more.
-        large_s, small_s = (self._probe_s(job, rows, "probe") for rows in (many, few))
-        carried_per_s = (many - few) / max(large_s - small_s, 1e-3)
-        print(f"{job.name}: carries {format_rate(carried_per_s)}", file=sys.stderr)
+        """Rows per second that a job carries, as a line of results says it."""
+        capacity = capacity_of(
+            lambda num_rows, arriving_per_s: self._steady_s(job, num_rows, arriving_per_s),
+            job.probe_rows,
+            MOST_ROWS[job.source],
+            PROBED_RATE_PER_S,
+        )
+        print(f"{job.name}: carries {format_rate(capacity.carried_per_s)}", file=sys.stderr)
         return {
             "workload": job.name,
-            "carried_per_s": carried_per_s,
-            "rows": [few, many],
-            "duration_s": [small_s, large_s],
+            "carried_per_s": capacity.carried_per_s,
+            "rows": capacity.num_rows,
+            "duration_s": capacity.duration_s,
         }
 
-    def _probe_s(self, job: OrdinaryJob, num_rows: int, why: str) -> float:
-        stream = backlog_stream(num_rows, PROBED_RATE_PER_S)
+    def _steady_s(self, job: OrdinaryJob, num_rows: int, arriving_per_s: float) -> float:
+        stream = backlog_stream(num_rows, arriving_per_s)
         if job.source == FILES:
             # The limit of a batch is in files.
-            stream = backlog_stream(max(num_rows // job.probe_rows[0], 1))
+            stream = backlog_stream(max(num_rows // _ROWS_PER_FILE, 1))
         self._compiled.add(job.name)
-        query = self.query(job, f"{why}/{job.name}/{num_rows}", stream, 0.0, _PROBED_PARTITIONS)
+        query = self.query(job, f"probe/{job.name}/{num_rows}", stream, 0.0, _PROBED_PARTITIONS)
         try:
-            with self._backlog(query):
-                return self._usual_duration_s(query)
+            self._lay_backlog(query, num_rows)
+            running = query.start(self.spark, self.folder)
+            try:
+                return steady_duration_s(running)
+            finally:
+                running.stop()
         finally:
             shutil.rmtree(query.place.output.parent, ignore_errors=True)
 
-    def _usual_duration_s(self, query: OrdinaryQuery) -> float:
-        """Of the batches of a short run, or of a longer one if none ended in it."""
-        try:
-            return usual_duration_s(self.spark, query, run_s=PROBE_S, folder=self.folder)
-        except HeadwayError:
-            return usual_duration_s(self.spark, query, run_s=LONG_PROBE_S, folder=self.folder)
-
-    @contextmanager
-    def _backlog(self, query: OrdinaryQuery) -> Iterator[None]:
+    def _lay_backlog(self, query: OrdinaryQuery, num_rows: int) -> None:
         """What a probe reads is there before it starts."""
+        all_rows = _BATCHES_OF_BACKLOG * num_rows
         if query.job.source == FILES:
-            fill(query.place.landing, _FILES_OF_PROBE, query.job.probe_rows[0])
+            fill(query.place.landing, all_rows // _ROWS_PER_FILE, _ROWS_PER_FILE)
         elif query.job.source == KAFKA:
-            with self._flow(query, query.job.probe_rows[1] / 2.0):
+            with self._flow(query, all_rows / _FILLING_S):
                 time.sleep(_FILLING_S)
-        yield
 
     @contextmanager
     def surroundings(self, query: OrdinaryQuery) -> Iterator[None]:
