@@ -82,6 +82,7 @@ class JobSession:
     def __init__(self, spark: SparkSession, folder: Path, lane: Lane | None) -> None:
         self.spark, self.folder, self._lane = spark, folder, lane
         self._compiled: set[str] = set()
+        self._num_probes = 0
 
     def query(
         self, job: OrdinaryJob, name: str, stream: Stream, trigger_s: float, partitions: int
@@ -145,7 +146,9 @@ class JobSession:
             # The limit of a batch is in files.
             stream = backlog_stream(max(num_rows // _ROWS_PER_FILE, 1))
         self._compiled.add(job.name)
-        query = self.query(job, f"probe/{job.name}/{num_rows}", stream, 0.0, _PROBED_PARTITIONS)
+        self._num_probes += 1
+        name = f"probe/{job.name}/{num_rows}/{self._num_probes}"
+        query = self.query(job, name, stream, 0.0, _PROBED_PARTITIONS)
         try:
             self._lay_backlog(query, num_rows)
             running = query.start(self.spark, self.folder)
