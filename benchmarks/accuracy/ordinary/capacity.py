@@ -25,7 +25,7 @@ GROWTH = 5
 FULL_RATIO = 0.9
 STEADY_RATIO = 0.95
 _COMPARED = 4
-_LEAST_S, _MOST_S, _LOOK_EVERY_S = 8.0, 30.0, 0.5
+_LEAST_S, _MOST_S, _LOOK_EVERY_S = 6.0, 30.0, 0.5
 
 
 class Capacity(NamedTuple):
@@ -50,7 +50,7 @@ class Capacity(NamedTuple):
 def capacity_of(
     steady_s: Callable[[int, float], float], first_rows: int, most_rows: int, arriving_per_s: float
 ) -> Capacity:
-    """Enlarge batches until they are long, then compare with smaller ones.
+    """Enlarge batches until they are long, and compare with smaller ones until neither is faster.
 
     Parameters
     ----------
@@ -69,12 +69,17 @@ def capacity_of(
     """
     many = min(first_rows, most_rows)
     large_s = steady_s(many, arriving_per_s)
-    while large_s < LARGE_BATCH_S and many < most_rows:
+    while True:
         arriving_per_s = max(many / large_s, arriving_per_s)
-        many = min(GROWTH * many, most_rows)
-        large_s = steady_s(many, arriving_per_s)
-    few = max(many // GROWTH, 1)
-    return Capacity((few, many), (steady_s(few, arriving_per_s), large_s))
+        if large_s < LARGE_BATCH_S and many < most_rows:
+            many = min(GROWTH * many, most_rows)
+            large_s = steady_s(many, arriving_per_s)
+            continue
+        few = max(many // GROWTH, 1)
+        small_s, again_s = steady_s(few, arriving_per_s), steady_s(many, arriving_per_s)
+        if again_s >= STEADY_RATIO * large_s:
+            return Capacity((few, many), (small_s, again_s))
+        large_s = again_s
 
 
 def steady_duration_s(running: StreamingQuery) -> float:

@@ -24,7 +24,7 @@ from result_lines import keep, lines_of
 from headway.errors import HeadwayError
 from ordinary.advice import NO_ADVICE, advised_lines, advised_run
 from ordinary.jobs import JOBS, PLAIN
-from ordinary.running import PROBE_S, JobSession, job_session
+from ordinary.running import PROBE_S, WARM_UP_S, JobSession, job_session
 from ordinary.split import (
     CORES,
     FEWER_CORES,
@@ -40,7 +40,7 @@ from ordinary.split import (
 
 FIRST, SECOND, FEWER = "production", "two-cores", "one-core"
 PHASES = (FIRST, SECOND, FEWER)
-ADVISED_FILE = "advised.jsonl"
+ADVISED_FILE, PROBES_FILE = "advised.jsonl", "probes.jsonl"
 JVM_S, BETWEEN_S = 25.0, 1.0
 """Until a JVM runs its first query and is gone; between two runs [s]."""
 
@@ -105,8 +105,8 @@ class Leg:
             needed_s += MOST_ADVISED * longest_s * sum(job not in advised for job in self.jobs)
         if not needed_s:
             return 0.0
-        probes = 1 if self.phase == SECOND else 2
-        return needed_s + JVM_S + probes * PROBE_S * len(self.jobs)
+        each_s = WARM_UP_S if self.phase == SECOND else PROBE_S
+        return needed_s + JVM_S + each_s * len(self.jobs)
 
 
 def legs_of(block: int) -> Iterator[Leg]:
@@ -150,24 +150,28 @@ def _carried(
 ) -> dict[str, tuple[float, float]]:
     """Capacity of each job, on two cores and on those of the leg; each is compiled by that."""
     main = leg.group.name.replace("-one", "-two")
-    found = {}
+    of_main = {line["workload"]: line for line in lines_of(folder / main / PROBES_FILE)}
+    carried = {}
     for name in dict.fromkeys(names):
         try:
-            own = _probed(jobs, name, folder / leg.group.name / "probes.jsonl")
-            found[name] = _probed(jobs, name, folder / main / "probes.jsonl"), own
+            own = _probed(jobs, name, folder / leg.group.name / PROBES_FILE, of_main.get(name))
         except HeadwayError as error:
             print(f"{name} is left out: {error}", file=sys.stderr)
-    return found
+            continue
+        on_two = of_main.get(name, own)
+        carried[name] = float(on_two["carried_per_s"]), float(own["carried_per_s"])
+    return carried
 
 
-def _probed(jobs: JobSession, name: str, probes: Path) -> float:
+def _probed(jobs: JobSession, name: str, probes: Path, other: Line | None) -> Line:
+    """The line of a job's capacity; it is measured unless it is on record."""
     for line in lines_of(probes):
         if line["workload"] == name:
             jobs.warm_up_once(JOBS[name])
-            return float(line["carried_per_s"])
-    line = jobs.capacity(JOBS[name])
+            return line
+    line = jobs.capacity(JOBS[name], other["rows"][1] if other else None)
     keep(probes, line)
-    return float(line["carried_per_s"])
+    return line
 
 
 def _measured(jobs: JobSession, leg: Leg, run: OrdinaryRun, carried: tuple[float, float]) -> Line:

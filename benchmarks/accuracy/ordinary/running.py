@@ -41,8 +41,8 @@ from ordinary.places import Place, write_tables
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PROBE_S = 40.0
-"""About how long it takes to measure a capacity [s]."""
+PROBE_S, WARM_UP_S = 50.0, 8.0
+"""About how long it takes to measure a capacity, and to compile a job [s]."""
 PROBED_RATE_PER_S = 20_000.0
 """The first rows of a backlog arrived at this rate."""
 MOST_ROWS = {CLOCK: 20_000_000, FILES: 200_000, KAFKA: 200_000}
@@ -124,11 +124,14 @@ class JobSession:
         if job.name not in self._compiled:
             self._steady_s(job, job.probe_rows, PROBED_RATE_PER_S)
 
-    def capacity(self, job: OrdinaryJob) -> dict[str, Any]:
-        """Rows per second that a job carries, as a line of results says it."""
+    def capacity(self, job: OrdinaryJob, first_rows: int | None = None) -> dict[str, Any]:
+        """Rows per second that a job carries, as a line of results says it.
+
+        ``first_rows`` of a batch are those that were enough on other cores.
+        """
         capacity = capacity_of(
             lambda num_rows, arriving_per_s: self._steady_s(job, num_rows, arriving_per_s),
-            job.probe_rows,
+            first_rows or job.probe_rows,
             MOST_ROWS[job.source],
             PROBED_RATE_PER_S,
         )
