@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from headway.errors import HeadwayError
 from headway.runtime.measure import progress_events, wait_while_running
 
+from ordinary.events import HIGHEST_RATE_PER_S
+
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -70,7 +72,7 @@ def capacity_of(
     many = min(first_rows, most_rows)
     large_s = steady_s(many, arriving_per_s)
     while True:
-        arriving_per_s = max(many / large_s, arriving_per_s)
+        arriving_per_s = min(max(many / large_s, arriving_per_s), HIGHEST_RATE_PER_S)
         if large_s < LARGE_BATCH_S and many < most_rows:
             many = min(GROWTH * many, most_rows)
             large_s = steady_s(many, arriving_per_s)

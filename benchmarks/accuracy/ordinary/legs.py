@@ -23,6 +23,7 @@ from result_lines import keep, lines_of
 
 from headway.errors import HeadwayError
 from ordinary.advice import NO_ADVICE, advised_lines, advised_run
+from ordinary.events import HIGHEST_RATE_PER_S
 from ordinary.jobs import JOBS, PLAIN
 from ordinary.running import PROBE_S, WARM_UP_S, JobSession, job_session
 from ordinary.split import (
@@ -40,6 +41,8 @@ from ordinary.split import (
 
 FIRST, SECOND, FEWER = "production", "two-cores", "one-core"
 PHASES = (FIRST, SECOND, FEWER)
+MOST_SHARED_PER_S = 0.8 * HIGHEST_RATE_PER_S
+"""Rates are shares of the capacity on two cores, or of this where a job carries more."""
 ADVISED_FILE, PROBES_FILE = "advised.jsonl", "probes.jsonl"
 JVM_S, BETWEEN_S = 25.0, 1.0
 """Until a JVM runs its first query and is gone; between two runs [s]."""
@@ -148,7 +151,10 @@ def carry_out(leg: Leg, folder: Path, has_room_for: Callable[[float], bool]) -> 
 def _carried(
     leg: Leg, jobs: JobSession, folder: Path, names: Sequence[str]
 ) -> dict[str, tuple[float, float]]:
-    """Capacity of each job, on two cores and on those of the leg; each is compiled by that."""
+    """What rates of a job are shares of, and its capacity on the cores of the leg.
+
+    Each job is compiled by that.
+    """
     main = leg.group.name.replace("-one", "-two")
     of_main = {line["workload"]: line for line in lines_of(folder / main / PROBES_FILE)}
     carried = {}
@@ -158,8 +164,8 @@ def _carried(
         except HeadwayError as error:
             print(f"{name} is left out: {error}", file=sys.stderr)
             continue
-        on_two = of_main.get(name, own)
-        carried[name] = float(on_two["carried_per_s"]), float(own["carried_per_s"])
+        on_two_per_s = float(of_main.get(name, own)["carried_per_s"])
+        carried[name] = min(on_two_per_s, MOST_SHARED_PER_S), float(own["carried_per_s"])
     return carried
 
 
@@ -175,8 +181,8 @@ def _probed(jobs: JobSession, name: str, probes: Path, other: Line | None) -> Li
 
 
 def _measured(jobs: JobSession, leg: Leg, run: OrdinaryRun, carried: tuple[float, float]) -> Line:
-    on_two_per_s, own_per_s = carried
-    stream = Stream(rate_per_s=run.setting.share * on_two_per_s)
+    shared_per_s, own_per_s = carried
+    stream = Stream(rate_per_s=run.setting.share * shared_per_s)
     setting = run.setting
     query = jobs.query(JOBS[run.job], run.name, stream, setting.trigger_s, setting.partitions)
     return {
@@ -191,7 +197,7 @@ def _measured(jobs: JobSession, leg: Leg, run: OrdinaryRun, carried: tuple[float
         "setting": setting._asdict(),
         "cores": run.cores,
         "rate_per_s": stream.rate_per_s,
-        "carried_per_s": on_two_per_s,
+        "carried_per_s": shared_per_s,
         "limit_per_s": own_per_s,
         "max_rows": None,
         "fit_set": split_digest(),
