@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headway.errors import HeadwayError
 from headway.runtime.measure import progress_events, wait_while_running
-
 from ordinary.events import HIGHEST_RATE_PER_S
 
 if TYPE_CHECKING:
