@@ -31,7 +31,8 @@ FRESH_JVM_S = Assumption(
     value=30.0,
     unit="s",
     source="judgement: a query that starts later runs in a JVM that has done other work",
-    influences="whether the latency after a restart can be predicted (E30, P20)",
+    influences="which runs show how durations fall with JVM age (E6), and whether the latency "
+    "after a restart can be predicted (E30, P20)",
 )
 WARM_UP_BINS_PER_DOUBLING = Assumption(
     name="Steps per doubling of age in the warm-up of a JVM",

@@ -29,6 +29,7 @@ from ordinary.events import (
     numbered_events,
 )
 from ordinary.jobs import JOBS
+from ordinary.judging import NOT_KNOWN, NOT_STABLE, STABLE, verdict_of
 from ordinary.legs import ADVISED_FILE, FEWER, FIRST, legs_of
 from ordinary.nexmark import TOP, top_bids
 from ordinary.record import block_folder, put_back
@@ -51,9 +52,10 @@ from ordinary.tables import false_verdicts, largest_part, sure_promises
 from ordinary_jobs import count_lines
 from result_lines import keep, lines_of
 
-from headway.domain import EventTimeWindow, StatefulOperator, WindowKind
+from headway.domain import Arrivals, EventTimeWindow, JobProfile, StatefulOperator, WindowKind
 from headway.errors import HeadwayError
 from headway.formats.profile_file import load_profile
+from headway.models.job.predict import predict
 from headway.profiler.operators import Operator
 from headway.profiler.streaming.stage_kinds import StageKind
 from tests.profiler.streaming.test_stage_fit import a_run
@@ -195,7 +197,7 @@ def a_line(role: str, error: float, number: int, **changes: Any) -> Row:
             "latency": {**said, "mean90": [0.9, 1.4], "p99_90": [2.1, 4.0]}, "windows": None,
         },
         "promises": [[0.99, 0.0, 1.0], [0.97, 0.0, 0.0], [0.96, 1.0, 0.0], [0.3, 0.0, 1.0]],
-        "verdicts": [True, False],
+        "verdicts": ["stable", "not stable"],
         "parts": {
             "duration": [0.6, 0.5], "checkpoint": [0.1, 0.1], "driver": [0.1, 0.12],
             "state_commit": 0.0, "rows": 900.0,
@@ -215,9 +217,13 @@ def test_the_page_counts_errors_promises_verdicts_and_what_is_left_out(tmp_path:
         {"block": 1, "workload": "nexmark-q1", "left_out": "no run is advised: why"},
     ]
     page = "\n".join(ordinary_page.page_lines(rows, "Made."))
-    summary = {line.split("|")[1].strip(): line for line in page.splitlines() if "|" in line}
+    summary, stability = (
+        {line.split("|")[1].strip(): line for line in part.splitlines() if "|" in line}
+        for part in page.split("## ")[:2]
+    )
+    assert "| 2 | 0 | 0 | 4 | 0% (0 of 4)" in stability["one run, as production has it"]
     one_run = summary["one run, as production has it"]
-    assert "| 2 | 20.0% | 50% | 20.0% | 50% | 50% (2 of 4) | 0% (0 of 2)" in one_run
+    assert "| 2 | 20.0% | 50% | 20.0% | 50% | 50% (2 of 4)" in one_run
     assert one_run.rstrip(" |").endswith("| 6 | 33% (2 of 6)")
     assert "| 2 | 7.5% | 100% |" in summary["that and the advised runs"]
     assert "| no run is advised | 1 |" in page
@@ -227,9 +233,21 @@ def test_the_page_counts_errors_promises_verdicts_and_what_is_left_out(tmp_path:
 
 
 def test_a_false_verdict_is_beyond_a_tenth_of_the_limit() -> None:
-    asked = ([True, False], [False, False], [True, True])
+    asked = [[STABLE, NOT_STABLE], [NOT_STABLE] * 2, [STABLE] * 2, [NOT_KNOWN, NOT_STABLE]]
     rows = [{"verdicts": verdicts, "cores_of_others": 0.0} for verdicts in asked]
-    assert false_verdicts(rows) == (1, 1, 3)
+    assert false_verdicts(rows) == (1, 1, 1, 8)
+
+
+def test_a_rate_beyond_what_is_printed_as_stable_is_not_called_stable() -> None:
+    profile = load_profile(ROOT / "examples/word-count.profile.yaml")
+    setting = profile.settings[-1].configuration
+
+    def verdict(profile: JobProfile, rate_per_s: float) -> str:
+        return verdict_of(predict(profile, setting, Arrivals(rate_per_s=rate_per_s)))
+
+    assert verdict(profile, 1e3) == STABLE
+    assert verdict(profile, 1e9) == NOT_STABLE
+    assert verdict(replace(profile, row_cost_half_range_ratio=1.0), 1e9) == NOT_KNOWN
 
 
 def test_a_sure_promise_is_missed_beyond_five_percent() -> None:

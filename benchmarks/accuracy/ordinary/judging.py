@@ -20,7 +20,7 @@ from campaign.reliability import outcomes_of
 from campaign.schedule import JUDGE
 from result_lines import lines_of
 
-from headway.domain import Arrivals, JobProfile
+from headway.domain import Arrivals, JobProfile, Prediction
 from headway.errors import HeadwayError
 from headway.models.job.predict import predict
 from ordinary.jobs import FILES, JOBS
@@ -30,8 +30,12 @@ from ordinary.split import ADVISED, PRODUCTION, SPLIT
 Row = dict[str, Any]
 MISSED_RATIO = 1.05
 """A promise is missed for sure beyond this share of its limit."""
-AROUND_LIMIT = (0.9, 1.1)
-"""Stability is asked at these shares of the capacity: a verdict beyond them is false."""
+STABLE, NOT_STABLE, NOT_KNOWN = "stable", "not stable", "not known"
+AROUND_LIMIT = (0.81, 1.1)
+"""Stability is asked at these shares of the capacity: a verdict beyond them is false.
+
+Headway calls a setting stable up to nine tenths of its capacity (P3); the first is a tenth below.
+"""
 
 
 def judged_block(block: int, folder: Path) -> Iterator[Row]:
@@ -129,19 +133,31 @@ def _promises(
     ]
 
 
-def _verdicts(profile: JobProfile, measured: MeasuredGroup, row: Row) -> list[bool]:
-    """Whether the setting is called stable a tenth below its limit, and a tenth above it."""
+def _verdicts(profile: JobProfile, measured: MeasuredGroup, row: Row) -> list[str]:
+    """What the setting is called at the shares of its limit."""
     configuration = configuration_of(measured, row)
     age_s = age_as_said_s(measured.jvm_age_s(row))
     return [
-        predict(
-            profile,
-            configuration,
-            replace(profile.arrivals, rate_per_s=share * row["limit_per_s"], dispersion_ratio=0.0),
-            jvm_age_s=age_s,
-        ).stable
+        verdict_of(
+            predict(
+                profile,
+                configuration,
+                replace(
+                    profile.arrivals, rate_per_s=share * row["limit_per_s"], dispersion_ratio=0.0
+                ),
+                jvm_age_s=age_s,
+            )
+        )
         for share in AROUND_LIMIT
     ]
+
+
+def verdict_of(prediction: Prediction) -> str:
+    """What the prediction calls its setting; beyond the rates it prints as stable, nothing."""
+    if not prediction.stable:
+        return NOT_STABLE
+    is_within = prediction.arrivals.rate_per_s <= prediction.sustainable_rate_per_s
+    return STABLE if is_within and not prediction.is_stability_open else NOT_KNOWN
 
 
 def left_out_reasons(rows: Sequence[Row]) -> dict[str, int]:

@@ -108,8 +108,13 @@ class Leg:
             needed_s += MOST_ADVISED * longest_s * sum(job not in advised for job in self.jobs)
         if not needed_s:
             return 0.0
+        return needed_s + self.beginning_s
+
+    @property
+    def beginning_s(self) -> float:
+        """Until its first run begins, at most [s]."""
         each_s = WARM_UP_S if self.phase == SECOND else PROBE_S
-        return needed_s + JVM_S + each_s * len(self.jobs)
+        return JVM_S + each_s * len(self.jobs)
 
 
 def legs_of(block: int) -> Iterator[Leg]:
@@ -125,7 +130,7 @@ def legs_of(block: int) -> Iterator[Leg]:
 def carry_out(leg: Leg, folder: Path, has_room_for: Callable[[float], bool]) -> None:
     """Run what is left of a leg in one JVM, and write down what is advised after its first one."""
     runs = leg.left(folder)
-    if runs:
+    if runs and has_room_for(leg.beginning_s + runs[0].lasts_s):
         place = folder / leg.group.name
         place.mkdir(parents=True, exist_ok=True)
         with (

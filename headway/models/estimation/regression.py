@@ -248,7 +248,9 @@ def lag_one_correlation(residuals: Sequence[Array]) -> float:
     return float(np.clip(raw + bias, 0.0, 0.9))
 
 
-def drift_exponent(log_ratio: Array, log_age: Array, run: NDArray[np.int_]) -> float:
+def drift_exponent(
+    log_ratio: Array, log_age: Array, run: NDArray[np.int_], is_fresh: NDArray[np.bool_]
+) -> float:
     """How fast durations fall with age: ``duration ~ age ** -exponent``.
 
     Parameters
@@ -257,6 +259,8 @@ def drift_exponent(log_ratio: Array, log_age: Array, run: NDArray[np.int_]) -> f
         Of each batch: logarithm of observed over modelled duration, and of the age.
     run : (n,) array of int
         Which run each batch belongs to.
+    is_fresh : (m,) array of bool
+        Of each run, in the order of their numbers: whether it began in a fresh JVM.
 
     Returns
     -------
@@ -276,7 +280,7 @@ def drift_exponent(log_ratio: Array, log_age: Array, run: NDArray[np.int_]) -> f
     Examples
     --------
     >>> log_age = np.log(np.arange(1.0, 101.0))
-    >>> drift_exponent(-0.2 * log_age, log_age, np.zeros(100, dtype=int))
+    >>> drift_exponent(-0.2 * log_age, log_age, np.zeros(100, dtype=int), np.array([True]))
     0.2
     """
     runs = np.unique(run)
@@ -285,8 +289,9 @@ def drift_exponent(log_ratio: Array, log_age: Array, run: NDArray[np.int_]) -> f
     run_index = np.searchsorted(runs, run)
     ratio_within, age_within = log_ratio - ratio_means[run_index], log_age - age_means[run_index]
     variance = max(float(np.mean(np.square(ratio_within))), 1e-6)
-    certainty = np.sum(np.square(age_within)) / variance
-    evidence = np.sum(age_within * ratio_within) / variance
+    weight = is_fresh[run_index] / variance
+    certainty = np.sum(weight * np.square(age_within))
+    evidence = np.sum(weight * age_within * ratio_within)
     if len(runs) >= LEAST_RUNS_TO_COMPARE.value:
         age_deviation = age_means - age_means.mean()
         certainty += np.sum(np.square(age_deviation)) / USUAL_RUN_TO_RUN_RATIO.value**2

@@ -121,6 +121,7 @@ def _fit_drift(runs: Sequence[QueryRun], fit: _Costs) -> float:
         np.log([batch.duration_s for batch in batches]) - np.log(modelled_s),
         np.log([batch.jvm_age_s for batch in batches]),
         np.repeat(np.arange(len(runs)), [len(run.batches) for run in runs]),
+        np.array([run.began_in_fresh_jvm for run in runs]),
     )
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headway.assumptions.fits import FRESH_JVM_S
 from headway.domain import Configuration, DefaultParallelism, Drain, QueryShape, Share
 from headway.models.arrays import Array
 from headway.profiler.operators import Operator
@@ -222,6 +223,12 @@ class QueryRun:
     batches: tuple[BatchSample, ...]
     early: tuple[EarlyBatch, ...] = ()
     without_rows: tuple[BatchSample, ...] = ()
+
+    @property
+    def began_in_fresh_jvm(self) -> bool:
+        """Whether the JVM had done little else before its first batch."""
+        first = self.early[0] if self.early else self.batches[0]
+        return first.jvm_age_s <= FRESH_JVM_S.value
 
     @property
     def tasks(self) -> Share:

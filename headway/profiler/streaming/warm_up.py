@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.assumptions.fits import FRESH_JVM_S
 from headway.domain import Z90, WarmUp, WarmUpPoint
 from headway.models.estimation.warm_up import falling_ratios, slower_start_length
 from headway.models.job.calibration import doublings_outside, widened
@@ -50,7 +49,7 @@ def warm_up_of(runs: Sequence[QueryRun], fit: DurationFit) -> WarmUp | None:
     fresh = [
         _fresh(run, modelled_s, fit)
         for run, modelled_s in zip(runs, fit.modelled_mean_s, strict=True)
-        if run.early and run.early[0].jvm_age_s <= FRESH_JVM_S.value
+        if run.early and run.began_in_fresh_jvm
     ]
     if not fresh:
         return None

@@ -182,7 +182,8 @@ def test_the_driver_of_an_older_jvm_is_faster_and_its_tasks_are_not() -> None:
     driver_s = sum(phase.mean_s for phase in fit.driver_phases)
     assert driver_s == pytest.approx(0.1, rel=0.1)
     seen_s = [np.mean([batch.duration_s for batch in run.batches]) for run in runs]
-    assert fit.modelled_mean_s == pytest.approx(seen_s, rel=0.03)
+    # The exponent is drawn to the usual one.
+    assert fit.modelled_mean_s == pytest.approx(seen_s, rel=0.04)
 
 
 def test_a_profile_is_asked_at_the_age_of_its_driver() -> None:
