@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from headway.profiler.event_parts import StageInfo
 from headway.profiler.plan_nodes import PlanNode, in_pre_order, is_join, is_scan, tables_read
-from headway.profiler.schema import BatchOf, StageInfo
+from headway.profiler.schema import BatchOf
 
 ROWS_METRICS = ("number of output rows", "shuffle records written", "records read")
 """Metrics that tell a stage's operators: other ones are often 0, and Spark reports none that is."""
@@ -113,7 +114,7 @@ def scopes(info: StageInfo) -> tuple[str, ...] | None:
     Compiled operators are one scope, whose number differs between batches that adaptive execution
     plans. A merge into a Delta table reads the state of another version of it in every batch.
 
-    >>> from headway.profiler.schema import RddInfo
+    >>> from headway.profiler.event_parts import RddInfo
     >>> scopes(StageInfo(rdds=[RddInfo(scope='{"id":"3","name":"Scan Delta Table State #4"}')]))
     ('Scan Delta Table State',)
     >>> scopes(StageInfo(rdds=[RddInfo(scope='{"id":"3","name":"WholeStageCodegen (2)"}')]))

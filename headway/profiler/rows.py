@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from headway.profiler.event_parts import TaskInfo
 from headway.profiler.events import read_line
 from headway.profiler.redaction import name_of
 from headway.profiler.schema import (
@@ -24,7 +25,6 @@ from headway.profiler.schema import (
     StageCompleted,
     StateOperator,
     TaskEnd,
-    TaskInfo,
 )
 from headway.profiler.stage_totals import (
     SAID_AGAIN,

@@ -9,11 +9,27 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from msgspec import field
 
+from headway.profiler.event_parts import (
+    Anything,
+    ExecutorInfo,
+    ExecutorMetrics,
+    Int,
+    JobProperties,
+    JobResult,
+    JvmInformation,
+    Long,
+    SparkEvent,
+    StageInfo,
+    TaskEndReason,
+    TaskInfo,
+    TaskMetrics,
+    Text,
+)
 from headway.profiler.known_values import known_version
 from headway.profiler.redaction import allowed_properties, description_of, name_of
 from headway.redaction import HIDDEN
@@ -46,15 +62,6 @@ PASSED_OVER = (b"SparkListener", b"org.apache.spark.")
 BATCHES_PER_PLAN = 16
 _BATCH_OF_EXECUTION = re.compile(r"\nrunId = ([0-9a-f-]{36})\nbatch = (\d{1,15})\Z")
 
-Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] | None
-Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None
-Text = str | None
-Anything = Any  # of a form that depends on the version
-
-
-class SparkEvent(msgspec.Struct, gc=False):
-    """Fields of an event, or of an object in it."""
-
 
 class LogStart(SparkEvent):
     spark_version: Text = field(default=None, name="Spark Version")
@@ -77,13 +84,6 @@ class ApplicationEnd(SparkEvent):
     timestamp_ms: Long = field(default=None, name="Timestamp")
 
 
-class JvmInformation(SparkEvent):
-    java_version: Text = field(default=None, name="Java Version")
-
-    def __post_init__(self) -> None:
-        self.java_version = known_version(self.java_version)
-
-
 class Environment(SparkEvent):
     jvm: JvmInformation | None = field(default=None, name="JVM Information")
     properties: dict[str, Text] | None = field(default=None, name="Spark Properties")
@@ -91,10 +91,6 @@ class Environment(SparkEvent):
     def __post_init__(self) -> None:
         if self.properties is not None:
             self.properties = {**allowed_properties(self.properties)}
-
-
-class ExecutorInfo(SparkEvent):
-    num_cores: Int = field(default=None, name="Total Cores")
 
 
 class ExecutorAdded(SparkEvent):
@@ -114,29 +110,11 @@ class ExecutorRemoved(SparkEvent):
         self.executor_id = name_of(self.executor_id)
 
 
-class JobProperties(SparkEvent):
-    query_id: Text = field(default=None, name="sql.streaming.queryId")
-    batch_id: Text = field(default=None, name="streaming.sql.batchId")
-    group: Text = field(default=None, name="spark.jobGroup.id")
-    shuffle_partitions: Text = field(default=None, name="spark.sql.shuffle.partitions")
-    execution_id: Text = field(default=None, name="spark.sql.execution.id")
-    dstream_batch_ms: Text = field(default=None, name="spark.streaming.internal.batchTime")
-    # Set by Headway's gate: the batch was granted a turn, and this is the query's own trigger.
-    gated_trigger_ms: Text = field(default=None, name="headway.gate.triggerMillis")
-
-    def __post_init__(self) -> None:
-        self.query_id = name_of(self.query_id)
-
-
 class JobStart(SparkEvent):
     job_id: Int = field(default=None, name="Job ID")
     submitted_ms: Long = field(default=None, name="Submission Time")
     stage_ids: list[Int] | None = field(default=None, name="Stage IDs")
     properties: JobProperties | None = field(default=None, name="Properties")
-
-
-class JobResult(SparkEvent):
-    result: Text = field(default=None, name="Result")
 
 
 class JobEnd(SparkEvent):
@@ -145,85 +123,8 @@ class JobEnd(SparkEvent):
     result: JobResult | None = field(default=None, name="Job Result")
 
 
-class Accumulable(SparkEvent):
-    accumulator_id: Long = field(default=None, name="ID")
-    name: Text = field(default=None, name="Name")
-    value: Anything = field(default=None, name="Value")
-
-
-class RddInfo(SparkEvent):
-    rdd_id: Int = field(default=None, name="RDD ID")
-    scope: Text = field(default=None, name="Scope")
-
-
-class StageInfo(SparkEvent):
-    stage_id: Int = field(default=None, name="Stage ID")
-    attempt_id: Int = field(default=None, name="Stage Attempt ID")
-    num_tasks: Int = field(default=None, name="Number of Tasks")
-    parent_ids: list[Int] | None = field(default=None, name="Parent IDs")
-    submitted_ms: Long = field(default=None, name="Submission Time")
-    completed_ms: Long = field(default=None, name="Completion Time")
-    failure: Text = field(default=None, name="Failure Reason")
-    rdds: list[RddInfo | None] | None = field(default=None, name="RDD Info")
-    accumulables: list[Accumulable | None] | None = field(default=None, name="Accumulables")
-
-
 class StageCompleted(SparkEvent):
     info: StageInfo | None = field(default=None, name="Stage Info")
-
-
-class TaskEndReason(SparkEvent):
-    reason: Text = field(default=None, name="Reason")
-
-
-class TaskInfo(SparkEvent):
-    task_id: Long = field(default=None, name="Task ID")
-    partition_id: Int = field(default=None, name="Index")
-    launched_ms: Long = field(default=None, name="Launch Time")
-    finished_ms: Long = field(default=None, name="Finish Time")
-    getting_result_ms: Long = field(default=None, name="Getting Result Time")
-    executor_id: Text = field(default=None, name="Executor ID")  # readers call `name_of`: many
-    failed: bool | None = field(default=None, name="Failed")
-    killed: bool | None = field(default=None, name="Killed")
-
-
-class ExecutorMetrics(SparkEvent):
-    heap_bytes: Long = field(default=None, name="JVMHeapMemory")
-
-
-class InputMetrics(SparkEvent):
-    num_bytes: Long = field(default=None, name="Bytes Read")
-    num_rows: Long = field(default=None, name="Records Read")
-
-
-class OutputMetrics(SparkEvent):
-    num_rows: Long = field(default=None, name="Records Written")
-
-
-class ShuffleReadMetrics(SparkEvent):
-    remote_bytes: Long = field(default=None, name="Remote Bytes Read")
-    local_bytes: Long = field(default=None, name="Local Bytes Read")
-    fetch_wait_ms: Long = field(default=None, name="Fetch Wait Time")
-    num_rows: Long = field(default=None, name="Total Records Read")
-
-
-class ShuffleWriteMetrics(SparkEvent):
-    num_bytes: Long = field(default=None, name="Shuffle Bytes Written")
-    num_rows: Long = field(default=None, name="Shuffle Records Written")
-
-
-class TaskMetrics(SparkEvent):
-    deserialize_ms: Long = field(default=None, name="Executor Deserialize Time")
-    run_ms: Long = field(default=None, name="Executor Run Time")
-    cpu_ns: Long = field(default=None, name="Executor CPU Time")
-    gc_ms: Long = field(default=None, name="JVM GC Time")
-    serialize_ms: Long = field(default=None, name="Result Serialization Time")
-    peak_memory_bytes: Long = field(default=None, name="Peak Execution Memory")
-    spilled_bytes: Long = field(default=None, name="Memory Bytes Spilled")
-    input: InputMetrics | None = field(default=None, name="Input Metrics")
-    output: OutputMetrics | None = field(default=None, name="Output Metrics")
-    shuffle_read: ShuffleReadMetrics | None = field(default=None, name="Shuffle Read Metrics")
-    shuffle_write: ShuffleWriteMetrics | None = field(default=None, name="Shuffle Write Metrics")
 
 
 class TaskEnd(SparkEvent):

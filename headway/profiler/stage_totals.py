@@ -13,18 +13,18 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from headway.profiler.operators import first_rdd_id, num_scans, rows_metric_ids, scopes
-from headway.profiler.schema import (
+from headway.profiler.event_parts import (
     ExecutorMetrics,
     InputMetrics,
     OutputMetrics,
     ShuffleReadMetrics,
     ShuffleWriteMetrics,
     StageInfo,
-    TaskEnd,
     TaskInfo,
     TaskMetrics,
 )
+from headway.profiler.operators import first_rdd_id, num_scans, rows_metric_ids, scopes
+from headway.profiler.schema import TaskEnd
 
 SAID_AGAIN = "Resubmitted"
 """Reason of the second end of a task that had succeeded, but whose output was lost."""

@@ -12,7 +12,7 @@ import msgspec
 
 from headway.domain.watched import LiveBatch
 from headway.errors import EventLogError, InputError, argument
-from headway.profiler import schema
+from headway.profiler.event_parts import SparkEvent
 from headway.profiler.events import read_line
 from headway.profiler.offsets import counts_rows, read_offset
 from headway.profiler.recorded_queries import query_label
@@ -148,7 +148,7 @@ class LogFeed:
         batch = live_batch(batch_row(progress), self._positions)
         return [] if batch is None else [_on(batch, list(self._executors.values()))]
 
-    def _note(self, event: schema.SparkEvent) -> None:
+    def _note(self, event: SparkEvent) -> None:
         match event:
             case ExecutorAdded(executor_id=str(name), info=info) if info is not None:
                 at_ms = event.timestamp_ms

@@ -13,6 +13,7 @@ import headway
 from headway.domain import TasksRule
 from headway.errors import InputError
 from headway.planner.tasks import with_source_partitions
+from headway.profiler.event_parts import Accumulable, RddInfo, StageInfo
 from headway.profiler.operators import (
     Operator,
     PlanOperators,
@@ -21,7 +22,7 @@ from headway.profiler.operators import (
     scopes,
 )
 from headway.profiler.plan_nodes import PlanMetric, PlanNode, PlanNodeFacts
-from headway.profiler.schema import Accumulable, BatchOf, RddInfo, StageInfo
+from headway.profiler.schema import BatchOf
 from headway.profiler.streaming.stage_kinds import (
     Span,
     StageKind,
