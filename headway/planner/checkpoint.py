@@ -22,7 +22,7 @@ from headway.planner.fewest import fewest_nodes
 from headway.planner.noise_free import lowest_latency
 from headway.planner.profiled_memory import before_words, profiled_sizes, same_value
 from headway.planner.question import Question
-from headway.sparkconf import KNOBS, KNOBS_BY_KEY, Knob, applies_when, resource_settings
+from headway.sparkconf import KNOBS, Knob, applies_when, knob_of, resource_settings
 from headway.units import (
     counted,
     format_duration,
@@ -119,7 +119,7 @@ def planned_settings(
     """Every setting of the plan, with when it applies and what fixes it."""
     settings, profiled = [], profiled_values(profile)
     for key, value in (*spark_conf.items(), *query_options.items()):
-        knob = KNOBS_BY_KEY[key]
+        knob = knob_of(key)
         applies = _applies(knob, profile)
         pinned = applies is Applies.NEW_CHECKPOINT and checkpoint is Checkpoint.EXISTING
         settings.append(
@@ -160,7 +160,7 @@ def changes_from_today(
             )
     profiled = profiled_values(profile)
     for key, value in spark_conf.items():
-        knob = KNOBS_BY_KEY[key]
+        knob = knob_of(key)
         if hasattr(today, knob.setting) or same_value(key, profiled.get(key), value):
             continue
         changes.append(

@@ -11,7 +11,7 @@ from headway.planner.profiled_memory import (
     profiled_sizes,
     same_value,
 )
-from headway.sparkconf import KNOBS, KNOBS_BY_KEY, STREAMING
+from headway.sparkconf import KNOBS, STREAMING, knob_of, resource_settings
 from headway.units import spark_memory_text
 
 
@@ -23,7 +23,7 @@ def executor_conf(
     task_cpus: int,
     heap_bytes: int | None,
 ) -> dict[str, str]:
-    """Keys of the executors, with what the recorded run set besides their heap.
+    """Keys of the executors, with what the recorded run set besides their heap and cores.
 
     Cores per task are left out if they are Spark's default of one and were before.
     """
@@ -37,7 +37,7 @@ def executor_conf(
         conf[KNOBS["executor_memory"].key] = spark_memory_text(heap_bytes)
     conf |= beside_heap_conf(profile.application)
     conf["spark.dynamicAllocation.enabled"] = "false"
-    return conf
+    return conf | resource_settings(profile.application.properties)
 
 
 def _profiled_values(profile: Job) -> dict[str, str]:
@@ -53,14 +53,15 @@ def _profiled_values(profile: Job) -> dict[str, str]:
     slot_values = {key: str(count) for key, count in counts.items() if count is not None}
     properties = profile.application.properties
     streaming = {key: properties[key] for key in STREAMING if key in properties}
-    return slot_values | streaming | profiled_sizes(profile.application)
+    amounts = resource_settings(properties)
+    return slot_values | streaming | profiled_sizes(profile.application) | amounts
 
 
 def planned_settings(profile: Job, conf: Mapping[str, str]) -> Iterator[PlannedSetting]:
     """Every key of the plan, with its value in the recorded run."""
     profiled = _profiled_values(profile)
     for key, value in conf.items():
-        knob = KNOBS_BY_KEY[key]
+        knob = knob_of(key)
         yield PlannedSetting(
             setting=knob.label,
             key=key,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headway.assumptions.resources import DEFAULT_HEAP_BYTES
 from headway.domain import Application
-from headway.sparkconf import KNOBS_BY_KEY
+from headway.sparkconf import knob_of
 from headway.sparkconf.container import (
     HEAP_KEY,
     OFF_HEAP_KEY,
@@ -121,7 +121,7 @@ def same_value(key: str, before: str | None, after: str) -> bool:
     """
     if before is None or before == after:
         return before is not None
-    if KNOBS_BY_KEY[key].unit != "bytes":
+    if knob_of(key).unit != "bytes":
         return False
     return spark_memory_bytes(before) == spark_memory_bytes(after)
 

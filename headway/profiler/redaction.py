@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from headway.profiler.known_values import KNOWN_VALUE_PROPERTIES, is_known_value
 from headway.redaction import harmless, redact, without_logins
+from headway.sparkconf import is_resource_key
 
 
 def _keys(prefix: str, names: str) -> frozenset[str]:
@@ -31,8 +32,6 @@ _QUANTITIES = (
         checkpoint.compress broadcast.blockSize io.compression.zstd.level
         io.compression.lz4.blockSize storage.memoryFraction shuffle.memoryFraction""",
     )
-    | _keys("spark.task.resource", "gpu.amount fpga.amount")
-    | _keys("spark.executor.resource", "gpu.amount fpga.amount")
     | _keys("spark.driver", "cores memory memoryOverhead memoryOverheadFactor maxResultSize")
     | _keys(
         "spark.executor",
@@ -135,8 +134,8 @@ _QUANTITY = re.compile(
 
 
 def allowed_properties(properties: Mapping[str, str | None]) -> dict[str, str]:
-    """Those of :data:`ALLOWED_PROPERTIES` whose value has the expected form: a number, size,
-    duration or flag, or a word or class that Spark knows.
+    """Those that are allowed and whose value has the expected form: a number, size, duration or
+    flag, or a word or class that Spark knows.
 
     >>> allowed_properties({"spark.executor.memory": "8g", "spark.executor.cores": "hunter2",
     ...                     "spark.hadoop.fs.s3a.secret.key": "wJalr"})
@@ -145,14 +144,23 @@ def allowed_properties(properties: Mapping[str, str | None]) -> dict[str, str]:
     return {
         key: value.strip()
         for key, value in properties.items()
-        if value is not None and key in ALLOWED_PROPERTIES and _is_of_its_kind(key, value.strip())
+        if value is not None and is_allowed(key) and _is_of_its_kind(key, value.strip())
     }
 
 
+def is_allowed(key: str) -> bool:
+    """Whether a property may leave a log: one that is known, or the amount of any resource.
+
+    >>> is_allowed("spark.task.resource.npu.amount"), is_allowed("spark.npu.secret")
+    (True, False)
+    """
+    return key in ALLOWED_PROPERTIES or (is_resource_key(key) and redact(key) == key)
+
+
 def _is_of_its_kind(key: str, value: str) -> bool:
-    if key in _QUANTITIES:
-        return _QUANTITY.fullmatch(value) is not None
-    return is_known_value(key, value) and redact(value) == value
+    if key in KNOWN_VALUE_PROPERTIES:
+        return is_known_value(key, value) and redact(value) == value
+    return _QUANTITY.fullmatch(value) is not None
 
 
 _UNKNOWN = "unknown"

@@ -7,6 +7,7 @@ from headway.sparkconf.knobs import (
     Knob,
     applies_when,
     knob_named,
+    knob_of,
     query_options,
     spark_conf,
     task_cpus_of,
@@ -20,17 +21,16 @@ from headway.sparkconf.reader_limits import (
     streaming_number,
 )
 from headway.sparkconf.task_resources import (
-    RESOURCES,
     TaskLimit,
-    resource_keys,
+    is_resource_key,
     resource_settings,
     task_limit,
+    tasks_by_amounts,
 )
 
 __all__ = [
     "KNOBS",
     "KNOBS_BY_KEY",
-    "RESOURCES",
     "STREAMING",
     "Carrier",
     "Counts",
@@ -38,16 +38,18 @@ __all__ = [
     "ReaderLimit",
     "TaskLimit",
     "applies_when",
+    "is_resource_key",
     "knob_named",
+    "knob_of",
     "parse_properties",
     "property_lines",
     "query_options",
     "reader_limit",
     "render_properties",
-    "resource_keys",
     "resource_settings",
     "spark_conf",
     "streaming_number",
     "task_cpus_of",
     "task_limit",
+    "tasks_by_amounts",
 ]

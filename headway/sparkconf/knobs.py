@@ -14,6 +14,7 @@ from types import MappingProxyType
 from headway.domain import Applies, Configuration
 from headway.errors import InputError
 from headway.sparkconf.reader_limits import KAFKA, READER_LIMIT_KEYS, STREAMING
+from headway.sparkconf.task_resources import resource_words
 from headway.units import (
     parse_size_bytes,
     spark_memory_bytes,
@@ -173,16 +174,12 @@ _BESIDE = (
     ("python_memory", "Python workers", "spark.executor.pyspark.memory", "bytes", "2.4.0"),
     ("off_heap", "memory off the heap", "spark.memory.offHeap.enabled", "flag", "1.6.0"),
     ("off_heap_size", "size off the heap", "spark.memory.offHeap.size", "bytes", "1.6.0"),
-    ("gpus_per_task", "GPUs of a task", "spark.task.resource.gpu.amount", "GPUs", "3.0.0"),
-    ("gpus", "GPUs of an executor", "spark.executor.resource.gpu.amount", "GPUs", "3.0.0"),
-    ("fpgas_per_task", "FPGAs of a task", "spark.task.resource.fpga.amount", "FPGAs", "3.0.0"),
-    ("fpgas", "FPGAs of an executor", "spark.executor.resource.fpga.amount", "FPGAs", "3.0.0"),
     ("concurrent_jobs", "jobs at a time", STREAMING.jobs, "jobs", "0.9.0"),
     ("receiver_rate", "rate limit of a receiver", STREAMING.receiver_rate, "rows/s", "1.0.2"),
     ("partition_rate", "rate limit of a partition", STREAMING.partition_rate, "rows/s", "1.3.0"),
 )
 
-#: Those and all knobs, by Spark's key: the one place that says when a setting of a plan applies.
+#: Those and all knobs, by Spark's key, except amounts of resources: `knob_of`.
 KNOBS_BY_KEY: Mapping[str, Knob] = MappingProxyType(
     {knob.key: knob for knob in _TABLE}
     | {
@@ -206,6 +203,28 @@ KNOBS_BY_KEY: Mapping[str, Knob] = MappingProxyType(
         if key != knob.key
     }
 )
+
+
+def knob_of(key: str) -> Knob:
+    """The entry for a key of a plan: the one place that says when it applies.
+
+    Examples
+    --------
+    >>> knob_of("spark.executor.resource.gpu.amount").label
+    'gpu of an executor'
+    """
+    knob = KNOBS_BY_KEY.get(key)
+    if knob is not None:
+        return knob
+    return Knob(
+        setting=key,
+        label=resource_words(key),
+        key=key,
+        unit="units",
+        lowest=0,
+        highest=_LARGEST_LONG,
+        since_version="3.0.0",
+    )
 
 
 def knob_named(name: str) -> Knob | None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-RESOURCES = ("gpu", "fpga")
-"""Names of resources, of those that a job may choose itself: the ones in Spark's documentation."""
+# A cluster chooses the names: gpu and fpga are those in Spark's documentation.
+_KEY = re.compile(
+    r"spark\.(?P<owner>task|executor)\.resource\.(?P<name>[A-Za-z][\w-]{0,40})\.amount", re.ASCII
+)
+_LEAST_SHARE = 1e-6
 
 
 class TaskLimit(NamedTuple):
@@ -15,6 +19,11 @@ class TaskLimit(NamedTuple):
 
     num_tasks: int
     cause: str
+
+
+def is_resource_key(key: str) -> bool:
+    """Whether a setting is the amount of a resource, of a task or of an executor."""
+    return _KEY.fullmatch(key) is not None
 
 
 def task_limit(properties: Mapping[str, str]) -> TaskLimit | None:
@@ -37,29 +46,45 @@ def task_limit(properties: Mapping[str, str]) -> TaskLimit | None:
 
 def resource_settings(properties: Mapping[str, str]) -> dict[str, str]:
     """The amounts of resources that an application had: a plan relies on them."""
-    keys = [key for name in RESOURCES for key in resource_keys(name)]
-    return {key: properties[key] for key in keys if key in properties}
+    return {key: properties[key] for key in sorted(properties) if is_resource_key(key)}
 
 
-def resource_keys(name: str) -> tuple[str, str]:
-    """Settings of the amounts of a resource, of a task and of an executor."""
-    return f"spark.task.resource.{name}.amount", f"spark.executor.resource.{name}.amount"
+def resource_words(key: str) -> str:
+    """The amount of a resource in words.
+
+    >>> resource_words("spark.executor.resource.gpu.amount")
+    'gpu of an executor'
+    """
+    parts = _KEY.fullmatch(key)
+    assert parts is not None
+    return f"{parts['name']} of {'a task' if parts['owner'] == 'task' else 'an executor'}"
+
+
+def tasks_by_amounts(of_task: float, of_executor: float) -> int | None:
+    """Tasks that share the units of a resource of an executor; None for amounts that make no sense.
+
+    A task that needs less than a unit shares one with others, one that needs more has its own.
+
+    >>> tasks_by_amounts(0.5, 2), tasks_by_amounts(2, 5), tasks_by_amounts(3, 2)
+    (4, 2, None)
+    """
+    if not (_LEAST_SHARE <= of_task <= of_executor and math.isfinite(of_executor)):
+        return None
+    if of_task < 1.0:
+        # A quotient of shares such as 1/3 falls short of a whole number by its last digits.
+        return int(of_executor) * math.floor(1.0 / of_task + 1e-6)
+    return int(of_executor) // math.ceil(of_task)
 
 
 def _limits(properties: Mapping[str, str]) -> Iterator[TaskLimit]:
-    for name in RESOURCES:
-        of_task, of_executor = (properties.get(key, "") for key in resource_keys(name))
+    for key, of_task in properties.items():
+        parts = _KEY.fullmatch(key)
+        if parts is None or parts["owner"] != "task":
+            continue
+        of_executor = properties.get(f"spark.executor.resource.{parts['name']}.amount", "")
         try:
-            task_amount, executor_amount = float(of_task), int(of_executor)
+            num_tasks = tasks_by_amounts(float(of_task), int(of_executor))
         except ValueError:
             continue
-        if not (0.0 < task_amount <= executor_amount and math.isfinite(task_amount)):
-            continue
-        # A quotient of shares such as 1/3 falls short of a whole number by its last digits.
-        tasks_per_unit = math.floor(1.0 / task_amount + 1e-6)
-        num_tasks = (
-            executor_amount * tasks_per_unit
-            if task_amount < 1.0
-            else executor_amount // math.ceil(task_amount)
-        )
-        yield TaskLimit(num_tasks, f"{resource_keys(name)[0]}={of_task} of {of_executor}")
+        if num_tasks is not None:
+            yield TaskLimit(num_tasks, f"{key}={of_task} of {of_executor}")

@@ -214,6 +214,8 @@ def test_only_sizing_and_behaviour_is_allowed() -> None:
             "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager",
         ),
         ("spark.sql.streaming.stateStore.providerClass", "com.acme.state.OwnStateStoreProvider"),
+        ("spark.task.resource.gpu.amount", "0.25"),
+        ("spark.executor.resource.acme_npu.amount", "2"),
     ],
 )
 def test_allowed_values_pass(key: str, value: str) -> None:
@@ -251,6 +253,10 @@ def test_allowed_values_pass(key: str, value: str) -> None:
         ("spark.eventLog.dir", "10"),
         ("spark.app.name", "orders"),
         ("spark.executorEnv.N", "1"),
+        ("spark.task.resource.npu.amount", "hunter2"),
+        ("spark.task.resource.npu.discoveryScript", "1"),
+        ("spark.task.resource.AKIAIOSFODNN7EXAMPLE.amount", "1"),
+        (f"spark.task.resource.{'x' * 60}.amount", "1"),
     ],
 )
 def test_other_names_and_values_are_left_out(key: str, value: str) -> None:

@@ -7,14 +7,7 @@ from typing import NamedTuple
 
 from headway.assumptions.logs import FEWEST_WAITING_STAGES, LIMITED_STAGES_RATIO
 from headway.profiler.rows import Record
-from headway.sparkconf import (
-    KNOBS,
-    RESOURCES,
-    TaskLimit,
-    resource_keys,
-    task_cpus_of,
-    task_limit,
-)
+from headway.sparkconf import KNOBS, TaskLimit, resource_settings, task_cpus_of, task_limit
 from headway.units import counted
 
 
@@ -83,8 +76,11 @@ def _named(limit: TaskLimit, cores: int) -> str:
 
 def _likely_cause(properties: Mapping[str, str]) -> str:
     """Amounts of a task whose executors' amounts are not among the settings, if there are any."""
-    keys = [resource_keys(name)[0] for name in RESOURCES]
-    stated = [f"{key}={properties[key]}" for key in keys if key in properties]
+    stated = [
+        f"{key}={amount}"
+        for key, amount in resource_settings(properties).items()
+        if key.startswith("spark.task.")
+    ]
     if stated:
         return f"likely because of {' and '.join(stated)}"
     return (

@@ -65,6 +65,20 @@ def test_plans_count_the_slots_that_were_seen(tmp_path: Path) -> None:
         assert f"{key}={amount}" in emitted
 
 
+def test_a_resource_of_any_name_limits_tasks_and_is_carried(tmp_path: Path) -> None:
+    amounts = {"spark.task.resource.npu.amount": "2", "spark.executor.resource.npu.amount": "5"}
+    profile = profile_of(log_of(cores=8, at_once=2, **amounts), tmp_path)
+    assert profile.baseline.tasks_per_executor == 2
+    (note,) = slot_notes(profile)
+    assert "spark.task.resource.npu.amount=2 of 5: 2 tasks at a time on an executor" in note
+    plan = headway.plan(profile, rate="20k/s", target="p99 <= 20s", max_nodes=20)
+    emitted = headway.emit(plan, "spark-submit").text
+    for key, amount in amounts.items():
+        assert f"{key}={amount}" in emitted
+    labels = {setting.key: setting.setting for setting in plan.settings}
+    assert labels["spark.task.resource.npu.amount"] == "npu of a task"
+
+
 def test_without_a_named_cause_the_tasks_count(tmp_path: Path) -> None:
     profile = profile_of(log_of(cores=8, at_once=3), tmp_path)
     assert profile.baseline.num_slots == 3
