@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from headway.profiler.gathered import Gathered, Gatherer
+from headway.profiler.gathered import Gathered
+from headway.profiler.gatherer import Gatherer
 from headway.profiler.ids import Ranges
 from headway.profiler.logs.event_logs import PACKED_SUFFIX, UnreadableLogError, why_unreadable
 from headway.profiler.logs.limits import Allowance, UnpackLimits
@@ -52,7 +53,7 @@ class Piece(NamedTuple):
 class Order(NamedTuple):
     """Requested result of a piece: sums, or with ``wants_rows`` the rows of the tables.
 
-    ``tasks_again`` as in :class:`headway.profiler.gathered.Gatherer`.
+    ``tasks_again`` as in :class:`headway.profiler.gatherer.Gatherer`.
     """
 
     piece: Piece

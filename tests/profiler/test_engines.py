@@ -31,7 +31,8 @@ from headway.profiler.collect import CollectedLogs, collect
 from headway.profiler.engines import in_process
 from headway.profiler.engines.in_process import InProcess, _Shared
 from headway.profiler.engines.on_spark import OnSpark
-from headway.profiler.gathered import Gathered, Gatherer
+from headway.profiler.gathered import Gathered
+from headway.profiler.gatherer import Gatherer
 from headway.profiler.ids import Ids
 from headway.profiler.logs.limits import UnpackLimits
 from headway.profiler.logs.sources import find_event_logs

@@ -11,7 +11,8 @@ import pytest
 
 import headway
 from headway.profiler.files_read import BatchFiles
-from headway.profiler.gathered import Gathered, Gatherer
+from headway.profiler.gathered import Gathered
+from headway.profiler.gatherer import Gatherer
 from headway.profiler.schema import BatchOf
 from tests.profiler.event_log import AppLog, Event, Query, write_plain
 

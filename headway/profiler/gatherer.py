@@ -1,0 +1,230 @@
+"""Lines of a piece of a log -> its contents, event by event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from headway.profiler import schema
+from headway.profiler.events import read_line
+from headway.profiler.gathered import (
+    JOB_OF_STAGE,
+    Attempt,
+    ExecutorEvent,
+    Gathered,
+    Place,
+    Plan,
+)
+from headway.profiler.ids import Ids, Ranges, holds
+from headway.profiler.operators import reads_operators
+from headway.profiler.plan_nodes import plan_of
+from headway.profiler.recorded_queries import life_of, run_without_batches
+from headway.profiler.redaction import name_of
+from headway.profiler.rows import batch_row, job_row
+from headway.profiler.stage_totals import SAID_AGAIN, StageTotals, least, most
+
+# Tasks at once are counted in some stages, of each kind of a batch in turn.
+_STAGES_PER_COUNT = 13
+_FAILED_UNLESS = ("Success", SAID_AGAIN)
+_IDS_OF = (schema.TASK_END, schema.JOB_START, schema.JOB_END, schema.SQL_EXECUTION_START)
+
+
+class Gatherer:
+    """Gathers the lines of a piece that begins at a given byte offset of a part.
+
+    ``tasks_again`` are kept one by one, since their ends may occur again elsewhere; in that case,
+    so are tasks without an id.
+    """
+
+    def __init__(self, part: int, before_bytes: int, tasks_again: Ranges | None = None) -> None:
+        self._part = part
+        self._before_bytes = before_bytes
+        self._tasks_again = tasks_again
+        self._gathered = Gathered()
+        self._ids: dict[str, list[int]] = {event: [] for event in _IDS_OF}
+        self._num_placed = 0
+
+    def gather(self, lines: Iterable[bytes]) -> int:
+        gathered = self._gathered
+        counts = gathered.counts
+        num_events = 0
+        for line in lines:
+            parsed_line = read_line(line)
+            if parsed_line is None:
+                continue
+            name, event, damaged = parsed_line
+            num_events += 1
+            gathered.num_damaged += damaged
+            if name is not None:
+                counts[name] = counts.get(name, 0) + 1
+            if event is not None and (add := _ADD.get(type(event))) is not None:
+                add(self, event)
+        return num_events
+
+    def done(self) -> Gathered:
+        self._gathered.task_executor_ids = {
+            name_of(name) or "" for name in self._gathered.task_executor_ids
+        }
+        self._gathered.ids = {event: Ids.of(ids) for event, ids in self._ids.items() if ids}
+        self._gathered.files.leave_out_old()
+        self._gathered.operators.leave_out_old()
+        self._gathered.leave_out_old_batches()
+        return self._gathered
+
+    def _place(self) -> Place:
+        self._num_placed += 1
+        return Place(self._part, self._before_bytes, self._num_placed)
+
+    def _say(self, name: str, text: str | None) -> None:
+        if text is not None:
+            self._gathered.said[name] = max(text, self._gathered.said.get(name, text))
+
+    def _log_start(self, event: schema.LogStart) -> None:
+        self._say("spark_version", event.spark_version)
+
+    def _application_start(self, event: schema.ApplicationStart) -> None:
+        self._say("application_id", event.application_id)
+        self._say("application_name", event.application_name)
+        self._gathered.started_ms = least(self._gathered.started_ms, event.timestamp_ms)
+
+    def _application_end(self, event: schema.ApplicationEnd) -> None:
+        self._gathered.ended_ms = most(self._gathered.ended_ms, event.timestamp_ms)
+
+    def _environment(self, event: schema.Environment) -> None:
+        if event.jvm is not None:
+            self._say("java_version", event.jvm.java_version)
+        if event.properties is not None and self._gathered.properties is None:
+            stated = {key: value or "" for key, value in event.properties.items()}
+            self._gathered.properties = self._place(), stated
+
+    def _executor_added(self, event: schema.ExecutorAdded) -> None:
+        num_cores = event.info.num_cores if event.info is not None else None
+        self._gathered.executors.add(
+            ExecutorEvent(event.executor_id, num_cores, event.timestamp_ms)
+        )
+
+    def _executor_removed(self, event: schema.ExecutorRemoved) -> None:
+        self._gathered.executors.add(ExecutorEvent(event.executor_id, None, event.timestamp_ms))
+
+    def _job_start(self, event: schema.JobStart) -> None:
+        if event.job_id is None:
+            return
+        self._ids[schema.JOB_START].append(event.job_id)
+        row = job_row(event)
+        job = {name: row[name] for name in JOB_OF_STAGE}
+        for stage_id in event.stage_ids or ():
+            if stage_id is not None:
+                self._gathered.note_job(stage_id, job)
+
+    def _job_end(self, event: schema.JobEnd) -> None:
+        if event.job_id is not None:
+            self._ids[schema.JOB_END].append(event.job_id)
+        result = event.result.result if event.result is not None else None
+        self._gathered.num_failed_jobs += result is not None and result != "JobSucceeded"
+
+    def _stage_completed(self, event: schema.StageCompleted) -> None:
+        info = event.info
+        if info is not None and info.stage_id is not None:
+            self._attempt((info.stage_id, info.attempt_id or 0)).add_end(info)
+
+    def _task_end(self, event: schema.TaskEnd) -> None:
+        gathered, info = self._gathered, event.info
+        task_id = None
+        if info is not None:
+            task_id = info.task_id
+            if info.executor_id is not None:
+                gathered.task_executor_ids.add(info.executor_id)
+        if task_id is None:
+            gathered.num_unnamed_tasks += 1
+        else:
+            self._ids[schema.TASK_END].append(task_id)
+        reason = event.reason.reason if event.reason is not None else None
+        if reason is not None and reason not in _FAILED_UNLESS:
+            gathered.num_failed_tasks += 1
+        if event.stage_id is None or reason == SAID_AGAIN:
+            return
+        attempt = event.stage_id, event.attempt_id or 0
+        if self._tasks_again is None or (
+            task_id is not None and not holds(self._tasks_again, task_id)
+        ):
+            totals = self._attempt(attempt)
+            totals.add_task(event)
+            if event.stage_id % _STAGES_PER_COUNT == 0:
+                totals.keep_span(event)
+        else:
+            key, task = (*attempt, task_id), msgspec.json.encode(event)
+            gathered.tasks_again[key] = max(task, gathered.tasks_again.get(key, task))
+
+    def _attempt(self, attempt: Attempt) -> StageTotals:
+        totals = self._gathered.stages.get(attempt)
+        if totals is None:
+            totals = self._gathered.stages[attempt] = StageTotals()
+        return totals
+
+    def _sql_execution_start(self, event: schema.SqlExecutionStart) -> None:
+        if event.execution_id is not None:
+            self._ids[schema.SQL_EXECUTION_START].append(event.execution_id)
+        batch = event.batch
+        if batch is None or batch.is_sampled or reads_operators(batch, event.operators):
+            tree = plan_of(event.operators)
+            if tree is not None:
+                self._gathered.operators.note_plan(tree, is_replanned=False)
+                if batch is not None and batch.is_sampled:
+                    self._gathered.files.note_scan(tree, batch)
+        if event.plan is None or (batch is not None and not batch.is_sampled):
+            return
+        run_id, batch_id = batch or (run_without_batches(event.description), -1)
+        plan = Plan(batch_id, len(event.plan), event.plan)
+        self._gathered.plans[run_id] = max(plan, self._gathered.plans.get(run_id, plan))
+
+    def _adaptive_update(self, event: schema.AdaptiveUpdate) -> None:
+        if (tree := plan_of(event.operators)) is not None:
+            self._gathered.operators.note_plan(tree, is_replanned=True)
+
+    def _query_progress(self, event: schema.QueryProgress) -> None:
+        progress = event.progress
+        if progress is None or progress.query_id is None or progress.batch_id is None:
+            return
+        of_run = self._gathered.batches.setdefault(progress.run_id or "", [])
+        of_run.append((self._place(), batch_row(progress)))
+
+    def _query_life(self, event: schema.QueryStarted | schema.QueryTerminated) -> None:
+        self._gathered.note_query(event.run_id or "", life_of(event))
+
+    def _recorder_start(self, event: schema.RecorderStart) -> None:
+        self._gathered.note_recording(event.recording_id or "", has_ended=False)
+
+    def _recorder_end(self, event: schema.RecorderEnd) -> None:
+        self._gathered.note_recording(event.recording_id or "", has_ended=True)
+
+    def _recorder_lost(self, event: schema.RecorderLost) -> None:
+        self._gathered.num_lost += event.num_lost or 0
+
+    def _recorder_passed_over(self, event: schema.RecorderPassedOver) -> None:
+        self._gathered.num_passed_over += event.num_batches or 0
+
+
+_ADD: dict[type, Callable[[Gatherer, Any], None]] = {
+    schema.LogStart: Gatherer._log_start,
+    schema.ApplicationStart: Gatherer._application_start,
+    schema.ApplicationEnd: Gatherer._application_end,
+    schema.Environment: Gatherer._environment,
+    schema.ExecutorAdded: Gatherer._executor_added,
+    schema.ExecutorRemoved: Gatherer._executor_removed,
+    schema.JobStart: Gatherer._job_start,
+    schema.JobEnd: Gatherer._job_end,
+    schema.StageCompleted: Gatherer._stage_completed,
+    schema.TaskEnd: Gatherer._task_end,
+    schema.SqlExecutionStart: Gatherer._sql_execution_start,
+    schema.AdaptiveUpdate: Gatherer._adaptive_update,
+    schema.DriverUpdates: lambda gatherer, event: gatherer._gathered.files.note_values(event),
+    schema.QueryStarted: Gatherer._query_life,
+    schema.QueryProgress: Gatherer._query_progress,
+    schema.QueryTerminated: Gatherer._query_life,
+    schema.RecorderStart: Gatherer._recorder_start,
+    schema.RecorderEnd: Gatherer._recorder_end,
+    schema.RecorderLost: Gatherer._recorder_lost,
+    schema.RecorderPassedOver: Gatherer._recorder_passed_over,
+}
