@@ -9,7 +9,7 @@ from enum import StrEnum
 from headway.domain.checks import require_count, require_not_negative, require_spread
 from headway.domain.coalescing import Coalescing
 from headway.domain.source_tasks import SourceTasks
-from headway.limits import MOST_INT
+from headway.limits import MOST_INT, MOST_RATIO
 
 
 class TasksRule(StrEnum):
@@ -103,6 +103,26 @@ class StageObserved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StageResources:
+    """Resources for which a stage asks by a profile of its own (stage-level scheduling).
+
+    ``needs`` are those of a task, in words. Of the slots of a configuration it has ``slots_ratio``,
+    above 1 if its tasks need less than others. With ``has_own_executors``, they run on executors
+    that have no other stages.
+    """
+
+    needs: str
+    slots_ratio: float
+    has_own_executors: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.slots_ratio <= MOST_RATIO:
+            raise ValueError(
+                f"slots_ratio is {self.slots_ratio}; expected above 0, up to {MOST_RATIO:g}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StageProfile:
     """One stage of the batch and the costs of its tasks.
 
@@ -116,6 +136,7 @@ class StageProfile:
     None if the log does not name them. ``coalescing`` is how adaptive execution merges its shuffle
     partitions; ``num_source_tasks`` is then the usual number of tasks in the profiled runs, and so
     it is with ``source_tasks``, the rule of a source whose tasks follow the cores or the rows.
+    ``resources`` are those for which it asks by a resource profile other than the usual one.
     """
 
     name: str
@@ -125,6 +146,7 @@ class StageProfile:
     num_source_tasks: int | None = None
     coalescing: Coalescing | None = None
     source_tasks: SourceTasks | None = None
+    resources: StageResources | None = None
     rows: RowsLaw
     task_fixed_s: float
     task_per_row_s: float
@@ -192,6 +214,13 @@ class StageProfile:
     def num_tasks(self, shuffle_partitions: int) -> int:
         """Tasks of the stage at a number of shuffle partitions, in the profiled runs."""
         return shuffle_partitions if self.num_source_tasks is None else self.num_source_tasks
+
+    def usable_slots(self, num_slots: int) -> int:
+        """Slots that its tasks can use, of those of a configuration."""
+        if self.resources is None:
+            return num_slots
+        # A quotient of whole numbers may fall short of one by its last digit.
+        return max(int(num_slots * self.resources.slots_ratio * (1.0 + 1e-12)), 1)
 
     def row_makespan_ratio(self, num_tasks: int, num_slots: int) -> float | None:  # noqa: ARG002
         """Makespan of its rows over their time on one slot, if their keys are known."""

@@ -137,9 +137,10 @@ def question_of(
     Raises
     ------
     InputError
-        If the profile is insufficient for a target at its rate, or the checkpoint contradicts the
-        space.
+        If the profile is insufficient for a target at its rate, the checkpoint contradicts the
+        space, or stages run on executors of their own.
     """
+    _require_executors_of_one_kind(profile)
     question = Question(
         profile=profile,
         target=target,
@@ -150,6 +151,17 @@ def question_of(
     for promise in (question.target, *question.also):
         require_predictable(question.profile, promise)
     return held_by(question, checkpoint)
+
+
+def _require_executors_of_one_kind(profile: JobProfile) -> None:
+    for stage in profile.stages:
+        if stage.resources is not None and stage.resources.has_own_executors:
+            raise InputError(
+                f"{stage.called} has executors of its own, by a resource profile in the job's code "
+                f"({stage.resources.needs}); these need dynamic allocation, and a plan is for a "
+                "fixed number of executors of one kind: ask for predictions instead, or give the "
+                "stage a profile of task resources only"
+            )
 
 
 def chosen_at(question: Question, nodes: int) -> Candidates:

@@ -121,5 +121,5 @@ def short_of_tasks(
         if not stage.reads_source or (batch_rows is None and stage.follows_rows):
             continue
         num_tasks = num_tasks_at(stage, batch_rows or 0.0, num_slots, 1)
-        if num_tasks < num_slots:
+        if num_tasks < stage.usable_slots(num_slots):
             yield ShortStage(stage, num_tasks)

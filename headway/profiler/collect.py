@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any, NamedTuple
 
 from headway.profiler import schema
 from headway.profiler.engines import Engine
+from headway.profiler.executors import Executor, ExecutorEvent, ResourceProfile, executors_of
 from headway.profiler.files_read import BatchFiles
-from headway.profiler.gathered import JOB_OF_STAGE, ExecutorEvent, Gathered
+from headway.profiler.gathered import JOB_OF_STAGE, Gathered
 from headway.profiler.ids import Ids
 from headway.profiler.known_values import DATABRICKS_RUNTIME, spark_of_runtime
 from headway.profiler.logs.event_logs import UnreadableLogError
@@ -20,7 +20,7 @@ from headway.profiler.pieces import Order, Piece, Result
 from headway.profiler.recorded_queries import QueryLife
 from headway.profiler.rows import Record
 from headway.profiler.schema import BatchOf
-from headway.profiler.stage_totals import least, most, most_waited_for, seconds
+from headway.profiler.stage_totals import most_waited_for, seconds
 
 _SAID: tuple[Any, ...] = ("application_id", "application_name", "spark_version", "java_version")
 
@@ -32,15 +32,6 @@ class EventCount(NamedTuple):
     num_distinct: int = 0
     first_id: int | None = None
     last_id: int | None = None
-
-
-class Executor(NamedTuple):
-    """One executor: its cores, and when it was added and removed (None: not recorded)."""
-
-    executor_id: str
-    num_cores: int
-    added_s: float | None
-    removed_s: float | None
 
 
 class StageCounts(NamedTuple):
@@ -61,6 +52,7 @@ class ApplicationFacts:
     spark_version: str | None
     java_version: str | None
     properties: Mapping[str, str]
+    resource_profiles: Mapping[int, ResourceProfile]
     executors: tuple[Executor, ...]
     executor_events: tuple[ExecutorEvent, ...]
     task_executor_ids: frozenset[str]
@@ -172,8 +164,9 @@ def stage_records(gathered: Gathered) -> Iterator[Record]:
     Columns: stage_id, attempt_id; those of
     :meth:`headway.profiler.stage_totals.StageTotals.record`; of the first job that needed the
     stage: job_id, query_id, batch_id, run_id, execution_id, dstream_batch_s, shuffle_partitions,
-    gated_trigger_s; scopes, first_rdd_id, num_scans, most_at_once (tasks on an executor
-    while others waited; of some stages), operators of its plan (:mod:`.operators`).
+    gated_trigger_s; scopes, first_rdd_id, num_scans, resource_profile_id, is_barrier, most_at_once
+    (tasks on an executor while others waited; of some stages), operators of its plan
+    (:mod:`.operators`).
     """
     nothing = dict.fromkeys(JOB_OF_STAGE)
     for (stage_id, attempt_id), totals in sorted(gathered.stages.items()):
@@ -186,6 +179,8 @@ def stage_records(gathered: Gathered) -> Iterator[Record]:
             "scopes": totals.scopes,
             "first_rdd_id": totals.first_rdd_id,
             "num_scans": totals.num_scans,
+            "resource_profile_id": totals.resource_profile_id or 0,
+            "is_barrier": totals.is_barrier,
             "most_at_once": most_waited_for(totals.spans),
             "operators": gathered.operators.of_stage(totals.metric_ids or ()),
         }
@@ -238,7 +233,8 @@ def _application_facts(app: int, gathered: Gathered, stages: StageCounts) -> App
         app=app,
         **identity,
         properties=properties,
-        executors=_executors(gathered.executors),
+        resource_profiles=dict(sorted(gathered.resource_profiles.items())),
+        executors=executors_of(gathered.executors),
         executor_events=tuple(sorted(gathered.executors, key=repr)),
         task_executor_ids=frozenset(gathered.task_executor_ids),
         counts={event: count(event) for event in sorted(gathered.counts)},
@@ -256,24 +252,3 @@ def _application_facts(app: int, gathered: Gathered, stages: StageCounts) -> App
         plans={run_id: plan.text for run_id, plan in gathered.plans.items()},
         stages=stages,
     )
-
-
-def _executors(events: Iterable[ExecutorEvent]) -> tuple[Executor, ...]:
-    by_executor: dict[str, list[ExecutorEvent]] = defaultdict(list)
-    for event in events:
-        if event.executor_id is not None:
-            by_executor[event.executor_id].append(event)
-    executors = []
-    for executor_id, executor_events in sorted(by_executor.items()):
-        added = [event for event in executor_events if event.num_cores is not None]
-        removed_ms = [event.at_ms for event in executor_events if event.num_cores is None]
-        if added:
-            executors.append(
-                Executor(
-                    executor_id=executor_id,
-                    num_cores=max(event.num_cores or 0 for event in added),
-                    added_s=seconds(reduce(least, (event.at_ms for event in added), None)),
-                    removed_s=seconds(reduce(most, removed_ms, None)),
-                )
-            )
-    return tuple(executors)

@@ -32,6 +32,11 @@ class JvmInformation(SparkEvent):
 
 class ExecutorInfo(SparkEvent):
     num_cores: Int = field(default=None, name="Total Cores")
+    resource_profile_id: Int = field(default=None, name="Resource Profile Id")
+
+
+class ResourceRequest(SparkEvent):
+    amount: float | None = field(default=None, name="Amount")
 
 
 class JobProperties(SparkEvent):
@@ -61,6 +66,7 @@ class Accumulable(SparkEvent):
 class RddInfo(SparkEvent):
     rdd_id: Int = field(default=None, name="RDD ID")
     scope: Text = field(default=None, name="Scope")
+    is_barrier: bool | None = field(default=None, name="Barrier")
 
 
 class StageInfo(SparkEvent):
@@ -71,6 +77,7 @@ class StageInfo(SparkEvent):
     submitted_ms: Long = field(default=None, name="Submission Time")
     completed_ms: Long = field(default=None, name="Completion Time")
     failure: Text = field(default=None, name="Failure Reason")
+    resource_profile_id: Int = field(default=None, name="Resource Profile Id")
     rdds: list[RddInfo | None] | None = field(default=None, name="RDD Info")
     accumulables: list[Accumulable | None] | None = field(default=None, name="Accumulables")
 

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from headway.profiler import schema
+from headway.profiler.executors import ExecutorEvent, ResourceProfile
 from headway.profiler.files_read import FilesRead
 from headway.profiler.ids import Ids, Ranges, holds, united
 from headway.profiler.operators import PlanOperators
@@ -49,14 +50,6 @@ class Plan(NamedTuple):
     text: str
 
 
-class ExecutorEvent(NamedTuple):
-    """Event of an executor; ``num_cores`` is None if it was removed."""
-
-    executor_id: str | None
-    num_cores: int | None
-    at_ms: int | None
-
-
 class Gathered(msgspec.Struct):
     """Data gathered from one log, or from some pieces of it.
 
@@ -76,6 +69,7 @@ class Gathered(msgspec.Struct):
     recordings: dict[str, bool] = {}
     said: dict[str, str] = {}
     properties: tuple[Place, dict[str, str]] | None = None
+    resource_profiles: dict[int, ResourceProfile] = {}
     executors: set[ExecutorEvent] = set()
     task_executor_ids: set[str] = set()
     started_ms: int | None = None
@@ -105,6 +99,8 @@ class Gathered(msgspec.Struct):
             self.said[name] = max(text, self.said.get(name, text))
         if other.properties is not None:
             self.properties = min(self.properties or other.properties, other.properties)
+        for profile_id, profile in other.resource_profiles.items():
+            self.note_resource_profile(profile_id, profile)
         self.executors |= other.executors
         self.task_executor_ids |= other.task_executor_ids
         self.started_ms = least(self.started_ms, other.started_ms)
@@ -135,6 +131,10 @@ class Gathered(msgspec.Struct):
         first_job = self.job_of_stage.get(stage_id)
         if first_job is None or _order_of(job) < _order_of(first_job):
             self.job_of_stage[stage_id] = job
+
+    def note_resource_profile(self, profile_id: int, profile: ResourceProfile) -> None:
+        noted = self.resource_profiles.get(profile_id, profile)
+        self.resource_profiles[profile_id] = max(profile, noted)
 
     def note_query(self, run_id: str, life: QueryLife) -> None:
         self.queries[run_id] = life.with_other(self.queries.get(run_id, life))

@@ -8,15 +8,10 @@ from typing import Any
 import msgspec
 
 from headway.profiler import schema
+from headway.profiler.event_parts import ExecutorInfo
 from headway.profiler.events import read_line
-from headway.profiler.gathered import (
-    JOB_OF_STAGE,
-    Attempt,
-    ExecutorEvent,
-    Gathered,
-    Place,
-    Plan,
-)
+from headway.profiler.executors import ExecutorEvent, resource_profile_of
+from headway.profiler.gathered import JOB_OF_STAGE, Attempt, Gathered, Place, Plan
 from headway.profiler.ids import Ids, Ranges, holds
 from headway.profiler.operators import reads_operators
 from headway.profiler.plan_nodes import plan_of
@@ -99,10 +94,16 @@ class Gatherer:
             stated = {key: value or "" for key, value in event.properties.items()}
             self._gathered.properties = self._place(), stated
 
+    def _resource_profile_added(self, event: schema.ResourceProfileAdded) -> None:
+        if event.profile_id is not None:
+            self._gathered.note_resource_profile(event.profile_id, resource_profile_of(event))
+
     def _executor_added(self, event: schema.ExecutorAdded) -> None:
-        num_cores = event.info.num_cores if event.info is not None else None
+        info = event.info or ExecutorInfo()
         self._gathered.executors.add(
-            ExecutorEvent(event.executor_id, num_cores, event.timestamp_ms)
+            ExecutorEvent(
+                event.executor_id, info.num_cores, event.timestamp_ms, info.resource_profile_id
+            )
         )
 
     def _executor_removed(self, event: schema.ExecutorRemoved) -> None:
@@ -211,6 +212,7 @@ _ADD: dict[type, Callable[[Gatherer, Any], None]] = {
     schema.ApplicationStart: Gatherer._application_start,
     schema.ApplicationEnd: Gatherer._application_end,
     schema.Environment: Gatherer._environment,
+    schema.ResourceProfileAdded: Gatherer._resource_profile_added,
     schema.ExecutorAdded: Gatherer._executor_added,
     schema.ExecutorRemoved: Gatherer._executor_removed,
     schema.JobStart: Gatherer._job_start,

@@ -150,6 +150,11 @@ def first_rdd_id(info: StageInfo) -> int | None:
     return min(ids, default=None)
 
 
+def is_barrier(info: StageInfo) -> bool:
+    """Whether all tasks of a stage start together, or none: barrier execution."""
+    return any(rdd is not None and rdd.is_barrier for rdd in info.rdds or ())
+
+
 def _operators(plan: PlanNode, *, is_replanned: bool) -> Iterator[tuple[int, Operator]]:
     nodes = in_pre_order(plan)
     tables = tables_read(nodes)

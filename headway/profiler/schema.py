@@ -23,6 +23,7 @@ from headway.profiler.event_parts import (
     JobResult,
     JvmInformation,
     Long,
+    ResourceRequest,
     SparkEvent,
     StageInfo,
     TaskEndReason,
@@ -38,6 +39,7 @@ LOG_START = "SparkListenerLogStart"
 APPLICATION_START = "SparkListenerApplicationStart"
 APPLICATION_END = "SparkListenerApplicationEnd"
 ENVIRONMENT = "SparkListenerEnvironmentUpdate"
+RESOURCE_PROFILE_ADDED = "SparkListenerResourceProfileAdded"
 EXECUTOR_ADDED = "SparkListenerExecutorAdded"
 EXECUTOR_REMOVED = "SparkListenerExecutorRemoved"
 JOB_START = "SparkListenerJobStart"
@@ -91,6 +93,16 @@ class Environment(SparkEvent):
     def __post_init__(self) -> None:
         if self.properties is not None:
             self.properties = {**allowed_properties(self.properties)}
+
+
+class ResourceProfileAdded(SparkEvent):
+    profile_id: Int = field(default=None, name="Resource Profile Id")
+    of_executor: dict[str, ResourceRequest | None] | None = field(
+        default=None, name="Executor Resource Requests"
+    )
+    of_task: dict[str, ResourceRequest | None] | None = field(
+        default=None, name="Task Resource Requests"
+    )
 
 
 class ExecutorAdded(SparkEvent):
@@ -278,6 +290,7 @@ KINDS: Mapping[str, type[SparkEvent]] = MappingProxyType(
         APPLICATION_START: ApplicationStart,
         APPLICATION_END: ApplicationEnd,
         ENVIRONMENT: Environment,
+        RESOURCE_PROFILE_ADDED: ResourceProfileAdded,
         EXECUTOR_ADDED: ExecutorAdded,
         EXECUTOR_REMOVED: ExecutorRemoved,
         JOB_START: JobStart,

@@ -23,7 +23,13 @@ from headway.profiler.event_parts import (
     TaskInfo,
     TaskMetrics,
 )
-from headway.profiler.operators import first_rdd_id, num_scans, rows_metric_ids, scopes
+from headway.profiler.operators import (
+    first_rdd_id,
+    is_barrier,
+    num_scans,
+    rows_metric_ids,
+    scopes,
+)
 from headway.profiler.schema import TaskEnd
 
 SAID_AGAIN = "Resubmitted"
@@ -148,6 +154,8 @@ class StageTotals(msgspec.Struct, gc=False):
     scopes: tuple[str, ...] | None = None
     first_rdd_id: int | None = None
     num_scans: int | None = None
+    resource_profile_id: int | None = None
+    is_barrier: bool = False
     metric_ids: tuple[int, ...] | None = None
     num_ended: int = 0
     num_failed: int = 0
@@ -176,6 +184,8 @@ class StageTotals(msgspec.Struct, gc=False):
                 scopes=scopes(info),
                 first_rdd_id=first_rdd_id(info),
                 num_scans=num_scans(info),
+                resource_profile_id=info.resource_profile_id,
+                is_barrier=is_barrier(info),
                 metric_ids=rows_metric_ids(info),
             )
         )
@@ -217,6 +227,7 @@ class StageTotals(msgspec.Struct, gc=False):
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.failed |= other.failed
+        self.is_barrier |= other.is_barrier
         # Of several ends of an attempt, the same one in any order.
         for name in _ONE_OF_SEVERAL:
             theirs = getattr(other, name)
@@ -281,7 +292,10 @@ class StageTotals(msgspec.Struct, gc=False):
         )
 
 
-_MOST = ("num_tasks", "num_scans", "submitted_ms", "completed_ms", "python_ms", "last_finish_ms")
+_MOST = (
+    *("num_tasks", "num_scans", "resource_profile_id"),
+    *("submitted_ms", "completed_ms", "python_ms", "last_finish_ms"),
+)
 _ONE_OF_SEVERAL = ("parent_ids", "scopes", "first_rdd_id", "metric_ids")
 _SUMS = (
     *("num_ends", "num_ended", "num_failed", "num_finished"),

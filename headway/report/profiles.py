@@ -17,7 +17,12 @@ from headway.units import counted, format_duration, format_rate
 from headway.words import as_sentence, words_of
 
 if TYPE_CHECKING:
-    from headway.domain import EventTimeWindow, StatefulOperator, StateOperatorProfile
+    from headway.domain import (
+        EventTimeWindow,
+        StageProfile,
+        StatefulOperator,
+        StateOperatorProfile,
+    )
     from headway.profiler.logs.sources import LogFailure
     from headway.profiler.recorded_queries import RecordedQuery
     from headway.profiler.survey import EventCounts, LogSurvey
@@ -140,13 +145,21 @@ def _job_lines(profile: JobProfile) -> Iterator[str]:
     for stage in profile.stages:
         yield (
             f"  {stage.called}: {format_duration(stage.task_fixed_s)} per task, "
-            f"{format_duration(stage.task_per_row_s)} per row"
+            f"{format_duration(stage.task_per_row_s)} per row{_resources_text(stage)}"
         )
     for operator in profile.state.operators if profile.state else ():
         yield f"  {_state_text(operator)}"
     if len(profile.shape.chain) > 1:
         operators = ", then ".join(map(_operator_text, profile.shape.chain))
         yield f"  stateful operators, in order: {operators}"
+
+
+def _resources_text(stage: StageProfile) -> str:
+    """What a stage asks for by a resource profile, and what that leaves it of the slots."""
+    if stage.resources is None:
+        return ""
+    share = f"{stage.resources.slots_ratio:.3g} times the slots"
+    return f"; {stage.resources.needs}: {share}"
 
 
 def _operator_text(operator: StatefulOperator) -> str:

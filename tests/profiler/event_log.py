@@ -48,6 +48,9 @@ class Stage:
     reads_earlier_jobs: bool = False  # whose exchanges adaptive execution runs as jobs
     bytes_per_row: int = 0  # read from the exchange
     tasks_of_bytes: Callable[[int], int] | None = None  # in place of num_tasks
+    slots: int | None = None  # those that it can use, if not all
+    resource_profile_id: int | None = None
+    is_barrier: bool = False
 
 
 MAP = Stage()
@@ -410,8 +413,12 @@ class AppLog:
                 for number, scope in enumerate(stage.scopes)
             ],
         }
+        if stage.is_barrier:
+            info["RDD Info"].append({"RDD ID": 10 * stage_id + 9, "Barrier": True})
+        if stage.resource_profile_id is not None:
+            info["Resource Profile Id"] = stage.resource_profile_id
         self.events.append({"Event": "SparkListenerStageSubmitted", "Stage Info": dict(info)})
-        free_s = [at_s] * self.num_slots
+        free_s = [at_s] * (stage.slots or self.num_slots)
         for index, share in enumerate(shares):
             slot = free_s.index(min(free_s))
             task_rows = round((rows * stage.rows_scale + stage.static_rows) * share)

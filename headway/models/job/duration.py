@@ -213,11 +213,13 @@ def level_spans(
     of one task with `h + (1-h)/T` of them and `T - 1` tasks with `(1-h)/T`. `h` is the median of
     `(s-1/T)/(1-1/T)`, with `s` the share of the largest task, at the observed number of tasks for
     which it is smallest, and 0 below a tenth; `cv` is then the variation that rows do not explain.
-    If the keys are given, (K11) replaces (K6). The tasks of a coalesced stage follow the bytes of
-    the batch (T7), those of some sources its rows (T9), which steps from one number to the next.
-    Sizes of partitions and files differ, so `M` is then a line through some thirty sizes, each with
-    the mean over the tasks of batches a quarter larger, a fifth smaller, and of this size; where it
-    would fall, halfway between the largest value before and the smallest after.
+    If the keys are given, (K11) replaces (K6). A stage that asks for resources of its own has its
+    share of the `C` slots, and so have all stages of its level. The tasks of a coalesced stage
+    follow the bytes of the batch (T7), those of some sources its rows (T9), which steps from one
+    number to the next. Sizes of partitions and files differ, so `M` is then a line through some
+    thirty sizes, each with the mean over the tasks of batches a quarter larger, a fifth smaller,
+    and of this size; where it would fall, halfway between the largest value before and the smallest
+    after.
 
     Examples
     --------
@@ -346,15 +348,17 @@ def _pools(stages: Sequence[StageProfile]) -> Iterator[list[StageProfile]]:
 def _per_task(pool: Sequence[StageProfile], num_tasks: Sequence[int], num_slots: int) -> float:
     """How much of a task's time each task of a level adds (T2)."""
     total_tasks = sum(num_tasks)
+    usable_slots = min(stage.usable_slots(num_slots) for stage in pool)
     pooled = sum(n * stage.task_noise_ratio**2 for n, stage in zip(num_tasks, pool, strict=True))
-    moments = makespan_moments(total_tasks, num_slots, math.sqrt(pooled / total_tasks))
+    moments = makespan_moments(total_tasks, usable_slots, math.sqrt(pooled / total_tasks))
     return moments.mean / total_tasks
 
 
 def _rows_makespan(stage: StageProfile, num_tasks: int, num_slots: int) -> float:
     """Time until the last task has processed its rows, over that of all rows in sequence."""
-    ratio = stage.row_makespan_ratio(num_tasks, num_slots)
-    return _hot_makespan(num_tasks, num_slots, stage.hot_share_ratio) if ratio is None else ratio
+    slots = stage.usable_slots(num_slots)
+    ratio = stage.row_makespan_ratio(num_tasks, slots)
+    return _hot_makespan(num_tasks, slots, stage.hot_share_ratio) if ratio is None else ratio
 
 
 @cache

@@ -13,6 +13,7 @@ from headway.assumptions.logs import LEAST_TASKS_RATIO
 from headway.profiler.offsets import read_offset
 from headway.profiler.rows import Record
 from headway.profiler.stage_totals import NO_TASKS, SUMS_OF_TASKS
+from headway.profiler.streaming.executor_pools import USUAL_PROFILE
 from headway.profiler.streaming.samples import (
     UNKNOWN_NAME,
     BatchSample,
@@ -232,6 +233,7 @@ def whole_batch(report: Record, num_slots: int) -> dict[str, Any]:
         "num_scans": None,
         "most_at_once": None,
         "operators": (),
+        "resource_profile_id": USUAL_PROFILE,
         "submitted_s": None,
         "completed_s": None,
         "job_id": 0,
@@ -307,6 +309,7 @@ def _stage_sample(stage: Record) -> StageSample:
         peak_heap_bytes=max(stage["peak_heap_bytes"] or 0.0, 0.0),
         kind=stage["kind"],
         operators=stage["operators"],
+        resource_profile_id=stage["resource_profile_id"],
     )
 
 

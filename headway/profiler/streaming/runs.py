@@ -10,11 +10,10 @@ import numpy as np
 from headway.assumptions.fits import FEW_ROWS_RATIO, FRESH_JVM_S, LEAST_BATCHES
 from headway.domain import Configuration, QueryShape
 from headway.domain.configuration import task_slots
-from headway.errors import EventLogError
 from headway.models.estimation.regression import is_spread
 from headway.models.estimation.warm_up import slow_start_length, warm_up_length
 from headway.profiler import schema
-from headway.profiler.collect import ApplicationFacts, Executor
+from headway.profiler.collect import ApplicationFacts
 from headway.profiler.offsets import num_source_partitions
 from headway.profiler.plan_text import PlanShape
 from headway.profiler.recorded_queries import query_label
@@ -37,6 +36,12 @@ from headway.profiler.streaming.batch_samples import (
     whole_batch,
 )
 from headway.profiler.streaming.drains import arrivals_or_drain
+from headway.profiler.streaming.executor_pools import (
+    USUAL_PROFILE,
+    executor_pools,
+    first_executor_s,
+    pool_for,
+)
 from headway.profiler.streaming.rows_at_source import (
     contradictions,
     counted_once,
@@ -85,11 +90,12 @@ def steady_part(
     reports = one_per_batch(reports)
     last = reports[-1]
     label = f"query {query_label(last['query_id'], last['query_name'])}"
-    jvm_started_s = _first_executor_s(facts.executors, label, log_name) or reports[0]["started_s"]
+    jvm_started_s = first_executor_s(facts.executors, label, log_name) or reports[0]["started_s"]
     notes = []
     stages: Mapping[int, Sequence[Record]] = stages_by_batch(stage_runs)
     if not stage_runs and facts.count(schema.RECORDER_START).num_lines > 0:
-        num_executors, cores = _executors_at(facts.executors, np.inf, label, log_name)
+        pools = executor_pools(facts.executors, np.inf, label, log_name)
+        num_executors, cores = pool_for(pools, USUAL_PROFILE)
         num_slots = task_slots(num_executors, cores, min(task_cpus_of(facts.properties), cores))
         stages = {report["batch_id"]: [whole_batch(report, num_slots)] for report in reports}
         notes.append(
@@ -183,13 +189,13 @@ def steady_part(
         notes += trigger.notes
     # Not the last one, before which the clock may have been set back.
     latest_s = max(sample.started_s for sample in steady)
-    num_executors, cores = _executors_at(facts.executors, latest_s, label, log_name)
+    pools = executor_pools(facts.executors, latest_s, label, log_name)
     ran = [stage for sample in steady for stage in stages[sample.batch_id]]
-    slots = slots_seen(facts.properties, cores, ran)
+    slots = slots_seen(facts.properties, pools, ran, facts.resource_profiles)
     notes += [f"{label}: {text}" for text in slots.notes]
     configuration = Configuration(
-        executors=num_executors,
-        cores_per_executor=cores,
+        executors=slots.pool.executors,
+        cores_per_executor=slots.pool.cores,
         shuffle_partitions=_shuffle_partitions(last, stages[steady[-1].batch_id]),
         trigger_s=trigger.trigger_s,
         task_cpus=slots.task_cpus,
@@ -215,6 +221,7 @@ def steady_part(
         adaptive=adaptive_settings(facts.properties, facts.spark_version)
         if plan.is_adaptive or is_replanned(steady)
         else None,
+        resources=slots.of_profiles,
         source=source_facts(facts.properties, facts.application_id, configuration, observed),
         batches=tuple(steady),
         early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
@@ -319,35 +326,6 @@ def _mean_file(reports: Sequence[Record], facts: ApplicationFacts) -> MeanFile |
             num_files += files.num_files
             size_bytes += files.size_bytes
     return MeanFile(num_rows / num_files, size_bytes / num_files) if num_files else None
-
-
-def _first_executor_s(executors: Sequence[Executor], label: str, log_name: str) -> float | None:
-    if not executors:
-        raise EventLogError(
-            f"{log_name}: {label}: no executor is on record (no ExecutorAdded event), so its "
-            "cores are unknown; profile a log that starts with the application"
-        )
-    return min(
-        (executor.added_s for executor in executors if executor.added_s is not None), default=None
-    )
-
-
-def _executors_at(
-    executors: Sequence[Executor], at_s: float, label: str, log_name: str
-) -> tuple[int, int]:
-    """Executors alive at a given time, and their cores; local mode has one executor, the driver."""
-    alive = [
-        executor.num_cores
-        for executor in executors
-        if (executor.added_s or 0.0) <= at_s
-        and (executor.removed_s is None or executor.removed_s > at_s)
-    ]
-    if not alive:
-        raise EventLogError(
-            f"{log_name}: {label}: none of the {len(executors)} executors on record was alive at "
-            "its last batch; profile a log that starts with the application"
-        )
-    return len(alive), max(int(np.median(alive)), 1)
 
 
 def _shuffle_partitions(report: Record, stages: Sequence[Record]) -> int:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from headway.assumptions.fits import FRESH_JVM_S
-from headway.domain import Configuration, DefaultParallelism, Drain, QueryShape, Share
+from headway.domain import (
+    Configuration,
+    DefaultParallelism,
+    Drain,
+    QueryShape,
+    Share,
+    StageResources,
+)
 from headway.models.arrays import Array
 from headway.profiler.operators import Operator
 from headway.profiler.streaming.adaptive_settings import AdaptiveSettings
@@ -54,6 +61,7 @@ class StageSample:
     peak_heap_bytes: float
     kind: StageKind | None = None
     operators: tuple[Operator, ...] = ()
+    resource_profile_id: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +208,8 @@ class QueryRun:
 
     ``early`` are the batches before these, beginning with the first of the run; empty if another
     query of the application ran earlier. ``without_rows`` are batches that read nothing, or next to
-    nothing, in a JVM that has run for a while, mostly the first of a query. ``is_gated``: most
+    nothing, in a JVM that has run for a while, mostly the first of a query. ``resources`` are those
+    of stages with a resource profile other than the usual one, by its id. ``is_gated``: most
     batches were started by a gate, not by the trigger. ``drain`` is the backlog that it read, if it
     did nothing else.
     """
@@ -220,6 +229,7 @@ class QueryRun:
     drain: Drain | None = None
     adaptive: AdaptiveSettings | None = None
     source: SourceFacts | None = None
+    resources: Mapping[int, StageResources] = field(default_factory=dict)
     batches: tuple[BatchSample, ...]
     early: tuple[EarlyBatch, ...] = ()
     without_rows: tuple[BatchSample, ...] = ()

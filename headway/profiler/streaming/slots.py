@@ -2,50 +2,154 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from headway.assumptions.logs import FEWEST_WAITING_STAGES, LIMITED_STAGES_RATIO
+from headway.domain import StageResources
+from headway.profiler.executors import ResourceProfile
 from headway.profiler.rows import Record
-from headway.sparkconf import KNOBS, TaskLimit, resource_settings, task_cpus_of, task_limit
+from headway.profiler.streaming.executor_pools import USUAL_PROFILE, ExecutorPool, pool_for
+from headway.sparkconf import (
+    KNOBS,
+    TaskLimit,
+    resource_settings,
+    task_cpus_of,
+    task_limit,
+    tasks_by_amounts,
+)
 from headway.units import counted
+
+_CPUS = "cpus"
 
 
 class SlotsSeen(NamedTuple):
-    """Cores per task, the most tasks at once on an executor if cores do not limit them, and notes.
+    """The executors of most stages, cores per task, and the most tasks at once on an executor.
 
-    None where nothing is known but the cores.
+    The latter is None if nothing is known but the cores. ``of_profiles`` is what stages with
+    another resource profile have of these slots.
     """
 
+    pool: ExecutorPool
     task_cpus: int
     tasks_per_executor: int | None
     notes: tuple[str, ...]
+    of_profiles: Mapping[int, StageResources]
 
 
-def slots_seen(properties: Mapping[str, str], cores: int, stages: Iterable[Record]) -> SlotsSeen:
-    """Slots of an executor with some cores, on which the stages of a run ran.
+class _Needs(NamedTuple):
+    """What a task needs: cores, other resources that limit it, and the settings that say so."""
+
+    task_cpus: int
+    limit: TaskLimit | None
+    cpus_words: str
+    amounts: Sequence[str]
+
+
+class _TasksAtOnce(NamedTuple):
+    """Tasks that run at once on an executor, if cores do not limit them, and notes."""
+
+    number: int | None
+    room: int
+    notes: tuple[str, ...]
+
+    @property
+    def slots(self) -> int:
+        return self.room if self.number is None else self.number
+
+
+def slots_seen(
+    properties: Mapping[str, str],
+    pools: Mapping[int, ExecutorPool],
+    stages: Iterable[Record],
+    profiles: Mapping[int, ResourceProfile],
+) -> SlotsSeen:
+    """Slots of the executors on which the stages of a run ran.
 
     By the amounts of other resources, unless more tasks ran at once. Else, if in most stages whose
     tasks waited the same number ran at once, and fewer than there is room for, it is that number.
+    Stages with a resource profile of their own are counted apart.
     """
+    of_profile: dict[int, list[Record]] = defaultdict(list)
+    for stage in stages:
+        of_profile[stage["resource_profile_id"]].append(stage)
+    usual_id = min(of_profile, key=lambda key: (key != USUAL_PROFILE, -len(of_profile[key]), key))
+    pool, needs = pool_for(pools, usual_id), _needs(usual_id, properties, profiles)
+    usual = _tasks_at_once(needs, pool.cores, of_profile.pop(usual_id))
+    of_profiles, notes = {}, list(usual.notes)
+    if usual_id != USUAL_PROFILE:
+        notes.insert(
+            0,
+            f"its stages ran with resource profile {usual_id} of the job's code ("
+            f"{_in_words(needs)}), not with the settings of the application",
+        )
+    for profile_id, of_stages in sorted(of_profile.items()):
+        own_pool, own_needs = pool_for(pools, profile_id), _needs(profile_id, properties, profiles)
+        own = _tasks_at_once(own_needs, own_pool.cores, of_stages)
+        resources = StageResources(
+            needs=_in_words(own_needs),
+            slots_ratio=(own.slots * own_pool.executors) / (usual.slots * pool.executors),
+            has_own_executors=profile_id in pools,
+        )
+        of_profiles[profile_id] = resources
+        notes.append(_of_profile_in_words(profile_id, resources, own.slots, usual.slots))
     # Not more than executors have, since those with fewer cores ran no task.
-    task_cpus = min(task_cpus_of(properties), cores)
-    room = cores // task_cpus
+    task_cpus = min(needs.task_cpus, pool.cores)
+    return SlotsSeen(pool, task_cpus, usual.number, tuple(notes), of_profiles)
+
+
+def _needs(
+    profile_id: int, properties: Mapping[str, str], profiles: Mapping[int, ResourceProfile]
+) -> _Needs:
+    """What tasks of a resource profile need; profile 0 is that of the settings."""
+    profile = profiles.get(profile_id)
+    if profile is None or profile_id == USUAL_PROFILE:
+        stated = properties.get(KNOBS["task_cpus"].key, "1")
+        amounts = [
+            f"{key}={amount}"
+            for key, amount in resource_settings(properties).items()
+            if key.startswith("spark.task.")
+        ]
+        cpus_words = f"{KNOBS['task_cpus'].key}={stated}"
+        return _Needs(task_cpus_of(properties), task_limit(properties), cpus_words, amounts)
+    of_task = dict(profile.of_task)
+    task_cpus = max(int(of_task.pop(_CPUS, task_cpus_of(properties))), 1)
+    # A profile that only says what tasks need has the executors of the settings.
+    usual = profiles.get(USUAL_PROFILE, ResourceProfile())
+    of_executor = dict(usual.of_executor) | dict(profile.of_executor)
+    name, limits, amounts = f"resource profile {profile_id}", list[TaskLimit](), list[str]()
+    for resource, amount in of_task.items():
+        amounts.append(f"{resource}={amount:g}")
+        available = of_executor.get(resource, 0.0)
+        num_tasks = tasks_by_amounts(amount, available)
+        if num_tasks is not None:
+            limits.append(TaskLimit(num_tasks, f"{name}, {resource}={amount:g} of {available:g}"))
+    return _Needs(task_cpus, min(limits, default=None), f"{_CPUS}={task_cpus}", amounts)
+
+
+def _in_words(needs: _Needs) -> str:
+    return ", ".join([needs.cpus_words, *needs.amounts])
+
+
+def _tasks_at_once(needs: _Needs, cores: int, stages: Sequence[Record]) -> _TasksAtOnce:
+    """Tasks at once on an executor with some cores, as stages with the same needs show them."""
+    room = cores // min(needs.task_cpus, cores)
     at_once = [num_tasks for stage in stages if (num_tasks := stage["most_at_once"]) is not None]
     most_tasks = max(at_once, default=0)
     notes = []
-    stated = properties.get(KNOBS["task_cpus"].key, "1")
+    stated = needs.cpus_words.rpartition("=")[2]
     # Of whole cores a task may seem to begin before another ends: the driver notes ends late.
     if most_tasks > room and not stated.strip().isdigit():
         notes.append(
             f"up to {counted(most_tasks, 'task')} ran at once on an executor of "
-            f"{counted(cores, 'core')}, more than the {room} that spark.task.cpus={stated} has "
+            f"{counted(cores, 'core')}, more than the {room} that {needs.cpus_words} has "
             "room for in whole cores: predictions count whole cores"
         )
-    limit = task_limit(properties)
+    limit = needs.limit
     if limit is not None and limit.num_tasks < room:
         if most_tasks <= limit.num_tasks:
-            return SlotsSeen(task_cpus, limit.num_tasks, (*notes, _named(limit, cores)))
+            return _TasksAtOnce(limit.num_tasks, room, (*notes, _limit_in_words(limit, cores)))
         notes.append(
             f"{limit.cause} allows {counted(limit.num_tasks, 'task')} at once on an executor, but "
             f"{most_tasks} ran at once; its cores are taken as its slots"
@@ -56,17 +160,17 @@ def slots_seen(properties: Mapping[str, str], cores: int, stages: Iterable[Recor
         and at_once.count(most_tasks) >= LIMITED_STAGES_RATIO.value * len(at_once)
     )
     if not is_limited:
-        return SlotsSeen(task_cpus, None, tuple(notes))
+        return _TasksAtOnce(None, room, tuple(notes))
     notes.append(
         f"never more than {counted(most_tasks, 'task')} ran at once on an executor of "
         f"{counted(cores, 'core')} while others of the stage waited "
-        f"({counted(len(at_once), 'stage')} looked at), {_likely_cause(properties)}; plans count "
+        f"({counted(len(at_once), 'stage')} looked at), {_likely_cause(needs)}; plans count "
         f"{counted(most_tasks, 'slot')} for each executor, whatever its cores"
     )
-    return SlotsSeen(task_cpus, most_tasks, tuple(notes))
+    return _TasksAtOnce(most_tasks, room, tuple(notes))
 
 
-def _named(limit: TaskLimit, cores: int) -> str:
+def _limit_in_words(limit: TaskLimit, cores: int) -> str:
     return (
         f"{limit.cause}: {counted(limit.num_tasks, 'task')} at a time on an executor, although it "
         f"has {counted(cores, 'core')}; plans count {counted(limit.num_tasks, 'slot')} for each "
@@ -74,16 +178,23 @@ def _named(limit: TaskLimit, cores: int) -> str:
     )
 
 
-def _likely_cause(properties: Mapping[str, str]) -> str:
-    """Amounts of a task whose executors' amounts are not among the settings, if there are any."""
-    stated = [
-        f"{key}={amount}"
-        for key, amount in resource_settings(properties).items()
-        if key.startswith("spark.task.")
-    ]
-    if stated:
-        return f"likely because of {' and '.join(stated)}"
+def _of_profile_in_words(
+    profile_id: int, resources: StageResources, num_tasks: int, usual_tasks: int
+) -> str:
+    where = "on executors of their own, " if resources.has_own_executors else ""
     return (
-        "and no setting in the log says why: a resource profile, a resource besides cores or a "
+        f"stages with resource profile {profile_id} of the job's code ran {where}"
+        f"{counted(num_tasks, 'task')} at a time on an executor, the others {usual_tasks} "
+        f"({resources.needs}); predictions and plans count {resources.slots_ratio:.3g} times the "
+        "slots for them"
+    )
+
+
+def _likely_cause(needs: _Needs) -> str:
+    """Amounts of a task whose executors' amounts are not recorded, if there are any."""
+    if needs.amounts:
+        return f"likely because of {' and '.join(needs.amounts)}"
+    return (
+        "and no setting in the log says why: a resource besides cores, a straggling executor or a "
         "quota on CPU may"
     )

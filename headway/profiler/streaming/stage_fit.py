@@ -165,6 +165,7 @@ def _fit_stage(
         num_source_tasks=num_source_tasks,
         coalescing=coalescing,
         source_tasks=source_reading(runs, stage_index).tasks if reads_source else None,
+        resources=runs[-1].resources.get(samples[-1].resource_profile_id),
         rows=law,
         task_fixed_s=float(fixed_s),
         task_per_row_s=float(per_row_s),
@@ -197,7 +198,9 @@ def _handover_s(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile)
         return 0.0
     waves = [
         makespan_moments(
-            batch.stages[stage_index].num_tasks, run.configuration.num_slots, stage.task_noise_ratio
+            batch.stages[stage_index].num_tasks,
+            stage.usable_slots(run.configuration.num_slots),
+            stage.task_noise_ratio,
         ).mean
         for run in runs
         for batch in run.batches

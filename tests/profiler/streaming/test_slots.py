@@ -10,8 +10,11 @@ import pytest
 
 import headway
 from headway.domain import Configuration
+from headway.errors import InputError
 from headway.profiler.stage_totals import StageTotals, most_waited_for
-from headway.profiler.streaming.slots import slots_seen
+from headway.profiler.streaming.executor_pools import ExecutorPool
+from headway.profiler.streaming.slots import SlotsSeen, slots_seen
+from headway.report.profiles import profile_summary
 from headway.sparkconf import task_limit
 from tests.profiler.event_log import AppLog, Query, Stage, write_plain
 
@@ -93,22 +96,26 @@ def test_all_slots_in_use_need_no_note(tmp_path: Path) -> None:
     assert not slot_notes(profile)
 
 
-def stages(*at_once: int | None) -> list[dict[str, Any]]:
-    return [{"most_at_once": number} for number in at_once]
+def slots_of(properties: dict[str, str], cores: int, *at_once: int | None) -> SlotsSeen:
+    """Slots of an executor by the most tasks at once of some stages."""
+    stages: list[dict[str, Any]] = [
+        {"most_at_once": number, "resource_profile_id": 0} for number in at_once
+    ]
+    return slots_seen(properties, {0: ExecutorPool(1, cores)}, stages, {})
 
 
 def test_few_or_unlike_stages_show_no_limit() -> None:
-    assert slots_seen({}, 8, stages(2, 2, None)).tasks_per_executor is None
-    assert slots_seen({}, 8, stages(2, 3, 4, 5, 6, 7)).tasks_per_executor is None
-    assert slots_seen({}, 8, stages(2, 2, 2, 1)).tasks_per_executor == 2
-    assert slots_seen({"spark.task.cpus": "4"}, 8, stages(2, 2, 2)).tasks_per_executor is None
+    assert slots_of({}, 8, 2, 2, None).tasks_per_executor is None
+    assert slots_of({}, 8, 2, 3, 4, 5, 6, 7).tasks_per_executor is None
+    assert slots_of({}, 8, 2, 2, 2, 1).tasks_per_executor == 2
+    assert slots_of({"spark.task.cpus": "4"}, 8, 2, 2, 2).tasks_per_executor is None
 
 
 def test_contradictions_are_noted() -> None:
-    seen = slots_seen(GPU, 8, stages(5, 6, 8))
+    seen = slots_of(GPU, 8, 5, 6, 8)
     assert seen.tasks_per_executor is None
     assert "but 8 ran at once" in seen.notes[0]
-    shared = slots_seen({"spark.task.cpus": "0.5"}, 2, stages(4, 4, 4))
+    shared = slots_of({"spark.task.cpus": "0.5"}, 2, 4, 4, 4)
     assert "more than the 2 that spark.task.cpus=0.5 has room for" in shared.notes[0]
 
 
@@ -159,8 +166,111 @@ def test_an_amount_of_a_task_alone_is_the_likely_cause(tmp_path: Path) -> None:
 
 def test_more_tasks_than_whole_cores_are_only_believed_of_shares_of_cores() -> None:
     """The driver notes the end of a task late: the next one seems to run beside it."""
-    stages = [{"most_at_once": 2}] * 4
-    assert slots_seen({"spark.task.cpus": "1"}, 1, stages).notes == ()
-    assert slots_seen({}, 1, stages).notes == ()
-    (note,) = slots_seen({"spark.task.cpus": "0.5"}, 1, stages).notes
+    assert slots_of({"spark.task.cpus": "1"}, 1, 2, 2, 2, 2).notes == ()
+    assert slots_of({}, 1, 2, 2, 2, 2).notes == ()
+    (note,) = slots_of({"spark.task.cpus": "0.5"}, 1, 2, 2, 2, 2).notes
     assert "up to 2 tasks ran at once on an executor of 1 core" in note
+
+
+# Stage-level scheduling: the second stage asks for a GPU for each task, by a profile in the code.
+
+INFER = Stage(num_tasks=None, per_row_s=60e-6, slots=1, resource_profile_id=1)
+
+
+def log_with_profiles(
+    *stages: Stage,
+    executors: tuple[int, ...] = (4,),
+    of_task: dict[int, dict[str, float]],
+    of_executor: dict[int, dict[str, float]],
+) -> AppLog:
+    """The log of a job whose stages have resource profiles, with these as Spark writes them."""
+    log = AppLog(executors=executors).add(replace(QUERY, jobs=(stages,), rate_per_s=7_000.0))
+    for profile_id in sorted(of_task.keys() | of_executor.keys()):
+        requests = {
+            f"{owner} Resource Requests": {
+                name: {"Resource Name": name, "Amount": amount, "Vendor": ""}
+                for name, amount in amounts.get(profile_id, {}).items()
+            }
+            for owner, amounts in (("Task", of_task), ("Executor", of_executor))
+        }
+        added = {"Event": "SparkListenerResourceProfileAdded", "Resource Profile Id": profile_id}
+        log.events.insert(2, added | requests)
+    return log
+
+
+@pytest.fixture(scope="module")
+def inferring(tmp_path_factory: pytest.TempPathFactory) -> headway.JobProfile:
+    """Four slots, but one GPU on an executor."""
+    log = log_with_profiles(
+        READ,
+        INFER,
+        of_task={0: {"cpus": 1.0}, 1: {"cpus": 1.0, "gpu": 1.0}},
+        of_executor={0: {"cores": 4, "gpu": 1}},
+    )
+    return profile_of(log, tmp_path_factory.mktemp("inferring"))
+
+
+def test_a_stage_with_a_resource_profile_has_slots_of_its_own(
+    inferring: headway.JobProfile, tmp_path: Path
+) -> None:
+    assert inferring.baseline.num_slots == 4
+    read, infer = inferring.stages
+    assert read.resources is None
+    assert infer.resources is not None
+    assert (infer.resources.slots_ratio, infer.usable_slots(4)) == (0.25, 1)
+    assert infer.resources.needs == "cpus=1, gpu=1"
+    (note,) = slot_notes(inferring)
+    assert "resource profile 1 of the job's code ran 1 task at a time on an executor" in note
+    assert "the others 4 (cpus=1, gpu=1)" in note
+    assert "; cpus=1, gpu=1: 0.25 times the slots" in profile_summary(inferring)
+    (seen,) = inferring.settings
+    assert seen.modelled_duration_mean_s == pytest.approx(seen.batch_duration_mean_s, rel=0.03)
+    place = tmp_path / "job.profile.yaml"
+    inferring.save(place)
+    assert headway.load_profile(place).stages[1].resources == infer.resources
+
+
+def test_predictions_and_plans_count_the_slots_of_each_stage(
+    inferring: headway.JobProfile,
+) -> None:
+    twice = headway.predict(inferring, executors=2)
+    assert twice.batch_duration is not None
+    read, infer = inferring.stages
+    rows = inferring.arrivals.rate_per_s * 3.0
+    infer_s = infer.task_fixed_s * 6 + infer.task_per_row_s * rows
+    # Six tasks on two slots are even.
+    assert twice.phases_s["stage 1"] == pytest.approx(infer_s / 2, rel=0.1)
+    plan = headway.plan(inferring, rate="20k/s", target="p99 <= 8s", max_nodes=20)
+    blind = replace(inferring, stages=(read, replace(infer, resources=None)))
+    assert plan.nodes > headway.plan(blind, rate="20k/s", target="p99 <= 8s", max_nodes=20).nodes
+
+
+def test_a_job_whose_stages_all_have_a_profile_counts_by_it(tmp_path: Path) -> None:
+    stages = [replace(stage, slots=2, resource_profile_id=3) for stage in (READ, INFER)]
+    log = log_with_profiles(
+        *stages, of_task={0: {"cpus": 1.0}, 3: {"cpus": 2.0}}, of_executor={0: {"cores": 4}}
+    )
+    profile = profile_of(log, tmp_path)
+    assert profile.baseline.num_slots == 2
+    assert [stage.resources for stage in profile.stages] == [None, None]
+    assert any("its stages ran with resource profile 3 of the job's" in x for x in profile.notes)
+
+
+def test_executors_of_a_profile_are_counted_for_its_stages(tmp_path: Path) -> None:
+    """With dynamic allocation; a plan, which is for a fixed number of executors, is refused."""
+    log = log_with_profiles(
+        replace(READ, slots=4),
+        replace(INFER, slots=2),
+        executors=(4, 2),
+        of_task={0: {"cpus": 1.0}, 1: {"cpus": 1.0, "gpu": 1.0}},
+        of_executor={0: {"cores": 4}, 1: {"cores": 2, "gpu": 2}},
+    )
+    log.of("ExecutorAdded")[1]["Executor Info"]["Resource Profile Id"] = 1
+    profile = profile_of(log, tmp_path)
+    assert (profile.baseline.executors, profile.baseline.num_slots) == (1, 4)
+    resources = profile.stages[1].resources
+    assert resources is not None
+    assert (resources.slots_ratio, resources.has_own_executors) == (0.5, True)
+    assert headway.predict(profile).stable
+    with pytest.raises(InputError, match=r"stage 1 has executors of its own.*dynamic allocation"):
+        headway.plan(profile, rate="20k/s", target="p99 <= 20s")
