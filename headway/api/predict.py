@@ -154,13 +154,23 @@ def predict_query(job: JobProfile, question: PredictQuestion) -> Prediction:
 
     if question.source_partitions is not None:
         job = at_source_partitions(job, question.source_partitions)
+    configuration = configuration_of(job.baseline, question)
+    _require_room_for_stages(job, configuration)
     prediction = predict_setting(
         job,
-        configuration_of(job.baseline, question),
+        configuration,
         arrivals_from(job, question.rate_per_s),
         jvm_age_s=question.jvm_age_s,
     )
     return with_next_run(prediction, job)
+
+
+def _require_room_for_stages(job: JobProfile, configuration: Configuration) -> None:
+    from headway.planner.tasks import why_no_room
+
+    no_room = why_no_room(job, configuration.num_slots, configuration.shuffle_partitions)
+    if no_room is not None:
+        raise InputError(f"{no_room}; give more {argument('executors')} or {argument('cores')}")
 
 
 _PREDICTIONS: Mapping[JobKind, Callable[[Any, PredictQuestion], Any]] = {

@@ -136,7 +136,8 @@ class StageProfile:
     None if the log does not name them. ``coalescing`` is how adaptive execution merges its shuffle
     partitions; ``num_source_tasks`` is then the usual number of tasks in the profiled runs, and so
     it is with ``source_tasks``, the rule of a source whose tasks follow the cores or the rows.
-    ``resources`` are those for which it asks by a resource profile other than the usual one.
+    ``resources`` are those for which it asks by a resource profile other than the usual one. All
+    tasks of a stage with ``is_barrier`` start together, or none; None: they do not.
     """
 
     name: str
@@ -147,6 +148,7 @@ class StageProfile:
     coalescing: Coalescing | None = None
     source_tasks: SourceTasks | None = None
     resources: StageResources | None = None
+    is_barrier: bool | None = None
     rows: RowsLaw
     task_fixed_s: float
     task_per_row_s: float

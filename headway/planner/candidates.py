@@ -229,15 +229,16 @@ class Candidates:
         return np.where(quotable, self.promised().statistic_s(law), np.inf)
 
     def launch_ratio(self, rate_per_s: Array, factor: Array) -> Array:
-        """Tasks that the driver has to launch per second, over the rate that it can sustain. [-]
+        """Tasks to launch, by the driver in a second or at once, over those that can be. [-]
 
         If no batch is short enough to exceed it, the value of the shortest batch.
         """
+        slots = self.nodes * self.question.space.num_slots(1)
         model = self.durations.model(num_axes=1)
 
         def ratio(batch_rows: Array) -> Array:
             interval_s = np.maximum(self.trigger_s, factor * model.mean_s(batch_rows))
-            return launch_ratio(self.question.profile, self.partitions, interval_s)
+            return launch_ratio(self.question.profile, slots, self.partitions, interval_s)
 
         highest = ratio(np.zeros_like(self.trigger_s))
         if np.all(highest <= 1.0):

@@ -18,7 +18,7 @@ from headway.planner.noise_free import lowest_latency, noise_free_latency_s
 from headway.planner.promised import PromisedLatency
 from headway.planner.question import NO_LIMIT_S, Question
 from headway.planner.reasons import broken_promise, saturation_text
-from headway.planner.tasks import short_of_tasks
+from headway.planner.tasks import short_of_tasks, why_no_room
 from headway.units import counted, format_duration, format_rate
 from headway.words.predictions import duration_against
 
@@ -83,7 +83,11 @@ def why_infeasible(
     target, nodes = question.target, question.space.max_nodes
     rate = format_rate(question.rate_per_s)
     physical_s = physical_floor_s(question)
-    if math.isinf(floor_s):
+    slots, partitions = question.space.num_slots(nodes), question.space.shuffle_partitions or 1
+    no_room = why_no_room(question.profile, slots, partitions)
+    if no_room is not None:
+        reasons = [f"on {counted(nodes, 'node')}, {no_room}"]
+    elif math.isinf(floor_s):
         verb = "is" if nodes == 1 else "are"
         reasons = [
             f"{counted(nodes, 'node')} {verb} {saturation_text(nearest, question.rate_per_s)}"

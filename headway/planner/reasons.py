@@ -21,7 +21,7 @@ from headway.models.job.predict import predict
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
 from headway.planner.noise_free import lowest_latency
 from headway.planner.question import Question
-from headway.planner.tasks import most_launches_per_s
+from headway.planner.tasks import most_launches_per_s, why_no_room
 from headway.units import counted, format_rate, spark_trigger_text
 from headway.words.predictions import duration_against
 
@@ -234,6 +234,10 @@ def _rejection(question: Question, change: str, setting: Candidates, latency_s: 
 
 def _why(question: Question, setting: Candidates, latency_s: float) -> tuple[str, float]:
     """The value that rules a setting out, as text, and as a time [s]."""
+    slots = question.space.num_slots(int(setting.nodes[0]))
+    no_room = why_no_room(question.profile, slots, int(setting.partitions[0]))
+    if no_room is not None:
+        return no_room, math.inf
     planned = setting.planned_rate_and_factor(question.rate_per_s)
     launches = float(setting.launch_ratio(*planned)[0])
     if launches > 1.0:

@@ -1,4 +1,6 @@
-"""Limits on the number of tasks: partitions of the source, and the driver that launches them."""
+"""Limits on the number of tasks: partitions of the source, the driver that launches them, and slots
+for those of a barrier stage, which start together.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from headway.assumptions.resources import LAUNCHES_PER_S
 from headway.domain import JobProfile, StageProfile, TasksRule
 from headway.models.arrays import Array, Numeric
 from headway.models.stages.coalescing import num_tasks_at
+from headway.units import counted
 
 
 def most_launches_per_s(profile: JobProfile) -> float:
@@ -55,9 +58,51 @@ def launches_per_s(
     return np.asarray(tasks / np.maximum(interval_s, 1e-6))
 
 
-def launch_ratio(profile: JobProfile, partitions: NDArray[np.int_], interval_s: Array) -> Array:
-    """The same over the rate that the driver can sustain. [-]"""
-    return launches_per_s(profile, partitions, interval_s) / most_launches_per_s(profile)
+def launch_ratio(
+    profile: JobProfile,
+    num_slots: NDArray[np.int_],
+    partitions: NDArray[np.int_],
+    interval_s: Array,
+) -> Array:
+    """Tasks over those that can be launched: by the driver in a second, or at once on slots. [-]"""
+    launched = launches_per_s(profile, partitions, interval_s) / most_launches_per_s(profile)
+    return np.maximum(launched, _barrier_ratio(profile, num_slots, partitions))
+
+
+def why_no_room(profile: JobProfile, num_slots: int, shuffle_partitions: int) -> str | None:
+    """Why the slots have no room for a barrier stage; None if they have, or there is none.
+
+    Notes
+    -----
+    **(P30)** All tasks of a barrier stage start together. If there are more of them than slots,
+    Spark fails the job, so a plan has a slot for each. Tasks whose number follows the rows or the
+    slots are left out.
+    """
+    for stage in _barrier_stages(profile):
+        num_tasks, slots = stage.num_tasks(shuffle_partitions), stage.usable_slots(num_slots)
+        if num_tasks > slots:
+            return (
+                f"{stage.called} is a barrier stage, whose {counted(num_tasks, 'task')} start "
+                f"together: there {'is' if slots == 1 else 'are'} {counted(slots, 'slot')} for "
+                "them, so that Spark would fail the job"
+            )
+    return None
+
+
+def _barrier_ratio(
+    profile: JobProfile, num_slots: NDArray[np.int_], partitions: NDArray[np.int_]
+) -> Array:
+    """Tasks of the largest barrier stage over the slots that it can use: (P30)."""
+    ratio = np.zeros(len(num_slots))
+    for stage in _barrier_stages(profile):
+        settings = zip(num_slots.tolist(), partitions.tolist(), strict=True)
+        of_stage = [stage.num_tasks(count) / stage.usable_slots(slots) for slots, count in settings]
+        ratio = np.maximum(ratio, of_stage)
+    return ratio
+
+
+def _barrier_stages(profile: JobProfile) -> Iterator[StageProfile]:
+    return (stage for stage in profile.stages if stage.is_barrier and not stage.tasks_vary)
 
 
 def with_source_partitions(profile: JobProfile, source_partitions: int) -> JobProfile:

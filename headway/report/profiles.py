@@ -155,11 +155,13 @@ def _job_lines(profile: JobProfile) -> Iterator[str]:
 
 
 def _resources_text(stage: StageProfile) -> str:
-    """What a stage asks for by a resource profile, and what that leaves it of the slots."""
-    if stage.resources is None:
-        return ""
-    share = f"{stage.resources.slots_ratio:.3g} times the slots"
-    return f"; {stage.resources.needs}: {share}"
+    """What a stage asks for by a resource profile, which slots it has, and how its tasks start."""
+    text = ""
+    if stage.resources is not None:
+        text += f"; {stage.resources.needs}: {stage.resources.slots_ratio:.3g} times the slots"
+    if stage.is_barrier:
+        text += "; a barrier stage: a slot for each of its tasks, which start together"
+    return text
 
 
 def _operator_text(operator: StatefulOperator) -> str:

@@ -234,6 +234,7 @@ def whole_batch(report: Record, num_slots: int) -> dict[str, Any]:
         "most_at_once": None,
         "operators": (),
         "resource_profile_id": USUAL_PROFILE,
+        "is_barrier": False,
         "submitted_s": None,
         "completed_s": None,
         "job_id": 0,
@@ -310,6 +311,7 @@ def _stage_sample(stage: Record) -> StageSample:
         kind=stage["kind"],
         operators=stage["operators"],
         resource_profile_id=stage["resource_profile_id"],
+        is_barrier=stage["is_barrier"],
     )
 
 

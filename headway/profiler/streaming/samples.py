@@ -62,6 +62,7 @@ class StageSample:
     kind: StageKind | None = None
     operators: tuple[Operator, ...] = ()
     resource_profile_id: int = 0
+    is_barrier: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,8 +70,22 @@ def fit_stage(
         fitted = at_usual_place(fitted, time)
     taken_s = min(_handover_s(runs, stage_index, fitted), fitted.task_fixed_s)
     # By then, the next task has the slot already, so it is not part of slot time.
-    stage = replace(fitted, task_fixed_s=fitted.task_fixed_s - taken_s)
+    stage = replace(
+        fitted,
+        task_fixed_s=fitted.task_fixed_s - taken_s,
+        is_barrier=_is_barrier(runs, stage_index, fitted) or None,
+    )
     return StageFit(stage=stage, handover_s=taken_s, task_time=time)
+
+
+def _is_barrier(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile) -> bool:
+    """Whether its tasks start together, which the slots that were counted must have room for."""
+    return all(
+        batch.stages[stage_index].is_barrier
+        and batch.stages[stage_index].num_tasks <= stage.usable_slots(run.configuration.num_slots)
+        for run in runs
+        for batch in run.batches
+    )
 
 
 def batch_weights(runs: Sequence[QueryRun]) -> Array:

@@ -172,6 +172,57 @@ def test_more_tasks_than_whole_cores_are_only_believed_of_shares_of_cores() -> N
     assert "up to 2 tasks ran at once on an executor of 1 core" in note
 
 
+# A barrier stage, whose six tasks start together.
+
+TOGETHER = Stage(num_tasks=None, per_row_s=20e-6, is_barrier=True)
+SIX_AT_ONCE = "barrier stage, whose 6 tasks start together: there are 4 slots"
+
+
+@pytest.fixture(scope="module", params=[0, 1])
+def together(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> headway.JobProfile:
+    """Of a job whose first or second stage is a barrier stage, on eight slots."""
+    stages = [READ, replace(TOGETHER, is_barrier=False)]
+    stages[request.param] = replace(stages[request.param], is_barrier=True)
+    log = AppLog(executors=(8,)).add(replace(QUERY, jobs=(stages,)))
+    profile = profile_of(log, tmp_path_factory.mktemp("together"))
+    assert profile.stages[request.param].is_barrier
+    return profile
+
+
+def test_a_barrier_stage_has_a_slot_for_each_task(together: headway.JobProfile) -> None:
+    assert "a barrier stage: a slot for each of its tasks" in profile_summary(together)
+    assert headway.predict(together, cores=6).stable
+    with pytest.raises(InputError, match=SIX_AT_ONCE):
+        headway.predict(together, cores=4)
+
+
+def test_no_plan_has_fewer_slots_than_a_barrier_stage_has_tasks(
+    together: headway.JobProfile,
+) -> None:
+    usual = replace(
+        together, stages=tuple(replace(stage, is_barrier=None) for stage in together.stages)
+    )
+    question: dict[str, Any] = {"rate": "5k/s", "target": "p99 <= 30s", "cores": 4}
+    assert headway.plan(usual, partitions=6, **question).nodes == 1
+    plan = headway.plan(together, partitions=6, **question)
+    assert plan.feasible
+    assert plan.nodes == 2
+    assert any(SIX_AT_ONCE in rejection.reason for rejection in plan.rejected)
+    with_one = headway.plan(together, partitions=6, max_nodes=1, **question)
+    assert not with_one.feasible
+    assert SIX_AT_ONCE in with_one.binding[0]
+    if together.stages[1].is_barrier:
+        assert headway.plan(together, **question).configuration.shuffle_partitions <= 4
+
+
+def test_more_tasks_than_slots_are_no_barrier(tmp_path: Path) -> None:
+    """The log contradicts itself: Spark would have failed the job."""
+    log = AppLog(executors=(4,)).add(replace(QUERY, jobs=((READ, TOGETHER),)))
+    assert not profile_of(log, tmp_path).stages[1].is_barrier
+
+
 # Stage-level scheduling: the second stage asks for a GPU for each task, by a profile in the code.
 
 INFER = Stage(num_tasks=None, per_row_s=60e-6, slots=1, resource_profile_id=1)
