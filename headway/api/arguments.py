@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from headway.domain.question import PlanQuestion, SettingQuestion
 
 
-def require_room_for_tasks(cores: int, task_cpus: int) -> None:
+def require_room_for_tasks(cores: int, task_cpus: float) -> None:
     """Refuse executors in which no task could run: a task that takes more cores than one has."""
     if task_cpus > cores:
         raise InputError(

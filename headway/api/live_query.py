@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -154,7 +155,9 @@ class LiveQuery:
             configuration = replace(
                 configuration,
                 executors=len(cores),
-                cores_per_executor=max(round(sum(cores) / len(cores)), configuration.task_cpus),
+                cores_per_executor=max(
+                    round(sum(cores) / len(cores)), math.ceil(configuration.task_cpus)
+                ),
             )
         reported_partitions = None if self.last is None else self.last.shuffle_partitions
         partitions = reported_partitions or self.feed.shuffle_partitions

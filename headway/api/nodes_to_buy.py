@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headway.api.arguments import executors_by_cores, node_types_of, require_room_for_tasks
+from headway.domain.configuration import idle_cores
 from headway.errors import InputError, argument
 from headway.units import counted, parse_size_bytes, spark_memory_text
 
@@ -27,7 +28,7 @@ class NodesToBuy:
     max_nodes: int
     executors_per_node: int
     cores_per_executor: int
-    task_cpus: int
+    task_cpus: float
     heap_bytes: int | None
 
 
@@ -135,12 +136,14 @@ def executors_that_fit(
     return min(num_by_cores, node_type.memory_bytes // container_bytes)
 
 
-def executor_cores_on(node_type: NodeType, profiled_cores: int, task_cpus: int) -> int:
+def executor_cores_on(node_type: NodeType, profiled_cores: int, task_cpus: float) -> int:
     """Cores of executors that fill a node, are like the profiled ones, and fit whole tasks."""
     if node_type.executors_per_node is not None:
         return node_type.cores // node_type.executors_per_node
     core_choices = [
         cores for cores in range(1, node_type.cores + 1) if node_type.cores % cores == 0
     ]
-    core_choices = [cores for cores in core_choices if cores % task_cpus == 0] or [node_type.cores]
+    core_choices = [cores for cores in core_choices if not idle_cores(cores, task_cpus)] or [
+        node_type.cores
+    ]
     return min(core_choices, key=lambda cores: (abs(math.log(cores / profiled_cores)), cores))

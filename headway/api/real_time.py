@@ -14,6 +14,7 @@ from headway.api.arguments import (
 from headway.api.nodes_to_buy import nodes_to_buy
 from headway.assumptions.real_time import BATCH_LENGTH_S, PATH_S
 from headway.domain import JobProfile
+from headway.domain.configuration import task_slots
 from headway.errors import InputError, argument
 from headway.units import counted
 
@@ -47,7 +48,7 @@ def predict_in_real_time(job: JobProfile, question: PredictQuestion) -> RealTime
     batch_length_s = positive_trigger_s(question) or BATCH_LENGTH_S.value
     require_batch_length(batch_length_s)
     slots = required_slots(stages_of(job, sources, partitions))
-    num_needed = -(-slots // (cores // task_cpus))
+    num_needed = -(-slots // task_slots(1, cores, task_cpus))
     setting = RealTimeSetting(
         executors=question.executors or num_needed,
         cores_per_executor=cores,

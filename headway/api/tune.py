@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -144,7 +145,7 @@ def tune(
     baseline = replace(
         job.baseline,
         executors=num_executors,
-        cores_per_executor=max(cores, job.baseline.task_cpus),
+        cores_per_executor=max(cores, math.ceil(job.baseline.task_cpus)),
         max_offsets_per_trigger=None,
     )
     path = Path(state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headway.domain.checks import require_count, require_not_negative
+from headway.domain.configuration import TaskCores, check_task_cores
 from headway.limits import MOST_CORES, MOST_INT, MOST_LONG, MOST_PARTITIONS
 
 
@@ -22,7 +23,7 @@ class Coalescing:
         Least size of a task (``spark.sql.adaptive.coalescePartitions.minPartitionSize``).
     parallelism : int or None, >= 1
         Tasks that it aims at, where they reach the least size; None: one for each core.
-    task_cpus : int, >= 1
+    task_cpus : TaskCores, > 0
         Cores per task, by which slots count as cores.
     initial_partitions : int or None, >= 1
         Partitions before merging, if they are not the shuffle partitions
@@ -39,7 +40,7 @@ class Coalescing:
     advisory_bytes: int
     smallest_bytes: int
     parallelism: int | None = None
-    task_cpus: int = 1
+    task_cpus: TaskCores = 1
     initial_partitions: int | None = None
 
     def __post_init__(self) -> None:
@@ -47,7 +48,7 @@ class Coalescing:
         require_count(
             MOST_LONG, advisory_bytes=self.advisory_bytes, smallest_bytes=self.smallest_bytes
         )
-        require_count(MOST_CORES, task_cpus=self.task_cpus)
+        check_task_cores(self, MOST_CORES)
         if self.parallelism is not None:
             require_count(MOST_INT, parallelism=self.parallelism)
         if self.initial_partitions is not None:
@@ -55,7 +56,7 @@ class Coalescing:
 
     def aimed_tasks(self, num_slots: int) -> int:
         """Tasks that it aims at, where they reach the least size."""
-        return self.parallelism or max(num_slots * self.task_cpus, 1)
+        return self.parallelism or max(round(num_slots * self.task_cpus), 1)
 
     def most_tasks(self, shuffle_partitions: int) -> int:
         """Tasks without coalescing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
 
 from headway.domain.checks import require_count, require_not_negative
 from headway.limits import (
@@ -15,11 +16,65 @@ from headway.limits import (
     MOST_PARTITIONS,
 )
 
+_DIGITS = 9  # beyond are those that quotients and products of fractions leave
+
+TaskCores: TypeAlias = float
+"""Cores of a task (``spark.task.cpus``): a whole number, or since Spark 4.3 a fraction."""
+LEAST_TASK_CORES = 0.001
+
+
+class _WithTaskCores(Protocol):
+    @property
+    def task_cpus(self) -> TaskCores:
+        """Cores of a task."""
+
+
+def check_task_cores(setting: _WithTaskCores, most_cores: int) -> None:
+    """Refuse cores that no task can have; whole numbers become integers, as Spark writes them.
+
+    Raises
+    ------
+    ValueError
+        Names the value.
+    """
+    task_cpus = setting.task_cpus
+    if not LEAST_TASK_CORES <= task_cpus <= most_cores:
+        raise ValueError(f"task_cpus is {task_cpus}; expected {LEAST_TASK_CORES:g} to {most_cores}")
+    object.__setattr__(setting, "task_cpus", whole_or_fraction(task_cpus))
+
+
+def whole_or_fraction(cores: float) -> TaskCores:
+    """The same number of cores, as an integer if it is one.
+
+    >>> whole_or_fraction(2.0), whole_or_fraction(0.5)
+    (2, 0.5)
+    """
+    return int(cores) if cores == int(cores) else cores
+
+
+def recorded_task_cores(cores: float) -> TaskCores:
+    """Cores of a task as a log states them; Spark's default of one if they make no sense.
+
+    >>> recorded_task_cores(0.25), recorded_task_cores(0.0)
+    (0.25, 1)
+    """
+    return whole_or_fraction(cores) if LEAST_TASK_CORES <= cores <= MOST_INT else 1
+
+
+def idle_cores(cores_per_executor: int, task_cpus: TaskCores) -> float:
+    """Cores of an executor that no task can use.
+
+    >>> idle_cores(5, 2), idle_cores(4, 0.3)
+    (1, 0.1)
+    """
+    used_cores = task_slots(1, cores_per_executor, task_cpus) * task_cpus
+    return round(cores_per_executor - used_cores, _DIGITS)
+
 
 def task_slots(
     executors: int,
     cores_per_executor: int,
-    task_cpus: int = 1,
+    task_cpus: TaskCores = 1,
     tasks_per_executor: int | None = None,
 ) -> int:
     """Tasks that executors can run at the same time: the one place that counts them.
@@ -28,7 +83,7 @@ def task_slots(
     ----------
     executors, cores_per_executor : int, >= 1
         How many there are, and the cores of each.
-    task_cpus : int, >= 1
+    task_cpus : TaskCores, > 0
         Cores per task (``spark.task.cpus``). A task runs on one executor, so remaining cores of an
         executor stay idle.
     tasks_per_executor : int or None, >= 1
@@ -45,10 +100,10 @@ def task_slots(
     (12, 6, 6)
     >>> task_slots(3, 1, task_cpus=2)
     0
-    >>> task_slots(3, 4, tasks_per_executor=1)
-    3
+    >>> task_slots(3, 4, tasks_per_executor=1), task_slots(3, 4, task_cpus=0.3)
+    (3, 39)
     """
-    of_cores = cores_per_executor // task_cpus
+    of_cores = math.floor(round(cores_per_executor / task_cpus, _DIGITS))
     return executors * min(of_cores, of_cores if tasks_per_executor is None else tasks_per_executor)
 
 
@@ -68,7 +123,7 @@ class Configuration:
         Trigger interval [s]; 0 is as fast as possible.
     max_offsets_per_trigger : int or None, >= 1
         Maximum number of records per batch; None is unlimited.
-    task_cpus : int, >= 1
+    task_cpus : TaskCores, > 0
         Cores per task (``spark.task.cpus``); remaining cores of an executor stay idle.
     tasks_per_executor : int or None, >= 1
         Most tasks at once on an executor, if something other than cores limits them.
@@ -87,14 +142,14 @@ class Configuration:
     shuffle_partitions: int
     trigger_s: float
     max_offsets_per_trigger: int | None = None
-    task_cpus: int = 1
+    task_cpus: TaskCores = 1
     tasks_per_executor: int | None = None
 
     def __post_init__(self) -> None:
         require_count(MOST_EXECUTORS, executors=self.executors)
         require_count(MOST_CORES, cores_per_executor=self.cores_per_executor)
         require_count(MOST_PARTITIONS, shuffle_partitions=self.shuffle_partitions)
-        require_count(MOST_CORES, task_cpus=self.task_cpus)
+        check_task_cores(self, MOST_CORES)
         if self.tasks_per_executor is not None:
             require_count(MOST_CORES, tasks_per_executor=self.tasks_per_executor)
         if self.task_cpus > self.cores_per_executor:
@@ -129,7 +184,7 @@ class Cluster:
         Their mean over the time of the application.
     cores_per_executor : int or None, >= 1
         Median over the executors; None if no executor's cores are recorded.
-    task_cpus : int, >= 1
+    task_cpus : TaskCores, > 0
         Cores per task (``spark.task.cpus``); files of earlier versions call it ``cpus_per_task``.
 
     Examples
@@ -141,10 +196,11 @@ class Cluster:
     executors: int
     executors_mean: float
     cores_per_executor: int | None = None
-    task_cpus: int = field(default=1, metadata={"formerly": "cpus_per_task"})
+    task_cpus: TaskCores = field(default=1, metadata={"formerly": "cpus_per_task"})
 
     def __post_init__(self) -> None:
-        require_count(MOST_INT, executors=self.executors, task_cpus=self.task_cpus)
+        require_count(MOST_INT, executors=self.executors)
+        check_task_cores(self, MOST_INT)
         if self.cores_per_executor is not None:
             require_count(MOST_INT, cores_per_executor=self.cores_per_executor)
         if self.cores_per_executor is not None and self.task_cpus > self.cores_per_executor:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from headway.domain.backlog import PlannedBacklog
+from headway.domain.configuration import TaskCores, check_task_cores
 from headway.domain.declared import DeclaredWork, Provenance
 from headway.domain.finding import Finding
 from headway.domain.node_type import NodeType
@@ -15,6 +16,7 @@ from headway.domain.plan_parts import Advice, PlannedSetting, Verdict
 from headway.domain.result import Result
 from headway.domain.target import AnyPromise, Deadline
 from headway.errors import InputError
+from headway.limits import MOST_INT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,7 @@ class _BatchAnswer(Result):
     calibrated: bool = True
     changes: tuple[Change, ...] = ()
     spark_version: str | None = None
-    task_cpus: int = 1
+    task_cpus: TaskCores = 1
     settings: tuple[PlannedSetting, ...] = ()
     declared: DeclaredWork | None = None
     findings: tuple[Finding, ...] = ()
@@ -72,6 +74,9 @@ class _BatchAnswer(Result):
     advice: tuple[Advice, ...] = ()
     kept_probability: float | None = None
     backlog: PlannedBacklog | None = None
+
+    def __post_init__(self) -> None:
+        check_task_cores(self, MOST_INT)
 
     @property
     def verdict(self) -> Verdict | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from headway.domain.checks import require_count, require_seconds
-from headway.domain.configuration import task_slots
+from headway.domain.configuration import TaskCores, check_task_cores, task_slots
 from headway.domain.declared import Provenance
 from headway.domain.finding import Finding
 from headway.domain.node_type import NodeType
@@ -40,12 +40,13 @@ class DStreamsSetting:
     cores_per_executor: int
     batch_interval_s: float
     concurrent_jobs: int = 1
-    task_cpus: int = 1
+    task_cpus: TaskCores = 1
     num_receivers: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("executors", "cores_per_executor", "task_cpus", "concurrent_jobs"):
+        for name in ("executors", "cores_per_executor", "concurrent_jobs"):
             require_count(MOST_INT, **{name: getattr(self, name)})
+        check_task_cores(self, MOST_INT)
         require_seconds(batch_interval_s=self.batch_interval_s)
 
     @property

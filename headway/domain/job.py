@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 if TYPE_CHECKING:
     from headway.domain.argument import JobKind
     from headway.domain.backlog import EndingJob
+    from headway.domain.configuration import TaskCores
     from headway.domain.declared import Provenance
     from headway.domain.finding import Finding
     from headway.domain.node_type import NodeType
@@ -33,7 +34,7 @@ class Slots(Protocol):
         """Cores of each."""
 
     @property
-    def task_cpus(self) -> int:
+    def task_cpus(self) -> TaskCores:
         """Cores per task."""
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headway.domain.configuration import task_slots
+from headway.domain.configuration import TaskCores, task_slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +16,7 @@ class PlannedResources:
 
     Parameters
     ----------
-    nodes, executors, cores_per_executor, task_cpus : int, >= 1
+    nodes, executors, cores_per_executor : int, >= 1
         Nodes, the executors on all of them, the cores of each executor and of each task.
     heap_bytes : int or None
         Heap of an executor [bytes]; None if the plan does not set it.
@@ -37,7 +37,7 @@ class PlannedResources:
     nodes: int
     executors: int
     cores_per_executor: int
-    task_cpus: int
+    task_cpus: TaskCores
     heap_bytes: int | None = None
     overhead_bytes: int | None = None
     python_bytes: int | None = None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headway.domain.checks import require_count, require_seconds
-from headway.domain.configuration import task_slots
+from headway.domain.configuration import TaskCores, check_task_cores, task_slots
 from headway.domain.node_type import NodeType
 from headway.domain.prediction import LatencyDistribution
 from headway.domain.result import Result
@@ -35,14 +35,12 @@ class RealTimeSetting:
     source_partitions: int
     shuffle_partitions: int
     batch_length_s: float
-    task_cpus: int = 1
+    task_cpus: TaskCores = 1
 
     def __post_init__(self) -> None:
-        for name in (
-            *("executors", "cores_per_executor", "source_partitions", "shuffle_partitions"),
-            "task_cpus",
-        ):
+        for name in ("executors", "cores_per_executor", "source_partitions", "shuffle_partitions"):
             require_count(MOST_INT, **{name: getattr(self, name)})
+        check_task_cores(self, MOST_INT)
         require_seconds(batch_length_s=self.batch_length_s)
 
     @property

@@ -30,6 +30,7 @@ from headway.domain import (
     StageTerm,
     StreamAnswer,
 )
+from headway.domain.configuration import idle_cores
 from headway.domain.question import Checkpoint
 from headway.models.job.declared import figures_at
 from headway.models.job.predict import predict
@@ -195,8 +196,9 @@ def _resource_findings(
             names={"node_type": node_type.name, "provenance": str(profile.provenance)},
         )
     per_task, cores = configuration.task_cpus, configuration.cores_per_executor
-    if cores % per_task:
-        numbers = {"idle_cores": cores % per_task, "cores_per_executor": cores}
+    num_idle = idle_cores(cores, per_task)
+    if num_idle >= 1:
+        numbers = {"idle_cores": num_idle, "cores_per_executor": cores}
         yield Finding(code=FindingCode.IDLE_CORES, numbers=numbers | {"task_cpus": per_task})
     if memory is not None:
         yield from _memory_findings(memory, profile)

@@ -49,7 +49,7 @@ class DeadlineSpace:
     max_nodes: int
     executors_per_node: int
     cores_per_executor: int
-    task_cpus: int = 1
+    task_cpus: float = 1
     tasks_per_executor: int | None = None
     node_type: NodeType | None = None
     executor_memory_bytes: int | None = None

@@ -45,7 +45,7 @@ class DStreamsSpace:
     max_nodes: int
     executors_per_node: int
     cores_per_executor: int
-    task_cpus: int
+    task_cpus: float
     concurrent_jobs: int
     batch_interval_s: float | None = None
     node_type: NodeType | None = None

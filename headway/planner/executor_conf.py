@@ -20,7 +20,7 @@ def executor_conf(
     *,
     executors: int,
     cores_per_executor: int,
-    task_cpus: int,
+    task_cpus: float,
     heap_bytes: int | None,
 ) -> dict[str, str]:
     """Keys of the executors, with what the recorded run set besides their heap and cores.

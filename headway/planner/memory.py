@@ -206,7 +206,7 @@ def memory_plan(
     executors: int,
     cores_per_executor: int,
     rule: MemoryRule = _NO_RULE,
-    task_cpus: int = 1,
+    task_cpus: float = 1,
 ) -> MemoryPlan | None:
     """The memory of an executor; None if neither measurement, node type nor user determines it.
 
@@ -273,7 +273,7 @@ def fewest_nodes_by_memory(
     cores_per_executor: int,
     max_nodes: int,
     rule: MemoryRule = _NO_RULE,
-    task_cpus: int = 1,
+    task_cpus: float = 1,
 ) -> int | None:
     """The fewest nodes whose executors have enough memory; None if no number has.
 
@@ -308,7 +308,7 @@ def needed_container_bytes(
     executors: int,
     cores_per_executor: int,
     rule: MemoryRule = _NO_RULE,
-    task_cpus: int = 1,
+    task_cpus: float = 1,
 ) -> int:
     """The minimum container size for an executor [bytes]."""
     need = memory_need(profile, executors, task_slots(1, cores_per_executor, task_cpus))

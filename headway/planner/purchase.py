@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from headway.domain import Finding, FindingCode, JobProfile, NodeType
+from headway.domain.configuration import idle_cores
 from headway.models.job.calibration import widened
 from headway.planner.enumeration import affordable_nodes, too_expensive_text
 from headway.planner.memory import (
@@ -180,7 +181,7 @@ def _offer(
 
 
 def _shapes(
-    profile: JobProfile, node_type: NodeType, cores_per_executor: int | None, task_cpus: int
+    profile: JobProfile, node_type: NodeType, cores_per_executor: int | None, task_cpus: float
 ) -> list[tuple[int, int]]:
     """Executors per node and cores of each, best first: full nodes, executors like today's.
 
@@ -196,7 +197,7 @@ def _shapes(
         return [(node_type.executors_per_node, node_type.cores // node_type.executors_per_node)]
     today = profile.baseline.cores_per_executor
     full = [cores for cores in range(1, node_type.cores + 1) if node_type.cores % cores == 0]
-    full = [cores for cores in full if cores % task_cpus == 0] or full
+    full = [cores for cores in full if not idle_cores(cores, task_cpus)] or full
     nearest = min(full, key=lambda cores: (abs(math.log(cores / today)), cores))
     return [(node_type.cores // cores, cores) for cores in full if cores >= nearest]
 

@@ -17,6 +17,7 @@ from headway.assumptions.real_time import (
 )
 from headway.assumptions.resources import SHUFFLE_MAX_WAIT_S
 from headway.domain import Burst, CatchUp, JobProfile, NodeType, Objective, Target
+from headway.domain.configuration import task_slots
 from headway.domain.real_time import RealTimePlan, RealTimeSetting
 from headway.limits import MOST_PARTITIONS
 from headway.models.laws.normal import ndtri
@@ -39,7 +40,7 @@ class RealTimeSpace:
     max_nodes: int
     executors_per_node: int
     cores_per_executor: int
-    task_cpus: int
+    task_cpus: float
     source_partitions: int
     shuffle_partitions: int | None
     batch_length_s: float | None
@@ -199,7 +200,7 @@ class _Search:
     def _most_partitions(self) -> int:
         """The maximum number of shuffle partitions that all nodes have slots for."""
         space = self.space
-        per_executor = space.cores_per_executor // space.task_cpus
+        per_executor = task_slots(1, space.cores_per_executor, space.task_cpus)
         slots = space.max_nodes * space.executors_per_node * per_executor
         shuffles = sum(stage.num_source_tasks is None for stage in self.profile.stages)
         return (slots - space.source_partitions) // max(shuffles, 1)
@@ -209,7 +210,7 @@ class _Search:
 
     def _setting(self, partitions: int) -> RealTimeSetting:
         space = self.space
-        per_executor = space.cores_per_executor // space.task_cpus
+        per_executor = task_slots(1, space.cores_per_executor, space.task_cpus)
         setting = RealTimeSetting(
             executors=-(-self._num_slots(partitions) // per_executor),
             cores_per_executor=space.cores_per_executor,

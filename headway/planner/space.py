@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from headway.assumptions.planning import MOST_PARTITIONS_OF_PLAN, PARTITIONS_PER_SLOT, TRIGGERS_S
 from headway.domain import JobProfile, TasksRule
-from headway.domain.configuration import task_slots
+from headway.domain.configuration import TaskCores, task_slots
 from headway.planner.profiled_memory import MemoryRule
 
 
@@ -23,7 +23,7 @@ class SearchSpace:
         Minimum number of nodes, for instance for their memory.
     executors_per_node, cores_per_executor : int, >= 1
         Executors per node, and cores of each.
-    task_cpus : int, >= 1
+    task_cpus : TaskCores, > 0
         Cores that a task occupies.
     tasks_per_executor : int or None, >= 1
         Most tasks at once on an executor, if something other than cores limits them.
@@ -45,7 +45,7 @@ class SearchSpace:
     min_nodes: int = 1
     executors_per_node: int = 1
     cores_per_executor: int = 1
-    task_cpus: int = 1
+    task_cpus: TaskCores = 1
     tasks_per_executor: int | None = None
     shuffle_partitions: int | None = None
     trigger_s: float | None = None
@@ -57,11 +57,10 @@ class SearchSpace:
             "min_nodes",
             "executors_per_node",
             "cores_per_executor",
-            "task_cpus",
         ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected at least 1")
-        if self.task_cpus > self.cores_per_executor:
+        if not 0 < self.task_cpus <= self.cores_per_executor:
             raise ValueError(
                 f"task_cpus is {self.task_cpus}, cores_per_executor {self.cores_per_executor}"
             )

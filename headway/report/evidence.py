@@ -217,7 +217,7 @@ def _panel(question: Question, grid: Grid) -> WhatIfPanel:
         f"--trigger {{trigger}}s --executors {{executors}} --cores {base.cores_per_executor} "
         f"--partitions {base.shuffle_partitions}"
     )
-    if base.task_cpus != 1:
+    if base.task_cpus > 1:
         command += f" --task-cpus {base.task_cpus}"
     data = {
         "rates": grid.rates_per_s,

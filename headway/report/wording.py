@@ -115,7 +115,7 @@ def trigger_words(trigger_s: float) -> str:
     return f"every {number} {'ms' if unit.startswith('milli') else 's'}"
 
 
-def per_task_text(task_cpus: int) -> str:
+def per_task_text(task_cpus: float) -> str:
     """Cores per task, to follow the cores of an executor; empty if it is Spark's default of one.
 
     Examples

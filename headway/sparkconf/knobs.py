@@ -6,12 +6,14 @@ This table condenses the ground-truth notes, which distinguish between what was 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
 from headway.domain import Applies, Configuration
+from headway.domain.configuration import TaskCores, recorded_task_cores
 from headway.errors import InputError
 from headway.sparkconf.reader_limits import KAFKA, READER_LIMIT_KEYS, STREAMING
 from headway.sparkconf.task_resources import resource_words
@@ -25,6 +27,9 @@ from headway.units import (
 # Java's int and long: what Spark parses these settings into.
 _LARGEST_INT = 2**31 - 1
 _LARGEST_LONG = 2**63 - 1
+
+
+_CORES = re.compile(r"\d{1,10}(?:\.\d{1,10})?", re.ASCII)
 
 
 class Carrier(StrEnum):
@@ -304,7 +309,7 @@ def spark_conf(configuration: Configuration, *, executor_memory: str | None) -> 
         KNOBS["executors"].key: str(configuration.executors),
         KNOBS["cores_per_executor"].key: str(configuration.cores_per_executor),
     }
-    if configuration.task_cpus > 1:
+    if configuration.task_cpus != 1:
         conf[KNOBS["task_cpus"].key] = str(configuration.task_cpus)
     if executor_memory is not None:
         conf[KNOBS["executor_memory"].key] = _memory_text(executor_memory)
@@ -314,16 +319,20 @@ def spark_conf(configuration: Configuration, *, executor_memory: str | None) -> 
     return conf
 
 
-def task_cpus_of(properties: Mapping[str, str]) -> int:
+def task_cpus_of(properties: Mapping[str, str]) -> TaskCores:
     """Cores per task as set by an application; Spark's default is 1.
 
     Examples
     --------
-    >>> task_cpus_of({"spark.task.cpus": "2"}), task_cpus_of({})
-    (2, 1)
+    >>> task_cpus_of({"spark.task.cpus": "2"}), task_cpus_of({"spark.task.cpus": "0.5"})
+    (2, 0.5)
+    >>> task_cpus_of({}), task_cpus_of({"spark.task.cpus": "0"})
+    (1, 1)
     """
-    stated = properties.get(KNOBS["task_cpus"].key, "1")
-    return max(int(stated), 1) if stated.isdecimal() else 1
+    stated = properties.get(KNOBS["task_cpus"].key, "1").strip()
+    if not _CORES.fullmatch(stated):
+        return 1
+    return recorded_task_cores(float(stated))
 
 
 def query_options(

@@ -72,7 +72,7 @@ def _idle_cores(finding: Finding) -> str:
     return (
         f"{counted(round(numbers['idle_cores']), 'core')} of the "
         f"{numbers['cores_per_executor']:.0f} cores of an executor stay idle, "
-        f"because each task takes {numbers['task_cpus']:.0f} (spark.task.cpus)"
+        f"because each task takes {numbers['task_cpus']:g} (spark.task.cpus)"
     )
 
 

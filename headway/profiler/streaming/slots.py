@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from headway.assumptions.logs import FEWEST_WAITING_STAGES, LIMITED_STAGES_RATIO
 from headway.domain import StageResources
+from headway.domain.configuration import TaskCores, recorded_task_cores, task_slots
 from headway.profiler.executors import ResourceProfile
 from headway.profiler.rows import Record
 from headway.profiler.streaming.executor_pools import USUAL_PROFILE, ExecutorPool, pool_for
@@ -32,7 +33,7 @@ class SlotsSeen(NamedTuple):
     """
 
     pool: ExecutorPool
-    task_cpus: int
+    task_cpus: TaskCores
     tasks_per_executor: int | None
     notes: tuple[str, ...]
     of_profiles: Mapping[int, StageResources]
@@ -41,7 +42,7 @@ class SlotsSeen(NamedTuple):
 class _Needs(NamedTuple):
     """What a task needs: cores, other resources that limit it, and the settings that say so."""
 
-    task_cpus: int
+    task_cpus: TaskCores
     limit: TaskLimit | None
     cpus_words: str
     amounts: Sequence[str]
@@ -114,7 +115,7 @@ def _needs(
         cpus_words = f"{KNOBS['task_cpus'].key}={stated}"
         return _Needs(task_cpus_of(properties), task_limit(properties), cpus_words, amounts)
     of_task = dict(profile.of_task)
-    task_cpus = max(int(of_task.pop(_CPUS, task_cpus_of(properties))), 1)
+    task_cpus = recorded_task_cores(of_task.pop(_CPUS, task_cpus_of(properties)))
     # A profile that only says what tasks need has the executors of the settings.
     usual = profiles.get(USUAL_PROFILE, ResourceProfile())
     of_executor = dict(usual.of_executor) | dict(profile.of_executor)
@@ -134,7 +135,7 @@ def _in_words(needs: _Needs) -> str:
 
 def _tasks_at_once(needs: _Needs, cores: int, stages: Sequence[Record]) -> _TasksAtOnce:
     """Tasks at once on an executor with some cores, as stages with the same needs show them."""
-    room = cores // min(needs.task_cpus, cores)
+    room = task_slots(1, cores, min(needs.task_cpus, cores))
     at_once = [num_tasks for stage in stages if (num_tasks := stage["most_at_once"]) is not None]
     most_tasks = max(at_once, default=0)
     notes = []
@@ -143,8 +144,8 @@ def _tasks_at_once(needs: _Needs, cores: int, stages: Sequence[Record]) -> _Task
     if most_tasks > room and not stated.strip().isdigit():
         notes.append(
             f"up to {counted(most_tasks, 'task')} ran at once on an executor of "
-            f"{counted(cores, 'core')}, more than the {room} that {needs.cpus_words} has "
-            "room for in whole cores: predictions count whole cores"
+            f"{counted(cores, 'core')}, more than the {room} that {needs.cpus_words} has room for; "
+            f"predictions count {room}"
         )
     limit = needs.limit
     if limit is not None and limit.num_tasks < room:

@@ -15,7 +15,8 @@ from headway.profiler.stage_totals import StageTotals, most_waited_for
 from headway.profiler.streaming.executor_pools import ExecutorPool
 from headway.profiler.streaming.slots import SlotsSeen, slots_seen
 from headway.report.profiles import profile_summary
-from headway.sparkconf import task_limit
+from headway.report.text import plan_text
+from headway.sparkconf import spark_conf, task_cpus_of, task_limit
 from tests.profiler.event_log import AppLog, Query, Stage, write_plain
 
 READ = Stage(num_tasks=6, per_row_s=100e-6)
@@ -115,8 +116,8 @@ def test_contradictions_are_noted() -> None:
     seen = slots_of(GPU, 8, 5, 6, 8)
     assert seen.tasks_per_executor is None
     assert "but 8 ran at once" in seen.notes[0]
-    shared = slots_of({"spark.task.cpus": "0.5"}, 2, 4, 4, 4)
-    assert "more than the 2 that spark.task.cpus=0.5 has room for" in shared.notes[0]
+    shared = slots_of({"spark.task.cpus": "0.5"}, 2, 5, 5, 5)
+    assert "more than the 4 that spark.task.cpus=0.5 has room for" in shared.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -168,8 +169,8 @@ def test_more_tasks_than_whole_cores_are_only_believed_of_shares_of_cores() -> N
     """The driver notes the end of a task late: the next one seems to run beside it."""
     assert slots_of({"spark.task.cpus": "1"}, 1, 2, 2, 2, 2).notes == ()
     assert slots_of({}, 1, 2, 2, 2, 2).notes == ()
-    (note,) = slots_of({"spark.task.cpus": "0.5"}, 1, 2, 2, 2, 2).notes
-    assert "up to 2 tasks ran at once on an executor of 1 core" in note
+    (note,) = slots_of({"spark.task.cpus": "0.5"}, 1, 3, 3, 3, 3).notes
+    assert "up to 3 tasks ran at once on an executor of 1 core" in note
 
 
 # A barrier stage, whose six tasks start together.
@@ -325,3 +326,54 @@ def test_executors_of_a_profile_are_counted_for_its_stages(tmp_path: Path) -> No
     assert headway.predict(profile).stable
     with pytest.raises(InputError, match=r"stage 1 has executors of its own.*dynamic allocation"):
         headway.plan(profile, rate="20k/s", target="p99 <= 20s")
+
+
+# Fractional cores per task, since Spark 4.3: eight tasks at once on four cores.
+
+HALVES = {"spark.task.cpus": "0.5"}
+
+
+def test_fractions_of_a_core_make_more_slots_than_cores(tmp_path: Path) -> None:
+    log = log_of(cores=4, at_once=8, **HALVES)
+    profile = profile_of(log, tmp_path)
+    assert (profile.baseline.task_cpus, profile.baseline.num_slots) == (0.5, 8)
+    assert not slot_notes(profile)
+    (seen,) = profile.settings
+    assert seen.modelled_duration_mean_s == pytest.approx(seen.batch_duration_mean_s, rel=0.03)
+    assert headway.predict(profile, cores=2).configuration.num_slots == 4
+    # A whole number is asked for: the job is then submitted with it.
+    assert headway.predict(profile, task_cpus=1).configuration.num_slots == 4
+    place = tmp_path / "job.profile.yaml"
+    profile.save(place)
+    assert headway.load_profile(place).baseline == profile.baseline
+
+
+def test_a_plan_of_fractions_carries_them(tmp_path: Path) -> None:
+    profile = profile_of(log_of(cores=4, at_once=8, **HALVES), tmp_path)
+    plan = headway.plan(profile, rate="20k/s", target="p99 <= 20s", max_nodes=20)
+    assert plan.configuration.num_slots == 8 * plan.nodes
+    assert "(0.5 per task)" in plan_text(plan)
+    assert "spark.task.cpus=0.5" in headway.emit(plan, "spark-submit").text
+    assert not any("spark.task.cpus" in change.setting for change in plan.changes)
+
+
+@pytest.mark.parametrize(
+    ("cores", "each", "num_slots"),
+    [(4, 0.5, 8), (4, 0.3, 13), (1, 0.1, 10), (8, 1.5, 5), (3, 2, 1), (4, 1, 4)],
+)
+def test_slots_are_whole_tasks(cores: int, each: float, num_slots: int) -> None:
+    setting = Configuration(
+        executors=2, cores_per_executor=cores, shuffle_partitions=8, trigger_s=1.0, task_cpus=each
+    )
+    assert setting.num_slots == 2 * num_slots
+    assert task_cpus_of({"spark.task.cpus": str(each)}) == each
+
+
+def test_whole_cores_stay_whole() -> None:
+    setting = Configuration(
+        executors=1, cores_per_executor=4, shuffle_partitions=8, trigger_s=1.0, task_cpus=2.0
+    )
+    assert spark_conf(setting, executor_memory=None)["spark.task.cpus"] == "2"
+    for unusable in (0.0, -1.0, 1e-9, float("nan")):
+        with pytest.raises(ValueError, match="task_cpus"):
+            replace(setting, task_cpus=unusable)
