@@ -186,6 +186,8 @@ class Cluster:
         Median over the executors; None if no executor's cores are recorded.
     task_cpus : TaskCores, > 0
         Cores per task (``spark.task.cpus``); files of earlier versions call it ``cpus_per_task``.
+    tasks_per_executor : int or None, >= 1
+        Most tasks at once on an executor, if something other than cores limits them.
 
     Examples
     --------
@@ -197,12 +199,15 @@ class Cluster:
     executors_mean: float
     cores_per_executor: int | None = None
     task_cpus: TaskCores = field(default=1, metadata={"formerly": "cpus_per_task"})
+    tasks_per_executor: int | None = None
 
     def __post_init__(self) -> None:
         require_count(MOST_INT, executors=self.executors)
         check_task_cores(self, MOST_INT)
         if self.cores_per_executor is not None:
             require_count(MOST_INT, cores_per_executor=self.cores_per_executor)
+        if self.tasks_per_executor is not None:
+            require_count(MOST_INT, tasks_per_executor=self.tasks_per_executor)
         if self.cores_per_executor is not None and self.task_cpus > self.cores_per_executor:
             raise ValueError(
                 f"task_cpus is {self.task_cpus}, more than the {self.cores_per_executor} cores "
@@ -211,15 +216,13 @@ class Cluster:
         require_not_negative("cluster", executors_mean=self.executors_mean)
 
     @property
-    def tasks_per_executor(self) -> None:
-        """None: the log of a batch job is read for its cores."""
-
-    @property
     def num_slots(self) -> int | None:
         """Tasks that could run at the same time; None if cores are not recorded."""
         if self.cores_per_executor is None:
             return None
-        return task_slots(self.executors, self.cores_per_executor, self.task_cpus)
+        return task_slots(
+            self.executors, self.cores_per_executor, self.task_cpus, self.tasks_per_executor
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from headway.domain import Coverage
 from headway.domain.application_profile import ApplicationKind, ApplicationProfile
-from headway.domain.configuration import Cluster
+from headway.domain.configuration import Cluster, task_slots
 from headway.errors import EventLogError
 from headway.profiler import schema
 from headway.profiler.application.application_stages import (
@@ -35,8 +36,10 @@ from headway.profiler.collect import ApplicationFacts
 from headway.profiler.coverage import gaps
 from headway.profiler.rows import Record
 from headway.profiler.streaming.batch_samples import covered_s
+from headway.profiler.streaming.executor_pools import USUAL_PROFILE
+from headway.profiler.streaming.slots import limit_in_words
 from headway.profiler.streaming.summarize import application_of
-from headway.sparkconf import task_cpus_of
+from headway.sparkconf import task_cpus_of, task_limit
 from headway.units import counted
 
 _RECORD_NEXT_TIME = (
@@ -87,6 +90,8 @@ def profile_application(
         if stage not in endless and stage.start_s is not None and stage.end_s is not None
     )
     cluster, notes = _cluster(facts, lifetime)
+    if not is_dstreams:
+        cluster = _with_limit(cluster, facts, stage_runs, notes)
     if (damaged := num_damaged(stage_runs)) > 0:
         notes.append(f"{counted(damaged, 'stage')} left out of all sums: their times make no sense")
     return ApplicationProfile(
@@ -178,6 +183,32 @@ def _cluster(facts: ApplicationFacts, lifetime: _Lifetime) -> tuple[Cluster, lis
         task_cpus=per_task if per_executor is None else min(per_task, per_executor),
     )
     return cluster, notes
+
+
+def _with_limit(
+    cluster: Cluster, facts: ApplicationFacts, stage_runs: Sequence[Record], notes: list[str]
+) -> Cluster:
+    """The cluster with the most tasks at once on an executor, if settings limit them.
+
+    Stages whose resource profile asks for something else are only named.
+    """
+    others = {stage["resource_profile_id"] for stage in stage_runs} - {USUAL_PROFILE}
+    if others:
+        listed = ", ".join(map(str, sorted(others)))
+        notes.append(
+            f"stages ran with resource profiles of the job's code ({listed}), by which their tasks "
+            "may have had other slots than by the settings; plans count those of the settings"
+        )
+    cores, limit = cluster.cores_per_executor, task_limit(facts.properties)
+    if cores is None or limit is None or others:
+        return cluster
+    if limit.num_tasks >= task_slots(1, cores, cluster.task_cpus):
+        return cluster
+    at_once = [stage["most_at_once"] or 0 for stage in stage_runs]
+    if max(at_once, default=0) > limit.num_tasks:
+        return cluster
+    notes.append(limit_in_words(limit, cores))
+    return replace(cluster, tasks_per_executor=limit.num_tasks)
 
 
 def _within(lifetime: _Lifetime, at_s: float | None, otherwise_s: float) -> float:

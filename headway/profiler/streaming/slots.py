@@ -150,7 +150,7 @@ def _tasks_at_once(needs: _Needs, cores: int, stages: Sequence[Record]) -> _Task
     limit = needs.limit
     if limit is not None and limit.num_tasks < room:
         if most_tasks <= limit.num_tasks:
-            return _TasksAtOnce(limit.num_tasks, room, (*notes, _limit_in_words(limit, cores)))
+            return _TasksAtOnce(limit.num_tasks, room, (*notes, limit_in_words(limit, cores)))
         notes.append(
             f"{limit.cause} allows {counted(limit.num_tasks, 'task')} at once on an executor, but "
             f"{most_tasks} ran at once; its cores are taken as its slots"
@@ -171,7 +171,8 @@ def _tasks_at_once(needs: _Needs, cores: int, stages: Sequence[Record]) -> _Task
     return _TasksAtOnce(most_tasks, room, tuple(notes))
 
 
-def _limit_in_words(limit: TaskLimit, cores: int) -> str:
+def limit_in_words(limit: TaskLimit, cores: int) -> str:
+    """What limits the tasks of an executor, and what plans make of it."""
     return (
         f"{limit.cause}: {counted(limit.num_tasks, 'task')} at a time on an executor, although it "
         f"has {counted(cores, 'core')}; plans count {counted(limit.num_tasks, 'slot')} for each "

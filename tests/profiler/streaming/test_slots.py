@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import headway
-from headway.domain import Configuration
+from headway.api.profile import profile_and_tables
+from headway.domain import ApplicationProfile, Configuration
 from headway.errors import InputError
 from headway.profiler.stage_totals import StageTotals, most_waited_for
 from headway.profiler.streaming.executor_pools import ExecutorPool
@@ -17,7 +18,7 @@ from headway.profiler.streaming.slots import SlotsSeen, slots_seen
 from headway.report.profiles import profile_summary
 from headway.report.text import plan_text
 from headway.sparkconf import spark_conf, task_cpus_of, task_limit
-from tests.profiler.event_log import AppLog, Query, Stage, write_plain
+from tests.profiler.event_log import EPOCH_S, AppLog, Query, Stage, Work, write_plain
 
 READ = Stage(num_tasks=6, per_row_s=100e-6)
 QUERY = Query(jobs=((READ, Stage(num_tasks=None, per_row_s=20e-6)),), partitions=6, trigger_s=3.0)
@@ -171,6 +172,49 @@ def test_more_tasks_than_whole_cores_are_only_believed_of_shares_of_cores() -> N
     assert slots_of({}, 1, 2, 2, 2, 2).notes == ()
     (note,) = slots_of({"spark.task.cpus": "0.5"}, 1, 3, 3, 3, 3).notes
     assert "up to 3 tasks ran at once on an executor of 1 core" in note
+
+
+def batch_job(*stages: Work, **properties: str) -> AppLog:
+    """The log of a batch job on an executor of eight cores that runs two tasks at once."""
+    log = AppLog(executors=(2,))
+    log.end(log.add_job(stages, EPOCH_S + 1.0))
+    for event in log.of("ExecutorAdded"):
+        event["Executor Info"]["Total Cores"] = 8
+    for event in log.of("EnvironmentUpdate"):
+        event["Spark Properties"] |= properties
+    return log
+
+
+def batch_profile_of(log: AppLog, folder: Path) -> ApplicationProfile:
+    profile, _ = profile_and_tables(write_plain(log.lines, folder / "log"), None)
+    assert isinstance(profile, ApplicationProfile)
+    return profile
+
+
+def test_batch_jobs_count_resources_too(tmp_path: Path) -> None:
+    amounts = {"spark.task.resource.gpu.amount": "1", "spark.executor.resource.gpu.amount": "2"}
+    log = batch_job(Work(task_s=(1.0,) * 16), **amounts)
+    profile = batch_profile_of(log, tmp_path)
+    assert (profile.cluster.tasks_per_executor, profile.cluster.num_slots) == (2, 2)
+    assert any("2 tasks at a time on an executor" in note for note in profile.notes)
+    plan = headway.plan(profile, target="deadline <= 30s", max_nodes=8)
+    blind = replace(profile, cluster=replace(profile.cluster, tasks_per_executor=None))
+    # Sixteen seconds of work on two slots an executor, not on eight.
+    assert plan.feasible
+    assert plan.run.mean_s == pytest.approx(9.0, abs=0.5)
+    assert headway.plan(blind, target="deadline <= 30s").run.mean_s == pytest.approx(9.0, abs=0.5)
+    assert "spark.task.resource.gpu.amount=1" in headway.emit(plan, "spark-submit").text
+    place = tmp_path / "batch.profile.yaml"
+    profile.save(place)
+    assert "tasks_per_executor: 2" in place.read_text(encoding="utf-8")
+
+
+def test_batch_jobs_with_resource_profiles_say_so(tmp_path: Path) -> None:
+    log = batch_job(Work(task_s=(1.0,) * 4))
+    for event in log.of("StageCompleted"):
+        event["Stage Info"]["Resource Profile Id"] = 2
+    profile = batch_profile_of(log, tmp_path)
+    assert any("resource profiles of the job's code (2)" in note for note in profile.notes)
 
 
 # A barrier stage, whose six tasks start together.
