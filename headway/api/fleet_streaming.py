@@ -83,8 +83,11 @@ class StreamingNeeds:
     def why_none(self, speed: float, scale: float, end: str) -> Refusal:
         """The binding constraint at the highest rate."""
 
+        growth = self.profile.growth
+        # A fleet is planned for months, not until a date.
+        lasting = None if growth is None else replace(growth, part_rise_ratio=None)
         answer = plan(
-            self.profile,
+            replace(self.profile, growth=lasting),
             rate=max(self._rates_per_s(scale, end)),
             target=self.job.targets,
             max_nodes=FLEET_STREAM_EXECUTORS.value,

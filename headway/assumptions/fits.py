@@ -210,6 +210,20 @@ LEAST_LATER_SHARE = Assumption(
     influences="whether a plan is refused because batches grow (E45), and what counts as warm-up "
     "(E1)",
 )
+MOST_RISE_ERROR_RATIO = Assumption(
+    name="Maximum half-width of the interval of a growth that is extrapolated, over the growth",
+    value=0.25,
+    unit="-",
+    source="judgement: the time until a target is missed is then known to about a quarter",
+    influences="whether a plan holds until a date while batches grow (P31)",
+)
+LEAST_GROWN_PART_RATIO = Assumption(
+    name="Minimum share of the growth of batches in one part, to extrapolate it",
+    value=0.8,
+    unit="-",
+    source="judgement: what grows elsewhere has no cause that is known",
+    influences="whether a plan holds until a date while batches grow (P31)",
+)
 STATE_GROWN_RATIO = Assumption(
     name="Minimum growth factor of the state to fit a cost per state row",
     value=2.0,

@@ -161,6 +161,13 @@ LONGEST_GROWTH_S = Assumption(
     source="judgement: nobody plans a query a year ahead",
     influences="whether a plan says when a growing state will miss its target (P21)",
 )
+MOST_GROWTH_SPANS = Assumption(
+    name="Time for which growing batches are extrapolated, over that for which they were measured",
+    value=4.0,
+    unit="-",
+    source="judgement: as far as a prediction is quoted beyond other ranges of a profile",
+    influences="the latest date until which a plan holds while batches grow (P31)",
+)
 CLOSE_TO_FLOOR_RATIO = Assumption(
     name="Lowest latency, over that of a setting with fewer nodes that is proposed instead",
     value=0.98,

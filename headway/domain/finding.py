@@ -34,11 +34,14 @@ class FindingCode(StrEnum):
     """``missed_after_s``, ``growth_per_s``, ``state_rows``, ``state_rows_then``."""
     BATCHES_GROW = "batches_grow"
     """``first_s`` and ``last_s`` of a batch in the profiled run, ``span_s`` between them,
-    ``is_same_load`` (1 or 0)."""
+    ``is_same_load`` and ``is_foreseeable`` (1 or 0)."""
     GROWTH_CAUSE = "growth_cause"
     """``first_s``, ``last_s`` of a batch, ``part_first_s``, ``part_last_s``, and if they grew
     ``state_first_rows``, ``state_last_rows``, ``largest_first_share``, ``largest_last_share``,
     ``gc_first_s``, ``gc_last_s``; named: ``part``, and ``causes`` as of `GrowthCause`."""
+    GROWTH_ENDS_PROMISE = "growth_ends_promise"
+    """``span_s`` of the profiled growth, ``part_rise_ratio``, ``held_s`` after the run, and
+    ``is_missed`` after that (1), or not known (0); named: ``part``, ``until``."""
     DECLARED = "declared"
     """Nothing of the job was measured."""
     SLOTS_FAR_OFF = "slots_far_off"
@@ -138,7 +141,12 @@ class FindingCode(StrEnum):
         return self in _GROWTH
 
 
-_CAUTIONS = frozenset((FindingCode.STATE_BREAKS_PROMISE, FindingCode.GROWTH_CAUSE))
+_CAUTIONS = frozenset(
+    (
+        *(FindingCode.STATE_BREAKS_PROMISE, FindingCode.GROWTH_ENDS_PROMISE),
+        FindingCode.GROWTH_CAUSE,
+    )
+)
 _GROWTH = frozenset((FindingCode.BATCHES_GROW, FindingCode.GROWTH_CAUSE))
 _HARDLY_PREDICTED = frozenset(
     (

@@ -36,6 +36,11 @@ class DurationGrowth:
     with it, the likeliest first, of which the state, the largest task and the garbage collection
     have numbers of their own.
 
+    If it is measured well enough to be extrapolated, ``part_rise_ratio`` is by how much the part
+    gets longer in a second, at the upper end of its 90% interval, and ``ended`` when the run ended:
+    theory.md (P31). ``batch_ratio`` and ``autocorrelation`` are those of `DurationNoise`, around
+    the growth.
+
     Examples
     --------
     >>> growth = DurationGrowth(first_s=0.7, last_s=3.2, span_s=780.0, part="stage 1",
@@ -58,6 +63,10 @@ class DurationGrowth:
     largest_last_share: float | None = None
     gc_first_s: float | None = None
     gc_last_s: float | None = None
+    part_rise_ratio: float | None = None
+    ended: str | None = None
+    batch_ratio: float | None = None
+    autocorrelation: float | None = None
 
     def __post_init__(self) -> None:
         require_not_negative(
@@ -65,12 +74,23 @@ class DurationGrowth:
             first_s=self.first_s,
             part_first_s=self.part_first_s,
             part_last_s=self.part_last_s,
+            part_rise_ratio=self.part_rise_ratio or 0.0,
         )
         if not (self.last_s > self.first_s and self.span_s > 0):
             raise ValueError(
                 f"growth from {self.first_s:g} s to {self.last_s:g} s in {self.span_s:g} s; "
                 "expected longer batches at the end of a positive time"
             )
+
+    @property
+    def is_foreseeable(self) -> bool:
+        """Whether it is measured well enough to say how long batches will be."""
+        numbers = (self.part_rise_ratio, self.batch_ratio, self.autocorrelation)
+        return self.ended is not None and None not in numbers
+
+    def part_after_s(self, elapsed_s: float) -> float:
+        """Time of the part that grew, some time after the run: the upper end."""
+        return self.part_last_s + (self.part_rise_ratio or 0.0) * elapsed_s
 
     @property
     def findings(self) -> tuple[Finding, Finding]:
@@ -86,7 +106,11 @@ class DurationGrowth:
             "gc_last_s": self.gc_last_s,
         }
         recorded = {name: number for name, number in others.items() if number is not None}
-        extent = {"span_s": self.span_s, "is_same_load": float(self.is_same_load)}
+        extent = {
+            "span_s": self.span_s,
+            "is_same_load": float(self.is_same_load),
+            "is_foreseeable": float(self.is_foreseeable),
+        }
         return (
             Finding(code=FindingCode.BATCHES_GROW, numbers=growth_s | extent),
             Finding(

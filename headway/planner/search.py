@@ -26,12 +26,12 @@ from headway.planner.choice import chosen_setting
 from headway.planner.enumeration import Enumerated, Fewest, enumerated, require_prices
 from headway.planner.explained import nearest_there_is, settled_on
 from headway.planner.fewest import fewest_nodes
+from headway.planner.growing_batches import until_a_date, while_growing, with_growth_ahead
 from headway.planner.infeasible import lowest_latency_in_reach
 from headway.planner.promised import require_predictable
 from headway.planner.purchase import Offer, offers_of
 from headway.planner.question import Question
 from headway.planner.space import SearchSpace
-from headway.planner.state_growth import while_growing
 
 
 def plan(
@@ -95,33 +95,36 @@ def plan(
     Notes
     -----
     theory.md (P4)-(P14). Every setting with fewer nodes is compared with the target, or ruled out
-    by a bound that noise can only worsen. While batches grow, no plan is feasible: (P27).
+    by a bound that noise can only worsen. While batches grow, a plan holds until a date (P31), or
+    none is feasible (P27).
     """
-    question = question_of(
-        replace(for_fresh_jvm(profile) if from_start else profile, arrivals=arrivals),
-        target,
-        space,
-        confidence,
-        further_targets,
-        checkpoint,
-    )
-    require_prices(objective, node_types, budget_per_hour)
-    offers, refused = offers_of(
-        question,
-        node_types,
-        cores_per_executor=cores_per_executor,
-        budget_per_hour=budget_per_hour,
-    )
-    if not offers:
-        prefix = "no node type can run the job: " if node_types else ""
-        raise InputError(f"{prefix}{'; '.join(refused)}")
-    enumeration = enumerated([_OfQuery(offer=offer) for offer in offers], objective)
-    answer = _explained(enumeration, offers, objective, checkpoint)
-    if relaxation:
-        answer = _with_relaxation(answer)
-    if profile.growth is not None:
-        answer = while_growing(answer, profile.growth)
-    return as_plan(answer, objective, checkpoint, tuple(refused))
+
+    def planned(job: JobProfile) -> tuple[FoundSetting, tuple[str, ...]]:
+        question = question_of(job, target, space, confidence, further_targets, checkpoint)
+        require_prices(objective, node_types, budget_per_hour)
+        offers, refused = offers_of(
+            question,
+            node_types,
+            cores_per_executor=cores_per_executor,
+            budget_per_hour=budget_per_hour,
+        )
+        if not offers:
+            prefix = "no node type can run the job: " if node_types else ""
+            raise InputError(f"{prefix}{'; '.join(refused)}")
+        enumeration = enumerated([_OfQuery(offer=offer) for offer in offers], objective)
+        answer = _explained(enumeration, offers, objective, checkpoint)
+        return _with_relaxation(answer) if relaxation else answer, tuple(refused)
+
+    job = replace(for_fresh_jvm(profile) if from_start else profile, arrivals=arrivals)
+    if job.growth is not None and job.growth.is_foreseeable:
+        answer, refused = planned(with_growth_ahead(job))
+        lasting = until_a_date(answer) if answer.shortfall is None else None
+        if lasting is not None:
+            return as_plan(lasting, objective, checkpoint, refused)
+    answer, refused = planned(job)
+    if job.growth is not None:
+        answer = while_growing(answer, job.growth)
+    return as_plan(answer, objective, checkpoint, refused)
 
 
 def question_of(

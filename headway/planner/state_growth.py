@@ -1,16 +1,13 @@
-"""How long a plan stays feasible while the state or the batches of its query keep growing."""
+"""How long a plan stays feasible while the state of its query keeps growing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from headway.assumptions.planning import LONGEST_GROWTH_S
-from headway.domain import DurationGrowth, Finding, FindingCode
-from headway.planner.answer import FoundSetting, Shortfall
+from headway.domain import Finding, FindingCode
 from headway.planner.candidates import Candidates, candidates_at
-from headway.planner.infeasible import physical_floor_s
-from headway.units import format_duration
 
 _SHORTEST_S = 1.0
 _TOLERANCE_RATIO = 1e-3
@@ -34,15 +31,7 @@ def state_findings(setting: Candidates) -> Iterator[Finding]:
         return
     if _keeps_after(setting, LONGEST_GROWTH_S.value, growth_per_s):
         return
-    kept_s, missed_s = 0.0, _SHORTEST_S
-    while _keeps_after(setting, missed_s, growth_per_s):
-        kept_s, missed_s = missed_s, 2.0 * missed_s
-    while missed_s - kept_s > max(_TOLERANCE_RATIO * missed_s, _SHORTEST_S / 2):
-        middle_s = 0.5 * (kept_s + missed_s)
-        if _keeps_after(setting, middle_s, growth_per_s):
-            kept_s = middle_s
-        else:
-            missed_s = middle_s
+    missed_s = first_missed_s(lambda elapsed_s: _keeps_after(setting, elapsed_s, growth_per_s))
     yield Finding(
         code=FindingCode.STATE_BREAKS_PROMISE,
         numbers={
@@ -52,6 +41,24 @@ def state_findings(setting: Candidates) -> Iterator[Finding]:
             "state_rows_then": profile.state.rows + growth_per_s * missed_s,
         },
     )
+
+
+def first_missed_s(keeps_after: Callable[[float], bool]) -> float:
+    """The first time at which a target is missed, by doubling and bisection [s].
+
+    >>> round(first_missed_s(lambda elapsed_s: elapsed_s < 500.0))
+    500
+    """
+    kept_s, missed_s = 0.0, _SHORTEST_S
+    while keeps_after(missed_s):
+        kept_s, missed_s = missed_s, 2.0 * missed_s
+    while missed_s - kept_s > max(_TOLERANCE_RATIO * missed_s, _SHORTEST_S / 2):
+        middle_s = 0.5 * (kept_s + missed_s)
+        if keeps_after(middle_s):
+            kept_s = middle_s
+        else:
+            missed_s = middle_s
+    return missed_s
 
 
 def _keeps_after(setting: Candidates, elapsed_s: float, growth_per_s: float) -> bool:
@@ -67,46 +74,3 @@ def _keeps_after(setting: Candidates, elapsed_s: float, growth_per_s: float) -> 
         float(setting.trigger_s[0]),
     )
     return bool(candidates_at(grown, [planned_setting]).meets(question.rate_per_s)[0])
-
-
-def while_growing(setting: FoundSetting, growth: DurationGrowth) -> FoundSetting:
-    """The setting without a promise, since batches will take longer than those of the profile.
-
-    Parameters
-    ----------
-    setting : FoundSetting
-        What meets the targets, or comes nearest, with batches as long as the profile's.
-    growth : DurationGrowth
-        Their growth.
-
-    Returns
-    -------
-    FoundSetting
-        The same nodes and configuration, whose targets are not met.
-
-    Notes
-    -----
-    **(P27)** Growing batches: if the batches of the last profiled run grow by (E45), every plan is
-    infeasible, and no probability of meeting its targets is quoted. How the growth goes on, and how
-    it depends on rate and setting, is unknown, so there is no time until which a target is met. The
-    setting shown is that of (P4)-(P14) for the mean batch of the profile. A state that grows, and
-    whose cost per row is known, is no such growth: (P21).
-    """
-    grown = (
-        f"batches of the profiled run grew from {format_duration(growth.first_s)} to "
-        f"{format_duration(growth.last_s)} in {format_duration(growth.span_s)}, so no "
-        "configuration meets a target for long"
-    )
-    shortfall = setting.shortfall or Shortfall(
-        floor_s=setting.planned_latency_s,
-        physical_floor_s=physical_floor_s(setting.offer.question),
-        nearest=(),
-        needs=(),
-    )
-    return replace(
-        setting,
-        findings=(*growth.findings, *setting.findings),
-        binding=(grown, *(setting.binding if setting.shortfall is not None else ())),
-        shortfall=replace(shortfall, nearest=()),
-        kept_probability=None,
-    )

@@ -127,6 +127,10 @@ def _of_promises(plan: StreamAnswer) -> Iterator[AnyAssumption]:
     if any(isinstance(promise, CatchUp | DuringBurst) for promise in plan.promises):
         yield planning.USUAL_BATCH_RATIO
         yield planning.MOST_BATCHES_TO_RECOVER
+    if any(finding.code is FindingCode.GROWTH_ENDS_PROMISE for finding in plan.findings):
+        yield planning.MOST_GROWTH_SPANS
+        yield fits.MOST_RISE_ERROR_RATIO
+        yield fits.LEAST_GROWN_PART_RATIO
     start = plan.after_start if plan.feasible else None
     if start is not None and start.evidence is Evidence.MEASURED:
         yield fits.FRESH_JVM_S

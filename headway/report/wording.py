@@ -257,6 +257,9 @@ def headline(plan: StreamAnswer) -> str:
         return f"infeasible: no configuration meets {failing_promises(plan)} at {rate}"
     verb = "meets" if plan.nodes == 1 else "meet"
     answer = f"{counted(plan.nodes, 'node')} {verb} {plan.target} at {rate}"
+    ending = _plan_finding(plan, FindingCode.GROWTH_ENDS_PROMISE)
+    if ending is not None:
+        return f"{answer} until {ending.names['until']}, as its batches take longer and longer"
     broken = _plan_finding(plan, FindingCode.STATE_BREAKS_PROMISE)
     if broken is None:
         return answer

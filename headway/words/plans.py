@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headway.domain import Finding, FindingCode, NodeType
-from headway.units import counted, format_duration, format_rate, spark_memory_text
+from headway.units import S_PER_HOUR, counted, format_duration, format_rate, spark_memory_text
 from headway.words.predictions import rows_text
 
 
@@ -51,6 +51,22 @@ def _state_breaks(finding: Finding) -> str:
         f"{format_duration(numbers['missed_after_s'])} it has {rows_text(rows_then)} instead of "
         f"{rows_text(numbers['state_rows'])}, and the target is missed: limit the state with a "
         "watermark or a time to live"
+    )
+
+
+def _growth_ends(finding: Finding) -> str:
+    numbers, until = finding.numbers, finding.names["until"]
+    per_hour_s = numbers["part_rise_ratio"] * S_PER_HOUR
+    after = (
+        "and missed after that"
+        if numbers["is_missed"]
+        else "and what comes after that is not known: growth was measured for "
+        f"{format_duration(numbers['span_s'])}"
+    )
+    return (
+        f"caution: {finding.names['part']} gets longer, by up to {format_duration(per_hour_s)} in "
+        f"an hour; if that goes on, the target is met until {until}, "
+        f"{format_duration(numbers['held_s'])} after the profiled run, {after}"
     )
 
 
@@ -186,6 +202,7 @@ OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     FindingCode.MORE_NODES_LESS_SURE: _less_sure,
     FindingCode.MODEL_RISES: _model_rises,
     FindingCode.STATE_BREAKS_PROMISE: _state_breaks,
+    FindingCode.GROWTH_ENDS_PROMISE: _growth_ends,
     FindingCode.RATE_LIMIT_OF_KAFKA_ONLY: _limit_of_kafka,
     FindingCode.ROWS_NOT_COUNTED: (
         "the log counts no rows: planned for the profiled rate, and without a rate limit"

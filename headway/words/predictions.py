@@ -108,10 +108,13 @@ def _state_grows(finding: Finding) -> str:
 def _batches_grow(finding: Finding) -> str:
     numbers = finding.numbers
     load = "at a constant rate" if numbers["is_same_load"] else "for the same rows"
+    # Files of earlier versions do not say whether it can be foreseen.
+    is_foreseeable = numbers.get("is_foreseeable", 0.0)
+    outlook = "a plan holds until a date only," if is_foreseeable else "no plan holds"
     return (
         f"batches grew from {format_duration(numbers['first_s'])} to "
         f"{format_duration(numbers['last_s'])} in {format_duration(numbers['span_s'])} {load}; "
-        "no plan holds unless that stops"
+        f"{outlook} unless that stops"
     )
 
 

@@ -14,6 +14,7 @@ from headway.assumptions.fits import (
     LEAST_TREND_SCORE,
     TREND_BLOCKS,
 )
+from headway.domain import Z90
 from headway.models.arrays import Array
 
 
@@ -21,13 +22,16 @@ class Trend(NamedTuple):
     """A line through values in order of time, from ``first`` to ``last``.
 
     ``score`` is that of the sign test, and ``later_share`` the share of the rise that is in the
-    later half of the time.
+    later half of the time. ``rise_low`` and ``rise_high`` are the ends of the 90% interval of the
+    rise.
     """
 
     first: float
     last: float
     score: float
     later_share: float
+    rise_low: float = 0.0
+    rise_high: float = 0.0
 
     @property
     def rise(self) -> float:
@@ -73,7 +77,8 @@ def trend_of(at_s: Array, values: Array) -> Trend:
     chance), the line rises by a fifth or more, and at least a third of the rise, by the slopes of
     both halves, is in the later half: what levels off is no growth. A plan is refused (P27) if it
     goes on for two minutes. The values are the durations over those that the fit expects of the
-    rows, so a rising load is no growth either.
+    rows, so a rising load is no growth either. The 90% interval of the slope has the slopes of
+    ranks `(N ± 1.645√(k(k-1)(2k+5)/18))/2` of all `N` as its ends (Sen 1968).
 
     Examples
     --------
@@ -81,6 +86,8 @@ def trend_of(at_s: Array, values: Array) -> Trend:
     >>> growing = trend_of(at_s, 1.0 + at_s / 30.0)
     >>> growing.is_growth, round(growing.last, 2), round(growing.later_share, 2)
     (True, 2.97, 0.5)
+    >>> round(growing.rise_low, 2), round(growing.rise_high, 2)
+    (1.97, 1.97)
     >>> trend_of(at_s, 2.0 - np.exp(-at_s / 10.0)).is_growth
     False
     """
@@ -90,6 +97,8 @@ def trend_of(at_s: Array, values: Array) -> Trend:
     middle_s = np.array([float(np.median(at_s[block])) for block in blocks])
     medians = np.array([float(np.median(values[block])) for block in blocks])
     slope_per_s = _sen_slope(middle_s, medians)
+    low_per_s, high_per_s = _slope_interval(middle_s, medians)
+    span_s = float(at_s[-1] - at_s[0])
     level = float(np.median(medians - slope_per_s * middle_s))
     half = len(blocks) // 2
     halves = (slice(None, half + 1), slice(half, None))
@@ -101,21 +110,41 @@ def trend_of(at_s: Array, values: Array) -> Trend:
         last=level + slope_per_s * float(at_s[-1]),
         score=_sign_score(medians),
         later_share=rises[1] / sum(rises) if sum(rises) > 0 else 0.0,
+        rise_low=low_per_s * span_s,
+        rise_high=high_per_s * span_s,
     )
 
 
 def _sign_score(values: Array) -> float:
     """The statistic of Mann and Kendall over its standard deviation, one step closer to zero."""
-    count = len(values)
     total = float(np.sum(np.triu(np.sign(values[None, :] - values[:, None]), 1)))
-    deviation = math.sqrt(count * (count - 1) * (2 * count + 5) / 18.0)
-    return float(np.sign(total) * max(abs(total) - 1.0, 0.0) / deviation)
+    return float(np.sign(total) * max(abs(total) - 1.0, 0.0) / _sign_deviation(len(values)))
+
+
+def _sign_deviation(count: int) -> float:
+    """Standard deviation of the statistic of Mann and Kendall without a trend."""
+    return math.sqrt(count * (count - 1) * (2 * count + 5) / 18.0)
 
 
 def _sen_slope(at_s: Array, values: Array) -> float:
+    slopes = _slopes(at_s, values)
+    return float(np.median(slopes)) if len(slopes) else 0.0
+
+
+def _slope_interval(at_s: Array, values: Array) -> tuple[float, float]:
+    """The ends of the 90% interval of the slope."""
+    slopes = np.sort(_slopes(at_s, values))
+    if not len(slopes):
+        return 0.0, 0.0
+    reach = Z90 * _sign_deviation(len(values))
+    low, high = (0.5 * (len(slopes) + sign * reach) for sign in (-1.0, 1.0))
+    last = len(slopes) - 1
+    return float(slopes[max(math.floor(low), 0)]), float(slopes[min(math.ceil(high), last)])
+
+
+def _slopes(at_s: Array, values: Array) -> Array:
+    """Slopes between all pairs of values at different times."""
     earlier, later = np.triu_indices(len(values), 1)
     span_s = at_s[later] - at_s[earlier]
     distinct = span_s > 0
-    if not np.any(distinct):
-        return 0.0
-    return float(np.median((values[later] - values[earlier])[distinct] / span_s[distinct]))
+    return np.asarray((values[later] - values[earlier])[distinct] / span_s[distinct])

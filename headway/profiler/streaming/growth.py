@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from headway.assumptions.fits import LEAST_GC_SHARE, LEAST_GROWTH_SPAN_S
+from headway.assumptions.fits import (
+    LEAST_GC_SHARE,
+    LEAST_GROWN_PART_RATIO,
+    LEAST_GROWTH_SPAN_S,
+    LEAST_LATER_SHARE,
+    MOST_RISE_ERROR_RATIO,
+)
 from headway.domain import DurationGrowth, GrowthCause, QueryShape
 from headway.domain.profile import CHECKPOINT_PHASES
 from headway.models.arrays import Array
-from headway.models.estimation.regression import is_spread
-from headway.models.estimation.trend import trend_of
+from headway.models.estimation.regression import is_spread, lag_one_correlation
+from headway.models.estimation.trend import Trend, trend_of
 from headway.profiler.streaming.fit import DurationFit, batches_modelled_s
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 from headway.sparkconf import reader_limit
 
+#: Causes that go on as they did: not those that end with the memory of executors, or a single key.
+_STEADY_CAUSES = frozenset(
+    (
+        *(GrowthCause.STATE_ROWS, GrowthCause.LISTING),
+        *(GrowthCause.SINK_LOG, GrowthCause.CHECKPOINT),
+    )
+)
 _FILE_SINK, _LISTING_PHASE, _SINK_PHASE = "FileSink", "latest_offset", "add_batch"
 
 
@@ -27,6 +42,7 @@ class _Part(NamedTuple):
     name: str
     first_s: float
     last_s: float
+    values_s: Array
     stage: int | None = None
 
 
@@ -48,7 +64,7 @@ def growth_of(run: QueryRun, fit: DurationFit) -> DurationGrowth | None:
     rows = np.array([float(batch.num_rows) for batch in batches])
     part = max(_parts(run, fit, at_s, rows), key=lambda part: part.last_s - part.first_s)
     usual_s = float(expected_s.mean())
-    return DurationGrowth(
+    growth = DurationGrowth(
         first_s=first * usual_s,
         last_s=last * usual_s,
         span_s=float(at_s[-1]),
@@ -58,6 +74,33 @@ def growth_of(run: QueryRun, fit: DurationFit) -> DurationGrowth | None:
         part_last_s=part.last_s,
         **_causes(run, part, at_s),
     )
+    part_trend = trend_of(at_s, part.values_s)
+    if not _is_foreseeable(growth, part_trend):
+        return growth
+    ended_s = batches[-1].started_s + batches[-1].duration_s
+    around = ratios / (first + (last - first) * at_s / at_s[-1])
+    residuals = (around / around.mean() - 1.0) * np.sqrt(len(around) / (len(around) - 1))
+    return replace(
+        growth,
+        part_rise_ratio=part_trend.rise_high / growth.span_s,
+        ended=f"{datetime.fromtimestamp(ended_s, UTC):%Y-%m-%dT%H:%M:%SZ}",
+        batch_ratio=min(float(np.sqrt(np.mean(np.square(residuals)))), fit.noise.batch_ratio),
+        autocorrelation=lag_one_correlation([residuals]),
+    )
+
+
+def _is_foreseeable(growth: DurationGrowth, part: Trend) -> bool:
+    """Whether the growth of its part is known well enough to be extrapolated: (P31)."""
+    grown_s, part_grown_s = growth.last_s - growth.first_s, growth.part_last_s - growth.part_first_s
+    return (
+        growth.is_same_load
+        and bool(growth.causes)
+        and set(growth.causes) <= _STEADY_CAUSES
+        and part_grown_s >= LEAST_GROWN_PART_RATIO.value * grown_s
+        and part.is_growth
+        and part.later_share <= 1.0 - LEAST_LATER_SHARE.value
+        and part.rise_high - part.rise_low <= 2.0 * MOST_RISE_ERROR_RATIO.value * part.rise
+    )
 
 
 def _parts(run: QueryRun, fit: DurationFit, at_s: Array, rows: Array) -> Iterator[_Part]:
@@ -65,7 +108,7 @@ def _parts(run: QueryRun, fit: DurationFit, at_s: Array, rows: Array) -> Iterato
 
     def part(name: str, value_s: Callable[[BatchSample], float], stage: int | None = None) -> _Part:
         values_s = np.array([value_s(batch) for batch in run.batches])
-        return _Part(name, *_ends_s(at_s, rows, values_s), stage)
+        return _Part(name, *_ends_s(at_s, rows, values_s), values_s, stage)
 
     for phase in fit.driver_phases:
         yield part(phase.name, partial(_phase_s, name=phase.name))

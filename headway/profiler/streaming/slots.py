@@ -87,14 +87,14 @@ def slots_seen(
         )
     for profile_id, of_stages in sorted(of_profile.items()):
         own_pool, own_needs = pool_for(pools, profile_id), _needs(profile_id, properties, profiles)
-        own = _tasks_at_once(own_needs, own_pool.cores, of_stages)
+        at_once = _tasks_at_once(own_needs, own_pool.cores, of_stages)
         resources = StageResources(
             needs=_in_words(own_needs),
-            slots_ratio=(own.slots * own_pool.executors) / (usual.slots * pool.executors),
+            slots_ratio=(at_once.slots * own_pool.executors) / (usual.slots * pool.executors),
             has_own_executors=profile_id in pools,
         )
         of_profiles[profile_id] = resources
-        notes.append(_of_profile_in_words(profile_id, resources, own.slots, usual.slots))
+        notes.append(_of_profile_in_words(profile_id, resources, at_once.slots, usual.slots))
     # Not more than executors have, since those with fewer cores ran no task.
     task_cpus = min(needs.task_cpus, pool.cores)
     return SlotsSeen(pool, task_cpus, usual.number, tuple(notes), of_profiles)

@@ -192,3 +192,88 @@ def test_a_survey_says_it_to_machines(tmp_path: Path, capsys: pytest.CaptureFixt
     assert run(["profile", str(log), "--check", "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["logs"]
     assert found["growth"]["last_s"] > found["growth"]["first_s"]
+
+
+# Growth that is measured well enough to say until when a plan holds.
+
+LAST_LISTING_S, LIMIT_S = 0.9, 10.0
+
+
+def listing_for(extra_s: float) -> Change:
+    """Files to list take some time, the same in each batch."""
+
+    def change(progress: dict[str, Any], _: float) -> None:
+        add_listing(progress, extra_s / LAST_LISTING_S)
+
+    return change
+
+
+@pytest.fixture(scope="module")
+def listing(tmp_path_factory: pytest.TempPathFactory) -> JobProfile:
+    return headway.profile(written(tmp_path_factory.mktemp("listing"), STEADY, add_listing))
+
+
+def test_how_fast_a_part_grows_is_measured(listing: JobProfile) -> None:
+    growth = listing.growth
+    assert growth is not None
+    assert growth.part == "latest_offset"
+    assert growth.part_rise_ratio == pytest.approx(LAST_LISTING_S / NUM_BATCHES, rel=0.02)
+    assert growth.ended is not None
+    assert growth.ended.startswith("2026-09-21T14:1")
+
+
+@pytest.mark.parametrize(
+    ("query", "change"),
+    [
+        (GROWING, None),  # without a cause
+        (replace(STEADY, load=((80.0, 25_000.0),)), add_listing),  # and a changing load
+        (STEADY, lambda progress, part: add_listing(progress, part**4)),  # faster and faster
+    ],
+)
+def test_other_growth_is_not_extrapolated(
+    tmp_path: Path, query: Query, change: Change | None
+) -> None:
+    growth = headway.profile(written(tmp_path, query, change)).growth
+    assert growth is not None
+    assert not growth.is_foreseeable
+
+
+def test_the_plan_holds_until_the_date_and_not_for_long_after(
+    listing: JobProfile, tmp_path: Path
+) -> None:
+    """Logs of the same query at later dates are its judge."""
+    target = f"p99 <= {LIMIT_S:g}s"
+    plan = headway.plan(listing, rate=10_000, target=target, max_nodes=1, cores=4)
+    assert plan.feasible
+    (promise,) = (one for one in plan.findings if one.code is FindingCode.GROWTH_ENDS_PROMISE)
+    assert listing.growth is not None
+    slope = LAST_LISTING_S / NUM_BATCHES
+    setting = {
+        "trigger": plan.configuration.trigger_s,
+        "partitions": plan.configuration.shuffle_partitions,
+        "rate": 10_000,
+    }
+
+    def p99_s(after_s: float) -> float:
+        log = written(tmp_path, STEADY, listing_for(LAST_LISTING_S + slope * after_s))
+        prediction = headway.predict(headway.profile(log), **setting)
+        return prediction.tuple_latency.p99_s if prediction.tuple_latency else float("inf")
+
+    held_s = promise.numbers["held_s"]
+    assert promise.numbers["is_missed"]
+    assert p99_s(held_s) <= LIMIT_S
+    # The date is early by what 95% confidence adds to the durations of one run.
+    assert p99_s(4.0 * held_s) > LIMIT_S
+
+
+def test_the_command_prints_the_date(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log, path = written(tmp_path, STEADY, add_listing), tmp_path / "job.profile.yaml"
+    assert run(["profile", str(log), "-o", str(path)]) == 0
+    capsys.readouterr()
+    options = ["--rate", "10k/s", "--target", "p99 <= 10s", "--max-nodes", "1", "--cores", "4"]
+    assert run(["plan", str(path), *options]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert " until 2026-09-21 14:" in printed
+    assert run(["profile", str(log), "--check"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "a plan holds until a date only, unless that stops" in printed

@@ -1,0 +1,199 @@
+"""Plans of queries whose batches take longer and longer: until when they hold, if one does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from headway.assumptions.planning import MOST_GROWTH_SPANS
+from headway.domain import (
+    Configuration,
+    DurationGrowth,
+    Finding,
+    FindingCode,
+    GrowthCause,
+    JobProfile,
+)
+from headway.models.job.setting import duration_model, settled_batch_rows
+from headway.planner.answer import FoundSetting, Shortfall
+from headway.planner.candidates import candidates_at
+from headway.planner.infeasible import physical_floor_s
+from headway.planner.question import Question
+from headway.planner.state_growth import first_missed_s
+from headway.units import format_duration
+
+#: Causes that grow by the batch; the others grow by the rows that arrive.
+_BY_BATCH = frozenset((GrowthCause.SINK_LOG, GrowthCause.CHECKPOINT))
+
+
+def with_growth_ahead(profile: JobProfile) -> JobProfile:
+    """The job with batches as long as they will be after the time of the profiled growth again.
+
+    Parameters
+    ----------
+    profile : JobProfile
+        With growth that can be foreseen, at the rate in question.
+
+    Notes
+    -----
+    **(P31)** Growth until a date: growth by (E45) is extrapolated if the load was constant, its
+    cause is known and lasts (rows of the state, files to list, the log of a file sink, files of the
+    checkpoint), 80% of it are in one driver phase or stage, at most two thirds of the rise are in
+    the later half of the run, and the 90% interval of its slope reaches no further than a quarter
+    of it. That part, of `d` at the end of a run of `T`, is taken to last `d + g s t` a time `t`
+    after it, with `g` the upper end of the slope and `s ≥ 1` the rate over the profiled one, or, if
+    files are written in each batch, the batches per second over the profiled ones. A plan is made
+    for `t = T`. Its setting then meets the targets up to the first `t` at which they are missed, or
+    `4T`; the end of the run plus `t` is the date. The spread of batches is that around their line.
+    If no setting meets them at `t = T`, or growth cannot be extrapolated, (P27) applies.
+    """
+    growth = profile.growth
+    assert growth is not None
+    assert growth.batch_ratio is not None
+    assert growth.autocorrelation is not None
+    noise = replace(
+        profile.noise,
+        batch_ratio=growth.batch_ratio,
+        autocorrelation=growth.autocorrelation,
+        slow_batch_share=0.0,
+        slow_batch_ratio=1.0,
+    )
+    usual_s = 0.5 * (growth.part_first_s + growth.part_last_s)
+    ratio = growth.part_after_s(_planned_ahead_s(profile)) / usual_s
+    return _with_longer_part(replace(profile, noise=noise), ratio)
+
+
+def until_a_date(setting: FoundSetting) -> FoundSetting | None:
+    """The setting with the date until which it meets the targets; None if it is in the past.
+
+    Parameters
+    ----------
+    setting : FoundSetting
+        What meets the targets `with_growth_ahead`.
+
+    Notes
+    -----
+    theory.md (P31).
+    """
+    question, configuration = setting.offer.question, setting.configuration
+    growth = question.profile.growth
+    assert growth is not None
+    assert growth.ended is not None
+    faster = _faster_ratio(question, configuration)
+    planned_s = growth.part_after_s(_planned_ahead_s(question.profile))
+
+    def keeps_after(elapsed_s: float) -> bool:
+        ratio = growth.part_after_s(faster * elapsed_s) / planned_s
+        then = replace(question, profile=_with_longer_part(question.profile, ratio))
+        size = (setting.nodes, configuration.shuffle_partitions, configuration.trigger_s)
+        return bool(candidates_at(then, [size]).meets(question.rate_per_s)[0])
+
+    if not keeps_after(0.0):
+        return None
+    longest_s = MOST_GROWTH_SPANS.value * growth.span_s
+    is_missed = not keeps_after(longest_s)
+    held_s = min(first_missed_s(keeps_after), longest_s) if is_missed else longest_s
+    until = datetime.fromisoformat(growth.ended).astimezone(UTC) + timedelta(seconds=held_s)
+    promise = Finding(
+        code=FindingCode.GROWTH_ENDS_PROMISE,
+        numbers={
+            "span_s": growth.span_s,
+            "part_rise_ratio": faster * (growth.part_rise_ratio or 0.0),
+            "held_s": held_s,
+            "is_missed": float(is_missed),
+        },
+        names={"part": growth.part, "until": f"{until:%Y-%m-%d %H:%M} UTC"},
+    )
+    _, cause = growth.findings
+    return replace(setting, findings=(promise, cause, *setting.findings))
+
+
+def _planned_ahead_s(profile: JobProfile) -> float:
+    """How far ahead a plan is made, in time of growth at the profiled rate."""
+    assert profile.growth is not None
+    return profile.growth.span_s * _rate_ratio(profile)
+
+
+def _rate_ratio(profile: JobProfile) -> float:
+    return max(profile.arrivals.rate_per_s / profile.settings[-1].rate_per_s, 1.0)
+
+
+def _faster_ratio(question: Question, configuration: Configuration) -> float:
+    """Growth at a setting over the profiled one, at least 1."""
+    profile = question.profile
+    assert profile.growth is not None
+    if not set(profile.growth.causes) & _BY_BATCH:
+        return _rate_ratio(profile)
+    profiled = profile.settings[-1]
+    profiled_s = max(profiled.configuration.trigger_s, profiled.batch_duration_mean_s)
+    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    rows = settled_batch_rows(model, question.rate_per_s, configuration.trigger_s)
+    return max(profiled_s / max(configuration.trigger_s, float(model.mean_s(rows))), 1.0)
+
+
+def _with_longer_part(profile: JobProfile, ratio: float) -> JobProfile:
+    """The job whose growing part takes ``ratio`` times as long."""
+    growth = profile.growth
+    assert growth is not None
+    return replace(
+        profile,
+        driver_phases=tuple(
+            replace(phase, mean_s=ratio * phase.mean_s) if phase.name == growth.part else phase
+            for phase in profile.driver_phases
+        ),
+        stages=tuple(
+            replace(
+                stage,
+                task_fixed_s=ratio * stage.task_fixed_s,
+                task_per_row_s=ratio * stage.task_per_row_s,
+                task_per_partition_s=ratio * stage.task_per_partition_s,
+                task_per_state_row_s=ratio * stage.task_per_state_row_s,
+            )
+            if stage.called == growth.part
+            else stage
+            for stage in profile.stages
+        ),
+    )
+
+
+def while_growing(setting: FoundSetting, growth: DurationGrowth) -> FoundSetting:
+    """The setting without a promise, since batches will take longer than those of the profile.
+
+    Parameters
+    ----------
+    setting : FoundSetting
+        What meets the targets, or comes nearest, with batches as long as the profile's.
+    growth : DurationGrowth
+        Their growth.
+
+    Returns
+    -------
+    FoundSetting
+        The same nodes and configuration, whose targets are not met.
+
+    Notes
+    -----
+    **(P27)** Growing batches: if the batches of the last profiled run grow by (E45), every plan is
+    infeasible, and no probability of meeting its targets is quoted, unless (P31) applies. How the
+    growth goes on, and how it depends on rate and setting, is unknown, so there is no time until
+    which a target is met. The setting shown is that of (P4)-(P14) for the mean batch of the
+    profile. A state that grows, and whose cost per row is known, is no such growth: (P21).
+    """
+    grown = (
+        f"batches of the profiled run grew from {format_duration(growth.first_s)} to "
+        f"{format_duration(growth.last_s)} in {format_duration(growth.span_s)}, so no "
+        "configuration meets a target for long"
+    )
+    shortfall = setting.shortfall or Shortfall(
+        floor_s=setting.planned_latency_s,
+        physical_floor_s=physical_floor_s(setting.offer.question),
+        nearest=(),
+        needs=(),
+    )
+    return replace(
+        setting,
+        findings=(*growth.findings, *setting.findings),
+        binding=(grown, *(setting.binding if setting.shortfall is not None else ())),
+        shortfall=replace(shortfall, nearest=()),
+        kept_probability=None,
+    )
