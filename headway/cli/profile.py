@@ -172,9 +172,9 @@ def _advise(
     rate, targets = question
     advised = advise(job_profile, rate=rate, target=targets or None)
     if as_json:
-        click.echo(advice_as_json(advised))
+        click.echo(advice_as_json(advised, job_profile))
     else:
-        show(advice_as_text(advised))
+        show(advice_as_text(advised, job_profile))
         suggest("headway explore, which makes such runs; headway init FILE --kind Exploration")
 
 

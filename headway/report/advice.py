@@ -6,26 +6,43 @@ import math
 from collections.abc import Iterator, Sequence
 
 from headway.assumptions.advice import LEAST_NARROWING_RATIO
-from headway.domain import AdvisedRun, Configuration, Explored, Interval, Narrowing, Prediction
+from headway.domain import (
+    AdvisedRun,
+    Configuration,
+    Explored,
+    Interval,
+    JobProfile,
+    Narrowing,
+    Prediction,
+)
 from headway.report.columns import headline_of, paragraph
 from headway.units import counted, format_duration, format_rate
 
 _TIMES = {1: "", 2: ", run twice"}
 
 
-def advice_as_json(runs: Sequence[AdvisedRun]) -> str:
-    """The runs as JSON."""
+def advice_as_json(runs: Sequence[AdvisedRun], profile: JobProfile) -> str:
+    """The runs as JSON, and whether each needs a larger cluster than those of the profile."""
     # Text does without, here and below.
     from headway.formats.as_json import json_text
 
-    return json_text({"advised_runs": [_run_as_data(run) for run in runs]})
+    most_slots = _most_slots(profile)
+    return json_text({"advised_runs": [_run_as_data(run, most_slots) for run in runs]})
 
 
-def advice_as_text(runs: Sequence[AdvisedRun]) -> str:
-    """The runs for people, a paragraph each."""
+def advice_as_text(runs: Sequence[AdvisedRun], profile: JobProfile) -> str:
+    """The runs for people, a paragraph each, which says if one needs a larger cluster."""
     if not runs:
         return "no run to recommend: none would make the answer more certain by 2%"
-    return "\n".join(line for number, run in enumerate(runs, 1) for line in _lines(number, run))
+    most_slots = _most_slots(profile)
+    return "\n".join(
+        line for number, run in enumerate(runs, 1) for line in _lines(number, run, most_slots)
+    )
+
+
+def _most_slots(profile: JobProfile) -> int:
+    """Slots of the largest cluster in the logs."""
+    return max(setting.configuration.num_slots for setting in profile.settings)
 
 
 def next_run_lines(prediction: Prediction) -> list[str]:
@@ -130,7 +147,7 @@ def _interval_text(interval_s: Interval) -> str:
     return f"{format_duration(interval_s.low)} - {format_duration(interval_s.high)}"
 
 
-def _lines(number: int, run: AdvisedRun) -> Iterator[str]:
+def _lines(number: int, run: AdvisedRun, most_slots: int) -> Iterator[str]:
     setting = run.configuration
     checkpoint = ", a new checkpoint" if run.new_checkpoint else ""
     yield (
@@ -138,6 +155,8 @@ def _lines(number: int, run: AdvisedRun) -> Iterator[str]:
         f"{counted(setting.num_slots, 'slot')}, about {run.rate_per_s:,.0f} rows/s, "
         f"{run.num_batches} batches after the warm-up{_times(run)}{checkpoint}"
     )
+    if setting.num_slots > most_slots:
+        yield f"   needs a larger cluster: the log has up to {counted(most_slots, 'slot')}"
     yield f"   shows {run.learns} ({run.why})"
     if run.narrowing is not None:
         yield f"   would {_gain_text(run.narrowing)}"
@@ -159,7 +178,7 @@ def _times(run: AdvisedRun) -> str:
     return _TIMES.get(run.num_repeats, f", run {run.num_repeats} times")
 
 
-def _run_as_data(run: AdvisedRun) -> dict[str, object]:
+def _run_as_data(run: AdvisedRun, most_slots: int) -> dict[str, object]:
     from headway.formats.as_json import fields_json
 
     setting = run.configuration
@@ -168,6 +187,7 @@ def _run_as_data(run: AdvisedRun) -> dict[str, object]:
         "why": run.why,
         "executors": setting.executors,
         "cores_per_executor": setting.cores_per_executor,
+        "needs_larger_cluster": setting.num_slots > most_slots,
         "shuffle_partitions": setting.shuffle_partitions,
         "trigger_s": setting.trigger_s,
         "rate_per_s": run.rate_per_s,

@@ -33,10 +33,13 @@ def test_the_text_says_what_the_json_says(
     assert run(["profile", "log", "--advise"]) == 0
     text = capsys.readouterr().out
     assert [one["shuffle_partitions"] for one in advised] == [32, 8, 8, 8]
+    assert [one["needs_larger_cluster"] for one in advised] == [False, False, False, True]
     for number, one in enumerate(advised, 1):
         trigger = f"trigger {one['trigger_s']:g}" if one["trigger_s"] else "as fast as possible"
         assert f"{number}. {trigger}" in text
         assert one["learns"] in text
+    assert text.count("needs a larger cluster: the log has up to 8 slots") == 1
+    assert text.index("needs a larger cluster") > text.index("4. ")
 
 
 def test_a_question_gets_numbers(
@@ -51,6 +54,18 @@ def test_a_question_gets_numbers(
     assert narrowing["error_after_ratio"] < narrowing["error_now_ratio"]
     assert run(asked) == 0
     assert "   would narrow p99 to " in capsys.readouterr().out
+
+
+def test_a_question_of_a_larger_cluster_says_that_it_needs_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("headway.cli.profile.profile", lambda *_, **__: a_profile())
+    asked = ["profile", "log", "--advise", "--rate", "900k/s", "--target", "p99 <= 5s"]
+    assert run([*asked, "--json"]) == 0
+    advised = json.loads(capsys.readouterr().out)["advised_runs"]
+    sizes = [one["executors"] * one["cores_per_executor"] for one in advised]
+    assert max(sizes) > 8
+    assert [one["needs_larger_cluster"] for one in advised] == [size > 8 for size in sizes]
 
 
 @pytest.mark.parametrize(
