@@ -166,9 +166,9 @@ def stage_records(gathered: Gathered) -> Iterator[Record]:
     stage: job_id, query_id, batch_id, run_id, execution_id, dstream_batch_s, shuffle_partitions,
     gated_trigger_s; scopes, first_rdd_id, num_scans, resource_profile_id, is_barrier, most_at_once
     (tasks on an executor while others waited; of some stages), operators of its plan
-    (:mod:`.operators`).
+    (:mod:`.operators`), write (what its action writes, of some batches; :mod:`.writes`).
     """
-    nothing = dict.fromkeys(JOB_OF_STAGE)
+    nothing, writes = dict.fromkeys(JOB_OF_STAGE), gathered.writes.of_executions()
     for (stage_id, attempt_id), totals in sorted(gathered.stages.items()):
         job = gathered.job_of_stage.get(stage_id, nothing)
         yield {
@@ -183,6 +183,7 @@ def stage_records(gathered: Gathered) -> Iterator[Record]:
             "is_barrier": totals.is_barrier,
             "most_at_once": most_waited_for(totals.spans),
             "operators": gathered.operators.of_stage(totals.metric_ids or ()),
+            "write": writes.get(job["execution_id"]),
         }
 
 

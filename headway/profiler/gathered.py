@@ -18,6 +18,7 @@ from headway.profiler.operators import PlanOperators
 from headway.profiler.recorded_queries import QueryLife
 from headway.profiler.rows import Record
 from headway.profiler.stage_totals import StageTotals, least, most
+from headway.profiler.writes import Writes
 
 MOST_BATCHES_PER_RUN = 5_000
 """Number of latest batches of a run that are kept: enough for every estimate, with bounded memory
@@ -78,6 +79,7 @@ class Gathered(msgspec.Struct):
     queries: dict[str, QueryLife] = {}
     files: FilesRead = msgspec.field(default_factory=FilesRead)
     operators: PlanOperators = msgspec.field(default_factory=PlanOperators)
+    writes: Writes = msgspec.field(default_factory=Writes)
     batches: dict[str, list[tuple[Place, Record]]] = {}
     num_batches_left_out: int = 0
     job_of_stage: dict[int, Record] = {}
@@ -111,6 +113,7 @@ class Gathered(msgspec.Struct):
             self.note_query(run_id, life)
         self.files.add(other.files)
         self.operators.add(other.operators)
+        self.writes.add(other.writes)
         for run_id, batches in other.batches.items():
             self.batches.setdefault(run_id, []).extend(batches)
         for stage_id, job in other.job_of_stage.items():

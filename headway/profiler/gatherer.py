@@ -13,7 +13,7 @@ from headway.profiler.events import read_line
 from headway.profiler.executors import ExecutorEvent, resource_profile_of
 from headway.profiler.gathered import JOB_OF_STAGE, Attempt, Gathered, Place, Plan
 from headway.profiler.ids import Ids, Ranges, holds
-from headway.profiler.operators import reads_operators
+from headway.profiler.operators import names_stages, reads_operators
 from headway.profiler.plan_nodes import plan_of
 from headway.profiler.recorded_queries import life_of, run_without_batches
 from headway.profiler.redaction import name_of
@@ -65,6 +65,7 @@ class Gatherer:
         self._gathered.ids = {event: Ids.of(ids) for event, ids in self._ids.items() if ids}
         self._gathered.files.leave_out_old()
         self._gathered.operators.leave_out_old()
+        self._gathered.writes.leave_out_old()
         self._gathered.leave_out_old_batches()
         return self._gathered
 
@@ -174,11 +175,17 @@ class Gatherer:
                 self._gathered.operators.note_plan(tree, is_replanned=False)
                 if batch is not None and batch.is_sampled:
                     self._gathered.files.note_scan(tree, batch)
+        reads_plan = batch is not None and names_stages(batch)
+        if batch is None or reads_plan:
+            self._gathered.writes.note_start(event, reads_plan=reads_plan)
         if event.plan is None or (batch is not None and not batch.is_sampled):
             return
         run_id, batch_id = batch or (run_without_batches(event.description), -1)
         plan = Plan(batch_id, len(event.plan), event.plan)
         self._gathered.plans[run_id] = max(plan, self._gathered.plans.get(run_id, plan))
+
+    def _sql_execution_end(self, event: schema.SqlExecutionEnd) -> None:
+        self._gathered.writes.note_end(event)
 
     def _adaptive_update(self, event: schema.AdaptiveUpdate) -> None:
         if (tree := plan_of(event.operators)) is not None:
@@ -220,6 +227,7 @@ _ADD: dict[type, Callable[[Gatherer, Any], None]] = {
     schema.StageCompleted: Gatherer._stage_completed,
     schema.TaskEnd: Gatherer._task_end,
     schema.SqlExecutionStart: Gatherer._sql_execution_start,
+    schema.SqlExecutionEnd: Gatherer._sql_execution_end,
     schema.AdaptiveUpdate: Gatherer._adaptive_update,
     schema.DriverUpdates: lambda gatherer, event: gatherer._gathered.files.note_values(event),
     schema.QueryStarted: Gatherer._query_life,

@@ -89,10 +89,15 @@ def reads_operators(batch: BatchOf, plan: msgspec.Raw) -> bool:
     positions of operators tell similar stages apart: by adaptive execution, and for the tables of
     several broadcasts, which are prepared at the same time.
     """
-    if batch.batch_id % _BATCHES_PER_NAME == 1:
+    if names_stages(batch):
         return True
     text = bytes(plan)
     return _ADAPTIVE in text or text.count(_BROADCAST) > 1
+
+
+def names_stages(batch: BatchOf) -> bool:
+    """Whether the plans of a batch are read for the names of its stages, as of some batches."""
+    return batch.batch_id % _BATCHES_PER_NAME == 1
 
 
 def rows_metric_ids(info: StageInfo) -> tuple[int, ...]:

@@ -107,5 +107,15 @@ def table_of(node: PlanNode) -> str | None:
     path = _PATH.search((node.facts.location if node.facts is not None else None) or "")
     if path is None:
         return None
-    folders = [part for part in path["first"].split("/") if part and not _NO_TABLE.search(part)]
-    return redact(folders[-1]) if len(folders) > 1 else None
+    folder = last_folder(path["first"])
+    return None if folder is None else redact(folder)
+
+
+def last_folder(path: str) -> str | None:
+    """The last folder of a path that is no partition and no file; None if there are not two.
+
+    >>> last_folder("s3://shop/orders/day=7"), last_folder("orders")
+    ('orders', None)
+    """
+    folders = [part for part in path.split("/") if part and not _NO_TABLE.search(part)]
+    return folders[-1] if len(folders) > 1 else None

@@ -47,6 +47,7 @@ JOB_END = "SparkListenerJobEnd"
 STAGE_COMPLETED = "SparkListenerStageCompleted"
 TASK_END = "SparkListenerTaskEnd"
 SQL_EXECUTION_START = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart"
+SQL_EXECUTION_END = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd"
 ADAPTIVE_UPDATE = "org.apache.spark.sql.execution.ui.SparkListenerSQLAdaptiveExecutionUpdate"
 DRIVER_UPDATES = "org.apache.spark.sql.execution.ui.SparkListenerDriverAccumUpdates"
 QUERY_STARTED = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryStartedEvent"
@@ -175,6 +176,11 @@ class SqlExecutionStart(SparkEvent):
         return BatchOf(match[1], int(match[2])) if match else None
 
 
+class SqlExecutionEnd(SparkEvent):
+    execution_id: Long = field(default=None, name="executionId")
+    ended_ms: Long = field(default=None, name="time")
+
+
 class AdaptiveUpdate(SparkEvent):
     """A plan that adaptive execution has changed while it ran."""
 
@@ -298,6 +304,7 @@ KINDS: Mapping[str, type[SparkEvent]] = MappingProxyType(
         STAGE_COMPLETED: StageCompleted,
         TASK_END: TaskEnd,
         SQL_EXECUTION_START: SqlExecutionStart,
+        SQL_EXECUTION_END: SqlExecutionEnd,
         ADAPTIVE_UPDATE: AdaptiveUpdate,
         DRIVER_UPDATES: DriverUpdates,
         QUERY_STARTED: QueryStarted,

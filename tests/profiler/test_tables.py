@@ -56,13 +56,15 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 
 def test_only_events_that_are_used_are_read(tables: Tables) -> None:
     kinds = {event for facts in tables.collected.applications.values() for event in facts.counts}
-    # The queries here read no files and run no adaptive plans, and not on Databricks.
+    # The queries here read no files, run no adaptive plans, and not on Databricks, and no command
+    # runs an execution inside another.
     absent = {
         "DBCEventLoggingListenerMetadata",
         *schema.RECORDER_EVENTS,
         schema.APPLICATION_END,
         schema.DRIVER_UPDATES,
         schema.ADAPTIVE_UPDATE,
+        schema.SQL_EXECUTION_END,
     }
     assert kinds == set(schema.READ_EVENTS) - absent
 

@@ -233,6 +233,7 @@ def whole_batch(report: Record, num_slots: int) -> dict[str, Any]:
         "num_scans": None,
         "most_at_once": None,
         "operators": (),
+        "write": None,
         "resource_profile_id": USUAL_PROFILE,
         "is_barrier": False,
         "submitted_s": None,
@@ -310,6 +311,7 @@ def _stage_sample(stage: Record) -> StageSample:
         peak_heap_bytes=max(stage["peak_heap_bytes"] or 0.0, 0.0),
         kind=stage["kind"],
         operators=stage["operators"],
+        write=stage["write"],
         resource_profile_id=stage["resource_profile_id"],
         is_barrier=stage["is_barrier"],
     )

@@ -56,7 +56,7 @@ def _stages(batches: Sequence[BatchSample], kinds: Counter[StageKind]) -> str:
             for of_stage, stage in zip(batch.kinds, batch.stages, strict=True)
             if of_stage == kind
         )
-        words.append(f"'{stage_work(kind, [sample.operators], ()) or ', '.join(kind.scopes)}'")
+        words.append(f"'{stage_work(kind, [sample.operators], {}) or ', '.join(kind.scopes)}'")
     return " and ".join(dict.fromkeys(words))
 
 

@@ -31,7 +31,8 @@ class StageSample:
 
     If tasks are missing (``num_seen`` of ``num_tasks``), the sums are extrapolated to all tasks by
     the mean of the recorded ones. Without ``has_tasks``, it represents the batch as a whole.
-    ``kind`` is None if the stages of a batch are known by level and order only.
+    ``kind`` is None if the stages of a batch are known by level and order only. ``write`` is what
+    its action writes, if that is known of the batch.
     """
 
     level: int
@@ -61,6 +62,7 @@ class StageSample:
     peak_heap_bytes: float
     kind: StageKind | None = None
     operators: tuple[Operator, ...] = ()
+    write: str | None = None
     resource_profile_id: int = 0
     is_barrier: bool = False
 

@@ -38,6 +38,8 @@ from headway.profiler.streaming.stage_kinds import stage_work
 from headway.profiler.streaming.static_stages import static_rows
 from headway.profiler.streaming.uneven_tasks import hot_share_ratio, task_noise_ratio
 
+_BATCHES_WITH_NAMES = 20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageFit:
@@ -172,7 +174,7 @@ def _fit_stage(
     return StageProfile(
         name=f"stage {stage_index}",
         work=stage_work(
-            samples[0].kind, [sample.operators for sample in samples], _writes(runs, tables)
+            samples[0].kind, [sample.operators for sample in samples], _actions(runs, tables)
         ),
         level=samples[0].level,
         tasks_rule=rule,
@@ -359,10 +361,19 @@ def _state_grows(runs: Sequence[QueryRun], stage_index: int) -> bool:
     return _holds_state(runs[0].batches[0], stage_index) and 2 * sum(grown) > len(grown)
 
 
-def _writes(runs: Sequence[QueryRun], tables: frozenset[int]) -> tuple[int, ...]:
-    """SQL executions of a batch that read more than tables; foreachBatch has several."""
-    kinds = enumerate(runs[0].batches[0].kinds)
-    return tuple(sorted({kind.write for stage_index, kind in kinds if stage_index not in tables}))
+def _actions(runs: Sequence[QueryRun], tables: frozenset[int]) -> dict[int, str | None]:
+    """SQL executions of a batch that write, or read more than tables, and what each writes.
+
+    `foreachBatch` has several. What they write is known of one batch in four.
+    """
+    first_batches = [batch for run in runs for batch in run.batches[:_BATCHES_WITH_NAMES]]
+    actions: dict[int, str | None] = {}
+    for stage_index, kind in enumerate(runs[0].batches[0].kinds):
+        writes = (batch.stages[stage_index].write for batch in first_batches)
+        write = next(filter(None, writes), None)
+        if write is not None or stage_index not in tables:
+            actions[kind.write] = actions.get(kind.write) or write
+    return actions
 
 
 def _tasks_rule(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from headway.profiler.operator_words import operators_in_words
@@ -53,21 +54,41 @@ def kinds_of_batch(stages: Sequence[Record], levels: Mapping[int, int]) -> dict[
 
 
 def stage_work(
-    kind: StageKind | None, operators: Sequence[Sequence[Operator]], writes: Sequence[int]
+    kind: StageKind | None,
+    operators: Sequence[Sequence[Operator]],
+    actions: Mapping[int, str | None],
 ) -> str | None:
     """What a stage computes, in the order in which rows pass its operators; None if not recorded.
 
     ``operators`` are those that each batch recorded: the most count, since those that no row passed
     are not recorded. Without any, the scopes of its RDDs are used. If a batch has several actions
-    (``foreachBatch``), it says to which one the stage belongs, of the ``writes`` among its SQL
-    executions; one that prepares a table for all of them belongs to none.
+    (``foreachBatch``), it says to which one the stage belongs: by what it writes, else by its
+    number. ``actions`` are their SQL executions, and what each writes; a stage that prepares a
+    table for all of them belongs to none.
     """
     scopes = () if kind is None else kind.scopes
     work = operators_in_words(max(operators, key=len), scopes, of_stream=True)
-    if len(writes) > 1 and kind is not None and kind.write in writes:
-        action = f"action {writes.index(kind.write) + 1} of {len(writes)}"
-        return f"{action}: {work}" if work else action
-    return work or None
+    action = None if kind is None else _action_in_words(kind.write, actions)
+    if action is None:
+        return work or None
+    return f"{action}: {work}" if work else action
+
+
+def _action_in_words(write: int, actions: Mapping[int, str | None]) -> str | None:
+    """The action to which an execution belongs; None if there is only one, or it belongs to none.
+
+    Executions in a row that write the same are one action: those inside a command.
+
+    >>> actions = {0: "append to orders", 1: "merge into latest", 2: "merge into latest", 4: None}
+    >>> [_action_in_words(write, actions) for write in range(5)]
+    ['append to orders', 'merge into latest', 'merge into latest', None, 'action 3 of 3']
+    """
+    in_order = sorted(actions)
+    groups = [set(group) for _, group in groupby(in_order, key=lambda key: actions[key] or key)]
+    if len(groups) < 2 or write not in actions:
+        return None
+    number = next(number for number, group in enumerate(groups, 1) if write in group)
+    return actions[write] or f"action {number} of {len(groups)}"
 
 
 class Span(NamedTuple):

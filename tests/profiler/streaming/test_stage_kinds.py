@@ -235,7 +235,7 @@ def test_a_state_that_emitted_nothing_is_named() -> None:
     for operators in ((aggregate,), (aggregate, saved)):
         kind = StageKind(0, True, scopes_of_stage, 0)
         sample = a_stage_sample(level=1, num_tasks=4, rows=100.0, kind=kind, operators=operators)
-        assert stage_work(sample.kind, [sample.operators], (0,)) == "aggregate, update state"
+        assert stage_work(sample.kind, [sample.operators], {0: None}) == "aggregate, update state"
 
 
 def test_levels_are_those_of_most_batches() -> None:
