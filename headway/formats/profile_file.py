@@ -122,6 +122,11 @@ def _heading(profile: JobProfile | ApplicationProfile) -> str:
             f"# The profile of {profile.called}, {origin} it.\n"
             "# Stages in order of submission; times in seconds, since the start.\n"
         )
+    if isinstance(profile, JobProfile) and profile.drain is not None:
+        return (
+            f"# A job profile, {origin} a run that read a backlog.\n"
+            "# Fewest nodes that read it in time:   headway plan FILE --target 'deadline <= 10m'\n"
+        )
     return (
         f"# A job profile, {origin} the job.\n"
         "# Latency at another setting:   headway predict FILE --executors 4\n"

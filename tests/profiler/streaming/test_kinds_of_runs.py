@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -78,6 +79,18 @@ def test_the_profile_file_carries_the_drain(tmp_path: Path) -> None:
     save_profile(replace(profile, drain=None), path)
     assert "drain" not in path.read_text(encoding="utf-8").replace("which is unknown", "")
     assert load_profile(path).drain is None
+
+
+def test_the_heading_of_a_drain_asks_for_what_it_can_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "job.profile.yaml"
+    save_profile(drained(tmp_path, fixed_end=True), path)
+    heading = [line for line in path.read_text(encoding="utf-8").splitlines() if line[0] == "#"]
+    assert not any("--rate" in line for line in heading)
+    (command,) = (line.partition("headway ")[2] for line in heading if "headway plan" in line)
+    assert run(shlex.split(command.replace("FILE", str(path)))) == 0
+    assert "meets deadline <= 10 min" in capsys.readouterr().out
 
 
 def test_a_query_that_keeps_up_is_no_drain(tmp_path: Path) -> None:
