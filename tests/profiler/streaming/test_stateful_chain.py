@@ -33,13 +33,20 @@ from tests.models.job.test_window_law import at, windowed
 from tests.oracles.stateful_chain import (
     Aggregation,
     Deduplication,
+    Emission,
     Operator,
     SelfJoin,
+    Sessions,
     emissions,
 )
 from tests.profiler.event_log import write_plain
 from tests.profiler.streaming.test_summarize import PLAIN, log
-from tests.profiler.test_plan_text import tumbling, window_since_3_3_1
+from tests.profiler.test_plan_text import (
+    session,
+    session_text,
+    tumbling,
+    window_since_3_3_1,
+)
 from tests.runtime.sharing.stream_cases import into, stream, write_batch
 
 if TYPE_CHECKING:
@@ -102,6 +109,22 @@ def test_windows_of_the_first_aggregation_are_those_of_one_that_groups_by_them()
     start = FIVE_S.partition("named_struct(start, ")[2].partition(", end, ")[0]
     partly = (lines[0], f"Project [{start} AS start#7]", *lines[2:])
     assert [part.windows for part in chain_of(*partly)] == [(tumbling(10.0),), ()]
+
+
+def test_sessions_are_an_operator_with_a_state_of_their_own() -> None:
+    sessions, windows = chain_of(
+        aggregation(NEWEST_MS),
+        f"Project [{TEN_S} AS window#9, n#2L]",
+        f"SessionWindowStateStoreSave [k#1], session_window#9, {STATE}, Append, 0, {NEWEST_MS}, 1",
+        f"SessionWindowStateStoreRestore [k#1], session_window#9, {STATE}, 0, {NEWEST_MS}, 1",
+        f"Project [{session_text('4 seconds')}, k#1]",
+        "MicroBatchScan[k#1]",
+    )
+    assert sessions.name == "SessionWindowStateStoreSave"
+    assert sessions.is_aggregation
+    assert (sessions.windows, windows.windows) == ((session(4.0),), (tumbling(10.0),))
+    assert (sessions.reads, windows.reads) == ((), (0,))
+    assert (sessions.watermark_behind_s, windows.watermark_behind_s) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +237,32 @@ CHAINS: dict[str, tuple[tuple[Operator, ...], StatefulOperator]] = {
             windows=(EventTimeWindow(kind=WindowKind.SLIDING, size_s=6.0, slide_s=1.5),),
         ),
     ),
+    "sessions": (
+        (Sessions(gap_ms=4_000),),
+        StatefulOperator(name="SessionWindowStateStoreSave", windows=(session(4.0),)),
+    ),
+    "sessions before windows": (
+        (Sessions(gap_ms=4_000), Aggregation(size_ms=10_000, slide_ms=10_000)),
+        replace(TENS, watermark_behind_s=0.0),
+    ),
 }
+
+
+def test_sessions_of_a_key_merge_if_they_touch_and_close_a_gap_after_their_last_row() -> None:
+    sessions = [Sessions(gap_ms=3_000)]
+    batches = [[1_000, 4_000, 4_001, 20_000], [2_000, 2_001, 40_000], []]
+    keys = [[1, 1, 2, 3], [2, 1, 3], []]
+    found = emissions(sessions, batches, 16_000, keys)
+    # The watermark of the second batch is 4 s: 2,000 and 2,001 are not late, and extend a session
+    # and join another. The third has 24 s, and the session of 20 s, to 23 s, ends as well.
+    assert found == [
+        Emission(2, 7_000, 3),
+        Emission(2, 7_001, 2),
+        Emission(2, 23_000, 1),
+    ]
+    late = emissions(sessions, [[1_000], [9_000], [], [1_500, 30_000], []], 2_000)
+    # The session of 1,500 would have ended before the watermark of 7 s.
+    assert late == [Emission(2, 4_000, 1), Emission(4, 12_000, 1)]
 
 
 @pytest.mark.parametrize("name", CHAINS)
@@ -237,10 +285,13 @@ def test_against_the_simulation_of_each_row(name: str) -> None:
         [round(1000 * at_s) for at_s in rows_s[number == batch]] for batch in range(num_batches)
     ]
     shown_s = found.batch_duration.mean_s - after_commit_s(profile)
+    # Three rows in a row have one key, for sessions.
+    indices = np.arange(len(rows_s)) // 3
+    keys = [indices[number == batch].tolist() for batch in range(num_batches)]
     latency_s = np.array(
         [
             begin_s + emission.batch * trigger_s + shown_s - emission.end_ms / 1000
-            for emission in emissions(chain, batches, delay_ms)
+            for emission in emissions(chain, batches, delay_ms, keys)
         ]
     )
     assert len(latency_s) > 150
