@@ -17,8 +17,7 @@ from headway.api.check import check
 from headway.api.plan import plan
 from headway.domain import AnyAnswer, Finding, FindingCode
 from headway.errors import InputError
-from headway.formats.as_json import json_text, plan_json
-from headway.formats.dstreams_json import dstreams_plan_json
+from headway.formats.as_json import dstreams_plan_json, json_text, plan_json
 from headway.formats.from_json import parse_any_plan
 from headway.formats.profile_file import load_application_profile, load_profile
 from headway.gate import Rule
@@ -33,7 +32,7 @@ from tests.sources import modules
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 # Who shows findings, and the two that put one into a message of another kind.
-SHOW = ("report/", "emitters/", "formats/as_json.py", "formats/dstreams_json.py")
+SHOW = ("report/", "emitters/", "formats/as_json.py", "formats/codec.py")
 PUT_IN_A_MESSAGE = ("planner/promised.py", "api/check.py", "formats/from_json.py")
 
 

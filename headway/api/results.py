@@ -114,7 +114,7 @@ def _first_line(text: str, result: Any) -> str:
 
 
 def _fields(noun: Any) -> dict[str, Any]:
-    data: dict[str, Any] = _function("formats.as_json:fields_json")(noun)
+    data: dict[str, Any] = _function("formats.codec:data_of")(noun)
     return data
 
 
@@ -154,7 +154,7 @@ _PROFILE = _Doors(
     endings=(".yaml", ".yml", ".html"),
 )
 _DSTREAMS = _worded(
-    "report.dstreams:dstreams_plan_text", "formats.dstreams_json:dstreams_plan_json", "frontier"
+    "report.dstreams:dstreams_plan_text", "formats.as_json:dstreams_plan_json", "frontier"
 )
 _DOORS: Mapping[str, _Doors] = {
     "Plan": _STREAM,
@@ -202,16 +202,16 @@ _DOORS: Mapping[str, _Doors] = {
     ),
     "DStreamsPrediction": _worded(
         "report.dstreams:dstreams_prediction_text",
-        "formats.dstreams_json:dstreams_prediction_json",
+        "formats.as_json:dstreams_prediction_json",
     ),
     "DStreamsPlan": _DSTREAMS,
     "InfeasibleDStreamsPlan": _DSTREAMS,
     "RealTimePrediction": _worded(
         "report.real_time:real_time_prediction_text",
-        "formats.real_time_json:real_time_prediction_json",
+        "formats.as_json:real_time_prediction_json",
     ),
     "RealTimePlan": _worded(
-        "report.real_time:real_time_plan_text", "formats.real_time_json:real_time_plan_json"
+        "report.real_time:real_time_plan_text", "formats.as_json:real_time_plan_json"
     ),
     "PipelinePrediction": _worded(
         "report.pipelines:pipeline_prediction_text",

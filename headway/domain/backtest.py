@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
 from headway.domain.prediction import LatencyDistribution, Prediction
@@ -17,11 +17,11 @@ class HeldOut:
     The observed latency is that of its rows, assuming that they arrived evenly between batches.
     """
 
-    label: str
-    num_batches: int
-    prediction: Prediction
-    observed_latency: LatencyDistribution
-    observed_duration: LatencyDistribution
+    label: str = field(metadata={"key": "run"})
+    num_batches: int = field(metadata={"key": "batches"})
+    prediction: Prediction = field(metadata={"key": "predicted"})
+    observed_latency: LatencyDistribution = field(metadata={"key": "observed_tuple_latency_s"})
+    observed_duration: LatencyDistribution = field(metadata={"key": "observed_batch_duration_s"})
 
     @property
     def mean_error_ratio(self) -> float | None:

@@ -38,10 +38,10 @@ class DStreamsSetting:
 
     executors: int
     cores_per_executor: int
-    batch_interval_s: float
+    batch_interval_s: float = field(metadata={"key": "trigger_s"})
     concurrent_jobs: int = 1
     task_cpus: TaskCores = 1
-    num_receivers: int = 0
+    num_receivers: int = field(default=0, metadata={"key": "receivers"})
 
     def __post_init__(self) -> None:
         for name in ("executors", "cores_per_executor", "concurrent_jobs"):
@@ -69,20 +69,20 @@ class DStreamsPrediction(Result):
     arrives than they can do.
     """
 
-    setting: DStreamsSetting
-    rate_per_s: float | None
     stable: bool
-    utilization_ratio: float
-    offered_load_ratio: float
+    utilization_ratio: float = field(metadata={"key": "utilization"})
+    offered_load_ratio: float = field(metadata={"key": "offered_load"})
     overrun_probability: float
     calibrated: bool
-    findings: tuple[Finding, ...]
-    processing_time: LatencyDistribution | None
-    scheduling_delay: LatencyDistribution | None
-    tuple_latency: LatencyDistribution | None
-    phases_s: Mapping[str, float]
-    sustainable_rate_per_s: float | None
     provenance: Provenance = Provenance.MEASURED
+    findings: tuple[Finding, ...] = field(metadata={"words": "warnings"})
+    rate_per_s: float | None
+    sustainable_rate_per_s: float | None
+    processing_time: LatencyDistribution | None = field(metadata={"key": "batch_duration_s"})
+    scheduling_delay: LatencyDistribution | None = field(metadata={"key": "scheduling_delay_s"})
+    tuple_latency: LatencyDistribution | None = field(metadata={"key": "tuple_latency_s"})
+    phases_s: Mapping[str, float]
+    setting: DStreamsSetting = field(metadata={"key": "configuration"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +93,10 @@ class DStreamsPoint:
     """
 
     nodes: int
-    batch_interval_s: float
+    batch_interval_s: float = field(metadata={"key": "trigger_s"})
     expected_s: float
     planned_s: float
-    cost_per_hour: float | None = None
+    cost_per_hour: float | None = field(default=None, metadata={"key": None})
 
     @property
     def cost(self) -> float | None:
@@ -111,21 +111,23 @@ class _DStreamsAnswer(Result):
     ``max_rate_per_s`` is the max rate of the setting within the target.
     """
 
-    target: Target
-    rate_per_s: float | None
-    point: DStreamsPoint
-    setting: DStreamsSetting
-    expected: DStreamsPrediction
-    max_rate_per_s: float | None
+    target: Target = field(metadata={"key": None})
+    rate_per_s: float | None = field(
+        metadata={"exact": True, "then": {"nodes": "nodes", "planned_latency_s": "planned_s"}}
+    )
+    point: DStreamsPoint = field(metadata={"key": None})
+    max_rate_per_s: float | None = field(metadata={"then": {"cost_per_hour": "cost"}})
+    setting: DStreamsSetting = field(metadata={"key": "configuration"})
+    spark_conf: Mapping[str, str]
+    binding: tuple[str, ...]
     frontier: tuple[DStreamsPoint, ...]
+    changes: tuple[Change, ...]
+    settings: tuple[PlannedSetting, ...]
+    findings: tuple[Finding, ...] = field(metadata={"words": "warnings"})
     confidence: float = field(metadata={"exact": True})
     node_type: NodeType | None
-    binding: tuple[str, ...]
-    spark_conf: Mapping[str, str]
-    settings: tuple[PlannedSetting, ...]
-    changes: tuple[Change, ...]
-    findings: tuple[Finding, ...]
     spark_version: str | None = None
+    expected: DStreamsPrediction = field(metadata={"key": "prediction"})
 
     @property
     def ends(self) -> Literal[False]:

@@ -217,21 +217,23 @@ class OrderedPlan(Result):
     stage: str
     rate_per_s: float
     trigger_s: float
-    batch_rows: float
-    num_slots: int
-    num_keys: int
-    num_map_tasks: int
-    known_share: float
+    batch_rows: float = field(metadata={"key": "stage_rows"})
+    num_slots: int = field(metadata={"key": "slots"})
     task_fixed_s: float
     task_per_row_s: float
-    hottest_key: str | int
-    hottest_share: float
-    serial_s: float
-    today: PartitionChoice
-    choices: tuple[PartitionChoice, ...]
-    best: PartitionChoice
-    placed: KeyPlacement
-    real_time: RealTimeSlots | None
+    num_keys: int = field(metadata={"key": "keys"})
+    known_share: float
+    num_map_tasks: int = field(metadata={"key": "combining_tasks"})
+    hottest_key: str | int = field(metadata={"key": "hottest.key"})
+    hottest_share: float = field(metadata={"key": "hottest.share"})
+    serial_s: float = field(
+        metadata={"key": "hottest.needs_s", "then": {"hottest.keeps_up": "keeps_up"}}
+    )
+    today: PartitionChoice = field(metadata={"key": None})
+    choices: tuple[PartitionChoice, ...] = field(metadata={"key": None})
+    best: PartitionChoice = field(metadata={"key": None})
+    placed: KeyPlacement = field(metadata={"key": None})
+    real_time: RealTimeSlots | None = field(metadata={"key": None})
 
     @property
     def keeps_up(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from headway.assumptions.planning import CONFIDENCE
@@ -88,7 +88,7 @@ class _StreamAnswer(Result):
     """
 
     target: Target
-    arrivals: Arrivals
+    arrivals: Arrivals = field(metadata={"exact": True})
     nodes: int
     configuration: Configuration
     prediction: Prediction
@@ -98,7 +98,7 @@ class _StreamAnswer(Result):
     changes: tuple[Change, ...]
     spark_conf: Mapping[str, str]
     query_options: Mapping[str, str]
-    confidence: float = CONFIDENCE.value
+    confidence: float = field(default=CONFIDENCE.value, metadata={"exact": True})
     also: tuple[Promise, ...] = ()
     objective: Objective = Objective.NODES
     node_type: NodeType | None = None

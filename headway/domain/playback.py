@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from headway.domain.checks import require_not_negative
@@ -119,7 +119,7 @@ class SimulatedTarget:
     target: str
     limit_s: float
     value_s: float | None
-    reason: str = ""
+    reason: str = field(default="", metadata={"then": {"met": "met"}})
 
     @property
     def met(self) -> bool | None:

@@ -41,12 +41,16 @@ class LatencyDistribution:
     1.9
     """
 
-    mean_s: float
-    p50_s: float
-    p95_s: float
-    p99_s: float
-    interval90_mean_s: Interval | None = None
-    interval90_p99_s: Interval | None = None
+    mean_s: float = field(metadata={"key": "mean"})
+    p50_s: float = field(metadata={"key": "p50"})
+    p95_s: float = field(metadata={"key": "p95"})
+    p99_s: float = field(metadata={"key": "p99"})
+    interval90_mean_s: Interval | None = field(
+        default=None, metadata={"key": "interval90.mean", "pair": True}
+    )
+    interval90_p99_s: Interval | None = field(
+        default=None, metadata={"key": "interval90.p99", "pair": True}
+    )
 
     @property
     def statistics_s(self) -> dict[str, float]:
@@ -122,22 +126,22 @@ class Prediction(Result):
     it most. ``stage_work`` says what the stages among the phases compute, if the log names it.
     """
 
-    configuration: Configuration
-    arrivals: Arrivals
     stable: bool
-    utilization_ratio: float
+    utilization_ratio: float = field(metadata={"key": "utilization"})
+    offered_load_ratio: float | None = field(default=None, metadata={"key": "offered_load"})
+    overrun_probability: float = field(default=0.0, metadata={"then": {"gain_ratio": "gain_ratio"}})
     calibrated: bool
-    batch_duration: LatencyDistribution | None
-    tuple_latency: LatencyDistribution | None
-    window_latency: LatencyDistribution | None
-    phases_s: Mapping[str, float]
-    sustainable_rate_per_s: float
-    offered_load_ratio: float | None = None
-    overrun_probability: float = 0.0
-    findings: tuple[Finding, ...] = ()
     provenance: Provenance = Provenance.MEASURED
-    next_run: AdvisedRun | None = None
+    findings: tuple[Finding, ...] = field(default=(), metadata={"words": "warnings"})
+    arrivals: Arrivals = field(metadata={"exact": True})
+    sustainable_rate_per_s: float
+    batch_duration: LatencyDistribution | None = field(metadata={"key": "batch_duration_s"})
+    tuple_latency: LatencyDistribution | None = field(metadata={"key": "tuple_latency_s"})
+    window_latency: LatencyDistribution | None = field(metadata={"key": "window_latency_s"})
+    phases_s: Mapping[str, float]
     stage_work: Mapping[str, str] = field(default_factory=dict)
+    configuration: Configuration
+    next_run: AdvisedRun | None = None
 
     def latency(self, metric: Metric) -> LatencyDistribution | None:
         """The distribution for a target of the metric; None if there is none."""

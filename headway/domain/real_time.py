@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headway.domain.checks import require_count, require_seconds
 from headway.domain.configuration import TaskCores, check_task_cores, task_slots
@@ -12,6 +12,7 @@ from headway.domain.prediction import LatencyDistribution
 from headway.domain.result import Result
 from headway.domain.target import Promise, Target
 from headway.limits import MOST_INT
+from headway.units import spark_trigger_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ class RealTimeSetting:
     cores_per_executor: int
     source_partitions: int
     shuffle_partitions: int
-    batch_length_s: float
+    batch_length_s: float = field(metadata={"key": "trigger_s"})
     task_cpus: TaskCores = 1
 
     def __post_init__(self) -> None:
@@ -60,18 +61,18 @@ class RealTimePrediction(Result):
     which nothing is read, and ``gap_share`` the share of the rows that it delays.
     """
 
-    setting: RealTimeSetting
+    stable: bool = field(metadata={"then": {"calibrated": "calibrated"}})
     rate_per_s: float
-    stable: bool
-    num_slots_needed: int
-    tuple_latency: LatencyDistribution | None
+    sustainable_rate_per_s: float
+    num_slots_needed: int = field(metadata={"key": "slots_needed"})
+    tuple_latency: LatencyDistribution | None = field(metadata={"key": "tuple_latency_s"})
     path_s: float
-    stage_mean_s: Mapping[str, float]
-    gap_mean_s: float
+    stage_mean_s: Mapping[str, float] = field(metadata={"key": "stages_s"})
+    gap_mean_s: float = field(metadata={"key": "gaps_s"})
     gap_s: float
     gap_share: float
-    busy_ratio: Mapping[str, float]
-    sustainable_rate_per_s: float
+    busy_ratio: Mapping[str, float] = field(metadata={"key": "busy"})
+    setting: RealTimeSetting = field(metadata={"key": "configuration"})
 
     @property
     def calibrated(self) -> bool:
@@ -88,21 +89,27 @@ class RealTimePlan(Result):
     ``max_rate_per_s`` is the max rate of the setting within the targets.
     """
 
-    target: Target
-    also: tuple[Promise, ...]
-    rate_per_s: float
     feasible: bool
+    target: Target = field(metadata={"key": None})
+    also: tuple[Promise, ...] = field(metadata={"key": None})
+    rate_per_s: float = field(metadata={"exact": True})
     nodes: int
+    planned_s: float = field(metadata={"key": "planned_latency_s"})
+    max_rate_per_s: float | None = field(metadata={"then": {"cost_per_hour": "cost"}})
     node_type: NodeType | None
-    setting: RealTimeSetting
-    planned_s: float
-    confidence: float
-    expected: RealTimePrediction
-    max_rate_per_s: float | None
+    confidence: float = field(metadata={"exact": True})
+    setting: RealTimeSetting = field(metadata={"key": "configuration"})
+    spark_conf: Mapping[str, str] = field(metadata={"then": {"query_options": "code_options"}})
     binding: tuple[str, ...]
-    spark_conf: Mapping[str, str]
-    keeps_state: bool
+    keeps_state: bool = field(metadata={"key": None})
     spark_version: str
+    expected: RealTimePrediction = field(metadata={"key": "prediction"})
+
+    @property
+    def code_options(self) -> Mapping[str, str]:
+        """Settings in the code of the query."""
+        trigger = spark_trigger_text(self.setting.batch_length_s)
+        return {"outputMode": "update", "trigger.realTime": trigger}
 
     @property
     def calibrated(self) -> bool:

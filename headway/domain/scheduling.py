@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from headway.domain.checks import require_not_negative, require_seconds
@@ -187,8 +187,8 @@ class Replay:
     """A replayed decision log: what was decided, and whether the replay decides the same."""
 
     policy: Policy
-    num_decisions: int
-    num_differing: int
-    num_batches: int
-    predicted_mean_s: float
-    observed_mean_s: float
+    num_decisions: int = field(metadata={"key": "decisions"})
+    num_differing: int = field(metadata={"key": "differing"})
+    num_batches: int = field(metadata={"key": "batches"})
+    predicted_mean_s: float = field(metadata={"key": "predicted_duration_mean_s"})
+    observed_mean_s: float = field(metadata={"key": "measured_duration_mean_s"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from headway.domain.result import Result
@@ -29,18 +29,18 @@ class SharingWay:
     ``saved_high_s`` depending on costs that the profile does not contain.
     """
 
-    how: WindowsHow
+    how: WindowsHow = field(metadata={"then": {"pays": "pays"}})
+    is_stable: bool = field(metadata={"key": "stable"})
     trigger_s: float
     batch_mean_s: float
     batch_p99_s: float
-    saved_s: float
-    saved_low_s: float
-    saved_high_s: float
+    saved_low_s: float = field(metadata={"key": "saved_s.low"})
+    saved_s: float = field(metadata={"key": "saved_s.mid"})
+    saved_high_s: float = field(metadata={"key": "saved_s.high"})
     utilization_ratio: float
     window_p99_s: float | None
     state_rows: float
     log_rows: float
-    is_stable: bool
     rollups: tuple[str, ...] = ()
 
     @property
@@ -69,16 +69,16 @@ class ModeWork:
     """
 
     work_s: Mapping[str, float]
+    break_even_windows_ratio: float = field(metadata={"key": "break_even_windows_per_row"})
     pause_s: Mapping[str, float]
-    break_even_windows_ratio: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDeal:
     """Load of the busiest slot over an even share: with the given partitions, and moved at best."""
 
-    busiest_ratio: float
-    moved_ratio: float
+    busiest_ratio: float = field(metadata={"key": "busiest_slot_ratio"})
+    moved_ratio: float = field(metadata={"key": "busiest_slot_moved_ratio"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -92,10 +92,10 @@ class SharingGain(Result):
     their current values.
     """
 
-    windows: WindowSet
+    windows: WindowSet = field(metadata={"key": None})
     rate_per_s: float
     batch_rows: float
-    batch_keys: float
+    batch_keys: float = field(metadata={"then": {"pays": "paying"}})
     ways: tuple[SharingWay, ...]
     best: SharingWay
     break_even_rows: float
@@ -103,10 +103,10 @@ class SharingGain(Result):
     rollups: tuple[str, ...]
     merges_ratio: float
     modes: ModeWork
-    deal: GroupDeal
+    deal: GroupDeal = field(metadata={"key": ""})
     assumed: tuple[str, ...]
-    is_update: bool = False
-    queries: tuple[QueryWindows, ...] = ()
+    is_update: bool = field(default=False, metadata={"key": None})
+    queries: tuple[QueryWindows, ...] = field(default=(), metadata={"key": None})
 
     @property
     def apart_ratio(self) -> float:

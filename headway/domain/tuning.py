@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from headway.assumptions.advice import ENOUGH_WIDTH_RATIO
@@ -11,6 +10,7 @@ from headway.domain.configuration import Configuration
 from headway.domain.plan import StreamAnswer
 from headway.domain.profile import JobProfile
 from headway.domain.result import Result
+from headway.limits import LARGEST_NUMBER
 from headway.units import spark_trigger_text
 
 
@@ -44,12 +44,12 @@ class QuerySetting:
     ({'processingTime': '1 second'}, {'maxOffsetsPerTrigger': '210000'})
     """
 
-    configuration: Configuration
+    configuration: Configuration = field(metadata={"key": ""})
     rate_per_s: float | None = None
-    checkpoint: str | None = None
+    checkpoint: str | None = field(default=None, metadata={"key": None})
 
     def __post_init__(self) -> None:
-        if self.rate_per_s is not None and not 0 < self.rate_per_s < math.inf:
+        if self.rate_per_s is not None and not 0 < self.rate_per_s <= LARGEST_NUMBER:
             raise ValueError(f"rate_per_s is {self.rate_per_s}; expected a positive number")
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from headway.domain.configuration import Configuration
@@ -70,7 +70,7 @@ class SeenDrift:
     longer raise an alarm; None if before that they would be taken for the usual difference of runs.
     """
 
-    duration_ratio: float
+    duration_ratio: float = field(metadata={"then": {"alarm": "is_alarm"}})
     since_s: float | None = None
     num_batches_to_find: int | None = None
 

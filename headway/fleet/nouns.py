@@ -251,7 +251,7 @@ class TargetPrice:
     promise: str
     looser: str
     saves_per_day: float
-    is_all: bool
+    is_all: bool = field(metadata={"key": None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,17 +6,18 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from headway.domain import Configuration, QuerySetting
+from headway.domain import QuerySetting
 from headway.errors import InputError
 from headway.formats.as_json import json_text
-from headway.formats.from_json import At
+from headway.formats.codec import STATE, data_of, noun_of
 from headway.formats.own_files import read_json
 from headway.formats.text_file import write_text
-from headway.limits import LARGEST_NUMBER, LONGEST_S
+from headway.limits import LONGEST_S
 from headway.redaction import one_line
 
 EXPLORATION_SCHEMA = "headway.exploration/v1"
 _EXPECTED = "the state of an exploration"
+_NOT_EXPLORED = ("task_cpus", "tasks_per_executor")
 # Beside the state: what a name from elsewhere would lead out of is another's.
 _RECORDING = re.compile(r"(?!\.)[\w.-]{1,200}", re.ASCII)
 
@@ -29,6 +30,14 @@ class ExploredRun:
     duration_s: float
     recording: str
     query_id: str
+
+    def __post_init__(self) -> None:
+        if not _RECORDING.fullmatch(self.recording):
+            raise ValueError(
+                f"recording is {self.recording[:40]!a}; expected a file in the folder of the state"
+            )
+        if not 0.0 <= self.duration_s <= LONGEST_S:
+            raise ValueError(f"duration_s is {self.duration_s:g}; expected 0 to ten years")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +52,11 @@ class ExplorationState:
     runs: tuple[ExploredRun, ...] = ()
     queue: tuple[QuerySetting, ...] = ()
 
+    def __post_init__(self) -> None:
+        settings = (*(run.setting for run in self.runs), *self.queue)
+        if any(setting.rate_per_s is None for setting in settings):
+            raise ValueError("a setting without rate_per_s; expected one that was explored")
+
     @property
     def spent_s(self) -> float:
         """Time that the runs took [s]."""
@@ -55,15 +69,7 @@ def save_state(state: ExplorationState, path: Path) -> None:
         "schema": EXPLORATION_SCHEMA,
         "rate_per_s": state.rate_per_s,
         "target": state.target,
-        "runs": [
-            {
-                "setting": _as_data(run.setting),
-                "duration_s": run.duration_s,
-                "recording": run.recording,
-                "query_id": run.query_id,
-            }
-            for run in state.runs
-        ],
+        "runs": [{**data_of(run, STATE), "setting": _as_data(run.setting)} for run in state.runs],
         "queue": [_as_data(setting) for setting in state.queue],
     }
     write_text(path, json_text(document) + "\n", label="the state")
@@ -83,13 +89,7 @@ def load_state(path: Path, question: ExplorationState) -> ExplorationState:
     try:
         if not isinstance(data, dict) or data.get("schema") != EXPLORATION_SCHEMA:
             raise InputError(f"expected schema {EXPLORATION_SCHEMA}")
-        document = At(data, "")
-        state = ExplorationState(
-            rate_per_s=document.of("rate_per_s", float),
-            target=document.of("target", str),
-            runs=tuple(map(_explored_run, document.each("runs"))),
-            queue=tuple(map(_setting, document.each("queue"))),
-        )
+        state = noun_of(data, ExplorationState, STATE)
     except InputError as error:
         raise InputError(
             f"{one_line(path)}: {error}; expected {_EXPECTED}; give another folder, or remove the "
@@ -106,35 +106,6 @@ def load_state(path: Path, question: ExplorationState) -> ExplorationState:
 
 
 def _as_data(setting: QuerySetting) -> dict[str, object]:
-    configuration = setting.configuration
-    return {
-        "executors": configuration.executors,
-        "cores_per_executor": configuration.cores_per_executor,
-        "shuffle_partitions": configuration.shuffle_partitions,
-        "trigger_s": configuration.trigger_s,
-        "max_offsets_per_trigger": configuration.max_offsets_per_trigger,
-        "rate_per_s": setting.rate_per_s,
-    }
-
-
-def _explored_run(run: At) -> ExploredRun:
-    recording = run.of("recording", str)
-    if not _RECORDING.fullmatch(recording):
-        path = run.path("recording")
-        raise InputError(f"{path}: {recording[:40]!a}; expected a file in the folder of the state")
-    duration_s = run.of("duration_s", float)
-    if not 0.0 <= duration_s <= LONGEST_S:
-        raise InputError(f"{run.path('duration_s')}: {duration_s:g}; expected 0 to ten years")
-    return ExploredRun(
-        setting=_setting(run.at("setting")),
-        duration_s=duration_s,
-        recording=recording,
-        query_id=run.of("query_id", str),
-    )
-
-
-def _setting(mapping: At) -> QuerySetting:
-    rate_per_s = mapping.of("rate_per_s", float)
-    if not 0.0 < rate_per_s <= LARGEST_NUMBER:
-        raise InputError(f"{mapping.path('rate_per_s')}: {rate_per_s:g}; expected a rate above 0")
-    return QuerySetting(configuration=mapping.noun(Configuration), rate_per_s=rate_per_s)
+    """A setting without what an exploration leaves as it is."""
+    data: dict[str, object] = data_of(setting, STATE)
+    return {key: value for key, value in data.items() if key not in _NOT_EXPLORED}

@@ -12,8 +12,8 @@ from headway.domain.configuration import Configuration
 from headway.domain.kept_promise import KeptPromise
 from headway.domain.later import made_when_asked
 from headway.errors import InputError
+from headway.formats.codec import validate
 from headway.formats.own_files import read_text
-from headway.formats.validation import validate
 from headway.formats.yaml_document import parse_document, shown
 from headway.limits import LARGEST_NUMBER, MOST_CORES, MOST_EXECUTORS
 from headway.sparkconf import task_cpus_of

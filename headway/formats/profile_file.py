@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from headway.domain import PROFILE_SCHEMA, JobProfile
 from headway.errors import InputError, ProfileError
+from headway.formats.codec import validate
 from headway.formats.own_files import read_text
-from headway.formats.validation import validate
 from headway.formats.yaml_document import Document, Fault, Plain, parse_document, shown
 
 if TYPE_CHECKING:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from headway.domain import AnyAnswer, Backtest, HeldOut, LatencyDistribution, Playback
+from headway.domain import AnyAnswer, Backtest, Playback
 from headway.errors import InputError
 from headway.formats.as_json import DEADLINE_SCHEMA, PLAN_SCHEMA
+from headway.formats.codec import noun_of
 from headway.formats.figures_read import KINDS, FiguresRead, figures_read
-from headway.formats.from_json import At, parse_any_plan, read_prediction
+from headway.formats.from_json import in_todays_form, parse_any_plan, require_words
 from headway.formats.own_files import parse_json, read_whole_text
 
 _EXPECTED = "a profile, or what a command such as 'headway plan' prints with --json"
@@ -150,12 +151,12 @@ class CheckRead:
 
 
 AnyResult: TypeAlias = AnyAnswer | Backtest | Playback | CapacityRead | CheckRead | FiguresRead
-_NOUNS: Mapping[str, type[Playback | CapacityRead | CheckRead]] = {
+_NOUNS: Mapping[str, type[Backtest | Playback | CapacityRead | CheckRead]] = {
+    "headway.backtest/v1": Backtest,
     "headway.playback/v1": Playback,
     "headway.capacity/v1": CapacityRead,
     "headway.check/v1": CheckRead,
 }
-_BACKTEST = "headway.backtest/v1"
 
 
 def load_result(path: str | Path) -> AnyResult:
@@ -176,42 +177,15 @@ def parse_result(text: str, *, name: str) -> AnyResult:
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema in (PLAN_SCHEMA, DEADLINE_SCHEMA):
         return parse_any_plan(text, name=name)
-    document = At(data if isinstance(data, dict) else {}, "")
     if isinstance(schema, str) and schema in KINDS:
         return figures_read(data, KINDS[schema])
     try:
-        if schema == _BACKTEST:
-            return _backtest(document)
         if isinstance(schema, str) and schema in _NOUNS:
-            result: Playback | CapacityRead | CheckRead = document.noun(_NOUNS[schema])
+            result = noun_of(in_todays_form(data), _NOUNS[schema])
+            for run in result.runs if isinstance(result, Backtest) else ():
+                require_words(run.prediction.findings, "predicted.findings")
             return result
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
     schema_text = f"schema {schema}" if isinstance(schema, str) else "no schema of Headway's"
     raise InputError(f"{name}: {schema_text}; expected {_EXPECTED}")
-
-
-def _backtest(document: At) -> Backtest:
-    return Backtest(
-        rule=document.of("rule", str),
-        runs=tuple(
-            HeldOut(
-                label=run.of("run", str),
-                num_batches=run.of("batches", int),
-                prediction=read_prediction(run.at("predicted")),
-                observed_latency=_measured(run.at("observed_tuple_latency_s")),
-                observed_duration=_measured(run.at("observed_batch_duration_s")),
-            )
-            for run in document.each("runs")
-        ),
-        notes=document.of("notes", tuple[str, ...]),
-    )
-
-
-def _measured(mapping: At) -> LatencyDistribution:
-    return LatencyDistribution(
-        mean_s=mapping.of("mean", float),
-        p50_s=mapping.of("p50", float),
-        p95_s=mapping.of("p95", float),
-        p99_s=mapping.of("p99", float),
-    )

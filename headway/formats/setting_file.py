@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
 from headway.domain import Configuration
 from headway.errors import InputError
+from headway.formats.codec import STATE, data_of, noun_of
 from headway.formats.own_files import read_json, why_of
 from headway.formats.text_file import write_text
 from headway.redaction import one_line
@@ -50,7 +49,7 @@ def alive_file(path: Path) -> Path:
 
 def save_setting(setting: GivenSetting, path: Path) -> None:
     """Write it whole or not at all."""
-    text = json.dumps(msgspec.to_builtins(setting), indent=1)
+    text = json.dumps(data_of(setting, STATE), indent=1)
     write_text(path, text + "\n", label="the setting")
 
 
@@ -63,13 +62,12 @@ def load_setting(path: Path) -> GivenSetting:
         If there is none.
     """
     try:
-        setting = msgspec.convert(read_json(path, expected=_EXPECTED), GivenSetting)
-    except (InputError, ValueError, msgspec.ValidationError) as error:
+        return noun_of(read_json(path, expected=_EXPECTED), GivenSetting, STATE)
+    except InputError as error:
         raise InputError(
             f"{one_line(path)}: no setting ({why_of(error)}); expected the file of a supervisor, "
             "headway tune SPEC --supervise -- COMMAND"
         ) from None
-    return setting
 
 
 class Answer(NamedTuple):

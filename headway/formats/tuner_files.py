@@ -5,15 +5,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import math
 import os
 import re
 import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
-
-import msgspec
 
 from headway.assumptions.tuning import LOST_AFTER_S
 from headway.domain import JobProfile
@@ -26,6 +23,7 @@ from headway.domain.tuner import (
     TunerState,
 )
 from headway.errors import HeadwayError, InputError, TunerLockedError
+from headway.formats.codec import STATE, data_of, noun_of
 from headway.formats.own_files import parse_json, read_bytes, read_json, read_text, why_of
 from headway.formats.profile_file import dump_profile
 from headway.formats.text_file import write_text
@@ -83,7 +81,7 @@ def profile_hash(profile: JobProfile) -> str:
 def save_tuner(state: TunerState, path: Path) -> None:
     """Write it atomically: the file always contains either the old or the new state."""
     # The standard library keeps infinite numbers.
-    text = json.dumps(msgspec.to_builtins(state), indent=1)
+    text = json.dumps(data_of(state, STATE), indent=1)
     write_text(path, text + "\n", label="the state of the tuner")
 
 
@@ -101,29 +99,15 @@ def load_tuner(path: Path) -> TunerState | None:
         path, expected="a tuner's state", largest_bytes=_MOST_STATE_BYTES, has_infinity=True
     )
     try:
-        state = msgspec.convert(data, TunerState, strict=False, str_keys=True)
+        state = noun_of(data, TunerState, STATE)
         if state.schema != TUNER_SCHEMA:
-            raise ValueError(f"schema is {state.schema!r}; expected {TUNER_SCHEMA}")
-        _require_numbers(state)
-    except (ValueError, msgspec.ValidationError) as error:
+            raise InputError(f"schema is {state.schema!r}; expected {TUNER_SCHEMA}")
+    except InputError as error:
         raise InputError(
             f"{one_line(path)}: not the state of a tuner ({why_of(error)}); give another file, or "
             "remove it to begin anew"
         ) from None
     return state
-
-
-def _require_numbers(state: TunerState) -> None:
-    """Refuse numbers in text that are none: a converter that is not strict takes "nan" for one."""
-    waiting: list[object] = [msgspec.to_builtins(state)]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            waiting += value.values()
-        elif isinstance(value, list | tuple):
-            waiting += value
-        elif isinstance(value, float) and math.isnan(value):
-            raise ValueError("a number is nan; expected numbers")
 
 
 class TunerLock:
@@ -236,7 +220,7 @@ def append_audit(path: Path, entry: Mapping[str, object]) -> None:
     HeadwayError
         If it cannot be written.
     """
-    line = json.dumps({"at_s": round(time.time(), 3), **msgspec.to_builtins(dict(entry))})
+    line = json.dumps({"at_s": round(time.time(), 3), **data_of(entry, STATE)})
     try:
         with path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
@@ -287,17 +271,15 @@ def explained_change(path: Path, number: int) -> ExplainedChange:
         )
         raise InputError(f"{path}: no change {number}; {numbers_text}")
     try:
-        change = msgspec.convert(lines[line_indices[-1]]["change"], TunerChange, strict=False)
+        change = noun_of(lines[line_indices[-1]]["change"], TunerChange, STATE)
         proposal = _proposal_before(lines[: line_indices[0]], lines[line_indices[0]]["change"])
-        outcomes = [
-            msgspec.convert(lines[index], ChangeOutcome, strict=False) for index in line_indices
-        ]
+        outcomes = [noun_of(lines[index], ChangeOutcome, STATE) for index in line_indices]
         for line in lines[line_indices[-1] + 1 :]:
             if line.get("event") in ("proposed", "restored"):
                 if line["event"] == "restored":
-                    outcomes.append(msgspec.convert(line, ChangeOutcome, strict=False))
+                    outcomes.append(noun_of(line, ChangeOutcome, STATE))
                 break
-    except (KeyError, TypeError, msgspec.ValidationError) as error:
+    except (KeyError, InputError) as error:
         raise InputError(f"{one_line(path)}: not the log of a tuner ({why_of(error)})") from None
     return ExplainedChange(change=change, proposal=proposal, outcomes=tuple(outcomes))
 
@@ -328,4 +310,4 @@ def _proposal_before(lines: list[dict[str, object]], change: object) -> Proposal
     ):
         return None
     proposal = proposed_line.get("proposal")
-    return None if proposal is None else msgspec.convert(proposal, Proposal, strict=False)
+    return None if proposal is None else noun_of(proposal, Proposal, STATE)

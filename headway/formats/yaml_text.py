@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
-from enum import Enum
 from typing import Any
 
 import yaml
 
-from headway.formats.yaml_document import Plain, plain_scalar
+from headway.formats.codec import FOR_PEOPLE, data_of
+from headway.formats.yaml_document import plain_scalar
 
-_SIGNIFICANT_DIGITS = 6
 _LINE_WIDTH = 100
 
 
@@ -26,8 +22,6 @@ def yaml_text(noun: object) -> str:
     ------
     ValueError
         If a number is infinite or not a number: the file could not be read back.
-    TypeError
-        If the noun holds something that YAML has no plain form for.
 
     Examples
     --------
@@ -44,10 +38,8 @@ def yaml_text(noun: object) -> str:
     return text
 
 
-def plain_data(value: object, name: str = "") -> Plain:
-    """Dataclasses as mappings, tuples as lists, enums as their values, numbers rounded.
-
-    Fields marked ``exact`` are not rounded: targets are stored as they were given.
+def plain_data(noun: object) -> Any:
+    """The data of that text.
 
     Examples
     --------
@@ -55,37 +47,7 @@ def plain_data(value: object, name: str = "") -> Plain:
     >>> plain_data((TasksRule.SOURCE, 0.12345678))
     ['source', 0.123457]
     """
-    match value:
-        case Enum():
-            return plain_data(value.value, name)
-        case None | bool() | int() | str():
-            return value
-        case float():
-            if not math.isfinite(value):
-                raise ValueError(f"{name} is {value}; a file holds finite numbers only")
-            return float(f"{value:.{_SIGNIFICANT_DIGITS}g}")
-        case tuple() | list():
-            return [plain_data(item, f"{name}[{index}]") for index, item in enumerate(value)]
-        case Mapping():
-            return {str(key): plain_data(item, f"{name}.{key}") for key, item in value.items()}
-    if not is_dataclass(value):
-        raise TypeError(f"{name} is a {type(value).__name__}; expected plain data")
-    return {
-        field.name: item
-        if field.metadata.get("exact") and isinstance(item, float) and math.isfinite(item)
-        else plain_data(item, f"{name}.{field.name}".removeprefix("."))
-        for field in fields(value)
-        if not _is_left_unsaid(field, item := getattr(value, field.name))
-    }
-
-
-def _is_left_unsaid(field: Field[Any], item: object) -> bool:
-    """Whether it has its default value, which need not be written."""
-    if isinstance(item, bool | int | float | str):
-        return False
-    if field.default_factory is not MISSING:
-        return bool(item == field.default_factory())
-    return field.default is not MISSING and item == field.default
+    return data_of(noun, FOR_PEOPLE)
 
 
 class _Representer(yaml.representer.SafeRepresenter):

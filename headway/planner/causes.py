@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from headway.digits import format_money
@@ -43,7 +43,7 @@ class Cause:
     before: str = ""
     after: str = ""
     nodes: tuple[int, int] | None = None
-    cost_per_month: float | None = None
+    cost_per_month: float | None = field(default=None, metadata={"then": {"text": "in_words"}})
 
     @property
     def in_words(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -48,7 +48,7 @@ class Figure:
     name: str
     unit: Unit
     before: float | None
-    after: float | None
+    after: float | None = field(metadata={"then": {"change_ratio": "change_ratio"}})
 
     @property
     def change_ratio(self) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +35,9 @@ class PipelineRule:
 
     shuffle_period_s: float
     poll_period_s: float
-    num_nodes: int | None
-    statistic_s: float
-    highest_rate_per_s: float
+    num_nodes: int | None = field(metadata={"key": "nodes"})
+    statistic_s: float = field(metadata={"key": "latency_s"})
+    highest_rate_per_s: float = field(metadata={"key": "sustainable_rate_per_s"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import numpy as np
@@ -76,13 +76,13 @@ class Verdict(Result):
     latency of rows if no query has windows.
     """
 
-    cores: float
-    figures: tuple[PolicyFigures, ...]
-    recommended: PolicyFigures | None
     gain_ratio: float
-    offsets_s: tuple[float, ...]
+    cores: float
+    figures: tuple[PolicyFigures, ...] = field(metadata={"key": None})
+    recommended: PolicyFigures | None = field(metadata={"key": None})
+    offsets_s: tuple[float, ...] = field(metadata={"key": None})
     aligned: bool
-    spread_mean_s: float | None
+    spread_mean_s: float | None = field(metadata={"key": "mean_s_if_spread"})
     nodes_without: int | None
     nodes_with: int | None
 

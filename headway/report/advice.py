@@ -179,7 +179,7 @@ def _times(run: AdvisedRun) -> str:
 
 
 def _run_as_data(run: AdvisedRun, most_slots: int) -> dict[str, object]:
-    from headway.formats.as_json import fields_json
+    from headway.formats.codec import data_of
 
     setting = run.configuration
     return {
@@ -196,5 +196,5 @@ def _run_as_data(run: AdvisedRun, most_slots: int) -> dict[str, object]:
         "num_repeats": run.num_repeats,
         "duration_s": run.duration_s,
         "new_checkpoint": run.new_checkpoint,
-        "narrowing": fields_json(run.narrowing),
+        "narrowing": data_of(run.narrowing),
     }

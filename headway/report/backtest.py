@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from headway.domain import Backtest, HeldOut
-from headway.formats.as_json import measured_json, prediction_json
+from headway.formats.as_json import prediction_json
+from headway.formats.codec import data_of
 from headway.report.columns import aligned, paragraph
 from headway.units import counted, format_duration, format_rate
 
@@ -62,8 +63,8 @@ def backtest_json(backtest: Backtest) -> dict[str, object]:
                 "batches": run.num_batches,
                 "error_mean": run.mean_error_ratio,
                 "error_p99": run.p99_error_ratio,
-                "observed_tuple_latency_s": measured_json(run.observed_latency),
-                "observed_batch_duration_s": measured_json(run.observed_duration),
+                "observed_tuple_latency_s": data_of(run.observed_latency.statistics_s),
+                "observed_batch_duration_s": data_of(run.observed_duration.statistics_s),
                 "predicted": prediction_json(run.prediction),
             }
             for run in backtest.runs

@@ -8,6 +8,7 @@ import numpy as np
 
 from headway.assumptions.advice import SAVING_SHOWN_PER_DAY
 from headway.fleet.nouns import Capacity, FleetPlan, Infeasible, Supply, TargetPrice
+from headway.formats.codec import data_of
 from headway.report.columns import aligned, paragraph, width
 from headway.units import DAYS_PER_MONTH, counted
 
@@ -73,23 +74,8 @@ def capacity_json(answer: Capacity) -> dict[str, object]:
             if plan.bill.nodes[offer_index].any() or plan.bill.committed[offer_index]
         ],
         "period_hours": answer.fleet.hours.tolist(),
-        "promise_prices": [
-            {
-                "job": price.job,
-                "promise": price.promise,
-                "looser": price.looser,
-                "saves_per_day": _rounded(price.saves_per_day),
-            }
-            for price in answer.target_prices
-        ],
-        "shadow_prices": [
-            {
-                "name": price.name,
-                "saves_per_day": _rounded(price.saves_per_day),
-                "text": price.text,
-            }
-            for price in answer.shadow_prices
-        ],
+        "promise_prices": data_of(answer.target_prices),
+        "shadow_prices": data_of(answer.shadow_prices),
         "growth": [
             {
                 "month": point.month,

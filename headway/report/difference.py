@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headway.digits import format_money
-from headway.formats.as_json import fields_json
+from headway.formats.codec import data_of
 from headway.planner.difference import Difference, Figure, Unit
 from headway.report.columns import aligned, paragraph, width
 from headway.report.wording import APPLIES, percent
@@ -24,21 +24,12 @@ def difference_json(difference: Difference) -> dict[str, object]:
         "same": difference.is_none,
         "before": {"name": before, "feasible": feasible[0]},
         "after": {"name": after, "feasible": feasible[1]},
-        "figures": [
-            {**_fields(figure), "change_ratio": fields_json(figure.change_ratio)}
-            for figure in difference.figures
-        ],
-        "values": fields_json(difference.values),
-        "causes": [{**_fields(cause), "text": cause.in_words} for cause in difference.causes],
+        "figures": data_of(difference.figures),
+        "values": data_of(difference.values),
+        "causes": data_of(difference.causes),
         "parts_of": difference.parts_of,
-        "parts_s": fields_json(difference.parts),
+        "parts_s": data_of(difference.parts),
     }
-
-
-def _fields(noun: object) -> dict[str, object]:
-    fields = fields_json(noun)
-    assert isinstance(fields, dict)
-    return fields
 
 
 def difference_text(difference: Difference) -> str:

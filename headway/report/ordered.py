@@ -13,6 +13,7 @@ from headway.domain.ordered import (
     RealTimeSlots,
 )
 from headway.domain.plan_parts import PartitionChoice, PlannedSkew
+from headway.formats.codec import EXACT, data_of
 from headway.report.columns import aligned, headline_of, paragraph, printable
 from headway.units import counted, format_duration, format_rate
 
@@ -27,22 +28,7 @@ def ordered_json(plan: OrderedPlan) -> dict[str, object]:
     return {
         "schema": KEYS_SCHEMA,
         "headline": headline_of(ordered_text, plan),
-        "stage": plan.stage,
-        "rate_per_s": plan.rate_per_s,
-        "trigger_s": plan.trigger_s,
-        "stage_rows": plan.batch_rows,
-        "slots": plan.num_slots,
-        "task_fixed_s": plan.task_fixed_s,
-        "task_per_row_s": plan.task_per_row_s,
-        "keys": plan.num_keys,
-        "known_share": plan.known_share,
-        "combining_tasks": plan.num_map_tasks,
-        "hottest": {
-            "key": plan.hottest_key,
-            "share": plan.hottest_share,
-            "needs_s": plan.serial_s,
-            "keeps_up": plan.keeps_up,
-        },
+        **data_of(plan, EXACT),
         "today": _choice_json(plan.today),
         "choices": [_choice_json(choice) for choice in plan.choices],
         "best": _choice_json(plan.best),

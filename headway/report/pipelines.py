@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from headway.formats.codec import EXACT, data_of
 from headway.planner.pipelines import busy_ratios, statistic_s
 from headway.report.columns import aligned, headline_of, paragraph
 from headway.units import counted, exact_duration, format_duration, format_rate
@@ -313,16 +314,7 @@ def _plan_json(plan: PipelinePlan) -> dict[str, object]:
             "gap_nodes": None if plan.num_nodes is None else plan.num_nodes - plan.proved_nodes,
             "max_rate_per_s": _finite(plan.most_rate_per_s),
         },
-        "rules": [
-            {
-                "shuffle_period_s": rule.shuffle_period_s,
-                "poll_period_s": rule.poll_period_s,
-                "nodes": rule.num_nodes,
-                "latency_s": _finite(rule.statistic_s),
-                "sustainable_rate_per_s": rule.highest_rate_per_s,
-            }
-            for rule in plan.rules
-        ],
+        "rules": data_of(plan.rules, EXACT),
     }
 
 

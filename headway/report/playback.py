@@ -12,7 +12,7 @@ from headway.domain import (
     StreamAnswer,
     TraceStretch,
 )
-from headway.formats.as_json import fields_json
+from headway.formats.codec import data_of
 from headway.report.charts import Tick, axis, place_percent
 from headway.report.columns import aligned, bar, paragraph
 from headway.report.line_charts import Axes, LineChart, lines_of
@@ -29,18 +29,11 @@ _TIMES_FROM = 2.0  # a miss is shown as a ratio from here on, below it as a diff
 
 def playback_json(playback: Playback) -> dict[str, object]:
     """A playback as data for :func:`headway.formats.as_json.json_text`."""
-    playback_fields = fields_json(playback)
-    assert isinstance(playback_fields, dict)
-    targets = [
-        {**fields, "met": target.met}
-        for fields, target in zip(playback_fields["targets"], playback.targets, strict=True)
-    ]
     return {
         "schema": PLAYBACK_SCHEMA,
         "headline": verdict_text(playback),
         "feasible": playback.feasible,
-        **playback_fields,
-        "targets": targets,
+        **data_of(playback),
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from headway.domain import StreamAnswer
 from headway.domain.live import PolicyComparison, PolicyOutcome
-from headway.formats.as_json import fields_json
+from headway.formats.codec import data_of
 from headway.report.charts import Tick
 from headway.report.columns import aligned, paragraph
 from headway.report.line_charts import Axes, LineChart, lines_of
@@ -22,18 +22,19 @@ _HEADING = ("policy", "", "node-hours", "late", "target", "windows kept", "chang
 
 def policies_json(comparison: PolicyComparison) -> dict[str, object]:
     """A comparison as data for :func:`headway.formats.as_json.json_text`."""
-    data = fields_json(comparison)
-    assert isinstance(data, dict)
-    outcomes = [
-        {**fields, "node_hours": comparison.node_hours(outcome), "met": comparison.meets(outcome)}
-        for fields, outcome in zip(data["outcomes"], comparison.outcomes, strict=True)
-    ]
     return {
         "schema": POLICIES_SCHEMA,
         "headline": headline(comparison),
         "feasible": comparison.feasible,
-        **data,
-        "outcomes": outcomes,
+        **data_of(comparison),
+        "outcomes": [
+            {
+                **data_of(outcome),
+                "node_hours": comparison.node_hours(outcome),
+                "met": comparison.meets(outcome),
+            }
+            for outcome in comparison.outcomes
+        ],
     }
 
 

@@ -61,26 +61,21 @@ def survey_as_json(logs: Sequence[LogSurvey], failures: Sequence[LogFailure]) ->
         "logs": [
             {
                 "name": log.name,
-                "application": log.application and plain_data(log.application),
-                "counts": log.counts and plain_data(log.counts),
-                "coverage": log.coverage and plain_data(log.coverage),
-                "queries": [plain_data(query) for query in log.queries],
+                "application": plain_data(log.application),
+                "counts": plain_data(log.counts),
+                "coverage": plain_data(log.coverage),
+                "queries": plain_data(log.queries),
                 "gaps": list(gaps(log.coverage)) if log.coverage else [],
                 "profiled": log.profile is not None,
                 "why_not": log.why_not or None,
                 "notes": list(log.profile.notes) if log.profile else [],
-                "growth": _growth_json(log.profile),
+                "growth": plain_data(log.profile and log.profile.growth),
             }
             for log in logs
         ],
         "failures": [{"name": failure.name, "why": failure.why} for failure in failures],
     }
     return json_text(document)
-
-
-def _growth_json(profile: JobProfile | ApplicationProfile | None) -> Any:
-    """Growth of the batches; None if they do not grow."""
-    return profile and profile.growth and plain_data(profile.growth)
 
 
 def _survey_lines(log: LogSurvey) -> Iterator[str]:

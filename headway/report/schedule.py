@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from headway.domain import Policy
+from headway.formats.codec import EXACT, data_of
 from headway.report.columns import aligned, paragraph
 from headway.units import counted, format_duration
 
@@ -46,12 +47,7 @@ def schedule_json(verdict: Verdict) -> dict[str, object]:
         "pays": recommended is not None,
         "policy": None if recommended is None else recommended.policy,
         "at_once": None if recommended is None else recommended.at_once,
-        "gain_ratio": verdict.gain_ratio,
-        "cores": verdict.cores,
-        "aligned": verdict.aligned,
-        "mean_s_if_spread": verdict.spread_mean_s,
-        "nodes_without": verdict.nodes_without,
-        "nodes_with": verdict.nodes_with,
+        **data_of(verdict, EXACT),
         "offsets_s": {
             query.name: offset
             for query, offset in zip(verdict.ungated.queries, verdict.offsets_s, strict=True)
@@ -78,15 +74,7 @@ def replay_text(replay: Replay) -> str:
 
 def replay_json(replay: Replay) -> dict[str, object]:
     """A replay as data."""
-    return {
-        "schema": REPLAY_SCHEMA,
-        "policy": replay.policy,
-        "decisions": replay.num_decisions,
-        "differing": replay.num_differing,
-        "batches": replay.num_batches,
-        "predicted_duration_mean_s": replay.predicted_mean_s,
-        "measured_duration_mean_s": replay.observed_mean_s,
-    }
+    return {"schema": REPLAY_SCHEMA, **data_of(replay, EXACT)}
 
 
 def headline(verdict: Verdict) -> str:
@@ -175,16 +163,5 @@ def _policy_json(figures: PolicyFigures) -> dict[str, object]:
         "stable": figures.keeps_up,
         "busy_ratio": figures.busy_ratio,
         "targets_met": figures.num_met,
-        "queries": [
-            {
-                "name": query.name,
-                "window_mean_s": query.window_mean_s,
-                "window_p99_s": query.window_p99_s,
-                "row_mean_s": query.row_mean_s,
-                "row_p99_s": query.row_p99_s,
-                "windows_late_ratio": query.windows_late_ratio,
-                "meets_targets": query.meets_targets,
-            }
-            for query in figures.queries
-        ],
+        "queries": data_of(figures.queries, EXACT),
     }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from headway.assumptions.sharing import UNEVEN_DEAL_RATIO
 from headway.domain.sharing import SharingGain, SharingWay, WindowsHow
+from headway.formats.codec import EXACT, data_of
 from headway.report.columns import aligned
 from headway.units import counted, format_duration, format_rate, spark_trigger_text
 
@@ -27,57 +28,19 @@ def sharing_json(gain: SharingGain) -> dict[str, object]:
         "windows": [str(spec) for spec in gain.windows.windows],
         "pane_s": gain.windows.pane_ms / 1000,
         "windows_per_row": gain.windows.num_copies,
-        "rate_per_s": gain.rate_per_s,
-        "batch_rows": gain.batch_rows,
-        "batch_keys": gain.batch_keys,
-        "pays": gain.paying,
-        "ways": [_way_json(way) for way in gain.ways],
-        "best": _way_json(gain.best),
-        "break_even_rows": _finite(gain.break_even_rows),
-        "break_even_keys": _finite(gain.break_even_keys),
-        "rollups": list(gain.rollups),
-        "merges_ratio": gain.merges_ratio,
-        "modes": {
-            "work_s": dict(gain.modes.work_s),
-            "break_even_windows_per_row": _finite(gain.modes.break_even_windows_ratio),
-            "pause_s": dict(gain.modes.pause_s),
-        },
-        "busiest_slot_ratio": gain.deal.busiest_ratio,
-        "busiest_slot_moved_ratio": gain.deal.moved_ratio,
-        "assumed": list(gain.assumed),
+        **data_of(gain, EXACT),
         "output_mode": "update" if gain.is_update else "append",
         "queries": [
             {
                 "name": query.name,
                 "windows": [str(spec) for spec in query.windows.windows],
-                "batch_mean_s": _finite(query.batch_mean_s),
+                "batch_mean_s": data_of(query.batch_mean_s, EXACT),
                 "utilization_ratio": query.utilization_ratio,
             }
             for query in gain.queries
         ],
         "apart_utilization_ratio": gain.apart_ratio if gain.queries else None,
     }
-
-
-def _way_json(way: SharingWay) -> dict[str, object]:
-    return {
-        "how": way.how.value,
-        "pays": way.pays,
-        "stable": way.is_stable,
-        "trigger_s": way.trigger_s,
-        "batch_mean_s": _finite(way.batch_mean_s),
-        "batch_p99_s": _finite(way.batch_p99_s),
-        "saved_s": {"low": way.saved_low_s, "mid": way.saved_s, "high": way.saved_high_s},
-        "utilization_ratio": way.utilization_ratio,
-        "window_p99_s": None if way.window_p99_s is None else _finite(way.window_p99_s),
-        "state_rows": way.state_rows,
-        "log_rows": way.log_rows,
-        "rollups": list(way.rollups),
-    }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def sharing_text(gain: SharingGain) -> str:

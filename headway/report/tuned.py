@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from headway.domain import Interval
 from headway.domain.live import Expectation, Proposal
 from headway.domain.tuner import ChangeOutcome, ExplainedChange
-from headway.formats.as_json import fields_json
+from headway.formats.codec import data_of
 from headway.report.columns import aligned, paragraph
 from headway.report.wording import brief_setting_text, percent
 from headway.units import counted, format_duration, format_rate
@@ -19,12 +19,7 @@ EXPLAINED_SCHEMA = "headway.explained-change/v1"
 
 def explained_json(explained: ExplainedChange) -> dict[str, object]:
     """The change as data for `headway.formats.as_json.json_text`."""
-    return {
-        "schema": EXPLAINED_SCHEMA,
-        "change": fields_json(explained.change),
-        "proposal": fields_json(explained.proposal),
-        "outcomes": fields_json(explained.outcomes),
-    }
+    return {"schema": EXPLAINED_SCHEMA, **data_of(explained)}
 
 
 def explained_text(explained: ExplainedChange) -> str:

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 from headway.domain import Configuration, LatencyDistribution
 from headway.domain.watched import Look, Standing, WatchedChange
-from headway.formats.as_json import fields_json, measured_json, prediction_json
+from headway.formats.as_json import prediction_json
+from headway.formats.codec import EXACT, data_of
 from headway.report.columns import aligned, headline_of
 from headway.report.wording import brief_setting_text, percent
 from headway.units import counted, format_duration, format_rate
@@ -135,7 +136,6 @@ def _difference(now: Configuration, then: Configuration) -> str:
 
 def look_json(look: Look) -> dict[str, object]:
     """The same for machines."""
-    change = look.change
     return {
         "schema": WATCH_SCHEMA,
         "headline": headline_of(look_text, look),
@@ -145,30 +145,21 @@ def look_json(look: Look) -> dict[str, object]:
         "at_s": look.at_s,
         "num_batches": look.num_batches,
         "seen_s": look.seen_s,
-        "configuration": fields_json(look.configuration),
+        "configuration": data_of(look.configuration),
         "predicted": None if look.prediction is None else prediction_json(look.prediction),
         "measured": {
             "rate_per_s": look.rate_per_s,
-            "latency": None if look.latency is None else measured_json(look.latency),
-            "batch_duration": None
-            if look.batch_duration is None
-            else measured_json(look.batch_duration),
+            "latency": data_of(look.latency and look.latency.statistics_s),
+            "batch_duration": data_of(look.batch_duration and look.batch_duration.statistics_s),
             "utilization_ratio": look.utilization_ratio,
             "backlog_rows": look.backlog_rows,
             "silent_s": look.silent_s,
         },
         "late_ratio": look.late_ratio,
         "budget_left_ratio": look.budget_left_ratio,
-        "drift": None
-        if look.drift is None
-        else {
-            "duration_ratio": look.drift.duration_ratio,
-            "alarm": look.drift.is_alarm,
-            "since_s": look.drift.since_s,
-            "num_batches_to_find": look.drift.num_batches_to_find,
-        },
+        "drift": data_of(look.drift, EXACT),
         "feasible": look.is_feasible,
-        "change": None if change is None else fields_json(change),
+        "change": data_of(look.change),
         "why_no_change": look.why_no_change,
     }
 

@@ -169,7 +169,7 @@ def test_plans_and_locks_of_earlier_versions_are_read(tmp_path: Path) -> None:
         ({"kind": "catch_up"}, "needs after_s or burst"),
         ({"kind": "during_burst"}, "needs burst"),
         ({"kind": "deadline"}, "not a promise of a streaming job"),
-        ({"kind": "hope"}, "'hope' is not one of"),
+        ({"kind": "hope"}, "got 'hope'; expected one of latency"),
         ({"metric": None}, "needs a metric"),
         ({"limit_s": -1.0}, "limit_s is -1.0"),
         ({"limit_s": None}, "limit_s"),

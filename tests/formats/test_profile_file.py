@@ -30,13 +30,13 @@ from headway.domain import (
     WallClock,
 )
 from headway.errors import InputError, ProfileError
+from headway.formats.codec import noun_or_faults
 from headway.formats.profile_file import (
     dump_profile,
     load_application_profile,
     load_profile,
     save_profile,
 )
-from headway.formats.validation import noun_or_faults
 from headway.formats.yaml_document import Document, Plain, Route, parse_document
 from headway.formats.yaml_text import plain_data
 from headway.limits import LONGEST_S

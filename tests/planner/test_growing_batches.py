@@ -171,7 +171,9 @@ def test_the_headline_has_the_date() -> None:
     growth = replace(LISTING, part_rise_ratio=1.2 / HOUR_S)
     answer = planned(with_listing(0.3, growth))
     until = promise_of(answer).names["until"]
-    said = f"1 node meets p99 <= 12.0 s at 5k/s until {until}, as its batches take longer and longer"
+    said = (
+        f"1 node meets p99 <= 12.0 s at 5k/s until {until}, as its batches take longer and longer"
+    )
     assert headline(answer) == said
     text, page = (" ".join(words.split()) for words in (plan_text(answer), plan_page(answer)))
     for words in (text, page):

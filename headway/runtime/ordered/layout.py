@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
 from headway.errors import HeadwayError
+from headway.formats.codec import STATE, data_of, noun_of
+from headway.formats.own_files import parse_json
 from headway.models.ordered import placement
 from headway.runtime.sharing.files import Files
 
@@ -42,7 +44,7 @@ class BucketLayout:
 
     def to_json(self) -> str:
         """The form stored beside the checkpoint."""
-        return json.dumps({"format": _FORMAT, **asdict(self)}, sort_keys=True)
+        return json.dumps({"format": _FORMAT, **data_of(self, STATE)}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> BucketLayout:
@@ -51,13 +53,12 @@ class BucketLayout:
         Raises
         ------
         HeadwayError
-            If it is of another version.
+            If it is damaged, or of another version.
         """
-        fields = json.loads(text)
-        if fields.pop("format", None) != _FORMAT:
+        data = parse_json(text, name=GUARD_FILE, expected=_FORMAT)
+        if not isinstance(data, dict) or data.get("format") != _FORMAT:
             raise HeadwayError(f"{GUARD_FILE} is of another format; expected {_FORMAT}")
-        lists = {name: tuple(fields[name]) for name in ("ids", "key", "by")}
-        return cls(**(fields | lists))
+        return noun_of(data, cls, STATE)
 
     @classmethod
     def of_checkpoint(cls, files: Files, checkpoint: str) -> BucketLayout | None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.errors import HeadwayError
+from headway.formats.own_files import parse_json
 from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.sharing.panes import WindowQuery
 
@@ -46,7 +47,8 @@ def hold_against_first_start(
     files, folder = SparkFiles(df.sparkSession), checkpoint.rstrip("/")
     now = _first_start(df, query, how, exchanges)
     if files.exists(f"{folder}/{GUARD_FILE}"):
-        first = json.loads(files.read(f"{folder}/{GUARD_FILE}"))
+        guard_file = f"{folder}/{GUARD_FILE}"
+        first = parse_json(files.read(guard_file), name=guard_file, expected="the first start")
         for part_name, text in now.items():
             if first.get(part_name) != text:
                 raise HeadwayError(

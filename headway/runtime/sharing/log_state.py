@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from headway.domain.window_set import WindowSpec
 from headway.errors import HeadwayError, InputError
+from headway.formats.own_files import parse_json
 
 _FORMAT = "headway.windows/v2"
 
@@ -125,7 +126,7 @@ class LogState:
         HeadwayError
             If it is of another version.
         """
-        document = json.loads(text)
+        document = parse_json(text, name="the log of windows", expected=_FORMAT)
         if document.get("format") != _FORMAT:
             raise HeadwayError(
                 f"the log of windows is of format {document.get('format')!r}; expected {_FORMAT}. "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from headway.errors import InputError
+from headway.formats.own_files import parse_json
 from headway.runtime.sharing.files import Files, SparkFiles
 from headway.runtime.shedding.offset_log import batch_timestamp_ms, query_id
 
@@ -69,12 +70,12 @@ class Decisions:
             return None
         identity = self._identity(batch_id)
         try:
-            decision = json.loads(self.files.read(path))
+            decision = parse_json(self.files.read(path), name=path, expected="a decision")
             if decision["format"] != _FORMAT:
                 raise ValueError
             kept_from = tuple((kind, from_us) for kind, from_us in decision["kept_from_us"])
             is_of_batch = {name: decision[name] for name in identity} == identity
-        except (ValueError, KeyError, TypeError):
+        except (InputError, ValueError, KeyError, TypeError):
             raise InputError(
                 f"{path}: not a decision of Headway; expected the file as it was written. Start "
                 "with a new checkpoint"

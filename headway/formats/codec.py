@@ -1,0 +1,352 @@
+"""Dataclasses as plain data and back: their fields say once what our files contain.
+
+A field stands in a file under its name; a missing one gets its default. Metadata say what differs:
+
+- ``key``: its key; ``a.b`` is ``b`` in a mapping ``a``. With "" the fields of its value stand there
+  instead of it, with None nothing does.
+- ``formerly``: its key in files of earlier versions.
+- ``exact``: numbers are written unrounded, since they were asked for and not computed.
+- ``pair``: a dataclass is written as the list of its values.
+- ``words``: the key of a list right before it: findings as sentences.
+- ``then``: attributes to be written right after it, by key; they are not read.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
+from enum import Enum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from headway.errors import InputError
+from headway.formats.yaml_document import (
+    Document,
+    Fault,
+    Mark,
+    Plain,
+    Route,
+    faults_text,
+    route_text,
+    shown,
+)
+from headway.limits import LARGEST_NUMBER, MOST_LONG
+from headway.words import all_words
+
+T = TypeVar("T")
+
+_IN_WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+_LARGEST = {int: MOST_LONG, float: LARGEST_NUMBER}
+_WHOLE_NUMBER = re.compile("[0-9]{1,18}")
+_hints = cache(get_type_hints)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """How one kind of file is written and read.
+
+    Numbers have ``digits`` significant digits, or all of theirs; an unbounded one is null, kept as
+    Python writes it, or refused. Files ``for_people`` lack what is empty by default, and may
+    contain no unknown key and no number beyond the limits.
+    """
+
+    digits: int | None = 6
+    infinity: Literal["null", "kept", "refused"] = "null"
+    for_people: bool = False
+
+
+RESULT = Form()
+EXACT = Form(digits=None)
+STATE = Form(digits=None, infinity="kept")
+FOR_PEOPLE = Form(infinity="refused", for_people=True)
+
+
+def data_of(value: object, form: Form = RESULT, route: Route = ()) -> Any:
+    """Dataclasses as mappings, tuples as lists, enums as their values, at ``route`` of a file.
+
+    A number that is not finite is a ValueError if the form refuses it.
+
+    Examples
+    --------
+    >>> from headway.domain import Interval
+    >>> data_of((Interval(low=1 / 3, high=float("inf")),))
+    [{'low': 0.333333, 'high': None}]
+    """
+    match value:
+        case Enum():
+            return value.value
+        case float():
+            return _number(value, form, route)
+        case Mapping():
+            return {
+                str(key): data_of(item, form, (*route, str(key))) for key, item in value.items()
+            }
+        case tuple() | list():
+            return [data_of(item, form, (*route, index)) for index, item in enumerate(value)]
+    if is_dataclass(value) and not isinstance(value, type):
+        return _data_of_fields(value, form, route)
+    return value
+
+
+def _data_of_fields(noun: Any, form: Form, route: Route) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    for field in fields(noun):
+        path, declared = _path(field), field.metadata
+        value: Any = None if path is None else getattr(noun, field.name)
+        if path is not None and not (form.for_people and _is_left_out(field, value)):
+            if "words" in declared:
+                data[declared["words"]] = list(all_words(value))
+            if "pair" in declared and value is not None:
+                value = [getattr(value, end.name) for end in fields(value)]
+            field_form = replace(form, digits=None) if "exact" in declared else form
+            _put(data, path, data_of(value, field_form, (*route, *path)))
+        for key, name in declared.get("then", {}).items():
+            _put(data, tuple(key.split(".")), data_of(getattr(noun, name), form, (*route, key)))
+    return data
+
+
+def _put(data: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    if not path:
+        data.update(value)
+        return
+    for key in path[:-1]:
+        data = data.setdefault(key, {})
+    data[path[-1]] = value
+
+
+def _number(value: float, form: Form, route: Route) -> float | None:
+    if math.isfinite(value):
+        return value if form.digits is None else float(f"{value:.{form.digits}g}")
+    if form.infinity == "refused":
+        raise ValueError(f"{route_text(route)} is {value}; a file holds finite numbers only")
+    # Not a number is a fault of ours: it passes here and is refused where the text is made.
+    return None if form.infinity == "null" and math.isinf(value) else value
+
+
+def _path(field: Field[Any]) -> tuple[str, ...] | None:
+    """The keys that lead to a field; none if its own fields stand there, None if nothing does."""
+    key = field.metadata.get("key", field.name)
+    return None if key is None else tuple(key.split(".")) if key else ()
+
+
+def _is_left_out(field: Field[Any], value: object) -> bool:
+    """Whether it is a default that need not be written."""
+    if isinstance(value, bool | int | float | str):
+        return False
+    if field.default_factory is not MISSING:
+        return bool(value == field.default_factory())
+    return field.default is not MISSING and value == field.default
+
+
+def noun_of(data: Any, noun: type[T], form: Form = RESULT, /, **given: object) -> T:
+    """What JSON data describe, except for the fields ``given``; unknown keys are ignored.
+
+    Raises
+    ------
+    InputError
+        Where the first fault is, and what was expected.
+
+    Examples
+    --------
+    >>> from headway.domain import Interval
+    >>> noun_of({"low": 1, "high": None}, Interval)
+    Interval(low=1.0, high=inf)
+    >>> noun_of({"low": "1"}, Interval)
+    Traceback (most recent call last):
+    ...
+    headway.errors.InputError: low: got '1'; expected a number
+    """
+    if not isinstance(data, dict):
+        raise InputError(f"got {shown(data)}; expected {_in_words(noun)}")
+    document = Document(name="", root=data, faults=(), values={(): Mark(1, 1)}, keys={})
+    reading = _Reading(document, form)
+    value: T = reading.noun(data, noun, (), given)
+    for fault in reading.faults:
+        raise InputError(": ".join(filter(None, (route_text(fault.route), fault.message))))
+    return value
+
+
+def validate(document: Document, noun: type[T]) -> T:
+    """What a document for people describes; types are strict: no ``"2"`` for 2, no ``2.0`` for 2.
+
+    Raises
+    ------
+    InputError
+        One line per fault of the whole file: its position, the value's path, what was expected.
+
+    Examples
+    --------
+    >>> from headway.domain import RowsLaw
+    >>> from headway.formats.yaml_document import parse_document
+    >>> validate(parse_document("scale: yes\\nexpnent: 1", name="a.yaml"), RowsLaw)
+    Traceback (most recent call last):
+    ...
+    headway.errors.InputError: a.yaml:1:8: scale: got 'yes'; expected a number
+    a.yaml:2:1: expnent: unknown key; did you mean 'exponent'?
+    """
+    value, faults = noun_or_faults(document, noun)
+    if faults:
+        raise InputError(faults_text(document.name, faults))
+    return value
+
+
+def noun_or_faults(document: Document, noun: type[T]) -> tuple[T, list[Fault]]:
+    """The noun, which is only usable if there are no faults, and the faults."""
+    reading = _Reading(document, FOR_PEOPLE)
+    value: T = reading.value(document.root, noun, ())
+    return value, reading.faults
+
+
+class _Reading:
+    """A document that is being converted to a noun, and the faults found so far."""
+
+    def __init__(self, document: Document, form: Form) -> None:
+        self._document, self._form = document, form
+        self.faults = list(document.faults)
+        self._meant: set[Route] = set()
+
+    def value(self, plain: Plain, hint: Any, route: Route) -> Any:
+        """A value of its declared type; None if it is faulty."""
+        kind = _without_none(hint)
+        if plain is None and kind is not hint:
+            return None
+        if kind in _IN_WORDS:
+            return self._scalar(plain, kind, route)
+        parts, origin = get_args(kind), get_origin(kind)
+        if origin is tuple and isinstance(plain, list):
+            items = enumerate(plain)
+            return tuple(self.value(item, parts[0], (*route, at)) for at, item in items)
+        if origin is Mapping and isinstance(plain, dict):
+            return self._mapping(plain, parts, route)
+        if is_dataclass(kind) and isinstance(plain, dict):
+            return self.noun(plain, kind, route, {})
+        if issubclass(origin or kind, Enum) and plain in [member.value for member in kind]:
+            return kind(plain)
+        self._unexpected(plain, kind, route)
+        return None
+
+    def _scalar(self, plain: Any, kind: type, route: Route) -> Any:
+        if plain is None and kind is float and self._form.infinity == "null":
+            return math.inf
+        is_kind = type(plain) is kind or (kind is float and type(plain) is int)
+        largest = _LARGEST.get(kind) if self._form.for_people else None
+        if is_kind and (largest is None or abs(plain) <= largest):
+            return float(plain) if kind is float else plain
+        within = f" between -{largest} and {largest}" if is_kind else ""
+        self._unexpected(plain, kind, route, within)
+        return None
+
+    def _mapping(self, plain: dict[str, Plain], kinds: tuple[Any, ...], route: Route) -> Any:
+        mapping, (kind_of_key, kind) = {}, kinds
+        for key, plain_value in plain.items():
+            # Counts among the numbers of a finding stay whole.
+            is_count = kind is float and type(plain_value) is int and not self._form.for_people
+            value = plain_value if is_count else self.value(plain_value, kind, (*route, key))
+            if kind_of_key is str or _WHOLE_NUMBER.fullmatch(key):
+                mapping[kind_of_key(key)] = value
+            else:
+                self._unexpected(key, kind_of_key, route)
+        return mapping
+
+    def noun(
+        self, plain: dict[str, Plain], noun: Any, route: Route, given: Mapping[str, object]
+    ) -> Any:
+        """A dataclass of its keys; None if it is faulty."""
+        num_faults, hints = len(self.faults), _hints(noun)
+        paths = {
+            field: path
+            for field in fields(noun)
+            if field.name not in given and (path := _path_in(field, plain)) is not None
+        }
+        if self._form.for_people:
+            self._require_known(plain, paths, route)
+        arguments = dict(given)
+        for field, path in paths.items():
+            hint, field_route = hints[field.name], (*route, *path)
+            value = self._inside(plain, path, route)
+            if value is not MISSING:
+                value = _unpaired(value, hint) if "pair" in field.metadata else value
+                arguments[field.name] = self.value(value, hint, field_route)
+            elif field.default is field.default_factory is MISSING:
+                self._fault(field_route, f"missing; expected {_in_words(hint)}")
+        if len(self.faults) > num_faults:
+            return None
+        try:
+            return noun(**arguments)
+        except ValueError as error:
+            self._fault(route, str(error))
+            return None
+
+    def _inside(self, plain: Any, path: tuple[str, ...], route: Route) -> Any:
+        """The value that keys lead to; MISSING if there is none."""
+        for key in path:
+            if not isinstance(plain, dict):
+                self._fault(route, f"got {shown(plain)}; expected a mapping")
+            if not isinstance(plain, dict) or key not in plain:
+                return MISSING
+            plain, route = plain[key], (*route, key)
+        return plain
+
+    def _require_known(
+        self, plain: dict[str, Plain], paths: Mapping[Field[Any], tuple[str, ...]], route: Route
+    ) -> None:
+        from difflib import get_close_matches
+
+        known_keys = [field.name for field in paths]
+        for key in plain:
+            if (key,) in paths.values():
+                continue
+            close = get_close_matches(key, known_keys, n=1)
+            self._meant.update((*route, name) for name in close)
+            advice = f"did you mean {close[0]!r}?" if close else f"expected {_one_of(known_keys)}"
+            mark = self._document.key_mark((*route, key))
+            self.faults.append(Fault(mark, (*route, key), f"unknown key; {advice}"))
+
+    def _unexpected(self, plain: Plain, kind: Any, route: Route, within: str = "") -> None:
+        self._fault(route, f"got {shown(plain)}; expected {_in_words(kind)}{within}")
+
+    def _fault(self, route: Route, message: str) -> None:
+        # A misspelt key is one fault, not a strange key and a missing one.
+        if route not in self._meant:
+            self.faults.append(Fault(self._document.value_mark(route), route, message))
+
+
+def _path_in(field: Field[Any], plain: Mapping[str, Plain]) -> tuple[str, ...] | None:
+    """The keys that lead to a field in a file, which may be of an earlier version."""
+    former = field.metadata.get("formerly", field.name)
+    return (former,) if former in plain and field.name not in plain else _path(field)
+
+
+def _unpaired(plain: Plain, hint: Any) -> Plain:
+    """The values of a dataclass by their names; what else it may be is a fault of that."""
+    names = [field.name for field in fields(_without_none(hint))]
+    if isinstance(plain, list) and len(plain) == len(names):
+        return dict(zip(names, plain, strict=True))
+    return plain
+
+
+def _in_words(hint: Any) -> str:
+    hint = _without_none(hint)
+    if hint in _IN_WORDS:
+        return _IN_WORDS[hint]
+    if is_dataclass(hint):
+        keys = [".".join(path) for field in fields(hint) if (path := _path(field))]
+        return f"a mapping with the keys {', '.join(keys)}"
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _one_of([str(member.value) for member in hint])
+    if get_origin(hint) is tuple:
+        return f"a list, each item {_in_words(get_args(hint)[0])}"
+    return "a mapping"
+
+
+def _without_none(hint: Any) -> Any:
+    if get_origin(hint) in (Union, UnionType):
+        return next(kind for kind in get_args(hint) if kind is not NoneType)
+    return hint
+
+
+def _one_of(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
