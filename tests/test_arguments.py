@@ -156,3 +156,14 @@ def test_no_message_of_the_library_names_an_option() -> None:
         if re.search(r"--[a-z]", text) and "headway " not in text
     ]
     assert not faults, "\n".join(faults)
+
+
+def test_a_task_may_take_half_a_core() -> None:
+    def task_cpus(number: float) -> str:
+        plan = headway.plan(a_profile(), rate=2000.0, target="p99 <= 3s", task_cpus=number)
+        assert plan.feasible
+        return plan.spark_conf["spark.task.cpus"]
+
+    assert (task_cpus(0.5), task_cpus(2.0)) == ("0.5", "2")
+    with pytest.raises(InputError, match="task_cpus"):
+        task_cpus(0)

@@ -35,7 +35,7 @@ def require_room_for_tasks(cores: int, task_cpus: float) -> None:
     """Refuse executors in which no task could run: a task that takes more cores than one has."""
     if task_cpus > cores:
         raise InputError(
-            f"an executor of {counted(cores, 'core')} has no room for a task of {task_cpus} "
+            f"an executor of {counted(cores, 'core')} has no room for a task of {task_cpus:g} "
             f"(spark.task.cpus); give more {argument('cores')} or fewer {argument('task_cpus')}"
         )
 

@@ -161,7 +161,7 @@ def plan(profile: Any, **options: Any) -> Any:
         new checkpoint.
     source_partitions : int
         Number of source partitions, or input splits, to plan for; as profiled by default.
-    task_cpus : int
+    task_cpus : float
         Cores per task (``spark.task.cpus``); as profiled by default.
     bursts : sequence of Burst or str
         Bursts during which every latency target must be met, e.g. ``"150k/s:2m"`` or, once an hour,

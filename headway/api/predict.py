@@ -19,6 +19,7 @@ from headway.api.pipelines import is_pipeline, predict_pipeline
 from headway.api.real_time import predict_in_real_time
 from headway.domain import AdvisedRun, Configuration, JobProfile, Prediction, Target
 from headway.domain.argument import JobKind, question_for, require_arguments_of, signature_of
+from headway.domain.configuration import TaskCores
 from headway.domain.later import later, with_changes
 from headway.domain.question import Mode, PredictQuestion, mode_of
 from headway.errors import InputError, argument
@@ -38,7 +39,7 @@ class SettingOptions(TypedDict, total=False):
     cores: int | None
     partitions: int | None
     source_partitions: int | None
-    task_cpus: int | None
+    task_cpus: TaskCores | None
     path: float | str | None
     concurrent_jobs: int | None
 
@@ -93,7 +94,7 @@ def predict(profile: Any, **options: Any) -> Any:
     source_partitions : int
         Tasks that read the source: its partitions, or input splits. Tables that do not change are
         no source.
-    task_cpus : int
+    task_cpus : float
         Cores per task (``spark.task.cpus``).
     jvm_age : float or str
         Time since the executors started, seconds or e.g. ``"5min"``; a young JVM is slower.

@@ -14,6 +14,7 @@ from headway.domain.argument_values import (
     Anything,
     Choice,
     Confidence,
+    CoresOfTask,
     Count,
     Duration,
     Flag,
@@ -21,6 +22,7 @@ from headway.domain.argument_values import (
     Positive,
     Promises,
 )
+from headway.domain.configuration import LEAST_TASK_CORES
 from headway.domain.target import parse_promise
 
 
@@ -69,6 +71,8 @@ def _type_of(value: object, name: str) -> Any:
     match value:
         case Count():
             return click.IntRange(1, value.maximum)
+        case CoresOfTask():
+            return click.FloatRange(LEAST_TASK_CORES, value.maximum)
         case Choice():
             return click.Choice([str(member) for member in value.members])
         case Positive(parse=None):

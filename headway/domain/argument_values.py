@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from headway.domain.burst import Burst
+from headway.domain.configuration import LEAST_TASK_CORES, TaskCores, whole_or_fraction
 from headway.domain.target import AnyPromise, parse_promise
 from headway.errors import InputError, argument
 from headway.limits import LARGEST_NUMBER, LONGEST_S, MOST_LONG
@@ -47,6 +48,26 @@ class Count:
         if not is_number(value) or not 1 <= value <= self.maximum or value != value // 1:
             raise not_expected(name, value, f"a whole number from 1 to {self.maximum:,}")
         return int(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoresOfTask:
+    """Cores of a task: a whole number, or a fraction.
+
+    Examples
+    --------
+    >>> CoresOfTask(maximum=8).read(2.0, "task_cpus"), CoresOfTask(maximum=8).read(0.5, "task_cpus")
+    (2, 0.5)
+    """
+
+    maximum: int
+
+    def read(self, value: Any, name: str) -> TaskCores:
+        if not is_number(value) or not LEAST_TASK_CORES <= value <= self.maximum:
+            raise not_expected(
+                name, value, f"a number of cores from {LEAST_TASK_CORES:g} to {self.maximum:,}"
+            )
+        return whole_or_fraction(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from headway.domain.argument_values import (
     Anything,
     Choice,
     Confidence,
+    CoresOfTask,
     Count,
     Duration,
     Flag,
@@ -33,6 +34,7 @@ from headway.domain.argument_values import (
     Promises,
 )
 from headway.domain.burst import Burst
+from headway.domain.configuration import TaskCores
 from headway.domain.node_type import NodeType, Objective, Platform
 from headway.domain.target import AnyPromise
 from headway.errors import argument
@@ -126,8 +128,8 @@ class SettingQuestion:
         "Number of source partitions (or input splits); as profiled by default.",
         not_for=_not_for(ending=_DEADLINE, dstreams=_SOURCE_OF_DSTREAMS),
     )
-    task_cpus: int | None = argument_of(
-        Count(maximum=MOST_CORES),
+    task_cpus: TaskCores | None = argument_of(
+        CoresOfTask(maximum=MOST_CORES),
         "Cores per task (spark.task.cpus); as profiled by default.",
         not_for=_not_for(),
     )

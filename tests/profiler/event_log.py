@@ -402,7 +402,7 @@ class AppLog:
             read_bytes = round(rows * stage.rows_scale) * stage.bytes_per_row
             num_tasks = stage.tasks_of_bytes(read_bytes)
         shares = stage.shares or [1 / num_tasks] * num_tasks
-        info = {
+        info: dict[str, Any] = {
             "Stage ID": stage_id,
             "Stage Attempt ID": 0,
             "Number of Tasks": num_tasks,

@@ -62,7 +62,7 @@ def test_every_plan_can_be_explained_within_a_terminal_and_from_its_file(
 @pytest.mark.parametrize("name", PLANS)
 def test_the_run_time_is_the_sum_of_its_parts(name: str) -> None:
     plan = planned(name)
-    slots = plan.executors * (plan.cores_per_executor // plan.task_cpus)
+    slots = plan.executors * int(plan.cores_per_executor / plan.task_cpus)
     assert sum(plan.parts_s.values()) == pytest.approx(plan.expected_s, rel=1e-12)
     assert plan.expected_s == pytest.approx(expected_run_time_s(PROFILE, slots), rel=1e-12)
     for part, part_s in plan.parts_s.items():

@@ -248,7 +248,7 @@ def test_the_plan_holds_until_the_date_and_not_for_long_after(
     (promise,) = (one for one in plan.findings if one.code is FindingCode.GROWTH_ENDS_PROMISE)
     assert listing.growth is not None
     slope = LAST_LISTING_S / NUM_BATCHES
-    setting = {
+    setting: dict[str, Any] = {
         "trigger": plan.configuration.trigger_s,
         "partitions": plan.configuration.shuffle_partitions,
         "rate": 10_000,
