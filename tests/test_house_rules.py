@@ -42,7 +42,7 @@ MOST_EMPTY_NAMES = {
     "cli": 2,
     "domain": 2,
     "fleet": 1,
-    "formats": 2,
+    "formats": 1,
     "models": 2,
     "planner": 2,
     "profiler": 3,

@@ -152,12 +152,9 @@ class LiveQuery:
         configuration = self.profile.baseline
         cores = [num_cores for num_cores in self.feed.executor_cores if num_cores > 0]
         if cores:
+            mean_cores = max(round(sum(cores) / len(cores)), math.ceil(configuration.task_cpus))
             configuration = replace(
-                configuration,
-                executors=len(cores),
-                cores_per_executor=max(
-                    round(sum(cores) / len(cores)), math.ceil(configuration.task_cpus)
-                ),
+                configuration, executors=len(cores), cores_per_executor=mean_cores
             )
         reported_partitions = None if self.last is None else self.last.shuffle_partitions
         partitions = reported_partitions or self.feed.shuffle_partitions

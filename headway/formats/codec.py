@@ -141,8 +141,8 @@ def _is_left_out(field: Field[Any], value: object) -> bool:
     return field.default is not MISSING and value == field.default
 
 
-def noun_of(data: Any, noun: type[T], form: Form = RESULT, /, **given: object) -> T:
-    """What JSON data describe, except for the fields ``given``; unknown keys are ignored.
+def noun_of(data: Any, noun: type[T], form: Form = RESULT, /, **added: object) -> T:
+    """What JSON data describe, except for the fields ``added``; unknown keys are ignored.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def noun_of(data: Any, noun: type[T], form: Form = RESULT, /, **given: object) -
         raise InputError(f"got {shown(data)}; expected {_in_words(noun)}")
     document = Document(name="", root=data, faults=(), values={(): Mark(1, 1)}, keys={})
     reading = _Reading(document, form)
-    value: T = reading.noun(data, noun, (), given)
+    value: T = reading.noun(data, noun, (), added)
     for fault in reading.faults:
         raise InputError(": ".join(filter(None, (route_text(fault.route), fault.message))))
     return value
@@ -252,18 +252,18 @@ class _Reading:
         return mapping
 
     def noun(
-        self, plain: dict[str, Plain], noun: Any, route: Route, given: Mapping[str, object]
+        self, plain: dict[str, Plain], noun: Any, route: Route, added: Mapping[str, object]
     ) -> Any:
         """A dataclass of its keys; None if it is faulty."""
         num_faults, hints = len(self.faults), _hints(noun)
         paths = {
             field: path
             for field in fields(noun)
-            if field.name not in given and (path := _path_in(field, plain)) is not None
+            if field.name not in added and (path := _path_in(field, plain)) is not None
         }
         if self._form.for_people:
             self._require_known(plain, paths, route)
-        arguments = dict(given)
+        arguments = dict(added)
         for field, path in paths.items():
             hint, field_route = hints[field.name], (*route, *path)
             value = self._inside(plain, path, route)

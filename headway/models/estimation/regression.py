@@ -273,7 +273,9 @@ def drift_exponent(
     **(E6)** Durations fall with the age of the JVM, `D ∝ age^(-γ)`. `γ` is estimated from
     logarithms with an effect per run. The evidence within runs, `Σ(x̃ỹ)/s^2` with deviations from
     the means of the run and their variance `s^2`, is added to that between at least five runs,
-    `Σ(x̄-x̄̄) ȳ/0.08^2`, and to a normal prior of mean 0 and standard deviation 0.2. Kept in
+    `Σ(x̄-x̄̄) ȳ/0.08^2`, and to a normal prior of mean 0 and standard deviation 0.2. Runs
+    that did not begin in a JVM of at most 30 s are no evidence within: their first minutes are
+    compilation of their own code, with which the age of the JVM has little to do. Kept in
     `[0, 0.5]`. Beyond the oldest profiled age `t_0` the factor continues as `1 - γ(1-t_0/t)`, with
     the same slope at `t_0`: `1/t` instead of a power.
 
