@@ -1,7 +1,8 @@
 """Ordinary jobs on a real Spark: Nexmark queries and jobs of a shop, in blocks of an hour at most.
 
 Each job runs once as production has it, then as `headway profile --advise` asks for, three times at
-most, and at settings that are judged (`ordinary-split.json`). What is on record is not run again.
+most, and at settings that are judged (`ordinary-split.json`). What is on record is not run again,
+unless a job was begun on another machine: its runs are compared with each other.
 Event logs and results stay in a work folder outside the repository; `judge_ordinary.py` predicts
 the judged runs and commits condensed lines, of which `ordinary_page.py` makes the page.
 
@@ -21,6 +22,7 @@ import sys
 from pathlib import Path
 
 from campaign.blocks import Window
+from campaign.fixed_work import loop_s_now
 from ordinary.jobs import DELTA, JOBS
 from ordinary.legs import Leg, carry_out, legs_of
 from ordinary.record import block_folder, put_back
@@ -54,7 +56,7 @@ def run(given: argparse.Namespace) -> None:
     if given.trial:
         _try(given)
         return
-    put_back(given.folder)
+    put_back(given.folder, loop_s=loop_s_now())
     numbers = range(1, NUM_BLOCKS + 1) if given.block is None else [given.block]
     if not given.count:
         window = Window(given.minutes)

@@ -165,6 +165,14 @@ class Prediction(Result):
         return any(finding.code is FindingCode.STABILITY_NOT_KNOWN for finding in self.findings)
 
     @property
+    def is_surely_unstable(self) -> bool:
+        """Whether it is not stable even if batches are as short as they may well be."""
+        return not self.stable and not any(
+            finding.code is FindingCode.OVER_CAPACITY and finding.numbers.get("is_sure") == 0.0
+            for finding in self.findings
+        )
+
+    @property
     def is_far_from_one_size(self) -> bool:
         """Whether all profiled batches had one size, too far from the one asked about."""
         return any("row_cost_half_range_ratio" in finding.numbers for finding in self.findings)

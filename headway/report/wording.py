@@ -27,7 +27,7 @@ from headway.report.frontier import failing_promises, max_rate_text
 from headway.report.infeasible import infeasible_facts
 from headway.units import HOURS_PER_MONTH, counted, format_duration, format_rate, spark_trigger_text
 from headway.words import all_words, as_sentence, certainty_text, words_of
-from headway.words.predictions import duration_against
+from headway.words.predictions import FAR_OUTSIDE, duration_against
 
 APPLIES = {
     Applies.RESTART: "when the query restarts",
@@ -183,6 +183,11 @@ def _stability(prediction: Prediction) -> str:
         bound = "not stable at any rate"
         if max_rate_per_s > 0:
             bound = f"stable up to {format_rate_down(max_rate_per_s)}"
+        if not prediction.is_surely_unstable:
+            return (
+                f"Not expected to be stable at {rate}, so there is no latency; but {FAR_OUTSIDE}. "
+                f"This configuration is {bound} as far as is known."
+            )
         return (
             f"Not stable at {rate}: the backlog grows without bound, so there is no latency. "
             f"This configuration is {bound}."

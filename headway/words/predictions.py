@@ -18,7 +18,12 @@ from headway.units import (
 
 def _over_capacity(finding: Finding) -> str:
     rate = format_rate(finding.numbers["rate_per_s"])
-    return f"over capacity at {rate}: the backlog grows; {_stable_up_to(finding)}"
+    text = f"over capacity at {rate}: the backlog grows; {_stable_up_to(finding)}"
+    # Files of earlier versions do not say.
+    return text if finding.numbers.get("is_sure", 1.0) else f"{text}; {FAR_OUTSIDE}"
+
+
+FAR_OUTSIDE = "that is far outside what was profiled, where batches may be shorter than expected"
 
 
 def _too_close(finding: Finding) -> str:

@@ -117,6 +117,9 @@ def test_three_runs_are_advised_at_most_and_on_the_cores_there_are() -> None:
     ran = [line for line in lines if line["left_out"] is None]
     assert 1 <= len(ran) <= MOST_ADVISED
     assert all(line["slots"] <= CORES for line in ran)
+    for line in ran:
+        run = advised_run(1, line)
+        assert run.measured_s >= max(24 * line["trigger_s"], 60.0)
     assert all(line["left_out"] == OTHER_SLOTS for line in lines if line.get("slots", 0) > CORES)
 
 

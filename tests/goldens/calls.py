@@ -13,7 +13,7 @@ from headway.domain.question import PlanQuestion
 from headway.errors import HeadwayError
 from headway.formats.as_json import plan_json
 from headway.formats.profile_file import load_application_profile, load_profile
-from tests.goldens.commands import ROOT
+from tests.goldens.commands import ROOT, alike_on_all_machines
 from tests.planner.jobs import windowed
 from tests.planner.test_backlog import ended
 from tests.planner.test_dstreams import FITTED, profiled
@@ -70,7 +70,8 @@ def lines() -> Iterator[str]:
         if kind == "real-time" and call == "plan" and number % 5:
             asked.pop("trigger", None)  # Spark refuses those of micro-batches
         said = ", ".join(f"{name}={value!r}" for name, value in asked.items())
-        yield f"{number:3} {call} {kind}({said}): {_answer(call, kind, profiles[kind], asked)}"
+        answer = _answer(call, kind, profiles[kind], asked)
+        yield alike_on_all_machines(f"{number:3} {call} {kind}({said}): {answer}")
 
 
 def _profiles() -> dict[str, JobProfile | ApplicationProfile]:

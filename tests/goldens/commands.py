@@ -132,6 +132,9 @@ def prepare(folder: Path) -> None:
             Path(file).write_text(_streams(COMMANDS[name])[1], encoding="utf-8")
 
 
+_MANY_DIGITS = re.compile(r"(?<![\w.])\d+\.\d{9,}(?:e[+-]?\d+)?(?![\w.])")
+
+
 def output_of(name: str, folder: Path) -> str:
     """Exit code, standard output, errors, and the text of the page, without dates."""
     with contextlib.chdir(folder):
@@ -146,7 +149,12 @@ def output_of(name: str, folder: Path) -> str:
     )
     for pattern, word in _CHANGING:
         text = pattern.sub(word, text)
-    return text
+    return alike_on_all_machines(text)
+
+
+def alike_on_all_machines(text: str) -> str:
+    """A text whose numbers have twelve digits at most: the last ones depend on the processor."""
+    return _MANY_DIGITS.sub(lambda number: f"{float(number[0]):.12g}", text)
 
 
 def _streams(command: str) -> tuple[int, str, str]:

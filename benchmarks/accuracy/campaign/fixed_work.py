@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 KINDS = ("interpreter_s", "memory_s", "hash_s")
+SAME_MACHINE_RATIO = 1.5
+"""Up to how many times longer the loop of the interpreter takes on what counts as one machine."""
 _EVERY_S = 1.0
 _LOOPS, _COPIED_BYTES, _HASHED_BYTES = 40_000, 16 << 20, 4 << 20
 
@@ -49,6 +51,26 @@ def fixed_work(path: Path) -> Iterator[FixedWork]:
         process.wait()
 
 
+def loop_s_now() -> float:
+    """How long the loop of the interpreter takes on this machine now, at its best [s]."""
+    return min(_processor_s(_loop) for _ in range(5))
+
+
+def is_same_machine(loop_s: float, other_loop_s: float) -> bool:
+    """Whether two times of the loop may be of one machine [s].
+
+    Examples
+    --------
+    >>> is_same_machine(0.0047, 0.0042), is_same_machine(0.0047, 0.0018)
+    (True, False)
+    """
+    return max(loop_s, other_loop_s) <= SAME_MACHINE_RATIO * min(loop_s, other_loop_s)
+
+
+def _loop() -> int:
+    return sum(number * number % 7 for number in range(_LOOPS))
+
+
 def _processor_s(work: Callable[[], object]) -> float:
     before_s = time.thread_time()
     work()
@@ -58,7 +80,7 @@ def _processor_s(work: Callable[[], object]) -> float:
 def _work_on(path: Path) -> None:
     copied, hashed = bytearray(_COPIED_BYTES), bytes(_HASHED_BYTES)
     works = (
-        lambda: sum(number * number % 7 for number in range(_LOOPS)),
+        _loop,
         lambda: bytes(copied),
         lambda: hashlib.sha256(hashed).digest(),
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from campaign.schedule import Setting
 
+from headway.assumptions.advice import FEWEST_ADVISED_BATCHES
 from headway.domain import AdvisedRun, JobProfile
 from headway.models.job.advice import advised_runs
 from ordinary.split import ADVISED, CORES, MOST_ADVISED, OrdinaryRun
@@ -41,10 +42,17 @@ def _setting(advised: AdvisedRun, carried_per_s: float) -> dict[str, Any]:
         "share": round(advised.rate_per_s / carried_per_s, 4),
         "slots": configuration.num_slots,
         "learns": advised.learns,
+        "batches_s": FEWEST_ADVISED_BATCHES.value * configuration.trigger_s,
     }
 
 
 def advised_run(block: int, line: dict[str, Any]) -> OrdinaryRun:
-    """The run of a line that is not left out."""
+    """The run of a line that is not left out, with enough batches if that is on record."""
     setting = Setting(line["trigger_s"], line["partitions"], line["share"])
-    return OrdinaryRun(block=block, job=line["workload"], role=ADVISED, setting=setting)
+    return OrdinaryRun(
+        block=block,
+        job=line["workload"],
+        role=ADVISED,
+        setting=setting,
+        batches_s=line.get("batches_s", 0.0),
+    )

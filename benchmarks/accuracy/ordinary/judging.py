@@ -8,6 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from campaign.fixed_work import is_same_machine
 from campaign.predicting import (
     age_as_said_s,
     arrivals_of,
@@ -63,7 +64,7 @@ def _judged_job(block: int, name: str, groups: Mapping[str, MeasuredGroup]) -> I
     main = next((group for key, group in groups.items() if key.endswith("-two")), None)
     if main is None:
         return
-    rows = main.of(name)
+    rows = [row for row in main.of(name) if not _is_of_another_machine(row, main.of(name))]
     one_run = [row for row in rows if row["role"] == PRODUCTION and row["truth"]]
     advised = [row for row in rows if row["role"] == ADVISED and row["truth"]]
     if not one_run:
@@ -80,7 +81,21 @@ def _judged_job(block: int, name: str, groups: Mapping[str, MeasuredGroup]) -> I
             for row in group.of(name):
                 if row["role"] == JUDGE:
                     about = {"role": role, "runs": len(fitted), "group": main.group.name}
-                    yield {**row, "fitted": about, **judged_run(profile, group, row)}
+                    judged: Row = (
+                        {"left_out": "run on another machine than the one in production"}
+                        if _is_of_another_machine(row, main.of(name))
+                        else judged_run(profile, group, row)
+                    )
+                    yield {**row, "fitted": about, **judged}
+
+
+def _is_of_another_machine(row: Row, rows: Sequence[Row]) -> bool:
+    """Whether a run was on another machine than the run in production among these."""
+    in_production = next((row for row in rows if row["role"] == PRODUCTION), row)
+    work, work_in_production = row.get("fixed_work"), in_production.get("fixed_work")
+    if not (work and work_in_production):
+        return False
+    return not is_same_machine(work["interpreter_s"], work_in_production["interpreter_s"])
 
 
 def judged_run(profile: JobProfile, measured: MeasuredGroup, row: Row) -> Row:
@@ -155,7 +170,7 @@ def _verdicts(profile: JobProfile, measured: MeasuredGroup, row: Row) -> list[st
 def verdict_of(prediction: Prediction) -> str:
     """What the prediction calls its setting; beyond the rates it prints as stable, nothing."""
     if not prediction.stable:
-        return NOT_STABLE
+        return NOT_STABLE if prediction.is_surely_unstable else NOT_KNOWN
     is_within = prediction.arrivals.rate_per_s <= prediction.sustainable_rate_per_s
     return STABLE if is_within and not prediction.is_stability_open else NOT_KNOWN
 

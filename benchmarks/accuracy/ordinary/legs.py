@@ -180,7 +180,8 @@ def _probed(jobs: JobSession, name: str, probes: Path, other: Line | None) -> Li
         if line["workload"] == name:
             jobs.warm_up_once(JOBS[name])
             return line
-    line = jobs.capacity(JOBS[name], other["rows"][1] if other else None)
+    _, enough_rows = (other or {}).get("rows", (None, None))
+    line = jobs.capacity(JOBS[name], enough_rows)
     keep(probes, line)
     return line
 

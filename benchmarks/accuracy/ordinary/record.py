@@ -1,17 +1,24 @@
-"""What was measured of ordinary jobs so far, committed, so that blocks are not run again."""
+"""What was measured of ordinary jobs so far, committed, so that jobs are not run again.
+
+Runs of one job are compared with each other, so all of them have to be of one machine: of a job
+that was begun on another machine nothing is put back unless all of it was measured there.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from campaign.fixed_work import is_same_machine
 from campaign.kept_runs import read_lines
 from campaign.record import RESULTS, put_back_runs
 from result_lines import keep, lines_of
 
 from ordinary.legs import ADVISED_FILE
-from ordinary.split import split_digest
+from ordinary.split import judged_runs, production_run, split_digest
 
+Row = dict[str, Any]
 RUNS, JUDGED = "ordinary-runs.jsonl.gz", "ordinary-jobs.jsonl.gz"
 ADVISED_RUNS = "ordinary-advised.jsonl.gz"
 
@@ -21,28 +28,47 @@ def block_folder(folder: Path, block: int) -> Path:
     return folder / f"block-{block}"
 
 
-def put_back(folder: Path, results: Path = RESULTS) -> int:
-    """Into the work folder, what is committed and of the same split; how many runs that were."""
+def put_back(folder: Path, results: Path = RESULTS, *, loop_s: float | None = None) -> int:
+    """Into the work folder, what is committed and of the same split; how many runs that were.
+
+    ``loop_s`` is how long the loop of `fixed_work` takes on this machine [s]: with it, nothing of a
+    job that was begun on another machine and is not whole.
+    """
     committed = [row for row in read_lines(results / RUNS) if row.get("fit_set") == split_digest()]
-    places = {(row["block"], row["group"]) for row in committed}
-    num_runs = sum(
-        put_back_runs(
-            block_folder(folder, block) / group,
-            [row for row in committed if (row["block"], row["group"]) == (block, group)],
-        )
-        for block, group in sorted(places)
-    )
-    if committed:
-        _put_back_advice(folder, list(read_lines(results / ADVISED_RUNS)))
+    advice = list(read_lines(results / ADVISED_RUNS))
+    num_runs = 0
+    for block, job in dict.fromkeys((row["block"], row["workload"]) for row in committed):
+        rows = [row for row in committed if (row["block"], row["workload"]) == (block, job)]
+        place = block_folder(folder, block)
+        if not _is_comparable(rows, place, None if _is_whole(rows) else loop_s):
+            continue
+        for group in dict.fromkeys(row["group"] for row in rows):
+            num_runs += put_back_runs(place / group, [row for row in rows if row["group"] == group])
+        if job not in {line["workload"] for line in lines_of(place / ADVISED_FILE)}:
+            for line in advice:
+                if (line["block"], line["workload"]) == (block, job):
+                    keep(place / ADVISED_FILE, line)
     return num_runs
 
 
-def _put_back_advice(folder: Path, lines: list[dict[str, Any]]) -> None:
-    """What was advised, for jobs of which nothing is advised yet."""
-    places = {line["block"]: block_folder(folder, line["block"]) / ADVISED_FILE for line in lines}
-    advised = {
-        block: {line["workload"] for line in lines_of(place)} for block, place in places.items()
-    }
-    for line in lines:
-        if line["workload"] not in advised[line["block"]]:
-            keep(places[line["block"]], line)
+def _is_whole(rows: Sequence[Row]) -> bool:
+    """Whether all runs of a job that the split names are among these."""
+    block, job = rows[0]["block"], rows[0]["workload"]
+    needed = {run.name for run in (production_run(block, job), *judged_runs(block, job))}
+    return needed <= {row["name"] for row in rows}
+
+
+def _is_comparable(rows: Sequence[Row], place: Path, loop_s: float | None) -> bool:
+    """Whether runs of a job are of the same machine as those in the folder and the next ones."""
+    there = [
+        row
+        for truths in place.glob("*/truth.jsonl")
+        for row in lines_of(truths)
+        if row["workload"] == rows[0]["workload"]
+    ]
+    others_s = [*_loops_s(there), *([] if loop_s is None else [loop_s])]
+    return all(is_same_machine(one_s, other_s) for one_s in _loops_s(rows) for other_s in others_s)
+
+
+def _loops_s(rows: Iterable[Row]) -> list[float]:
+    return [row["fixed_work"]["interpreter_s"] for row in rows if row.get("fixed_work")]

@@ -30,9 +30,11 @@ from headway.models.job.setting import (
     setting_law,
     settled_batch_rows,
 )
+from headway.models.job.upper_end import lowest_duration_ratio
 from headway.models.laws.inverse import last_kept
 
 _LOWEST_RATE_PER_S, _HIGHEST_RATE_PER_S = 1e-6, 1e12
+_LOWEST_FACTOR = 1e-12
 _RATE_TOLERANCE_RATIO = 1e-4
 _FEWEST_ROWS, _ROWS_AT_A_LOOK, _LOOKS_AT_ROWS = 1e-12, 128, 4
 _STATE_STEP_ROWS = 1_000_000
@@ -139,6 +141,16 @@ class Capacity:
         """
         lowest_ratio = max(1.0 - 2.0 * (self.profile.row_cost_half_range_ratio or 0.0), 0.0)
         return bool(self.rate_per_s * lowest_ratio > self.stable_up_to_per_s)
+
+    @property
+    def is_surely_over(self) -> bool:
+        """Whether the input rate is over capacity at the low end of durations, too (P32)."""
+        if not self.is_over:
+            return False
+        setting, just_ratio = self.configuration, self.stable_up_to_per_s / self.rate_per_s
+        factor = max(self.age_factor * just_ratio, _LOWEST_FACTOR)
+        rows = settled_batch_rows(self.model, self.rate_per_s, setting.trigger_s, factor)
+        return just_ratio < lowest_duration_ratio(self.profile, setting, float(rows))
 
     @property
     def printed_up_to_per_s(self) -> float:
@@ -311,7 +323,8 @@ def findings_of(capacity: Capacity, law: SettingLaw) -> Iterator[Finding]:
             code=FindingCode.STABILITY_NOT_KNOWN, numbers=rates | {"largest_rows": largest}
         )
     elif not (law.is_stable[0] or capacity.is_stable):
-        yield Finding(code=FindingCode.OVER_CAPACITY, numbers=rates)
+        is_sure = float(capacity.is_surely_over)
+        yield Finding(code=FindingCode.OVER_CAPACITY, numbers=rates | {"is_sure": is_sure})
     elif not (capacity.is_stable and law.take(np.array([0])).is_quotable[0]):
         load = {
             "utilization_ratio": float(law.utilization_ratio[0]),

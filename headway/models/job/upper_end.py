@@ -1,15 +1,24 @@
-"""The upper end of durations, which plans use and at which intervals end."""
+"""The upper end of durations, which plans use, and the low end, which makes a refusal sure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
-from headway.domain import JobProfile
+from headway.assumptions.predictions import (
+    CALIBRATED_DOUBLINGS,
+    HIGHEST_QUOTED_UTILIZATION_RATIO,
+)
+from headway.domain import Z90, Configuration, JobProfile
 from headway.models.arrays import Array, Numeric
-from headway.models.job.calibration import fewest_rows, spread_ratio
+from headway.models.job.calibration import (
+    doublings_beyond,
+    fewest_rows,
+    spread_ratio,
+    widened,
+)
 from headway.models.job.duration import DurationStack
 from headway.models.job.setting import (
     MOST_BATCH_ROWS,
@@ -120,3 +129,34 @@ class UpperEnd:
         best = np.argmin(np.where(rates >= rates[:, :1], duration_s, np.inf), axis=1)
         setting_indices = np.arange(len(small))
         return rates[setting_indices, best], factors[setting_indices, best]
+
+
+def lowest_duration_ratio(
+    profile: JobProfile, configuration: Configuration, batch_rows: float
+) -> float:
+    """The low end of durations outside the profiled range, over the expected ones. [-]
+
+    Notes
+    -----
+    **(P32)** Stability outside the profiled range. A rate `λ` above the highest stable rate `λ_s`
+    of (P3) is stable only if durations are `λ_s/λ` times as long as expected. With the doublings of
+    (P2) of the batches that settle then, they are `exp(-1.645 σ sqrt(d_C^2+d_P^2+d_n^2))` times as
+    long at the low end of 90%. Here `d_n ≤ 2`: nearly all time of larger batches is for their rows,
+    so that their size adds no further error. If that is not enough, the rate is called not
+    stable, and otherwise not expected to be stable. In the profiled range (P3) decides alone.
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> last = profile.settings[-1].configuration
+    >>> settings = [replace(last, executors=times * last.executors) for times in (1, 4)]
+    >>> [round(lowest_duration_ratio(profile, setting, 16_000.0), 2) for setting in settings]
+    [1.0, 0.65]
+    """
+    several_sizes = replace(profile, row_cost_half_range_ratio=None)
+    slots, partitions, rows = doublings_beyond(
+        several_sizes, configuration.num_slots, configuration.shuffle_partitions, batch_rows
+    )
+    rows = np.minimum(rows, CALIBRATED_DOUBLINGS.value)
+    return math.exp(-Z90 * float(widened(0.0, slots, partitions, rows)))

@@ -61,6 +61,19 @@ def test_sizes_lie_far_apart_and_partitions_differ_each_twice() -> None:
     assert all(run.new_checkpoint is (run.configuration.shuffle_partitions != 8) for run in runs)
 
 
+@pytest.mark.parametrize(("trigger_s", "longest_s"), [(1.0, 3.0), (4.0, 5.0), (20.0, 20.0)])
+def test_runs_have_enough_batches_within_two_minutes_where_the_trigger_allows(
+    trigger_s: float, longest_s: float
+) -> None:
+    profile = a_profile()
+    last = replace(profile.settings[0], configuration=a_configuration(trigger_s=trigger_s))
+    runs = advised_runs(replace(profile, settings=(last,)))
+    assert max(run.configuration.trigger_s for run in runs) <= longest_s
+    for run in runs:
+        assert run.num_batches >= 24
+        assert run.duration_s >= 24 * run.configuration.trigger_s
+
+
 def test_many_partitions_are_tried_with_fewer() -> None:
     many = replace(a_profile().settings[0], configuration=a_configuration(shuffle_partitions=200))
     counts = {

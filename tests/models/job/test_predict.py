@@ -34,6 +34,7 @@ from headway.models.job.setting import (
     duration_model,
     settled_batch_rows,
 )
+from headway.report.wording import stability_text
 from headway.words import all_words
 from tests.factories import a_configuration, a_profile
 from tests.oracles.microbatch import simulate_microbatch
@@ -196,6 +197,23 @@ def test_sustainable_rates_have_no_smallest() -> None:
     assert ask(profile, 0.001, trigger_s=1.0).sustainable_rate_per_s == pytest.approx(
         0.009, rel=1e-3
     )
+
+
+@pytest.mark.parametrize(
+    ("executors", "times", "is_sure"), [(2, 1.5, True), (16, 1.5, False), (16, 5.0, True)]
+)
+def test_far_outside_the_profile_only_the_low_end_of_durations_is_sure(
+    executors: int, times: float, is_sure: bool
+) -> None:
+    """On eight times the slots, durations may be 0.5 times as long as expected: (P32)."""
+    run = replace(a_profile().settings[0], rows_per_batch_low=1.0, rows_per_batch_high=1e9)
+    profile = replace(a_profile(), settings=(run,))
+    configuration = a_configuration(executors=executors, trigger_s=2.0)
+    rate_per_s = times * sustainable_rate_per_s(profile, configuration)
+    prediction = predict(profile, configuration, Arrivals(rate_per_s=rate_per_s))
+    assert not prediction.stable
+    assert prediction.is_surely_unstable is is_sure
+    assert ("far outside what was profiled" in stability_text(prediction)) is not is_sure
 
 
 def test_a_rate_limit_may_bind_first() -> None:
