@@ -44,8 +44,8 @@ def imported(module: str) -> frozenset[str]:
             found |= {node.module, *(f"{node.module}.{one.name}" for one in node.names)}
         elif isinstance(node, ast.Import):
             found |= {one.name for one in node.names}
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.add(node.value.split(":")[0])
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "." in node.value:
+            found.add(node.value.split(":")[0])  # "headway" alone is the name of the program
     # What a result does by itself, in a notebook, is no command's.
     return frozenset(found & set(trees()) - {"headway.api.results"})
 

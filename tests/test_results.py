@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import headway
+from headway.api.results import as_text
 from headway.api.schedule import schedule_verdict
 from headway.api.watch import watch
 from headway.domain import Explored
@@ -18,6 +21,7 @@ from headway.errors import InputError
 from headway.formats.from_json import load_any_plan
 from headway.formats.profile_file import load_any_profile
 from headway.formats.results_file import load_result
+from headway.report.columns import USUAL_WIDTH, set_width
 from headway.report.frontier import frontier_rows
 from tests.cli.test_options import FLEET, QUERIES
 from tests.cli.test_pipelines import SESSIONS, WORDS
@@ -130,6 +134,29 @@ def test_the_table_of_a_plan_has_its_own_row_as_its_text_and_page_do(
         plan.configuration.max_offsets_per_trigger
     )
     assert len(frontier) == len(frontier_rows(plan))
+
+
+def words_of(text: str) -> set[str]:
+    return {word.strip(":;,.").casefold() for word in text.split()}
+
+
+@pytest.mark.parametrize("name", [name for name in MADE if "profile" not in name])
+def test_what_the_text_says_the_page_says(
+    name: str, results: dict[str, Result], tmp_path: Path
+) -> None:
+    result = results[name]
+    set_width(100_000)
+    try:
+        text = as_text(result)
+    finally:
+        set_width(USUAL_WIDTH)
+    text = re.sub("[█▏▎▍▌▋▊▉]|^note:|^ +>|^--verbose.*", "", text, flags=re.MULTILINE)
+    saved = result.save(tmp_path / "result.json")
+    for page in (headway.page(result), headway.page(saved)):
+        body = re.sub('<span class="tip".*?</span></span>', "", page.partition("<body")[2])
+        body = re.sub('<span class="term"[^>]*>', "", body)
+        body = re.sub("<script.*?</script>|<[^>]+>", " ", body, flags=re.DOTALL)
+        assert words_of(text) - words_of(html.unescape(body)) == set()
 
 
 def test_names_of_others_stay_text() -> None:

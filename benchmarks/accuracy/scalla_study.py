@@ -36,6 +36,7 @@ from scalla_experiments import (
 )
 
 import headway
+from headway.api.results import as_text
 from headway.models.arrays import Array
 from headway.models.pipeline.as_published import (
     ReducerArrivals,
@@ -47,7 +48,6 @@ from headway.models.pipeline.parameters import (
 )
 from headway.planner.pipeline_runs import simulate_runs
 from headway.planner.pipeline_search import RoundsPlan
-from headway.report.pipelines import rounds_plan_text
 
 PREFACE = """\
 The paper measured its models on a cluster of 10 nodes with 4 cores each. That system is not
@@ -304,7 +304,7 @@ def plan_lines(jobs: Sequence[Workload]) -> list[str]:
         plan = headway.plan(job.spec)
         assert isinstance(plan, RoundsPlan)
         lines += ["", "```text", f"$ headway plan examples/pipelines/{name}.yaml"]
-        lines += [*rounds_plan_text(plan).splitlines(), "```"]
+        lines += [*as_text(plan).splitlines(), "```"]
     return lines[1:]
 
 

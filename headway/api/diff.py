@@ -26,16 +26,11 @@ if TYPE_CHECKING:
 Tell: TypeAlias = Callable[[str, float | None], None]
 Compared: TypeAlias = AnyAnswer | JobProfile | ApplicationProfile
 _HEAD_BYTES = 4096
-_QUERY_PLAN, _BATCH_PLAN = "the plan of a streaming query", "the plan of a batch job"
-_QUERY_PROFILE = "the profile of a streaming query"
-_APPLICATION_PROFILE = "the profile of a batch application"
 _KINDS = {
-    "Plan": _QUERY_PLAN,
-    "InfeasiblePlan": _QUERY_PLAN,
-    "DeadlinePlan": _BATCH_PLAN,
-    "InfeasibleDeadlinePlan": _BATCH_PLAN,
-    "JobProfile": _QUERY_PROFILE,
-    "ApplicationProfile": _APPLICATION_PROFILE,
+    "plan": "the plan of a streaming query",
+    "deadline-plan": "the plan of a batch job",
+    "profile": "the profile of a streaming query",
+    "application-profile": "the profile of a batch application",
 }
 
 
@@ -74,16 +69,15 @@ def diff(
 
     first, second = _read(before, "A", progress), _read(after, "B", progress)
     names = (first.name, second.name)
-    kinds = _KINDS[type(first.found).__name__], _KINDS[type(second.found).__name__]
-    if kinds[0] != kinds[1]:
-        raise InputError(
-            f"{names[0]} is {kinds[0]}, {names[1]} is {kinds[1]}; expected two of one kind"
-        )
     then: Any = first.found
     now: Any = second.found
-    if kinds[0] == _QUERY_PROFILE:
+    kind = now.result_kind
+    if then.result_kind != kind:
+        kinds = f"{names[0]} is {_KINDS[then.result_kind]}, {names[1]} is {_KINDS[kind]}"
+        raise InputError(f"{kinds}; expected two of one kind")
+    if kind == "profile":
         return profile_difference(then, now, names=names)
-    if kinds[0] == _APPLICATION_PROFILE:
+    if kind == "application-profile":
         _require_batch(names[0], then)
         _require_batch(names[1], now)
         return application_difference(then, now, names=names)

@@ -8,7 +8,7 @@ from pathlib import Path
 from headway.api.profile import NO_CONF, reading
 from headway.profiler.streaming.batch_samples import is_timed, known_rows
 from headway.profiler.streaming.job_runs import runs_of_job
-from headway.report.profile_page import SeenBatch, SeenRun
+from headway.report.profile_sheet import SeenBatch, SeenRun
 
 
 def seen_runs(logs: Sequence[str | Path]) -> tuple[SeenRun, ...]:

@@ -42,7 +42,6 @@ def command(
     runs of the others; otherwise the second half of each run is predicted from the first half.
     """
     from headway.api.backtest import backtest
-    from headway.report.backtest import backtest_json, backtest_text
 
     with Progress() as progress:
         evaluation = backtest(
@@ -54,7 +53,7 @@ def command(
             conf=conf,
             progress=progress.tell,
         )
-    answer(evaluation, backtest_text, backtest_json, as_json=as_json)
+    answer(evaluation, as_json=as_json)
     if not as_json:
         suggest(f"headway profile {shlex.join(sources)} --advise")
     errors = (evaluation.median_mean_error_ratio, evaluation.median_p99_error_ratio)

@@ -27,7 +27,6 @@ def command(fleet: str, growth: str | None, by: str | None, as_json: bool) -> in
     If not every job can be served, names the jobs and limits in the way and exits with 3.
     """
     from headway.api.capacity import capacity, month_number
-    from headway.report.capacity import capacity_json, capacity_text
 
     ratio = None if growth is None else _ratio(growth)
     if by is not None:
@@ -36,7 +35,7 @@ def command(fleet: str, growth: str | None, by: str | None, as_json: bool) -> in
         raise InputError("--by needs --growth, e.g. --growth 1.5x")
     with Progress() as progress:
         capacity_plan = capacity(fleet, growth=ratio, by=by, tell=progress.step)
-    answer(capacity_plan, capacity_text, capacity_json, as_json=as_json)
+    answer(capacity_plan, as_json=as_json)
     if not as_json:
         suggest(f"headway capacity {fleet} --json > c.json, headway report c.json -o c.html")
     return 0 if capacity_plan.feasible else ExitCode.INFEASIBLE

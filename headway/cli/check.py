@@ -6,7 +6,7 @@ import click
 
 from headway.cli.options import PERCENT, Command, given, one_format, refuse, strict_option
 from headway.cli.progress import Progress
-from headway.cli.terminal import show, suggest
+from headway.cli.terminal import answer, suggest
 from headway.errors import ExitCode
 
 # Spelt out here: a help text must not wait for what it lists (a test holds both together).
@@ -111,11 +111,10 @@ def command(
     with Progress("planning"):
         report = check(specs, baseline=baseline, limits=limits)
     if quiet_below is None or not report.is_quiet(quiet_below):
-        text = FORMATS[output_format](report)
-        if output_format == _FORMATS[0]:
-            show(text)
+        if output_format in FORMATS:
+            click.echo(FORMATS[output_format](report))
         else:
-            click.echo(text)
+            answer(report, as_json=output_format == "json")
     if not locks:
         suggest(f"headway lock {' '.join(specs)}, and commit the lock file")
     elif report.exit_code == ExitCode.REGRESSION and len(locks) == 1:

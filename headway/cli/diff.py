@@ -27,11 +27,10 @@ def command(before: str, after: str, as_json: bool) -> int:
     """
     from headway.api.diff import diff
     from headway.cli.progress import Progress
-    from headway.report.difference import difference_json, difference_text
 
     with Progress() as progress:
         difference = diff(before, after, progress=progress.tell)
-    answer(difference, difference_text, difference_json, as_json=as_json)
+    answer(difference, as_json=as_json)
     if not as_json and not difference.is_none and difference.kind == "plan":
         suggest(f"headway explain {after}")
     infeasible = difference.feasible is not None and not difference.feasible[1]

@@ -41,11 +41,10 @@ def command(spec: str, folder: Path, budget: float | None, as_json: bool) -> int
     setting meets the target.
     """
     from headway.api.explore import explore_spec
-    from headway.report.advice import exploration_json, exploration_text
 
     with Progress() as progress:
         exploration = explore_spec(spec, folder=folder, budget=budget, progress=progress.step)
-    answer(exploration, exploration_text, exploration_json, as_json=as_json)
+    answer(exploration, as_json=as_json)
     if not as_json:
         suggest(f"headway predict {folder / 'profile.yaml'} --rate 50k/s")
     return ExitCode.OK if exploration.plan.feasible else ExitCode.INFEASIBLE

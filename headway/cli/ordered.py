@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import click
@@ -21,7 +20,7 @@ from headway.cli.progress import Progress
 from headway.cli.terminal import answer, remark, suggest
 from headway.errors import ExitCode
 from headway.formats.text_file import write_text
-from headway.report.ordered import ordered_json, ordered_text, placement_csv
+from headway.report.ordered import ordered_sheet, placement_csv
 
 
 @click.command("ordered", cls=Command)
@@ -87,7 +86,7 @@ def command(
     if output is not None:
         write_text(output, placement_csv(plan.placed), label="the table of placed keys")
         remark(f"wrote {output}")
-    answer(plan, partial(ordered_text, file=output), ordered_json, as_json=as_json)
+    answer(plan, as_json=as_json, sheet=ordered_sheet(plan, file=output))
     if not as_json:
         suggest(f"headway ordered {profile} --keys {keys} -o placed.csv")
     return ExitCode.OK if plan.keeps_up else ExitCode.INFEASIBLE

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headway.api.page import Shown, page
+from headway.api.page import page
 from headway.cli.progress import Progress
 from headway.cli.terminal import remark
 from headway.formats.text_file import write_text
 
 if TYPE_CHECKING:
     from headway.domain import JobProfile
-    from headway.report.profile_page import SeenRun
+    from headway.domain.result import Result
+    from headway.domain.sheet import Sheet
+    from headway.report.profile_sheet import SeenRun
 
 
 def write_page(
     output: str,
-    shown: Shown | str,
+    shown: Result | Sheet | str,
     *,
     profile: JobProfile | str | None = None,
     runs: Sequence[SeenRun] = (),

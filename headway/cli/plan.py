@@ -9,7 +9,7 @@ import click
 
 from headway.api.pipelines import is_pipeline
 from headway.api.plan import plan_job, planned_job
-from headway.api.results import as_data, as_text, with_page
+from headway.api.results import as_data, as_text
 from headway.cli.kinds_of_jobs import NEXT_STEP, configuration_formats, refuse_outputs
 from headway.cli.options import (
     Command,
@@ -138,7 +138,7 @@ def _shown(kind: JobKind, plan: Any, how: _Show, *, profile: str | JobProfile) -
     if how.output is not None:
         from headway.cli.pages import write_page
 
-        write_page(how.output, with_page(plan), profile=profile if kind is JobKind.QUERY else None)
+        write_page(how.output, plan, profile=profile if kind is JobKind.QUERY else None)
     # No pipeline was measured, so none is calibrated; --strict is refused.
     calibrated = kind is JobKind.PIPELINE or plan.calibrated
     return exit_code(calibrated=calibrated, strict=how.strict, feasible=plan.feasible)
@@ -147,9 +147,10 @@ def _shown(kind: JobKind, plan: Any, how: _Show, *, profile: str | JobProfile) -
 def _in_words(kind: JobKind, plan: Any, how: _Show) -> str:
     if kind is JobKind.QUERY and how.verbose:
         from headway.report.explanation import explanation_text
-        from headway.report.text import plan_text
+        from headway.report.sheet_text import sheet_text
+        from headway.report.stream import stream_sheet
 
-        return f"{plan_text(plan, verbose=True)}\n\n{explanation_text(plan)}"
+        return f"{sheet_text(stream_sheet(plan))}\n\n{explanation_text(plan)}"
     text = as_text(plan)
     return text.partition("\n\n")[0] if how.quiet else text
 

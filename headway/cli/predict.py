@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from headway.api.predict import predict_job, predicted_job
-from headway.api.results import as_data, as_text
 from headway.cli.options import Command, exit_code, given, json_option, refuse, strict_option
 from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import answer, suggest
@@ -43,7 +42,7 @@ def command(profile: str, strict: bool, as_json: bool, **_: Any) -> int:
     if is_pipeline:
         refuse(given("strict"), "not for pipelines")
     prediction = predict_job(kind, job, options)
-    answer(prediction, as_text, as_data, as_json=as_json)
+    answer(prediction, as_json=as_json)
     if kind in _NEXT_STEP and not as_json:
         suggest(_NEXT_STEP[kind].format(profile=profile))
     return exit_code(calibrated=is_pipeline or prediction.calibrated, strict=strict)

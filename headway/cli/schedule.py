@@ -38,7 +38,6 @@ def command(jobs: str | None, policies: str | None, decisions: str | None, as_js
     does not replay.
     """
     from headway.api.schedule import replay_decisions, schedule_verdict
-    from headway.report.schedule import replay_json, replay_text, schedule_json, schedule_text
 
     if (jobs is None) == (decisions is None):
         raise InputError("expected either JOBS or --decisions FILE")
@@ -46,7 +45,7 @@ def command(jobs: str | None, policies: str | None, decisions: str | None, as_js
         if policies is not None:
             refuse(["--policy"], "a log contains its policy; leave it out")
         replay = replay_decisions(decisions)
-        answer(replay, replay_text, replay_json, as_json=as_json)
+        answer(replay, as_json=as_json)
         return ExitCode.REGRESSION if replay.num_differing else ExitCode.OK
     assert jobs is not None
     stripped_names = (name.strip() for name in (policies or "").split(","))
@@ -57,7 +56,7 @@ def command(jobs: str | None, policies: str | None, decisions: str | None, as_js
         verdict = schedule_verdict(
             jobs, policies="all" if policy_names == ["all"] else policy_names
         )
-    answer(verdict, schedule_text, schedule_json, as_json=as_json)
+    answer(verdict, as_json=as_json)
     if not as_json:
         suggest(f"headway schedule {jobs} --policy all")
     all_met = any(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import click
 
 from headway.api.pipelines import declared_kind, is_pipeline
-from headway.api.results import as_data, as_text
 from headway.api.simulate import (
     load_rate_trace,
     parse_executors,
@@ -20,15 +18,15 @@ from headway.api.simulate import (
 )
 from headway.cli.options import DURATION, RATE, Command, Parsed, given, json_option, refuse
 from headway.cli.outputs import OutputFile
+from headway.cli.pages import write_page
 from headway.cli.progress import Progress
 from headway.cli.terminal import answer, remark, suggest
 from headway.domain import Outage, RateTrace, StreamAnswer
 from headway.domain.live import PolicyComparison
 from headway.errors import ExitCode
 from headway.formats.from_json import load_plan
-from headway.formats.text_file import write_text
-from headway.report.playback import playback_json, playback_page, playback_text
-from headway.report.policies import policies_json, policies_page, policies_text
+from headway.report.playback import playback_sheet
+from headway.report.policies import policies_sheet
 from headway.units import counted, format_duration
 
 _MANY_BATCHES = 2_000_000  # more take longer than a person waits without a word
@@ -136,13 +134,10 @@ def command(
         comparison = _compared(
             planned, trace, policies, profile, executors, triggers, outages, runs, seed
         )
+        sheet = policies_sheet(comparison, planned)
         if output is not None:
-            write_text(output, policies_page(planned, comparison), label="the page")
-            remark(f"wrote {output}")
-        text_of_policies = partial(policies_text, planned)
-        answer(
-            comparison, text_of_policies, policies_json, as_json=as_json, is_met=comparison.feasible
-        )
+            write_page(output, sheet)
+        answer(comparison, as_json=as_json, sheet=sheet)
         return ExitCode.OK if comparison.feasible else ExitCode.INFEASIBLE
     of_policies = given("profile", "executors", "triggers")
     refuse(of_policies, "is used with --policy; add it, or leave this out")
@@ -151,11 +146,10 @@ def command(
     with Progress() as progress:
         progress.step(f"simulating {counted(runs, 'run')} of {format_duration(trace.length_s)}")
         playback = simulate(planned, trace, outages=outages, runs=runs, seed=seed)
+    sheet = playback_sheet(playback, planned)
     if output is not None:
-        write_text(output, playback_page(planned, playback), label="the page")
-        remark(f"wrote {output}")
-    text_of = partial(playback_text, planned)
-    answer(playback, text_of, playback_json, as_json=as_json, is_met=playback.feasible)
+        write_page(output, sheet)
+    answer(playback, as_json=as_json, sheet=sheet)
     if not as_json:
         suggest(
             f"headway emit {plan} --format spark-defaults"
@@ -181,7 +175,7 @@ def _of_pipeline(
     with Progress() as progress:
         progress.step("simulating")
         simulation = simulate(file, rate=rate, runs=runs, seed=seed, length=length)
-    answer(simulation, as_text, as_data, as_json=as_json)
+    answer(simulation, as_json=as_json)
     if not as_json:
         suggest(f"headway plan {file} --target 'p99 <= 3s'")
     return ExitCode.OK

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from headway.redaction import harmless, harmless_lines
 from headway.report.columns import USUAL_WIDTH, fitted, set_width, width
 
-Report = TypeVar("Report")
+if TYPE_CHECKING:
+    from headway.domain.result import Result
+    from headway.domain.sheet import Sheet
 
 _NARROWEST, _WIDEST = 60, 120
 _NO_COLOUR = "headway.no_color"
@@ -54,21 +55,19 @@ def show(text: str, *, is_met: bool | None = None) -> None:
     click.echo(text)
 
 
-def answer(
-    report: Report,
-    in_words: Callable[[Report], str],
-    as_data: Callable[[Report], object],
-    *,
-    as_json: bool,
-    is_met: bool | None = None,
-) -> None:
-    """Print a result: as JSON, or for people."""
-    if as_json:
-        from headway.formats.as_json import json_text
+def answer(result: Result, *, as_json: bool, sheet: Sheet | None = None) -> None:
+    """Print a result: as JSON, or for people; ``sheet`` is what they get instead of the usual."""
+    # Help is shown without what shows results.
+    from headway.api.result_kinds import brief_of
+    from headway.api.results import as_data
+    from headway.formats.as_json import json_text
+    from headway.report.sheet_text import sheet_text
 
-        click.echo(json_text(as_data(report)))
+    if as_json:
+        click.echo(json_text(as_data(result)))
     else:
-        show(in_words(report), is_met=is_met)
+        sheet = sheet or brief_of(result)
+        show(sheet_text(sheet), is_met=sheet.verdict)
 
 
 def event(text: str) -> None:

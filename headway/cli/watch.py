@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -18,7 +19,7 @@ from headway.cli.options import (
     refuse,
     strict_option,
 )
-from headway.cli.terminal import show, suggest
+from headway.cli.terminal import answer, show, suggest
 from headway.errors import ExitCode, InputError
 from headway.report.columns import fitted
 
@@ -136,15 +137,9 @@ def command(
 
 def _explained(log: str, number: int, as_json: bool) -> int:
     """Print why a tuner made a change, and its outcome."""
-    from headway.formats.as_json import json_text
     from headway.formats.tuner_files import explained_change
-    from headway.report.tuned import explained_json, explained_text
 
-    explained = explained_change(Path(log), number)
-    if as_json:
-        click.echo(json_text(explained_json(explained)))
-    else:
-        show(explained_text(explained))
+    answer(explained_change(Path(log), number), as_json=as_json)
     return ExitCode.OK
 
 
@@ -172,17 +167,16 @@ def _show(watcher: Watcher, every_s: float) -> int:
 
 
 def _text(look: Look, as_json: bool, prometheus: bool, *, one_line: bool = False) -> str:
-    import json
-
+    from headway.api.results import as_data, as_text
     from headway.formats.as_json import json_text
-    from headway.report.watched import look_json, look_prometheus, look_text
+    from headway.report.watched import look_json, look_prometheus
 
     if prometheus:
         return look_prometheus(look)
     if not as_json:
-        return look_text(look)
-    text = json_text(look_json(look))
-    return json.dumps(json.loads(text)) if one_line else text
+        return as_text(look)
+    # Programs that follow a query need no words at every look.
+    return json.dumps(look_json(look), allow_nan=False) if one_line else json_text(as_data(look))
 
 
 def _exit_code(look: Look, strict: bool) -> int:

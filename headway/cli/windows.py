@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
+from headway.api.results import as_data, as_text
 from headway.api.windows import fusions_of, windows
 from headway.cli.options import EXECUTORS, RATE, ROWS, Command, json_option, setting_options
 from headway.cli.terminal import show, suggest
 from headway.errors import ExitCode
 from headway.formats.as_json import json_text
-from headway.report.sharing import fusions_json, fusions_text, sharing_json, sharing_text
+from headway.report.sharing import fusions_json, fusions_text
 
 
 @click.command("windows", cls=Command)
@@ -81,12 +82,10 @@ def command(
     )
     fusions = () if plan is None else fusions_of(plan)
     if as_json:
-        sharing = sharing_json(gain)
-        click.echo(
-            json_text(sharing | ({} if plan is None else {"fusions": fusions_json(fusions)}))
-        )
+        more = {} if plan is None else {"fusions": fusions_json(fusions)}
+        click.echo(json_text(as_data(gain) | more))
     else:
         appendix = "" if plan is None else f"\n\n{fusions_text(fusions)}"
-        show(sharing_text(gain) + appendix)
+        show(as_text(gain) + appendix, is_met=gain.paying)
         suggest(f"headway plan {profile} --rate 50k/s --target 'window p99 <= 20s'")
     return ExitCode.OK if gain.paying else ExitCode.INFEASIBLE

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import headway
 from headway.api.page import plan_evidence
+from headway.api.results import as_text
 from headway.domain import (
     JobProfile,
     Prediction,
@@ -26,10 +27,10 @@ from headway.formats.as_json import json_text, plan_json
 from headway.formats.text_file import write_text
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from headway.profiler.work_folder import work_folder
-from headway.report.comparison import ComparisonRow, comparison_text
-from headway.report.html import plan_page
-from headway.report.page import Origin
-from headway.report.text import plan_text
+from headway.report.comparison import ComparisonRow, comparison_sections
+from headway.report.page import Origin, sheet_page
+from headway.report.sheet_text import text_of_sections
+from headway.report.stream_page import stream_page_sheet
 from headway.report.wording import trigger_words
 from headway.runtime.clock_source import clock_source_jar
 from headway.runtime.measure import MeasuredRun, run_query
@@ -360,7 +361,7 @@ def _is_kept(target: Target, measured: MeasuredRun) -> bool:
 
 def _write_plan(folder: Path, plan: StreamAnswer) -> None:
     write_text(folder / "plan.json", json_text(plan_json(plan)) + "\n", label="the plan")
-    write_text(folder / "plan.txt", plan_text(plan) + "\n", label="the plan")
+    write_text(folder / "plan.txt", as_text(plan) + "\n", label="the plan")
     for name, file in (
         ("spark-defaults", "spark-defaults.conf"),
         ("spark-submit", "spark-submit.sh"),
@@ -372,13 +373,12 @@ def _write_plan(folder: Path, plan: StreamAnswer) -> None:
 def _write_comparison(
     folder: Path, profile: JobProfile, plan: StreamAnswer, comparisons: Sequence[ComparisonRow]
 ) -> None:
-    text = comparison_text(comparisons)
+    text = text_of_sections(comparison_sections(comparisons))
     write_text(folder / "comparison.txt", text + "\n", label="the comparison")
     file = "word-count.profile.yaml"
-    page = plan_page(
-        plan,
-        comparisons,
-        evidence=plan_evidence(profile, plan, profile_file=file),
+    page = sheet_page(
+        stream_page_sheet(plan, comparisons, plan_evidence(profile, plan, profile_file=file)),
         origin=Origin.of(files=["plan.json", file], profile=profile, made_at=datetime.now(UTC)),
+        data_json=json_text(plan_json(plan)),
     )
     write_text(folder / "report.html", page, label="the report")

@@ -6,8 +6,9 @@ from headway.demo.run import PREDICTED, PROFILED, DemoOutcome
 from headway.domain import (
     StreamAnswer,
 )
-from headway.report.comparison import comparison_text
-from headway.report.text import answer_text
+from headway.report.comparison import comparison_sections
+from headway.report.sheet_text import sheet_text, text_of_sections
+from headway.report.stream import answer_sheet
 from headway.units import format_duration, format_rate
 
 _COMPARED = ("mean", "p99")  # comparison.txt has all
@@ -62,7 +63,7 @@ def _predicted(outcome: DemoOutcome) -> list[str]:
 
 def _planned(outcome: DemoOutcome) -> list[str]:
     reasons = [_why_less(requested_plan) for requested_plan in outcome.plans[:-1]]
-    return ["Planned:", *reasons, answer_text(outcome.plan), ""]
+    return ["Planned:", *reasons, sheet_text(answer_sheet(outcome.plan)), ""]
 
 
 def _why_less(requested_plan: StreamAnswer) -> str:
@@ -84,7 +85,7 @@ def _why_less(requested_plan: StreamAnswer) -> str:
 def _verdict(outcome: DemoOutcome) -> list[str]:
     return [
         "Predicted and measured tuple latency:",
-        comparison_text(outcome.comparisons, statistics=_COMPARED),
+        text_of_sections(comparison_sections(outcome.comparisons, statistics=_COMPARED)),
         "",
         _verdict_text(outcome),
         f"All files: {outcome.folder}",

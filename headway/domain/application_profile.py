@@ -273,6 +273,7 @@ class ApplicationProfile(Result):
     Read and written as YAML by :mod:`headway.formats.profile_file`.
     """
 
+    result_kind = "application-profile"
     schema: str = APPLICATION_PROFILE_SCHEMA
     headway_version: str
     kind: ApplicationKind

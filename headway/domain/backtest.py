@@ -52,6 +52,7 @@ class HeldOut:
 class Backtest(Result):
     """Held-out runs in order of time; ``rule`` says what was fitted and what was left out."""
 
+    result_kind = "backtest"
     rule: str
     runs: tuple[HeldOut, ...]
     notes: tuple[str, ...] = ()

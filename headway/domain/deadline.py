@@ -51,6 +51,7 @@ class _BatchAnswer(Result):
     ends.
     """
 
+    result_kind = "deadline-plan"
     deadline: Deadline
     nodes: int
     executors: int

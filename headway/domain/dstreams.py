@@ -69,6 +69,7 @@ class DStreamsPrediction(Result):
     arrives than they can do.
     """
 
+    result_kind = "dstreams-prediction"
     stable: bool
     utilization_ratio: float = field(metadata={"key": "utilization"})
     offered_load_ratio: float = field(metadata={"key": "offered_load"})
@@ -111,6 +112,7 @@ class _DStreamsAnswer(Result):
     ``max_rate_per_s`` is the max rate of the setting within the target.
     """
 
+    result_kind = "dstreams-plan"
     target: Target = field(metadata={"key": None})
     rate_per_s: float | None = field(
         metadata={"exact": True, "then": {"nodes": "nodes", "planned_latency_s": "planned_s"}}

@@ -266,6 +266,7 @@ class PolicyOutcome:
 class PolicyComparison(Result):
     """Policies under one trace: the same rows, noise and provisioning times for each."""
 
+    result_kind = "policies"
     trace: RateTrace
     outages: tuple[Outage, ...]
     limit_s: float

@@ -214,6 +214,7 @@ class OrderedPlan(Result):
     shares then refer to the combined rows, and 0 tasks combine nothing.
     """
 
+    result_kind = "keys"
     stage: str
     rate_per_s: float
     trigger_s: float

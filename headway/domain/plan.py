@@ -87,6 +87,7 @@ class _StreamAnswer(Result):
     key is known to be heavy.
     """
 
+    result_kind = "plan"
     target: Target
     arrivals: Arrivals = field(metadata={"exact": True})
     nodes: int

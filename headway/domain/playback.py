@@ -138,6 +138,7 @@ class Playback(Result):
     ``ends_behind`` says that the backlog at the end is more than a usual batch and grows.
     """
 
+    result_kind = "playback"
     trace: RateTrace
     outages: tuple[Outage, ...]
     num_runs: int

@@ -126,6 +126,7 @@ class Prediction(Result):
     it most. ``stage_work`` says what the stages among the phases compute, if the log names it.
     """
 
+    result_kind = "prediction"
     stable: bool
     utilization_ratio: float = field(metadata={"key": "utilization"})
     offered_load_ratio: float | None = field(default=None, metadata={"key": "offered_load"})

@@ -211,6 +211,7 @@ class JobProfile(Result):
     :mod:`headway.formats.profile_file`.
     """
 
+    result_kind = "profile"
     schema: str = PROFILE_SCHEMA
     headway_version: str
     applications: tuple[Application, ...]

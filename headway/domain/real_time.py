@@ -61,6 +61,7 @@ class RealTimePrediction(Result):
     which nothing is read, and ``gap_share`` the share of the rows that it delays.
     """
 
+    result_kind = "real-time-prediction"
     stable: bool = field(metadata={"then": {"calibrated": "calibrated"}})
     rate_per_s: float
     sustainable_rate_per_s: float
@@ -89,6 +90,7 @@ class RealTimePlan(Result):
     ``max_rate_per_s`` is the max rate of the setting within the targets.
     """
 
+    result_kind = "real-time-plan"
     feasible: bool
     target: Target = field(metadata={"key": None})
     also: tuple[Promise, ...] = field(metadata={"key": None})

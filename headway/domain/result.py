@@ -7,7 +7,7 @@ mere computations do not pay for them.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from headway.lazy_names import loads_when_used
 
@@ -18,6 +18,9 @@ _find = loads_when_used(
 
 class Result:
     """A plan, prediction, profile, or another answer of Headway.
+
+    ``result_kind`` is what it is: its JSON has the schema ``headway.<kind>/v1``, and
+    `headway.api.result_kinds` knows by it how to show it.
 
     Examples
     --------
@@ -34,6 +37,8 @@ class Result:
     """
 
     __slots__ = ()
+
+    result_kind: ClassVar[str]
 
     def __repr__(self) -> str:
         """One line; the fields are in `to_dict`."""

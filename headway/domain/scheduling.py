@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from headway.domain.checks import require_not_negative, require_seconds
+from headway.domain.result import Result
 from headway.domain.target import Target
 
 
@@ -182,10 +183,11 @@ class ScheduleReport:
     num_ahead: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Replay(Result):
     """A replayed decision log: what was decided, and whether the replay decides the same."""
 
+    result_kind = "schedule-replay"
     policy: Policy
     num_decisions: int = field(metadata={"key": "decisions"})
     num_differing: int = field(metadata={"key": "differing"})

@@ -92,6 +92,7 @@ class SharingGain(Result):
     their current values.
     """
 
+    result_kind = "windows"
     windows: WindowSet = field(metadata={"key": None})
     rate_per_s: float
     batch_rows: float

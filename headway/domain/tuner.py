@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from headway.domain.configuration import Configuration
 from headway.domain.live import ChangeKind, Expectation, Proposal, Reason
+from headway.domain.result import Result
 
 TUNER_SCHEMA = "headway.tuner/v1"
 
@@ -83,13 +84,14 @@ class ChangeOutcome:
     pause_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainedChange:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ExplainedChange(Result):
     """A logged change with its alternatives and its outcome.
 
     ``proposal`` is None for changes without a forecast: going back, other partitions.
     """
 
+    result_kind = "explained-change"
     change: TunerChange
     proposal: Proposal | None
     outcomes: tuple[ChangeOutcome, ...]

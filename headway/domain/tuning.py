@@ -77,6 +77,7 @@ class Explored(Result):
     question over its middle, inf if none can be quoted; ``spent_s`` is how long the runs took.
     """
 
+    result_kind = "explored"
     folder: Path
     profile: JobProfile
     plan: StreamAnswer

@@ -111,6 +111,7 @@ class Look(Result):
     setting is outside the profiled range.
     """
 
+    result_kind = "watch"
     query: str
     target: Target
     standing: Standing

@@ -285,6 +285,7 @@ class Capacity(Result):
     meet their targets.
     """
 
+    result_kind = "capacity"
     name: str
     currency: str
     prices_of: str

@@ -173,6 +173,7 @@ def _change_ratio(after: float | None, before: float | None) -> float:
 class Report(Result):
     """Everything that was checked."""
 
+    result_kind = "check"
     baseline: str | None
     jobs: tuple[Held, ...]
     others: tuple[Finding, ...] = ()

@@ -96,6 +96,7 @@ class Difference(Result):
     None for profiles.
     """
 
+    result_kind = "diff"
     kind: str
     names: tuple[str, str]
     feasible: tuple[bool, bool] | None = None

@@ -47,6 +47,7 @@ class OperatorsPrediction(Result):
         The same work as stages of Spark.
     """
 
+    result_kind = "ordered-prediction"
     pipeline: OrderedPipeline
     allocation: Allocation
     unordered: Allocation
@@ -75,6 +76,7 @@ class OperatorsPrediction(Result):
 class OperatorsRuns(Result):
     """Simulated schedulers of a pipeline, and the results of formulas."""
 
+    result_kind = "ordered-simulation"
     predicted: OperatorsPrediction
     runs: dict[Scheduler, SchedulerRun]
 
@@ -95,6 +97,7 @@ class OperatorsPlan(Result):
         Fewer workers cannot sustain the rate by (O10), with any scheduler.
     """
 
+    result_kind = "ordered-plan"
     pipeline: OrderedPipeline
     target: Target
     run: SchedulerRun | None

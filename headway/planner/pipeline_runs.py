@@ -43,6 +43,7 @@ class PipelineRuns(Result):
         Whether latencies grow. They also do if a part cannot keep up, which is not simulated.
     """
 
+    result_kind = "pipeline-simulation"
     pipeline: Pipeline
     predicted: PipelineLatency
     latency_s: Array

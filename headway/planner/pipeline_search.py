@@ -100,6 +100,7 @@ class PipelinePlan:
 class RoundsPlan(Result):
     """Plans of consecutive rounds; each has its part of the limit."""
 
+    result_kind = "pipeline-plan"
     rounds: tuple[PipelinePlan, ...]
     latency: PipelineLatency | None
 

@@ -204,6 +204,7 @@ class PipelinePrediction(Result):
         That of the pipeline's file.
     """
 
+    result_kind = "pipeline-prediction"
     rounds: tuple[Pipeline, ...]
     latency: PipelineLatency
     published: PipelineLatency

@@ -76,6 +76,7 @@ class Verdict(Result):
     latency of rows if no query has windows.
     """
 
+    result_kind = "schedule"
     gain_ratio: float
     cores: float
     figures: tuple[PolicyFigures, ...] = field(metadata={"key": None})

@@ -15,7 +15,9 @@ from headway.domain import (
     Narrowing,
     Prediction,
 )
-from headway.report.columns import headline_of, paragraph
+from headway.domain.sheet import Kind, Section, Sheet
+from headway.formats.as_json import json_text, plan_json
+from headway.formats.codec import data_of
 from headway.units import counted, format_duration, format_rate
 
 _TIMES = {1: "", 2: ", run twice"}
@@ -23,9 +25,6 @@ _TIMES = {1: "", 2: ", run twice"}
 
 def advice_as_json(runs: Sequence[AdvisedRun], profile: JobProfile) -> str:
     """The runs as JSON, and whether each needs a larger cluster than those of the profile."""
-    # Text does without, here and below.
-    from headway.formats.as_json import json_text
-
     most_slots = _most_slots(profile)
     return json_text({"advised_runs": [_run_as_data(run, most_slots) for run in runs]})
 
@@ -45,12 +44,12 @@ def _most_slots(profile: JobProfile) -> int:
     return max(setting.configuration.num_slots for setting in profile.settings)
 
 
-def next_run_lines(prediction: Prediction) -> list[str]:
-    """The run that would narrow a prediction most, and to what; empty if none would."""
+def next_run_texts(prediction: Prediction) -> tuple[str, ...]:
+    """The run that would narrow a prediction most, and to what; none if none would."""
     run = prediction.next_run
     if run is None or run.narrowing is None:
-        return []
-    return paragraph(f"next run: {narrowing_text(run, prediction.configuration)}")
+        return ()
+    return (f"next run: {narrowing_text(run, prediction.configuration)}",)
 
 
 def narrowing_text(run: AdvisedRun, configuration: Configuration) -> str:
@@ -84,7 +83,7 @@ def narrowing_text(run: AdvisedRun, configuration: Configuration) -> str:
     )
 
 
-def exploration_text(exploration: Explored) -> str:
+def exploration_sheet(exploration: Explored) -> Sheet:
     """The result of an exploration, in a few lines: the answer is in the plan of its profile."""
     answer = exploration.plan
     width = "no latency can be quoted yet"
@@ -92,27 +91,30 @@ def exploration_text(exploration: Explored) -> str:
         width = f"the 90% interval is {exploration.width_ratio:.0%} wide on either side"
     enough = "narrow enough" if exploration.is_answered else "the budget is spent"
     runs = f"{counted(exploration.num_runs, 'run')} in {format_duration(exploration.spent_s)}"
-    lines = [
-        f"{runs}: {width}, {enough}",
-        f"{answer.target} at {format_rate(answer.rate_per_s)}: "
-        + (
-            f"met by {counted(answer.nodes, 'node')}"
-            if answer.feasible
-            else "met by none of the settings"
+    nodes = counted(answer.nodes, "node")
+    outcome = f"met by {nodes}" if answer.feasible else "met by none of the settings"
+    return Sheet(
+        about="Headway exploration",
+        headline=f"{runs}: {width}, {enough}",
+        verdict=answer.feasible,
+        sections=(
+            Section(
+                texts=(
+                    f"{answer.target} at {format_rate(answer.rate_per_s)}: {outcome}",
+                    *next_run_texts(answer.prediction),
+                    f"the profile of all runs: {exploration.folder / 'profile.yaml'}",
+                ),
+                close=True,
+            ),
         ),
-        *next_run_lines(answer.prediction),
-        f"the profile of all runs: {exploration.folder / 'profile.yaml'}",
-    ]
-    return "\n".join(lines)
+    )
 
 
 def exploration_json(exploration: Explored) -> dict[str, object]:
     """The same for machines, with the plan."""
-    from headway.formats.as_json import plan_json
-
     return {
         "schema": "headway.explored/v1",
-        "headline": headline_of(exploration_text, exploration),
+        "headline": exploration_sheet(exploration).headline,
         "folder": str(exploration.folder),
         "num_runs": exploration.num_runs,
         "spent_s": exploration.spent_s,
@@ -179,8 +181,6 @@ def _times(run: AdvisedRun) -> str:
 
 
 def _run_as_data(run: AdvisedRun, most_slots: int) -> dict[str, object]:
-    from headway.formats.codec import data_of
-
     setting = run.configuration
     return {
         "learns": run.learns,
@@ -198,3 +198,6 @@ def _run_as_data(run: AdvisedRun, most_slots: int) -> dict[str, object]:
         "new_checkpoint": run.new_checkpoint,
         "narrowing": data_of(run.narrowing),
     }
+
+
+KINDS = {"explored": Kind(sheet=exploration_sheet, data=exploration_json, main="plan.frontier")}

@@ -1,13 +1,16 @@
-"""Backtests as text and JSON."""
+"""Backtests in words and as data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from headway.domain import Backtest, HeldOut
+from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.as_json import prediction_json
 from headway.formats.codec import data_of
-from headway.report.columns import aligned, paragraph
+from headway.redaction import one_line
+from headway.report.charts import DotChart, dot_charts
+from headway.report.comparison import ComparisonRow
 from headway.units import counted, format_duration, format_rate
 
 BACKTEST_SCHEMA = "headway.backtest/v1"
@@ -15,32 +18,63 @@ _HEAD = (
     "rate", "slots", "parts", "trigger", "mean", "was", "error", "p99", "was", "error", "run",
 )  # fmt: skip
 _OUTSIDE = "!"
+_MOST_CHARTS = 12
 
 
 def backtest_headline(backtest: Backtest) -> str:
     """The median errors of mean and p99 over the runs, in a sentence."""
     runs = counted(len(backtest.runs), "held-out run")
-    errors = (("mean", backtest.median_mean_error_ratio), ("p99", backtest.median_p99_error_ratio))
-    error_texts = [f"of the {name} {error:.1%}" for name, error in errors if error is not None]
-    if not error_texts:
+    errors = [f"of the {name} {error:.1%}" for name, error in _median_errors(backtest)]
+    if not errors:
         return f"{runs}: no latency could be predicted"
-    return f"median error {', '.join(error_texts)} in {runs}"
+    return f"median error {', '.join(errors)} in {runs}"
 
 
-def backtest_text(backtest: Backtest) -> str:
+def _median_errors(backtest: Backtest) -> list[tuple[str, float]]:
+    errors = (("mean", backtest.median_mean_error_ratio), ("p99", backtest.median_p99_error_ratio))
+    return [(name, error) for name, error in errors if error is not None]
+
+
+def backtest_sheet(backtest: Backtest) -> Sheet:
     """The errors, a line per run that was left out, and a summary."""
     headline = backtest_headline(backtest)
-    rows = [_HEAD, *(_row(run) for run in backtest.runs)]
-    numbers = range(_HEAD.index("run"))
-    lines = [
-        *paragraph(headline[:1].upper() + headline[1:]),
-        f"{backtest.rule}:",
-        "",
-        *aligned(rows, right=numbers, indent=0),
-        "",
-    ]
-    lines += [line for sentence in _together(backtest) for line in paragraph(sentence)]
-    return "\n".join(lines)
+    num_held, num_intervals = backtest.intervals_held
+    return Sheet(
+        about="Headway backtest",
+        headline=headline[:1].upper() + headline[1:],
+        key_figures=(
+            *(
+                (f"median error of the {name}", f"{error:.1%}", "")
+                for name, error in _median_errors(backtest)
+            ),
+            ("intervals that hold", f"{num_held} of {num_intervals}", "90% is expected"),
+        ),
+        sections=(
+            Section(texts=(f"{backtest.rule}:",), close=True),
+            Section(
+                head=_HEAD,
+                rows=tuple(map(_row, backtest.runs)),
+                right=tuple(range(_HEAD.index("run"))),
+            ),
+            Section(texts=tuple(_together(backtest))),
+            Section(lead="note", texts=backtest.notes, close=True),
+            Section(title="predicted and measured", charts=_charts(backtest)),
+        ),
+    )
+
+
+def _charts(backtest: Backtest) -> tuple[DotChart, ...]:
+    return dot_charts(
+        [
+            ComparisonRow(
+                label=one_line(run.label),
+                predicted=run.prediction.tuple_latency,
+                measured=run.observed_latency,
+            )
+            for run in backtest.runs[:_MOST_CHARTS]
+            if run.prediction.tuple_latency is not None
+        ]
+    )
 
 
 def backtest_json(backtest: Backtest) -> dict[str, object]:
@@ -117,4 +151,14 @@ def _together(backtest: Backtest) -> Iterator[str]:
             f"{counted(backtest.num_too_close, 'run')} too close to saturation to predict a "
             "latency (none)."
         )
-    yield from (f"note: {note}" for note in backtest.notes)
+
+
+KINDS = {
+    "backtest": Kind(
+        headline=backtest_headline,
+        sheet=backtest_sheet,
+        data=backtest_json,
+        main="runs",
+        is_read_back=True,
+    )
+}

@@ -8,13 +8,13 @@ from headway.domain import BatchAnswer, Provenance
 from headway.report.assumptions import batch_assumption_lines
 from headway.report.columns import aligned, paragraph
 from headway.report.deadline import (
-    advice_lines,
     backlog_facts,
     configuration_text,
     deadline_headline,
-    run_time_lines,
+    run_time_sections,
 )
 from headway.report.explanation import item, range_lines, sections_text, settings_lines
+from headway.report.sheet_text import section_lines
 from headway.report.wording import likely_text
 from headway.units import counted, format_duration
 from headway.words import all_words
@@ -44,10 +44,15 @@ def batch_explanation_text(plan: BatchAnswer) -> str:
         ("Where the run time comes from", _run_time(plan)),
         ("Uncertainty", _uncertainty(plan)),
         ("Assumptions", batch_assumption_lines(plan)),
-        ("Run time by nodes", run_time_lines(plan)),
+        ("Run time by nodes", _by_nodes(plan)),
         ("Settings, and when they apply", settings_lines(plan)),
-        ("Other improvements", advice_lines(plan)[1:]),
+        ("Other improvements", [line for advice in plan.advice for line in item(advice.text)]),
     )
+
+
+def _by_nodes(plan: BatchAnswer) -> list[str]:
+    table, legend = run_time_sections(plan)
+    return [*section_lines(table)[1:], *section_lines(legend)]
 
 
 def _answer(plan: BatchAnswer) -> list[str]:

@@ -1,39 +1,88 @@
-"""Capacity plans as plain text and as JSON."""
+"""Capacity plans in words and as data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from headway.assumptions.advice import SAVING_SHOWN_PER_DAY
-from headway.fleet.nouns import Capacity, FleetPlan, Infeasible, Supply, TargetPrice
+from headway.domain.sheet import Kind, Section, Sheet
+from headway.fleet.nouns import (
+    Capacity,
+    FleetPlan,
+    GrowthPoint,
+    Infeasible,
+    Supply,
+    TargetPrice,
+)
 from headway.formats.codec import data_of
-from headway.report.columns import aligned, paragraph, width
 from headway.units import DAYS_PER_MONTH, counted
 
 CAPACITY_SCHEMA = "headway.capacity/v1"
+_ABOUT = "Headway capacity plan"
 _SAME_WEIGHT = 1e-6
 _SAME_GAP = 1e-6
-_INDENT = 3  # before the names of supplies, and behind them
+_HOURS_ON_A_LINE = 12
+Rows: TypeAlias = tuple[tuple[str, ...], ...]
 
 
-def capacity_text(answer: Capacity) -> str:
-    """A capacity plan as lines: the answer first, then which job runs where, and what to buy."""
+def capacity_sheet(answer: Capacity) -> Sheet:
+    """The answer first, then which job runs where, and what to buy."""
     plan = answer.plan
-    if not plan.feasible:
-        return "\n".join(_infeasible_lines(answer, plan))
-    blocks = [
-        _headline(answer, plan),
-        _titled("jobs", _job_rows(answer, plan)),
-        _not_served_lines(answer, plan),
-        _titled("nodes to buy", _purchase_rows(answer, plan)),
-        _hour_lines(answer, plan),
-        _titled("cost of targets", _promise_rows(answer)),
-        _titled("cost of limits", [(price.text,) for price in answer.shadow_prices]),
-        _titled("growth", _growth_rows(answer)),
-    ]
-    return "\n\n".join("\n".join(block) for block in blocks if block)
+    return _infeasible_sheet(answer, plan) if not plan.feasible else _plan_sheet(answer, plan)
+
+
+def _plan_sheet(answer: Capacity, plan: FleetPlan) -> Sheet:
+    num_jobs, num_served = len(answer.fleet.jobs), int((plan.supply_of >= 0).sum())
+    served = (
+        counted(num_jobs, "job") if num_served == num_jobs else f"{num_served} of {num_jobs} jobs"
+    )
+    nodes, cost = counted(_max_nodes(plan), "node"), plan.bill.cost_per_day
+    by_day, by_month = _money(answer, cost), _by_month(answer, cost)
+    proof = f"{_proof_text(answer, plan)}; prices of {answer.prices_of}; {answer.scenarios}"
+    return Sheet(
+        about=_ABOUT,
+        headline=(
+            f"{answer.name}: {served} on at most {nodes}, {by_day} per day ({by_month} per month)"
+        ),
+        verdict=num_served == num_jobs,
+        key_figures=(
+            ("cost per month", by_month, "of 30 days"),
+            ("most nodes at a time", f"{_max_nodes(plan):,}", ""),
+        ),
+        sections=(
+            Section(texts=(proof, *_budget_texts(answer, cost)), indent=2, close=True),
+            Section(
+                title="jobs",
+                head=(
+                    *("job", "pool", "node type", "needs", "cost/month"),
+                    *(("probability",) if answer.kept else ()),
+                ),
+                rows=tuple(_job_rows(answer, plan)),
+                right=(4, 5),
+            ),
+            Section(title="not served", texts=_not_served_texts(answer, plan)),
+            Section(
+                title="nodes to buy",
+                head=("node type", "nodes", "spot", "committed", "cost/month"),
+                rows=_purchase_rows(answer, plan),
+                right=(1, 2, 3, 4),
+            ),
+            *_hours(answer, plan),
+            Section(title="cost of targets", rows=_target_rows(answer)),
+            Section(
+                title="cost of limits", texts=tuple(price.text for price in answer.shadow_prices)
+            ),
+            Section(
+                title="growth",
+                head=("month", "rates", "max nodes", "cost/month"),
+                rows=tuple(_growth_row(answer, point) for point in answer.growth),
+                right=(1, 2),
+            ),
+        ),
+    )
 
 
 def capacity_json(answer: Capacity) -> dict[str, object]:
@@ -83,9 +132,7 @@ def capacity_json(answer: Capacity) -> dict[str, object]:
                 "cost_per_day": _rounded(point.plan.bill.cost_per_day)
                 if point.plan.feasible
                 else None,
-                "max_nodes": int(point.plan.bill.nodes.sum(axis=0).max())
-                if point.plan.feasible
-                else None,
+                "max_nodes": _max_nodes(point.plan) if point.plan.feasible else None,
                 "why": "" if point.plan.feasible else _first_reason(point.plan),
             }
             for point in answer.growth
@@ -113,24 +160,15 @@ def _job_json(answer: Capacity, plan: FleetPlan, job_index: int) -> dict[str, ob
     }
 
 
-def _headline(answer: Capacity, plan: FleetPlan) -> list[str]:
-    num_jobs, num_served = len(answer.fleet.jobs), int((plan.supply_of >= 0).sum())
-    served = (
-        counted(num_jobs, "job") if num_served == num_jobs else f"{num_served} of {num_jobs} jobs"
-    )
-    cost = plan.bill.cost_per_day
-    max_nodes = int(plan.bill.nodes.sum(axis=0).max())
-    by_day, by_month = _money(answer, cost), _money(answer, cost * DAYS_PER_MONTH)
-    nodes = counted(max_nodes, "node")
-    lines = paragraph(
-        f"{answer.name}: {served} on at most {nodes}, {by_day} per day ({by_month} per month)"
-    )
-    proved = _proof_text(answer, plan)
-    lines += paragraph(f"{proved}; prices of {answer.prices_of}; {answer.scenarios}", lead="  ")
+def _max_nodes(plan: FleetPlan) -> int:
+    return int(plan.bill.nodes.sum(axis=0).max())
+
+
+def _budget_texts(answer: Capacity, cost_per_day: float) -> tuple[str, ...]:
     budget = answer.fleet.budget_per_day
-    if budget is not None:
-        lines.append(f"  budget {_by_month(answer, budget)} per month, {cost / budget:.0%} used")
-    return lines
+    if budget is None:
+        return ()
+    return (f"budget {_by_month(answer, budget)} per month, {cost_per_day / budget:.0%} used",)
 
 
 def _proof_text(answer: Capacity, plan: FleetPlan) -> str:
@@ -164,16 +202,9 @@ def _as_much_as_can_be(answer: Capacity, plan: FleetPlan) -> str:
     )
 
 
-def _not_served_lines(answer: Capacity, plan: FleetPlan) -> list[str]:
-    names = [
-        answer.fleet.jobs[job_index] for job_index in np.flatnonzero(plan.supply_of < 0).tolist()
-    ]
-    lines = [
-        line
-        for name in names
-        for line in paragraph(f"{name}: {_why_not_served(answer, name)}", lead="  ")
-    ]
-    return ["not served", *lines] if lines else []
+def _not_served_texts(answer: Capacity, plan: FleetPlan) -> tuple[str, ...]:
+    names = [answer.fleet.jobs[index] for index in np.flatnonzero(plan.supply_of < 0).tolist()]
+    return tuple(f"{name}: {_why_not_served(answer, name)}" for name in names)
 
 
 def _why_not_served(answer: Capacity, name: str) -> str:
@@ -182,30 +213,22 @@ def _why_not_served(answer: Capacity, name: str) -> str:
     return "the limits leave no room for it besides the served jobs"
 
 
-def _job_rows(answer: Capacity, plan: FleetPlan) -> list[tuple[str, ...]]:
-    probability = ("probability",) if answer.kept else ()
-    rows: list[tuple[str, ...]] = [
-        ("job", "pool", "node type", "needs", "cost/month", *probability)
-    ]
+def _job_rows(answer: Capacity, plan: FleetPlan) -> Iterator[tuple[str, ...]]:
+    """Where each served job runs, the most expensive first."""
     for job_index in np.argsort(-plan.cost_by_job, kind="stable").tolist():
         supply_index = int(plan.supply_of[job_index])
         if supply_index < 0:
             continue
         supply = answer.fleet.supplies[supply_index]
-        rows.append(
-            (
-                answer.fleet.jobs[job_index],
-                _pool(supply),
-                answer.fleet.offers[supply.offer].name,
-                _span(
-                    answer.fleet.units[job_index, supply_index],
-                    "executor" if supply.shared else "node",
-                ),
-                _by_month(answer, float(plan.cost_by_job[job_index])),
-                *_probability(answer, answer.fleet.jobs[job_index]),
-            )
+        counts = answer.fleet.units[job_index, supply_index]
+        yield (
+            answer.fleet.jobs[job_index],
+            _pool(supply),
+            answer.fleet.offers[supply.offer].name,
+            _span(counts, "executor" if supply.shared else "node"),
+            _by_month(answer, float(plan.cost_by_job[job_index])),
+            *_probability(answer, answer.fleet.jobs[job_index]),
         )
-    return rows
 
 
 def _kept_json(answer: Capacity, name: str) -> dict[str, object]:
@@ -223,98 +246,88 @@ def _probability(answer: Capacity, name: str) -> tuple[str, ...]:
     return ("" if estimate is None else f"{estimate.probability:.1%}",)
 
 
-def _purchase_rows(answer: Capacity, plan: FleetPlan) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [("node type", "nodes", "spot", "committed", "cost/month")]
+def _purchase_rows(answer: Capacity, plan: FleetPlan) -> Rows:
     bill = plan.bill
-    for offer_index, offer in enumerate(answer.fleet.offers):
-        if bill.nodes[offer_index].any() or bill.committed[offer_index]:
-            rows.append(
-                (
-                    offer.name,
-                    _span(bill.nodes[offer_index], ""),
-                    _span(bill.spot[offer_index], "") if bill.spot[offer_index].any() else "",
-                    str(bill.committed[offer_index]) if bill.committed[offer_index] else "",
-                    _money(answer, float(bill.cost_by_offer[offer_index])),
-                )
-            )
-    return rows
+    return tuple(
+        (
+            offer.name,
+            _span(bill.nodes[index], ""),
+            _span(bill.spot[index], "") if bill.spot[index].any() else "",
+            str(bill.committed[index]) if bill.committed[index] else "",
+            _by_month(answer, float(bill.cost_by_offer[index])),
+        )
+        for index, offer in enumerate(answer.fleet.offers)
+        if bill.nodes[index].any() or bill.committed[index]
+    )
 
 
-def _hour_lines(answer: Capacity, plan: FleetPlan) -> list[str]:
+def _hours(answer: Capacity, plan: FleetPlan) -> Iterator[Section]:
     """The scaling schedule: nodes of each supply by hour, if their number changes."""
-    if answer.fleet.num_periods == 1:
-        return []
-    rows = [("hour", [f"{hour:02d}" for hour in range(answer.fleet.num_periods)])]
-    for supply_index, supply in enumerate(answer.fleet.supplies):
-        if plan.nodes[supply_index].any():
-            name = f"{_pool(supply)} {answer.fleet.offers[supply.offer].name}"
-            rows.append((name, [str(count) for count in plan.nodes[supply_index]]))
-    cell_width = max(len(text) for _, cells in rows for text in cells)
-    name_width = max(len(name) for name, _ in rows)
-    lines = []
-    for hours in _hours_on_a_line(
-        answer.fleet.num_periods, width() - name_width - _INDENT, cell_width + 1
-    ):
-        lines += [
-            f"  {name:<{name_width}} " + "".join(f" {text:>{cell_width}}" for text in cells[hours])
-            for name, cells in rows
-        ]
-    return ["nodes by hour", *(line.rstrip() for line in lines)]
+    num_hours = answer.fleet.num_periods if answer.fleet.num_periods > 1 else 0
+    for first in range(0, num_hours, _HOURS_ON_A_LINE):
+        hours = range(first, min(first + _HOURS_ON_A_LINE, num_hours))
+        yield Section(
+            title="" if first else "nodes by hour",
+            head=("hour", *(f"{hour:02d}" for hour in hours)),
+            rows=tuple(
+                (
+                    f"{_pool(supply)} {answer.fleet.offers[supply.offer].name}",
+                    *(str(plan.nodes[supply_index][hour]) for hour in hours),
+                )
+                for supply_index, supply in enumerate(answer.fleet.supplies)
+                if plan.nodes[supply_index].any()
+            ),
+            right=tuple(range(1, len(hours) + 1)),
+            indent=2,
+            close=first > 0,
+        )
 
 
-def _hours_on_a_line(num_hours: int, room: int, cell_width: int) -> Iterator[slice]:
-    """The same number of hours on each line, as many as fit."""
-    max_hours = max(room // cell_width, 1)
-    num_lines = -(-num_hours // max_hours)
-    hours_per_line = -(-num_hours // num_lines)
-    return (slice(first, first + hours_per_line) for first in range(0, num_hours, hours_per_line))
-
-
-def _promise_rows(answer: Capacity) -> list[tuple[str, ...]]:
-    return [
+def _target_rows(answer: Capacity) -> Rows:
+    return tuple(
         (
             price.job,
             f"{price.promise} costs {_saving(answer, price)} more per month than {price.looser}",
         )
         for price in answer.target_prices
         if price.saves_per_day >= SAVING_SHOWN_PER_DAY.value
-    ]
+    )
 
 
 def _saving(answer: Capacity, price: TargetPrice) -> str:
     return f"{'' if price.is_all else 'at least '}{_by_month(answer, price.saves_per_day)}"
 
 
-def _growth_rows(answer: Capacity) -> list[tuple[str, ...]]:
-    if not answer.growth:
-        return []
-    rows: list[tuple[str, ...]] = [("month", "rates", "max nodes", "cost/month")]
-    for point in answer.growth:
-        if not point.plan.feasible:
-            rows.append((point.month, f"{point.ratio:.2f}x", "no plan", _first_reason(point.plan)))
-        else:
-            max_nodes = int(point.plan.bill.nodes.sum(axis=0).max())
-            cost = _by_month(answer, point.plan.bill.cost_per_day)
-            rows.append((point.month, f"{point.ratio:.2f}x", str(max_nodes), cost))
-    return rows
+def _growth_row(answer: Capacity, point: GrowthPoint) -> tuple[str, ...]:
+    rates = f"{point.ratio:.2f}x"
+    if not point.plan.feasible:
+        return point.month, rates, "no plan", _first_reason(point.plan)
+    cost = _by_month(answer, point.plan.bill.cost_per_day)
+    return point.month, rates, str(_max_nodes(point.plan)), cost
 
 
-def _infeasible_lines(answer: Capacity, plan: Infeasible) -> list[str]:
-    lines = [f"{answer.name}: infeasible"]
-    for name in plan.impossible:
-        why = answer.why_impossible[name]
-        lines += paragraph(f"{name} cannot run anywhere: {why}", lead="  ")
+def _infeasible_sheet(answer: Capacity, plan: Infeasible) -> Sheet:
+    which = "the fewest jobs" if plan.fewest_unserved else "jobs"
+    reasons = [
+        f"{name} cannot run anywhere: {answer.why_impossible[name]}" for name in plan.impossible
+    ]
     if plan.unserved and not plan.impossible:
-        which = "the fewest jobs" if plan.fewest_unserved else "jobs"
-        lines += paragraph(f"{which} to leave out: {', '.join(plan.unserved)}", lead="  ")
-    if plan.impossible:
-        lines.append("alternatives:")
-    elif plan.relaxations:
-        lines.append("smallest changes of a limit, each sufficient by itself:")
-    if plan.relaxations:
-        for relaxation in plan.relaxations:
-            lines += paragraph(relaxation.text, lead="  ")
-    return lines
+        reasons.append(f"{which} to leave out: {', '.join(plan.unserved)}")
+    return Sheet(
+        about=_ABOUT,
+        headline=f"{answer.name}: infeasible",
+        verdict=False,
+        sections=(
+            Section(texts=tuple(reasons), indent=2, close=True),
+            Section(
+                title="alternatives:"
+                if plan.impossible
+                else "smallest changes of a limit, each sufficient by itself:",
+                texts=tuple(relaxation.text for relaxation in plan.relaxations),
+                close=True,
+            ),
+        ),
+    )
 
 
 def _first_reason(plan: Infeasible) -> str:
@@ -347,8 +360,4 @@ def _rounded(number: float) -> float:
     return float(f"{number:.6g}")
 
 
-def _titled(title: str, rows: list[tuple[str, ...]]) -> list[str]:
-    return [title, *aligned(rows)] if len(rows) > (1 if title in _WITH_HEADING else 0) else []
-
-
-_WITH_HEADING = ("jobs", "nodes to buy", "growth")
+KINDS = {"capacity": Kind(sheet=capacity_sheet, data=capacity_json, main="jobs")}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from headway.domain import Prediction, StreamAnswer
 from headway.report.comparison import ComparedFigure, ComparisonRow
@@ -75,6 +76,8 @@ class FrontierMark:
 class FrontierChart:
     """Sustainable rate by node count, with the requested rate as a line."""
 
+    form: ClassVar[str] = "frontier"
+    target: str
     ticks: tuple[Tick, ...]
     marks: tuple[FrontierMark, ...]
     asked_percent: float
@@ -101,6 +104,14 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseBar:
+    """A latency as one bar of its phases."""
+
+    form: ClassVar[str] = "phases"
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DotRow:
     """One statistic, predicted and measured, on the axis of its chart."""
 
@@ -116,15 +127,17 @@ class DotRow:
 class DotChart:
     """A comparison as a dot plot from zero."""
 
+    form: ClassVar[str] = "dots"
     label: str
     ticks: tuple[Tick, ...]
     rows: tuple[DotRow, ...]
+    has_legend: bool = True
 
 
-def frontier_chart(plan: StreamAnswer) -> FrontierChart | None:
-    """The frontier of a plan; None if it has no points."""
+def frontier_charts(plan: StreamAnswer) -> tuple[FrontierChart, ...]:
+    """The frontier of a plan; nothing if it has no points."""
     if not plan.frontier:
-        return None
+        return ()
     requested_rate_per_s = plan.arrivals.rate_per_s
     rates_per_s = [point.sustainable_rate_per_s for point in plan.frontier]
     planned_point, better_point = plan.chosen if plan.feasible else None, another_carries_more(plan)
@@ -158,23 +171,26 @@ def frontier_chart(plan: StreamAnswer) -> FrontierChart | None:
                 cost=cost,
             )
         )
-    return FrontierChart(
+    chart = FrontierChart(
+        target=str(plan.target),
         ticks=ticks,
         marks=tuple(marks),
         asked_percent=place_percent(requested_rate_per_s, top),
         asked=format_rate(requested_rate_per_s),
         has_gaps=plan.frontier[-1].nodes - plan.frontier[0].nodes >= len(plan.frontier),
     )
+    return (chart,)
 
 
-def latency_segments(prediction: Prediction) -> tuple[Segment, ...]:
+def latency_charts(prediction: Prediction) -> tuple[PhaseBar, ...]:
     """The p99 of the tuple latency as pieces: the parts of the mean, and the rest above it."""
     latency = prediction.tuple_latency
     if not prediction.is_quotable or latency is None:
         return ()
     parts_s = {PHASES.get(name, name): value_s for name, value_s in prediction.phases_s.items()}
     above_s = latency.p99_s - latency.mean_s
-    return phase_segments({**parts_s, BEYOND_THE_MEAN: above_s} if above_s > 0 else parts_s)
+    segments = phase_segments({**parts_s, BEYOND_THE_MEAN: above_s} if above_s > 0 else parts_s)
+    return (PhaseBar(segments=segments),) if segments else ()
 
 
 def phase_segments(phases_s: Mapping[str, float]) -> tuple[Segment, ...]:
@@ -214,11 +230,11 @@ def phase_segments(phases_s: Mapping[str, float]) -> tuple[Segment, ...]:
 
 
 def dot_charts(rows: Sequence[ComparisonRow]) -> tuple[DotChart, ...]:
-    """A dot plot for each comparison, each on an axis of its own."""
-    return tuple(_dot_chart(row) for row in rows)
+    """A dot plot for each comparison, each on an axis of its own, under one legend."""
+    return tuple(_dot_chart(row, has_legend=index == 0) for index, row in enumerate(rows))
 
 
-def _dot_chart(row: ComparisonRow) -> DotChart:
+def _dot_chart(row: ComparisonRow, *, has_legend: bool) -> DotChart:
     reached_s = [
         value_s
         for figure in row.figures
@@ -233,6 +249,7 @@ def _dot_chart(row: ComparisonRow) -> DotChart:
         label=row.label,
         ticks=ticks,
         rows=tuple(_dot_row(figure, top) for figure in row.figures),
+        has_legend=has_legend,
     )
 
 

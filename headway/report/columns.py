@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextvars import ContextVar
-from typing import TypeVar
-
-AnswerT = TypeVar("AnswerT")
 
 USUAL_WIDTH = 100
-_UNLIMITED = 1_000_000
 _width: ContextVar[int] = ContextVar("width", default=USUAL_WIDTH)
 _GAP = "  "
 _FOLD = "      "  # before cells that go on a further line of their row
@@ -110,18 +106,6 @@ def _laid(
     return [line.rstrip() for line in (lead + (pieces[0] if pieces else ""), *further)]
 
 
-def pairs(texts: Mapping[str, str]) -> list[str]:
-    """Names and values to copy: a line each, never broken.
-
-    Examples
-    --------
-    >>> pairs({"spark.executor.cores": "2"})
-    ['  spark.executor.cores  2']
-    """
-    widest = max(map(len, texts), default=0)
-    return [f"  {printable(f'{name:<{widest}}  {text}')}".rstrip() for name, text in texts.items()]
-
-
 def paragraph(text: str, *, lead: str = "") -> list[str]:
     """A text behind a lead, wrapped with its further lines under the first.
 
@@ -138,15 +122,6 @@ def paragraph(text: str, *, lead: str = "") -> list[str]:
         break_on_hyphens=False,
     )
     return lines or [lead.rstrip()]
-
-
-def headline_of(in_words: Callable[[AnswerT], str], answer: AnswerT) -> str:
-    """The first line of a printed result, at any width: the answer in a sentence."""
-    token = _width.set(_UNLIMITED)
-    try:
-        return in_words(answer).partition("\n")[0]
-    finally:
-        _width.reset(token)
 
 
 def fitted(text: str) -> str:

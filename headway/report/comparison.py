@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from headway.domain import Interval, LatencyDistribution
-from headway.report.columns import aligned, paragraph
+from headway.domain.sheet import Section
 from headway.report.wording import interval_text
 from headway.units import format_duration
 
@@ -86,32 +86,31 @@ class ComparedFigure:
         return f"{interval_text(self.interval90_s)}, {verdict}"
 
 
-def comparison_text(
+def comparison_sections(
     rows: Sequence[ComparisonRow], *, statistics: Collection[str] = _STATISTICS
-) -> str:
-    """Tables for a terminal, one per row, with some or all statistics."""
-    blocks = []
-    for row in rows:
-        table = [("", "predicted", "measured", "error", "90% interval")]
-        table += [
-            (
-                figure.statistic,
-                format_duration(figure.predicted_s),
-                format_duration(figure.measured_s),
-                figure.error_text,
-                figure.interval_text,
-            )
-            for figure in row.figures
-            if figure.statistic in statistics
-        ]
-        blocks.append("\n".join([*paragraph(row.label), *aligned(table, right=(1, 2, 3))]))
-    if blocks:
-        blocks.append(
-            "\n".join(
-                paragraph(
-                    "error: predicted over measured, minus one; inside: the interval contains the "
-                    "measured value."
+) -> tuple[Section, ...]:
+    """A table for each comparison, with some or all statistics, and what the words mean."""
+    tables = [
+        Section(
+            title=row.label,
+            head=("", "predicted", "measured", "error", "90% interval"),
+            rows=tuple(
+                (
+                    figure.statistic,
+                    format_duration(figure.predicted_s),
+                    format_duration(figure.measured_s),
+                    figure.error_text,
+                    figure.interval_text,
                 )
-            )
+                for figure in row.figures
+                if figure.statistic in statistics
+            ),
+            right=(1, 2, 3),
         )
-    return "\n\n".join(blocks)
+        for row in rows
+    ]
+    meaning = (
+        "error: predicted over measured, minus one; inside: the interval contains the measured "
+        "value."
+    )
+    return (*tables, Section(texts=(meaning,) if tables else ()))

@@ -1,22 +1,25 @@
-"""Plans of jobs that end as text."""
+"""Plans of jobs that end in words."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from headway.assumptions.planning import SAME_FIGURE_RATIO
 from headway.digits import format_money
 from headway.domain import BatchAnswer, DeadlinePoint, Verdict
-from headway.report.columns import aligned, pairs, paragraph
-from headway.report.wording import APPLIES, likely_text, per_task_text
+from headway.domain.sheet import Kind, Section, Sheet, setting_lines
+from headway.formats.as_json import deadline_json
+from headway.formats.codec import data_of
+from headway.report.wording import changes_section, likely_text, per_task_text
 from headway.units import counted, format_duration
 from headway.words import all_words, certainty_text
 
 _MOST_ROWS = 16
 
 
-def deadline_text(plan: BatchAnswer) -> str:
-    """A plan as lines of at most 100 columns."""
+def deadline_sheet(plan: BatchAnswer) -> Sheet:
+    """The answer first and what to paste last."""
     expected, planned = format_duration(plan.run.mean_s), format_duration(plan.run.planned_s)
     sure = f"with {plan.confidence:.0%} confidence"
     facts = [
@@ -34,25 +37,20 @@ def deadline_text(plan: BatchAnswer) -> str:
         facts.append(
             ("cost per run", format_money(plan.run.cost_per_run, currency=_currency(plan)))
         )
-    blocks = [
-        [*paragraph(deadline_headline(plan)), *aligned(facts)],
-        [
-            "binding constraints",
-            *(line for text in plan.binding for line in paragraph(text, lead="  ")),
-        ],
-        advice_lines(plan),
-        [line for text in all_words(plan.findings) for line in paragraph(text, lead="note: ")],
-        ["run time by nodes", *run_time_lines(plan)],
-        ["changes against the profiled run", *aligned(_change_rows(plan))] if plan.changes else [],
-        ["Spark configuration", *pairs(plan.spark_conf)],
-    ]
-    return "\n\n".join("\n".join(block) for block in blocks if block)
-
-
-def advice_lines(plan: BatchAnswer) -> list[str]:
-    """What would decide a verdict that is too close to tell."""
-    lines = [line for advice in plan.advice for line in paragraph(advice.text, lead="  ")]
-    return ["other improvements", *lines] if lines else []
+    return Sheet(
+        about=f"Headway plan of a {'batch job' if plan.backlog is None else 'backlog'}",
+        headline=deadline_headline(plan),
+        verdict=plan.feasible,
+        facts=tuple(facts),
+        sections=(
+            Section(title="binding constraints", texts=plan.binding),
+            Section(title="other improvements", texts=tuple(advice.text for advice in plan.advice)),
+            Section(lead="note", texts=all_words(plan.findings)),
+            *run_time_sections(plan),
+            changes_section(plan),
+            Section(title="Spark configuration", code=setting_lines(plan.spark_conf)),
+        ),
+    )
 
 
 def _currency(plan: BatchAnswer) -> str:
@@ -89,16 +87,32 @@ def backlog_facts(plan: BatchAnswer) -> list[tuple[str, str]]:
     ]
 
 
-def run_time_lines(plan: BatchAnswer) -> list[str]:
-    """Run time and cost by the number of nodes."""
-    return [*aligned(_rows(plan), right=(1, 2, 3, 4)), *_legend(plan)]
-
-
-def _change_rows(plan: BatchAnswer) -> list[tuple[str, ...]]:
-    return [
-        (change.setting, f"{change.before} -> {change.after}", APPLIES[change.applies])
-        for change in plan.changes
-    ]
+def run_time_sections(plan: BatchAnswer) -> tuple[Section, ...]:
+    """Run time and cost by the number of nodes, and what the marks mean."""
+    points, worse = all_points(plan), _worse_than_fewer(plan)
+    legend = "* a longer planned run time than with fewer nodes: see the notes"
+    return (
+        Section(
+            title="run time by nodes",
+            head=("nodes", "expected", "up to ", "deadline", "cost"),
+            rows=tuple(
+                (
+                    f"{point.nodes:,}",
+                    format_duration(point.mean_s),
+                    format_duration(point.planned_s) + ("*" if point.nodes in worse else " "),
+                    "met" if point.planned_s <= plan.deadline.limit_s else "missed",
+                    "-" if point.cost_per_run is None else format_money(point.cost_per_run),
+                )
+                for point in points
+            ),
+            right=(0, 1, 2, 4),
+            marks=tuple(
+                ">" if plan.feasible and point.nodes == plan.nodes else "" for point in points
+            ),
+            text_rows=_MOST_ROWS,
+        ),
+        Section(texts=(legend,) if worse else (), close=True),
+    )
 
 
 def all_points(plan: BatchAnswer) -> tuple[DeadlinePoint, ...]:
@@ -117,35 +131,18 @@ def _worse_than_fewer(plan: BatchAnswer) -> set[int]:
     return worse
 
 
-def _legend(plan: BatchAnswer) -> list[str]:
-    return (
-        ["* a longer planned run time than with fewer nodes: see the notes"]
-        if _worse_than_fewer(plan)
-        else []
+def _points(plan: BatchAnswer) -> Iterator[dict[str, object]]:
+    """The table of nodes as data, with the plan's own number, which is marked."""
+    for point in all_points(plan):
+        yield {**data_of(point), "is_plan": plan.feasible and point.nodes == plan.nodes}
+
+
+KINDS = {
+    "deadline-plan": Kind(
+        headline=deadline_headline,
+        sheet=deadline_sheet,
+        data=deadline_json,
+        main=_points,
+        is_read_back=True,
     )
-
-
-def _rows(plan: BatchAnswer) -> list[tuple[str, ...]]:
-    """The plan and points around it, and some of the others."""
-    points = all_points(plan)
-    step = -(-len(points) // _MOST_ROWS)
-    shown_points = [
-        point
-        for index, point in enumerate(points)
-        if index % step == 0 or point.nodes == plan.nodes
-    ]
-    head = ("", "nodes", "expected", "up to ", "cost")
-    worse = _worse_than_fewer(plan)
-    return [
-        head,
-        *(
-            (
-                ">" if plan.feasible and point.nodes == plan.nodes else "",
-                f"{point.nodes:,}",
-                format_duration(point.mean_s),
-                format_duration(point.planned_s) + ("*" if point.nodes in worse else " "),
-                "-" if point.cost_per_run is None else format_money(point.cost_per_run),
-            )
-            for point in shown_points
-        ),
-    ]
+}

@@ -1,11 +1,11 @@
-"""Two results compared, in words and as JSON."""
+"""Two results compared, in words and as data."""
 
 from __future__ import annotations
 
 from headway.digits import format_money
+from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import data_of
 from headway.planner.difference import Difference, Figure, Unit
-from headway.report.columns import aligned, paragraph, width
 from headway.report.wording import APPLIES, percent
 from headway.units import counted, format_duration, format_rate
 
@@ -32,16 +32,38 @@ def difference_json(difference: Difference) -> dict[str, object]:
     }
 
 
-def difference_text(difference: Difference) -> str:
+def difference_sheet(difference: Difference) -> Sheet:
     """What changed, why, and where the time goes; unchanged values are left out."""
-    blocks = [
-        [*paragraph(headline(difference)), *_name_lines(difference)],
-        _figure_lines(difference),
-        _titled("why", [line for cause in difference.causes for line in _item(cause.in_words)]),
-        _titled("changed", _value_lines(difference)),
-        _titled(difference.parts_of, _part_lines(difference)),
-    ]
-    return "\n\n".join("\n".join(block) for block in blocks if block)
+    before, after = difference.names
+    num_hidden = len(difference.parts) - _MOST_PARTS
+    return Sheet(
+        about="Headway comparison",
+        headline=headline(difference),
+        facts=() if (before, after) == ("A", "B") else (("A:", before), ("B:", after)),
+        sections=(
+            Section(
+                head=("", "A", "B", "change"),
+                rows=tuple(
+                    (
+                        figure.name,
+                        _figure(figure, figure.before),
+                        _figure(figure, figure.after),
+                        _change(figure),
+                    )
+                    for figure in difference.figures
+                ),
+                right=(1, 2, 3),
+            ),
+            Section(title="why", texts=tuple(cause.in_words for cause in difference.causes)),
+            Section(title="changed", rows=_value_rows(difference)),
+            Section(title=difference.parts_of, rows=_part_rows(difference), right=(1, 2, 3)),
+            Section(
+                texts=(f"{num_hidden} more with smaller changes",) if num_hidden > 0 else (),
+                indent=2,
+                close=True,
+            ),
+        ),
+    )
 
 
 def headline(difference: Difference) -> str:
@@ -97,25 +119,6 @@ def _time(difference: Difference) -> str:
     return "they differ"
 
 
-def _name_lines(difference: Difference) -> list[str]:
-    if difference.names == ("A", "B"):
-        return []
-    return aligned([("A:", difference.names[0]), ("B:", difference.names[1])])
-
-
-def _figure_lines(difference: Difference) -> list[str]:
-    rows = [
-        (
-            figure.name,
-            _figure(figure, figure.before),
-            _figure(figure, figure.after),
-            _change(figure),
-        )
-        for figure in difference.figures
-    ]
-    return aligned([("", "A", "B", "change"), *rows], right=(1, 2, 3), indent=0) if rows else []
-
-
 def _figure(figure: Figure, value: float | None) -> str:
     if value is None:
         return "-"
@@ -141,38 +144,28 @@ def _change(figure: Figure) -> str:
     return f"{ratio:+.0%}"
 
 
-def _value_lines(difference: Difference) -> list[str]:
-    rows = [
+def _value_rows(difference: Difference) -> tuple[tuple[str, ...], ...]:
+    rows = tuple(
         (
             change.name,
             f"{change.before} -> {change.after}",
             "" if change.applies is None else APPLIES.get(change.applies, str(change.applies)),
         )
         for change in difference.values
-    ]
-    if rows and not any(row[2] for row in rows):
-        return aligned([row[:2] for row in rows])
-    return aligned(rows)
+    )
+    return rows if any(applies for _, _, applies in rows) else tuple(row[:2] for row in rows)
 
 
-def _part_lines(difference: Difference) -> list[str]:
-    shown_parts, hidden_parts = difference.parts[:_MOST_PARTS], difference.parts[_MOST_PARTS:]
-    rows = [
+def _part_rows(difference: Difference) -> tuple[tuple[str, ...], ...]:
+    return tuple(
         (
             part.name,
             "-" if part.before_s is None else format_duration(part.before_s),
             "-" if part.after_s is None else format_duration(part.after_s),
             f"{'+' if part.change_s > 0 else '-'}{format_duration(abs(part.change_s))}",
         )
-        for part in shown_parts
-    ]
-    lines = aligned(rows, right=(1, 2, 3))
-    return [*lines, f"  {len(hidden_parts)} more with smaller changes"] if hidden_parts else lines
+        for part in difference.parts[:_MOST_PARTS]
+    )
 
 
-def _item(text: str) -> list[str]:
-    return paragraph(text, lead="  ") if len(text) + 2 > width() else [f"  {text}"]
-
-
-def _titled(title: str, lines: list[str]) -> list[str]:
-    return [*paragraph(title), *lines] if lines else []
+KINDS = {"diff": Kind(sheet=difference_sheet, data=difference_json, main="figures")}

@@ -1,41 +1,35 @@
-"""Predictions and plans of DStreams applications as text."""
+"""Predictions and plans of DStreams applications in words."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
 
 from headway.digits import format_money, format_rate_down
-from headway.domain import Finding, LatencyDistribution
 from headway.domain.dstreams import DStreamsAnswer, DStreamsPrediction, DStreamsSetting
-from headway.report.columns import aligned, pairs, paragraph
-from headway.report.wording import APPLIES, per_task_text
+from headway.domain.sheet import Kind, Section, Sheet, setting_lines
+from headway.formats.as_json import dstreams_plan_json, dstreams_prediction_json
+from headway.report.wording import changes_section, per_task_text
 from headway.units import counted, format_duration, format_rate
 from headway.words import all_words
 
 
-def dstreams_prediction_text(prediction: DStreamsPrediction) -> str:
-    """A prediction as lines of at most 100 columns."""
-    return _joined(
-        [
-            *paragraph(_verdict(prediction)),
-            *paragraph(_setting(prediction.setting), lead="configuration: "),
-        ],
-        _latencies(prediction),
-        _phases(prediction),
-        _notes(prediction.findings),
+def dstreams_prediction_sheet(prediction: DStreamsPrediction) -> Sheet:
+    """Whether it is stable first, then its latency."""
+    return Sheet(
+        about="Headway prediction of a DStreams application",
+        headline=_verdict(prediction),
+        verdict=prediction.stable,
+        sections=(
+            Section(lead="configuration", texts=(_setting(prediction.setting),), close=True),
+            _latencies(prediction),
+            _phases(prediction),
+            Section(lead="note", texts=all_words(prediction.findings)),
+        ),
     )
 
 
-def dstreams_plan_text(plan: DStreamsAnswer) -> str:
-    """A plan as lines of at most 100 columns, the answer first and what to paste last."""
-    rate = _rate(plan.rate_per_s)
-    verb = "meets" if plan.nodes == 1 else "meet"
-    head = (
-        f"{counted(plan.nodes, 'node')} {verb} {plan.target} at {rate}"
-        if plan.feasible
-        else f"infeasible: no configuration meets {plan.target} at {rate}"
-    )
+def dstreams_plan_sheet(plan: DStreamsAnswer) -> Sheet:
+    """The answer first and what to paste last."""
     facts = [
         ("setting", _setting(plan.setting)),
         (
@@ -52,21 +46,42 @@ def dstreams_plan_text(plan: DStreamsAnswer) -> str:
         facts.append(("node type", plan.node_type.name))
     if plan.cost_per_hour is not None:
         facts.append(("cost per hour", format_money(plan.cost_per_hour)))
-    return _joined(
-        [*paragraph(head), *aligned(facts)],
-        paragraph(_verdict(plan.expected)),
-        _latencies(plan.expected),
-        [
-            "binding constraints",
-            *(line for text in plan.binding for line in paragraph(text, lead="  ")),
-        ],
-        _notes(plan.findings),
-        ["latency by nodes", *aligned(list(_frontier(plan)), right=(1, 2, 3))],
-        ["changes against the profiled run", *aligned(list(_changes(plan)))]
-        if plan.changes
-        else [],
-        ["Spark configuration", *pairs(plan.spark_conf)],
+    return Sheet(
+        about="Headway plan of a DStreams application",
+        headline=dstreams_headline(plan),
+        verdict=plan.feasible,
+        facts=tuple(facts),
+        sections=(
+            Section(texts=(_verdict(plan.expected),)),
+            _latencies(plan.expected),
+            Section(title="binding constraints", texts=plan.binding),
+            Section(lead="note", texts=all_words(plan.findings)),
+            Section(
+                title="latency by nodes",
+                head=("nodes", "expected", "planned"),
+                rows=tuple(
+                    (f"{point.nodes:,}", _time(point.expected_s), _time(point.planned_s))
+                    for point in plan.frontier
+                ),
+                right=(0, 1, 2),
+                marks=tuple(
+                    ">" if plan.feasible and point.nodes == plan.nodes else ""
+                    for point in plan.frontier
+                ),
+            ),
+            changes_section(plan),
+            Section(title="Spark configuration", code=setting_lines(plan.spark_conf)),
+        ),
     )
+
+
+def dstreams_headline(plan: DStreamsAnswer) -> str:
+    """The answer in one sentence."""
+    rate = _rate(plan.rate_per_s)
+    if not plan.feasible:
+        return f"infeasible: no configuration meets {plan.target} at {rate}"
+    verb = "meets" if plan.nodes == 1 else "meet"
+    return f"{counted(plan.nodes, 'node')} {verb} {plan.target} at {rate}"
 
 
 def dstreams_header(plan: DStreamsAnswer, version: str) -> list[str]:
@@ -105,53 +120,34 @@ def _setting(setting: DStreamsSetting) -> str:
     )
 
 
-def _latencies(prediction: DStreamsPrediction) -> list[str]:
-    rows = [
+def _latencies(prediction: DStreamsPrediction) -> Section:
+    rows = (
         ("tuple latency", prediction.tuple_latency),
         ("scheduling delay", prediction.scheduling_delay),
         ("processing time", prediction.processing_time),
-    ]
-    shown = [(name, distribution) for name, distribution in rows if distribution is not None]
-    if not shown:
-        return []
-    head = ("", "mean", "p50", "p95", "p99")
-    return aligned(
-        [head, *(_row(name, distribution) for name, distribution in shown)],
+    )
+    return Section(
+        head=("", "mean", "p50", "p95", "p99"),
+        rows=tuple(
+            (name, *map(format_duration, distribution.statistics_s.values()))
+            for name, distribution in rows
+            if distribution is not None
+        ),
         right=(1, 2, 3, 4),
-        indent=0,
     )
 
 
-def _row(name: str, distribution: LatencyDistribution) -> tuple[str, ...]:
-    values = (distribution.mean_s, distribution.p50_s, distribution.p95_s, distribution.p99_s)
-    return (name, *(format_duration(value) for value in values))
-
-
-def _phases(prediction: DStreamsPrediction) -> list[str]:
+def _phases(prediction: DStreamsPrediction) -> Section:
     total_s = sum(prediction.phases_s.values())
-    if not total_s > 0:
-        return []
-    rows = [
-        (name, format_duration(phase_s), f"{phase_s / total_s:.0%}")
-        for name, phase_s in prediction.phases_s.items()
-    ]
-    return ["mean tuple latency by phase", *aligned(rows, right=(1, 2))]
-
-
-def _frontier(plan: DStreamsAnswer) -> Iterator[tuple[str, ...]]:
-    yield ("", "nodes", "expected", "planned")
-    for point in plan.frontier:
-        mark = ">" if plan.feasible and point.nodes == plan.nodes else ""
-        yield (mark, f"{point.nodes:,}", _time(point.expected_s), _time(point.planned_s))
-
-
-def _changes(plan: DStreamsAnswer) -> Iterator[tuple[str, ...]]:
-    for change in plan.changes:
-        yield (change.setting, f"{change.before} -> {change.after}", APPLIES[change.applies])
-
-
-def _notes(findings: Iterable[Finding]) -> list[str]:
-    return [line for text in all_words(findings) for line in paragraph(text, lead="note: ")]
+    return Section(
+        title="mean tuple latency by phase",
+        rows=tuple(
+            (name, format_duration(phase_s), f"{phase_s / total_s:.0%}")
+            for name, phase_s in prediction.phases_s.items()
+            if total_s > 0
+        ),
+        right=(1, 2),
+    )
 
 
 def _rate(rate_per_s: float | None) -> str:
@@ -162,5 +158,12 @@ def _time(seconds: float) -> str:
     return format_duration(seconds) if math.isfinite(seconds) else "unbounded"
 
 
-def _joined(*blocks: list[str]) -> str:
-    return "\n\n".join("\n".join(block) for block in blocks if block)
+KINDS = {
+    "dstreams-prediction": Kind(sheet=dstreams_prediction_sheet, data=dstreams_prediction_json),
+    "dstreams-plan": Kind(
+        headline=dstreams_headline,
+        sheet=dstreams_plan_sheet,
+        data=dstreams_plan_json,
+        main="frontier",
+    ),
+}

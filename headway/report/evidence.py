@@ -7,6 +7,7 @@ import math
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from markupsafe import Markup
 
@@ -14,8 +15,9 @@ from headway.domain import (
     JobProfile,
     Metric,
 )
+from headway.domain.sheet import Section
 from headway.report.charts import place_percent
-from headway.report.feasibility import SettingMap, setting_map
+from headway.report.feasibility import setting_map
 from headway.report.line_charts import Axes, LineChart, finite, lines_of
 from headway.report.what_if import (
     SHARES,
@@ -51,6 +53,7 @@ class Slider:
 class WhatIfPanel:
     """The sliders, the figures before they are moved, and the grid as JSON."""
 
+    form: ClassVar[str] = "what_if"
     about: str
     sliders: tuple[Slider, ...]
     verdict: str
@@ -59,20 +62,9 @@ class WhatIfPanel:
     data_json: Markup
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """Everything on a page that needs the profile."""
-
-    panel: WhatIfPanel
-    rate_chart: LineChart
-    rate_about: str
-    share_charts: tuple[LineChart, ...]
-    maps: tuple[SettingMap, ...]
-
-
 def evidence_of(
     profile: JobProfile, question: Question, *, tell: Callable[[str, float], None] = lambda *_: None
-) -> Evidence:
+) -> tuple[Section, ...]:
     """The charts for a configuration of a profiled job; takes seconds, reported to ``tell``."""
     grid = grid_of(
         profile,
@@ -90,14 +82,28 @@ def evidence_of(
         ),
     )
     setting = setting_text(grid.base)
-    return Evidence(
-        panel=_panel(question, grid),
-        rate_chart=_rate_chart(question, rate_outlooks),
-        rate_about=f"{setting}, no rate limit; the line ends where no latency can be quoted.",
-        share_charts=tuple(
-            _share_chart(question, shares) for shares in shares_of(profile, question.prediction)
+    meaning = (
+        "✓ meets the target, ✗ misses it, outlined: this configuration. Each cell shows the figure "
+        "that is compared with the target."
+    )
+    return (
+        Section(charts=(_panel(question, grid),)),
+        Section(
+            title=f"{question.name} against the rate",
+            texts=(f"{setting}, no rate limit; the line ends where no latency can be quoted.",),
+            charts=(_rate_chart(question, rate_outlooks),),
         ),
-        maps=tuple(setting_map(question, outlook_map) for outlook_map in maps),
+        Section(
+            title="distribution of the latency",
+            charts=tuple(
+                _share_chart(question, shares) for shares in shares_of(profile, question.prediction)
+            ),
+        ),
+        Section(
+            title="feasible configurations",
+            texts=(meaning,),
+            charts=tuple(setting_map(question, outlook_map) for outlook_map in maps),
+        ),
     )
 
 

@@ -15,6 +15,7 @@ from headway.domain import (
     StatedRange,
     StreamAnswer,
 )
+from headway.domain.sheet import Section
 from headway.report.advice import narrowing_text
 from headway.report.after_start import after_start_lines
 from headway.report.assumptions import assumption_lines
@@ -22,6 +23,7 @@ from headway.report.columns import aligned, paragraph, printable
 from headway.report.frontier import max_rate_text, needs_rows
 from headway.report.infeasible import nearest_rows
 from headway.report.memory import memory_rows
+from headway.report.sheet_text import section_lines
 from headway.report.wording import (
     METRIC_NAMES,
     caution_text,
@@ -81,7 +83,7 @@ def explanation_text(plan: StreamAnswer) -> str:
         (f"{plan.target.statistic} with one change", _sensitivities(plan)),
         ("Settings, and when they apply", settings_lines(plan)),
         ("Executor memory", _memory(plan)),
-        ("Comparison with rules of thumb", _rules(plan)),
+        ("Comparison with rules of thumb", section_lines(rule_section(plan))[1:]),
         ("Other improvements", _advice(plan)),
         ("Rejected node types", [line for text in plan.refused_node_types for line in item(text)]),
     )
@@ -257,19 +259,27 @@ def _confidence(plan: StreamAnswer) -> list[str]:
     return lines + [line for text in notes(plan) for line in paragraph(text, lead="  note: ")]
 
 
+def sensitivity_section(plan: StreamAnswer) -> Section:
+    """The latency with one change of a setting."""
+    return Section(
+        title=f"{plan.target.statistic} with one change",
+        rows=tuple(
+            (
+                sensitivity.change,
+                "saturated"
+                if math.isinf(sensitivity.latency_s)
+                else format_duration(sensitivity.latency_s),
+                "met" if sensitivity.keeps_target else "missed",
+                _difference(sensitivity.latency_s, plan.planned_latency_s),
+            )
+            for sensitivity in plan.sensitivities
+        ),
+        right=(1,),
+    )
+
+
 def _sensitivities(plan: StreamAnswer) -> list[str]:
-    rows = [
-        (
-            sensitivity.change,
-            "saturated"
-            if math.isinf(sensitivity.latency_s)
-            else format_duration(sensitivity.latency_s),
-            "met" if sensitivity.keeps_target else "missed",
-            _difference(sensitivity.latency_s, plan.planned_latency_s),
-        )
-        for sensitivity in plan.sensitivities
-    ]
-    lines = aligned(rows, right=(1,))
+    lines = section_lines(sensitivity_section(plan))[1:]
     limit_s = plan.target.limit_s
     if any(
         sensitivity.latency_s <= limit_s and not sensitivity.keeps_target
@@ -315,14 +325,16 @@ def _memory(plan: StreamAnswer) -> list[str]:
     return [*aligned(memory_rows(plan.memory), right=(1,)), *item("theory.md (P10).")]
 
 
-def _rules(plan: StreamAnswer) -> list[str]:
-    if not plan.feasible or not plan.rules:
-        return []
+def rule_section(plan: StreamAnswer) -> Section:
+    """Nodes and latency by rules of thumb, for comparison; empty for an infeasible plan."""
+    rules = plan.rules if plan.feasible else ()
     head = ("rule", "nodes", f"{plan.target.statistic} up to", "target", "max rate", "cost/h")
-    rows = [head, *(_rule_row(rule) for rule in plan.rules)]
-    if all(rule.cost_per_hour is None for rule in plan.rules):
+    rows = [head, *(_rule_row(rule) for rule in rules)]
+    if all(rule.cost_per_hour is None for rule in rules):
         rows = [row[:-1] for row in rows]
-    return aligned(rows, right=(1, 2))
+    return Section(
+        title="comparison with rules of thumb", head=rows[0], rows=tuple(rows[1:]), right=(1, 2)
+    )
 
 
 def _rule_row(rule: RuleOfThumb) -> tuple[str, ...]:

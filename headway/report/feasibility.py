@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from headway.report.what_if import MapOf, Outlook, Question, upper_s
 from headway.report.wording import setting_text
@@ -23,6 +24,7 @@ class MapCell:
 class SettingMap:
     """A table of configurations: which of them meet the target."""
 
+    form: ClassVar[str] = "setting_map"
     caption: str
     row_name: str
     column_name: str

@@ -6,8 +6,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import ClassVar
 
+from headway.domain import Outage
 from headway.report.charts import Tick, axis, place_percent
+from headway.units import format_duration
+
+_TIME_TICKS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +42,10 @@ class LineChart:
     """Lines, a band behind them, marks on them, and limits across them.
 
     ``top`` and ``right`` are the values at the ends of the axes, ``shades`` stretches of the
-    horizontal axis, each with its start and width in per cent.
+    horizontal axis, each with its start and width in per cent; ``height`` is in pixels.
     """
 
+    form: ClassVar[str] = "lines"
     name: str
     title: str
     x_title: str
@@ -57,6 +63,7 @@ class LineChart:
     shades: tuple[tuple[float, float], ...] = ()
     shade_name: str = ""
     shade_kind: str = "outage"
+    height: int = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,3 +132,45 @@ def lines_of(
 def finite(values: Sequence[float | None]) -> list[float]:
     """The values that exist and are finite."""
     return [value for value in values if value is not None and math.isfinite(value)]
+
+
+def over_time(
+    title: str,
+    label: Callable[[float], str],
+    times_s: Sequence[float],
+    values: Mapping[str, Sequence[float | None]],
+    *,
+    length_s: float,
+    outages: Sequence[Outage],
+    limit_s: float | None = None,
+    height: int = 180,
+) -> LineChart:
+    """Lines by their names over a time from zero; outages are shaded."""
+    drawn_values = [value for line in values.values() for value in line if value is not None]
+    ticks, top = axis([*drawn_values, limit_s or 0.0], label)
+    x_ticks = tuple(
+        Tick(
+            place_percent=100.0 * number / _TIME_TICKS,
+            label=format_duration(number / _TIME_TICKS * length_s) if number else "0",
+        )
+        for number in range(_TIME_TICKS + 1)
+    )
+    axes = Axes(right=length_s, top=top, x_ticks=x_ticks, ticks=ticks)
+    return LineChart(
+        name="",
+        title=title,
+        x_title="time",
+        ticks=ticks,
+        x_ticks=x_ticks,
+        top=top,
+        right=length_s,
+        lines=lines_of(axes, times_s, values),
+        limit_percent=None if limit_s is None else place_percent(limit_s, top),
+        limit_name="limit",
+        shades=tuple(
+            (100.0 * outage.start_s / length_s, 100.0 * outage.length_s / length_s)
+            for outage in outages
+        ),
+        shade_name="outage",
+        height=height,
+    )

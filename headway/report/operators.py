@@ -1,11 +1,11 @@
-"""Pipelines of ordered operators for people and for programs: predicted, simulated, planned."""
+"""Pipelines of ordered operators in words and as data: predicted, simulated, planned."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-from headway.report.columns import aligned, headline_of, paragraph
+from headway.domain.sheet import Kind, Section, Sheet
 from headway.units import counted, format_duration, format_rate
 
 if TYPE_CHECKING:
@@ -17,29 +17,38 @@ OPERATORS_RUNS_SCHEMA = "headway.ordered-simulation/v1"
 OPERATORS_PLAN_SCHEMA = "headway.ordered-plan/v1"
 
 
-def operators_text(prediction: OperatorsPrediction) -> str:
+def operators_sheet(prediction: OperatorsPrediction) -> Sheet:
     """The rate that the pipeline carries and what limits it, then its operators, then Spark."""
-    lines = [*_headline(prediction), ""]
-    head = ("operator", "type", "workers", "mean", "p99")
-    rows = [head]
-    for operator, busy, latency in zip(
-        prediction.pipeline.operators, prediction.workers, prediction.latencies, strict=True
-    ):
-        times = (_time(latency.mean_s), _time(latency.p99_s))
-        rows.append((operator.name, str(operator.type), f"{busy:.2f}", *times))
-    lines += aligned(rows, right=range(2, 5), indent=0)
-    lines += ["", *paragraph("times are from the start at an operator to the exit in order")]
-    simulated = [
-        operator.name
-        for operator, latency in zip(
-            prediction.pipeline.operators, prediction.latencies, strict=True
-        )
-        if latency.is_simulated
+    operators = [
+        *zip(prediction.pipeline.operators, prediction.workers, prediction.latencies, strict=True)
     ]
+    simulated = [operator.name for operator, _, latency in operators if latency.is_simulated]
+    texts = ["times are from the start at an operator to the exit in order"]
     if simulated:
         names = ", ".join(simulated)
-        lines += paragraph(f"simulated (S11), since no formula holds for the queues: {names}")
-    return "\n".join([*lines, *paragraph(_on_spark(prediction))])
+        texts.append(f"simulated (S11), since no formula holds for the queues: {names}")
+    return Sheet(
+        about="Headway prediction of ordered operators",
+        headline=_headline(prediction),
+        verdict=not prediction.is_saturated,
+        sections=(
+            Section(
+                head=("operator", "type", "workers", "mean", "p99"),
+                rows=tuple(
+                    (
+                        operator.name,
+                        str(operator.type),
+                        f"{busy:.2f}",
+                        _time(latency.mean_s),
+                        _time(latency.p99_s),
+                    )
+                    for operator, busy, latency in operators
+                ),
+                right=(2, 3, 4),
+            ),
+            Section(texts=(*texts, _on_spark(prediction))),
+        ),
+    )
 
 
 def operators_json(prediction: OperatorsPrediction) -> dict[str, object]:
@@ -47,7 +56,7 @@ def operators_json(prediction: OperatorsPrediction) -> dict[str, object]:
     spark = prediction.spark
     return {
         "schema": OPERATORS_SCHEMA,
-        "headline": headline_of(operators_text, prediction),
+        "headline": _headline(prediction),
         "saturated": prediction.is_saturated,
         "rate_per_s": prediction.pipeline.rate_per_s,
         "max_rate_per_s": prediction.allocation.throughput_per_s,
@@ -78,60 +87,79 @@ def operators_json(prediction: OperatorsPrediction) -> dict[str, object]:
     }
 
 
-def operators_runs_text(runs: OperatorsRuns) -> str:
+def operators_runs_sheet(runs: OperatorsRuns) -> Sheet:
     """The schedulers side by side, compared with the formula."""
-    best = runs.predicted.allocation.throughput_per_s
-    rows = [("scheduler", "rate carried", "of the formula", "mean", "p50", "p99")]
-    for scheduler, run in runs.runs.items():
-        carried_per_s = run.throughput_per_s
-        times = (_time(run.mean_s), _time(run.p50_s), _time(run.p99_s))
-        rows.append(
-            (str(scheduler), format_rate(carried_per_s), f"{carried_per_s / best:.1%}", *times)
-        )
-    slice_text = format_duration(runs.predicted.pipeline.slice_s)
+    best_per_s = runs.predicted.allocation.throughput_per_s
     precision = (
-        f"times are from the start at the first operator to the exit, within a slice of "
-        f"{slice_text}; costs do not vary in this simulation"
+        "times are from the start at the first operator to the exit, within a slice of "
+        f"{format_duration(runs.predicted.pipeline.slice_s)}; costs do not vary in this simulation"
     )
-    table = aligned(rows, right=range(1, 6), indent=0)
-    return "\n".join([*_headline(runs.predicted), "", *table, "", *paragraph(precision)])
+    return Sheet(
+        about="Headway simulation of ordered operators",
+        headline=_headline(runs.predicted),
+        verdict=not runs.predicted.is_saturated,
+        sections=(
+            Section(
+                head=("scheduler", "rate carried", "of the formula", "mean", "p50", "p99"),
+                rows=tuple(
+                    (
+                        str(scheduler),
+                        format_rate(run.throughput_per_s),
+                        f"{run.throughput_per_s / best_per_s:.1%}",
+                        *map(_time, (run.mean_s, run.p50_s, run.p99_s)),
+                    )
+                    for scheduler, run in runs.runs.items()
+                ),
+                right=(1, 2, 3, 4, 5),
+            ),
+            Section(texts=(precision,)),
+        ),
+    )
 
 
 def operators_runs_json(runs: OperatorsRuns) -> dict[str, object]:
     """Simulated schedulers as data."""
     return {
         "schema": OPERATORS_RUNS_SCHEMA,
-        "headline": headline_of(operators_runs_text, runs),
+        "headline": _headline(runs.predicted),
         "predicted": operators_json(runs.predicted),
         "schedulers": {str(scheduler): _run_json(run) for scheduler, run in runs.runs.items()},
     }
 
 
-def operators_plan_text(plan: OperatorsPlan) -> str:
+def operators_plan_sheet(plan: OperatorsPlan) -> Sheet:
     """The answer first, then its proof."""
+    fewer = f"fewer than {counted(plan.proved_workers, 'worker')} cannot carry the rate"
+    simulated = f"simulated {plan.target.statistic} under {plan.pipeline.compare[0]}"
+    return Sheet(
+        about="Headway plan of ordered operators",
+        headline=_answer(plan),
+        verdict=plan.feasible,
+        sections=()
+        if plan.is_saturated
+        else (
+            Section(lead=simulated, texts=(_time(plan.planned_s),), close=True),
+            Section(lead="proved", texts=(fewer,), close=True),
+        ),
+    )
+
+
+def _answer(plan: OperatorsPlan) -> str:
     pipeline, target = plan.pipeline, plan.target
-    rate = format_rate(pipeline.rate_per_s or 0.0)
-    scheduler, workers = pipeline.compare[0], counted(pipeline.num_workers, "worker")
+    workers, rate = counted(pipeline.num_workers, "worker"), format_rate(pipeline.rate_per_s or 0.0)
     if plan.is_saturated:
-        return "\n".join(
-            paragraph(f"infeasible: saturated, {workers} cannot carry {rate} in order")
-        )
+        return f"infeasible: saturated, {workers} cannot carry {rate} in order"
+    if not plan.feasible:
+        return f"infeasible: up to {workers}, none meet {target} at {rate}"
     verb = "meets" if pipeline.num_workers == 1 else "meet"
-    simulated = f"simulated {target.statistic} under {scheduler}: {_time(plan.planned_s)}"
-    if plan.feasible:
-        lines = paragraph(f"{workers} {verb} {target} at {rate}")
-    else:
-        lines = paragraph(f"infeasible: up to {workers}, none meet {target} at {rate}")
-    lines += paragraph(simulated)
-    proof = f"proved: fewer than {counted(plan.proved_workers, 'worker')} cannot carry the rate"
-    return "\n".join([*lines, *paragraph(proof)])
+    return f"{workers} {verb} {target} at {rate}"
 
 
 def operators_plan_json(plan: OperatorsPlan) -> dict[str, object]:
     """A plan as data."""
     return {
         "schema": OPERATORS_PLAN_SCHEMA,
-        "headline": headline_of(operators_plan_text, plan),
+        "headline": _answer(plan),
         "feasible": plan.feasible,
         "saturated": plan.is_saturated,
         "target": str(plan.target),
@@ -144,7 +172,7 @@ def operators_plan_json(plan: OperatorsPlan) -> dict[str, object]:
     }
 
 
-def _headline(prediction: OperatorsPrediction) -> list[str]:
+def _headline(prediction: OperatorsPrediction) -> str:
     max_rate = format_rate(prediction.allocation.throughput_per_s)
     workers = counted(prediction.pipeline.num_workers, "worker")
     limit = f"limited by {prediction.limiting}"
@@ -153,12 +181,12 @@ def _headline(prediction: OperatorsPrediction) -> list[str]:
     carries = f"{workers} carry up to {max_rate} in order, {limit}; {free}"
     rate_per_s = prediction.pipeline.rate_per_s
     if rate_per_s is None:
-        return paragraph(f"{carries}; simulated at saturation")
+        return f"{carries}; simulated at saturation"
     rate = format_rate(rate_per_s)
     if prediction.is_saturated:
-        return paragraph(f"saturated at {rate}: {carries}")
+        return f"saturated at {rate}: {carries}"
     share = rate_per_s / prediction.allocation.throughput_per_s
-    return paragraph(f"keeps up at {rate}, {share:.0%} of its maximum: {carries}")
+    return f"keeps up at {rate}, {share:.0%} of its maximum: {carries}"
 
 
 def _on_spark(prediction: OperatorsPrediction) -> str:
@@ -188,3 +216,12 @@ def _time(seconds: float) -> str:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+KINDS = {
+    "ordered-prediction": Kind(sheet=operators_sheet, data=operators_json, main="operators"),
+    "ordered-simulation": Kind(
+        sheet=operators_runs_sheet, data=operators_runs_json, main="schedulers"
+    ),
+    "ordered-plan": Kind(sheet=operators_plan_sheet, data=operators_plan_json),
+}

@@ -1,4 +1,4 @@
-"""Number of partitions and placement of keys for ordered work, for people and for programs."""
+"""Number of partitions and placement of keys for ordered work, in words and as data."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from headway.domain.ordered import (
     RealTimeSlots,
 )
 from headway.domain.plan_parts import PartitionChoice, PlannedSkew
+from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import EXACT, data_of
-from headway.report.columns import aligned, headline_of, paragraph, printable
+from headway.report.columns import printable
 from headway.units import counted, format_duration, format_rate
 
 KEYS_SCHEMA = "headway.keys/v1"
+_HEAD = ("shuffle partitions", "fullest", "stage mean", "stage p99", "")
+_NUMBERS = (0, 1, 2, 3)
 _SHOWN_KEYS = 5
 _MOST_KEY_CHARS = 24
 
@@ -27,7 +30,7 @@ def ordered_json(plan: OrderedPlan) -> dict[str, object]:
     placed = plan.placed
     return {
         "schema": KEYS_SCHEMA,
-        "headline": headline_of(ordered_text, plan),
+        "headline": _headline(plan)[0],
         **data_of(plan, EXACT),
         "today": _choice_json(plan.today),
         "choices": [_choice_json(choice) for choice in plan.choices],
@@ -74,21 +77,33 @@ def placement_csv(placed: KeyPlacement) -> str:
     return out.getvalue()
 
 
-def ordered_text(plan: OrderedPlan, *, file: str | None = None) -> str:
-    """The plan for people: the answer, the table, why, what to paste."""
-    lines = [*_headline(plan), ""]
-    head = ("shuffle partitions", "fullest", "stage mean", "stage p99", "")
-    rows = [_row(choice, _remark(plan, choice)) for choice in plan.choices]
-    rows.append(_row(plan.placed.choice, f"{counted(len(plan.placed.keys), 'key')} placed"))
-    lines += aligned([head, *rows], right=range(4))
-    lines += ["", *_reasons(plan)]
-    lines += ["", *_code(plan, file or "placed.csv")]
-    if file is None:
-        lines += ["", "-o placed.csv writes the table of placed keys"]
-    return "\n".join(lines)
+def ordered_sheet(plan: OrderedPlan, *, file: str | None = None) -> Sheet:
+    """The answer, the table, why, what to paste; ``file`` is that of the placed keys."""
+    headline, comparison = _headline(plan)
+    by_file = "" if file else "-o placed.csv writes the table of placed keys"
+    return Sheet(
+        about="Headway plan of keys",
+        headline=headline,
+        verdict=plan.keeps_up,
+        sections=(
+            Section(texts=(comparison,), indent=2, close=True),
+            Section(
+                head=_HEAD,
+                rows=(
+                    *(_row(choice, _remark(plan, choice)) for choice in plan.choices),
+                    _row(plan.placed.choice, f"{counted(len(plan.placed.keys), 'key')} placed"),
+                ),
+                right=_NUMBERS,
+                indent=2,
+            ),
+            Section(texts=tuple(_reasons(plan)), indent=2),
+            *_code(plan, file or "placed.csv"),
+            Section(texts=(by_file,) if by_file else ()),
+        ),
+    )
 
 
-def skew_lines(skew: PlannedSkew) -> list[str]:
+def skew_section(skew: PlannedSkew) -> Section:
     """Effect of the heaviest key on its stage at a planned setting: the limit, then the table."""
     share, needs = f"{skew.hottest_share:.1%} of the rows", format_duration(skew.serial_s)
     if skew.hottest_key is None:
@@ -106,29 +121,32 @@ def skew_lines(skew: PlannedSkew) -> list[str]:
     if skew.placed is not None:
         placed = f"{counted(skew.num_placed, 'key')} placed, by headway ordered"
         rows.append(_row(skew.placed, placed))
-    head = ("shuffle partitions", "fullest", "stage mean", "stage p99", "")
-    return [
-        *paragraph(f"skew of {_stage_named(skew.stage)}"),
-        *paragraph(f"{subject} alone needs {needs} per batch{consequence}", lead="  "),
-        *aligned([head, *rows], right=range(4)),
-    ]
+    return Section(
+        title=f"skew of {_stage_named(skew.stage)}",
+        texts=(f"{subject} alone needs {needs} per batch{consequence}",),
+        head=_HEAD,
+        rows=tuple(rows),
+        right=_NUMBERS,
+    )
 
 
-def _headline(plan: OrderedPlan) -> Iterator[str]:
+def _headline(plan: OrderedPlan) -> tuple[str, str]:
+    """The answer, and what it is compared with."""
     placed, best, today = plan.placed.choice, plan.best, plan.today
     lead = f"{_stage_named(plan.stage)} at {format_rate(plan.rate_per_s)}: p99 "
     today_text = f"today {format_duration(today.p99_s)} on {today.shuffle_partitions}"
     if best.p99_s < WORTH_PLACING_RATIO.value * placed.p99_s:
         partitions = counted(best.shuffle_partitions, "shuffle partition")
-        yield f"{lead}{format_duration(best.p99_s)} on {partitions}"
-        yield f"  {today_text}; placing keys would save little"
-    else:
-        yield (
-            f"{lead}{format_duration(placed.p99_s)} on "
-            f"{counted(placed.shuffle_partitions, 'shuffle partition')} with placed keys"
+        return (
+            f"{lead}{format_duration(best.p99_s)} on {partitions}",
+            f"{today_text}; placing keys would save little",
         )
-        without = f"{format_duration(best.p99_s)} on {best.shuffle_partitions}"
-        yield f"  without placing {without}, {today_text}"
+    partitions = counted(placed.shuffle_partitions, "shuffle partition")
+    without = f"{format_duration(best.p99_s)} on {best.shuffle_partitions}"
+    return (
+        f"{lead}{format_duration(placed.p99_s)} on {partitions} with placed keys",
+        f"without placing {without}, {today_text}",
+    )
 
 
 def _remark(plan: OrderedPlan, choice: PartitionChoice) -> str:
@@ -150,17 +168,15 @@ def _row(choice: PartitionChoice, remark: str) -> tuple[str, ...]:
 
 
 def _reasons(plan: OrderedPlan) -> Iterator[str]:
-    yield from paragraph(
+    yield (
         f"{plan.batch_rows:,.0f} rows per batch, {format_duration(plan.task_per_row_s)} each and "
         f"{format_duration(plan.task_fixed_s)} per task, on {counted(plan.num_slots, 'slot')}; "
-        f"{counted(plan.num_keys, 'key')} with {plan.known_share:.0%} of the rows",
-        lead="  ",
+        f"{counted(plan.num_keys, 'key')} with {plan.known_share:.0%} of the rows"
     )
     if plan.num_map_tasks:
-        yield from paragraph(
+        yield (
             f"{counted(plan.num_map_tasks, 'task')} before it combine the rows of a key, so that "
-            "a batch has a few rows of each: shares refer to those rows",
-            lead="  ",
+            "a batch has a few rows of each: shares refer to those rows"
         )
     if plan.keeps_up:
         consequence = "no number of partitions makes the stage faster"
@@ -169,10 +185,9 @@ def _reasons(plan: OrderedPlan) -> Iterator[str]:
             f"more than the trigger interval of {format_duration(plan.trigger_s)}: batches "
             "overrun on any cluster; split the key, or do less per row"
         )
-    yield from paragraph(
+    yield (
         f"key {_named(plan.hottest_key)} ({plan.hottest_share:.1%} of the rows) alone needs "
-        f"{format_duration(plan.serial_s)} per batch: {consequence}",
-        lead="  ",
+        f"{format_duration(plan.serial_s)} per batch: {consequence}"
     )
     heaviest = ", ".join(
         f"{_named(key)} {share:.1%} -> {bucket}"
@@ -181,11 +196,10 @@ def _reasons(plan: OrderedPlan) -> Iterator[str]:
         )
     )
     ellipsis = ", ..." if len(plan.placed.keys) > _SHOWN_KEYS else ""
-    yield from paragraph(f"placed, key to bucket: {heaviest}{ellipsis}", lead="  ")
-    yield from paragraph(
+    yield f"placed, key to bucket: {heaviest}{ellipsis}"
+    yield (
         "shuffle partitions and placement are fixed by the checkpoint of a stateful query: another "
-        "needs a new checkpoint",
-        lead="  ",
+        "needs a new checkpoint"
     )
     slots = plan.real_time
     if slots is not None:
@@ -193,11 +207,10 @@ def _reasons(plan: OrderedPlan) -> Iterator[str]:
             f"{number} of stage {name}"
             for name, number in zip(slots.stages, slots.num_tasks, strict=True)
         )
-        yield from paragraph(
+        yield (
             f"Real-Time Mode on {counted(plan.num_slots, 'slot')}: tasks {tasks} carry "
             f"{format_rate(slots.rate_per_s)}; one number for all behind exchanges "
-            f"{format_rate(slots.one_number_rate_per_s)}, at most {format_rate(slots.bound_per_s)}",
-            lead="  ",
+            f"{format_rate(slots.one_number_rate_per_s)}, at most {format_rate(slots.bound_per_s)}"
         )
 
 
@@ -210,26 +223,38 @@ def _named(key: str | int) -> str:
     return repr(text if len(text) <= _MOST_KEY_CHARS else f"{text[: _MOST_KEY_CHARS - 3]}...")
 
 
-def _code(plan: OrderedPlan, file: str) -> Iterator[str]:
+def _code(plan: OrderedPlan, file: str) -> tuple[Section, ...]:
     number = plan.placed.choice.shuffle_partitions
-    yield "put your own names for KEY, ORDER, the step and what it keeps and returns:"
-    yield ""
-    yield f'spark.conf.set("spark.sql.shuffle.partitions", "{number}")'
-    yield 'out = headway.ordered(df, key="KEY", by=["ORDER"], step=step, state=STATE,'
-    yield f'                      output=OUTPUT, place="{file}", checkpoint=CHECKPOINT)'
-    yield ""
-    yield "or with Spark alone, where a group may hold several keys:"
-    yield ""
-    yield "import csv"
-    yield "from pyspark.sql import functions as F"
-    yield f'placed = [F.lit(x) for row in csv.DictReader(open("{file}"))'
-    yield '          for x in (row["key"], int(row["bucket"]))]'
-    yield f"others = F.array(*map(F.lit, {_ids(plan.placed.spread_ids)}))"
-    yield f'spread = F.pmod(F.xxhash64("KEY"), F.lit({number})).cast("int") + 1'
-    yield 'bucket = F.coalesce(F.create_map(*placed)[F.col("KEY").cast("string")],'
-    yield "                    F.element_at(others, spread))"
-    yield 'df.withColumn("bucket", bucket)  # then groupBy("bucket"), not groupBy("KEY")'
+    return (
+        Section(
+            texts=("put your own names for KEY, ORDER, the step and what it keeps and returns:",)
+        ),
+        Section(
+            code=(
+                f'spark.conf.set("spark.sql.shuffle.partitions", "{number}")',
+                'out = headway.ordered(df, key="KEY", by=["ORDER"], step=step, state=STATE,',
+                f'                      output=OUTPUT, place="{file}", checkpoint=CHECKPOINT)',
+            )
+        ),
+        Section(texts=("or with Spark alone, where a group may hold several keys:",)),
+        Section(
+            code=(
+                "import csv",
+                "from pyspark.sql import functions as F",
+                f'placed = [F.lit(x) for row in csv.DictReader(open("{file}"))',
+                '          for x in (row["key"], int(row["bucket"]))]',
+                f"others = F.array(*map(F.lit, {_ids(plan.placed.spread_ids)}))",
+                f'spread = F.pmod(F.xxhash64("KEY"), F.lit({number})).cast("int") + 1',
+                'bucket = F.coalesce(F.create_map(*placed)[F.col("KEY").cast("string")],',
+                "                    F.element_at(others, spread))",
+                'df.withColumn("bucket", bucket)  # then groupBy("bucket"), not groupBy("KEY")',
+            )
+        ),
+    )
 
 
 def _ids(ids: tuple[int, ...]) -> str:
     return f"[{', '.join(map(str, ids))}]"
+
+
+KINDS = {"keys": Kind(sheet=ordered_sheet, data=ordered_json, main="choices")}

@@ -1,4 +1,4 @@
-"""One self-contained HTML page: the common parts of all pages."""
+"""Sheets as self-contained HTML pages, and as the first screen of a notebook."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from headway.domain import ApplicationProfile, JobProfile
+from headway.domain.sheet import Section, Sheet
 from headway.redaction import one_line
 from headway.report.glossary import Glossary
-from headway.report.wording import APPLIES, brief_setting_text
-from headway.units import counted, format_duration, format_rate
 from headway.version import __version__
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 _MOST_NAME = 200  # letters of a name that a page shows
+_MOST_LETTERS = 1_000  # of a sentence
 _MOST_APPLICATIONS = 5
+_MOST_ROWS = 20  # of a table in a notebook
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +72,8 @@ def _profile_rows(profile: JobProfile | ApplicationProfile) -> list[tuple[str, s
     return [*rows, ("profile", f"{profile.provenance}, by Headway {profile.headway_version}")]
 
 
-def shortened(text: str) -> str:
-    """A user's name for something, shortened to one line.
+def shortened(text: str, most: int = _MOST_NAME) -> str:
+    """A user's name for something, shortened to one line of so many letters.
 
     Examples
     --------
@@ -80,40 +81,91 @@ def shortened(text: str) -> str:
     ('orders', 200)
     """
     line = " ".join(text.split())
-    return line if len(line) <= _MOST_NAME else f"{line[: _MOST_NAME - 1]}…"
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def page_text(template: str, *, origin: Origin | None = None, **shown: object) -> str:
-    """A page from a template that extends ``layout.jinja``; ``shown`` are its variables."""
-    # Imported when a page is made: the commands that make none start faster without.
+def sheet_page(sheet: Sheet, *, origin: Origin | None = None, data_json: str = "") -> str:
+    """A sheet as a page: it loads nothing, and follows the reader's light or dark scheme.
 
-    glossary = Glossary()
-    templates = environment()
-    script, _, _ = (
-        templates.loader.get_source(templates, "page.js") if templates.loader else ("", None, None)
-    )
+    ``data_json`` is embedded for programs that read the page.
+    """
+    glossary, templates, headline = Glossary(), environment(), _one_line(sheet.headline)
+    script = _source(templates, "page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    defaults: dict[str, object] = {
-        "verdict": None,
-        "cautions": (),
-        "facts": (),
-        "key_figures": (),
-        "notes": (),
-        "origin": origin or Origin.of(),
-        "glossary": glossary,
-        "script": Markup(script),
-        "script_hash": f"sha256-{digest}",
-    }
     # The filter belongs to the page: it remembers which terms the page used.
     page_environment = templates.overlay()
     page_environment.filters = {**templates.filters, "explained": glossary.explained}
-    return page_environment.get_template(template).render(defaults | shown)
+    return page_environment.get_template("sheet.html.jinja").render(
+        sheet=sheet,
+        about=_one_line(sheet.about),
+        title=headline,
+        # A target stays on one line where the headline has to wrap.
+        headline=_capitalised(headline).replace(" <= ", "\u00a0<=\u00a0"),
+        origin=origin or Origin.of(),
+        glossary=glossary,
+        # Inside a script element, which no name with a closing tag can end.
+        data_json=Markup(data_json.replace("<", "\\u003c")),
+        script=Markup(script),
+        script_hash=f"sha256-{digest}",
+    )
 
 
-def embedded(json_text: str) -> Markup:
-    """JSON inside a script element, which no name with a closing tag can end."""
+def sheet_screen(sheet: Sheet) -> str:
+    """The answer, facts, first table and what to copy, as HTML without a style of its own."""
+    tables = (section for section in sheet.sections if section.rows and not section.only_on_pages)
+    main = next(tables, Section())
+    num_more = len(main.rows) - _MOST_ROWS
+    code = "\n".join(line for section in sheet.sections for line in section.code)
+    parts = [
+        f"<p><strong>{escape(sheet.headline)}</strong></p>",
+        _html_table((), sheet.facts),
+        _html_table(main.head, main.rows[:_MOST_ROWS]),
+        f"<p>{num_more} more rows</p>" if num_more > 0 else "",
+        f"<pre>{escape(code)}</pre>" if code else "",
+    ]
+    return f'<div class="headway">{"".join(parts)}</div>'
 
-    return Markup(json_text.replace("<", "\\u003c"))
+
+def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return ""
+    names = "".join(f"<th>{escape(name)}</th>" for name in head)
+    body = "".join(
+        f"<tr><th>{escape(first)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in others)}</tr>"
+        for first, *others in rows
+    )
+    head_row = f"<thead><tr>{names}</tr></thead>" if names else ""
+    return f"<table>{head_row}<tbody>{body}</tbody></table>"
+
+
+def _one_line(text: str) -> str:
+    """A text of a page on one line, limited where nobody reads on."""
+    return shortened(text, most=_MOST_LETTERS)
+
+
+def _capitalised(text: str) -> str:
+    """With a capital, but for names, which precede a colon, and statistics.
+
+    Examples
+    --------
+    >>> _capitalised("one node"), _capitalised("p99 <= 1 s is met"), _capitalised("orders: ok")
+    ('One node', 'p99 <= 1 s is met', 'orders: ok')
+    """
+    first, _, _ = text.partition(" ")
+    is_word = first.isalpha() or first in ("infeasible:", "frontier:")
+    return text[:1].upper() + text[1:] if is_word else text
+
+
+def _signed(text: str) -> str:
+    """A verdict with its sign: colour alone does not show it."""
+    sign = {"met": "✓ ", "missed": "✗ "}.get(text.partition(",")[0], "")
+    return f"{sign}{text}"
+
+
+def _source(templates: Environment, name: str) -> str:
+    assert templates.loader is not None
+    source, _, _ = templates.loader.get_source(templates, name)
+    return source
 
 
 @cache
@@ -129,13 +181,11 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        applies=APPLIES.__getitem__,
-        counted=counted,
-        duration=format_duration,
-        rate=format_rate,
-        setting=brief_setting_text,
         place=_place,
         explained=str,
+        shortened=_one_line,
+        capitalised=_capitalised,
+        signed=_signed,
     )
     return environment
 

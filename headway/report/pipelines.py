@@ -1,4 +1,4 @@
-"""Pipelines of mini-batches for people and for programs: predicted, simulated, planned."""
+"""Pipelines of mini-batches in words and as data: predicted, simulated, planned."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import EXACT, data_of
 from headway.planner.pipelines import busy_ratios, statistic_s
-from headway.report.columns import aligned, headline_of, paragraph
 from headway.units import counted, exact_duration, format_duration, format_rate
 
 if TYPE_CHECKING:
@@ -26,60 +26,79 @@ _NO_VALUE = "-"
 _SHORTEST_SHOWN_S = 1e-7
 
 
-def pipeline_prediction_text(prediction: PipelinePrediction) -> str:
-    """The latency first, then its phases, its quantiles, and how busy each part is."""
-
+def pipeline_prediction_sheet(prediction: PipelinePrediction) -> Sheet:
+    """The latency first, then how busy each part is, the phases, and the quantiles."""
     latency, subject = prediction.latency, "windows" if prediction.is_windowed else "rows"
     rate = format_rate(float(prediction.rounds[0].rate_per_s))
-    lines = []
     if prediction.overloaded:
         overloaded = "; ".join(prediction.overloaded)
-        lines += paragraph(
-            f"saturated at {rate}: latency grows without bound; too busy: {overloaded}"
-        )
+        headline = f"saturated at {rate}: latency grows without bound; too busy: {overloaded}"
+        tables: tuple[Section, ...] = ()
     else:
         mean, p99 = float(latency.mean_s), float(latency.quantile_s(0.99))
-        head = f"latency of {subject} at {rate}: mean {format_duration(mean)}"
-        lines += paragraph(f"{head}, p99 {format_duration(p99)}")
-        if (target := prediction.target) is not None:
-            predicted_s = float(statistic_s(latency, target))
-            verdict = "met" if predicted_s <= target.limit_s else "missed"
-            lines += paragraph(f"target {target}: {verdict}, {format_duration(predicted_s)}")
+        headline = (
+            f"latency of {subject} at {rate}: mean {format_duration(mean)}, "
+            f"p99 {format_duration(p99)}"
+        )
+        tables = (_phases(prediction), _quantiles(prediction))
+    return Sheet(
+        about="Headway prediction of a pipeline",
+        headline=headline,
+        verdict=not prediction.overloaded,
+        sections=(*_target(prediction), *_settings(prediction), *tables),
+    )
+
+
+def _target(prediction: PipelinePrediction) -> Iterator[Section]:
+    target = prediction.target
+    if target is not None and not prediction.overloaded:
+        predicted_s = float(statistic_s(prediction.latency, target))
+        verdict = "met" if predicted_s <= target.limit_s else "missed"
+        text = f"target {target}: {verdict}, {format_duration(predicted_s)}"
+        yield Section(texts=(text,), close=True)
+
+
+def _settings(prediction: PipelinePrediction) -> Iterator[Section]:
+    """The setting of each round, and how busy its parts are."""
     for number, pipeline in enumerate(prediction.rounds, start=1):
         prefix = f"round {number}: " if len(prediction.rounds) > 1 else ""
-        lines += paragraph(f"setting: {prefix}{setting_text(pipeline.setting)}")
         busy = ", ".join(f"{name} {ratio:.0%}" for name, ratio in busy_ratios(pipeline).items())
-        lines += paragraph(f"busy: {prefix}{busy}")
-    if prediction.overloaded:
-        return "\n".join(lines)
-    rows: list[tuple[str, ...]] = [("phase", "mean", "deviation", "as published")]
-    for part, published_part in zip(latency.parts, prediction.published.parts, strict=True):
-        times = (
-            float(part.mean_s),
-            math.sqrt(float(part.variance_s2)),
-            float(published_part.mean_s),
-        )
-        rows.append((part.name, *(_time(time_s) for time_s in times)))
-    rows.append(
-        (
-            "all, not independent of each other",
-            format_duration(float(latency.mean_s)),
-            format_duration(float(latency.sd_s)),
-            _time(float(prediction.published.mean_s)),
-        )
+        setting = setting_text(pipeline.setting)
+        yield Section(lead="setting", texts=(f"{prefix}{setting}",), close=True)
+        yield Section(lead="busy", texts=(f"{prefix}{busy}",), close=True)
+
+
+def _phases(prediction: PipelinePrediction) -> Section:
+    latency, published = prediction.latency, prediction.published
+    parts = zip(latency.parts, published.parts, strict=True)
+    rows = [
+        (part.name, float(part.mean_s), math.sqrt(float(part.variance_s2)), float(paper.mean_s))
+        for part, paper in parts
+    ]
+    total = "all, not independent of each other"
+    rows.append((total, float(latency.mean_s), float(latency.sd_s), float(published.mean_s)))
+    return Section(
+        head=("phase", "mean", "deviation", "as published"),
+        rows=tuple((name, *map(_time, times_s)) for name, *times_s in rows),
+        right=(1, 2, 3),
     )
-    lines += ["", *aligned(rows, right=range(1, 4), indent=0), ""]
-    names = ("quantile", "latency", "independent phases", "as published", "Cantelli's bound")
+
+
+def _quantiles(prediction: PipelinePrediction) -> Section:
+    latency, published = prediction.latency, prediction.published
     independent = latency.with_independent_phases()
-    quantiles: list[tuple[str, ...]] = [names]
+    rows = []
     for level in _LEVELS:
         quantiles_s = (
             latency.quantile_s(level), independent.quantile_s(level),
-            prediction.published.quantile_s(level), latency.cantelli_bound_s(level),
+            published.quantile_s(level), latency.cantelli_bound_s(level),
         )  # fmt: skip
-        quantiles.append((_level(level), *(_time(float(quantile_s)) for quantile_s in quantiles_s)))
-    lines += aligned(quantiles, right=range(1, 5), indent=0)
-    return "\n".join(lines)
+        rows.append((_level(level), *(_time(float(quantile_s)) for quantile_s in quantiles_s)))
+    return Section(
+        head=("quantile", "latency", "independent phases", "as published", "Cantelli's bound"),
+        rows=tuple(rows),
+        right=(1, 2, 3, 4),
+    )
 
 
 def pipeline_prediction_json(prediction: PipelinePrediction) -> dict[str, object]:
@@ -87,7 +106,7 @@ def pipeline_prediction_json(prediction: PipelinePrediction) -> dict[str, object
 
     return {
         "schema": PREDICTION_SCHEMA,
-        "headline": headline_of(pipeline_prediction_text, prediction),
+        "headline": pipeline_prediction_sheet(prediction).headline,
         "saturated": bool(prediction.overloaded),
         "overloaded": list(prediction.overloaded),
         "rate_per_s": float(prediction.rounds[0].rate_per_s),
@@ -105,7 +124,7 @@ def pipeline_prediction_json(prediction: PipelinePrediction) -> dict[str, object
     }
 
 
-def pipeline_runs_text(runs: PipelineRuns) -> str:
+def pipeline_runs_sheet(runs: PipelineRuns) -> Sheet:
     """Simulated and predicted: the latency, its quantiles, its phases."""
     subject = "rows" if runs.pipeline.finalizing is None else "windows"
     rate = format_rate(float(runs.pipeline.rate_per_s))
@@ -113,38 +132,43 @@ def pipeline_runs_text(runs: PipelineRuns) -> str:
         reason = "its parts are too busy, not simulated"
         if runs.num_runs:
             reason = "latencies grow from the first half of a run to the second"
-        return "\n".join(
-            [
-                *paragraph(f"saturated at {rate}: {reason}"),
-                *paragraph(f"setting: {setting_text(runs.pipeline.setting)}"),
-            ]
-        )
-    length = f"{counted(runs.num_runs, 'run')} of {format_duration(runs.length_s)}"
-    lines = [
-        *paragraph(
-            f"latency of {subject} at {rate}, {length}: mean {format_duration(runs.mean_s)}"
+        headline = f"saturated at {rate}: {reason}"
+    else:
+        length = f"{counted(runs.num_runs, 'run')} of {format_duration(runs.length_s)}"
+        mean = format_duration(runs.mean_s)
+        headline = f"latency of {subject} at {rate}, {length}: mean {mean}"
+    return Sheet(
+        about="Headway simulation of a pipeline",
+        headline=headline,
+        verdict=not runs.is_saturated,
+        sections=(
+            Section(lead="setting", texts=(setting_text(runs.pipeline.setting),), close=True),
+            Section(
+                head=("", "simulated", "predicted", "error"),
+                rows=() if runs.is_saturated else tuple(_compared_rows(runs)),
+                right=(1, 2, 3),
+            ),
         ),
-        *paragraph(f"setting: {setting_text(runs.pipeline.setting)}"),
-        "",
-    ]
-    rows: list[tuple[str, ...]] = [("", "simulated", "predicted", "error")]
-    rows.append(_compared("mean", runs.mean_s, float(runs.predicted.mean_s)))
-    rows.append(_compared("deviation", runs.sd_s, float(runs.predicted.sd_s)))
+    )
+
+
+def _compared_rows(runs: PipelineRuns) -> Iterator[tuple[str, ...]]:
+    yield _compared("mean", runs.mean_s, float(runs.predicted.mean_s))
+    yield _compared("deviation", runs.sd_s, float(runs.predicted.sd_s))
     for level in _LEVELS:
         predicted_s = float(runs.predicted.quantile_s(level))
-        rows.append(_compared(_level(level), runs.quantile_s(level), predicted_s))
+        yield _compared(_level(level), runs.quantile_s(level), predicted_s)
     if runs.pipeline.finalizing is None:
         predicted = {part.name: float(part.mean_s) for part in runs.predicted.parts}
         for name, mean_s in runs.phase_means_s.items():
-            rows.append(_compared(name, mean_s, predicted[name]))
-    return "\n".join([*lines, *aligned(rows, right=range(1, 4), indent=0)])
+            yield _compared(name, mean_s, predicted[name])
 
 
 def pipeline_runs_json(runs: PipelineRuns) -> dict[str, object]:
     """Simulated runs as data."""
     return {
         "schema": RUNS_SCHEMA,
-        "headline": headline_of(pipeline_runs_text, runs),
+        "headline": pipeline_runs_sheet(runs).headline,
         "saturated": runs.is_saturated,
         "runs": runs.num_runs,
         "length_s": runs.length_s,
@@ -160,24 +184,27 @@ def pipeline_runs_json(runs: PipelineRuns) -> dict[str, object]:
     }
 
 
-def rounds_plan_text(plan: RoundsPlan) -> str:
+def rounds_plan_sheet(plan: RoundsPlan) -> Sheet:
     """The answer of each round, then its proof and the rules of thumb for comparison."""
     has_several_rounds = len(plan.rounds) > 1
-    lines = []
-    if has_several_rounds:
-        lines += _sum_of_rounds(plan)
+    sections: list[Section] = []
     for number, round_plan in enumerate(plan.rounds, start=1):
-        if lines:
-            lines.append("")
-        lines += _plan_lines(round_plan, f"round {number}: " if has_several_rounds else "")
-    return "\n".join(lines)
+        if has_several_rounds:
+            sections.append(Section(texts=(f"round {number}: {_answer(round_plan)}",)))
+        sections += _details(round_plan)
+    return Sheet(
+        about="Headway plan of a pipeline",
+        headline=_sum_of_rounds(plan) if has_several_rounds else _answer(plan.rounds[0]),
+        verdict=plan.feasible,
+        sections=tuple(sections),
+    )
 
 
 def rounds_plan_json(plan: RoundsPlan) -> dict[str, object]:
     """A plan as data."""
     return {
         "schema": PLAN_SCHEMA,
-        "headline": headline_of(rounds_plan_text, plan),
+        "headline": rounds_plan_sheet(plan).headline,
         "feasible": plan.feasible,
         "nodes": sum(round_plan.num_nodes or 0 for round_plan in plan.rounds)
         if plan.feasible
@@ -212,53 +239,61 @@ def setting_json(setting: PipelineSetting) -> dict[str, object]:
     }
 
 
-def _sum_of_rounds(plan: RoundsPlan) -> list[str]:
+def _sum_of_rounds(plan: RoundsPlan) -> str:
     if not plan.feasible or plan.latency is None:
-        return ["infeasible: not every round can meet its part of the limit"]
+        return "infeasible: not every round can meet its part of the limit"
     nodes = sum(round_plan.num_nodes or 0 for round_plan in plan.rounds)
     mean, p99 = float(plan.latency.mean_s), float(plan.latency.quantile_s(0.99))
-    return paragraph(
+    return (
         f"{counted(nodes, 'node')} in {len(plan.rounds)} rounds: mean {format_duration(mean)}, p99 "
         f"{format_duration(p99)} through all of them"
     )
 
 
-def _plan_lines(plan: PipelinePlan, prefix: str) -> Iterator[str]:
+def _answer(plan: PipelinePlan) -> str:
     target, rate = plan.question.target, format_rate(plan.question.rate_per_s)
-    setting = plan.setting
-    if setting is None:
-        yield from paragraph(f"{prefix}infeasible: no setting meets {target} at {rate}")
-        max_nodes = counted(plan.question.space.max_nodes, "node")
-        if plan.lowest is None:
-            yield from paragraph(
-                f"saturated: up to {max_nodes}, no setting that was tried can keep up"
-            )
-        else:
-            lowest_text = format_duration(plan.planned_s)
-            yield from paragraph(
-                f"lowest {target.statistic} found: {lowest_text} with {setting_text(plan.lowest)}"
-            )
-        if plan.proved_nodes > plan.question.space.max_nodes:
-            yield from paragraph(
-                f"proved: up to {max_nodes}, none meets it; over {_all_periods(plan)}"
-            )
-        return
-    verb = "meets" if setting.num_nodes == 1 else "meet"
-    nodes = counted(int(setting.num_nodes), "node")
-    yield from paragraph(f"{prefix}{nodes} {verb} {target} at {rate}")
-    yield from paragraph(f"setting: {setting_text(setting)}")
-    yield from paragraph(
-        f"predicted {target.statistic}: {format_duration(plan.planned_s)}; max rate within target: "
-        f"{format_rate(plan.highest_rate_per_s)}"
-    )
-    yield from paragraph(f"proved: {_proof(plan)}")
-    if plan.rules:
-        yield ""
+    if plan.setting is None:
+        return f"infeasible: no setting meets {target} at {rate}"
+    num_nodes = int(plan.setting.num_nodes)
+    verb = "meets" if num_nodes == 1 else "meet"
+    return f"{counted(num_nodes, 'node')} {verb} {target} at {rate}"
+
+
+def _details(plan: PipelinePlan) -> Iterator[Section]:
+    """The setting with its proof, or what comes nearest."""
+    statistic, setting = plan.question.target.statistic, plan.setting
+    for lead, text in _reasons(plan) if setting is None else _figures(plan, setting):
+        yield Section(lead=lead, texts=(text,), close=True)
+    if setting is not None:
         cores = int(plan.question.round.nodes.num_cores)
-        yield f"rules of thumb, {cores} mappers and {cores} reducers on each node:"
-        head = ("shuffle", "poll", "nodes", f"{target.statistic} with {nodes}", "max rate")
-        rows = [head, *(_rule_row(rule) for rule in plan.rules)]
-        yield from aligned(rows, right=range(5))
+        nodes = counted(int(setting.num_nodes), "node")
+        yield Section(
+            title=f"rules of thumb, {cores} mappers and {cores} reducers on each node:",
+            head=("shuffle", "poll", "nodes", f"{statistic} with {nodes}", "max rate"),
+            rows=tuple(map(_rule_row, plan.rules)),
+            right=(0, 1, 2, 3, 4),
+        )
+
+
+def _reasons(plan: PipelinePlan) -> Iterator[tuple[str, str]]:
+    max_nodes = counted(plan.question.space.max_nodes, "node")
+    if plan.lowest is None:
+        yield "saturated", f"up to {max_nodes}, no setting that was tried can keep up"
+    else:
+        lowest_text = f"{format_duration(plan.planned_s)} with {setting_text(plan.lowest)}"
+        yield f"lowest {plan.question.target.statistic} found", lowest_text
+    if plan.proved_nodes > plan.question.space.max_nodes:
+        yield "proved", f"up to {max_nodes}, none meets it; over {_all_periods(plan)}"
+
+
+def _figures(plan: PipelinePlan, setting: PipelineSetting) -> Iterator[tuple[str, str]]:
+    max_rate = format_rate(plan.highest_rate_per_s)
+    yield "setting", setting_text(setting)
+    yield (
+        f"predicted {plan.question.target.statistic}",
+        f"{format_duration(plan.planned_s)}; max rate within target: {max_rate}",
+    )
+    yield "proved", _proof(plan)
 
 
 def _proof(plan: PipelinePlan) -> str:
@@ -353,3 +388,12 @@ def _time(seconds: float) -> str:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+KINDS = {
+    "pipeline-prediction": Kind(
+        sheet=pipeline_prediction_sheet, data=pipeline_prediction_json, main="latency_s.phases"
+    ),
+    "pipeline-simulation": Kind(sheet=pipeline_runs_sheet, data=pipeline_runs_json),
+    "pipeline-plan": Kind(sheet=rounds_plan_sheet, data=rounds_plan_json, main="rounds"),
+}

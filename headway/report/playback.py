@@ -1,4 +1,4 @@
-"""A simulated plan as text, as data, and as a page with its lines over time."""
+"""A simulated plan in words, with its lines over time, and as data."""
 
 from __future__ import annotations
 
@@ -12,18 +12,15 @@ from headway.domain import (
     StreamAnswer,
     TraceStretch,
 )
+from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import data_of
-from headway.report.charts import Tick, axis, place_percent
-from headway.report.columns import aligned, bar, paragraph
-from headway.report.line_charts import Axes, LineChart, lines_of
-from headway.report.page import Origin, page_text
+from headway.report.line_charts import LineChart, over_time
 from headway.report.wording import headline, percent, setting_text
 from headway.units import counted, format_duration, format_rate
 
 PLAYBACK_SCHEMA = "headway.playback/v1"
-_TEXT_ROWS = 24
-_BAR_WIDTH = 24
-_TIME_TICKS = 6
+_MOST_ROWS = 24
+_LONGEST_BAR_SHARE = 0.8
 _TIMES_FROM = 2.0  # a miss is shown as a ratio from here on, below it as a difference
 
 
@@ -76,20 +73,41 @@ def _value_text(target: SimulatedTarget) -> str:
     )
 
 
-def playback_text(plan: StreamAnswer, playback: Playback) -> str:
-    """A playback as lines of at most 100 columns."""
-    blocks = [
-        [
-            *paragraph(_capitalised(verdict_text(playback))),
-            *paragraph(setting_text(plan.configuration), lead="simulated: "),
-            *aligned(figures(playback), indent=2),
-        ],
-        ["over time", *aligned(_rows(playback), right=(0, 1, 2, 3, 4, 5), indent=2)],
-    ]
-    return "\n\n".join("\n".join(block) for block in blocks)
+def playback_sheet(playback: Playback, plan: StreamAnswer | None = None) -> Sheet:
+    """The verdict under this trace, its figures, and how they change over time.
+
+    ``plan`` is the simulated plan, None if only the outcome is available.
+    """
+    simulated = (
+        ()
+        if plan is None
+        else (("plan", headline(plan)), ("setting", setting_text(plan.configuration)))
+    )
+    rows = _stretches(playback)
+    worst_s = max(stretch.p99_s or 0.0 for stretch in rows)
+    return Sheet(
+        about="Headway plan, simulated with a rate trace",
+        headline=_capitalised(verdict_text(playback)),
+        verdict=playback.feasible,
+        facts=(*simulated, *_figures(playback)),
+        sections=(
+            *(Section(title=chart.title, charts=(chart,)) for chart in _timelines(playback)),
+            Section(
+                title="over time",
+                head=("from", "arrivals", "p50", "p99", "late", "backlog"),
+                rows=tuple(_row(playback, stretch) for stretch in rows),
+                right=(0, 1, 2, 3, 4, 5),
+                bar_share=tuple(
+                    _LONGEST_BAR_SHARE * (stretch.p99_s or 0.0) / worst_s for stretch in rows
+                )
+                if worst_s > 0
+                else (),
+            ),
+        ),
+    )
 
 
-def figures(playback: Playback) -> list[tuple[str, str]]:
+def _figures(playback: Playback) -> list[tuple[str, str]]:
     """The results, as label and text."""
     rates = playback.trace.rates_per_s
     length, mean = format_duration(playback.trace.length_s), playback.trace.mean_rate_per_s
@@ -139,54 +157,41 @@ def figures(playback: Playback) -> list[tuple[str, str]]:
     return rows
 
 
-def playback_page(
-    plan: StreamAnswer | None, playback: Playback, *, origin: Origin | None = None
-) -> str:
-    """One self-contained page: verdict under this trace, figures, lines over time, the table.
-
-    ``plan`` is the simulated plan, None if only the outcome is available.
-    """
-    title = verdict_text(playback)
-    setting = (
-        ()
-        if plan is None
-        else (("plan", headline(plan)), ("setting", setting_text(plan.configuration)))
-    )
-    return page_text(
-        "playback.html.jinja",
-        origin=origin,
-        kind="Headway plan, simulated with a rate trace",
-        title=title,
-        verdict=playback.feasible,
-        headline=_capitalised(title),
-        facts=(*setting, *figures(playback)),
-        timelines=timelines(playback),
-        rows=[row[:-1] for row in _rows(playback)],
-    )
-
-
-def timelines(playback: Playback) -> tuple[LineChart, ...]:
+def _timelines(playback: Playback) -> tuple[LineChart, ...]:
     """Latency, arrivals and backlog over time."""
-    stretches = playback.stretches
+    stretches, length_s = playback.stretches, playback.trace.length_s
+    # What is known of a stretch stands in its middle.
+    half_s = 0.5 * length_s / len(stretches)
+    middles_s = [stretch.start_s - playback.trace.times_s[0] + half_s for stretch in stretches]
+
+    def timeline(
+        title: str,
+        label: Callable[[float], str],
+        values: Mapping[str, Sequence[float | None]],
+        limit_s: float | None = None,
+    ) -> LineChart:
+        return over_time(
+            title,
+            label,
+            middles_s,
+            values,
+            length_s=length_s,
+            outages=playback.outages,
+            limit_s=limit_s,
+        )
+
     return (
-        _timeline(
-            playback,
+        timeline(
             "tuple latency by arrival time",
             format_duration,
             {
                 "p99": [stretch.p99_s for stretch in stretches],
                 "p50": [stretch.p50_s for stretch in stretches],
             },
-            limit_s=playback.limit_s,
+            playback.limit_s,
         ),
-        _timeline(
-            playback,
-            "arrivals",
-            format_rate,
-            {"rate": [stretch.rate_per_s for stretch in stretches]},
-        ),
-        _timeline(
-            playback,
+        timeline("arrivals", format_rate, {"rate": [stretch.rate_per_s for stretch in stretches]}),
+        timeline(
             "backlog in rows",
             lambda value: f"{value:,.0f}",
             {"backlog": [stretch.backlog_rows for stretch in stretches]},
@@ -194,73 +199,25 @@ def timelines(playback: Playback) -> tuple[LineChart, ...]:
     )
 
 
-def _timeline(
-    playback: Playback,
-    title: str,
-    label: Callable[[float], str],
-    values: Mapping[str, Sequence[float | None]],
-    *,
-    limit_s: float | None = None,
-) -> LineChart:
-    drawn_values = [value for line in values.values() for value in line if value is not None]
-    ticks, top = axis([*drawn_values, limit_s or 0.0], label)
-    trace = playback.trace
-    length_s = trace.length_s
-    x_ticks = tuple(
-        Tick(
-            place_percent=100.0 * number / _TIME_TICKS,
-            label=format_duration(number / _TIME_TICKS * length_s) if number else "0",
-        )
-        for number in range(_TIME_TICKS + 1)
-    )
-    axes = Axes(right=length_s, top=top, x_ticks=x_ticks, ticks=ticks)
-    # What is known of a stretch stands in its middle.
-    half_s = 0.5 * length_s / len(playback.stretches)
-    middles_s = [stretch.start_s - trace.times_s[0] + half_s for stretch in playback.stretches]
-    return LineChart(
-        name="",
-        title=title,
-        x_title="time",
-        ticks=ticks,
-        x_ticks=x_ticks,
-        top=top,
-        right=length_s,
-        lines=lines_of(axes, middles_s, values),
-        limit_percent=None if limit_s is None else place_percent(limit_s, top),
-        limit_name="limit",
-        shades=tuple(
-            (100.0 * outage.start_s / length_s, 100.0 * outage.length_s / length_s)
-            for outage in playback.outages
-        ),
-        shade_name="outage",
-    )
-
-
-def _rows(playback: Playback) -> list[tuple[str, ...]]:
-    """A table over time, with a maximum number of rows."""
-    per_row = -(-len(playback.stretches) // _TEXT_ROWS)
-    groups = [
-        playback.stretches[start : start + per_row]
+def _stretches(playback: Playback) -> list[TraceStretch]:
+    """Those of the table, with a maximum number of rows."""
+    per_row = -(-len(playback.stretches) // _MOST_ROWS)
+    return [
+        _together(playback.stretches[start : start + per_row])
         for start in range(0, len(playback.stretches), per_row)
     ]
-    rows = [_together(group) for group in groups]
-    worst_s = max(stretch.p99_s or 0.0 for stretch in rows)
+
+
+def _row(playback: Playback, stretch: TraceStretch) -> tuple[str, ...]:
     first_s = playback.trace.times_s[0]
-    return [
-        ("from", "arrivals", "p50", "p99", "late", "backlog", ""),
-        *(
-            (
-                format_duration(stretch.start_s - first_s) if stretch.start_s > first_s else "0",
-                format_rate(stretch.rate_per_s),
-                "-" if stretch.p50_s is None else format_duration(stretch.p50_s),
-                "-" if stretch.p99_s is None else format_duration(stretch.p99_s),
-                "-" if playback.limit_s is None else _share(stretch.late_ratio),
-                f"{stretch.backlog_rows:,.0f}",
-                bar((stretch.p99_s or 0.0) / worst_s, width=_BAR_WIDTH) if worst_s > 0 else "",
-            )
-            for stretch in rows
-        ),
-    ]
+    return (
+        format_duration(stretch.start_s - first_s) if stretch.start_s > first_s else "0",
+        format_rate(stretch.rate_per_s),
+        "-" if stretch.p50_s is None else format_duration(stretch.p50_s),
+        "-" if stretch.p99_s is None else format_duration(stretch.p99_s),
+        "-" if playback.limit_s is None else _share(stretch.late_ratio),
+        f"{stretch.backlog_rows:,.0f}",
+    )
 
 
 def _together(group: Sequence[TraceStretch]) -> TraceStretch:
@@ -303,3 +260,14 @@ def _share(ratio: float | None) -> str:
 
 def _recovered(seconds: float) -> str:
     return "not within the trace" if math.isinf(seconds) else format_duration(seconds)
+
+
+KINDS = {
+    "playback": Kind(
+        headline=verdict_text,
+        sheet=playback_sheet,
+        data=playback_json,
+        main="stretches",
+        is_read_back=True,
+    )
+}

@@ -1,22 +1,19 @@
-"""Policies under one rate trace, side by side: as text, as data, and as a page with charts."""
+"""Policies under one rate trace, side by side: in words and as data."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from headway.domain import StreamAnswer
 from headway.domain.live import PolicyComparison, PolicyOutcome
+from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import data_of
-from headway.report.charts import Tick
-from headway.report.columns import aligned, paragraph
-from headway.report.line_charts import Axes, LineChart, lines_of
-from headway.report.page import Origin, page_text
+from headway.report.line_charts import over_time
 from headway.report.wording import percent, setting_text
 from headway.units import counted, format_duration, format_rate
 
 POLICIES_SCHEMA = "headway.policies/v1"
-_TICKS = 6
 _HEADING = ("policy", "", "node-hours", "late", "target", "windows kept", "changes", "reversals")
 
 
@@ -51,36 +48,35 @@ def headline(comparison: PolicyComparison) -> str:
     return f"{target}: {verdict}; node-hours over {length}: {', '.join(node_hours)}"
 
 
-def policies_text(plan: StreamAnswer, comparison: PolicyComparison) -> str:
-    """A comparison as lines of at most 100 columns."""
-    right = tuple(range(2, len(_HEADING)))
-    return "\n\n".join(
-        "\n".join(block)
-        for block in (
-            [
-                *paragraph(_sentence(comparison)),
-                *paragraph(setting_text(plan.configuration), lead="simulated: "),
-                *aligned(facts(comparison), indent=2),
-            ],
-            ["policies", *aligned(rows(comparison), right=right, indent=2)],
-            paragraph(
-                f"late: rows above {format_duration(comparison.limit_s)}, of which "
-                f"{percent(comparison.most_late_ratio)} are allowed; windows kept: five-minute "
-                "windows in which no more were late; reversals: changes undone within half an "
-                "hour. All policies process the same rows, and may change executors without a "
-                "restart.",
-                lead="  ",
+def policies_sheet(comparison: PolicyComparison, plan: StreamAnswer | None = None) -> Sheet:
+    """The policies side by side, and their lines over time; ``plan`` is what was simulated."""
+    text, limit = headline(comparison), format_duration(comparison.limit_s)
+    meaning = (
+        f"late: rows above {limit}, of which {percent(comparison.most_late_ratio)} are allowed; "
+        "windows kept: five-minute windows in which no more were late; reversals: changes undone "
+        "within half an hour. All policies process the same rows, and may change executors "
+        "without a restart."
+    )
+    setting = () if plan is None else (("setting", setting_text(plan.configuration)),)
+    return Sheet(
+        about="Headway plan, simulated with executors that change",
+        headline=text[:1].upper() + text[1:],
+        verdict=comparison.feasible,
+        facts=(*setting, *_facts(comparison)),
+        sections=(
+            Section(
+                title="policies",
+                head=_HEADING,
+                rows=_rows(comparison),
+                right=tuple(range(2, len(_HEADING))),
             ),
-        )
+            Section(texts=(meaning,), indent=2),
+            *_timelines(comparison),
+        ),
     )
 
 
-def _sentence(comparison: PolicyComparison) -> str:
-    text = headline(comparison)
-    return text[:1].upper() + text[1:]
-
-
-def facts(comparison: PolicyComparison) -> list[tuple[str, str]]:
+def _facts(comparison: PolicyComparison) -> list[tuple[str, str]]:
     """The simulation, as label and text."""
     rates = comparison.trace.rates_per_s
     lowest, highest = format_rate(min(rates)), format_rate(max(rates))
@@ -102,46 +98,23 @@ def facts(comparison: PolicyComparison) -> list[tuple[str, str]]:
     ]
 
 
-def rows(comparison: PolicyComparison) -> list[tuple[str, ...]]:
-    """A line for each policy, under a heading."""
-    return [
-        _HEADING,
-        *(
-            (
-                outcome.policy,
-                outcome.constant,
-                f"{comparison.node_hours(outcome):.3g}",
-                percent(outcome.late_ratio) if outcome.late_ratio else "none",
-                "met" if comparison.meets(outcome) else "missed",
-                percent(outcome.kept_share),
-                f"{outcome.changes_per_run:.3g}",
-                f"{outcome.reversals_per_run:.3g}",
-            )
-            for outcome in comparison.outcomes
-        ),
-    ]
-
-
-def policies_page(
-    plan: StreamAnswer, comparison: PolicyComparison, *, origin: Origin | None = None
-) -> str:
-    """One self-contained page: figures, and lines over time."""
-    title = _sentence(comparison)
-    return page_text(
-        "policies.html.jinja",
-        origin=origin,
-        kind="Headway plan, simulated with executors that change",
-        title=title,
-        verdict=comparison.feasible,
-        headline=title,
-        facts=(("setting", setting_text(plan.configuration)), *facts(comparison)),
-        timelines=timelines(comparison),
-        rows=rows(comparison),
-        right=tuple(range(2, len(_HEADING))),
+def _rows(comparison: PolicyComparison) -> tuple[tuple[str, ...], ...]:
+    return tuple(
+        (
+            outcome.policy,
+            outcome.constant,
+            f"{comparison.node_hours(outcome):.3g}",
+            percent(outcome.late_ratio) if outcome.late_ratio else "none",
+            "met" if comparison.meets(outcome) else "missed",
+            percent(outcome.kept_share),
+            f"{outcome.changes_per_run:.3g}",
+            f"{outcome.reversals_per_run:.3g}",
+        )
+        for outcome in comparison.outcomes
     )
 
 
-def timelines(comparison: PolicyComparison) -> tuple[LineChart, ...]:
+def _timelines(comparison: PolicyComparison) -> Iterator[Section]:
     """Arrivals, and the executors and late rows of each policy over time."""
     num_stretches = len(comparison.stretch_rates_per_s)
     width_s = comparison.trace.length_s / num_stretches
@@ -155,60 +128,29 @@ def timelines(comparison: PolicyComparison) -> tuple[LineChart, ...]:
             for at_s in middles_s
         ]
 
-    charts = [
-        _timeline(
-            comparison,
+    def timeline(
+        title: str, label: Callable[[float], str], line: str, values: Sequence[float | None]
+    ) -> Section:
+        chart = over_time(
+            title,
+            label,
             middles_s,
-            "arrivals",
-            format_rate,
-            {"rate": list(comparison.stretch_rates_per_s)},
+            {line: values},
+            length_s=comparison.trace.length_s,
+            outages=comparison.outages,
+            height=120,
         )
-    ]
+        return Section(title=title, charts=(chart,))
+
+    yield timeline("arrivals", format_rate, "rate", comparison.stretch_rates_per_s)
     for outcome in comparison.outcomes:
         name = " ".join((outcome.policy, outcome.constant)).strip()
-        charts += [
-            _timeline(
-                comparison, middles_s, f"executors, {name}", lambda value: f"{value:g}",
-                {"executors": executors(outcome)},
-            ),
-            _timeline(
-                comparison, middles_s, f"late rows, {name}", percent,
-                {"late": list(outcome.stretch_late_ratio)},
-            ),
-        ]  # fmt: skip
-    return tuple(charts)
-
-
-def _timeline(
-    comparison: PolicyComparison,
-    middles_s: Sequence[float],
-    title: str,
-    label: Callable[[float], str],
-    values: Mapping[str, Sequence[float | None]],
-) -> LineChart:
-    length_s = comparison.trace.length_s
-    drawn_values = [value for line in values.values() for value in line if value is not None]
-    axes = Axes.of([length_s], drawn_values, format_duration, label)
-    x_ticks = tuple(
-        Tick(
-            place_percent=100.0 * number / _TICKS,
-            label=format_duration(number / _TICKS * length_s) if number else "0",
+        yield timeline(
+            f"executors, {name}", lambda count: f"{count:g}", "executors", executors(outcome)
         )
-        for number in range(_TICKS + 1)
-    )
-    axes = Axes(right=length_s, top=axes.top, x_ticks=x_ticks, ticks=axes.ticks)
-    return LineChart(
-        name="",
-        title=title,
-        x_title="time",
-        ticks=axes.ticks,
-        x_ticks=x_ticks,
-        top=axes.top,
-        right=length_s,
-        lines=lines_of(axes, middles_s, values),
-        shades=tuple(
-            (100.0 * outage.start_s / length_s, 100.0 * outage.length_s / length_s)
-            for outage in comparison.outages
-        ),
-        shade_name="outage",
-    )
+        yield timeline(f"late rows, {name}", percent, "late", outcome.stretch_late_ratio)
+
+
+KINDS = {
+    "policies": Kind(headline=headline, sheet=policies_sheet, data=policies_json, main="outcomes")
+}

@@ -45,7 +45,7 @@ _MOST_STAGES = 5
 
 def profile_summary(profile: JobProfile | ApplicationProfile) -> str:
     """The profile in a few lines."""
-    lines = _LINES_OF[type(profile).__name__](profile)
+    lines = _LINES_OF[profile.result_kind](profile)
     return "\n".join([*lines, *(f"note: {printable(note)}" for note in profile.notes)])
 
 
@@ -217,6 +217,6 @@ def _application_lines(profile: ApplicationProfile) -> Iterator[str]:
 
 
 _LINES_OF: Mapping[str, Callable[[Any], Iterator[str]]] = {
-    "JobProfile": _job_lines,
-    "ApplicationProfile": _application_lines,
+    "profile": _job_lines,
+    "application-profile": _application_lines,
 }

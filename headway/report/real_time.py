@@ -1,4 +1,4 @@
-"""Predictions and plans of Real-Time Mode as text."""
+"""Predictions and plans of Real-Time Mode in words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from headway.digits import format_money
 from headway.domain import Interval
 from headway.domain.real_time import RealTimePlan, RealTimePrediction, RealTimeSetting
-from headway.report.columns import aligned, paragraph
+from headway.domain.sheet import Kind, Section, Sheet, setting_lines
+from headway.formats.as_json import real_time_plan_json, real_time_prediction_json
 from headway.report.wording import interval_text, per_task_text, percent
 from headway.units import counted, format_duration, format_rate
 
@@ -23,31 +24,25 @@ _NEW_CHECKPOINT = (
 )
 
 
-def real_time_prediction_text(prediction: RealTimePrediction) -> str:
-    """A prediction as lines, the verdict first."""
-    return _joined(
-        [
-            *paragraph(_verdict(prediction)),
-            *paragraph(_setting(prediction.setting), lead="configuration: "),
-        ],
-        _latency(prediction),
-        _parts(prediction),
-        paragraph(_gap(prediction), lead="note: ") + paragraph(_NOT_CALIBRATED, lead="note: "),
+def real_time_prediction_sheet(prediction: RealTimePrediction) -> Sheet:
+    """The verdict first, then the latency and its parts."""
+    return Sheet(
+        about="Headway prediction in Real-Time Mode",
+        headline=_verdict(prediction),
+        verdict=prediction.stable,
+        sections=(
+            Section(lead="configuration", texts=(_setting(prediction.setting),), close=True),
+            _latency(prediction),
+            _parts(prediction),
+            Section(lead="note", texts=(_gap(prediction), _NOT_CALIBRATED)),
+        ),
     )
 
 
-def real_time_plan_text(plan: RealTimePlan) -> str:
-    """A plan as lines, the answer first and what to paste last."""
-    rate, setting = format_rate(plan.rate_per_s), plan.setting
-    verb = "meets" if plan.nodes == 1 else "meet"
-    targets = " and ".join(str(promise) for promise in plan.promises)
-    head = (
-        f"{counted(plan.nodes, 'node')} {verb} {targets} at {rate} in Real-Time Mode"
-        if plan.feasible
-        else f"infeasible: no configuration meets {targets} at {rate} in Real-Time Mode"
-    )
+def real_time_plan_sheet(plan: RealTimePlan) -> Sheet:
+    """The answer first and what to paste last."""
     facts = [
-        ("configuration" if plan.feasible else "nearest", _setting(setting)),
+        ("configuration" if plan.feasible else "nearest", _setting(plan.setting)),
         (
             f"planned {plan.target.statistic}",
             f"{_time(plan.planned_s)} with {plan.confidence:.0%} confidence",
@@ -59,18 +54,31 @@ def real_time_plan_text(plan: RealTimePlan) -> str:
         facts.append(("node type", plan.node_type.name))
     if plan.cost is not None:
         facts.append(("cost per hour", format_money(plan.cost)))
-    return _joined(
-        [*paragraph(head), *aligned(facts)],
-        [
-            "binding constraints" if plan.feasible else "in the way",
-            *(line for text in plan.binding for line in paragraph(text, lead="  ")),
-        ],
-        _latency(plan.expected),
-        _parts(plan.expected),
-        [line for text in _notes(plan) for line in paragraph(text, lead="note: ")],
-        ["Spark configuration", *aligned(list(plan.spark_conf.items()))],
-        ["in the query", *aligned(_in_the_query(setting))],
+    return Sheet(
+        about="Headway plan in Real-Time Mode",
+        headline=real_time_headline(plan),
+        verdict=plan.feasible,
+        facts=tuple(facts),
+        sections=(
+            Section(
+                title="binding constraints" if plan.feasible else "in the way", texts=plan.binding
+            ),
+            _latency(plan.expected),
+            _parts(plan.expected),
+            Section(lead="note", texts=tuple(_notes(plan))),
+            Section(title="Spark configuration", code=setting_lines(plan.spark_conf)),
+            Section(title="in the query", rows=_in_the_query(plan.setting)),
+        ),
     )
+
+
+def real_time_headline(plan: RealTimePlan) -> str:
+    """The answer in one sentence."""
+    rate, targets = format_rate(plan.rate_per_s), " and ".join(map(str, plan.promises))
+    if not plan.feasible:
+        return f"infeasible: no configuration meets {targets} at {rate} in Real-Time Mode"
+    verb = "meets" if plan.nodes == 1 else "meet"
+    return f"{counted(plan.nodes, 'node')} {verb} {targets} at {rate} in Real-Time Mode"
 
 
 def real_time_header(plan: RealTimePlan, version: str) -> list[str]:
@@ -86,9 +94,9 @@ def real_time_header(plan: RealTimePlan, version: str) -> list[str]:
     ]
 
 
-def _in_the_query(setting: RealTimeSetting) -> list[tuple[str, str]]:
+def _in_the_query(setting: RealTimeSetting) -> tuple[tuple[str, str], ...]:
     length = format_duration(setting.batch_length_s)
-    return [("output mode", "update"), ("trigger", f"realTime, batches of {length}")]
+    return (("output mode", "update"), ("trigger", f"realTime, batches of {length}"))
 
 
 def _notes(plan: RealTimePlan) -> Iterator[str]:
@@ -131,14 +139,18 @@ def _setting(setting: RealTimeSetting) -> str:
     )
 
 
-def _latency(prediction: RealTimePrediction) -> list[str]:
+def _latency(prediction: RealTimePrediction) -> Section:
     latency = prediction.tuple_latency
     if latency is None:
-        return []
-    rows = [("tuple latency", "predicted", "90% interval")]
-    for name, value_s in latency.statistics_s.items():
-        rows.append((f"  {name}", format_duration(value_s), _ends(latency.intervals90_s.get(name))))
-    return aligned(rows, right=(1,), indent=0)
+        return Section()
+    return Section(
+        head=("tuple latency", "predicted", "90% interval"),
+        rows=tuple(
+            (f"  {name}", format_duration(value_s), _ends(latency.intervals90_s.get(name)))
+            for name, value_s in latency.statistics_s.items()
+        ),
+        right=(1,),
+    )
 
 
 def _ends(interval: Interval | None) -> str:
@@ -149,25 +161,36 @@ def _ends(interval: Interval | None) -> str:
     return interval_text(interval)
 
 
-def _parts(prediction: RealTimePrediction) -> list[str]:
+def _parts(prediction: RealTimePrediction) -> Section:
     latency = prediction.tuple_latency
     if latency is None:
-        return []
-    parts = [("source and sink", prediction.path_s, "-")]
-    for name, seconds in prediction.stage_mean_s.items():
-        parts.append((name, seconds, percent(prediction.busy_ratio[name])))
-    parts.append(("gaps between batches", prediction.gap_mean_s, "-"))
-    rows = [
-        (name, format_duration(seconds), f"{seconds / latency.mean_s:.0%}", busy)
-        for name, seconds, busy in parts
+        return Section()
+    parts = [
+        ("source and sink", prediction.path_s, "-"),
+        *(
+            (name, seconds, percent(prediction.busy_ratio[name]))
+            for name, seconds in prediction.stage_mean_s.items()
+        ),
+        ("gaps between batches", prediction.gap_mean_s, "-"),
     ]
-    head = ("", "mean", "share", "busiest task")
-    return ["mean tuple latency by part", *aligned([head, *rows], right=(1, 2, 3))]
+    return Section(
+        title="mean tuple latency by part",
+        head=("", "mean", "share", "busiest task"),
+        rows=tuple(
+            (name, format_duration(seconds), f"{seconds / latency.mean_s:.0%}", busy)
+            for name, seconds, busy in parts
+        ),
+        right=(1, 2, 3),
+    )
 
 
 def _time(seconds: float) -> str:
     return format_duration(seconds) if math.isfinite(seconds) else "unbounded"
 
 
-def _joined(*blocks: list[str]) -> str:
-    return "\n\n".join("\n".join(block) for block in blocks if block)
+KINDS = {
+    "real-time-prediction": Kind(sheet=real_time_prediction_sheet, data=real_time_prediction_json),
+    "real-time-plan": Kind(
+        headline=real_time_headline, sheet=real_time_plan_sheet, data=real_time_plan_json
+    ),
+}

@@ -1,4 +1,4 @@
-"""Verdicts about queries that take turns, and replays of a gate's log, as text and JSON."""
+"""Verdicts about queries that take turns, and replays of a gate's log, in words and as data."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from headway.domain import Policy
+from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import EXACT, data_of
-from headway.report.columns import aligned, paragraph
 from headway.units import counted, format_duration
 
 if TYPE_CHECKING:
@@ -20,22 +20,28 @@ _HEAD = ("policy", "at once", "mean", "p99", "targets met", "cores busy")
 _QUERY_HEAD = ("query", "window mean", "p99", "row mean", "p99", "target")
 
 
-def schedule_text(verdict: Verdict) -> str:
+def schedule_sheet(verdict: Verdict) -> Sheet:
     """The answer first, then each policy, then each query under the best one."""
-    lines = paragraph(headline(verdict))
-    for sentence in _advice(verdict):
-        lines += paragraph(sentence)
-    rows = [_HEAD, *(_row(figures, verdict) for figures in verdict.figures)]
-    lines += ["", *aligned(rows, right=range(1, len(_HEAD)), indent=0)]
     shown = verdict.recommended or verdict.sparks_best
-    rows = [_QUERY_HEAD, *map(_query_row, shown.queries)]
-    lines += [
-        "",
-        f"Predicted for each query under {_name(shown)}:",
-        "",
-        *aligned(rows, right=range(1, len(_QUERY_HEAD) - 1), indent=0),
-    ]
-    return "\n".join(lines)
+    return Sheet(
+        about="Headway verdict on a schedule",
+        headline=headline(verdict),
+        verdict=verdict.recommended is not None,
+        sections=(
+            Section(texts=tuple(_advice(verdict)), close=True),
+            Section(
+                head=_HEAD,
+                rows=tuple(_row(figures, verdict) for figures in verdict.figures),
+                right=tuple(range(1, len(_HEAD))),
+            ),
+            Section(texts=(f"Predicted for each query under {_name(shown)}:",)),
+            Section(
+                head=_QUERY_HEAD,
+                rows=tuple(map(_query_row, shown.queries)),
+                right=tuple(range(1, len(_QUERY_HEAD) - 1)),
+            ),
+        ),
+    )
 
 
 def schedule_json(verdict: Verdict) -> dict[str, object]:
@@ -56,7 +62,7 @@ def schedule_json(verdict: Verdict) -> dict[str, object]:
     }
 
 
-def replay_text(replay: Replay) -> str:
+def replay_sheet(replay: Replay) -> Sheet:
     """Whether the decisions of a log are reproduced, and the errors of the durations."""
     decisions = counted(replay.num_decisions, "decision")
     same = (
@@ -69,7 +75,12 @@ def replay_text(replay: Replay) -> str:
         f"{format_duration(replay.predicted_mean_s)}, measured "
         f"{format_duration(replay.observed_mean_s)} on average."
     )
-    return "\n".join((*paragraph(same), *paragraph(durations)))
+    return Sheet(
+        about="Headway replay of a schedule",
+        headline=same,
+        verdict=not replay.num_differing,
+        sections=(Section(texts=(durations,), close=True),),
+    )
 
 
 def replay_json(replay: Replay) -> dict[str, object]:
@@ -165,3 +176,9 @@ def _policy_json(figures: PolicyFigures) -> dict[str, object]:
         "targets_met": figures.num_met,
         "queries": data_of(figures.queries, EXACT),
     }
+
+
+KINDS = {
+    "schedule": Kind(headline=headline, sheet=schedule_sheet, data=schedule_json, main="policies"),
+    "schedule-replay": Kind(sheet=replay_sheet, data=replay_json),
+}

@@ -1,4 +1,4 @@
-"""What sharing windows would save, for people and for programs."""
+"""What sharing windows would save, in words and as data."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 
 from headway.assumptions.sharing import UNEVEN_DEAL_RATIO
 from headway.domain.sharing import SharingGain, SharingWay, WindowsHow
+from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import EXACT, data_of
-from headway.report.columns import aligned
 from headway.units import counted, format_duration, format_rate, spark_trigger_text
 
 if TYPE_CHECKING:
     from headway.profiler.plan_exchanges import FusionAdvice
 
 SHARING_SCHEMA = "headway.windows/v1"
+_HEAD = ("way", "batch", "saved", "from", "to", "p99", "window p99", "state rows", "stored rows")
 
 
 def sharing_json(gain: SharingGain) -> dict[str, object]:
@@ -43,17 +44,35 @@ def sharing_json(gain: SharingGain) -> dict[str, object]:
     }
 
 
-def sharing_text(gain: SharingGain) -> str:
-    """The prediction for people: the answer, the table, why, what to do."""
-    lines = [_headline(gain), ""]
-    head = ("way", "batch", "saved", "from", "to", "p99", "window p99", "state rows", "stored rows")
-    lines += aligned([head, *map(_row, gain.ways)], right=range(1, len(head)))
-    lines += ["", *_queries(gain), *_break_even(gain)]
-    lines += _work(gain)
-    lines += [f"  assumed: {text}" for text in gain.assumed]
-    if gain.paying and (gain.queries or gain.best.how is not WindowsHow.DIRECT):
-        lines += ["", *_code(gain)]
-    return "\n".join(lines)
+def sharing_sheet(gain: SharingGain) -> Sheet:
+    """The answer, the table, why, what to do."""
+    has_code = gain.paying and (gain.queries or gain.best.how is not WindowsHow.DIRECT)
+    return Sheet(
+        about="Headway verdict on shared windows",
+        headline=_headline(gain),
+        verdict=gain.paying,
+        sections=(
+            Section(
+                head=_HEAD,
+                rows=tuple(map(_row, gain.ways)),
+                right=tuple(range(1, len(_HEAD))),
+                indent=2,
+            ),
+            Section(
+                texts=(
+                    *_queries(gain),
+                    *_break_even(gain),
+                    *_work(gain),
+                    *(f"assumed: {text}" for text in gain.assumed),
+                ),
+                indent=2,
+            ),
+            Section(
+                texts=("put your own names for TIME, KEY and the aggregates:",) if has_code else ()
+            ),
+            Section(code=tuple(_code(gain)) if has_code else ()),
+        ),
+    )
 
 
 def _headline(gain: SharingGain) -> str:
@@ -87,7 +106,7 @@ def _queries(gain: SharingGain) -> Iterator[str]:
     """Each of several queries separately."""
     for query in gain.queries:
         yield (
-            f"  {query.name} alone, {query.windows}: batch {format_duration(query.batch_mean_s)}, "
+            f"{query.name} alone, {query.windows}: batch {format_duration(query.batch_mean_s)}, "
             f"utilisation {query.utilization_ratio:.0%}"
         )
 
@@ -113,23 +132,23 @@ def _signed(seconds: float) -> str:
 
 def _break_even(gain: SharingGain) -> Iterator[str]:
     yield (
-        f"  {gain.batch_rows:,.0f} rows and {gain.batch_keys:,.0f} keys per batch, "
+        f"{gain.batch_rows:,.0f} rows and {gain.batch_keys:,.0f} keys per batch, "
         f"{gain.windows.num_copies:g} windows per row, panes of "
         f"{format_duration(gain.windows.pane_ms / 1000)}"
     )
     rows, keys = gain.break_even_rows, gain.break_even_keys
     if rows == 0.0:
-        yield "  panes pay at any number of rows"
+        yield "panes pay at any number of rows"
     elif math.isinf(rows):
-        yield "  panes do not pay at any number of rows"
+        yield "panes do not pay at any number of rows"
     else:
-        yield f"  panes pay from {rows:,.0f} rows per batch on at these keys"
+        yield f"panes pay from {rows:,.0f} rows per batch on at these keys"
     if 0.0 < keys < math.inf:
-        yield f"  panes pay from {keys:,.0f} keys per batch on at these rows"
+        yield f"panes pay from {keys:,.0f} keys per batch on at these rows"
     if gain.merges_ratio < 1.0:
         made = f" with roll-ups of {', '.join(gain.rollups)}" if gain.rollups else ""
         yield (
-            f"  from a log{made}, windows take {gain.merges_ratio:.0%} of the merges that panes "
+            f"from a log{made}, windows take {gain.merges_ratio:.0%} of the merges that panes "
             "alone would take"
         )
 
@@ -140,7 +159,7 @@ def _work(gain: SharingGain) -> Iterator[str]:
         f"{mode} {format_duration(seconds)}" for mode, seconds in gain.modes.work_s.items()
     )
     longest = format_duration(gain.windows.longest_ms / 1000)
-    yield f"  copies, merges and state per {longest}: {work}"
+    yield f"copies, merges and state per {longest}: {work}"
     if gain.deal.busiest_ratio > UNEVEN_DEAL_RATIO.value:
         moved = gain.deal.moved_ratio
         remedy = (
@@ -148,13 +167,11 @@ def _work(gain: SharingGain) -> Iterator[str]:
             if moved < gain.deal.busiest_ratio
             else "no assignment of partitions evens it out; more partitions or salted keys do"
         )
-        yield f"  the busiest slot has {gain.deal.busiest_ratio:.2f} times an even share: {remedy}"
+        yield f"the busiest slot has {gain.deal.busiest_ratio:.2f} times an even share: {remedy}"
 
 
 def _code(gain: SharingGain) -> Iterator[str]:
     texts = [str(spec) for spec in gain.windows.windows]
-    yield "put your own names for TIME, KEY and the aggregates:"
-    yield ""
     best = gain.best
     trigger, is_log = spark_trigger_text(best.trigger_s), best.how is WindowsHow.LOG
     yield "log = headway.window_log(" if is_log else "counted = headway.shared_windows("
@@ -221,3 +238,6 @@ def fusions_text(fusions: Sequence[FusionAdvice]) -> str:
             '  in a stream only headway.shared_windows(..., how="fused") does it',
         ]
     )
+
+
+KINDS = {"windows": Kind(headline=_headline, sheet=sharing_sheet, data=sharing_json, main="ways")}

@@ -1,4 +1,4 @@
-"""A change that a tuner made: for a terminal, and as JSON."""
+"""A change that a tuner made, in words and as data."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 from headway.domain import Interval
-from headway.domain.live import Expectation, Proposal
+from headway.domain.live import Alternative, Expectation, Proposal
+from headway.domain.sheet import Kind, Section, Sheet
 from headway.domain.tuner import ChangeOutcome, ExplainedChange
 from headway.formats.codec import data_of
-from headway.report.columns import aligned, paragraph
 from headway.report.wording import brief_setting_text, percent
 from headway.units import counted, format_duration, format_rate
 
@@ -22,24 +22,29 @@ def explained_json(explained: ExplainedChange) -> dict[str, object]:
     return {"schema": EXPLAINED_SCHEMA, **data_of(explained)}
 
 
-def explained_text(explained: ExplainedChange) -> str:
+def explained_sheet(explained: ExplainedChange) -> Sheet:
     """Why the change was made, its alternatives, and its outcome."""
     change, proposal = explained.change, explained.proposal
+    before, after = brief_setting_text(change.now), brief_setting_text(change.then)
     began = _clock(change.began_s)
-    lines = [
-        *paragraph(f"change {change.number}, {began}: {change.kind} ({change.reason})"),
-        *paragraph(brief_setting_text(change.now), lead="  from "),
-        *paragraph(brief_setting_text(change.then), lead="  to "),
-    ]
-    blocks = [lines]
-    if proposal is not None:
-        blocks += [[*aligned(list(_estimate(proposal)))], _alternatives(proposal)]
-    if change.expected is not None:
-        blocks.append(["expected, 90% intervals", *aligned(list(_expected(change.expected)))])
-    blocks.append(
-        ["what came of it", *aligned([_outcome(outcome) for outcome in explained.outcomes])]
+    reasons = (
+        ()
+        if proposal is None
+        else (Section(rows=tuple(_estimate(proposal)), indent=2), _alternatives(proposal))
     )
-    return "\n\n".join("\n".join(block) for block in blocks if block)
+    return Sheet(
+        about="Headway explanation of a change",
+        headline=f"change {change.number}, {began}: {change.kind} ({change.reason})",
+        sections=(
+            Section(texts=(f"from {before}", f"to {after}"), indent=2, close=True),
+            *reasons,
+            Section(
+                title="expected, 90% intervals",
+                rows=() if change.expected is None else tuple(_expected(change.expected)),
+            ),
+            Section(title="what came of it", rows=tuple(map(_outcome, explained.outcomes))),
+        ),
+    )
 
 
 def _estimate(proposal: Proposal) -> Iterator[tuple[str, str]]:
@@ -56,24 +61,31 @@ def _estimate(proposal: Proposal) -> Iterator[tuple[str, str]]:
         yield "backlog", counted(round(proposal.waiting_rows), "row")
 
 
-def _alternatives(proposal: Proposal) -> list[str]:
+def _alternatives(proposal: Proposal) -> Section:
     """The alternatives, in node-seconds."""
     if not proposal.alternatives:
         gain = "the target is missed without it"
         if math.isfinite(proposal.gain_node_s):
             gain = f"gains {_node_time(proposal.gain_node_s)}"
-        return [*paragraph(f"{gain}; costs {_node_time(proposal.cost_node_s)}", lead="  ")]
-    rows = [
-        (
-            f"{alternative.executors} executors, every {format_duration(alternative.trigger_s)}",
-            _rate(alternative.sustained_per_s),
-            _node_time(alternative.gain_node_s),
-            _node_time(alternative.cost_node_s),
-        )
-        for alternative in proposal.alternatives
-    ]
-    head = ("weighed", "sustains", "gains", "costs")
-    return aligned([head, *rows], right=(1, 2, 3))
+        return Section(texts=(f"{gain}; costs {_node_time(proposal.cost_node_s)}",), indent=2)
+    return Section(
+        head=("weighed", "sustains", "gains", "costs"),
+        rows=tuple(
+            (
+                _setting(alternative),
+                _rate(alternative.sustained_per_s),
+                _node_time(alternative.gain_node_s),
+                _node_time(alternative.cost_node_s),
+            )
+            for alternative in proposal.alternatives
+        ),
+        right=(1, 2, 3),
+        indent=2,
+    )
+
+
+def _setting(alternative: Alternative) -> str:
+    return f"{alternative.executors} executors, every {format_duration(alternative.trigger_s)}"
 
 
 def _expected(expectation: Expectation) -> Iterator[tuple[str, str]]:
@@ -112,3 +124,6 @@ def _node_time(node_s: float) -> str:
 
 def _clock(at_s: float) -> str:
     return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+KINDS = {"explained-change": Kind(sheet=explained_sheet, data=explained_json)}

@@ -1,4 +1,4 @@
-"""A look at a running query: for a terminal, as JSON, and as text for Prometheus."""
+"""A look at a running query: in words, as data, and as text for Prometheus."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from headway.domain import Configuration, LatencyDistribution
+from headway.domain.sheet import Kind, Section, Sheet
 from headway.domain.watched import Look, Standing, WatchedChange
 from headway.formats.as_json import prediction_json
 from headway.formats.codec import EXACT, data_of
-from headway.report.columns import aligned, headline_of
 from headway.report.wording import brief_setting_text, percent
 from headway.units import counted, format_duration, format_rate
 
@@ -26,19 +26,29 @@ _WORDS = {
 _UNKNOWN = "-"
 
 
-def look_text(look: Look) -> str:
-    """A look for people."""
+def look_sheet(look: Look) -> Sheet:
+    """The state of the query, predicted and measured figures, and what would be changed."""
     measured = f"the last {format_duration(look.seen_s)} measured"
     num_batches = counted(look.num_batches, "batch", "batches")
-    lines = [
-        f"{look.query}: {_WORDS[look.standing]} ({look.target})",
-        f"  {brief_setting_text(look.configuration)}; {num_batches}, {measured}",
-        "",
-        *aligned([("", "predicted", "measured"), *_rows(look)], right=(1, 2)),
-        "",
-        *aligned([*_facts(look)]),
-    ]
-    return "\n".join(lines)
+    setting = f"{brief_setting_text(look.configuration)}; {num_batches}, {measured}"
+    return Sheet(
+        about="Headway look at a running query",
+        headline=_headline(look),
+        sections=(
+            Section(texts=(setting,), indent=2, close=True),
+            Section(
+                head=("", "predicted", "measured"),
+                rows=tuple(_rows(look)),
+                right=(1, 2),
+                indent=2,
+            ),
+            Section(rows=tuple(_facts(look)), indent=2),
+        ),
+    )
+
+
+def _headline(look: Look) -> str:
+    return f"{look.query}: {_WORDS[look.standing]} ({look.target})"
 
 
 def _rows(look: Look) -> Iterator[tuple[str, str, str]]:
@@ -138,7 +148,7 @@ def look_json(look: Look) -> dict[str, object]:
     """The same for machines."""
     return {
         "schema": WATCH_SCHEMA,
-        "headline": headline_of(look_text, look),
+        "headline": _headline(look),
         "query": look.query,
         "target": str(look.target),
         "standing": look.standing.value,
@@ -255,3 +265,6 @@ def _seconds(value: float | None) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.10g}" if math.isfinite(value) else ("+Inf" if value > 0 else "-Inf")
+
+
+KINDS = {"watch": Kind(headline=_headline, sheet=look_sheet, data=look_json)}

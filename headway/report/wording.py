@@ -8,6 +8,7 @@ from headway.assumptions.advice import OVERRUNS_SHOWN_RATIO
 from headway.digits import format_money, format_rate_down
 from headway.domain import (
     NOT_QUOTED,
+    Answer,
     Applies,
     Configuration,
     Finding,
@@ -22,6 +23,7 @@ from headway.domain import (
     StreamAnswer,
     Verdict,
 )
+from headway.domain.sheet import Section
 from headway.report.after_start import after_start_fact
 from headway.report.frontier import failing_promises, max_rate_text
 from headway.report.infeasible import infeasible_facts
@@ -67,22 +69,6 @@ def interval_text(interval: Interval) -> str:
     if math.isinf(interval.high):
         return f"{format_duration(interval.low)} or more"
     return f"{format_duration(interval.low)} to {format_duration(interval.high)}"
-
-
-def latency_rows(prediction: Prediction) -> tuple[tuple[str, ...], ...]:
-    """A table of quoted latencies, names of the columns first; empty if there are none."""
-    rows: list[tuple[str, ...]] = []
-    for name, distribution in latencies(prediction).items():
-        figures_s, intervals = distribution.statistics_s, distribution.intervals90_s
-        rows.append((name, *(format_duration(figure_s) for figure_s in figures_s.values())))
-        if intervals:
-            lows = {statistic: format_duration(intervals[statistic].low) for statistic in intervals}
-            highs = {
-                statistic: format_duration(intervals[statistic].high) for statistic in intervals
-            }
-            rows.append(("90% low", *(lows.get(statistic, "") for statistic in figures_s)))
-            rows.append(("90% high", *(highs.get(statistic, "") for statistic in figures_s)))
-    return (("", "mean", "p50", "p95", "p99"), *rows) if rows else ()
 
 
 def latencies(prediction: Prediction) -> dict[str, LatencyDistribution]:
@@ -344,6 +330,17 @@ def rejection_text(rejection: Rejection) -> str:
     if rejection.latency_s is None or format_duration(rejection.latency_s) in rejection.reason:
         return rejection.reason
     return f"{rejection.reason} ({format_duration(rejection.latency_s)})"
+
+
+def changes_section(plan: Answer) -> Section:
+    """What a plan changes, and when each change applies."""
+    return Section(
+        title="changes against the profiled run",
+        rows=tuple(
+            (change.setting, f"{change.before} -> {change.after}", APPLIES[change.applies])
+            for change in plan.changes
+        ),
+    )
 
 
 def cost_text(cost_per_hour: float | None) -> str:

@@ -11,6 +11,7 @@ import pytest
 
 import headway
 from headway.api.live_query import _warm_up_length
+from headway.api.results import as_text
 from headway.api.watch import Watcher, watch
 from headway.cli.main import run
 from headway.domain import JobProfile
@@ -19,7 +20,7 @@ from headway.domain.watched import Look, Standing
 from headway.errors import EventLogError, InputError
 from headway.formats.profile_file import save_profile
 from headway.profiler import schema
-from headway.report.watched import look_json, look_prometheus, look_text
+from headway.report.watched import look_json, look_prometheus
 from tests.factories import a_profile
 from tests.live_logs import BEGIN_S, QUERY_ID, FakeQuery, a_log
 
@@ -205,7 +206,7 @@ def test_a_peak_beyond_the_bounds_is_out_of_bounds_until_it_is_over(
         if look.standing is Standing.OUT_OF_BOUNDS:
             assert not look.is_feasible
             assert look.why_no_change != Reason.HOLD.value
-            text = look_text(look)
+            text = as_text(look)
             assert "the setting holds" not in text
 
 
@@ -282,7 +283,7 @@ def test_prometheus_can_scrape_it(
         assert line.startswith("#") or float(line.rpartition(" ")[2]) is not None
     look = watch(log, profile=profile, target=TARGET).look()
     assert look_prometheus(look).splitlines()[0].startswith("# HELP")
-    assert look_text(look)
+    assert as_text(look)
 
 
 @pytest.mark.parametrize(

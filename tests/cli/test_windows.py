@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import headway
+from headway.api.results import as_text
 from headway.cli.main import run
 from headway.domain import (
     EventTimeWindow,
@@ -19,7 +20,6 @@ from headway.domain import (
 )
 from headway.domain.sharing import QueryWindows, WindowsHow
 from headway.errors import InputError
-from headway.report.sharing import sharing_text
 from tests.factories import a_profile
 from tests.planner.jobs import SLIDING, windowed
 
@@ -248,7 +248,7 @@ def test_the_code_of_several_queries_on_a_log_adds_each_as_a_reader() -> None:
             ),
         ),
     )
-    text = sharing_text(several)
+    text = as_text(several)
     assert 'sink=write_dash_board, name="dash-board",' in text
     assert '\n    checkpoint="CHECKPOINT",\n    trigger=' in text
     # Direct windows of all in one query are no choice in update mode.
@@ -267,7 +267,7 @@ def test_update_mode_knows_the_log_alone() -> None:
     # All windows that a batch touches are made anew in each, not only those that end.
     assert gain.ways[1].saved_s < append.ways[3].saved_s
     forced = replace(gain, best=gain.ways[1])
-    assert 'emit="update"' in sharing_text(forced)
+    assert 'emit="update"' in as_text(forced)
     # A window shows as soon as its rows are counted, by either way.
     latencies = [way.window_p99_s for way in gain.ways]
     assert None not in latencies

@@ -17,8 +17,8 @@ from headway.errors import InfeasibleError, InputError
 from headway.formats.lock_file import load_lock, save_lock
 from headway.formats.profile_file import save_profile
 from headway.gate import Level, Limits, Rule
-from headway.gate.formats import FORMATS
 from headway.pytest_plugin import assert_meets
+from tests.gate.test_formats import ALL_FORMATS
 from tests.planner.test_deadline import a_long_job
 
 SPEC = """\
@@ -67,10 +67,10 @@ def test_both_kinds_pass_their_own_lock(nightly: Path) -> None:
     assert (then.batch_jobs[0].kept_probability or 0.0) >= 0.95
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", ALL_FORMATS)
 def test_both_kinds_stand_in_one_report(nightly: Path, name: str) -> None:
     report = check(["orders.yaml", "nightly.yaml"], baseline="headway.lock")
-    text = FORMATS[name](report)
+    text = ALL_FORMATS[name](report)
     assert "nightly" in text or name in ("github", "sarif")
     if name == "markdown":
         assert "a run | " in text

@@ -292,7 +292,7 @@ def test_a_damaged_lock_says_where(folder: Path, text: str, expected: str) -> No
 
 
 def test_lock_and_check_as_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert tuple(FORMATS) == _FORMATS
+    assert ("text", "json", *FORMATS) == _FORMATS
     assert run(["lock", "orders.yaml"]) == 0
     assert capsys.readouterr().out.startswith("orders: ")
     assert run(["check", "orders.yaml", "--baseline", "headway.lock"]) == 0

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from headway.api.plan import plan
 from headway.api.predict import predict
+from headway.api.results import as_text
 from headway.domain import Drift, Evidence, JobProfile, Plan, WarmUp, WarmUpPoint
 from headway.errors import InputError
 from headway.formats.as_json import plan_json
@@ -21,7 +22,6 @@ from headway.formats.from_json import plan_from_json
 from headway.models.estimation.warm_up import falling_ratios
 from headway.planner.after_start import for_fresh_jvm
 from headway.report.explanation import explanation_text
-from headway.report.text import plan_text
 from tests.factories import a_profile, kept
 
 RATE = "20k/s"
@@ -61,7 +61,7 @@ def test_the_first_minute_is_reported_in_numbers() -> None:
     assert start.first_batch_s > 3.0
     assert start.expected_first_minute_s is not None
     assert 3.0 < start.expected_first_minute_s < start.by_minute_s[0]
-    words = " ".join(plan_text(found).split())
+    words = " ".join(as_text(found).split())
     assert "after a restart the target is met from minute 2 on; first minute p99" in words
     assert "minute 1 p99 up to" in " ".join(explanation_text(found).split())
 
@@ -81,7 +81,7 @@ def test_a_start_without_warm_up_meets_the_target_from_the_first_minute() -> Non
     assert found.after_start is not None
     assert found.after_start.holds_from_minute == 1
     assert found.after_start.by_minute_s == pytest.approx((found.planned_latency_s,))
-    assert "met from the first minute on" in plan_text(found)
+    assert "met from the first minute on" in as_text(found)
 
 
 def test_a_start_that_never_catches_up_says_so() -> None:
@@ -90,7 +90,7 @@ def test_a_start_that_never_catches_up_says_so() -> None:
     found = planned(warmed(points=slow, steady_age_s=3600.0))
     assert found.after_start is not None
     assert found.after_start.holds_from_minute is None
-    assert "missed for 10 minutes and more" in " ".join(plan_text(found).split())
+    assert "missed for 10 minutes and more" in " ".join(as_text(found).split())
 
 
 def test_without_a_fresh_jvm_on_record_nothing_is_made_up() -> None:
@@ -101,7 +101,7 @@ def test_without_a_fresh_jvm_on_record_nothing_is_made_up() -> None:
     assert found.after_start.evidence is Evidence.UNAVAILABLE
     assert found.after_start.by_minute_s == ()
     assert "unavailable: the profile has no batches of a fresh JVM" in " ".join(
-        plan_text(found).split()
+        as_text(found).split()
     )
     with pytest.raises(InputError, match="has no batches of a fresh JVM"):
         planned(drifting, from_start=True)

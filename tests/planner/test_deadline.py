@@ -13,6 +13,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import headway
+from headway.api.page import page as page_of
+from headway.api.results import as_text
 from headway.cli.main import run
 from headway.domain import (
     ApplicationKind,
@@ -43,8 +45,6 @@ from headway.planner.deadline import (
     plan_for_deadline,
 )
 from headway.planner.space import SearchSpace
-from headway.report.deadline import deadline_text
-from headway.report.result_pages import deadline_page
 from headway.words import all_words
 from tests.domain.test_application_profile import a_batch_application, a_recorded_stage
 from tests.factories import a_configuration, a_profile
@@ -143,7 +143,7 @@ def test_cores_of_a_task_are_planned_with_emitted_and_shown() -> None:
     assert found.task_cpus == 2
     assert found.spark_conf["spark.task.cpus"] == "2"
     assert "cores per task" not in {change.setting for change in found.changes}
-    assert "x 4 cores (2 per task)" in deadline_text(found)
+    assert "x 4 cores (2 per task)" in as_text(found)
     asked = Submission(node_type="m6i.xlarge", image="i", main="s3://b/a.py")
     for name, chosen in ALL_FORMATS.items():
         if name != "declarative-pipelines":  # for streams alone
@@ -370,7 +370,7 @@ def test_a_table_that_gets_worse_with_more_nodes_says_why(profile: ApplicationPr
         later > 1.001 * min(means_s[:place]) for place, later in enumerate(means_s) if place
     )
     assert rising == (FindingCode.MODEL_RISES in codes)
-    text = deadline_text(found)
+    text = as_text(found)
     assert ("* a longer planned run time than with fewer nodes" in text) == any(
         later > 1.001 * min(planned_s[:place]) for place, later in enumerate(planned_s) if place
     )
@@ -406,5 +406,5 @@ def test_text_table_and_page_have_the_row_of_the_plan_itself() -> None:
     table = plan.to_pandas()
     assert list(table[table["is_plan"]]["nodes"]) == [plan.nodes]
     assert list(table["nodes"]) == sorted(table["nodes"])
-    assert sum(line.startswith("  > ") for line in deadline_text(plan).splitlines()) == 1
-    assert f"{plan.nodes}, the plan" in deadline_page(plan)
+    assert sum(line.startswith("  > ") for line in as_text(plan).splitlines()) == 1
+    assert f"{plan.nodes}, the plan" in page_of(plan)

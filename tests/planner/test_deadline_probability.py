@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from headway import plan as plan_job
+from headway.api.page import page as page_of
+from headway.api.results import as_text
 from headway.domain import ApplicationProfile, Deadline, Verdict
 from headway.formats.as_json import deadline_json, json_text
 from headway.formats.from_json import parse_any_plan
 from headway.planner.batch_run_time import BatchRunTime, seen_slots_of
 from headway.planner.deadline import DeadlineSpace, plan_for_deadline
-from headway.report.deadline import deadline_text
-from headway.report.result_pages import deadline_page
 from headway.spec.declared_batch import declared_application
 from headway.words import certainty_text
 from tests.planner.test_deadline import a_long_job
@@ -81,13 +81,13 @@ def test_an_open_verdict_is_said_with_what_would_settle_it() -> None:
     plan = plan_for_deadline(JOBS["profiled"], Deadline(limit_s=1.02 * shortest.mean_s), [SPACE])
     assert plan.verdict is Verdict.TOO_CLOSE
     assert plan.kept_probability is not None
-    text = " ".join(deadline_text(plan).split())
+    text = " ".join(as_text(plan).split())
     certainty = certainty_text(plan.kept_probability, plan.confidence)
     assert certainty.endswith("% certain, 95% asked")
     assert text.startswith(f"infeasible: {plan.deadline} is {certainty} ")
     assert f"met with {plan.kept_probability:.0%} probability" in text
     assert "would narrow the uncertainty of its run time from" in text
-    page = deadline_page(plan)
+    page = page_of(plan)
     assert f"Infeasible: {plan.deadline} is {certainty}" in html.unescape(page)
     assert "95% asked" in page
     # The same job profiled at the size in question has nothing more to learn.
@@ -108,7 +108,7 @@ def test_an_open_verdict_is_said_with_what_would_settle_it() -> None:
 def test_a_plan_that_is_far_from_its_edge_says_nothing_of_settling() -> None:
     plan = plan_for_deadline(JOBS["profiled"], Deadline(limit_s=1e4), [SPACE])
     assert not plan.advice
-    assert "with more than 99% probability" in " ".join(deadline_text(plan).split())
+    assert "with more than 99% probability" in " ".join(as_text(plan).split())
 
 
 @pytest.mark.parametrize("limit_s", [60.0, 110.0, 1e4])

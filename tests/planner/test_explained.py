@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 import headway
+from headway.api.results import as_text
 from headway.domain import Plan
 from headway.formats.as_json import json_text, plan_json
 from headway.models.batches import batch_chain
 from headway.planner import explained, rules, sensitivity
 from headway.report.explanation import explanation_text
-from headway.report.text import plan_text
+from headway.report.sheet_text import sheet_text
+from headway.report.stream import stream_sheet
 from tests.factories import a_profile
 
 ROOT = Path(__file__).parents[2]
@@ -51,9 +53,9 @@ def test_the_text_of_a_plan_computes_no_rules_and_no_sensitivities(
     found = planned()
     assert isinstance(found, Plan)
     assert computed.names == []
-    plan_text(found)
+    as_text(found)
     assert set(computed.names) == {ROWS, NEIGHBOURS, ADVICE, START}
-    plan_text(found)
+    as_text(found)
     assert len(computed.names) == 4, "each part once"
     explanation_text(found)
     assert {RULES, INPUTS} < set(computed.names)
@@ -71,7 +73,7 @@ def test_a_check_computes_nothing_of_what_explains_a_plan(monkeypatch: pytest.Mo
 @pytest.mark.parametrize("target", ["p99 <= 5s", "p99 <= 50ms"])
 def test_json_is_complete_however_little_was_read_before(target: str) -> None:
     read_before, unread = planned(target=target), planned(target=target)
-    plan_text(read_before, verbose=True)
+    sheet_text(stream_sheet(read_before))
     data = plan_json(unread)
     assert json_text(data) == json_text(plan_json(read_before))
     assert data["sensitivities"]
@@ -93,7 +95,7 @@ def test_the_text_of_a_plan_asks_for_fewer_chains_than_its_json() -> None:
     profile = ROOT / "examples" / "word-count.profile.yaml"
     found = headway.plan(profile, rate="24k/s", target="p99 <= 2s")
     assert num_chains() == 0
-    plan_text(found)
+    as_text(found)
     of_text = num_chains()
     plan_json(found)
     assert 0 < of_text < 0.7 * num_chains()

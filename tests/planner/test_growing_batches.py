@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from headway.api.page import page as page_of
+from headway.api.results import as_text
 from headway.domain import (
     DriverPhase,
     DurationGrowth,
@@ -19,8 +21,6 @@ from headway.domain import (
 )
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
-from headway.report.html import plan_page
-from headway.report.text import plan_text
 from headway.report.wording import headline
 from tests.factories import a_profile
 
@@ -116,7 +116,7 @@ def test_nothing_is_promised_beyond_four_times_the_run() -> None:
     promise = promise_of(answer)
     assert (promise.numbers["held_s"], promise.numbers["is_missed"]) == (4 * HOUR_S, 0.0)
     assert promise.names["until"] == "2026-09-21 18:30 UTC"
-    assert "what comes after that is not known" in " ".join(plan_text(answer).split())
+    assert "what comes after that is not known" in " ".join(as_text(answer).split())
 
 
 def test_growth_by_the_batch_is_faster_on_a_shorter_trigger() -> None:
@@ -175,7 +175,7 @@ def test_the_headline_has_the_date() -> None:
         f"1 node meets p99 <= 12.0 s at 5k/s until {until}, as its batches take longer and longer"
     )
     assert headline(answer) == said
-    text, page = (" ".join(words.split()) for words in (plan_text(answer), plan_page(answer)))
+    text, page = (" ".join(words.split()) for words in (as_text(answer), page_of(answer)))
     for words in (text, page):
         assert f"until {until}, as its batches take longer and longer" in words
         assert "caution: latest_offset gets longer, by up to 1.20 s in an hour" in words

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from headway.api.results import as_text
 from headway.domain import (
     Arrivals,
     JobProfile,
@@ -23,7 +24,6 @@ from headway.formats.from_json import parse_plan
 from headway.planner.playback import simulate_plan
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
-from headway.report.text import plan_text
 from headway.sparkconf import reader_limit
 from headway.words import all_words
 from tests.factories import a_profile
@@ -234,7 +234,7 @@ def test_all_outputs_speak_the_same_option(source: str) -> None:
         name: one.render(answer, version="9.8.7", submission=SUBMISSION)
         for name, one in ALL_FORMATS.items()
         if one.has_comments
-    } | {"text": plan_text(answer)}
+    } | {"text": as_text(answer)}
     for name, text in texts.items():
         for key, value in options.items():
             assert key in text, name

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from headway.api.page import page as page_of
+from headway.api.results import as_text
 from headway.domain import (
     Finding,
     FindingCode,
@@ -16,8 +18,6 @@ from headway.domain import (
 )
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
-from headway.report.html import plan_page
-from headway.report.text import plan_text
 from tests.factories import a_profile
 
 TARGET = Target.parse("p99 <= 2s")
@@ -92,10 +92,10 @@ def test_the_headline_says_for_how_long() -> None:
     answer = planned(growing(40_000.0))
     seconds = broken(answer).numbers["missed_after_s"]
     assert seconds < 600
-    text = " ".join(plan_text(answer).split())
+    text = " ".join(as_text(answer).split())
     assert (
         "until the growing state makes it miss the target caution: the state grows by 40k/s" in text
     )
-    page = " ".join(plan_page(answer).split())
+    page = " ".join(page_of(answer).split())
     assert "until the growing state makes it miss the target" in page
     assert '<p class="bad">caution: the state grows by 40k/s at this rate' in page

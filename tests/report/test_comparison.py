@@ -5,7 +5,8 @@ import math
 import pytest
 
 from headway.domain import Interval, LatencyDistribution
-from headway.report.comparison import ComparisonRow, comparison_text
+from headway.report.comparison import ComparisonRow, comparison_sections
+from headway.report.sheet_text import text_of_sections
 
 PREDICTED = LatencyDistribution(
     mean_s=1.1,
@@ -25,7 +26,7 @@ def a_row(
 
 
 def test_each_statistic_has_its_error_and_its_verdict() -> None:
-    lines = comparison_text([a_row()]).split("\n")
+    lines = text_of_sections(comparison_sections([a_row()])).split("\n")
     assert lines[0] == "tuple latency"
     mean, p50, p95, p99 = (line.split("  ") for line in lines[2:6])
     assert mean[-1] == "900 ms to 1.20 s, inside"
@@ -37,11 +38,11 @@ def test_each_statistic_has_its_error_and_its_verdict() -> None:
 
 
 def test_each_row_has_a_table() -> None:
-    text = comparison_text([a_row(), a_row()])
+    text = text_of_sections(comparison_sections([a_row(), a_row()]))
     assert text.count("tuple latency\n") == 2
     assert text.count("error: ") == 1
     assert all(len(line) <= 100 for line in text.split("\n"))
-    assert comparison_text([]) == ""
+    assert text_of_sections(comparison_sections([])) == ""
 
 
 @pytest.mark.parametrize(("measured_s", "inside"), [(0.9, True), (1.2, True), (1.21, False)])

@@ -23,7 +23,9 @@ from headway.formats.as_json import json_text
 from headway.planner.playback import simulate_plan
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
-from headway.report.playback import playback_json, playback_page, playback_text
+from headway.report.page import sheet_page
+from headway.report.playback import playback_json, playback_sheet
+from headway.report.sheet_text import sheet_text
 from tests.factories import a_profile
 
 
@@ -35,6 +37,14 @@ def simulated() -> tuple[StreamAnswer, Playback]:
     return found, simulate_plan(
         found, trace, outages=[Outage(start_s=100.0, length_s=30.0)], num_runs=4
     )
+
+
+def playback_text(plan: StreamAnswer, playback: Playback) -> str:
+    return sheet_text(playback_sheet(playback, plan))
+
+
+def playback_page(plan: StreamAnswer | None, playback: Playback) -> str:
+    return sheet_page(playback_sheet(playback, plan))
 
 
 def test_the_text_has_the_figures_and_fits_a_terminal() -> None:

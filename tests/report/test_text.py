@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import headway
+from headway.api.results import as_text
 from headway.domain import (
     CatchUp,
     Change,
@@ -22,7 +23,8 @@ from headway.domain import (
     Target,
 )
 from headway.report.columns import aligned
-from headway.report.text import plan_text, prediction_text
+from headway.report.sheet_text import sheet_text
+from headway.report.stream import stream_sheet
 from tests.factories import a_configuration, a_plan, a_prediction, a_profile, about_stage
 from tests.factories import an_infeasible_plan as nearest_plan
 
@@ -65,15 +67,13 @@ def a_long_plan() -> Plan:
 
 
 TEXTS = {
-    "prediction": prediction_text(a_prediction()),
-    "long prediction": prediction_text(
-        a_prediction(findings=(about_stage(LONG),), phases_s={LONG: 1.0})
-    ),
-    "unstable": prediction_text(unstable()),
-    "plan": plan_text(a_plan()),
-    "long plan": plan_text(a_long_plan()),
-    "infeasible": plan_text(an_infeasible_plan()),
-    "over capacity": plan_text(an_infeasible_plan(prediction=unstable(), floor_s=math.inf)),
+    "prediction": as_text(a_prediction()),
+    "long prediction": as_text(a_prediction(findings=(about_stage(LONG),), phases_s={LONG: 1.0})),
+    "unstable": as_text(unstable()),
+    "plan": as_text(a_plan()),
+    "long plan": as_text(a_long_plan()),
+    "infeasible": as_text(an_infeasible_plan()),
+    "over capacity": as_text(an_infeasible_plan(prediction=unstable(), floor_s=math.inf)),
 }
 
 
@@ -106,34 +106,34 @@ def test_phases_have_a_share_and_a_bar_in_proportion() -> None:
 
 def test_each_warning_is_a_note_and_said_once() -> None:
     findings = tuple(map(about_stage, ("first", "second", "first")))
-    text = prediction_text(a_prediction(findings=findings, calibrated=False))
+    text = as_text(a_prediction(findings=findings, calibrated=False))
     noted = [line for line in text.split("\n") if line.startswith("note:")]
     assert [line.split(" has ")[0] for line in noted] == ["note: first", "note: second"]
     assert "Extrapolated" in text
 
 
 def test_not_stable_the_rate_that_fits_is_named_and_no_latency() -> None:
-    text = prediction_text(a_prediction(stable=False, sustainable_rate_per_s=31000.0))
+    text = as_text(a_prediction(stable=False, sustainable_rate_per_s=31000.0))
     assert text.startswith("Not stable at 50k/s")
     assert "stable up to 31k/s" in " ".join(text.split())
     assert "p99" not in text
     assert "█" not in text
-    text = prediction_text(unstable(sustainable_rate_per_s=0.0))
+    text = as_text(unstable(sustainable_rate_per_s=0.0))
     assert "not stable at any rate" in " ".join(text.split())
 
 
 def test_a_stable_setting_beyond_its_margin_does_not_claim_room() -> None:
-    text = prediction_text(a_prediction(sustainable_rate_per_s=45000.0))
+    text = as_text(a_prediction(sustainable_rate_per_s=45000.0))
     assert text.startswith("Stable at 50k/s: utilisation 61%.")
 
 
 def test_a_query_that_overruns_its_trigger_is_not_called_stable() -> None:
     overruns = Finding(code=FindingCode.MOSTLY_OVERRUNS, numbers={"overrun_probability": 0.87})
-    text = prediction_text(a_prediction(overrun_probability=0.87, findings=(overruns,)))
+    text = as_text(a_prediction(overrun_probability=0.87, findings=(overruns,)))
     assert text.startswith("Keeps up with 50k/s, but 87% of the batches overrun")
     assert "note: 87% of the batches overrun the trigger interval" in text
     assert "Stable at" not in text
-    some = prediction_text(a_prediction(overrun_probability=0.12))
+    some = as_text(a_prediction(overrun_probability=0.12))
     assert "utilisation 61%, 12% of the batches overrun the trigger interval; stable" in some
 
 
@@ -148,7 +148,7 @@ def test_too_close_to_saturation_is_said_once_and_no_latency() -> None:
             "stable_up_to_per_s": 51000.0,
         },
     )
-    text = prediction_text(
+    text = as_text(
         a_prediction(tuple_latency=None, batch_duration=None, phases_s={}, findings=(close,))
     )
     said = " ".join(text.split())
@@ -161,7 +161,7 @@ def test_too_close_to_saturation_is_said_once_and_no_latency() -> None:
 
 
 def test_free_running_queries_have_a_utilisation_too() -> None:
-    text = prediction_text(a_prediction(configuration=a_configuration(trigger_s=0.0)))
+    text = as_text(a_prediction(configuration=a_configuration(trigger_s=0.0)))
     assert "utilisation 61%" in text
     assert "as fast as possible" in text
 
@@ -170,7 +170,7 @@ def test_an_interval_without_upper_end() -> None:
     latency = a_prediction().tuple_latency
     assert latency is not None
     latency = replace(latency, interval90_p99_s=Interval(low=2.0, high=math.inf))
-    assert "unbounded" in prediction_text(a_prediction(tuple_latency=latency))
+    assert "unbounded" in as_text(a_prediction(tuple_latency=latency))
 
 
 def test_a_plan_starts_with_the_answer_and_ends_with_what_to_paste() -> None:
@@ -199,7 +199,7 @@ def test_the_frontier_marks_the_plan_and_what_lies_outside_the_profile() -> None
     plan = a_plan()
     outside = replace(plan.frontier[1], calibrated=False)
     nothing = replace(plan.frontier[0], sustainable_rate_per_s=0.0)
-    text = plan_text(replace(plan, frontier=(nothing, outside), chosen=outside))
+    text = as_text(replace(plan, frontier=(nothing, outside), chosen=outside))
     (marked,) = [line for line in text.split("\n") if line.startswith("> ") and "k/s" in line]
     assert marked.split()[1:4] == ["2", "80k/s*", "met"]
     assert "* extrapolated" in text
@@ -219,7 +219,7 @@ def a_plan_that_another_exceeds() -> Plan:
 
 
 def test_the_marked_row_is_of_the_plan_itself_and_another_that_carries_more_is_reported() -> None:
-    lines = plan_text(a_plan_that_another_exceeds()).split("\n")
+    lines = as_text(a_plan_that_another_exceeds()).split("\n")
     (marked,) = [line for line in lines if line.startswith("> ") and "every 2 s" in line]
     assert marked.split()[1:3] == ["2", "60k/s"]
     (other,) = [line for line in lines if "as fast as possible" in line]
@@ -235,7 +235,7 @@ def test_a_number_that_the_reason_holds_is_not_repeated() -> None:
     plan = a_plan()
     assert TEXTS["plan"].count("4.10 s") == 1
     vague = replace(plan.rejected[0], reason="too slow")
-    assert "too slow (4.10 s)" in plan_text(replace(plan, rejected=(vague,)))
+    assert "too slow (4.10 s)" in as_text(replace(plan, rejected=(vague,)))
 
 
 def test_an_infeasible_plan_says_so_and_how_near_one_comes() -> None:
@@ -249,12 +249,12 @@ def test_an_infeasible_plan_says_so_and_how_near_one_comes() -> None:
 
 def test_a_plan_that_may_meet_its_target_says_how_certain_that_is() -> None:
     plan = an_infeasible_plan(kept_probability=0.82)
-    for shown in (plan_text(plan), plan_text(plan, verbose=True)):
+    for shown in (as_text(plan), sheet_text(stream_sheet(plan))):
         assert shown.startswith("infeasible: p99 <= 3.00 s at 50k/s is 82% certain, 95% asked")
         assert "too close to tell" not in shown
-    near = plan_text(an_infeasible_plan(kept_probability=0.9497))
+    near = as_text(an_infeasible_plan(kept_probability=0.9497))
     assert near.startswith("infeasible: p99 <= 3.00 s at 50k/s is 94.97% certain, 95% asked")
-    far = plan_text(an_infeasible_plan(kept_probability=0.04))
+    far = as_text(an_infeasible_plan(kept_probability=0.04))
     assert far.startswith("infeasible: no configuration meets p99 <= 3.00 s at 50k/s")
 
 
@@ -271,7 +271,7 @@ def test_the_promise_that_fails_is_named_with_what_each_takes_alone() -> None:
         ),
     )
     also = (CatchUp(limit_s=60.0, after=1800.0),)
-    text = plan_text(an_infeasible_plan(needs=needs, also=also, budget_per_hour=0.5))
+    text = as_text(an_infeasible_plan(needs=needs, also=also, budget_per_hour=0.5))
     assert text.startswith(
         "infeasible: no configuration meets catch_up <= 1 min after 30 min at 50k/s"
     )
@@ -283,7 +283,7 @@ def test_the_promise_that_fails_is_named_with_what_each_takes_alone() -> None:
         "together not with up to 2 nodes budget of 0.5 per hour buys 2 nodes"
     )
     each = tuple(replace(need, within=True) for need in needs)
-    together = plan_text(an_infeasible_plan(needs=each, also=also))
+    together = as_text(an_infeasible_plan(needs=each, also=also))
     assert " ".join(together.split()).startswith(
         "infeasible: no configuration meets p99 <= 3.00 s and catch_up <= 1 min after 30 min "
         "together at 50k/s"
@@ -298,7 +298,7 @@ def test_over_capacity_there_is_no_floor() -> None:
 
 
 def test_one_node_keeps_and_other_metrics_are_named() -> None:
-    text = plan_text(a_plan(nodes=1, target=Target.parse("batch mean <= 2s")))
+    text = as_text(a_plan(nodes=1, target=Target.parse("batch mean <= 2s")))
     assert text.startswith("1 node meets batch mean <= 2.00 s at 50k/s")
 
 
@@ -309,7 +309,7 @@ def test_names_from_logs_cannot_command_the_terminal() -> None:
         spark_conf={HOSTILE: HOSTILE},
         prediction=a_prediction(phases_s={HOSTILE: 1.0}),
     )
-    for text in (plan_text(plan), prediction_text(plan.prediction)):
+    for text in (as_text(plan), as_text(plan.prediction)):
         assert "\x1b" not in text
         assert "red\n" not in text
 
@@ -323,11 +323,11 @@ def test_what_is_not_known_to_keep_up_is_not_called_over_capacity() -> None:
     """Batches of one size do not show what a row costs, so they refute no higher rate."""
     question: dict[str, Any] = {"rate": "2M/s", "target": "p99 <= 3s", "max_nodes": 1}
     varied = replace(a_profile(), row_cost_half_range_ratio=None)
-    text = plan_text(headway.plan(varied, **question))
+    text = as_text(headway.plan(varied, **question))
     assert "over capacity at 2M/s" in text
     assert "not known" not in text
     open_cost = replace(a_profile(), row_cost_half_range_ratio=1.0)
-    text = " ".join(plan_text(headway.plan(open_cost, **question)).split())
+    text = " ".join(as_text(headway.plan(open_cost, **question)).split())
     assert "none: no configuration is known to keep up at 2M/s" in text
     assert "1 node, not known to keep up" in text
     assert "over capacity" not in text

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from headway.api.plan import plan
 from headway.api.predict import predict
+from headway.api.results import as_text
 from headway.cli.main import run
 from headway.domain import (
     Z90,
@@ -30,7 +31,6 @@ from headway.models.arrays import Array
 from headway.models.job.declared import figures_at
 from headway.models.laws.uniform_mixture import uniform_mixture_quantile
 from headway.report.explanation import explanation_text
-from headway.report.text import plan_text
 from headway.spec.declared import declared_profile
 from headway.spec.forms.quantities import COST, Quantity
 from headway.spec.kinds.jobs import DeclaredStream
@@ -188,7 +188,7 @@ def test_nothing_is_changed_against_a_run_that_never_was(answer: StreamAnswer) -
     assert answer.changes == ()
     assert not answer.prediction.calibrated
     assert answer.prediction.provenance is Provenance.DECLARED
-    text = plan_text(answer)
+    text = as_text(answer)
     assert "profiled" not in text
     assert "based on declared costs: nothing of this job was measured" in " ".join(text.split())
     assert "at the 95% end of each declared range" in " ".join(text.split())

@@ -9,6 +9,20 @@ from headway.formats.lock_file import AnyLocked
 from headway.gate.nouns import Held
 from headway.units import format_duration
 
+#: The columns of `job_row`.
+HEAD = ("job", "target", "nodes", "cost", "planned", "locked setting")
+
+
+def job_row(held: Held) -> tuple[str, ...]:
+    """A job in a table for all kinds of jobs: each cell says of what its figure is."""
+    figures = {name: f"{changed(then, now)} {unit}".strip() for name, unit, then, now in rows(held)}
+    return (
+        held.name,
+        " and ".join(held.now.targets),
+        *(figures.get(name, "-") for name in ("nodes", "cost", "planned")),
+        locked_today_text(held) or "-",
+    )
+
 
 def rows(held: Held) -> list[tuple[str, str, str, str]]:
     """Name, subject, locked and current value of each figure that a reader looks for first."""

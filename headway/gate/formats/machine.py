@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict
 from urllib.parse import quote
 
+from headway.formats.codec import EXACT, data_of
 from headway.formats.lock_file import AnyLocked
 from headway.gate.nouns import ABOUT, Held, Level, LockedToday, Report, Rule
 from headway.version import __version__
@@ -16,19 +17,17 @@ _SAFE_IN_URI = "/@!$&'()*+,;=~"
 _SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def check_json_text(report: Report) -> str:
+def check_json(report: Report) -> dict[str, object]:
     """Everything in the report; keys may be added, none is renamed."""
-    return _text(
-        {
-            "schema": CHECK_SCHEMA,
-            "ok": not report.errors,
-            "exit_code": report.exit_code,
-            "headline": report.headline,
-            "baseline": report.baseline,
-            "jobs": [_job(held) for held in report.jobs],
-            "findings": [asdict(finding) for finding in report.findings],
-        }
-    )
+    return {
+        "schema": CHECK_SCHEMA,
+        "ok": not report.errors,
+        "exit_code": report.exit_code,
+        "headline": report.headline,
+        "baseline": report.baseline,
+        "jobs": [_job(held) for held in report.jobs],
+        "findings": [asdict(finding) for finding in report.findings],
+    }
 
 
 def sarif_text(report: Report) -> str:
@@ -54,13 +53,12 @@ def sarif_text(report: Report) -> str:
         for finding in report.findings
     ]
     driver = {"name": "headway", "version": __version__, "rules": rules}
-    return _text(
-        {
-            "$schema": _SARIF_SCHEMA,
-            "version": "2.1.0",
-            "runs": [{"tool": {"driver": driver}, "results": results}],
-        }
-    )
+    data = {
+        "$schema": _SARIF_SCHEMA,
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "results": results}],
+    }
+    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _uri(file: str) -> str:
@@ -89,10 +87,6 @@ def _worst(held: Held) -> str | None:
 
 def _figures(locked: AnyLocked | LockedToday) -> dict[str, object]:
     return {
-        key: float(f"{value:.6g}") if isinstance(value, float) else value
+        key: float(f"{value:.6g}") if isinstance(value, float) else data_of(value, EXACT)
         for key, value in asdict(locked).items()
     }
-
-
-def _text(data: object) -> str:
-    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from headway.gate.formats.figures import changed, locked_today_text, rows
+from headway.gate.formats.figures import HEAD, job_row
 from headway.gate.nouns import Finding, Held, Level, Report
 from headway.redaction import harmless
 from headway.version import __version__
@@ -20,7 +20,7 @@ def markdown_text(report: Report) -> str:
     lines = [MARKER, f"**Headway: {_escaped(report.headline)}**", ""]
     if report.jobs:
         lines += [
-            "| job | target | nodes | cost | planned | locked setting | |",
+            f"| {' | '.join(HEAD)} | |",
             "|---|---|---|---|---|---|---|",
             *map(_row, report.jobs),
             "",
@@ -39,15 +39,7 @@ def markdown_text(report: Report) -> str:
 
 
 def _row(held: Held) -> str:
-    # Jobs of all kinds share the table: each cell says of what its figure is.
-    figures = {name: f"{changed(then, now)} {unit}".strip() for name, unit, then, now in rows(held)}
-    cells = [
-        held.name,
-        " and ".join(held.now.targets),
-        *(figures.get(name, "-") for name in ("nodes", "cost", "planned")),
-        locked_today_text(held) or "-",
-    ]
-    return f"| {' | '.join(map(_escaped, cells))} | {'❌' if held.failed else '✅'} |"
+    return f"| {' | '.join(map(_escaped, job_row(held)))} | {'❌' if held.failed else '✅'} |"
 
 
 def _item(finding: Finding) -> str:

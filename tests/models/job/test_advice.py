@@ -14,7 +14,7 @@ from headway.formats.as_json import json_text, plan_json
 from headway.formats.from_json import parse_plan
 from headway.models.job.advice import AskedSetting, advised_runs
 from headway.models.job.capacity import sustainable_rate_per_s
-from headway.report.advice import next_run_lines
+from headway.report.advice import next_run_texts
 from headway.report.explanation import explanation_text
 from tests.factories import a_configuration, a_profile
 
@@ -149,12 +149,12 @@ def test_beyond_capacity_a_run_is_named_all_the_same() -> None:
 
 def test_predict_plan_and_explain_name_one_run() -> None:
     prediction = headway.predict(EXAMPLE, rate="30k/s", trigger="0s")
-    (line, *_) = next_run_lines(prediction)
+    (line, *_) = next_run_texts(prediction)
     assert line.startswith("next run: 2 min at ")
     plan = headway.plan(EXAMPLE, rate="60k/s", target="p99 <= 3s")
     assert plan.prediction.next_run is not None
     text = json_text(plan_json(plan))
     assert json.loads(text)["prediction"]["next_run"]["narrowing"]["statistic"] == "p99"
     read = parse_plan(text, name="plan")
-    assert next_run_lines(read.prediction) == next_run_lines(plan.prediction)
+    assert next_run_texts(read.prediction) == next_run_texts(plan.prediction)
     assert "Next run: 2 min at " in explanation_text(read)

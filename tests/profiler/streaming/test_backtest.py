@@ -11,12 +11,13 @@ import pytest
 
 import headway
 from headway.api.page import page
+from headway.api.results import as_text
 from headway.cli.main import run
 from headway.domain import Backtest
 from headway.errors import EventLogError
 from headway.formats.as_json import json_text
 from headway.profiler.streaming.backtest import BY_SETTING, BY_TIME
-from headway.report.backtest import backtest_json, backtest_text
+from headway.report.backtest import backtest_json
 from tests.profiler.event_log import EPOCH_S, AppLog, Query
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def test_too_little_to_leave_a_part_out_is_refused(spark: SparkSession, tmp_path
 
 
 def test_the_text_says_what_the_json_says(by_setting: Backtest) -> None:
-    text = backtest_text(by_setting)
+    text = as_text(by_setting)
     assert text.splitlines()[1].startswith(BY_SETTING)
     assert text.startswith("Median error of the mean ")
     assert "10 of 10 90% intervals contain the measured value" in " ".join(text.split())
@@ -148,7 +149,7 @@ def test_a_warm_up_is_recognised_under_a_load_that_changes(tmp_path: Path, name:
 def test_the_headline_says_the_error_of_mean_and_p99(by_setting: Backtest) -> None:
     mean, p99 = by_setting.median_mean_error_ratio, by_setting.median_p99_error_ratio
     headline = f"edian error of the mean {mean:.1%}, of the p99 {p99:.1%} in 5 held-out runs"
-    assert backtest_text(by_setting).startswith(f"M{headline}\n")
+    assert as_text(by_setting).startswith(f"M{headline}\n")
     assert backtest_json(by_setting)["headline"] == f"m{headline}"
     assert repr(by_setting) == f"<Backtest: m{headline}>"
     assert f"M{headline}" in page(by_setting)

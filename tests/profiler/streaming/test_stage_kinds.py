@@ -10,6 +10,7 @@ import pytest
 from msgspec import Raw
 
 import headway
+from headway.api.results import as_text
 from headway.domain import TasksRule
 from headway.errors import InputError
 from headway.planner.tasks import with_source_partitions
@@ -30,7 +31,6 @@ from headway.profiler.streaming.stage_kinds import (
     levels_of_kinds,
     stage_work,
 )
-from headway.report.text import prediction_text
 from tests.factories import a_stage_sample
 from tests.profiler.event_log import AppLog, Query, Stage, write_plain
 
@@ -108,7 +108,7 @@ def test_the_log_of_a_table_is_never_the_source(tmp_path: Path) -> None:
 def test_every_output_names_the_stages(joined: headway.JobProfile, tmp_path: Path) -> None:
     prediction = headway.predict(joined, rate="20k/s")
     assert prediction.stage_work["stage 1"] == "read parquet"
-    assert "stage 1: read parquet" in prediction_text(prediction)
+    assert "stage 1: read parquet" in as_text(prediction)
     assert prediction.to_dict()["stage_work"] == dict(prediction.stage_work)
     place = tmp_path / "joined.profile.yaml"
     joined.save(place)

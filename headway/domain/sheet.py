@@ -1,0 +1,115 @@
+"""A result in words, made once: as text, as a page and in a notebook it says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+#: A label and what it says.
+Pair: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Part of a sheet: texts, then charts, a table, and lines to copy.
+
+    ``lead`` precedes each text, e.g. "note". ``right`` are the columns of numbers. ``marks``
+    precede the rows: ">" marks that of the plan itself. ``charts`` are drawn on pages;
+    ``bar_share`` are the lengths of bars that text draws behind the rows.
+
+    Text has an empty line before a section, unless it is ``close`` to the one before; lines under
+    a title are indented, unless ``indent`` says otherwise; of a long table it has about
+    ``text_rows``, if so many are given; and it leaves out what is ``only_on_pages``.
+
+    Examples
+    --------
+    >>> Section(head=("nodes", "rate"), rows=(("2",),))
+    Traceback (most recent call last):
+    ...
+    ValueError: a row has 1 cells; expected 2
+    """
+
+    title: str = ""
+    texts: tuple[str, ...] = ()
+    lead: str = ""
+    head: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    right: tuple[int, ...] = ()
+    marks: tuple[str, ...] = ()
+    bar_share: tuple[float, ...] = ()
+    code: tuple[str, ...] = ()
+    charts: tuple[Any, ...] = field(default=(), metadata={"key": None})
+    close: bool = False
+    indent: int | None = None
+    text_rows: int | None = None
+    only_on_pages: bool = False
+
+    def __post_init__(self) -> None:
+        width = len(self.head or (self.rows[0] if self.rows else ()))
+        for row in self.rows:
+            if len(row) != width:
+                raise ValueError(f"a row has {len(row)} cells; expected {width}")
+        for name in ("marks", "bar_share"):
+            number = len(getattr(self, name))
+            if number not in (0, len(self.rows)):
+                raise ValueError(f"{number} {name}; expected one for each of {len(self.rows)} rows")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to say."""
+        return not (self.texts or self.rows or self.code or self.charts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """What a result says: the answer first, then why, and what to copy last.
+
+    ``about`` says what it is, e.g. "Headway check". ``verdict`` is whether the answer is what was
+    hoped for, None if there is nothing to hope for. ``facts`` are labels with their texts.
+    ``key_figures``, on pages only, are label, figure and remark.
+    """
+
+    about: str
+    headline: str
+    verdict: bool | None = None
+    cautions: tuple[str, ...] = ()
+    facts: tuple[Pair, ...] = ()
+    key_figures: tuple[tuple[str, ...], ...] = ()
+    sections: tuple[Section, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, width in (("facts", 2), ("key_figures", 3)):
+            if any(len(row) != width for row in getattr(self, name)):
+                raise ValueError(f"{name}: expected {width} texts in each")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """How results of one kind are shown: as a sheet, as data, as a table.
+
+    ``headline`` is that of the sheet, for sheets that take long; ``brief`` is a shorter sheet for
+    terminals. ``main`` is the path of keys to the list in the data that is the table, or the
+    function that makes the rows; empty if every figure is a row. With ``is_read_back`` the data
+    become a result again; those of others contain the sheet, so that a page is made from it.
+    """
+
+    sheet: Callable[[Any], Sheet]
+    data: Callable[[Any], Mapping[str, object]]
+    main: str | Callable[[Any], Iterable[Mapping[str, object]]] = ""
+    headline: Callable[[Any], str] | None = None
+    brief: Callable[[Any], Sheet] | None = None
+    is_read_back: bool = False
+    endings: tuple[str, ...] = (".json", ".html")
+
+
+def setting_lines(settings: Mapping[str, str]) -> tuple[str, ...]:
+    """Names and values to copy, a line each.
+
+    Examples
+    --------
+    >>> setting_lines({"spark.executor.cores": "2", "trigger": "1 second"})
+    ('spark.executor.cores  2', 'trigger               1 second')
+    """
+    widest = max(map(len, settings), default=0)
+    return tuple(f"{name:<{widest}}  {text}" for name, text in settings.items())

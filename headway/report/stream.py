@@ -1,0 +1,244 @@
+"""Predictions and plans of streaming queries in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from headway.domain import FrontierPoint, InfeasiblePlan, Metric, Prediction, StreamAnswer
+from headway.domain.sheet import Section, Sheet, setting_lines
+from headway.report.advice import next_run_texts
+from headway.report.frontier import (
+    FrontierRow,
+    another_carries_more,
+    frontier_rows,
+    needs_rows,
+    rate_text,
+)
+from headway.report.infeasible import nearest_rows
+from headway.report.memory import memory_rows
+from headway.report.wording import (
+    METRIC_NAMES,
+    brief_setting_text,
+    caution_text,
+    cautions,
+    changes_section,
+    cost_text,
+    facts,
+    headline,
+    latencies,
+    notes,
+    percent,
+    prediction_notes,
+    promise_text,
+    rejection_rows,
+    setting_text,
+    stability_text,
+)
+from headway.units import format_duration, format_rate
+
+_MOST_REASONS, _MOST_NOTES = 4, 2
+
+
+def prediction_sheet(prediction: Prediction) -> Sheet:
+    """Stability first, then latencies, phases, warnings."""
+    latency = latency_section(prediction)
+    return Sheet(
+        about="Headway prediction",
+        headline=stability_text(prediction),
+        verdict=prediction.stable,
+        sections=(
+            Section(texts=_caution(prediction), close=True),
+            Section(lead="configuration", texts=(setting_text(prediction.configuration),)),
+            latency,
+            Section(texts=next_run_texts(prediction), close=not latency.is_empty),
+            *(_phases(prediction) if prediction.is_quotable else ()),
+            Section(lead="note", texts=prediction_notes(prediction)),
+        ),
+    )
+
+
+def answer_sheet(plan: StreamAnswer) -> Sheet:
+    """Only the answer of a plan: whether it is feasible, the nodes, and the configuration."""
+    relaxed = plan.optimality and plan.optimality.relaxed_nodes
+    planned = (f"planned {plan.target.statistic}", promise_text(plan)) if plan.feasible else None
+    return Sheet(
+        about="Headway plan",
+        headline=headline(plan),
+        verdict=plan.feasible,
+        cautions=cautions(plan),
+        facts=(
+            *(() if planned is None else (planned,)),
+            *(() if relaxed is None else (("convex relaxation", f"{relaxed:.3g} nodes"),)),
+            *facts(plan),
+        ),
+    )
+
+
+def obstacles_sheet(plan: InfeasiblePlan) -> Sheet:
+    """Why no setting meets the targets, and the cheapest ways out, within 25 lines."""
+    return replace(
+        answer_sheet(plan),
+        sections=(
+            _nearest(plan),
+            _needs(plan),
+            Section(title="binding constraints", texts=plan.binding[:_MOST_REASONS]),
+            *_skew(plan),
+            Section(title="other improvements", texts=_advice(plan)[:1]),
+            Section(lead="note", texts=notes(plan)[:_MOST_NOTES]),
+            Section(texts=("--verbose shows the nearest plan in full, and the frontier",)),
+        ),
+    )
+
+
+def stream_sheet(plan: StreamAnswer) -> Sheet:
+    """A plan in full, the answer first and what to paste last."""
+    return replace(
+        answer_sheet(plan),
+        sections=(*reason_sections(plan), *frontier_sections(plan), *setting_sections(plan)),
+    )
+
+
+def reason_sections(plan: StreamAnswer) -> tuple[Section, ...]:
+    """The latency, and what prevents a cheaper plan, or any."""
+    return (
+        Section(texts=(stability_text(plan.prediction), *_caution(plan.prediction))),
+        latency_section(plan.prediction),
+        Section(texts=next_run_texts(plan.prediction), close=True),
+        Section(title="binding constraints", texts=plan.binding),
+        *_skew(plan),
+        _needs(plan),
+        _nearest(plan),
+        Section(title="other improvements", texts=_advice(plan)),
+        Section(title="rejected node types", texts=plan.refused_node_types),
+        Section(lead="note", texts=notes(plan)),
+    )
+
+
+def setting_sections(plan: StreamAnswer) -> tuple[Section, ...]:
+    """Why not less, what changes, and what to paste."""
+    return (
+        Section(title="rejected neighbours", rows=tuple(rejection_rows(plan))),
+        changes_section(plan),
+        Section(
+            title="executor memory",
+            rows=() if plan.memory is None else tuple(memory_rows(plan.memory)),
+            right=(1,),
+        ),
+        Section(title="Spark configuration", code=setting_lines(plan.spark_conf)),
+        Section(
+            title="query options, set in the query itself", code=setting_lines(plan.query_options)
+        ),
+    )
+
+
+def latency_section(prediction: Prediction) -> Section:
+    """The quoted latencies with their intervals; empty if there are none."""
+    rows: list[tuple[str, ...]] = []
+    for name, distribution in latencies(prediction).items():
+        figures_s, intervals = distribution.statistics_s, distribution.intervals90_s
+        rows.append((name, *map(format_duration, figures_s.values())))
+        if intervals:
+            lows = {name: format_duration(interval.low) for name, interval in intervals.items()}
+            highs = {name: format_duration(interval.high) for name, interval in intervals.items()}
+            rows.append(("90% low", *(lows.get(statistic, "") for statistic in figures_s)))
+            rows.append(("90% high", *(highs.get(statistic, "") for statistic in figures_s)))
+    return Section(head=("", "mean", "p50", "p95", "p99"), rows=tuple(rows), right=(1, 2, 3, 4))
+
+
+def frontier_sections(plan: StreamAnswer) -> tuple[Section, Section]:
+    """The max rate by number of nodes, and what the marks mean."""
+    requested_rate_per_s = plan.arrivals.rate_per_s
+    has_cost = any(point.cost_per_hour is not None for point in plan.frontier)
+    marked_rows = frontier_rows(plan)
+    rows = [
+        (
+            f"{row.point.nodes:,}",
+            f"{row.rate}{'*' if _is_extrapolated(row.point) else ' '}",
+            "met" if row.point.sustainable_rate_per_s >= requested_rate_per_s else "missed",
+            *((cost_text(row.point.cost_per_hour),) if has_cost else ()),
+            "-" if row.point.configuration is None else brief_setting_text(row.point.configuration),
+        )
+        for row in marked_rows
+    ]
+    promised = " and ".join(map(str, plan.promises))
+    return (
+        Section(
+            title=f"frontier: max rate within {promised}, by number of nodes",
+            head=(
+                *("nodes", "max rate ", f"at {format_rate(requested_rate_per_s)}"),
+                *(("cost/h",) if has_cost else ()),
+                "configuration",
+            ),
+            rows=tuple(rows),
+            right=(0, 1),
+            marks=tuple(">" if row.is_plan else "" for row in marked_rows),
+            indent=0,
+        ),
+        Section(texts=tuple(_legend(plan, marked_rows)), close=True),
+    )
+
+
+def _is_extrapolated(point: FrontierPoint) -> bool:
+    return point.sustainable_rate_per_s > 0 and not point.calibrated
+
+
+def _legend(plan: StreamAnswer, rows: Iterable[FrontierRow]) -> Iterator[str]:
+    if any(row.is_plan for row in rows):
+        better_point = another_carries_more(plan)
+        other = (
+            ""
+            if better_point is None
+            else f"; another with as many nodes sustains {rate_text(better_point)}"
+        )
+        yield f"> the planned configuration{other}"
+    if any(_is_extrapolated(row.point) for row in rows):
+        yield (
+            "* extrapolated: more than four times outside the profiled range"
+            if plan.declared is None
+            else "* from declared costs: nothing was measured"
+        )
+
+
+def _caution(prediction: Prediction) -> tuple[str, ...]:
+    caution = caution_text(prediction)
+    return () if caution is None else (caution,)
+
+
+def _phases(prediction: Prediction) -> Iterator[Section]:
+    """The phases of the mean latency, then what the stages among them compute."""
+    phases_s = prediction.phases_s
+    total_s = sum(phases_s.values())
+    if total_s > 0:
+        yield Section(
+            title=f"mean {METRIC_NAMES[Metric.TUPLE]} by phase",
+            rows=tuple(
+                (name, format_duration(value_s), percent(value_s / total_s))
+                for name, value_s in phases_s.items()
+            ),
+            right=(1, 2),
+            bar_share=tuple(value_s / total_s for value_s in phases_s.values()),
+        )
+        for name, work in prediction.stage_work.items():
+            yield Section(lead=f"  {name}", texts=(work,), close=True)
+
+
+def _needs(plan: StreamAnswer) -> Section:
+    return Section(title="nodes for each target", rows=tuple(needs_rows(plan)))
+
+
+def _nearest(plan: StreamAnswer) -> Section:
+    rows = tuple(nearest_rows(plan, "other {}"))
+    return Section(title="nearest feasible targets", rows=rows)
+
+
+def _advice(plan: StreamAnswer) -> tuple[str, ...]:
+    return tuple(advice.text for advice in plan.advice)
+
+
+def _skew(plan: StreamAnswer) -> Iterator[Section]:
+    if plan.skew is not None:
+        # Most plans have none, and start faster without.
+        from headway.report.ordered import skew_section
+
+        yield skew_section(plan.skew)

@@ -1,0 +1,118 @@
+"""What the page of a streaming query's plan shows beside its text: charts, and other settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from headway.digits import format_rate_down
+from headway.domain import LatencyDistribution, Prediction, StreamAnswer
+from headway.domain.sheet import Section, Sheet
+from headway.report.charts import dot_charts, frontier_charts, latency_charts
+from headway.report.comparison import ComparisonRow, comparison_sections
+from headway.report.explanation import rule_section, sensitivity_section
+from headway.report.stream import answer_sheet, frontier_sections, reason_sections, setting_sections
+from headway.report.wording import (
+    METRIC_NAMES,
+    brief_setting_text,
+    interval_text,
+    latencies,
+    percent,
+    trigger_words,
+)
+from headway.units import counted, format_duration
+
+
+def stream_page_sheet(
+    plan: StreamAnswer,
+    comparisons: Sequence[ComparisonRow] = (),
+    evidence: Sequence[Section] = (),
+) -> Sheet:
+    """A plan with its charts, compared with measured runs, and with what only its profile shows."""
+    frontier, legend = frontier_sections(plan)
+    return replace(
+        answer_sheet(plan),
+        key_figures=tuple(_key_figures(plan)),
+        sections=(
+            *reason_sections(plan),
+            replace(frontier, charts=frontier_charts(plan)),
+            legend,
+            *evidence,
+            p99_section(plan.prediction),
+            Section(title="predicted and measured", charts=dot_charts(comparisons)),
+            *comparison_sections(comparisons),
+            sensitivity_section(plan),
+            _rules(plan),
+            *setting_sections(plan),
+        ),
+    )
+
+
+def _rules(plan: StreamAnswer) -> Section:
+    """The rules of thumb with their settings, for which text has no room."""
+    section = rule_section(plan)
+    rules = plan.rules if plan.feasible else ()
+    settings = [brief_setting_text(rule.configuration) for rule in rules]
+    return replace(
+        section,
+        head=(*section.head, "setting"),
+        rows=tuple((*row, setting) for row, setting in zip(section.rows, settings, strict=True)),
+    )
+
+
+def p99_section(prediction: Prediction) -> Section:
+    """The phases of the p99 as a bar; empty if no latency is quoted."""
+    return Section(
+        title="where the p99 of the tuple latency goes", charts=latency_charts(prediction)
+    )
+
+
+def _key_figures(plan: StreamAnswer) -> list[tuple[str, str, str]]:
+    """Label, figure and remark."""
+    configuration, prediction = plan.configuration, plan.prediction
+    executors = counted(configuration.executors, "executor")
+    cores = counted(configuration.cores_per_executor, "core")
+    figures = [
+        (
+            "nodes" if plan.feasible else "nodes of the nearest plan",
+            f"{plan.nodes:,}",
+            f"{executors} x {cores}",
+        )
+    ]
+    if plan.feasible:
+        figures.append(
+            (
+                f"planned {plan.target.statistic}",
+                format_duration(plan.planned_latency_s),
+                f"limit {format_duration(plan.target.limit_s)}, including the safety margin",
+            )
+        )
+    distribution = latencies(prediction).get(METRIC_NAMES[plan.target.metric])
+    if distribution is not None:
+        figures += _predicted_figures(plan.target.statistic, distribution)
+        stable_up_to = f"stable up to {format_rate_down(prediction.sustainable_rate_per_s)}"
+        figures.append(("utilisation", percent(prediction.utilization_ratio), stable_up_to))
+    limit = configuration.max_offsets_per_trigger
+    figures.append(
+        (
+            "trigger",
+            trigger_words(configuration.trigger_s).removeprefix("every "),
+            "no rate limit" if limit is None else f"at most {counted(limit, 'row')} per batch",
+        )
+    )
+    return figures
+
+
+def _predicted_figures(
+    statistic: str, distribution: LatencyDistribution
+) -> list[tuple[str, str, str]]:
+    values_s, intervals = distribution.statistics_s, distribution.intervals90_s
+    statistics = [name for name in dict.fromkeys((statistic, "mean")) if name in values_s]
+    return [
+        (
+            f"predicted {name}",
+            format_duration(values_s[name]),
+            f"90% interval {interval_text(intervals[name])}" if name in intervals else "",
+        )
+        for name in statistics
+    ]
