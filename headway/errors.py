@@ -48,7 +48,7 @@ EXIT_CODES: Mapping[ExitCode, str] = MappingProxyType(
 
 
 # Private-use characters, which no message contains: what stands between them is an argument's name.
-_ARGUMENT = re.compile("\ue000([a-z_]+)\ue001")
+_ARGUMENT = re.compile("\ue000([^\ue001]+)\ue001")
 
 
 def argument(name: str) -> str:

@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,28 @@ import pytest
 
 import headway
 from headway.cli.main import run
+from headway.domain import RateTrace
+from headway.domain.ordered import KeyCounts
 from headway.errors import HeadwayError, InputError
 from tests.factories import a_profile
+from tests.planner.jobs import SLIDING, windowed
 from tests.planner.test_dstreams import FITTED, profiled
 from tests.planner.test_real_time import a_query
 
 PACKAGE = Path(headway.__file__).parent
 BATCH = PACKAGE.parent / "examples/nightly-totals.profile.yaml"
+WORD_COUNT = BATCH.with_name("word-count.profile.yaml")
+KEYS = KeyCounts(keys=("a", "b"), num_rows=(2.0, 1.0))
+TRACE = RateTrace(times_s=(0.0,), rates_per_s=(1000.0,), end_s=60.0)
+
+
+@cache
+def a_plan() -> headway.Plan:
+    plan = headway.plan(WORD_COUNT, rate="2k/s", target="p99 <= 3s")
+    assert plan.feasible
+    return plan
+
+
 CALLS: dict[str, tuple[Callable[..., Any], Callable[[], Any], dict[str, Any]]] = {
     "plan": (headway.plan, a_profile, {"rate": 2000.0, "target": "p99 <= 3s"}),
     "predict": (headway.predict, a_profile, {}),
@@ -36,6 +52,14 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[], Any], dict[str, Any]]] =
         {"rate": 2000.0, "target": "p99 <= 300ms", "mode": "real-time"},
     ),
     "prediction in Real-Time Mode": (headway.predict, a_query, {"mode": "real-time"}),
+    "windows": (headway.windows, lambda: windowed(windows=(SLIDING,)), {}),
+    "ordered": (headway.ordered_plan, a_profile, {"keys": KEYS}),
+    "simulation": (headway.simulate, a_plan, {"rate_trace": TRACE}),
+    "simulation of policies": (
+        headway.simulate,
+        a_plan,
+        {"rate_trace": TRACE, "policies": ["static"], "profile": WORD_COUNT},
+    ),
 }
 # No argument of any call takes one of these.
 NONSENSE = (object(), -5, float("nan"), [1], {"a": 1}, b"x", 10**400)
@@ -45,11 +69,12 @@ NONSENSE = (object(), -5, float("nan"), [1], {"a": 1}, b"x", 10**400)
 def test_nonsense_is_refused_by_the_name_of_the_argument(name: str) -> None:
     call, make_profile, arguments = CALLS[name]
     profile = make_profile()
-    for argument in inspect.signature(call).parameters:
+    first, *others = inspect.signature(call).parameters
+    for argument in (first, *others):
         for value in NONSENSE:
-            given = {"profile": profile, **arguments, argument: value}
+            given = {first: profile, **arguments, argument: value}
             with pytest.raises(HeadwayError) as refusal:
-                call(given.pop("profile"), **given)
+                call(given.pop(first), **given)
             if not (name == "plan of a batch job" and argument == "target"):
                 assert argument in str(refusal.value), (argument, value)
 
@@ -63,7 +88,7 @@ def test_numbers_are_neither_choices_nor_words(name: str, value: object) -> None
     numbers = {
         "rate", "max_nodes", "node_cores", "cores", "partitions", "trigger", "confidence", "budget",
         "source_partitions", "task_cpus", "executor_memory_bytes", "total_rows", "executors",
-        "max_offsets", "jvm_age", "concurrent_jobs", "path",
+        "max_offsets", "jvm_age", "concurrent_jobs", "path", "num_keys", "runs", "seed", "length",
     }  # fmt: skip
     taken = numbers & set(inspect.signature(call).parameters)
     assert len(taken) >= 5
@@ -108,7 +133,7 @@ def test_a_heap_below_what_spark_starts_with_is_refused_for_every_kind() -> None
         ({"task_cpus": 64}, "fewer task_cpus", "fewer --task-cpus"),
     ],
 )
-@pytest.mark.parametrize("profile", [BATCH, BATCH.with_name("word-count.profile.yaml")])
+@pytest.mark.parametrize("profile", [BATCH, WORD_COUNT])
 def test_the_library_names_arguments_and_the_command_line_options(
     profile: Path,
     call: dict[str, Any],

@@ -37,7 +37,6 @@ KINDS = frozenset(
 ALLOWED = {
     "api/profile.py": (1, "the call that promises a streaming query refuses what is none"),
     "formats/profile_file.py": (1, "the head of a file: only a streaming query reads a backlog"),
-    "api/turn_arguments.py": (1, "the gate refuses what is no profile of a streaming query"),
 }
 
 

@@ -17,9 +17,8 @@ from headway.domain import (
     NodeType,
     Promise,
     Target,
-    parse_promise,
 )
-from headway.domain.argument_values import RATE, TOTAL_ROWS, Count, Duration, not_expected
+from headway.domain.argument_values import RATE, Duration, Promises
 from headway.domain.node_type import Platform
 from headway.errors import InputError, RefusedArgumentError, argument
 from headway.formats.profile_file import load_any_profile, load_profile, load_stream_profile
@@ -28,6 +27,7 @@ from headway.units import counted, format_duration
 if TYPE_CHECKING:
     from headway.domain import ApplicationProfile
     from headway.domain.ordered import KeyCounts
+    from headway.domain.query_questions import OrderedQuestion
     from headway.domain.question import PlanQuestion, SettingQuestion
 
 
@@ -116,8 +116,7 @@ def positive_trigger_s(question: SettingQuestion) -> float | None:
 
 def deadline_in(target: object) -> Deadline | None:
     """The deadline of a batch job, if the target is one."""
-    targets = target if isinstance(target, list | tuple) else [target]
-    promises = [parse_promise(target) if isinstance(target, str) else target for target in targets]
+    promises = Promises().read(target, "target")
     deadline = next((promise for promise in promises if isinstance(promise, Deadline)), None)
     if deadline is not None and len(promises) > 1:
         raise InputError(f"'{deadline}' is for jobs that end and must be the only target")
@@ -179,10 +178,13 @@ def promises_from(
     target: AnyPromise | str | Sequence[AnyPromise | str],
 ) -> tuple[Target, list[Promise]]:
     """The first latency target, which a plan is made for, and the other targets."""
-    targets = [target] if isinstance(target, Target | Deadline | str) else target
-    if not isinstance(targets, Sequence) or not targets:
-        raise not_expected("target", target, "a text such as 'p99 <= 3s'")
-    promises = [_promise(promise) for promise in targets]
+    promises = []
+    for promise in Promises().read(target, "target"):
+        if isinstance(promise, Deadline):
+            raise InputError(
+                f"target '{promise}': a streaming job has no end; use a latency, e.g. 'p99 <= 3s'"
+            )
+        promises.append(promise)
     first = next((promise for promise in promises if isinstance(promise, Target)), None)
     if first is None:
         raise InputError(
@@ -198,17 +200,6 @@ def during_bursts(question: PlanQuestion, promises: Sequence[Promise]) -> list[P
     return [
         DuringBurst(target=target, burst=burst) for burst in question.bursts for target in targets
     ]
-
-
-def _promise(target: AnyPromise | str) -> Promise:
-    promise = parse_promise(target) if isinstance(target, str) else target
-    if isinstance(promise, Deadline):
-        raise InputError(
-            f"target '{promise}': a streaming job has no end; use a latency, e.g. 'p99 <= 3s'"
-        )
-    if not isinstance(promise, Promise):
-        raise not_expected("target", target, "a text such as 'p99 <= 3s'")
-    return promise
 
 
 def node_types_of(question: PlanQuestion) -> list[NodeType]:
@@ -274,9 +265,7 @@ def _catalogued(name: str, catalog: str | Path | None, platform: Platform) -> No
     return catalogued_type(nodes[name], platform, node_catalog)
 
 
-def key_counts(
-    keys: KeyCounts | str | Path | None, *, key_type: str | None, total_rows: float | None
-) -> KeyCounts | None:
+def key_counts(question: PlanQuestion | OrderedQuestion) -> KeyCounts | None:
     """How often each key occurs, read if it is a file; None if nothing is given.
 
     Raises
@@ -284,10 +273,9 @@ def key_counts(
     InputError
         If the file or a value is invalid.
     """
-    if total_rows is not None:
-        TOTAL_ROWS.read(total_rows, "total_rows")
+    keys = question.keys
     if keys is None:
-        if key_type is not None or total_rows is not None:
+        if question.key_type is not None or question.total_rows is not None:
             raise InputError(
                 f"{argument('key_type')} and {argument('total_rows')} are about the keys of "
                 f"a file; give {argument('keys')}"
@@ -296,7 +284,7 @@ def key_counts(
     if isinstance(keys, str | Path):
         from headway.formats.key_counts import read_key_counts
 
-        return read_key_counts(keys, kind=key_type, total_rows=total_rows)
+        return read_key_counts(keys, kind=question.key_type, total_rows=question.total_rows)
     from headway.domain.ordered import KeyCounts
 
     if not isinstance(keys, KeyCounts):
@@ -304,16 +292,6 @@ def key_counts(
     return keys
 
 
-def count(value: object, name: str, maximum: int) -> int:
-    """A whole number from 1 to a maximum; messages call it ``name``."""
-    return Count(maximum=maximum).read(value, name)
-
-
-def seconds(value: object, name: str) -> float:
-    """Seconds of a number or a text such as ``5s``; messages call it ``name``."""
-    return Duration(may_be_zero=True).read(value, name)
-
-
 def positive_seconds(value: object, name: str) -> float:
-    """Seconds of a value that must be above zero; messages call it ``name``."""
+    """Seconds above zero, of a number or a text such as ``5s``; messages call it ``name``."""
     return Duration().read(value, name)

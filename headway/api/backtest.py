@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Unpack
 
-from headway.api.profile import NO_CONF, reading, trigger_seconds
+from headway.api.profile import ProfileOptions, reading
 from headway.domain import Backtest
+from headway.domain.argument import read_question, takes
+from headway.domain.log_questions import ProfileQuestion
 from headway.profiler.streaming.backtest import backtest as judged
 from headway.version import __version__
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
-    from headway.profiler.reading import Tell
-
-
+@takes(ProfileQuestion)
 def backtest(
-    sources: str | Path | Sequence[str | Path],
-    *,
-    queries: Sequence[str] = (),
-    trigger: str | float | None = None,
-    engine: str = "auto",
-    master: str = "local[*]",
-    conf: Mapping[str, str] = NO_CONF,
-    session: SparkSession | None = None,
-    progress: Tell | None = None,
+    sources: str | Path | Sequence[str | Path], **options: Unpack[ProfileOptions]
 ) -> Backtest:
     """Errors of predictions for a job: fitted to one part of its logs, compared with the rest.
 
@@ -44,11 +34,12 @@ def backtest(
     SparkUnavailableError
         If Spark is to read them and there is no Java to run it with.
     """
-
-    trigger_s = trigger_seconds(trigger)
-    with reading(sources, engine, master, conf, session, progress) as logs_read:
+    question = read_question(ProfileQuestion, options)
+    with reading(sources, question) as logs_read:
         logs_read.tell("fitting and predicting")
-        error_report = judged(logs_read.collected, logs_read.logs, queries, __version__, trigger_s)
+        error_report = judged(
+            logs_read.collected, logs_read.logs, question.queries, __version__, question.trigger_s
+        )
         not_read = tuple(
             f"not read: {failure.name}: {failure.why}" for failure in logs_read.failures
         )

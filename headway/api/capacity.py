@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from headway.api.fleet_jobs import job_of
 from headway.api.fleet_needs import KnownNeeds
 from headway.assumptions.advice import JUDGED_JOBS, PRICED_TARGETS
 from headway.assumptions.planning import LOOSER_TARGET_RATIO
+from headway.domain.argument import read_question, takes
+from headway.domain.fleet_questions import CapacityQuestion, Month
 from headway.errors import InputError, argument, require_packages
 from headway.fleet.infeasible import reasoned
 from headway.fleet.nouns import Capacity, GrowthPoint, Relaxation, TargetPrice
@@ -38,12 +40,19 @@ if TYPE_CHECKING:
 _ONE_FLEET = ("high", "mid")
 
 
+class CapacityOptions(TypedDict, total=False):
+    """Arguments about growth, as the library takes them."""
+
+    growth: float | str | None
+    by: str | None
+
+
+@takes(CapacityQuestion)
 def capacity(
     path: str | Path,
     *,
-    growth: float | None = None,
-    by: str | None = None,
     tell: Callable[[str], None] = lambda _: None,
+    **options: Unpack[CapacityOptions],
 ) -> Capacity:
     """The cheapest capacity for a fleet.
 
@@ -51,8 +60,8 @@ def capacity(
     ----------
     path : str or Path
         A file of the kind CapacityPlan.
-    growth : float, optional
-        Plan for rates this many times as high, on top of the file's own growth.
+    growth : float or str, optional
+        Plan for rates this many times as high, e.g. ``"1.5x"``, on top of the file's own growth.
     by : str, optional
         The month, ``2027-06``, by which they will have grown: the months between are planned too.
     tell : callable, optional
@@ -68,14 +77,17 @@ def capacity(
     MissingPackagesError
         If the solver is not installed.
     """
-
+    question = read_question(CapacityQuestion, options)
+    if question.by_month is not None and question.growth_ratio is None:
+        raise InputError(f"{argument('by')} needs {argument('growth')}, e.g. 1.5x")
+    growth = question.growth_ratio or 1.0
     file = load_spec(path)
     spec = spec_of(file, CapacityPlan)
     require_packages("capacity", "planning capacity", "cvxpy", "highspy")
     catalog = catalog_of(spec)
     maker = _Maker(spec, catalog, tuple(fleet_members(spec)), tell)
     tell("solving")
-    planned = maker.planned(growth or 1.0)
+    planned = maker.planned(growth)
     return Capacity(
         name=file.metadata.name,
         currency=catalog.currency,
@@ -85,10 +97,10 @@ def capacity(
         why_impossible=planned.why_impossible,
         scenarios=planned.scenarios,
         gap_asked_ratio=spec.gap_ratio,
-        target_prices=tuple(maker.target_prices(planned, growth or 1.0)),
+        target_prices=tuple(maker.target_prices(planned, growth)),
         shadow_prices=tuple(maker.limit_prices(planned)),
-        kept=dict(maker.kept(planned, growth or 1.0)),
-        growth=tuple(maker.growth_path(growth, by, catalog.date)) if growth and by else (),
+        kept=dict(maker.kept(planned, growth)),
+        growth=tuple(maker.growth_path(growth, question.by_month, catalog.date)),
     )
 
 
@@ -198,19 +210,23 @@ class _Maker:
             why_impossible={name: refusal.why for name, refusal in refusals.items()},
         )
 
-    def growth_path(self, growth: float, by: str, prices_date: str) -> Iterator[GrowthPoint]:
-        """Plans for up to six months between the catalogue's date and ``by``."""
-
-        start, end = month_number(prices_date[:7]), month_number(by)
-        if end <= start:
+    def growth_path(
+        self, growth: float, by_month: int | None, prices_date: str
+    ) -> Iterator[GrowthPoint]:
+        """Plans for up to six months between the catalogue's date and a month, if there is one."""
+        if by_month is None:
+            return
+        start = Month().read(prices_date[:7], "date")
+        num_months = by_month - start
+        if num_months <= 0:
             raise InputError(
-                f"{argument('by')} {by}: expected a month after that of the prices, "
-                f"{prices_date[:7]}"
+                f"{argument('by')} {_month_text(by_month)}: expected a month after that of the "
+                f"prices, {prices_date[:7]}"
             )
-        num_points = min(end - start, 6)
+        num_points = min(num_months, 6)
         for index in range(num_points + 1):
-            month = start + round((end - start) * index / num_points)
-            ratio = growth ** ((month - start) / (end - start))
+            month = start + round(num_months * index / num_points)
+            ratio = growth ** ((month - start) / num_months)
             self._tell(f"planning {_month_text(month)}")
             yield GrowthPoint(month=_month_text(month), ratio=ratio, plan=self.planned(ratio).plan)
 
@@ -310,29 +326,6 @@ class _Maker:
         if self.spec.objective == "served":
             return serve_most(fleet, gap_ratio=self.spec.gap_ratio)
         return plan_fleet(fleet, gap_ratio=self.spec.gap_ratio)
-
-
-def month_number(text: str) -> int:
-    """Months since year 0 of a month such as ``2027-06``.
-
-    Raises
-    ------
-    InputError
-        If the text is no month.
-
-    Examples
-    --------
-    >>> month_number("2027-06") - month_number("2026-12")
-    6
-    """
-    year, dash, month = text.partition("-")
-    if not (dash and year.isdecimal() and len(year) == 4 and month.isdecimal()):
-        raise InputError(f"{argument('by')} {text}: expected a month, e.g. 2027-06")
-    if not 1 <= int(month) <= 12:
-        raise InputError(
-            f"{argument('by')} {text}: there is no month {month}; expected e.g. {year}-06"
-        )
-    return int(year) * 12 + int(month) - 1
 
 
 def _month_text(month: int) -> str:

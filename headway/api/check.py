@@ -11,6 +11,7 @@ from headway.api.predict import predict
 from headway.api.specs import plan_spec
 from headway.digits import format_money
 from headway.domain import AnyPromise, FindingCode, Prediction, parse_promise
+from headway.domain.fleet_questions import Limits
 from headway.formats.lock_file import LOCK_NAME, AnyLocked, Lock, Locked, load_lock
 from headway.gate.changes import (
     batch_changes,
@@ -21,7 +22,7 @@ from headway.gate.changes import (
     what_grew,
 )
 from headway.gate.locked_setting import judged_today
-from headway.gate.nouns import Finding, Held, Level, Limits, Report, Rule
+from headway.gate.nouns import Finding, Held, Level, Report, Rule
 from headway.planner.after_start import for_fresh_jvm
 from headway.planner.causes import UNCHANGED_RATIO, Cause, Sized, Why, causes
 from headway.planner.purchase import at_core_speed

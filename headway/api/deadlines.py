@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from headway.api.nodes_to_buy import nodes_to_buy
+from headway.api.nodes_to_buy import spaces_of
 
 if TYPE_CHECKING:
     from headway.domain import BatchAnswer, Deadline, EndingJob
@@ -30,25 +31,18 @@ def plan_ending(job: EndingJob, question: PlanQuestion) -> BatchAnswer:
     )
 
     (deadline,) = question.targets
-    spaces = [
-        with_room_for_state(
-            DeadlineSpace(
-                max_nodes=nodes.max_nodes,
-                executors_per_node=nodes.executors_per_node,
-                cores_per_executor=nodes.cores_per_executor,
-                task_cpus=nodes.task_cpus,
-                tasks_per_executor=job.slots.tasks_per_executor,
-                node_type=nodes.node_type,
-                executor_memory_bytes=nodes.heap_bytes,
-            ),
-            job,
-        )
-        for nodes in nodes_to_buy(job, question)
-    ]
-    return plan_for_deadline(
+    spaces, refused = spaces_of(
+        job,
+        question,
+        lambda nodes: with_room_for_state(
+            nodes.searched(DeadlineSpace, tasks_per_executor=job.slots.tasks_per_executor), job
+        ),
+    )
+    answer = plan_for_deadline(
         job,
         cast("Deadline", deadline),
         spaces,
         confidence=question.confidence,
         objective=question.objective,
     )
+    return replace(answer, refused_node_types=refused)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headway.api.arguments import positive_trigger_s, require_room_for_tasks
-from headway.api.nodes_to_buy import nodes_to_buy
+from headway.api.nodes_to_buy import spaces_of
 from headway.domain import Metric, Target
 from headway.errors import InputError, argument
 from headway.units import counted
@@ -62,26 +62,24 @@ def plan_application(job: ApplicationProfile, question: PlanQuestion) -> DStream
     from headway.planner.dstreams_batches import DStreamsBatches
 
     concurrent_jobs = question.concurrent_jobs or DStreamsBatches.of(job).seen.concurrent_jobs
-    return plan_dstreams(
+    spaces, refused = spaces_of(
+        job,
+        question,
+        lambda nodes: nodes.searched(
+            DStreamsSpace,
+            concurrent_jobs=concurrent_jobs,
+            batch_interval_s=positive_trigger_s(question),
+        ),
+    )
+    answer = plan_dstreams(
         job,
         question.rate_per_s,
         _latency_target(question),
-        [
-            DStreamsSpace(
-                max_nodes=nodes.max_nodes,
-                executors_per_node=nodes.executors_per_node,
-                cores_per_executor=nodes.cores_per_executor,
-                task_cpus=nodes.task_cpus,
-                concurrent_jobs=concurrent_jobs,
-                batch_interval_s=positive_trigger_s(question),
-                node_type=nodes.node_type,
-                executor_memory_bytes=nodes.heap_bytes,
-            )
-            for nodes in nodes_to_buy(job, question)
-        ],
+        spaces,
         confidence=question.confidence,
         objective=question.objective,
     )
+    return replace(answer, refused_node_types=refused)
 
 
 def _latency_target(question: PlanQuestion) -> Target:

@@ -11,6 +11,7 @@ from headway.api.fleet_needs import executor_node, executor_size
 from headway.api.plan import plan
 from headway.assumptions.resources import FLEET_BATCH_EXECUTORS, FLEET_EXECUTOR_CORES
 from headway.domain import Deadline, Verdict
+from headway.errors import InputError
 from headway.fleet.nouns import Kept, Refusal
 from headway.planner.backlog_run_time import run_time_of
 from headway.planner.deadline import DeadlineSpace, fewest_in_time, with_room_for_state
@@ -151,7 +152,10 @@ class BatchNeeds:
             node_type=executor_node(self.cores, speed),
             executor_memory_bytes=self.memory_bytes,
         )
-        return with_room_for_state(space, profile)
+        with_room = with_room_for_state(space, profile)
+        if isinstance(with_room, str):
+            raise InputError(with_room)
+        return with_room
 
     def _profile_and_speed(
         self, speed: float, scale: float, end: str | None

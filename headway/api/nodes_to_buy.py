@@ -3,98 +3,121 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headway.api.arguments import executors_by_cores, node_types_of, require_room_for_tasks
 from headway.domain.configuration import idle_cores
-from headway.errors import InputError, argument
+from headway.errors import InputError
 from headway.units import counted, parse_size_bytes, spark_memory_text
 
 if TYPE_CHECKING:
     from headway.domain import Job, NodeType
     from headway.domain.question import PlanQuestion
+    from headway.planner.space import NodeSpace, Space
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodesToBuy:
-    """Nodes of a type, or without one those that the question describes, and their executors.
-
-    ``heap_bytes`` is the heap of an executor; None leaves it to Spark.
-    """
-
-    node_type: NodeType | None
-    max_nodes: int
-    executors_per_node: int
-    cores_per_executor: int
-    task_cpus: float
-    heap_bytes: int | None
-
-
-def nodes_to_buy(job: Job, question: PlanQuestion) -> list[NodesToBuy]:
-    """The nodes that a question offers for a job of any kind.
+def spaces_of(
+    job: Job, question: PlanQuestion, space_of: Callable[[NodeSpace], Space | str]
+) -> tuple[list[Space], tuple[str, ...]]:
+    """Search spaces for the nodes that a question offers, and why node types are unsuitable.
 
     Unless its heap is fixed, an executor has that of the profiled run, in proportion to the cores
     if it has more of them; it has less only with ``lower_memory``.
 
+    Parameters
+    ----------
+    job, question
+        A job of any kind, and what is asked about it.
+    space_of : callable
+        The search space of such a job on some nodes, or why they have no room for it.
+
     Raises
     ------
     InputError
-        If values contradict each other, a price is missing, or no node is within the budget.
+        If values contradict each other, a price is missing, or no node type is suitable.
     """
-    from headway.planner.enumeration import require_prices, too_expensive_text
+    from headway.planner.enumeration import require_prices, suitable
 
     types = node_types_of(question)
     require_prices(question.objective, types, question.budget_per_hour)
-    offers = list(_offers(job, question, types or [None]))
-    if not offers:
-        why = "; ".join(
-            f"{node_type.name}: {too_expensive_text(node_type, question.budget_per_hour)}"
-            for node_type in types
-        )
-        raise InputError(f"no node type is within the budget: {why}")
-    return offers
+
+    def offer_of(node_type: NodeType) -> Space | str:
+        nodes = _nodes_of(job, question, node_type)
+        return nodes if isinstance(nodes, str) else space_of(nodes)
+
+    if types:
+        return suitable(types, offer_of)
+    space = space_of(_described_nodes(job, question))
+    if isinstance(space, str):
+        raise InputError(space)
+    return [space], ()
 
 
-def _offers(
-    job: Job, question: PlanQuestion, node_types: list[NodeType] | list[None]
-) -> Iterator[NodesToBuy]:
-    from headway.planner.enumeration import affordable_nodes
+def _described_nodes(job: Job, question: PlanQuestion) -> NodeSpace:
+    """The nodes of a question without node types."""
+    from headway.planner.space import NodeSpace
 
-    profiled_cores = job.slots.cores_per_executor or 1
+    cores = question.cores or job.slots.cores_per_executor or 1
     task_cpus = question.task_cpus or job.slots.task_cpus
-    for node_type in node_types:
-        max_nodes = affordable_nodes(question.max_nodes, node_type, question.budget_per_hour)
-        if max_nodes < 1:
-            continue
-        if node_type is None:
-            cores = question.cores or profiled_cores
-            node_cores = question.node_cores or cores
-        else:
-            cores = question.cores or executor_cores_on(node_type, profiled_cores, task_cpus)
-            node_cores = node_type.cores
-        require_room_for_tasks(cores, task_cpus)
-        heap_bytes = question.executor_memory_bytes or profiled_heap_bytes(
-            job, cores, lower_memory=question.lower_memory
-        )
-        yield NodesToBuy(
-            node_type=node_type,
-            max_nodes=max_nodes,
-            executors_per_node=executors_that_fit(job, node_type, node_cores, cores, heap_bytes),
-            cores_per_executor=cores,
-            task_cpus=task_cpus,
-            heap_bytes=heap_bytes,
-        )
+    require_room_for_tasks(cores, task_cpus)
+    return NodeSpace(
+        max_nodes=question.max_nodes,
+        executors_per_node=executors_by_cores(question.node_cores or cores, cores),
+        cores_per_executor=cores,
+        task_cpus=task_cpus,
+        executor_memory_bytes=_heap_bytes(job, question, cores),
+    )
 
 
-def profiled_heap_bytes(job: Job, cores: int, *, lower_memory: bool) -> int | None:
+def _nodes_of(job: Job, question: PlanQuestion, node_type: NodeType) -> NodeSpace | str:
+    """The nodes of a type, or why they are unsuitable."""
+    from headway.planner.enumeration import (
+        affordable_nodes,
+        too_expensive_text,
+        too_few_cores_text,
+    )
+    from headway.planner.space import NodeSpace
+
+    max_nodes = affordable_nodes(question.max_nodes, node_type, question.budget_per_hour)
+    if max_nodes < 1:
+        return too_expensive_text(node_type, question.budget_per_hour)
+    task_cpus = question.task_cpus or job.slots.task_cpus
+    cores = question.cores or executor_cores_on(
+        node_type, job.slots.cores_per_executor or 1, task_cpus
+    )
+    if cores > node_type.cores:
+        return too_few_cores_text(node_type, cores)
+    if task_cpus > cores:
+        return f"an executor of {counted(cores, 'core')} has no room for a task of {task_cpus:g}"
+    heap_bytes = _heap_bytes(job, question, cores)
+    executors_per_node = executors_that_fit(job, node_type, cores, heap_bytes)
+    if executors_per_node < 1:
+        assert heap_bytes is not None  # nothing else takes memory
+        return (
+            f"too little memory for an executor of {counted(cores, 'core')} with a heap of "
+            f"{spark_memory_text(heap_bytes)} and its overhead"
+        )
+    return NodeSpace(
+        max_nodes=max_nodes,
+        executors_per_node=executors_per_node,
+        cores_per_executor=cores,
+        task_cpus=task_cpus,
+        node_type=node_type,
+        executor_memory_bytes=heap_bytes,
+    )
+
+
+def _heap_bytes(job: Job, question: PlanQuestion, cores: int) -> int | None:
     """The heap of an executor with this number of cores, in whole MiB; None leaves it to Spark.
 
-    It grows with the cores, and is less than in the profiled run only if that is allowed.
+    Unless it is fixed, it grows with the cores, and is less than in the profiled run only if that
+    is allowed.
     """
     from headway.planner.profiled_memory import profiled_memory
 
+    if question.executor_memory_bytes is not None:
+        return question.executor_memory_bytes
     memory = profiled_memory(job.application)
     if not memory.is_heap_set:
         return None
@@ -104,35 +127,21 @@ def profiled_heap_bytes(job: Job, cores: int, *, lower_memory: bool) -> int | No
         memory.heap_bytes if profiled_cores is None else memory.heap_bytes * cores / profiled_cores
     )
     wanted_bytes = (
-        proportional_bytes if lower_memory else max(proportional_bytes, memory.heap_bytes)
+        proportional_bytes if question.lower_memory else max(proportional_bytes, memory.heap_bytes)
     )
     return math.ceil(wanted_bytes / mebibyte) * mebibyte
 
 
-def executors_that_fit(
-    job: Job,
-    node_type: NodeType | None,
-    node_cores: int,
-    cores: int,
-    heap_bytes: int | None,
-) -> int:
+def executors_that_fit(job: Job, node_type: NodeType, cores: int, heap_bytes: int | None) -> int:
     """Executors that fit on a node: by its cores, and by its memory if both are known."""
     from headway.planner.memory import beside_heap_bytes
 
-    num_by_cores = executors_by_cores(node_cores, cores)
-    if node_type is None:
-        return num_by_cores
+    num_by_cores = node_type.cores // cores
     if node_type.executors_per_node is not None:
         return min(node_type.executors_per_node, num_by_cores)
     if node_type.memory_bytes is None or heap_bytes is None:
         return num_by_cores
     container_bytes = heap_bytes + beside_heap_bytes(job.application, heap_bytes)
-    if container_bytes > node_type.memory_bytes:
-        raise InputError(
-            f"a node {node_type.name} has no room for an executor of {counted(cores, 'core')} "
-            f"with a heap of {spark_memory_text(heap_bytes)} and its overhead; give a larger "
-            f"node or fewer {argument('cores')}"
-        )
     return min(num_by_cores, node_type.memory_bytes // container_bytes)
 
 

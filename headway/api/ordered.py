@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Unpack
 
 from headway.api.arguments import arrivals_from, job_from, key_counts
-from headway.api.predict import configuration_of
+from headway.api.predict import RunOptions, configuration_of
 from headway.domain import JobProfile
-from headway.domain.argument import read_question
+from headway.domain.argument import read_question, takes
 from headway.domain.ordered import KeyCounts, OrderedPlan
-from headway.domain.question import PredictQuestion
-from headway.errors import InputError
+from headway.domain.query_questions import OrderedQuestion
+from headway.errors import InputError, argument
 from headway.planner.ordered import plan_ordered
 
 
+class OrderedOptions(RunOptions, total=False):
+    """Arguments about heavy keys, as the library takes them."""
+
+    stage: str | None
+    key_type: str | None
+    total_rows: float | None
+
+
+@takes(OrderedQuestion)
 def ordered_plan(
     profile: JobProfile | str | Path,
     keys: KeyCounts | str | Path,
-    *,
-    rate: float | str | None = None,
-    trigger: float | str | None = None,
-    executors: int | None = None,
-    cores: int | None = None,
-    partitions: int | None = None,
-    stage: str | None = None,
-    key_type: str | None = None,
-    total_rows: float | None = None,
+    **options: Unpack[OrderedOptions],
 ) -> OrderedPlan:
     """Shuffle partitions, placement of heavy keys and limits of a stage under skew.
 
@@ -35,7 +37,7 @@ def ordered_plan(
         The job, profiled with its work per key.
     keys : KeyCounts or path
         How often each key occurs: a CSV file with the columns ``key`` and ``count``, or JSON lines.
-    rate, trigger, executors, cores, partitions
+    rate, trigger, executors, cores, partitions, task_cpus
         As in :func:`headway.predict`; as profiled by default.
     stage : str
         The stage behind the exchange; by default the one with the most work.
@@ -50,17 +52,17 @@ def ordered_plan(
         If a file or a value is invalid.
     """
 
+    question = read_question(OrderedQuestion, {"keys": keys, **options})
     job = job_from(profile)
-    counts = key_counts(keys, key_type=key_type, total_rows=total_rows)
+    counts = key_counts(question)
     if counts is None:
-        raise InputError("keys is missing; expected a file that says how often each key occurs")
-    configuration = configuration_of(
-        job.baseline,
-        read_question(
-            PredictQuestion,
-            {"trigger": trigger, "executors": executors, "cores": cores, "partitions": partitions},
-        ),
-    )
+        raise InputError(
+            f"{argument('keys')} is missing; expected a file that says how often each key occurs"
+        )
     return plan_ordered(
-        job, configuration, arrivals_from(job, rate).rate_per_s, counts, stage_name=stage
+        job,
+        configuration_of(job.baseline, question),
+        arrivals_from(job, question.rate_per_s).rate_per_s,
+        counts,
+        stage_name=question.stage,
     )

@@ -8,15 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from headway.api.arguments import count, positive_seconds
 from headway.domain import Target
-from headway.domain.argument_values import RATE
 from headway.errors import InputError, SpecError, argument
 from headway.formats.own_files import beginning_of
 
 if TYPE_CHECKING:
     from headway.domain import AnyPromise
     from headway.domain.ordered import OrderedPipeline as Operators
+    from headway.domain.query_questions import SimulateQuestion
     from headway.domain.question import PlanQuestion, PredictQuestion
     from headway.planner.operators import OperatorsPlan, OperatorsPrediction, OperatorsRuns
     from headway.planner.pipeline_runs import PipelineRuns
@@ -37,14 +36,15 @@ _KIND = re.compile(rf"(?m)^kind:\s*['\"]?({'|'.join(_KINDS)})['\"]?\s*(?:#.*)?$"
 
 def is_pipeline(source: object) -> bool:
     """Whether something is a pipeline, or the path of a file that describes one, right or not."""
+    return pipeline_kind(source) is not None
+
+
+def pipeline_kind(source: object) -> str | None:
+    """The kind of a pipeline, or the kind that a file declares; None for all else."""
     if not isinstance(source, str | Path):
-        return type(source).__name__ in _KINDS
-    return declared_kind(source) is not None
-
-
-def declared_kind(path: str | Path) -> str | None:
-    """The kind of pipeline that a file declares; None for any other file."""
-    match = _KIND.search(beginning_of(Path(path), _MOST_BYTES))
+        kind = type(source).__name__
+        return kind if kind in _KINDS else None
+    match = _KIND.search(beginning_of(Path(source), _MOST_BYTES))
     return None if match is None else match[1]
 
 
@@ -70,53 +70,30 @@ def predict_pipeline(pipeline: Any, question: PredictQuestion) -> AnyPipelinePre
     return predict_operators(declared.operators())
 
 
-def simulate_pipeline(
-    pipeline: AnyPipeline | str | Path,
-    *,
-    rate: float | str | None = None,
-    runs: int = 2,
-    seed: int = 1,
-    length: float | str | None = None,
-) -> AnyPipelineRuns:
-    """Simulate a pipeline event by event, and compare it with the prediction.
-
-    Parameters
-    ----------
-    pipeline : MicroBatchPipeline, OrderedPipeline or path
-        A pipeline, or the spec file of one.
-    rate : float or str, optional
-        Input rate; as the pipeline says by default.
-    runs : int
-        Number of runs, which differ in the phases of all clocks.
-    seed : int
-        Random seed of the first run.
-    length : float or str, optional
-        Simulated time, seconds or e.g. ``"30s"``; by default enough for every period.
+def simulate_pipeline(pipeline: Any, question: SimulateQuestion, num_runs: int) -> AnyPipelineRuns:
+    """Simulate a pipeline, or that of a file, event by event; compare it with the prediction.
 
     Raises
     ------
     InputError
-        If a value is invalid, or the simulation would take longer than some minutes.
+        If the file is invalid, or the simulation would take longer than some minutes.
     """
     from headway.spec.kinds import MicroBatchPipeline
 
-    declared = _Declared.of(pipeline, None if rate is None else RATE.read(rate, "rate"))
-    length_s = None if length is None else positive_seconds(length, "length")
-    if isinstance(declared.spec, MicroBatchPipeline):
-        from headway.planner.pipeline_runs import simulate_runs
-        from headway.spec.pipelines import pipelines_of
+    declared = _Declared.of(pipeline, question.rate_per_s)
+    if not isinstance(declared.spec, MicroBatchPipeline):
+        from headway.planner.operators import simulate_operators
 
-        rounds = pipelines_of(declared.spec)
-        if len(rounds) > 1:
-            raise declared.fault("job", "several rounds are not simulated together; expected one")
-        return simulate_runs(
-            rounds[0], num_runs=count(runs, "runs", 1000), seed=seed, length_s=length_s
-        )
-    from headway.planner.operators import simulate_operators
+        return simulate_operators(declared.operators())
+    from headway.planner.pipeline_runs import simulate_runs
+    from headway.spec.pipelines import pipelines_of
 
-    if length_s is not None:
-        raise InputError("length: ordered operators are simulated by tuples, not by time")
-    return simulate_operators(declared.operators())
+    rounds = pipelines_of(declared.spec)
+    if len(rounds) > 1:
+        raise declared.fault("job", "several rounds are not simulated together; expected one")
+    return simulate_runs(
+        rounds[0], num_runs=num_runs, seed=question.seed, length_s=question.length_s
+    )
 
 
 def plan_pipeline(pipeline: Any, question: PlanQuestion) -> AnyPipelinePlan:

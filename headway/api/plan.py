@@ -23,10 +23,10 @@ from headway.api.arguments import (
 from headway.api.deadlines import plan_ending
 from headway.api.dstreams import plan_application
 from headway.api.pipelines import is_pipeline, plan_pipeline
-from headway.api.predict import SettingOptions, at_source_partitions, with_next_run
+from headway.api.predict import JobOptions, at_source_partitions, with_next_run
 from headway.api.real_time import plan_in_real_time
 from headway.domain import Deadline, Job, JobProfile, Objective, Promise, StreamAnswer, Target
-from headway.domain.argument import JobKind, question_for, require_arguments_of, signature_of
+from headway.domain.argument import JobKind, question_for, takes
 from headway.domain.argument_values import ROWS
 from headway.domain.later import later, with_changes
 from headway.domain.question import Mode, PlanQuestion, mode_of
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from headway.domain.real_time import RealTimePlan
 
 
-class PlanOptions(SettingOptions, total=False):
+class PlanOptions(JobOptions, total=False):
     """Arguments of a plan, as the library takes them; a call has ``rate`` and ``target``, too."""
 
     rows: float | str | None
@@ -120,6 +120,7 @@ def plan(
 ) -> BatchAnswer: ...
 
 
+@takes(PlanQuestion)
 def plan(profile: Any, **options: Any) -> Any:
     """Find the fewest nodes that meet a target, and their Spark configuration.
 
@@ -200,12 +201,8 @@ def plan(profile: Any, **options: Any) -> Any:
         If a value is invalid, or not for jobs of this kind. A target that cannot be met is no
         error: the plan then has ``feasible=False``, and says why.
     """
-    require_arguments_of(PlanQuestion, options, "plan")
     kind, job = planned_job(profile, options)
     return plan_job(kind, job, options)
-
-
-plan.__signature__ = signature_of(PlanQuestion)  # type: ignore[attr-defined]
 
 
 def planned_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]:
@@ -263,7 +260,7 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
     further_targets += during_bursts(question, [first, *further_targets])
     if question.source_partitions is not None:
         job = at_source_partitions(job, question.source_partitions)
-    counts = key_counts(question.keys, key_type=question.key_type, total_rows=question.total_rows)
+    counts = key_counts(question)
     if counts is not None:
         from headway.planner.ordered import with_known_keys
 

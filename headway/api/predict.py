@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overloa
 
 from headway.api.arguments import (
     arrivals_from,
-    count,
     job_from,
     require_room_for_tasks,
     stream_job,
@@ -18,12 +17,11 @@ from headway.api.dstreams import predict_application
 from headway.api.pipelines import is_pipeline, predict_pipeline
 from headway.api.real_time import predict_in_real_time
 from headway.domain import AdvisedRun, Configuration, JobProfile, Prediction, Target
-from headway.domain.argument import JobKind, question_for, require_arguments_of, signature_of
+from headway.domain.argument import JobKind, question_for, takes
 from headway.domain.configuration import TaskCores
 from headway.domain.later import later, with_changes
-from headway.domain.question import Mode, PredictQuestion, mode_of
+from headway.domain.question import Mode, PredictQuestion, RunQuestion, mode_of
 from headway.errors import InputError, argument
-from headway.limits import MOST_PARTITIONS
 
 if TYPE_CHECKING:
     from headway.api.pipelines import AnyPipeline, AnyPipelinePrediction
@@ -33,22 +31,32 @@ if TYPE_CHECKING:
 
 
 class SettingOptions(TypedDict, total=False):
-    """Arguments that plans and predictions share, as the library takes them."""
+    """A setting, as the library takes it."""
 
     trigger: float | str | None
     cores: int | None
     partitions: int | None
-    source_partitions: int | None
     task_cpus: TaskCores | None
+
+
+class RunOptions(SettingOptions, total=False):
+    """A setting that runs at a rate, as the library takes it."""
+
+    rate: float | str | None
+    executors: int | None
+
+
+class JobOptions(SettingOptions, total=False):
+    """Arguments that plans and predictions share, as the library takes them."""
+
+    source_partitions: int | None
     path: float | str | None
     concurrent_jobs: int | None
 
 
-class PredictOptions(SettingOptions, total=False):
+class PredictOptions(JobOptions, RunOptions, total=False):
     """Arguments of a prediction, as the library takes them."""
 
-    rate: float | str | None
-    executors: int | None
     max_offsets: int | None
     jvm_age: float | str | None
 
@@ -76,6 +84,7 @@ def predict(
 ) -> DStreamsPrediction: ...
 
 
+@takes(PredictQuestion)
 def predict(profile: Any, **options: Any) -> Any:
     """Predict the latency of a job at a setting; by default everything is as profiled.
 
@@ -112,12 +121,8 @@ def predict(profile: Any, **options: Any) -> Any:
     InputError
         If a value is invalid, or not for jobs of this kind.
     """
-    require_arguments_of(PredictQuestion, options, "predict")
     kind, job = predicted_job(profile, options)
     return predict_job(kind, job, options)
-
-
-predict.__signature__ = signature_of(PredictQuestion)  # type: ignore[attr-defined]
 
 
 def predicted_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]:
@@ -156,6 +161,8 @@ def predict_query(job: JobProfile, question: PredictQuestion) -> Prediction:
     if question.source_partitions is not None:
         job = at_source_partitions(job, question.source_partitions)
     configuration = configuration_of(job.baseline, question)
+    if question.max_offsets is not None:
+        configuration = replace(configuration, max_offsets_per_trigger=question.max_offsets)
     _require_room_for_stages(job, configuration)
     prediction = predict_setting(
         job,
@@ -188,17 +195,16 @@ def at_source_partitions(job: JobProfile, source_partitions: int) -> JobProfile:
     Raises
     ------
     InputError
-        If the number is invalid, or no stage of the job has a task for each part of its source.
+        If no stage of the job has a task for each part of its source.
     """
     from headway.planner.tasks import with_source_partitions
 
-    num_source_tasks = count(source_partitions, "source_partitions", MOST_PARTITIONS)
     if not any(stage.reads_source for stage in job.stages):
         raise InputError(
-            f"{argument('source_partitions')} {num_source_tasks}: no stage of the profile reads "
+            f"{argument('source_partitions')} {source_partitions}: no stage of the profile reads "
             "the source of the stream, so they decide nothing; leave it out"
         )
-    return with_source_partitions(job, num_source_tasks)
+    return with_source_partitions(job, source_partitions)
 
 
 def with_next_run(
@@ -217,7 +223,7 @@ def with_next_run(
     return with_changes(prediction, next_run=later(next_run))
 
 
-def configuration_of(baseline: Configuration, question: PredictQuestion) -> Configuration:
+def configuration_of(baseline: Configuration, question: RunQuestion) -> Configuration:
     """The baseline with the values that a question gives.
 
     Raises
@@ -229,7 +235,6 @@ def configuration_of(baseline: Configuration, question: PredictQuestion) -> Conf
         "executors": question.executors,
         "cores_per_executor": question.cores,
         "shuffle_partitions": question.shuffle_partitions,
-        "max_offsets_per_trigger": question.max_offsets,
         "task_cpus": question.task_cpus,
         "trigger_s": question.trigger_s,
     }

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from headway.domain import ApplicationProfile, JobProfile
-from headway.errors import EventLogError, InputError, require_packages
-from headway.units import parse_duration_s
+from headway.domain.argument import read_question, takes
+from headway.domain.log_questions import LogsQuestion, ProfileQuestion
+from headway.errors import EventLogError, require_packages
 from headway.version import __version__
 
 if TYPE_CHECKING:
@@ -22,7 +22,21 @@ if TYPE_CHECKING:
     from headway.profiler.survey import LogSurvey
 
 
-NO_CONF: Mapping[str, str] = MappingProxyType({})
+class LogsOptions(TypedDict, total=False):
+    """With what logs are read, as the library takes it."""
+
+    engine: str
+    master: str
+    conf: Mapping[str, str]
+    session: SparkSession | None
+    progress: Tell | None
+
+
+class ProfileOptions(LogsOptions, total=False):
+    """What logs are profiled for, as the library takes it."""
+
+    queries: Sequence[str]
+    trigger: str | float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,16 +48,9 @@ class Survey:
     tables: tuple[Path, ...] = ()
 
 
+@takes(ProfileQuestion)
 def profile(
-    sources: str | Path | Sequence[str | Path],
-    *,
-    queries: Sequence[str] = (),
-    trigger: str | float | None = None,
-    engine: str = "auto",
-    master: str = "local[*]",
-    conf: Mapping[str, str] = NO_CONF,
-    session: SparkSession | None = None,
-    progress: Tell | None = None,
+    sources: str | Path | Sequence[str | Path], **options: Unpack[ProfileOptions]
 ) -> JobProfile:
     """Profile a streaming job from its Spark event logs.
 
@@ -82,17 +89,7 @@ def profile(
     SparkUnavailableError
         If Spark is to read them and there is no Java to run it with.
     """
-    any_profile, _ = profile_and_tables(
-        sources,
-        None,
-        queries=queries,
-        trigger=trigger,
-        engine=engine,
-        master=master,
-        conf=conf,
-        session=session,
-        progress=progress,
-    )
+    any_profile, _ = profile_and_tables(sources, None, **options)
     if isinstance(any_profile, JobProfile):
         return any_profile
     raise EventLogError(
@@ -102,17 +99,11 @@ def profile(
     )
 
 
+@takes(ProfileQuestion)
 def profile_and_tables(
     sources: str | Path | Sequence[str | Path],
     tables: Path | None,
-    *,
-    queries: Sequence[str] = (),
-    trigger: str | float | None = None,
-    engine: str = "auto",
-    master: str = "local[*]",
-    conf: Mapping[str, str] = NO_CONF,
-    session: SparkSession | None = None,
-    progress: Tell | None = None,
+    **options: Unpack[ProfileOptions],
 ) -> tuple[JobProfile | ApplicationProfile, tuple[Path, ...]]:
     """The profile of any kind of job in the logs, and where the tables were written.
 
@@ -135,13 +126,13 @@ def profile_and_tables(
     """
     from headway.profiler.survey import profile_together
 
-    trigger_s = trigger_seconds(trigger)
+    question = read_question(ProfileQuestion, options)
     if tables is not None:
         _require_tables()
-    with reading(sources, engine, master, conf, session, progress) as logs_read:
+    with reading(sources, question) as logs_read:
         logs_read.tell("fitting")
         any_profile = profile_together(
-            logs_read.collected, logs_read.logs, queries, __version__, trigger_s
+            logs_read.collected, logs_read.logs, question.queries, __version__, question.trigger_s
         )
         not_read = tuple(
             f"not read: {failure.name}: {failure.why}" for failure in logs_read.failures
@@ -150,15 +141,12 @@ def profile_and_tables(
         return any_profile, _written_tables(logs_read, tables)
 
 
+@takes(LogsQuestion)
 def survey(
     sources: str | Path | Sequence[str | Path],
     *,
-    engine: str = "auto",
-    master: str = "local[*]",
-    conf: Mapping[str, str] = NO_CONF,
-    session: SparkSession | None = None,
-    progress: Tell | None = None,
     tables: Path | None = None,
+    **options: Unpack[LogsOptions],
 ) -> Survey:
     """Look at each log on its own: what it contains, what is missing, and its profile.
 
@@ -178,22 +166,14 @@ def survey(
     """
     from headway.profiler.survey import surveys
 
+    question = read_question(LogsQuestion, options)
     if tables is not None:
         _require_tables()
-    with reading(sources, engine, master, conf, session, progress) as logs_read:
+    with reading(sources, question) as logs_read:
         log_surveys = tuple(surveys(logs_read.collected, logs_read.logs, __version__))
         return Survey(
             logs=log_surveys, failures=logs_read.failures, tables=_written_tables(logs_read, tables)
         )
-
-
-def trigger_seconds(trigger: str | float | None) -> float | None:
-    """The given trigger interval; 0 needs no unit."""
-    if isinstance(trigger, str):
-        return 0.0 if trigger.strip() == "0" else parse_duration_s(trigger)
-    if trigger is not None and not 0.0 <= trigger < float("inf"):
-        raise InputError(f"trigger {trigger}: expected a duration in seconds, 0 or more")
-    return trigger
 
 
 def _require_tables() -> None:
@@ -213,23 +193,9 @@ def _written_tables(logs_read: LogsRead, tables: Path | None) -> tuple[Path, ...
 
 
 def reading(
-    sources: str | Path | Sequence[str | Path],
-    engine: str,
-    master: str,
-    conf: Mapping[str, str],
-    session: SparkSession | None,
-    progress: Tell | None,
+    sources: str | Path | Sequence[str | Path], question: LogsQuestion
 ) -> AbstractContextManager[LogsRead]:
     """Logs, located and read, until the context ends."""
-    from headway.profiler.logs.limits import UnpackLimits
     from headway.profiler.reading import read_logs
 
-    return read_logs(
-        [sources] if isinstance(sources, str | Path) else list(sources),
-        engine=engine,
-        master=master,
-        conf=conf,
-        session=session,
-        limits=UnpackLimits(),
-        tell=progress or (lambda _text, _done=None: None),
-    )
+    return read_logs([sources] if isinstance(sources, str | Path) else list(sources), question)

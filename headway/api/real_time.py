@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headway.api.arguments import (
@@ -11,7 +12,7 @@ from headway.api.arguments import (
     require_room_for_tasks,
     required_rate_per_s,
 )
-from headway.api.nodes_to_buy import nodes_to_buy
+from headway.api.nodes_to_buy import spaces_of
 from headway.assumptions.real_time import BATCH_LENGTH_S, PATH_S
 from headway.domain import JobProfile
 from headway.domain.configuration import task_slots
@@ -59,7 +60,7 @@ def predict_in_real_time(job: JobProfile, question: PredictQuestion) -> RealTime
     )
     if setting.executors < num_needed:
         raise InputError(
-            f"Real-Time Mode: {counted(slots, 'task')} of all stages run at once, and "
+            f"{counted(slots, 'task')} of all stages run at once in Real-Time Mode, and "
             f"{counted(setting.executors, 'executor')} have {counted(setting.num_slots, 'slot')}; "
             f"expected {argument('executors')} {num_needed} or fewer {argument('partitions')} "
             "(Spark: CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT)"
@@ -89,29 +90,27 @@ def plan_in_real_time(job: JobProfile, question: PlanQuestion) -> RealTimePlan:
     batch_length_s = positive_trigger_s(question)
     if batch_length_s is not None:
         require_batch_length(batch_length_s)
-    return planned(
+    spaces, refused = spaces_of(
+        job,
+        question,
+        lambda nodes: nodes.searched(
+            RealTimeSpace,
+            source_partitions=_sources_of(job, question),
+            shuffle_partitions=question.shuffle_partitions,
+            batch_length_s=batch_length_s,
+            path_s=question.path_s or PATH_S.value,
+        ),
+    )
+    plan = planned(
         job,
         rate_per_s,
         first,
-        [
-            RealTimeSpace(
-                max_nodes=nodes.max_nodes,
-                executors_per_node=nodes.executors_per_node,
-                cores_per_executor=nodes.cores_per_executor,
-                task_cpus=nodes.task_cpus,
-                source_partitions=_sources_of(job, question),
-                shuffle_partitions=question.shuffle_partitions,
-                batch_length_s=batch_length_s,
-                path_s=question.path_s or PATH_S.value,
-                node_type=nodes.node_type,
-                executor_memory_bytes=nodes.heap_bytes,
-            )
-            for nodes in nodes_to_buy(job, question)
-        ],
+        spaces,
         further_targets=require_promises(further_targets),
         confidence=question.confidence,
         objective=question.objective,
     )
+    return replace(plan, refused_node_types=refused)
 
 
 def _sources_of(job: JobProfile, question: PlanQuestion | PredictQuestion) -> int:

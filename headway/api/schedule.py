@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from headway.api.choosing import choose_beside
 from headway.api.turn_arguments import (
-    any_name,
+    MEMORY,
+    NAME,
     given_windows,
     known_profile,
-    memory_limit_bytes,
     row_and_window_target,
 )
 from headway.assumptions.turns import LONGEST_WAIT_RATIO, SHORTEST_LONGEST_WAIT_S
@@ -24,6 +24,7 @@ from headway.domain import (
     Target,
     WindowGrid,
 )
+from headway.domain.argument_values import Choice, Names
 from headway.domain.scheduling import Decision, Replay
 from headway.errors import InputError
 from headway.models.job.setting import duration_model
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from headway.spec.kinds.schedule import ScheduledJob
 
 _AT_ONCE_S = 0.001
+_POLICY: Choice[Policy] = Choice(Policy)
+_POLICIES = Names(expected="policies between commas, or 'all'")
 
 
 class ScheduleGate:
@@ -74,7 +77,7 @@ class ScheduleGate:
         memory_limit: str | float | None,
     ) -> None:
 
-        limit_bytes = memory_limit_bytes(memory_limit)
+        limit_bytes = None if memory_limit is None else MEMORY.read(memory_limit, "memory_limit")
         self.gate = Gate(
             spark,
             policy,
@@ -124,7 +127,9 @@ class ScheduleGate:
 
         require_classic(query)
         row_target, window_target = row_and_window_target(target)
-        label = any_name(name) or redact(query.name or str(query.id))
+        if name is not None:
+            NAME.read(name, "name")
+        label = name or redact(query.name or str(query.id))
         grid = given_windows(window_slide, window_offset, watermark_delay)
         predicted_s = _duration_of(known_profile(profile), self._num_slots)
         if in_turn is not None:
@@ -224,31 +229,11 @@ def schedule(
     """
     return ScheduleGate(
         spark,
-        any_policy(policy),
+        _POLICY.read(policy, "policy"),
         at_once=at_once,
         decisions=decisions,
         memory_limit=memory_limit,
     )
-
-
-def any_policy(text: str | Policy) -> Policy:
-    """A policy by its name.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-
-    Examples
-    --------
-    >>> any_policy("promise").value
-    'promise'
-    """
-    try:
-        return Policy(text)
-    except ValueError:
-        policy_names = ", ".join(Policy)
-        raise InputError(f"policy: got {text!r}; expected one of {policy_names}") from None
 
 
 def _duration_of(profile: JobProfile | None, num_slots: int) -> Callable[[float], float] | None:
@@ -260,15 +245,18 @@ def _duration_of(profile: JobProfile | None, num_slots: int) -> Callable[[float]
     return lambda rows: float(model.mean_s(rows))
 
 
-def schedule_verdict(path: str | Path, *, policies: str | Sequence[str | Policy] = ()) -> Verdict:
+def schedule_verdict(
+    path: str | Path, *, policies: str | Sequence[str | Policy] | None = None
+) -> Verdict:
     """Whether taking turns pays off for the queries of a file, predicted before the run.
 
     Parameters
     ----------
     path : str or Path
         A spec file of the kind QuerySchedule.
-    policies : sequence of str, or "all"
-        Policies to compare with plain Spark; stagger, fcfs, promise and economy by default.
+    policies : sequence of str, or str
+        Policies to compare with plain Spark, or a text with commas between them; ``"all"`` for all;
+        stagger, fcfs, promise and economy by default.
 
     Raises
     ------
@@ -276,10 +264,13 @@ def schedule_verdict(path: str | Path, *, policies: str | Sequence[str | Policy]
         If the file is not a valid spec; one line per fault.
     """
 
-    query_schedule = load_spec_of(Path(path), QuerySchedule)
+    names = () if policies is None else _POLICIES.read(policies, "policies")
     requested_policies = (
-        [any_policy(policy) for policy in policies] if policies != "all" else list(ALL_POLICIES)
+        list(ALL_POLICIES)
+        if names == ("all",)
+        else [_POLICY.read(name, "policies") for name in names]
     )
+    query_schedule = load_spec_of(Path(path), QuerySchedule)
     works = []
     for job in query_schedule.queries:
         profile = profile_of(job.name, job)

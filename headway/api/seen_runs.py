@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from headway.api.profile import NO_CONF, reading
+from headway.api.profile import reading
+from headway.domain.log_questions import LogsQuestion
 from headway.profiler.streaming.batch_samples import is_timed, known_rows
 from headway.profiler.streaming.job_runs import runs_of_job
 from headway.report.profile_sheet import SeenBatch, SeenRun
@@ -19,8 +20,7 @@ def seen_runs(logs: Sequence[str | Path]) -> tuple[SeenRun, ...]:
     EventLogError
         If no log can be read, or none contains a streaming query.
     """
-
-    with reading(list(logs), "auto", "local[*]", NO_CONF, None, None) as logs_read:
+    with reading(list(logs), LogsQuestion()) as logs_read:
         job_runs, reports = (
             runs_of_job(logs_read.collected, logs_read.logs, ()),
             logs_read.collected.batches,

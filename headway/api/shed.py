@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway.api.turn_arguments import limits_by_class_s, seconds, times_by_class_s
-from headway.errors import InputError
+from headway.api.turn_arguments import TIME, limits_by_class_s, times_by_class_s
+from headway.domain.argument_values import not_expected
 from headway.runtime.given import folder_text
 from headway.runtime.shedding.brought_back import brought_back
 from headway.runtime.shedding.rule import mark_shed
@@ -141,19 +141,17 @@ def shedding_batches(
 
     for parameter, function in (("keep", keep), ("give_up", give_up)):
         if not callable(function):
-            raise InputError(
-                f"{parameter}: got {function!r}; expected a function of rows and a number"
-            )
+            raise not_expected(parameter, function, "a function of rows and a number")
     for parameter, column in (("arrived", arrived), ("cost", cost)):
         if not isinstance(column, str):
-            raise InputError(f"{parameter}: got {column!r}; expected the name of a column")
+            raise not_expected(parameter, column, "the name of a column")
     folder = folder_text(checkpoint)
     require_driver()
-    limit_s, fixed_s = seconds(limit, "limit"), seconds(fixed, "fixed")
+    limit_s, fixed_s = TIME.read(limit, "limit"), TIME.read(fixed, "fixed")
     costs_s = times_by_class_s(costs, "costs")
-    shed_cost_s = 0.0 if give_up_cost is None else seconds(give_up_cost, "give_up_cost")
+    shed_cost_s = 0.0 if give_up_cost is None else TIME.read(give_up_cost, "give_up_cost")
     if not costs_s or shed_cost_s >= min(costs_s.values()):
-        raise InputError(f"costs: got {costs!r}; expected classes that take longer than to give up")
+        raise not_expected("costs", costs, "classes that take longer than to give up")
 
     def write_batch(batch: DataFrame, batch_id: int) -> None:
         batch.persist()

@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headway.api.arguments import count, job_from, promises_from, seconds
+from headway.api.arguments import job_from, promises_from
 from headway.api.live_query import LiveQuery, Observed
 from headway.api.live_rule import LiveRule
 from headway.assumptions.live import BIN_S
 from headway.assumptions.tuning import LEARNING_BATCHES, SILENT_RATIO, WATCHED_SIZES_RATIO
 from headway.domain import Arrivals, Configuration, JobProfile, Prediction, Target
+from headway.domain.argument_values import EXECUTOR_RANGE, TRIGGER
 from headway.domain.live import Bounds, Reason
 from headway.domain.watched import Look, SeenDrift, Standing
 from headway.errors import InputError
-from headway.limits import MOST_EXECUTORS
 from headway.models.job.predict import predict
 from headway.profiler.recording.live import LogFeed, QueryFeed, query_of_session
 from headway.runtime.given import require_no_connect
@@ -36,7 +36,7 @@ def watch(
     profile: JobProfile | str | Path,
     target: Target | str,
     query: str | None = None,
-    executors: tuple[int, int] | None = None,
+    executors: tuple[int, int] | str | None = None,
     trigger: float | str | None = None,
 ) -> Watcher:
     """Watch a running query: compare it with its prediction. It is never changed.
@@ -80,12 +80,12 @@ def watch(
         feed=_feed_of(source, query),
         profile=job_from(profile, first),
         target=first,
-        trigger_s=None if trigger is None else seconds(trigger, "trigger"),
+        trigger_s=None if trigger is None else TRIGGER.read(trigger, "trigger"),
     )
     return Watcher(live, executors=None if executors is None else bounds_of(executors))
 
 
-def bounds_of(executors: tuple[int, int]) -> Bounds:
+def bounds_of(executors: tuple[int, int] | str) -> Bounds:
     """Bounds from the minimum and the maximum of executors.
 
     Raises
@@ -93,11 +93,7 @@ def bounds_of(executors: tuple[int, int]) -> Bounds:
     InputError
         If they are not such a pair.
     """
-    if not isinstance(executors, tuple | list) or len(executors) != 2:
-        raise InputError(f"executors is {executors!r}; expected fewest and most, e.g. (2, 12)")
-    low, high = (count(bound, "executors", MOST_EXECUTORS) for bound in executors)
-    if low > high:
-        raise InputError(f"executors is {executors!r}; expected the fewest first")
+    low, high = EXECUTOR_RANGE.read(executors, "executors")
     return Bounds(min_executors=low, max_executors=high)
 
 

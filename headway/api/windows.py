@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
-from headway.api.arguments import arrivals_from, count, job_from
-from headway.api.predict import configuration_of
+from headway.api.arguments import arrivals_from, job_from
+from headway.api.predict import RunOptions, configuration_of
 from headway.domain import JobProfile
-from headway.domain.argument import read_question
-from headway.domain.question import PredictQuestion
+from headway.domain.argument import read_question, takes
+from headway.domain.query_questions import WindowsQuestion
 from headway.domain.window_set import WindowSet
 from headway.errors import InputError, argument
 from headway.formats.own_files import read_text
-from headway.limits import MOST_LONG
 from headway.models.sharing.job_gain import sharing_gain
 from headway.models.sharing.keyed import keyed_costs
 from headway.models.sharing.profiled_windows import windows_of
@@ -27,17 +27,18 @@ if TYPE_CHECKING:
     from headway.profiler.plan_exchanges import FusionAdvice
 
 
+class WindowsOptions(RunOptions, total=False):
+    """Arguments about windows, as the library takes them."""
+
+    queries: str | Path | None
+    num_keys: int | None
+
+
+@takes(WindowsQuestion)
 def windows(
     profile: JobProfile | str | Path,
     windows: Sequence[str] = (),
-    *,
-    queries: str | Path | None = None,
-    rate: float | str | None = None,
-    num_keys: int | None = None,
-    trigger: float | str | None = None,
-    executors: int | None = None,
-    cores: int | None = None,
-    partitions: int | None = None,
+    **options: Unpack[WindowsOptions],
 ) -> SharingGain:
     """Batch time, window latency and state of a query if its windows are counted in a shared way.
 
@@ -54,7 +55,7 @@ def windows(
         in place of ``windows``. Its rate and trigger are used if none is given here.
     num_keys : int, optional
         Number of distinct keys in the stream; by default it grows with the rows as profiled.
-    rate, trigger, executors, cores, partitions
+    rate, trigger, executors, cores, partitions, task_cpus
         As in :func:`headway.predict`; as profiled by default.
 
     Raises
@@ -63,38 +64,40 @@ def windows(
         If the profile has no windows of a fixed size, or a value is invalid.
     """
 
-    if isinstance(windows, str):
-        raise InputError(f"windows is {windows!r}; expected a list of texts such as '10m'")
-    shared_windows = None if queries is None else _queries_of(queries, windows)
-    if shared_windows is not None:
-        rate = shared_windows.rate_per_s if rate is None else rate
-        trigger = shared_windows.trigger_s if trigger is None else trigger
+    question = read_question(WindowsQuestion, {"windows": windows, **options})
+    shared_windows = None
+    if question.queries is not None:
+        if question.windows:
+            raise InputError(
+                f"{argument('windows')} and {argument('queries')}: expected one of the two; a "
+                "file names its windows"
+            )
+        shared_windows = load_spec_of(question.queries, SharedWindows)
+        trigger_s = question.trigger_s
+        question = replace(
+            question,
+            rate_per_s=question.rate_per_s or shared_windows.rate_per_s,
+            trigger_s=shared_windows.trigger_s if trigger_s is None else trigger_s,
+        )
     job = job_from(profile)
-    configuration = configuration_of(
-        job.baseline,
-        read_question(
-            PredictQuestion,
-            {"trigger": trigger, "executors": executors, "cores": cores, "partitions": partitions},
-        ),
-    )
+    configuration = configuration_of(job.baseline, question)
     profiled_windows = windows_of(job)
     if profiled_windows is None:
         raise InputError(
             "the profiled query counts no windows of a fixed size, so the cost of a window is "
             "unknown; profile a run of the query that counts them with window(...)"
         )
-    if num_keys is not None and keyed_costs(job) is None:
+    if question.num_keys is not None and keyed_costs(job) is None:
         raise InputError(
             f"{argument('num_keys')}: the profile does not say how many state rows its batches "
-            "wrote; profile "
-            "the query anew, from a log with its progress events"
+            "wrote; profile the query anew, from a log with its progress events"
         )
-    known_keys = None if num_keys is None else float(count(num_keys, "num_keys", MOST_LONG))
-    rate_per_s = arrivals_from(job, rate).rate_per_s
+    num_keys = None if question.num_keys is None else float(question.num_keys)
+    rate_per_s = arrivals_from(job, question.rate_per_s).rate_per_s
     if shared_windows is None:
-        window_set = WindowSet.parse(windows) if windows else profiled_windows
+        window_set = WindowSet.parse(question.windows) if question.windows else profiled_windows
         return sharing_gain(
-            job, configuration, window_set, rate_per_s=rate_per_s, num_keys=known_keys
+            job, configuration, window_set, rate_per_s=rate_per_s, num_keys=num_keys
         )
     if configuration.trigger_s == 0.0:
         raise InputError(
@@ -106,16 +109,9 @@ def windows(
         configuration,
         shared_windows.windows(),
         rate_per_s=rate_per_s,
-        num_keys=known_keys,
+        num_keys=num_keys,
         queries={query.name: query.windows() for query in shared_windows.queries},
     )
-
-
-def _queries_of(path: str | Path, windows: Sequence[str]) -> SharedWindows:
-
-    if windows:
-        raise InputError("windows and queries: expected one of the two; a file names its windows")
-    return load_spec_of(path, SharedWindows)
 
 
 def fusions_of(plan: str | Path) -> tuple[FusionAdvice, ...]:

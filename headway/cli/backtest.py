@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from typing import Any
 
 import click
 
 from headway.cli.options import PERCENT, Command, json_option
 from headway.cli.progress import Progress
-from headway.cli.spark_options import reading_options
+from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import answer, suggest
+from headway.domain.log_questions import ProfileQuestion
 from headway.errors import ExitCode
 
 
@@ -20,18 +22,9 @@ from headway.errors import ExitCode
     type=PERCENT,
     help="Exit with 4 if the median error of the mean or the p99 is above this, e.g. 15%.",
 )
-@reading_options
+@options_of(ProfileQuestion)
 @json_option
-def command(
-    sources: tuple[str, ...],
-    queries: tuple[str, ...],
-    trigger: float | None,
-    max_error: float | None,
-    engine: str,
-    master: str,
-    conf: dict[str, str],
-    as_json: bool,
-) -> int:
+def command(sources: tuple[str, ...], max_error: float | None, as_json: bool, **_: Any) -> int:
     """Validate predictions against your own logs: fit on some runs, predict the others.
 
     \b
@@ -44,15 +37,7 @@ def command(
     from headway.api.backtest import backtest
 
     with Progress() as progress:
-        evaluation = backtest(
-            sources,
-            queries=queries,
-            trigger=trigger,
-            engine=engine,
-            master=master,
-            conf=conf,
-            progress=progress.tell,
-        )
+        evaluation = backtest(sources, progress=progress.tell, **given_options(ProfileQuestion))
     answer(evaluation, as_json=as_json)
     if not as_json:
         suggest(f"headway profile {shlex.join(sources)} --advise")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from headway.cli.options import PERCENT, Command, given, one_format, refuse, strict_option
+from headway.cli.options import PERCENT, Command, given, json_option, one_format, refuse
 from headway.cli.progress import Progress
+from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import answer, suggest
+from headway.domain.argument import read_question
+from headway.domain.fleet_questions import Limits
 from headway.errors import ExitCode
 
 # Spelt out here: a help text must not wait for what it lists (a test holds both together).
@@ -30,47 +35,21 @@ _FOR_PEOPLE = ("text", "markdown")
     show_default=True,
     help="Output format.",
 )
-@click.option(
-    "--max-cost",
-    type=PERCENT,
-    default="5%",
-    show_default=True,
-    help="Fail if the cost rises by more than this.",
-)
-@click.option(
-    "--max-latency",
-    type=PERCENT,
-    default="10%",
-    show_default=True,
-    help="Fail if the planned latency or run time rises by more than this.",
-)
-@click.option(
-    "--max-drift",
-    type=PERCENT,
-    default="20%",
-    show_default=True,
-    help="Fail if batches in the locked configuration become longer by more than this.",
-)
-@click.option("--require-locked", is_flag=True, help="Fail if a job is not in the lock file.")
+@options_of(Limits)
 @click.option(
     "--quiet-below",
     type=PERCENT,
     help="Print nothing if all passed, and no cost, number of nodes or planned time changed by "
     "more than this; for text and markdown.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@strict_option
+@json_option
 def command(
     specs: tuple[str, ...],
     baseline: str | None,
     output_format: str,
-    max_cost: float,
-    max_latency: float,
-    max_drift: float,
-    require_locked: bool,
     quiet_below: float | None,
     as_json: bool,
-    strict: bool,
+    **_: Any,
 ) -> int:
     """Fail a CI build when a target is missed, or a plan costs more or is slower than locked.
 
@@ -87,7 +66,6 @@ def command(
     with --strict, and 2 if a file is invalid.
     """
     from headway.api.check import check, lock_beside
-    from headway.gate import Limits
     from headway.gate.formats import FORMATS
 
     locks = {str(lock_path) for lock_path in map(lock_beside, specs) if lock_path is not None}
@@ -101,13 +79,7 @@ def command(
     output_format = one_format(as_json, output_format)
     if output_format not in _FOR_PEOPLE:
         refuse(given("quiet_below"), f"a report in the format {output_format} is always written")
-    limits = Limits(
-        cost_ratio=max_cost,
-        latency_ratio=max_latency,
-        drift_ratio=max_drift,
-        strict=strict,
-        require_locked=require_locked,
-    )
+    limits = read_question(Limits, given_options(Limits))
     with Progress("planning"):
         report = check(specs, baseline=baseline, limits=limits)
     if quiet_below is None or not report.is_quiet(quiet_below):

@@ -13,7 +13,7 @@ _NO_DETAILS = "a plan of this kind of job has no further details"
 #: Options of output that mean nothing for plans of a kind, and why.
 _OUTPUT_NOT_FOR: Mapping[JobKind, Mapping[str, str]] = {
     JobKind.QUERY: {},
-    JobKind.ENDING: {"verbose": _NO_DETAILS},
+    JobKind.ENDING: {},
     JobKind.DSTREAMS: {"verbose": _NO_DETAILS},
     JobKind.REAL_TIME: {"verbose": _NO_DETAILS},
     JobKind.PIPELINE: {"verbose": _NO_DETAILS, "strict": "not for pipelines"},

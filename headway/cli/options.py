@@ -9,9 +9,10 @@ import click
 
 from headway.cli.terminal import fitted_help
 from headway.domain import parse_promise
+from headway.domain.argument_values import parse_seconds
+from headway.domain.fleet_questions import parse_share
 from headway.errors import ExitCode, HeadwayError, InputError, RefusedArgumentError
-from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_PARTITIONS
-from headway.units import parse_duration_s, parse_rate_per_s
+from headway.units import parse_rate_per_s
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -32,22 +33,6 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]
             return self._parse(value)
         except InputError as error:
             self.fail(str(error), param, ctx)
-
-
-def duration_s(text: str) -> float:
-    return 0.0 if text.strip() == "0" else parse_duration_s(text)
-
-
-def _ratio(text: str) -> float:
-    try:
-        ratio = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
-    except ValueError:
-        ratio = -1.0
-    if 1.0 < ratio < float("inf") and not text.endswith("%"):
-        raise InputError(f"{text!r} would be {ratio:.0%}; write {text}% or {ratio / 100:g}")
-    if not 0.0 < ratio < float("inf"):
-        raise InputError(f"{text!r} is not a share; expected e.g. 15% or 0.15")
-    return ratio
 
 
 def _confidence(text: str) -> float:
@@ -151,51 +136,13 @@ def _spelling(parameter: click.Parameter) -> str:
     return max(parameter.opts, key=len)
 
 
-PERCENT = Parsed("share", _ratio)
+PERCENT = Parsed("share", parse_share)
 LEVEL = Parsed("confidence level", _confidence)
 RATE = Parsed("rate", parse_rate_per_s)
-DURATION = Parsed("duration", duration_s)
+DURATION = Parsed("duration", parse_seconds)
 TARGET = Parsed("target", parse_promise)
-EXECUTORS = click.IntRange(1, MOST_EXECUTORS)
-CORES = click.IntRange(1, MOST_CORES)
-PARTITIONS = click.IntRange(1, MOST_PARTITIONS)
-ROWS = click.IntRange(1, MOST_LONG)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 strict_option = click.option(
     "--strict", is_flag=True, help="Exit with 5 if the answer is outside the calibrated range."
 )
-
-
-def key_options(command: Function) -> Function:
-    """Options for what a file of key counts does not contain."""
-    for option in (
-        click.option(
-            "--total-rows",
-            type=click.FloatRange(0, min_open=True),
-            help="Rows of all keys, if the file has only the most frequent ones.",
-        ),
-        click.option(
-            "--key-type",
-            type=click.Choice(["string", "int", "long"]),
-            help="Spark's type of the key column; by default long for numbers in JSON, else "
-            "string.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-def setting_options(command: Function) -> Function:
-    """The options of a setting; by default as profiled."""
-    for option in (
-        click.option("--partitions", type=PARTITIONS, help="Shuffle partitions."),
-        click.option(
-            "--cores", type=CORES, help="Cores per executor; local[n] is one executor with n cores."
-        ),
-        click.option(
-            "--trigger", type=DURATION, help="Trigger interval; 0s means as fast as possible."
-        ),
-    ):
-        command = option(command)
-    return command

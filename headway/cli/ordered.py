@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from headway.api.ordered import ordered_plan
-from headway.cli.options import (
-    EXECUTORS,
-    RATE,
-    Command,
-    json_option,
-    key_options,
-    setting_options,
-)
+from headway.cli.options import Command, json_option
 from headway.cli.outputs import OutputFile
 from headway.cli.progress import Progress
+from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import answer, remark, suggest
+from headway.domain.query_questions import OrderedQuestion
 from headway.errors import ExitCode
 from headway.formats.text_file import write_text
 from headway.report.ordered import ordered_sheet, placement_csv
@@ -25,33 +21,10 @@ from headway.report.ordered import ordered_sheet, placement_csv
 
 @click.command("ordered", cls=Command)
 @click.argument("profile", metavar="PROFILE")
-@click.option(
-    "--keys",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="How often each key occurs: CSV with the columns key and count, or JSON lines.",
-)
-@key_options
-@click.option("--stage", help="Stage after an exchange; by default the one with the most work.")
-@click.option("--rate", type=RATE, help="Input rate, e.g. 50k/s.")
-@setting_options
-@click.option("--executors", type=EXECUTORS, help="Executors.")
+@options_of(OrderedQuestion)
 @click.option("-o", "--output", type=OutputFile(), help="Write the table of placed keys, CSV.")
 @json_option
-def command(
-    profile: str,
-    keys: Path,
-    key_type: str | None,
-    total_rows: float | None,
-    stage: str | None,
-    rate: float | None,
-    trigger: float | None,
-    executors: int | None,
-    cores: int | None,
-    partitions: int | None,
-    output: str | None,
-    as_json: bool,
-) -> int:
+def command(profile: str, output: str | None, as_json: bool, *, keys: Path, **_: Any) -> int:
     """Choose shuffle partitions and place heavy keys, for work that is done key by key.
 
     \b
@@ -71,18 +44,7 @@ def command(
     longer than the trigger interval.
     """
     with Progress("placing keys"):
-        plan = ordered_plan(
-            profile,
-            keys,
-            rate=rate,
-            trigger=trigger,
-            executors=executors,
-            cores=cores,
-            partitions=partitions,
-            stage=stage,
-            key_type=key_type,
-            total_rows=total_rows,
-        )
+        plan = ordered_plan(profile, **given_options(OrderedQuestion))
     if output is not None:
         write_text(output, placement_csv(plan.placed), label="the table of placed keys")
         remark(f"wrote {output}")

@@ -21,7 +21,7 @@ from headway.cli.options import (
     strict_option,
 )
 from headway.cli.outputs import OutputFile
-from headway.cli.plan_spec import plan_of_spec
+from headway.cli.plan_spec import planned_spec
 from headway.cli.progress import Progress
 from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import show, suggest
@@ -87,7 +87,7 @@ def command(
     --partitions and --trigger to fix a setting. If the targets cannot be met, prints the nearest
     feasible plan and exits with 3.
     """
-    from headway.api.specs import is_spec
+    from headway.api.specs import is_spec, plan_file
 
     output_format = one_format(as_json, output_format)
     if quiet and verbose:
@@ -99,9 +99,10 @@ def command(
     )
     options = given_options(PlanQuestion)
     if not is_pipeline(profile) and ("target" not in options or is_spec(profile)):
-        planned = plan_of_spec(profile, options)
-        kind = JobKind.ENDING if planned.plan.ends else JobKind.QUERY
+        kind, spec_file = planned_spec(profile, options)
         refuse_outputs(kind, output_format)
+        with Progress("planning"):
+            planned = plan_file(spec_file, **options)
         return _shown(kind, planned.plan, how, profile=planned.profile)
     kind, job = planned_job(profile, options)
     refuse_outputs(kind, output_format)
@@ -145,14 +146,22 @@ def _shown(kind: JobKind, plan: Any, how: _Show, *, profile: str | JobProfile) -
 
 
 def _in_words(kind: JobKind, plan: Any, how: _Show) -> str:
-    if kind is JobKind.QUERY and how.verbose:
-        from headway.report.explanation import explanation_text
-        from headway.report.sheet_text import sheet_text
-        from headway.report.stream import stream_sheet
+    if how.verbose:
+        from headway.api.explain import explain
 
-        return f"{sheet_text(stream_sheet(plan))}\n\n{explanation_text(plan)}"
+        return f"{_whole_text(kind, plan)}\n\n{explain(plan)}"
     text = as_text(plan)
     return text.partition("\n\n")[0] if how.quiet else text
+
+
+def _whole_text(kind: JobKind, plan: Any) -> str:
+    """A plan in full, even if it is infeasible."""
+    if kind is not JobKind.QUERY:
+        return as_text(plan)
+    from headway.report.sheet_text import sheet_text
+    from headway.report.stream import stream_sheet
+
+    return sheet_text(stream_sheet(plan))
 
 
 def _suggest_next(kind: JobKind, plan: Any, profile: str | JobProfile) -> None:

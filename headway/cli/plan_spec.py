@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headway.cli.options import refuse
-from headway.cli.progress import Progress
 from headway.domain import Deadline
 from headway.domain.argument import JobKind, refuse_for
 from headway.domain.question import PlanQuestion
 
 if TYPE_CHECKING:
-    from headway.spec.spec_file import Planned
+    from headway.spec.spec_file import SpecFile
 
 
-def plan_of_spec(file: str, options: Mapping[str, Any]) -> Planned:
-    """Plan as in a spec file, unless options replace its values."""
-    from headway.api.specs import is_spec, plan_file
+def planned_spec(file: str, options: Mapping[str, Any]) -> tuple[JobKind, SpecFile]:
+    """The spec file to plan and the kind of its job, after what contradicts it has been refused."""
+    from headway.api.specs import is_spec
     from headway.spec.spec_file import load_spec
 
     if not is_spec(file):
@@ -28,13 +27,13 @@ def plan_of_spec(file: str, options: Mapping[str, Any]) -> Planned:
         refuse(["--mode"], "a spec file is planned in micro-batches; give the profile")
     spec_file = load_spec(file)
     is_batch = spec_file.kind == "BatchJob"
-    refuse_for(JobKind.ENDING if is_batch else JobKind.QUERY, PlanQuestion, options)
+    kind = JobKind.ENDING if is_batch else JobKind.QUERY
+    refuse_for(kind, PlanQuestion, options)
     targets = options.get("target", ())
     if any(isinstance(target, Deadline) is not is_batch for target in targets) or (
         is_batch and len(targets) > 1
     ):
-        kind = "batch" if is_batch else "streaming"
+        job = "batch" if is_batch else "streaming"
         example = "one 'deadline <= 10m'" if is_batch else "latencies, e.g. 'p99 <= 3s'"
-        refuse(["--target"], f"{file} is a {kind} job; expected {example}")
-    with Progress("planning"):
-        return plan_file(spec_file, **options)
+        refuse(["--target"], f"{file} is a {job} job; expected {example}")
+    return kind, spec_file

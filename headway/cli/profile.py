@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import click
 
@@ -13,26 +13,12 @@ from headway.api.profile import Survey, profile, profile_and_tables, survey
 from headway.cli.options import RATE, TARGET, Command, given, json_option, refuse
 from headway.cli.outputs import OutputFile, OutputFolder
 from headway.cli.progress import Progress
-from headway.cli.spark_options import reading_options
+from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import remark, show, suggest
 from headway.domain import ApplicationProfile, JobProfile, Promise
+from headway.domain.log_questions import LogsQuestion, ProfileQuestion
 from headway.errors import EventLogError, InputError
 from headway.redaction import one_line
-
-
-class _Runs(NamedTuple):
-    """The queries for one profile, and their trigger interval."""
-
-    queries: tuple[str, ...]
-    trigger: float | None
-
-
-class _Reader(NamedTuple):
-    """What reads the logs."""
-
-    engine: str
-    master: str
-    conf: dict[str, str]
 
 
 @click.command("profile", cls=Command)
@@ -63,22 +49,18 @@ class _Reader(NamedTuple):
     metavar="FOLDER",
     help="Write applications, queries, batches, jobs, stages, tasks and plans as Parquet.",
 )
-@reading_options
+@options_of(ProfileQuestion)
 @json_option
 def command(
     sources: tuple[str, ...],
     output: str | None,
-    queries: tuple[str, ...],
-    trigger: float | None,
     check: bool,
     advise: bool,
     rate: float | None,
     targets: tuple[Promise, ...],
     tables: Path | None,
-    engine: str,
-    master: str,
-    conf: dict[str, str],
     as_json: bool,
+    **_: Any,
 ) -> None:
     """Turn Spark event logs into a job profile: the cost of a batch, stage by stage.
 
@@ -99,7 +81,6 @@ def command(
     job in several configurations make one better profile. Without -o the profile is printed.
     """
     each_into = _folder_for_each(output)
-    reader, runs = _Reader(engine, master, conf), _Runs(queries, trigger)
     if as_json and not (check or advise):
         raise InputError("--json works with --check and --advise only; the profile itself is YAML")
     if advise:
@@ -118,7 +99,6 @@ def command(
         )
         _survey(
             sources,
-            reader,
             each_into=each_into,
             tables=tables,
             as_text=not as_json and (check or (each_into is None and tables is None)),
@@ -126,14 +106,15 @@ def command(
         )
         return
     if advise:
-        _advise(sources, runs, reader, (rate, targets), as_json=as_json)
+        _advise(sources, rate, targets, as_json=as_json)
         return
     from headway.formats.profile_file import dump_profile, save_profile
     from headway.report.profiles import profile_summary
 
     with Progress() as progress:
-        options = {**runs._asdict(), **reader._asdict(), "progress": progress.tell}
-        job_profile, written = profile_and_tables(sources, tables, **options)
+        job_profile, written = profile_and_tables(
+            sources, tables, progress=progress.tell, **given_options(ProfileQuestion)
+        )
     if output is None:
         click.echo(dump_profile(job_profile), nl=False)
         return
@@ -158,9 +139,8 @@ def _usual_question(job: JobProfile | ApplicationProfile) -> str:
 
 def _advise(
     sources: tuple[str, ...],
-    runs: _Runs,
-    reader: _Reader,
-    question: tuple[float | None, tuple[Promise, ...]],
+    rate: float | None,
+    targets: tuple[Promise, ...],
     *,
     as_json: bool,
 ) -> None:
@@ -168,8 +148,7 @@ def _advise(
     from headway.report.advice import advice_as_json, advice_as_text
 
     with Progress() as progress:
-        job_profile = profile(sources, **runs._asdict(), **reader._asdict(), progress=progress.tell)
-    rate, targets = question
+        job_profile = profile(sources, progress=progress.tell, **given_options(ProfileQuestion))
     advised = advise(job_profile, rate=rate, target=targets or None)
     if as_json:
         click.echo(advice_as_json(advised, job_profile))
@@ -180,7 +159,6 @@ def _advise(
 
 def _survey(
     sources: tuple[str, ...],
-    reader: _Reader,
     *,
     each_into: Path | None,
     tables: Path | None,
@@ -190,7 +168,9 @@ def _survey(
     from headway.report.profiles import survey_as_json, survey_as_text
 
     with Progress() as progress:
-        log_survey = survey(sources, **reader._asdict(), progress=progress.tell, tables=tables)
+        log_survey = survey(
+            sources, tables=tables, progress=progress.tell, **given_options(LogsQuestion)
+        )
     if as_json:
         click.echo(survey_as_json(log_survey.logs, log_survey.failures))
     if as_text:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from headway.cli.options import LEVEL, Function, Parsed, duration_s, was_given
+from headway.cli.options import DURATION, LEVEL, Function, Parsed, was_given
 from headway.domain.argument import Argument, Question, arguments_of
 from headway.domain.argument_values import (
     Anything,
@@ -17,8 +17,9 @@ from headway.domain.argument_values import (
     CoresOfTask,
     Count,
     Duration,
+    Each,
+    File,
     Flag,
-    ListOf,
     Positive,
     Promises,
 )
@@ -49,43 +50,52 @@ def given_options(question: type[Question]) -> dict[str, Any]:
 
 
 def _option(declared: Argument, spelling: str) -> Callable[[Function], Function]:
-    details: dict[str, Any] = {"help": declared.about}
+    details: dict[str, Any] = {
+        "help": declared.about,
+        "required": declared.is_required,
+        "metavar": declared.metavar,
+    }
     if isinstance(declared.value, Flag):
         details["is_flag"] = True
     elif declared.is_repeatable:
         details["multiple"] = True
     elif declared.default is not None:
-        details |= {"default": _plain(declared.default), "show_default": True}
+        details |= {"default": _default_text(declared), "show_default": True}
     if not isinstance(declared.value, Flag):
         details["type"] = _type_of(declared.value, spelling.lstrip("-"))
     return click.option(spelling, declared.name, **details)
 
 
-def _plain(default: object) -> object:
-    """The text of a member of an enumeration; any other value as it is."""
+def _default_text(declared: Argument) -> object:
+    """The default as it is written on the command line."""
+    default = declared.default
+    if declared.metavar == "SHARE":
+        return f"{default:.0%}"
     return str(default) if isinstance(default, str) else default
 
 
-def _type_of(value: object, name: str) -> Any:
+def _type_of(value: Any, name: str) -> Any:
     """How click reads a value, and what it calls it in the help."""
     match value:
         case Count():
-            return click.IntRange(1, value.maximum)
+            return click.IntRange(value.minimum, value.maximum)
         case CoresOfTask():
             return click.FloatRange(LEAST_TASK_CORES, value.maximum)
         case Choice():
             return click.Choice([str(member) for member in value.members])
         case Positive(parse=None):
-            return click.FloatRange(0.0, min_open=True)
-        case Positive(parse=parse) | ListOf(parse=parse) if parse is not None:
-            return Parsed(name, parse)
+            return click.FloatRange(0, min_open=True)
+        case _ if getattr(value, "parse", None) is not None:
+            return Parsed(name, value.parse)
         case Promises():
             return Parsed(name, parse_promise)
         case Duration():
-            return Parsed("duration", duration_s)
+            return DURATION
+        case Each(value=member_value):
+            return _type_of(member_value, name)
         case Confidence():
             return LEVEL
-        case Anything(is_path=True):
+        case File() | Anything(is_path=True):
             return click.Path(path_type=Path)
         case _:
             return click.STRING

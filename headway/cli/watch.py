@@ -34,25 +34,6 @@ _OF_WATCHING = (
 )
 
 
-def parse_executors(text: str) -> tuple[int, int]:
-    """Minimum and maximum of executors, from an option.
-
-    Raises
-    ------
-    InputError
-        If it is not such a pair.
-
-    Examples
-    --------
-    >>> parse_executors("2:12"), parse_executors("4")
-    ((2, 12), (4, 4))
-    """
-    low, _, high = text.partition(":")
-    if not (low.isdecimal() and (high or low).isdecimal()):
-        raise InputError(f"--executors {text}: expected fewest and most, e.g. 2:12")
-    return int(low), int(high or low)
-
-
 @click.command("watch", cls=Command)
 @click.argument("source", metavar="SOURCE")
 @click.option("--profile", "profile_path", metavar="PROFILE", help="Profile of the query.")
@@ -118,7 +99,7 @@ def command(
         profile=profile_path,
         target=target,
         query=query,
-        executors=None if executors is None else parse_executors(executors),
+        executors=executors,
         trigger=trigger,
     )
     if once:

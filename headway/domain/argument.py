@@ -7,12 +7,12 @@ are derived from that one declaration, as keys of files are from `headway.spec.f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import StrEnum
-from functools import lru_cache
-from inspect import Parameter, Signature
-from typing import Any, ClassVar, Protocol, TypeVar
+from functools import lru_cache, wraps
+from inspect import Parameter, signature
+from typing import Any, Protocol, TypeVar, cast
 
 from headway.errors import RefusedArgumentError, argument
 
@@ -27,19 +27,18 @@ class JobKind(StrEnum):
     PIPELINE = "pipeline"
 
 
-class Question(Protocol):
-    """What a command asks: a frozen dataclass with a field for each argument, and one more."""
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What a command asks: a field for each argument, and the names of those that were given.
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
+    Questions have no slots, so that one can have the arguments of two others.
+    """
 
-    def __init__(self, *, named_arguments: frozenset[str], **values: Any) -> None: ...
-
-    @property
-    def named_arguments(self) -> frozenset[str]:
-        """Names of the arguments that were given."""
+    named_arguments: frozenset[str] = frozenset()
 
 
 AnyQuestion = TypeVar("AnyQuestion", bound=Question)
+Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 class Value(Protocol):
@@ -65,9 +64,11 @@ class Argument:
     value: Value
     about: str
     default: Any
-    not_for: Mapping[JobKind, str]
+    not_for: Mapping[StrEnum, str]
     is_repeatable: bool
+    is_required: bool
     is_first: bool
+    metavar: str | None
 
 
 def argument_of(
@@ -77,9 +78,11 @@ def argument_of(
     name: str | None = None,
     option: str | None = "",
     default: Any = None,
-    not_for: Mapping[JobKind, str] | None = None,
+    not_for: Mapping[Any, str] | None = None,
     is_repeatable: bool = False,
+    is_required: bool = False,
     is_first: bool = False,
+    metavar: str | None = None,
 ) -> Any:
     """A field of a question.
 
@@ -99,19 +102,34 @@ def argument_of(
         Kinds of jobs that it means nothing for, and why.
     is_repeatable : bool
         Whether its option may be given several times; its value is a list then.
+    is_required : bool
+        Whether its option must be given.
     is_first : bool
         Whether it comes before all others in help and reference.
+    metavar : str, optional
+        What the help calls its value.
     """
     metadata = {
-        "value": value, "about": about, "name": name, "option": option,
-        "not_for": not_for or {}, "is_repeatable": is_repeatable, "is_first": is_first,
+        "value": value, "about": about, "name": name, "option": option, "not_for": not_for or {},
+        "is_repeatable": is_repeatable, "is_required": is_required, "is_first": is_first,
+        "metavar": metavar,
     }  # fmt: skip
     return field(default=default, metadata=metadata)
 
 
-@lru_cache
+def as_in(question: type[Question], field_name: str) -> Any:
+    """A field of a question that is the same argument as that of another one."""
+    declared = question.__dataclass_fields__[field_name]
+    return field(default=declared.default, metadata=declared.metadata)
+
+
 def arguments_of(question: type[Question]) -> tuple[Argument, ...]:
     """The arguments of a question in the order of its fields, those first that are to be."""
+    return _arguments_of(cast("Hashable", question))
+
+
+@lru_cache
+def _arguments_of(question: Any) -> tuple[Argument, ...]:
     declared = [_argument(member) for member in fields(question) if "value" in member.metadata]
     return tuple(sorted(declared, key=lambda argument: not argument.is_first))
 
@@ -126,9 +144,10 @@ def _argument(declared: Field[Any]) -> Argument:
         value=declared.metadata["value"],
         about=declared.metadata["about"],
         default=None if declared.default is MISSING else declared.default,
-        not_for=declared.metadata["not_for"],
-        is_repeatable=declared.metadata["is_repeatable"],
-        is_first=declared.metadata["is_first"],
+        **{
+            detail: declared.metadata[detail]
+            for detail in ("not_for", "is_repeatable", "is_required", "is_first", "metavar")
+        },
     )
 
 
@@ -147,22 +166,44 @@ def _says_something(value: object) -> bool:
     return not (value is None or value is False or (isinstance(value, list | tuple) and not value))
 
 
-def require_arguments_of(question: type[Question], options: Mapping[str, Any], call: str) -> None:
-    """Refuse names that are no arguments of a question, as Python refuses them for any call.
+def takes(question: type[Question]) -> Callable[[Call], Call]:
+    """A decorator for a call whose ``**options`` are the arguments of a question, and no others.
 
-    Raises
-    ------
-    TypeError
-        Names the first of them.
+    Its signature shows them. Arguments that the call itself names are passed as they are.
     """
-    names = {declared.name for declared in arguments_of(question)}
-    for name in options:
-        if name not in names:
-            raise TypeError(f"{call}() got an unexpected keyword argument {name!r}")
+
+    def with_arguments(call: Call) -> Call:
+        named = {
+            name: parameter
+            for name, parameter in signature(call).parameters.items()
+            if parameter.kind is not Parameter.VAR_KEYWORD
+        }
+        options = {
+            declared.name: Parameter(
+                declared.name, Parameter.KEYWORD_ONLY, default=declared.default
+            )
+            for declared in arguments_of(question)
+            if declared.name not in named
+        }
+
+        @wraps(call)
+        def checked(*values: Any, **given_options: Any) -> Any:
+            for name in given_options:
+                if name not in named and name not in options:
+                    raise TypeError(
+                        f"{call.__name__}() got an unexpected keyword argument {name!r}"
+                    )
+            return call(*values, **given_options)
+
+        shown = signature(call).replace(parameters=[*named.values(), *options.values()])
+        checked.__signature__ = shown  # type: ignore[attr-defined]  # what inspect reads
+        return cast("Call", checked)
+
+    return with_arguments
 
 
 def question_for(
-    kind: JobKind, question: type[AnyQuestion], options: Mapping[str, Any]
+    kind: StrEnum, question: type[AnyQuestion], options: Mapping[str, Any]
 ) -> AnyQuestion:
     """The question about a job of a kind, after what means nothing for it has been refused.
 
@@ -191,7 +232,7 @@ def read_question(question: type[AnyQuestion], options: Mapping[str, Any]) -> An
     return question(named_arguments=given_names(options), **values)
 
 
-def refuse_for(kind: JobKind, question: type[Question], options: Mapping[str, Any]) -> None:
+def refuse_for(kind: StrEnum, question: type[Question], options: Mapping[str, Any]) -> None:
     """Refuse given arguments that mean nothing for jobs of a kind.
 
     Raises
@@ -208,13 +249,3 @@ def refuse_for(kind: JobKind, question: type[Question], options: Mapping[str, An
     for why in reasons.values():
         refused = ", ".join(argument(name) for name, reason in reasons.items() if reason == why)
         raise RefusedArgumentError(f"{refused}: {why}")
-
-
-def signature_of(question: type[Question]) -> Signature:
-    """The signature of a call that takes a job and the arguments of a question, by name."""
-    job = Parameter("profile", Parameter.POSITIONAL_OR_KEYWORD)
-    options = [
-        Parameter(declared.name, Parameter.KEYWORD_ONLY, default=declared.default)
-        for declared in arguments_of(question)
-    ]
-    return Signature([job, *options])

@@ -6,16 +6,18 @@ the argument. Texts are parsed where they are typed: by the units, and by the no
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from headway.domain.burst import Burst
 from headway.domain.configuration import LEAST_TASK_CORES, TaskCores, whole_or_fraction
 from headway.domain.target import AnyPromise, parse_promise
 from headway.errors import InputError, argument
-from headway.limits import LARGEST_NUMBER, LONGEST_S, MOST_LONG
+from headway.limits import LARGEST_NUMBER, LONGEST_S, MOST_EXECUTORS, MOST_LONG
 from headway.units import parse_duration_s, parse_rate_per_s, parse_rows, spark_memory_text
 
 Member = TypeVar("Member", bound=StrEnum)
@@ -34,7 +36,7 @@ def not_expected(name: str, value: object, expected: str) -> InputError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """A whole number from 1 to a maximum.
+    """A whole number from 1, or another minimum, to a maximum.
 
     Examples
     --------
@@ -43,11 +45,39 @@ class Count:
     """
 
     maximum: int
+    minimum: int = 1
 
     def read(self, value: Any, name: str) -> int:
-        if not is_number(value) or not 1 <= value <= self.maximum or value != value // 1:
-            raise not_expected(name, value, f"a whole number from 1 to {self.maximum:,}")
+        is_in_range = is_number(value) and self.minimum <= value <= self.maximum
+        if not is_in_range or value != value // 1:
+            expected = f"a whole number from {self.minimum} to {self.maximum:,}"
+            raise not_expected(name, value, expected)
         return int(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountRange:
+    """The fewest and the most, as a pair, or as a text such as ``2..12`` or ``2:12``.
+
+    Examples
+    --------
+    >>> CountRange(maximum=50).read("2..12", "executors"), CountRange(maximum=50).read("4", "n")
+    ((2, 12), (4, 4))
+    """
+
+    maximum: int
+
+    def read(self, value: Any, name: str) -> tuple[int, int]:
+        ends = value
+        if isinstance(value, str):
+            match = re.fullmatch(r"\s*(\d+)\s*(?:(?:\.\.|:)\s*(\d+)\s*)?", value)
+            ends = match and (int(match[1]), int(match[2] or match[1]))
+        if not isinstance(ends, tuple | list) or len(ends) != 2:
+            raise not_expected(name, value, "fewest and most, e.g. 2..12")
+        low, high = (Count(maximum=self.maximum).read(end, name) for end in ends)
+        if low > high:
+            raise not_expected(name, value, "the fewest first, e.g. 2..12")
+        return low, high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +115,9 @@ class Positive:
     maximum: float = LARGEST_NUMBER
 
     def read(self, value: Any, name: str) -> float:
-        number = self.parse(value) if self.parse and isinstance(value, str) else value
+        number = value
+        if self.parse is not None and isinstance(value, str):
+            number = _parsed(self.parse, value, name)
         if not is_number(number) or not 0 < number <= self.maximum:
             raise not_expected(name, value, self.words)
         return float(number)
@@ -102,21 +134,17 @@ class Duration:
     """
 
     may_be_zero: bool = False
+    is_signed: bool = False
 
     def read(self, value: Any, name: str) -> float:
-        value_s = self._parsed_s(value, name) if isinstance(value, str) else value
-        if not is_number(value_s) or not 0 <= value_s <= LONGEST_S:
-            raise not_expected(name, value, "0 or more seconds, at most ten years")
-        if value_s == 0 and not self.may_be_zero:
+        value_s = _parsed(parse_seconds, value, name) if isinstance(value, str) else value
+        least_s = -LONGEST_S if self.is_signed else 0
+        if not is_number(value_s) or not least_s <= value_s <= LONGEST_S:
+            expected = "seconds" if self.is_signed else "0 or more seconds"
+            raise not_expected(name, value, f"{expected}, at most ten years")
+        if value_s == 0 and not (self.may_be_zero or self.is_signed):
             raise not_expected(name, value, "more than 0 seconds")
         return float(value_s)
-
-    def _parsed_s(self, text: str, name: str) -> float:
-        try:
-            # Zero needs no unit.
-            return 0.0 if text.strip() == "0" else parse_duration_s(text)
-        except InputError as error:
-            raise InputError(f"{argument(name)}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -189,6 +217,59 @@ class ListOf:
 
 
 @dataclass(frozen=True, slots=True)
+class Each:
+    """A list of values, each of which is read by itself.
+
+    Examples
+    --------
+    >>> Each(Duration(), expected="a list of durations").read(["1s", 2], "triggers")
+    (1.0, 2.0)
+    """
+
+    value: Any
+    expected: str
+
+    def read(self, value: Any, name: str) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple):
+            raise not_expected(name, value, self.expected)
+        return tuple(self.value.read(member, name) for member in value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """Names in a list, or in one text with commas between them; each counts once.
+
+    Examples
+    --------
+    >>> Names(expected="e.g. hpa,static").read("hpa, static,hpa", "policies")
+    ('hpa', 'static')
+    """
+
+    expected: str
+
+    def read(self, value: Any, name: str) -> tuple[str, ...]:
+        texts = value.split(",") if isinstance(value, str) else value
+        if not _is_list_of(texts, str):
+            raise not_expected(name, value, self.expected)
+        names = tuple(dict.fromkeys(filter(None, (text.strip() for text in texts))))
+        if not names:
+            raise InputError(f"{argument(name)} names none; expected {self.expected}")
+        return names
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text that is not empty."""
+
+    expected: str = "a text"
+
+    def read(self, value: Any, name: str) -> str:
+        if not isinstance(value, str) or not value.strip():
+            raise not_expected(name, value, self.expected)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
 class Promises:
     """A target, or several, or their texts."""
 
@@ -202,6 +283,19 @@ class Promises:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """The path of a file, or an object of the class that is read from it."""
+
+    expected: str
+    noun: type = Path
+
+    def read(self, value: Any, name: str) -> Any:
+        if not isinstance(value, str | Path | self.noun):
+            raise not_expected(name, value, self.expected)
+        return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Anything:
     """What is read later, by what it is for: a text, or a path."""
 
@@ -209,6 +303,25 @@ class Anything:
 
     def read(self, value: Any, name: str) -> Any:  # noqa: ARG002
         return value
+
+
+def parse_seconds(text: str) -> float:
+    """Seconds of a text such as ``5s``; zero needs no unit.
+
+    Raises
+    ------
+    InputError
+        If it is no duration.
+    """
+    return 0.0 if text.strip() == "0" else parse_duration_s(text)
+
+
+def _parsed(parse: Parse, text: str, name: str) -> float:
+    """What a text says; an error names the argument, too."""
+    try:
+        return parse(text)
+    except InputError as error:
+        raise InputError(f"{argument(name)}: {error}") from None
 
 
 def _is_list_of(values: object, members: Any) -> bool:
@@ -224,6 +337,7 @@ RATE = Positive(words="a positive number of records per second", parse=parse_rat
 ROWS = Positive(words="a positive number of rows", parse=parse_rows)
 TOTAL_ROWS = Positive(words="a number above 0", maximum=MOST_LONG)
 TRIGGER = Duration(may_be_zero=True)
+EXECUTOR_RANGE = CountRange(maximum=MOST_EXECUTORS)
 BURSTS = ListOf(
     members=Burst, expected="a list of texts such as '150k/s:2m'", parse=Burst.parse_short
 )

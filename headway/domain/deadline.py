@@ -62,6 +62,7 @@ class _BatchAnswer(Result):
     modelled_ratio: float
     confidence: float = field(metadata={"exact": True})
     node_type: NodeType | None
+    refused_node_types: tuple[str, ...] = ()
     binding: tuple[str, ...]
     spark_conf: Mapping[str, str]
     calibrated: bool = True

@@ -128,6 +128,7 @@ class _DStreamsAnswer(Result):
     findings: tuple[Finding, ...] = field(metadata={"words": "warnings"})
     confidence: float = field(metadata={"exact": True})
     node_type: NodeType | None
+    refused_node_types: tuple[str, ...] = ()
     spark_version: str | None = None
     expected: DStreamsPrediction = field(metadata={"key": "prediction"})
 

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from headway.domain.checks import require_not_negative
 from headway.domain.result import Result
+from headway.errors import InputError
+from headway.units import parse_duration_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """A period of the trace in which the query starts no batch; rows keep arriving [s]."""
+    """A period of the trace in which the query starts no batch; rows keep arriving [s].
+
+    Examples
+    --------
+    >>> Outage.parse("5m at 1h")
+    Outage(start_s=3600.0, length_s=300.0)
+    """
 
     start_s: float
     length_s: float
@@ -21,6 +30,24 @@ class Outage:
         require_not_negative("outage", start_s=self.start_s)
         if not 0 < self.length_s < math.inf:
             raise ValueError(f"outage: length_s is {self.length_s}; expected more than 0")
+
+    @classmethod
+    def parse(cls, text: str) -> Outage:
+        """Read an outage as it is written on the command line.
+
+        Raises
+        ------
+        InputError
+            If the text is no outage.
+        """
+        match = re.fullmatch(r"\s*(?P<length>.+?)\s+at\s+(?P<start>.+?)\s*", text)
+        if match is None:
+            raise InputError(f"{text!r} is not an outage; expected e.g. '5m at 1h'")
+        try:
+            start_s = 0.0 if match["start"] == "0" else parse_duration_s(match["start"])
+            return cls(start_s=start_s, length_s=parse_duration_s(match["length"]))
+        except (InputError, ValueError) as error:
+            raise InputError(f"outage {text!r}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
 from headway.assumptions.resources import LEAST_HEAP_BYTES
-from headway.domain.argument import JobKind, argument_of
+from headway.domain.argument import JobKind, Question, argument_of
 from headway.domain.argument_values import (
     BURSTS,
     RATE,
@@ -98,14 +98,10 @@ _SOURCE_OF_DSTREAMS = "the tasks that read DStreams are as profiled"
 _SHUFFLE_OF_DSTREAMS = "in DStreams the application's own code sets the number of shuffle tasks"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingQuestion:
-    """What plans and predictions are asked for alike: the setting, of which a plan may fix a part.
+@dataclass(frozen=True, kw_only=True)
+class SettingQuestion(Question):
+    """A setting of any job, of which a plan may fix a part."""
 
-    ``named_arguments`` has the names of the arguments that were given.
-    """
-
-    named_arguments: frozenset[str] = frozenset()
     trigger_s: float | None = argument_of(
         TRIGGER,
         "Trigger interval; 0s means as fast as possible.",
@@ -123,15 +119,33 @@ class SettingQuestion:
         name="partitions",
         not_for=_not_for(ending=_DEADLINE, dstreams=_SHUFFLE_OF_DSTREAMS),
     )
-    source_partitions: int | None = argument_of(
-        Count(maximum=MOST_PARTITIONS),
-        "Number of source partitions (or input splits); as profiled by default.",
-        not_for=_not_for(ending=_DEADLINE, dstreams=_SOURCE_OF_DSTREAMS),
-    )
     task_cpus: TaskCores | None = argument_of(
         CoresOfTask(maximum=MOST_CORES),
         "Cores per task (spark.task.cpus); as profiled by default.",
         not_for=_not_for(),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunQuestion(SettingQuestion):
+    """A setting that runs at a rate; None is as profiled."""
+
+    rate_per_s: float | None = argument_of(
+        RATE, "Input rate, e.g. 50k/s.", name="rate", is_first=True
+    )
+    executors: int | None = argument_of(
+        Count(maximum=MOST_EXECUTORS), "Executors.", not_for=_not_for()
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobQuestion(SettingQuestion):
+    """What plans and predictions are asked for alike."""
+
+    source_partitions: int | None = argument_of(
+        Count(maximum=MOST_PARTITIONS),
+        "Number of source partitions (or input splits); as profiled by default.",
+        not_for=_not_for(ending=_DEADLINE, dstreams=_SOURCE_OF_DSTREAMS),
     )
     mode: Mode = argument_of(
         _MODE,
@@ -152,8 +166,8 @@ class SettingQuestion:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanQuestion(SettingQuestion):
+@dataclass(frozen=True, kw_only=True)
+class PlanQuestion(JobQuestion):
     """What a plan is asked for.
 
     Fields are in base units, None where nothing was given. ``node_types`` and ``keys`` are read
@@ -312,8 +326,8 @@ class PlanQuestion(SettingQuestion):
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictQuestion(SettingQuestion):
+@dataclass(frozen=True, kw_only=True)
+class PredictQuestion(JobQuestion, RunQuestion):
     """What a prediction is asked for; None is as profiled.
 
     Examples
@@ -323,12 +337,6 @@ class PredictQuestion(SettingQuestion):
     4
     """
 
-    rate_per_s: float | None = argument_of(
-        RATE, "Input rate, e.g. 50k/s.", name="rate", is_first=True
-    )
-    executors: int | None = argument_of(
-        Count(maximum=MOST_EXECUTORS), "Executors.", not_for=_not_for()
-    )
     max_offsets: int | None = argument_of(
         Count(maximum=MOST_LONG),
         "Rate limit: maximum records per batch (maxOffsetsPerTrigger).",

@@ -99,6 +99,7 @@ class RealTimePlan(Result):
     planned_s: float = field(metadata={"key": "planned_latency_s"})
     max_rate_per_s: float | None = field(metadata={"then": {"cost_per_hour": "cost"}})
     node_type: NodeType | None
+    refused_node_types: tuple[str, ...] = ()
     confidence: float = field(metadata={"exact": True})
     setting: RealTimeSetting = field(metadata={"key": "configuration"})
     spark_conf: Mapping[str, str] = field(metadata={"then": {"query_options": "code_options"}})

@@ -11,13 +11,14 @@ from headway.domain import parse_promise
 from headway.domain.configuration import task_slots
 from headway.domain.kept_promise import KeptPromise, is_about
 from headway.formats.lock_file import AnyLocked, Locked, LockedBatch
-from headway.gate.nouns import Finding, Level, Limits, Rule
+from headway.gate.nouns import Finding, Level, Rule
 from headway.planner.causes import UNCHANGED_RATIO
 from headway.sparkconf import KNOBS, applies_when, task_cpus_of
 from headway.units import format_duration, format_rate, spark_trigger_text
 
 if TYPE_CHECKING:
     from headway.domain import Prediction
+    from headway.domain.fleet_questions import Limits
     from headway.sparkconf import Knob
     from headway.spec.forms import Where
     from headway.spec.spec_file import Planned, PlannedBatch, PlannedJob

@@ -65,23 +65,6 @@ _EXIT_CODES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How much worse than the lock counts as a regression, as shares.
-
-    Examples
-    --------
-    >>> Limits().cost_ratio
-    0.05
-    """
-
-    cost_ratio: float = 0.05
-    latency_ratio: float = 0.1
-    drift_ratio: float = 0.2
-    strict: bool = False
-    require_locked: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One thing that the gate found, at a place in a file."""
 

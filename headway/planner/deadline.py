@@ -18,14 +18,12 @@ from headway.domain import (
     Finding,
     FindingCode,
     InfeasibleDeadlinePlan,
-    NodeType,
     Objective,
     Provenance,
     Verdict,
 )
 from headway.domain.configuration import task_slots
 from headway.domain.job import JobTime
-from headway.errors import InputError, argument
 from headway.planner.backlog_run_time import run_time_of
 from headway.planner.enumeration import (
     Enumerated,
@@ -38,27 +36,17 @@ from headway.planner.executor_conf import changes_of, executor_conf, planned_set
 from headway.planner.memory import fewest_nodes_by_memory
 from headway.planner.profiled_memory import MemoryRule, profiled_memory
 from headway.planner.purchase import reserve_findings
+from headway.planner.space import NodeSpace
 from headway.units import S_PER_HOUR, counted, spark_memory_text
 from headway.words.predictions import duration_against
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeadlineSpace:
+class DeadlineSpace(NodeSpace):
     """Nodes that can be bought for a job that ends; ``least_nodes`` hold its state."""
 
-    max_nodes: int
-    executors_per_node: int
-    cores_per_executor: int
-    task_cpus: float = 1
     tasks_per_executor: int | None = None
-    node_type: NodeType | None = None
-    executor_memory_bytes: int | None = None
     least_nodes: int = 1
-
-    @property
-    def core_speed_ratio(self) -> float:
-        """Speed of its cores over that of the profiled ones."""
-        return 1.0 if self.node_type is None else self.node_type.core_speed_ratio
 
     def num_slots(self, nodes: int) -> int:
         """Task slots of a number of nodes."""
@@ -70,14 +58,8 @@ class DeadlineSpace:
         )
 
 
-def with_room_for_state(space: DeadlineSpace, job: EndingJob) -> DeadlineSpace:
-    """The numbers of nodes whose executors have memory for the state of a stream.
-
-    Raises
-    ------
-    InputError
-        If no number has.
-    """
+def with_room_for_state(space: DeadlineSpace, job: EndingJob) -> DeadlineSpace | str:
+    """The numbers of nodes whose executors have memory for the state of a stream, or why none."""
     if job.backlog is None:
         return space
     heap_bytes = space.executor_memory_bytes or profiled_memory(job.application).heap_bytes
@@ -91,10 +73,10 @@ def with_room_for_state(space: DeadlineSpace, job: EndingJob) -> DeadlineSpace:
         space.task_cpus,
     )
     if least_nodes is None:
-        raise InputError(
+        return (
             f"{counted(space.max_nodes, 'node')}, the most that are allowed, have no memory for "
             f"the state of the query in executors with a heap of {spark_memory_text(heap_bytes)}; "
-            f"expected more nodes ({argument('max_nodes')}), or larger ones"
+            "expected more nodes, or larger ones"
         )
     return replace(space, least_nodes=least_nodes)
 
@@ -329,7 +311,7 @@ def _why_no_better(job: JobTime, points: Sequence[DeadlinePoint]) -> Iterator[Fi
 def _point(job: JobTime, space: DeadlineSpace, nodes: int, confidence: float) -> DeadlinePoint:
     slots, speed = space.num_slots(nodes), space.core_speed_ratio
     mean_s = job.mean_s(slots, speed)
-    price = None if space.node_type is None else space.node_type.price_per_hour
+    price = space.price_per_hour
     return DeadlinePoint(
         nodes=nodes,
         mean_s=mean_s,

@@ -14,7 +14,6 @@ from headway.domain import (
     Change,
     Finding,
     FindingCode,
-    NodeType,
     Objective,
     PlannedSetting,
     Target,
@@ -32,6 +31,7 @@ from headway.planner.dstreams_batches import DStreamsBatches, quantile_or_mean_s
 from headway.planner.dstreams_prediction import predicted
 from headway.planner.enumeration import Fewest, enumerated, fewest_of, spread_counts
 from headway.planner.executor_conf import executor_conf, planned_settings
+from headway.planner.space import NodeSpace
 from headway.sparkconf import STREAMING
 from headway.units import counted, format_duration
 
@@ -39,17 +39,11 @@ _MOST_POINTS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DStreamsSpace:
+class DStreamsSpace(NodeSpace):
     """Nodes that can be bought for a DStreams application, and which of its settings are fixed."""
 
-    max_nodes: int
-    executors_per_node: int
-    cores_per_executor: int
-    task_cpus: float
     concurrent_jobs: int
     batch_interval_s: float | None = None
-    node_type: NodeType | None = None
-    executor_memory_bytes: int | None = None
 
     def setting(self, nodes: int, interval_s: float, num_receivers: int) -> DStreamsSetting:
         """The setting of a number of nodes."""
@@ -153,8 +147,7 @@ class _Search:
 
     @property
     def speed(self) -> float:
-        node_type = self.space.node_type
-        return 1.0 if node_type is None else node_type.core_speed_ratio
+        return self.space.core_speed_ratio
 
     def intervals_s(self) -> list[float]:
         """The profiled one, then the others, longest first, since they start the fewest jobs."""
@@ -176,8 +169,7 @@ class _Search:
         if setting.num_slots:
             planned_s = self.planned_s(setting, self.load)
             expected_s = self.latency_s(self.batches.jobs(setting, self.load, self.speed), setting)
-        node_type = self.space.node_type
-        price = None if node_type is None else node_type.price_per_hour
+        price = self.space.price_per_hour
         return DStreamsPoint(
             nodes=nodes,
             batch_interval_s=interval_s,

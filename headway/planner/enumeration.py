@@ -15,6 +15,7 @@ import numpy as np
 from headway.assumptions.planning import NODE_COUNTS_TRIED, NODE_COUNTS_TRIED_BELOW
 from headway.domain import NodeType, Objective, Optimality
 from headway.errors import InputError, argument
+from headway.units import counted
 
 
 class Size(Protocol):
@@ -33,6 +34,7 @@ class Size(Protocol):
         """Value for the first target, at the planned confidence [s]."""
 
 
+AnyOffer = TypeVar("AnyOffer")
 Sized = TypeVar("Sized", bound=Size)
 SizedOut = TypeVar("SizedOut", bound=Size, covariant=True)
 
@@ -176,6 +178,37 @@ def too_expensive_text(node_type: NodeType, budget_per_hour: float | None) -> st
         f"one node costs {node_type.price_per_hour:g} per hour, more than the budget of "
         f"{budget_per_hour:g}"
     )
+
+
+def too_few_cores_text(node_type: NodeType, cores: float) -> str:
+    """Why an executor of a number of cores does not fit on a node of a type."""
+    reserve = "" if node_type.reserve_text is None else f": {node_type.reserve_text}"
+    return f"{counted(node_type.cores, 'core')} are too few for an executor of {cores:g}{reserve}"
+
+
+def suitable(
+    node_types: Sequence[NodeType], offer_of: Callable[[NodeType], AnyOffer | str]
+) -> tuple[list[AnyOffer], tuple[str, ...]]:
+    """The offers of the node types that can run a job, and why the others cannot.
+
+    Parameters
+    ----------
+    node_types : sequence of NodeType
+        One or more.
+    offer_of : callable
+        What a node type offers, or why it is unsuitable.
+
+    Raises
+    ------
+    InputError
+        If none of them can run it.
+    """
+    outcomes = [(node_type.name, offer_of(node_type)) for node_type in node_types]
+    refused = tuple(f"{name}: {why}" for name, why in outcomes if isinstance(why, str))
+    offers = [offer for _, offer in outcomes if not isinstance(offer, str)]
+    if not offers:
+        raise InputError(f"no node type can run the job: {'; '.join(refused)}")
+    return offers, refused
 
 
 def fewest_of(

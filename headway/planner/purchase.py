@@ -8,8 +8,14 @@ from dataclasses import dataclass, replace
 
 from headway.domain import Finding, FindingCode, JobProfile, NodeType
 from headway.domain.configuration import idle_cores
+from headway.errors import InputError
 from headway.models.job.calibration import widened
-from headway.planner.enumeration import affordable_nodes, too_expensive_text
+from headway.planner.enumeration import (
+    affordable_nodes,
+    suitable,
+    too_expensive_text,
+    too_few_cores_text,
+)
 from headway.planner.memory import (
     fewest_nodes_by_memory,
     heap_state_bytes,
@@ -46,7 +52,7 @@ def offers_of(
     *,
     cores_per_executor: int | None,
     budget_per_hour: float | None,
-) -> tuple[list[Offer], list[str]]:
+) -> tuple[list[Offer], tuple[str, ...]]:
     """The node types that can run the job, and why the others cannot.
 
     Parameters
@@ -59,20 +65,21 @@ def offers_of(
         Fixed by the user, or left to the planner.
     budget_per_hour : float or None, > 0
         Maximum cost of all nodes.
+
+    Raises
+    ------
+    InputError
+        If none of them can run it.
     """
     if not node_types:
-        return _space_itself(question)
-    offers, refused = [], []
-    for node_type in node_types:
-        offer = _offer(question, node_type, cores_per_executor, budget_per_hour)
-        if isinstance(offer, Offer):
-            offers.append(offer)
-        else:
-            refused.append(f"{node_type.name}: {offer}")
-    return offers, refused
+        return [_space_itself(question)], ()
+    return suitable(
+        node_types,
+        lambda node_type: _offer(question, node_type, cores_per_executor, budget_per_hour),
+    )
 
 
-def _space_itself(question: Question) -> tuple[list[Offer], list[str]]:
+def _space_itself(question: Question) -> Offer:
     """The offer without node types, whose memory is unknown; a fixed heap must hold the state."""
     space = question.space
     fewest = fewest_nodes_by_memory(
@@ -85,9 +92,9 @@ def _space_itself(question: Question) -> tuple[list[Offer], list[str]]:
         space.task_cpus,
     )
     if fewest is None:
-        return [], [_heap_too_small(question, space.max_nodes, space.executors_per_node)]
+        raise InputError(_heap_too_small(question, space.max_nodes, space.executors_per_node))
     space = replace(space, min_nodes=max(fewest, space.min_nodes))
-    return [Offer(node_type=None, question=replace(question, space=space))], []
+    return Offer(node_type=None, question=replace(question, space=space))
 
 
 def _heap_too_small(question: Question, max_nodes: int, executors_per_node: int) -> str:
@@ -131,9 +138,7 @@ def _offer(
         if cores >= task_cpus
     ]
     if not shapes:
-        least = max(cores_per_executor or 1, task_cpus)
-        reserve = "" if node_type.reserve_text is None else f": {node_type.reserve_text}"
-        return f"{counted(node_type.cores, 'core')} are too few for an executor of {least}{reserve}"
+        return too_few_cores_text(node_type, max(cores_per_executor or 1, task_cpus))
     for per_node, cores in shapes:
         fewest = fewest_nodes_by_memory(
             question.profile,

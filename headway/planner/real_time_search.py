@@ -16,7 +16,7 @@ from headway.assumptions.real_time import (
     SHORTEST_BATCH_S,
 )
 from headway.assumptions.resources import SHUFFLE_MAX_WAIT_S
-from headway.domain import Burst, CatchUp, JobProfile, NodeType, Objective, Target
+from headway.domain import Burst, CatchUp, JobProfile, Objective, Target
 from headway.domain.configuration import task_slots
 from headway.domain.real_time import RealTimePlan, RealTimeSetting
 from headway.limits import MOST_PARTITIONS
@@ -25,6 +25,7 @@ from headway.models.real_time.stages import required_slots
 from headway.planner.enumeration import best_of
 from headway.planner.purchase import at_core_speed
 from headway.planner.real_time import RealTimeAt, gap_of, predicted, spread_of, stages_of
+from headway.planner.space import NodeSpace
 from headway.units import counted, format_duration, spark_memory_text
 
 _WHOLE_S = 60.0
@@ -34,19 +35,13 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RealTimeSpace:
+class RealTimeSpace(NodeSpace):
     """Search space of a plan; None is chosen by the plan, or as profiled."""
 
-    max_nodes: int
-    executors_per_node: int
-    cores_per_executor: int
-    task_cpus: float
     source_partitions: int
     shuffle_partitions: int | None
     batch_length_s: float | None
     path_s: float
-    node_type: NodeType | None = None
-    executor_memory_bytes: int | None = None
 
 
 def planned(
@@ -74,8 +69,7 @@ def planned(
     """
     plans = []
     for space in spaces:
-        speed = 1.0 if space.node_type is None else space.node_type.core_speed_ratio
-        job = at_core_speed(profile, speed)
+        job = at_core_speed(profile, space.core_speed_ratio)
         margin = math.exp(float(ndtri(confidence)) * spread_of(job))
         search = _Search(job, rate_per_s, target, space, further_targets, confidence, margin)
         plans.append(search.plan(objective))

@@ -108,12 +108,9 @@ def plan(
             cores_per_executor=cores_per_executor,
             budget_per_hour=budget_per_hour,
         )
-        if not offers:
-            prefix = "no node type can run the job: " if node_types else ""
-            raise InputError(f"{prefix}{'; '.join(refused)}")
         enumeration = enumerated([_OfQuery(offer=offer) for offer in offers], objective)
         answer = _explained(enumeration, offers, objective, checkpoint)
-        return _with_relaxation(answer) if relaxation else answer, tuple(refused)
+        return _with_relaxation(answer) if relaxation else answer, refused
 
     job = replace(for_fresh_jvm(profile) if from_start else profile, arrivals=arrivals)
     if job.growth is not None and job.growth.is_foreseeable:

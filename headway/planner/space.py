@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 
 from headway.assumptions.planning import MOST_PARTITIONS_OF_PLAN, PARTITIONS_PER_SLOT, TRIGGERS_S
-from headway.domain import JobProfile, TasksRule
+from headway.domain import JobProfile, NodeType, TasksRule
 from headway.domain.configuration import TaskCores, task_slots
 from headway.planner.profiled_memory import MemoryRule
+
+Space = TypeVar("Space", bound="NodeSpace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,3 +115,32 @@ class SearchSpace:
         choices = {*TRIGGERS_S.value, profile.baseline.trigger_s}
         # A row waits up to the interval, and half of it on average.
         return tuple(sorted(choice for choice in choices if choice < 2 * limit_s))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSpace:
+    """Nodes of a type, or without one those that a question describes, and their executors.
+
+    ``executor_memory_bytes`` is the heap of an executor; None leaves it to Spark.
+    """
+
+    max_nodes: int
+    executors_per_node: int
+    cores_per_executor: int
+    task_cpus: TaskCores = 1
+    node_type: NodeType | None = None
+    executor_memory_bytes: int | None = None
+
+    @property
+    def core_speed_ratio(self) -> float:
+        """Speed of the cores over that of the profiled ones."""
+        return 1.0 if self.node_type is None else self.node_type.core_speed_ratio
+
+    @property
+    def price_per_hour(self) -> float | None:
+        """Price of a node; None if unknown."""
+        return None if self.node_type is None else self.node_type.price_per_hour
+
+    def searched(self, kind: type[Space], **more: Any) -> Space:
+        """These nodes as the search space of a kind of job, with what else may be set there."""
+        return kind(**{field.name: getattr(self, field.name) for field in fields(self)}, **more)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from headway.domain.log_questions import DEFAULT_MASTER, LogEngine, LogsQuestion
 from headway.errors import InputError, MissingPackagesError, SparkUnavailableError
 from headway.profiler.collect import CollectedLogs, collect
 from headway.profiler.engines import Engine
@@ -25,10 +26,6 @@ from headway.units import parse_size_bytes
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-AUTO, IN_PROCESS, SPARK = "auto", "in-process", "spark"
-ENGINES = (AUTO, IN_PROCESS, SPARK)
-"""Engines that read logs; by default, Spark reads what one machine cannot."""
-DEFAULT_MASTER = "local[*]"
 IN_PROCESS_BYTES = parse_size_bytes("8g")
 """Local logs up to this size are read in process; compressed files count tenfold."""
 
@@ -55,33 +52,25 @@ class LogsRead:
 
 
 @contextlib.contextmanager
-def read_logs(
-    sources: Sequence[str | Path],
-    *,
-    engine: str,
-    master: str,
-    conf: Mapping[str, str],
-    session: SparkSession | None,
-    limits: UnpackLimits,
-    tell: Tell,
-) -> Iterator[LogsRead]:
+def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator[LogsRead]:
     """Contents of all logs of the sources; they can be read again within the block.
 
-    ``master`` and ``conf`` are for the session that is started if one is needed and none is given.
+    Master and properties are for the session that is started if one is needed and none is given.
 
     Raises
     ------
     EventLogError
         If none of the sources can be read.
     InputError
-        If there is no such engine, or Spark is described although its engine is not used.
+        If Spark is described although its engine is not used.
     SparkUnavailableError, MissingPackagesError
         If only Spark can read them, and there is no Java, or no package of ``headway[logs]``.
     """
+    engine, master, session = question.engine, question.master, question.session
+    conf, limits = dict(question.conf), UnpackLimits()
+    tell: Tell = question.progress or (lambda _text, _done=None: None)
     asks_for_spark = session is not None or bool(conf) or master != DEFAULT_MASTER
-    if engine not in ENGINES:
-        raise InputError(f"no engine {engine!r}; expected one of {', '.join(ENGINES)}")
-    if engine == IN_PROCESS and asks_for_spark:
+    if engine is LogEngine.IN_PROCESS and asks_for_spark:
         raise InputError(
             "a Spark session, master or property is for reading with Spark; leave it out, or "
             "the engine in-process"
@@ -100,8 +89,8 @@ def read_logs(
         )
         if not unpacked.logs and not unpacked.pending:
             raise nothing_read((*found_logs.failures, *unpacked.failures))
-        with_spark = engine == SPARK or (
-            engine == AUTO
+        with_spark = engine is LogEngine.SPARK or (
+            engine is LogEngine.AUTO
             and (
                 asks_for_spark
                 or bool(unpacked.pending)
@@ -116,7 +105,7 @@ def read_logs(
                 master,
                 conf,
                 tell,
-                is_needed=engine == SPARK or asks_for_spark or bool(unpacked.pending),
+                is_needed=engine is LogEngine.SPARK or asks_for_spark or bool(unpacked.pending),
             )
         if session is not None and unpacked.pending:
             from headway.profiler.logs.through_spark import unpack_with_spark

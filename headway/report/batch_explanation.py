@@ -47,6 +47,7 @@ def batch_explanation_text(plan: BatchAnswer) -> str:
         ("Run time by nodes", _by_nodes(plan)),
         ("Settings, and when they apply", settings_lines(plan)),
         ("Other improvements", [line for advice in plan.advice for line in item(advice.text)]),
+        ("Rejected node types", [line for text in plan.refused_node_types for line in item(text)]),
     )
 
 

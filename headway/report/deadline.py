@@ -45,6 +45,7 @@ def deadline_sheet(plan: BatchAnswer) -> Sheet:
         sections=(
             Section(title="binding constraints", texts=plan.binding),
             Section(title="other improvements", texts=tuple(advice.text for advice in plan.advice)),
+            Section(title="rejected node types", texts=plan.refused_node_types),
             Section(lead="note", texts=all_words(plan.findings)),
             *run_time_sections(plan),
             changes_section(plan),
@@ -106,9 +107,7 @@ def run_time_sections(plan: BatchAnswer) -> tuple[Section, ...]:
                 for point in points
             ),
             right=(0, 1, 2, 4),
-            marks=tuple(
-                ">" if plan.feasible and point.nodes == plan.nodes else "" for point in points
-            ),
+            marks=tuple(">" if point.nodes == plan.nodes else "" for point in points),
             text_rows=_MOST_ROWS,
         ),
         Section(texts=(legend,) if worse else (), close=True),

@@ -63,6 +63,7 @@ def real_time_plan_sheet(plan: RealTimePlan) -> Sheet:
             Section(
                 title="binding constraints" if plan.feasible else "in the way", texts=plan.binding
             ),
+            Section(title="rejected node types", texts=plan.refused_node_types),
             _latency(plan.expected),
             _parts(plan.expected),
             Section(lead="note", texts=tuple(_notes(plan))),

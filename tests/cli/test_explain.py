@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from headway.api.simulate import load_rate_trace, parse_outage
 from headway.cli.main import run
 from headway.domain import Outage
 from headway.errors import InputError
 from headway.formats.profile_file import dump_profile
+from headway.formats.rate_trace import read_rate_trace
 from tests.cli.conftest import printed as printed_once
 from tests.factories import a_profile
 
@@ -159,7 +159,7 @@ def test_times_may_be_seconds_durations_or_timestamps(tmp_path: Path) -> None:
         ("2026-11-21T08:00:00", "2026-11-21T08:01:00"),
     ):
         path.write_text(f"rate,time\n5k/s,{first}\n# a remark\n\n300,{second}\n")
-        trace = load_rate_trace(path)
+        trace = read_rate_trace(path).to_simulate(None)
         assert trace.times_s == (0.0,)
         assert trace.rates_per_s == (5000.0,)
         assert trace.rate_at_end_per_s == 300.0
@@ -167,6 +167,6 @@ def test_times_may_be_seconds_durations_or_timestamps(tmp_path: Path) -> None:
 
 
 def test_an_outage_at_the_start() -> None:
-    assert parse_outage("5m at 0") == Outage(start_s=0.0, length_s=300.0)
+    assert Outage.parse("5m at 0") == Outage(start_s=0.0, length_s=300.0)
     with pytest.raises(InputError, match="is not an outage"):
-        parse_outage("5m")
+        Outage.parse("5m")

@@ -119,7 +119,7 @@ def test_all_faults_of_a_file_are_reported_at_once_though_its_kind_is_misspelt(
 def test_a_long_simulation_says_what_makes_it_long(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headway.cli.simulate.simulate", _no_simulation)
+    monkeypatch.setattr("headway.cli.simulate.run_simulation", _no_simulation)
     plan, trace = tmp_path / "plan.json", tmp_path / "week.csv"
     run([*PLAN, "p99 <= 2s", "--json"])
     plan.write_text(capsys.readouterr().out)

@@ -23,6 +23,7 @@ from headway.formats.as_json import json_text, plan_json
 from headway.formats.lock_file import save_lock
 from headway.formats.profile_file import save_profile
 from headway.spec.scaffolds import scaffold
+from tests.cli.test_pipelines import SESSIONS, small
 from tests.cli.test_schedule_command import a_log
 from tests.factories import a_profile
 from tests.gate.conftest import SPEC
@@ -225,6 +226,12 @@ WAYS: tuple[Way, ...] = (
             "--json": None,
         },
     ),
+    Way(
+        name="simulate a pipeline",
+        arguments=("pipeline.yaml",),
+        options={"--runs": "1", "--for": "2s"},
+    ),
+    Way(name="simulate ordered operators", arguments=("operators.yaml",)),
     *(
         Way(name=f"emit {name}", arguments=("plan.json",), options={"--format": name, **more})
         for name, more in (
@@ -357,6 +364,8 @@ VALUES: dict[str, Value] = {
 }  # fmt: skip
 #: What fits the cluster of the spec.
 FITTING = {"--cores": "2", "--node-type": "other:cores=4,memory=32g,price=0.1"}
+#: What an option is called where a message says what it asks for.
+IN_WORDS = {"--mode": "Real-Time Mode"}
 OF_COMMAND: dict[tuple[str, str], Value] = {
     ("emit", "--format"): "pyspark",
     ("emit", "--node-type"): "other.large",
@@ -410,6 +419,9 @@ def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save_profile(a_query(), folder / "live.profile.yaml")
     save_profile(a_long_job(), folder / "nightly.profile.yaml")
     save_profile(ended(), folder / "backlog.profile.yaml")
+    Path(small(folder)).rename(folder / "pipeline.yaml")
+    operators = Path(SESSIONS).read_text().replace("[CT, CT keep, LP, ET, QST]", "[LP]")
+    (folder / "operators.yaml").write_text(operators)
     (folder / "clicks.windows.yaml").write_text(scaffold("SharedWindows", name="c", file="c"))
     save_profile(windowed(windows=(SLIDING,)), folder / "windows.profile.yaml")
     (folder / "queries.yaml").write_text(QUERIES)
@@ -511,7 +523,8 @@ def test_an_option_changes_something_or_is_refused(
         # its key there.
         options = (option, *way.options)
         keys = [each.lstrip("-").replace("-", "_") for each in options]
-        named = [each for each in (*options, *keys) if each in after.err]
+        words = [IN_WORDS[each] for each in options if each in IN_WORDS]
+        named = [each for each in (*options, *keys, *words) if each in after.err]
         assert named, f"refused without its name: {after.err}"
         assert after.files == bench.kitchen_files
 

@@ -246,7 +246,7 @@ def test_what_a_pipeline_is() -> None:
         headway.predict(3)  # type: ignore[call-overload]  # on purpose
     with pytest.raises(InputError, match="trigger, partitions: not for pipelines"):
         headway.plan(WORDS, target="mean <= 1s", trigger="2s", partitions=3)
-    with pytest.raises(InputError, match="rate_trace and outages are not for pipelines"):
+    with pytest.raises(InputError, match="rate_trace: not for pipelines"):
         headway.simulate(WORDS, "trace.csv")
     plan = headway.plan(WORDS, rate=1e9, max_nodes=8)
     assert isinstance(plan, RoundsPlan)

@@ -12,6 +12,7 @@ from headway.cli.main import run
 ROOT = Path(__file__).parents[2]
 ORDERS = str(ROOT / "configs" / "orders.yaml")
 NIGHTLY = str(ROOT / "configs" / "nightly-totals.yaml")
+DEADLINE = ("--target", "deadline <= 10m")
 
 
 def test_a_spec_is_planned(capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,3 +71,13 @@ def test_every_fault_of_a_spec_is_a_line(
     assert any("spec.rate: got 'fast'" in line for line in lines)
     assert any("spec.target: got" in line for line in lines)
     assert all(line.startswith(f"headway: {path}:") for line in lines)
+
+
+def test_a_batch_job_is_explained_too(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ([NIGHTLY], [str(ROOT / "examples" / "nightly-totals.profile.yaml"), *DEADLINE]):
+        assert run(["plan", *words]) == 0
+        short = capsys.readouterr().out
+        assert run(["plan", *words, "--verbose"]) == 0
+        verbose = capsys.readouterr().out
+        assert verbose.startswith(short.rstrip("\n"))
+        assert "\nWhere the run time comes from\n" in verbose

@@ -92,11 +92,11 @@ CASES = {
         options=["--policy", "fastest"], code=2, says="expected one of fcfs"
     ),
     "policies between semicolons": Case(
-        options=["--policy", "fcfs;rr"], code=2, says="got 'fcfs;rr'"
+        options=["--policy", "fcfs;rr"], code=2, says="is 'fcfs;rr'"
     ),
-    "all and one more": Case(options=["--policy", "all,fcfs"], code=2, says="got 'all'"),
-    "a policy in capitals": Case(options=["--policy", "PROMISE"], code=2, says="got 'PROMISE'"),
-    "a policy with a value": Case(options=["--policy", "rr=2"], code=2, says="got 'rr=2'"),
+    "all and one more": Case(options=["--policy", "all,fcfs"], code=2, says="is 'all'"),
+    "a policy in capitals": Case(options=["--policy", "PROMISE"], code=2, says="is 'PROMISE'"),
+    "a policy with a value": Case(options=["--policy", "rr=2"], code=2, says="is 'rr=2'"),
     "commas alone": Case(options=["--policy", ",,"], code=2, says="names none"),
 }
 

@@ -208,7 +208,7 @@ def on_spark(version: str, profile: JobProfile) -> JobProfile:
         (with_shape(stateful_operators=("dedupeWithinWatermark",)), "dedupeWithinWatermark"),
         (with_shape(python_operators=("ArrowEvalPython",)), "operator ArrowEvalPython"),
         (with_shape(joins=("SortMergeJoin",)), "operator SortMergeJoin"),
-        (on_spark("4.0.1", stateless()), "it needs Spark 4.1 or later"),
+        (on_spark("4.0.1", stateless()), "Real-Time Mode needs Spark 4.1 or later"),
         (on_spark("4.2.0", a_query()), "state needs Spark 4.3 or later"),
     ],
 )
@@ -227,10 +227,13 @@ def test_spark_4_1_runs_a_query_without_state() -> None:
     ("asked", "message"),
     [
         ({"trigger": "4s"}, "INVALID_STREAMING_REAL_TIME_MODE_TRIGGER_INTERVAL"),
-        ({"target": "window p99 <= 9s"}, "is not about rows"),
-        ({"target": "batch p99 <= 9s"}, "is not about rows"),
-        ({"target": ["p99 <= 1s", "p50 <= 300ms"]}, "is not planned"),
-        ({"target": ["p99 <= 1s", "catch_up <= 1m after 50k/s for 2m"]}, "is not planned"),
+        ({"target": "window p99 <= 9s"}, "Real-Time Mode the latency of rows"),
+        ({"target": "batch p99 <= 9s"}, "Real-Time Mode the latency of rows"),
+        ({"target": ["p99 <= 1s", "p50 <= 300ms"]}, "one latency of rows"),
+        (
+            {"target": ["p99 <= 1s", "catch_up <= 1m after 50k/s for 2m"]},
+            "one latency of rows",
+        ),
         ({"confidence": 2.0}, "confidence"),
         ({"path": -1.0}, "path"),
     ],

@@ -329,7 +329,7 @@ def test_logs_are_profiled_without_java(tmp_path: Path, monkeypatch: pytest.Monk
         headway.profile("hdfs://host/log", engine="in-process")
     with pytest.raises(InputError, match=r"leave it out"):
         headway.profile(log, engine="in-process", master="spark://host:7077")
-    with pytest.raises(InputError, match=r"no engine 'flink'; expected one of auto"):
+    with pytest.raises(InputError, match=r"engine is 'flink'; expected one of auto"):
         headway.profile(log, engine="flink")
 
 

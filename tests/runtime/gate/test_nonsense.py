@@ -11,10 +11,10 @@ import pytest
 
 from headway import bring_back, schedule, shed, shedding_batches
 from headway.api.turn_arguments import (
-    any_name,
+    MEMORY,
+    NAME,
     given_windows,
     known_profile,
-    memory_limit_bytes,
     row_and_window_target,
 )
 from headway.errors import InputError
@@ -49,17 +49,19 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "a session that is none": (lambda: schedule(ANYTHING), "expected a SparkSession"),
     "no session": (lambda: schedule(None), "spark: got None"),  # type: ignore[arg-type]
     "an unknown policy": (lambda: schedule(ANYTHING, "fastest"), "expected one of fcfs"),
-    "a policy in capitals": (lambda: schedule(ANYTHING, "FCFS"), "got 'FCFS'; expected one of"),
+    "a policy in capitals": (lambda: schedule(ANYTHING, "FCFS"), "is 'FCFS'; expected one of"),
     "a policy that is a list": (lambda: schedule(ANYTHING, ["rr"]), "expected one of fcfs"),  # type: ignore[arg-type]
     "memory in parsecs": (
         lambda: schedule(ANYTHING, memory_limit="2 parsecs"), "memory_limit: '2 parsecs' is not",
     ),
-    "memory without a unit": (lambda: memory_limit_bytes("14"), "memory_limit: '14' has no unit"),
-    "memory below nothing": (lambda: memory_limit_bytes(-1), "expected more than 0 bytes"),
-    "no memory": (lambda: memory_limit_bytes("0g"), "expected more than 0 bytes"),
-    "memory that is no number": (lambda: memory_limit_bytes(NAN), "expected more than 0 bytes"),
-    "memory in a list": (lambda: memory_limit_bytes([1]), r"got \[1\]; expected a size"),
-    "memory that is true": (lambda: memory_limit_bytes(True), "got True; expected a size"),
+    "memory without a unit": (
+        lambda: MEMORY.read("14", "memory_limit"), "memory_limit: '14' has no unit",
+    ),
+    "memory below nothing": (lambda: MEMORY.read(-1, "memory_limit"), "or more than 0 bytes"),
+    "no memory": (lambda: MEMORY.read("0g", "memory_limit"), "or more than 0 bytes"),
+    "memory that is no number": (lambda: MEMORY.read(NAN, "memory_limit"), "or more than 0 bytes"),
+    "memory in a list": (lambda: MEMORY.read([1], "memory_limit"), r"is \[1\]; expected a size"),
+    "memory that is true": (lambda: MEMORY.read(True, "memory_limit"), "is True; expected a size"),
     "a log in no folder": (
         lambda: DecisionLog("nowhere/gate.jsonl"), "nowhere/gate.jsonl: cannot be written: No such",
     ),
@@ -68,10 +70,10 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "a log without a name": (lambda: DecisionLog(""), "expected a file, e.g. 'gate.jsonl'"),
     "a log that is a number": (lambda: DecisionLog(3), "decisions: got 3"),  # type: ignore[arg-type]
     "a log with a null in its name": (lambda: DecisionLog("a\0b"), "expected a file"),
-    "no target": (lambda: row_and_window_target(None), "target: got None"),  # type: ignore[arg-type]
-    "a bare number as a target": (lambda: row_and_window_target(3), "got 3; expected"),  # type: ignore[arg-type]
+    "no target": (lambda: row_and_window_target(None), "target is None"),  # type: ignore[arg-type]
+    "a bare number as a target": (lambda: row_and_window_target(3), "target is 3; expected"),  # type: ignore[arg-type]
     "a target that is none among others": (
-        lambda: row_and_window_target(["p99 <= 2s", None]), "got None in a list",  # type: ignore[list-item]
+        lambda: row_and_window_target(["p99 <= 2s", None]), "expected a list of texts",  # type: ignore[list-item]
     ),
     "a target in furlongs": (lambda: row_and_window_target("p99 <= 3 furlongs"), "not a duration"),
     "a target below nothing": (lambda: row_and_window_target("p99 <= -1s"), "not a duration"),
@@ -80,21 +82,21 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "two targets of rows": (
         lambda: row_and_window_target(["p99 <= 2s", "p95 <= 1s"]), "at most one of rows",
     ),
-    "windows of no length": (lambda: given_windows(0, 0, 0), "window_slide: got 0"),
-    "windows that end before they begin": (lambda: given_windows(-1, 0, 0), "expected a positive"),
-    "windows of no number": (lambda: given_windows(NAN, 0, 0), "window_slide: got nan"),
-    "windows without an end": (lambda: given_windows(INF, 0, 0), "expected a finite duration"),
-    "windows in a list": (lambda: given_windows([1], 0, 0), "expected a duration"),
+    "windows of no length": (lambda: given_windows(0, 0, 0), "window_slide is 0; expected more"),
+    "windows that end before they begin": (lambda: given_windows(-1, 0, 0), "expected 0 or more"),
+    "windows of no number": (lambda: given_windows(NAN, 0, 0), "window_slide is nan"),
+    "windows without an end": (lambda: given_windows(INF, 0, 0), "at most ten years"),
+    "windows in a list": (lambda: given_windows([1], 0, 0), r"window_slide is \[1\]"),
     "windows in parsecs": (lambda: given_windows("1 parsec", 0, 0), "window_slide: '1 parsec'"),
-    "windows that are true": (lambda: given_windows(True, 0, 0), "window_slide: got True"),
-    "windows at no time": (lambda: given_windows("5s", NAN, 0), "window_offset: got nan"),
-    "a delay below nothing": (lambda: given_windows("5s", 0, -1), "watermark_delay: got -1"),
-    "no delay": (lambda: given_windows("5s", 0, None), "watermark_delay: got None"),
+    "windows that are true": (lambda: given_windows(True, 0, 0), "window_slide is True"),
+    "windows at no time": (lambda: given_windows("5s", NAN, 0), "window_offset is nan"),
+    "a delay below nothing": (lambda: given_windows("5s", 0, -1), "watermark_delay is -1"),
+    "no delay": (lambda: given_windows("5s", 0, None), "watermark_delay is None"),
     "a delay of no window": (lambda: given_windows(None, 0, "3s"), "without window_slide"),
     "an offset of no window": (lambda: given_windows(None, "3s", 0), "without window_slide"),
-    "a name without letters": (lambda: any_name(""), "name: got ''; expected a text"),
-    "a name that is a number": (lambda: any_name(3), "name: got 3; expected a text"),
-    "a profile that is a number": (lambda: known_profile(3), "profile: got 3"),
+    "a name without letters": (lambda: NAME.read("", "name"), "name is ''; expected a text"),
+    "a name that is a number": (lambda: NAME.read(3, "name"), "name is 3; expected a text"),
+    "a profile that is a number": (lambda: known_profile(3), "profile is 3"),
     "a profile that is not there": (lambda: known_profile("nowhere.yaml"), "no such file"),
     "a query that is none": (lambda: require_classic(None), "expected a running StreamingQuery"),  # type: ignore[arg-type]
     "the name of a query": (lambda: require_classic("orders"), "query: got 'orders'"),  # type: ignore[arg-type]
@@ -105,34 +107,34 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: shed(None, arrived="t", older_than="2s"), "rows: got None",  # type: ignore[arg-type]
     ),
     "rows older than nothing": (
-        lambda: shed(ANYTHING, arrived="t", older_than=0), "older_than: got 0; expected a positive",
+        lambda: shed(ANYTHING, arrived="t", older_than=0), "older_than is 0; expected more than 0",
     ),
     "rows of no age": (
-        lambda: shed(ANYTHING, arrived="t", older_than=None), "older_than: got None",  # type: ignore[arg-type]
+        lambda: shed(ANYTHING, arrived="t", older_than=None), "older_than is None",  # type: ignore[arg-type]
     ),
     "rows of an age without a number": (
-        lambda: shed(ANYTHING, arrived="t", older_than=NAN), "older_than: got nan",
+        lambda: shed(ANYTHING, arrived="t", older_than=NAN), "older_than is nan",
     ),
     "rows that are never old": (
-        lambda: shed(ANYTHING, arrived="t", older_than=INF), "expected a finite duration",
+        lambda: shed(ANYTHING, arrived="t", older_than=INF), "at most ten years",
     ),
     "a class without an age": (
         lambda: shed(ANYTHING, arrived="t", older_than={"a": None}, cost="kind"),  # type: ignore[dict-item]
-        r"older_than\['a'\]: got None",
+        r"older_than\['a'\] is None",
     ),
     "a class without a name": (
         lambda: shed(ANYTHING, arrived="t", older_than={None: "2s"}, cost="kind"),  # type: ignore[dict-item]
         "older_than: got a class None",
     ),
-    "no function that keeps": (lambda: batches(keep=None), "keep: got None; expected a function"),
-    "no function that gives up": (lambda: batches(give_up="f"), "give_up: got 'f'"),
-    "a limit that is no number": (lambda: batches(limit=NAN), "limit: got nan"),
-    "a batch that takes no time": (lambda: batches(fixed=0), "fixed: got 0"),
-    "costs that are a number": (lambda: batches(costs=3), "costs: got 3"),
-    "a cost below nothing": (lambda: batches(costs={"a": -1}), r"costs\['a'\]: got -1"),
-    "giving up below nothing": (lambda: batches(give_up_cost=-1), "give_up_cost: got -1"),
-    "no column of costs": (lambda: batches(cost=None), "cost: got None; expected the name"),
-    "an arrival that is a number": (lambda: batches(arrived=3), "arrived: got 3"),
+    "no function that keeps": (lambda: batches(keep=None), "keep is None; expected a function"),
+    "no function that gives up": (lambda: batches(give_up="f"), "give_up is 'f'"),
+    "a limit that is no number": (lambda: batches(limit=NAN), "limit is nan"),
+    "a batch that takes no time": (lambda: batches(fixed=0), "fixed is 0"),
+    "costs that are a number": (lambda: batches(costs=3), "costs is 3"),
+    "a cost below nothing": (lambda: batches(costs={"a": -1}), r"costs\['a'\] is -1"),
+    "giving up below nothing": (lambda: batches(give_up_cost=-1), "give_up_cost is -1"),
+    "no column of costs": (lambda: batches(cost=None), "cost is None; expected the name"),
+    "an arrival that is a number": (lambda: batches(arrived=3), "arrived is 3"),
     "a checkpoint that is a number": (lambda: batches(checkpoint=3), "checkpoint: got 3"),
     "a checkpoint to bring back from that is none": (
         lambda: bring_back(None, ANYTHING, arrived="t", older_than="2s"),  # type: ignore[arg-type]

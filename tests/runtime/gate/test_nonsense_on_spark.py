@@ -92,15 +92,15 @@ CASES: dict[str, tuple[Callable[[Given], object], str]] = {
     ),
     "a target of batches": (lambda of: of.gate.add(of.plain, target="batch p99 <= 2s"), "at most"),
     "windows that end before they begin": (
-        lambda of: of.gate.add(of.plain, window_slide=-1), "window_slide: got -1",
+        lambda of: of.gate.add(of.plain, window_slide=-1), "window_slide is -1",
     ),
     "a delay without a number": (
-        lambda of: of.gate.add(of.plain, window_slide="5s", watermark_delay=NAN), "got nan",
+        lambda of: of.gate.add(of.plain, window_slide="5s", watermark_delay=NAN), "is nan",
     ),
     "a profile of a batch job": (
         lambda of: of.gate.add(of.plain, profile=BATCH_JOB), "profile of a batch application",
     ),
-    "a profile that is no file": (lambda of: of.gate.add(of.plain, profile=3), "profile: got 3"),  # type: ignore[arg-type]
+    "a profile that is no file": (lambda of: of.gate.add(of.plain, profile=3), "profile is 3"),  # type: ignore[arg-type]
     "a name that is a list": (lambda of: of.gate.add(of.plain, name=["x"]), "name: got"),  # type: ignore[arg-type]
     "turns of a function": (lambda of: of.gate.add(of.plain, in_turn=print), "expected what gate"),  # type: ignore[arg-type]
     "turns of a query that has none": (

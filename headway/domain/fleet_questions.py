@@ -1,0 +1,126 @@
+"""What is asked about several jobs: the capacity that they need, and what fails their check."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from headway.domain.argument import Question, argument_of
+from headway.domain.argument_values import Flag, Positive, not_expected
+from headway.errors import InputError, argument
+
+
+def parse_share(text: str) -> float:
+    """A share, in percent or as a number.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+
+    Examples
+    --------
+    >>> parse_share("5%"), parse_share("0.15")
+    (0.05, 0.15)
+    """
+    try:
+        ratio = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+    except ValueError:
+        ratio = -1.0
+    if 1.0 < ratio < float("inf") and not text.endswith("%"):
+        raise InputError(f"{text!r} would be {ratio:.0%}; write {text}% or {ratio / 100:g}")
+    if not 0.0 < ratio < float("inf"):
+        raise InputError(f"{text!r} is not a share; expected e.g. 15% or 0.15")
+    return ratio
+
+
+def parse_growth(text: str) -> float:
+    """How many times as much, e.g. ``1.5x``.
+
+    Raises
+    ------
+    InputError
+        If it is no such ratio.
+    """
+    try:
+        return float(text.strip().removesuffix("x"))
+    except ValueError:
+        raise InputError(f"{text!r} is no growth; expected a ratio, e.g. 1.5x") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Month:
+    """A month such as ``2027-06``, as the number of months since year 0.
+
+    Examples
+    --------
+    >>> Month().read("2027-06", "by") - Month().read("2026-12", "by")
+    6
+    """
+
+    def read(self, value: Any, name: str) -> int:
+        match = isinstance(value, str) and re.fullmatch(r"(\d{4})-(\d+)", value)
+        if not match:
+            raise not_expected(name, value, "a month, e.g. 2027-06")
+        year, month = map(int, match.groups())
+        if not 1 <= month <= 12:
+            raise InputError(
+                f"{argument(name)} {value}: there is no month {month}; expected e.g. {match[1]}-06"
+            )
+        return year * 12 + month - 1
+
+
+_SHARE = Positive(words="a share, e.g. 15% or 0.15", parse=parse_share)
+_GROWTH = Positive(words="a ratio, e.g. 1.5x", parse=parse_growth, maximum=1e6)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CapacityQuestion(Question):
+    """What the capacity of a fleet is asked for."""
+
+    growth_ratio: float | None = argument_of(
+        _GROWTH, "Multiply all rates by this, e.g. 1.5x.", name="growth"
+    )
+    by_month: int | None = argument_of(
+        Month(), "Month by which the rates will have grown, e.g. 2027-06.", name="by"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits(Question):
+    """How much worse than the lock counts as a regression, as shares.
+
+    Examples
+    --------
+    >>> Limits().cost_ratio
+    0.05
+    """
+
+    cost_ratio: float = argument_of(
+        _SHARE,
+        "Fail if the cost rises by more than this.",
+        name="max_cost",
+        default=0.05,
+        metavar="SHARE",
+    )
+    latency_ratio: float = argument_of(
+        _SHARE,
+        "Fail if the planned latency or run time rises by more than this.",
+        name="max_latency",
+        default=0.1,
+        metavar="SHARE",
+    )
+    drift_ratio: float = argument_of(
+        _SHARE,
+        "Fail if batches in the locked configuration become longer by more than this.",
+        name="max_drift",
+        default=0.2,
+        metavar="SHARE",
+    )
+    require_locked: bool = argument_of(
+        Flag(), "Fail if a job is not in the lock file.", default=False
+    )
+    strict: bool = argument_of(
+        Flag(), "Exit with 5 if the answer is outside the calibrated range.", default=False
+    )

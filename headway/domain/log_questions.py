@@ -1,0 +1,104 @@
+"""What is asked of event logs: which queries, how they ran, and with what they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from headway.domain.argument import Question, argument_of
+from headway.domain.argument_values import TRIGGER, Anything, Choice, ListOf, Text, not_expected
+from headway.errors import InputError, argument
+
+DEFAULT_MASTER = "local[*]"
+
+
+class LogEngine(StrEnum):
+    """What reads logs; by default, Spark reads what one machine cannot."""
+
+    AUTO = "auto"
+    IN_PROCESS = "in-process"
+    SPARK = "spark"
+
+
+def parse_property(text: str) -> tuple[str, str]:
+    """The name and the value of a Spark property, as spark-submit takes it.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name.startswith("spark."):
+        # The rest of it may be a secret.
+        raise InputError(f"{name!r} is not a Spark property; expected spark.NAME=VALUE")
+    return name, value
+
+
+@dataclass(frozen=True, slots=True)
+class Properties:
+    """Spark properties: a mapping, or pairs of name and value.
+
+    Examples
+    --------
+    >>> Properties().read({"spark.app.name": "x"}, "conf")
+    (('spark.app.name', 'x'),)
+    """
+
+    parse: Callable[[str], tuple[str, str]] = parse_property
+
+    def read(self, value: Any, name: str) -> tuple[tuple[str, str], ...]:
+        try:
+            pairs = dict(value).items()
+        except (TypeError, ValueError):
+            raise not_expected(name, value, "a mapping of Spark properties") from None
+        for key, _ in pairs:
+            if not str(key).startswith("spark."):
+                raise InputError(f"{argument(name)}: {key!r} is not a Spark property")
+        return tuple(pairs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogsQuestion(Question):
+    """With what logs are read."""
+
+    engine: LogEngine = argument_of(
+        Choice(LogEngine),
+        "Reader of the logs. 'auto' uses Spark for remote addresses, with --master or --conf, and "
+        "above 8 GB of events. Only 'spark' needs Java.",
+        default=LogEngine.AUTO,
+    )
+    master: str = argument_of(Text(), "Spark master for reading the logs.", default=DEFAULT_MASTER)
+    conf: tuple[tuple[str, str], ...] = argument_of(
+        Properties(),
+        "Spark property for the session that reads the logs, as for spark-submit. Repeatable.",
+        default=(),
+        is_repeatable=True,
+        metavar="NAME=VALUE",
+    )
+    session: Any = argument_of(Anything(), "A running session that reads them.", option=None)
+    progress: Any = argument_of(Anything(), "Called with what is being done.", option=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileQuestion(LogsQuestion):
+    """What logs are profiled for, or predictions from them judged."""
+
+    queries: tuple[str, ...] = argument_of(
+        ListOf(members=str, expected="a list of names or ids"),
+        "Query to include as a run of the job. Repeatable.",
+        option="--query",
+        default=(),
+        is_repeatable=True,
+        is_first=True,
+        metavar="NAME_OR_ID",
+    )
+    trigger_s: float | None = argument_of(
+        TRIGGER,
+        "Trigger interval of the queries; 0s means as fast as possible. Estimated from the log by "
+        "default.",
+        name="trigger",
+        is_first=True,
+    )
