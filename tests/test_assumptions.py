@@ -106,9 +106,9 @@ NO_JUDGEMENT = {
     "planner/staircase.py: LEFT_OUT_RATIO", "planner/state_growth.py: TOLERANCE_RATIO",
     "profiler/pieces.py: PACKED_RATIO",
     "redaction.py: LEAST_CHANGES_RATIO", "profiler/streaming/trigger.py: NEAR_RATIO",
-    "report/charts.py: HEADROOM_RATIO",
+    "report/charts.py: HEADROOM_RATIO", "report/playback.py: LONGEST_BAR_SHARE",
 }  # fmt: skip
-NUM_NO_JUDGEMENT = 14
+NUM_NO_JUDGEMENT = 15
 
 
 def test_ratios_stand_with_the_assumptions() -> None:
@@ -127,8 +127,8 @@ def test_ratios_stand_with_the_assumptions() -> None:
 # Times of an algorithm, of a start of a process or of a drawing, on which no answer rests.
 NO_JUDGEMENT_S = {
     "api/page.py: TARGET_WITHOUT_LATENCY_S", "planner/after_start.py: MINUTE_S",
-    "planner/live/optimum.py: STEP_S", "planner/pipeline_runs.py: SHORTEST_S",
-    "planner/question.py: NO_LIMIT_S", "planner/real_time_search.py: WHOLE_S",
+    "tuner/rule/optimum.py: STEP_S", "planner/kinds/pipeline_runs.py: SHORTEST_S",
+    "planner/question.py: NO_LIMIT_S", "planner/kinds/real_time_search.py: WHOLE_S",
     "planner/state_growth.py: SHORTEST_S",
     "runtime/gate/clock.py: STARTS_WITHIN_S", "runtime/gate/windows.py: READY_WITHIN_S",
     "runtime/gate/works.py: LEAST_OBSERVED_S", "runtime/measure.py: LOOK_AGAIN_S",
@@ -141,7 +141,7 @@ def test_times_that_decide_stand_with_the_assumptions() -> None:
     found = {
         f"{module}: {name}"
         for module, name, value in constants()
-        if module.startswith(("api/", "planner/", "runtime/"))
+        if module.startswith(("api/", "planner/", "runtime/", "tuner/", "turns/"))
         and name.endswith("_S")
         and not name.endswith(("_PER_S", "_EVERY_S"))
         and isinstance(value, int | float)

@@ -19,7 +19,7 @@ from tests.sources import ROOT, modules, num_lines
 MOST_LINES, FEWEST_LINES = 400, 60
 
 # Rooms of many things of one kind, where a small thing is a module all the same.
-ROOMS_OF_SMALL_THINGS = ("api/", "cli/", "gate/formats/", "emitters/", "spec/kinds/")
+ROOMS_OF_SMALL_THINGS = ("api/", "cli/", "ci/formats/", "emitters/", "spec/kinds/")
 NAMES_THAT_SAY_NOTHING = {"common", "helper", "helpers", "misc", "tools", "util", "utils"}
 
 TOO_LONG: set[str] = set()
@@ -38,7 +38,7 @@ EMPTY_NAMES = frozenset(
 )
 # Fields and parameters that users or protocols have named so, by room; they only become fewer.
 MOST_EMPTY_NAMES = {
-    "api": 8,
+    "api": 7,
     "cli": 1,
     "domain": 2,
     "fleet": 1,
@@ -48,6 +48,7 @@ MOST_EMPTY_NAMES = {
     "profiler": 3,
     "report": 1,
     "runtime": 1,
+    "tuner": 1,
 }
 
 UNITS = (

@@ -23,10 +23,10 @@ from headway.formats.profile_file import load_any_profile
 from headway.formats.results_file import load_result
 from headway.report.columns import USUAL_WIDTH, set_width
 from headway.report.frontier import frontier_rows
+from tests.ci.conftest import SPEC
 from tests.cli.test_options import FLEET, QUERIES
 from tests.cli.test_pipelines import SESSIONS, WORDS
 from tests.factories import a_profile
-from tests.gate.conftest import SPEC
 from tests.live_logs import a_log
 from tests.planner.jobs import SLIDING, windowed
 from tests.planner.test_dstreams import FITTED, profiled

@@ -19,7 +19,7 @@ from scalla_costs import FITTED, Cell, chosen_costs, pipelines_of, table_4
 
 from headway.models.arrays import Array
 from headway.models.pipeline.parameters import Pipeline, pipeline_loads
-from headway.planner.pipelines import latency_of
+from headway.planner.kinds.pipelines import latency_of
 
 # The search covers this factor above and below each chosen cost.
 _REACH_RATIO = 30.0

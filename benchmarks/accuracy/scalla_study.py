@@ -46,8 +46,8 @@ from headway.models.pipeline.corrected import tuple_latency
 from headway.models.pipeline.parameters import (
     PipelineSetting,
 )
-from headway.planner.pipeline_runs import simulate_runs
-from headway.planner.pipeline_search import RoundsPlan
+from headway.planner.kinds.pipeline_runs import simulate_runs
+from headway.planner.kinds.pipeline_search import RoundsPlan
 
 PREFACE = """\
 The paper measured its models on a cluster of 10 nodes with 4 cores each. That system is not

@@ -26,12 +26,12 @@ from headway.api.tune import tune
 from headway.domain import JobProfile, QuerySetting, Target
 from headway.domain.live import Bounds, SeenBatch, Signal
 from headway.formats.profile_file import load_profile
-from headway.planner.live.memory import Memory
-from headway.planner.live.rule import decide
-from headway.planner.live.table import capacity_table
 from headway.planner.question import Question
 from headway.planner.space import SearchSpace
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
+from headway.tuner.rule.memory import Memory
+from headway.tuner.rule.rule import decide
+from headway.tuner.rule.table import capacity_table
 
 ROOT = Path(__file__).parents[2]
 RESULTS = Path(__file__).parent / "results" / "loop-cost.jsonl"

@@ -23,9 +23,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from headway.api.live_query import LiveQuery
-from headway.api.live_rule import LiveRule
-from headway.api.tuner_machine import TunerMachine
 from headway.domain import Configuration, QuerySetting, Target
 from headway.domain.live import Bounds, Reason
 from headway.domain.tuner import Mode, Phase, TunerState
@@ -37,6 +34,9 @@ from headway.profiler.spark.session import embedded_session, local_checkpoint_co
 from headway.runtime.tuning.actuators import Actuators
 from headway.runtime.tuning.clean_stop import NoGapError
 from headway.runtime.tuning.session import running_slots
+from headway.tuner.live_query import LiveQuery
+from headway.tuner.live_rule import LiveRule
+from headway.tuner.machine import TunerMachine
 
 ROOT = Path(__file__).parents[2]
 SINKS = ("file", "idempotent", "plain", "stateful")

@@ -31,9 +31,9 @@ from headway.domain import (
     TasksRule,
 )
 from headway.domain.live import Bounds, PolicyOutcome
-from headway.planner.live.loop import LoopCase, constant_text, outcome_of
 from headway.planner.search import question_of
 from headway.planner.space import SearchSpace
+from headway.tuner.rule.loop import LoopCase, constant_text, outcome_of
 from headway.units import S_PER_HOUR
 from headway.version import __version__
 

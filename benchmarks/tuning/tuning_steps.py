@@ -20,13 +20,13 @@ from headway.domain.live import Bounds, ChangeKind
 from headway.domain.tuner import LearnedPause, Phase, TunerState
 from headway.formats.tuner_files import audit_file, load_tuner, profile_hash, save_tuner
 from headway.models.simulation.closed_loop import Sight
-from headway.planner.live.memory import LearnedCosts, Memory
-from headway.planner.live.policies import HeadwayPolicy
-from headway.planner.live.table import CapacityTable, capacity_table
 from headway.planner.question import Question
 from headway.planner.space import SearchSpace
 from headway.runtime.tuning.session import alive_executors, remove_executors
 from headway.runtime.word_count import clock_lines, count_words
+from headway.tuner.rule.memory import LearnedCosts, Memory
+from headway.tuner.rule.policies import HeadwayPolicy
+from headway.tuner.rule.table import CapacityTable, capacity_table
 
 LOW_RATIO, HIGH_RATIO = 0.2, 0.6
 MODES = ("off", "recommend", "act")

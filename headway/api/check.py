@@ -9,11 +9,7 @@ from pathlib import Path
 from headway.api.lock import locked_of
 from headway.api.predict import predict
 from headway.api.specs import plan_spec
-from headway.digits import format_money
-from headway.domain import AnyPromise, FindingCode, Prediction, parse_promise
-from headway.domain.fleet_questions import Limits
-from headway.formats.lock_file import LOCK_NAME, AnyLocked, Lock, Locked, load_lock
-from headway.gate.changes import (
+from headway.ci.changes import (
     batch_changes,
     finding,
     is_same_rate,
@@ -21,10 +17,14 @@ from headway.gate.changes import (
     stream_changes,
     what_grew,
 )
-from headway.gate.locked_setting import judged_today
-from headway.gate.nouns import Finding, Held, Level, Report, Rule
+from headway.ci.locked_setting import judged_today
+from headway.ci.nouns import Finding, Held, Level, Report, Rule
+from headway.digits import format_money
+from headway.domain import AnyPromise, FindingCode, Prediction, parse_promise
+from headway.domain.fleet_questions import Limits
+from headway.formats.lock_file import LOCK_NAME, AnyLocked, Lock, Locked, load_lock
 from headway.planner.after_start import for_fresh_jvm
-from headway.planner.causes import UNCHANGED_RATIO, Cause, Sized, Why, causes
+from headway.planner.explain.causes import UNCHANGED_RATIO, Cause, Sized, Why, causes
 from headway.planner.purchase import at_core_speed
 from headway.redaction import one_line
 from headway.sparkconf import task_cpus_of

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 from headway.domain import Policy
 from headway.models.simulation.batch_parts import QueryWork
-from headway.planner.scheduling import choose
 from headway.processes import python_command, python_environment
+from headway.turns.scheduling import choose
 
 _LESS_URGENT = 10
 _ANSWER = "from headway.api.choosing import answer; answer()"

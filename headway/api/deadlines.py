@@ -24,7 +24,7 @@ def plan_ending(job: EndingJob, question: PlanQuestion) -> BatchAnswer:
     InputError
         If values contradict each other.
     """
-    from headway.planner.deadline import (
+    from headway.planner.kinds.deadline import (
         DeadlineSpace,
         plan_for_deadline,
         with_room_for_state,

@@ -15,12 +15,12 @@ from headway.errors import InputError
 from headway.formats.from_json import load_any_plan
 from headway.formats.own_files import beginning_of
 from headway.formats.profile_file import load_any_profile
-from headway.planner.difference import plan_difference
-from headway.planner.profile_difference import application_difference, profile_difference
+from headway.planner.explain.difference import plan_difference
+from headway.planner.explain.profile_difference import application_difference, profile_difference
 
 if TYPE_CHECKING:
-    from headway.planner.causes import Needs
-    from headway.planner.difference import Difference
+    from headway.planner.explain.causes import Needs
+    from headway.planner.explain.difference import Difference
     from headway.spec.spec_file import Planned
 
 Tell: TypeAlias = Callable[[str, float | None], None]

@@ -25,8 +25,8 @@ def predict_application(job: ApplicationProfile, question: PredictQuestion) -> D
     InputError
         If values contradict each other, or the profile does not contain what this needs.
     """
-    from headway.planner.dstreams_batches import DStreamsBatches
-    from headway.planner.dstreams_prediction import predicted
+    from headway.planner.kinds.dstreams_batches import DStreamsBatches
+    from headway.planner.kinds.dstreams_prediction import predicted
 
     batches = DStreamsBatches.of(job)
     profiled = batches.seen
@@ -58,8 +58,8 @@ def plan_application(job: ApplicationProfile, question: PlanQuestion) -> DStream
     InputError
         If values contradict each other, or the target is not for DStreams.
     """
-    from headway.planner.dstreams import DStreamsSpace, plan_dstreams
-    from headway.planner.dstreams_batches import DStreamsBatches
+    from headway.planner.kinds.dstreams import DStreamsSpace, plan_dstreams
+    from headway.planner.kinds.dstreams_batches import DStreamsBatches
 
     concurrent_jobs = question.concurrent_jobs or DStreamsBatches.of(job).seen.concurrent_jobs
     spaces, refused = spaces_of(

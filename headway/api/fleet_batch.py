@@ -13,8 +13,8 @@ from headway.assumptions.resources import FLEET_BATCH_EXECUTORS, FLEET_EXECUTOR_
 from headway.domain import Deadline, Verdict
 from headway.errors import InputError
 from headway.fleet.nouns import Kept, Refusal
-from headway.planner.backlog_run_time import run_time_of
-from headway.planner.deadline import DeadlineSpace, fewest_in_time, with_room_for_state
+from headway.planner.kinds.backlog_run_time import run_time_of
+from headway.planner.kinds.deadline import DeadlineSpace, fewest_in_time, with_room_for_state
 from headway.spec.declared_batch import declared_application
 from headway.units import HOURS_PER_DAY, S_PER_HOUR, counted, format_duration, spark_memory_bytes
 

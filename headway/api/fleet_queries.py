@@ -13,8 +13,8 @@ from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
 from headway.domain import Policy
 from headway.fleet.nouns import Refusal
 from headway.planner.purchase import at_core_speed
-from headway.planner.query_work import query_work
-from headway.planner.scheduling import ASKED, fewest_nodes
+from headway.turns.query_work import query_work
+from headway.turns.scheduling import ASKED, fewest_nodes
 from headway.units import HOURS_PER_DAY, counted, spark_memory_bytes
 
 if TYPE_CHECKING:

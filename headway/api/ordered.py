@@ -12,7 +12,7 @@ from headway.domain.argument import read_question, takes
 from headway.domain.ordered import KeyCounts, OrderedPlan
 from headway.domain.query_questions import OrderedQuestion
 from headway.errors import InputError, argument
-from headway.planner.ordered import plan_ordered
+from headway.planner.kinds.ordered import plan_ordered
 
 
 class OrderedOptions(RunOptions, total=False):

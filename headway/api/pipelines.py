@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from headway.domain.ordered import OrderedPipeline as Operators
     from headway.domain.query_questions import SimulateQuestion
     from headway.domain.question import PlanQuestion, PredictQuestion
-    from headway.planner.operators import OperatorsPlan, OperatorsPrediction, OperatorsRuns
-    from headway.planner.pipeline_runs import PipelineRuns
-    from headway.planner.pipeline_search import RoundsPlan
-    from headway.planner.pipelines import PipelinePrediction
+    from headway.planner.kinds.operators import OperatorsPlan, OperatorsPrediction, OperatorsRuns
+    from headway.planner.kinds.pipeline_runs import PipelineRuns
+    from headway.planner.kinds.pipeline_search import RoundsPlan
+    from headway.planner.kinds.pipelines import PipelinePrediction
     from headway.spec.kinds import MicroBatchPipeline, OrderedPipeline
     from headway.spec.spec_file import SpecFile
 
@@ -61,11 +61,11 @@ def predict_pipeline(pipeline: Any, question: PredictQuestion) -> AnyPipelinePre
 
     declared = _Declared.of(pipeline, question.rate_per_s)
     if isinstance(declared.spec, MicroBatchPipeline):
-        from headway.planner.pipelines import predict_pipeline as predict
+        from headway.planner.kinds.pipelines import predict_pipeline as predict
         from headway.spec.pipelines import pipelines_of
 
         return predict(pipelines_of(declared.spec), declared.spec.target)
-    from headway.planner.operators import predict_operators
+    from headway.planner.kinds.operators import predict_operators
 
     return predict_operators(declared.operators())
 
@@ -82,10 +82,10 @@ def simulate_pipeline(pipeline: Any, question: SimulateQuestion, num_runs: int) 
 
     declared = _Declared.of(pipeline, question.rate_per_s)
     if not isinstance(declared.spec, MicroBatchPipeline):
-        from headway.planner.operators import simulate_operators
+        from headway.planner.kinds.operators import simulate_operators
 
         return simulate_operators(declared.operators())
-    from headway.planner.pipeline_runs import simulate_runs
+    from headway.planner.kinds.pipeline_runs import simulate_runs
     from headway.spec.pipelines import pipelines_of
 
     rounds = pipelines_of(declared.spec)
@@ -110,11 +110,11 @@ def plan_pipeline(pipeline: Any, question: PlanQuestion) -> AnyPipelinePlan:
     planned_target = declared.target(question.targets)
     max_count = question.max_nodes if "max_nodes" in question.named_arguments else None
     if not isinstance(declared.spec, MicroBatchPipeline):
-        from headway.planner.operators import plan_operators
+        from headway.planner.kinds.operators import plan_operators
 
         return plan_operators(declared.operators(), planned_target, most_workers=max_count)
-    from headway.planner.pipeline_search import plan_rounds
-    from headway.planner.pipelines import PipelineQuestion
+    from headway.planner.kinds.pipeline_search import plan_rounds
+    from headway.planner.kinds.pipelines import PipelineQuestion
     from headway.spec.pipelines import rounds_of, space_of
 
     try:

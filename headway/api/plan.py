@@ -262,7 +262,7 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
         job = at_source_partitions(job, question.source_partitions)
     counts = key_counts(question)
     if counts is not None:
-        from headway.planner.ordered import with_known_keys
+        from headway.planner.kinds.ordered import with_known_keys
 
         job = with_known_keys(job, counts)
     answer = search(
@@ -311,7 +311,7 @@ def _skew(answer: StreamAnswer, job: JobProfile, counts: KeyCounts | None) -> Pl
     """Effect of the heaviest key on its stage, on the planned cores."""
     if counts is None and not any(stage.hot_share_ratio for stage in job.stages):
         return None
-    from headway.planner.ordered import plan_skew
+    from headway.planner.kinds.ordered import plan_skew
     from headway.planner.purchase import at_core_speed
 
     speed = 1.0 if answer.node_type is None else answer.node_type.core_speed_ratio

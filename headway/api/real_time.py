@@ -37,8 +37,8 @@ def predict_in_real_time(job: JobProfile, question: PredictQuestion) -> RealTime
     """
     from headway.domain.real_time import RealTimeSetting
     from headway.models.real_time.stages import required_slots
-    from headway.planner.real_time import predicted, stages_of
-    from headway.planner.real_time_limits import require_batch_length, require_real_time
+    from headway.planner.kinds.real_time import predicted, stages_of
+    from headway.planner.kinds.real_time_limits import require_batch_length, require_real_time
 
     require_real_time(job)
     cores = question.cores or job.baseline.cores_per_executor
@@ -77,12 +77,12 @@ def plan_in_real_time(job: JobProfile, question: PlanQuestion) -> RealTimePlan:
     InputError
         If Spark cannot run the query in Real-Time Mode, or the target is not for it.
     """
-    from headway.planner.real_time_limits import (
+    from headway.planner.kinds.real_time_limits import (
         require_batch_length,
         require_promises,
         require_real_time,
     )
-    from headway.planner.real_time_search import RealTimeSpace, planned
+    from headway.planner.kinds.real_time_search import RealTimeSpace, planned
 
     rate_per_s = required_rate_per_s(question)
     first, further_targets = promises_from(question.targets)

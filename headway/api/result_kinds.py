@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _MODULES = {
     kind: f"headway.{module}"
     for module, kinds in {
-        "gate.formats.sheet": "check",
+        "ci.formats.sheet": "check",
         "report.advice": "explored",
         "report.backtest": "backtest",
         "report.capacity": "capacity",

@@ -8,13 +8,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from headway.api.choosing import choose_beside
-from headway.api.turn_arguments import (
-    MEMORY,
-    NAME,
-    given_windows,
-    known_profile,
-    row_and_window_target,
-)
 from headway.assumptions.turns import LONGEST_WAIT_RATIO, SHORTEST_LONGEST_WAIT_S
 from headway.domain import (
     JobProfile,
@@ -29,8 +22,6 @@ from headway.domain.scheduling import Decision, Replay
 from headway.errors import InputError
 from headway.models.job.setting import duration_model
 from headway.models.scheduling.order import grant_order
-from headway.planner.query_work import query_work
-from headway.planner.scheduling import ALL_POLICIES, ASKED, verdict
 from headway.redaction import redact
 from headway.runtime.gate.arbiter import Gate
 from headway.runtime.gate.clock import require_classic, trigger_of
@@ -40,13 +31,22 @@ from headway.runtime.gate.windows import windows_of_query
 from headway.spec.kinds.schedule import QuerySchedule
 from headway.spec.parts import profile_of
 from headway.spec.spec_file import load_spec_of
+from headway.turns.arguments import (
+    MEMORY,
+    NAME,
+    given_windows,
+    known_profile,
+    row_and_window_target,
+)
+from headway.turns.query_work import query_work
+from headway.turns.scheduling import ALL_POLICIES, ASKED, verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from headway.planner.scheduling import Verdict
     from headway.spec.kinds.schedule import ScheduledJob
+    from headway.turns.scheduling import Verdict
 
 _AT_ONCE_S = 0.001
 _POLICY: Choice[Policy] = Choice(Policy)

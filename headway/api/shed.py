@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway.api.turn_arguments import TIME, limits_by_class_s, times_by_class_s
 from headway.domain.argument_values import not_expected
 from headway.runtime.given import folder_text
 from headway.runtime.shedding.brought_back import brought_back
 from headway.runtime.shedding.rule import mark_shed
 from headway.runtime.shedding.split import require_driver, split_batch
+from headway.turns.arguments import TIME, limits_by_class_s, times_by_class_s
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -18,8 +18,8 @@ from headway.domain.query_questions import Simulated, SimulateQuestion
 from headway.errors import InputError, RefusedArgumentError, argument
 from headway.formats.from_json import load_plan
 from headway.formats.rate_trace import read_rate_trace
-from headway.planner.live.loop import POLICIES, compare_policies
 from headway.planner.playback import simulate_plan
+from headway.tuner.rule.loop import POLICIES, compare_policies
 
 if TYPE_CHECKING:
     from headway.api.pipelines import AnyPipeline, AnyPipelineRuns

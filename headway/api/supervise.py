@@ -8,11 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from headway.api.arguments import job_from, promises_from
-from headway.api.live_query import LiveQuery
 from headway.api.tune import bounds_for, quiet_times, rule_and_state
 from headway.api.tune_spec import TELL_EVERY_S, state_of, tuning_of
-from headway.api.tuner import Tuner
-from headway.api.tuner_machine import TunerMachine
 from headway.domain.tuner import Mode
 from headway.domain.watched import WatchedChange
 from headway.errors import InputError, argument
@@ -20,6 +17,9 @@ from headway.formats.tuner_files import TunerLock
 from headway.profiler.recording.live import LaterLogFeed
 from headway.profiler.work_folder import signals_end_the_block
 from headway.runtime.tuning.supervised import SupervisedQuery
+from headway.tuner.live_query import LiveQuery
+from headway.tuner.machine import TunerMachine
+from headway.tuner.tuner import Tuner
 
 
 def supervise_spec(

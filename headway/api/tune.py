@@ -10,11 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway.api.arguments import job_from, positive_seconds, promises_from
-from headway.api.live_query import LiveQuery
-from headway.api.live_rule import LiveRule
-from headway.api.tuner import Tuner
-from headway.api.tuner_machine import TunerMachine
-from headway.api.tuner_memory import remembered, remembered_pauses
 from headway.api.watch import bounds_of
 from headway.assumptions.live import CATCH_UP_S
 from headway.assumptions.tuning import TRIGGER_RATIOS
@@ -32,6 +27,11 @@ from headway.runtime.tuning.session import (
     running_slots,
     why_no_live_executors,
 )
+from headway.tuner.live_query import LiveQuery
+from headway.tuner.live_rule import LiveRule
+from headway.tuner.machine import TunerMachine
+from headway.tuner.remembered import remembered, remembered_pauses
+from headway.tuner.tuner import Tuner
 from headway.units import S_PER_HOUR, format_rate
 
 if TYPE_CHECKING:

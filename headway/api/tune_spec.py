@@ -10,7 +10,6 @@ from pathlib import Path
 
 from headway.api.explore import function_of
 from headway.api.tune import tune
-from headway.api.tuner import Tuner
 from headway.domain.tuner import Phase
 from headway.domain.watched import WatchedChange
 from headway.errors import HeadwayError, InputError
@@ -25,6 +24,7 @@ from headway.formats.tuner_files import (
 from headway.profiler.spark.session import embedded_session
 from headway.spec.kinds.tuning import Tuning
 from headway.spec.spec_file import load_spec_of
+from headway.tuner.tuner import Tuner
 
 TELL_EVERY_S = 1.0
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.api.arguments import job_from, promises_from
-from headway.api.live_query import LiveQuery, Observed
-from headway.api.live_rule import LiveRule
 from headway.assumptions.live import BIN_S
 from headway.assumptions.tuning import LEARNING_BATCHES, SILENT_RATIO, WATCHED_SIZES_RATIO
 from headway.domain import Arrivals, Configuration, JobProfile, Prediction, Target
@@ -22,6 +20,8 @@ from headway.models.job.predict import predict
 from headway.profiler.recording.live import LogFeed, QueryFeed, query_of_session
 from headway.runtime.given import require_no_connect
 from headway.runtime.tuning.session import require_classic
+from headway.tuner.live_query import LiveQuery, Observed
+from headway.tuner.live_rule import LiveRule
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -66,7 +66,7 @@ def command(
     with --strict, and 2 if a file is invalid.
     """
     from headway.api.check import check, lock_beside
-    from headway.gate.formats import FORMATS
+    from headway.ci.formats import FORMATS
 
     locks = {str(lock_path) for lock_path in map(lock_beside, specs) if lock_path is not None}
     locks = locks if baseline is None else {baseline}

@@ -12,8 +12,8 @@ from headway.cli.terminal import event, remark, show, suggest
 from headway.errors import ExitCode
 
 if TYPE_CHECKING:
-    from headway.api.tuner import Tuner
     from headway.domain.watched import WatchedChange
+    from headway.tuner.tuner import Tuner
 
 
 @click.command("tune", cls=Command)

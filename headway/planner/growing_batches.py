@@ -17,7 +17,7 @@ from headway.domain import (
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.answer import FoundSetting, Shortfall
 from headway.planner.candidates import candidates_at
-from headway.planner.infeasible import physical_floor_s
+from headway.planner.explain.infeasible import physical_floor_s
 from headway.planner.question import Question
 from headway.planner.state_growth import first_missed_s
 from headway.units import format_duration

@@ -24,10 +24,10 @@ from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.checkpoint import held_by
 from headway.planner.choice import chosen_setting
 from headway.planner.enumeration import Enumerated, Fewest, enumerated, require_prices
-from headway.planner.explained import nearest_there_is, settled_on
+from headway.planner.explain.explained import nearest_there_is, settled_on
+from headway.planner.explain.infeasible import lowest_latency_in_reach
 from headway.planner.fewest import fewest_nodes
 from headway.planner.growing_batches import until_a_date, while_growing, with_growth_ahead
-from headway.planner.infeasible import lowest_latency_in_reach
 from headway.planner.promised import require_predictable
 from headway.planner.purchase import Offer, offers_of
 from headway.planner.question import Question

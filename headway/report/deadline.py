@@ -91,6 +91,7 @@ def backlog_facts(plan: BatchAnswer) -> list[tuple[str, str]]:
 def run_time_sections(plan: BatchAnswer) -> tuple[Section, ...]:
     """Run time and cost by the number of nodes, and what the marks mean."""
     points, worse = all_points(plan), _worse_than_fewer(plan)
+    plan_mark = ">" if plan.feasible else "~"
     legend = "* a longer planned run time than with fewer nodes: see the notes"
     return (
         Section(
@@ -107,7 +108,7 @@ def run_time_sections(plan: BatchAnswer) -> tuple[Section, ...]:
                 for point in points
             ),
             right=(0, 1, 2, 4),
-            marks=tuple(">" if point.nodes == plan.nodes else "" for point in points),
+            marks=tuple(plan_mark if point.nodes == plan.nodes else "" for point in points),
             text_rows=_MOST_ROWS,
         ),
         Section(texts=(legend,) if worse else (), close=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headway.digits import format_money
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import data_of
-from headway.planner.difference import Difference, Figure, Unit
+from headway.planner.explain.difference import Difference, Figure, Unit
 from headway.report.wording import APPLIES, percent
 from headway.units import counted, format_duration, format_rate
 

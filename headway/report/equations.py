@@ -17,7 +17,7 @@ from headway.errors import InputError
 from headway.report.columns import width
 
 _PACKAGE = Path(__file__).parents[1]
-ROOMS = tuple(_PACKAGE / name for name in ("models", "planner", "profiler"))
+ROOMS = tuple(_PACKAGE / name for name in ("models", "planner", "profiler", "tuner", "turns"))
 _EQUATION = re.compile(r"^\*\*\(([A-Z]\d+)\)\*\* (.*)", re.DOTALL)
 
 

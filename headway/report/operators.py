@@ -10,7 +10,7 @@ from headway.units import counted, format_duration, format_rate
 
 if TYPE_CHECKING:
     from headway.models.simulation.ordered_schedulers import SchedulerRun
-    from headway.planner.operators import OperatorsPlan, OperatorsPrediction, OperatorsRuns
+    from headway.planner.kinds.operators import OperatorsPlan, OperatorsPrediction, OperatorsRuns
 
 OPERATORS_SCHEMA = "headway.ordered-prediction/v1"
 OPERATORS_RUNS_SCHEMA = "headway.ordered-simulation/v1"

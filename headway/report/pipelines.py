@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import EXACT, data_of
-from headway.planner.pipelines import busy_ratios, statistic_s
+from headway.planner.kinds.pipelines import busy_ratios, statistic_s
 from headway.units import counted, exact_duration, format_duration, format_rate
 
 if TYPE_CHECKING:
     from headway.models.pipeline.latency import PipelineLatency
     from headway.models.pipeline.parameters import PipelineSetting
-    from headway.planner.pipeline_runs import PipelineRuns
-    from headway.planner.pipeline_search import PipelinePlan, PipelineRule, RoundsPlan
-    from headway.planner.pipelines import PipelinePrediction
+    from headway.planner.kinds.pipeline_runs import PipelineRuns
+    from headway.planner.kinds.pipeline_search import PipelinePlan, PipelineRule, RoundsPlan
+    from headway.planner.kinds.pipelines import PipelinePrediction
 
 PREDICTION_SCHEMA = "headway.pipeline-prediction/v1"
 RUNS_SCHEMA = "headway.pipeline-simulation/v1"

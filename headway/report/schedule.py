@@ -12,7 +12,7 @@ from headway.units import counted, format_duration
 
 if TYPE_CHECKING:
     from headway.domain.scheduling import Replay
-    from headway.planner.scheduling import PolicyFigures, QueryFigures, Verdict
+    from headway.turns.scheduling import PolicyFigures, QueryFigures, Verdict
 
 SCHEDULE_SCHEMA = "headway.schedule/v1"
 REPLAY_SCHEMA = "headway.schedule-replay/v1"

@@ -8,7 +8,7 @@ from headway.assumptions.planning import PIPELINE_PERIODS_S
 from headway.errors import InputError
 from headway.models.pipeline.parameters import Pipeline, PipelineJob, PipelineNodes, PipelineSetting
 from headway.models.pipeline.state import ReducerState
-from headway.planner.pipelines import PipelineRound, PipelineSpace, PipelineWindows
+from headway.planner.kinds.pipelines import PipelineRound, PipelineSpace, PipelineWindows
 from headway.spec.kinds.pipelines import (
     MicroBatchPipeline,
     PipelineRoundEntry,

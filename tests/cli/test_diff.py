@@ -13,10 +13,10 @@ from headway.cli.main import run
 from headway.errors import InputError
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.profile_file import save_profile
-from headway.planner.causes import Why
-from headway.planner.difference import Difference
+from headway.planner.explain.causes import Why
+from headway.planner.explain.difference import Difference
+from tests.ci.conftest import SPEC, slower
 from tests.factories import a_profile
-from tests.gate.conftest import SPEC, slower
 from tests.planner.test_deadline import a_long_job
 from tests.profiler.event_log import AppLog, Query, write_plain
 

@@ -12,9 +12,9 @@ import pytest
 from headway.cli.main import _COMMANDS, run
 from headway.errors import EXIT_CODES, ExitCode
 from headway.formats.profile_file import save_profile
+from tests.ci.conftest import SPEC
 from tests.cli.conftest import printed
 from tests.factories import a_profile
-from tests.gate.conftest import SPEC
 from tests.planner.jobs import SLIDING, windowed
 
 ROOT = Path(__file__).parents[2]

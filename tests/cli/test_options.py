@@ -23,10 +23,10 @@ from headway.formats.as_json import json_text, plan_json
 from headway.formats.lock_file import save_lock
 from headway.formats.profile_file import save_profile
 from headway.spec.scaffolds import scaffold
+from tests.ci.conftest import SPEC
 from tests.cli.test_pipelines import SESSIONS, small
 from tests.cli.test_schedule_command import a_log
 from tests.factories import a_profile
-from tests.gate.conftest import SPEC
 from tests.planner.jobs import SLIDING, windowed
 from tests.planner.test_backlog import ended
 from tests.planner.test_deadline import a_long_job

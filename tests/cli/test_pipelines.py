@@ -13,9 +13,9 @@ from headway.cli.main import run
 from headway.errors import InputError
 from headway.formats.as_json import json_text
 from headway.models.pipeline.latency import PHASES
-from headway.planner.operators import OperatorsPlan, OperatorsPrediction
-from headway.planner.pipeline_search import RoundsPlan
-from headway.planner.pipelines import PipelinePrediction
+from headway.planner.kinds.operators import OperatorsPlan, OperatorsPrediction
+from headway.planner.kinds.pipeline_search import RoundsPlan
+from headway.planner.kinds.pipelines import PipelinePrediction
 from headway.report.pipelines import pipeline_prediction_json
 from headway.spec.kinds import MicroBatchPipeline, OrderedPipeline
 from headway.spec.scaffolds import scaffold

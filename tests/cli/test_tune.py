@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from headway.api.tuner import Tuner
 from headway.cli.tune import _Teller
 from headway.domain import Configuration
 from headway.domain.tuner import Phase
 from headway.domain.watched import WatchedChange
+from headway.tuner.tuner import Tuner
 
 NOW = Configuration(executors=1, cores_per_executor=2, shuffle_partitions=8, trigger_s=2.0)
 CHANGE = WatchedChange(

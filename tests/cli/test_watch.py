@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import headway
-from headway.api.live_query import _warm_up_length
 from headway.api.results import as_text
 from headway.api.watch import Watcher, watch
 from headway.cli.main import run
@@ -21,6 +20,7 @@ from headway.errors import EventLogError, InputError
 from headway.formats.profile_file import save_profile
 from headway.profiler import schema
 from headway.report.watched import look_json, look_prometheus
+from headway.tuner.live_query import _warm_up_length
 from tests.factories import a_profile
 from tests.live_logs import BEGIN_S, QUERY_ID, FakeQuery, a_log
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from headway.domain import DriverPhase, JobProfile, RowsLaw, Target
 from headway.domain.live import Bounds
-from headway.planner.live.loop import LoopCase
 from headway.planner.question import Question
 from headway.planner.search import question_of
 from headway.planner.space import SearchSpace
+from headway.tuner.rule.loop import LoopCase
 from tests.factories import a_configuration, a_profile
 
 TRIGGER_S = 1.5

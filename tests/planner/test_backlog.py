@@ -13,6 +13,7 @@ import pytest
 import headway
 from headway.api.check import check
 from headway.api.lock import lock
+from headway.ci import Rule
 from headway.cli.main import run
 from headway.domain import (
     BatchAnswer,
@@ -29,10 +30,9 @@ from headway.formats.as_json import json_text, plan_json
 from headway.formats.from_json import load_any_plan
 from headway.formats.lock_file import save_lock
 from headway.formats.profile_file import load_profile, save_profile
-from headway.gate import Rule
 from headway.models.job.setting import duration_model
-from headway.planner.backlog_run_time import BacklogRunTime
-from headway.planner.deadline import DeadlineSpace, fewest_in_time, plan_for_deadline
+from headway.planner.kinds.backlog_run_time import BacklogRunTime
+from headway.planner.kinds.deadline import DeadlineSpace, fewest_in_time, plan_for_deadline
 from tests.factories import a_profile
 from tests.planner.jobs import GIB
 

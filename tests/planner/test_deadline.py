@@ -37,8 +37,8 @@ from headway.errors import InputError
 from headway.formats.as_json import deadline_json, json_text
 from headway.formats.from_json import parse_any_plan
 from headway.formats.profile_file import dump_profile, load_application_profile
-from headway.planner.batch_run_time import BatchRunTime, job_stages
-from headway.planner.deadline import (
+from headway.planner.kinds.batch_run_time import BatchRunTime, job_stages
+from headway.planner.kinds.deadline import (
     DeadlineSpace,
     _point,
     fewest_in_time,

@@ -16,8 +16,8 @@ from headway.api.results import as_text
 from headway.domain import ApplicationProfile, Deadline, Verdict
 from headway.formats.as_json import deadline_json, json_text
 from headway.formats.from_json import parse_any_plan
-from headway.planner.batch_run_time import BatchRunTime, seen_slots_of
-from headway.planner.deadline import DeadlineSpace, plan_for_deadline
+from headway.planner.kinds.batch_run_time import BatchRunTime, seen_slots_of
+from headway.planner.kinds.deadline import DeadlineSpace, plan_for_deadline
 from headway.spec.declared_batch import declared_application
 from headway.words import certainty_text
 from tests.planner.test_deadline import a_long_job

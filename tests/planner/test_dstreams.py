@@ -19,7 +19,7 @@ from headway.domain.dstreams import DStreamsPrediction
 from headway.errors import InputError
 from headway.formats.profile_file import save_profile
 from headway.models.laws.distributions import lognormal_quantile
-from headway.planner.dstreams_batches import DStreamsBatches
+from headway.planner.kinds.dstreams_batches import DStreamsBatches
 from tests.oracles.dstreams import simulate_dstreams
 from tests.oracles.queue import correlated_lognormal_s
 

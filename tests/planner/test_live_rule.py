@@ -12,11 +12,11 @@ import pytest
 from headway.domain.live import Bounds, ChangeKind, Proposal, Reason, SeenBatch, Signal
 from headway.errors import InputError
 from headway.models.estimation.daily_rates import DailyRates
-from headway.planner.live.expectation import Transition, expectation_of
-from headway.planner.live.look import Look
-from headway.planner.live.memory import LearnedCosts, Memory, estimated, late_ratio
-from headway.planner.live.rule import Decision, applied, decide
-from headway.planner.live.table import CapacityTable, capacity_table
+from headway.tuner.rule.expectation import Transition, expectation_of
+from headway.tuner.rule.look import Look
+from headway.tuner.rule.memory import LearnedCosts, Memory, estimated, late_ratio
+from headway.tuner.rule.rule import Decision, applied, decide
+from headway.tuner.rule.table import CapacityTable, capacity_table
 from tests.planner.live_cases import BOUNDS, TRIGGER_S, the_case, the_question
 
 

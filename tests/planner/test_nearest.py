@@ -22,10 +22,10 @@ from headway.domain import (
     Target,
     parse_promise,
 )
-from headway.planner import nearest
 from headway.planner.candidates import all_candidates
 from headway.planner.enumeration import first_place
-from headway.planner.infeasible import lowest_latency_in_reach
+from headway.planner.explain import nearest
+from headway.planner.explain.infeasible import lowest_latency_in_reach
 from headway.planner.question import Question
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace

@@ -16,14 +16,14 @@ from headway.domain import Target
 from headway.models.pipeline.corrected import tuple_latency, window_latency
 from headway.models.pipeline.parameters import Finalizing, PipelineSetting
 from headway.models.pipeline.state import ReducerState, two_group_update
-from headway.planner.pipeline_runs import simulate_runs
-from headway.planner.pipeline_search import (
+from headway.planner.kinds.pipeline_runs import simulate_runs
+from headway.planner.kinds.pipeline_search import (
     PipelinePlan,
     RoundsPlan,
     plan_pipeline,
     plan_rounds,
 )
-from headway.planner.pipelines import (
+from headway.planner.kinds.pipelines import (
     PipelineQuestion,
     PipelineRound,
     PipelineSpace,

@@ -12,8 +12,8 @@ from headway.api.choosing import choose_beside
 from headway.domain import Policy, ScheduledQuery, Target, WindowGrid
 from headway.models.job.duration import DurationModel, level_spans
 from headway.models.simulation.batch_parts import QueryWork
-from headway.planner.query_work import query_work
-from headway.planner.scheduling import are_aligned, choose, spread_out, verdict
+from headway.turns.query_work import query_work
+from headway.turns.scheduling import are_aligned, choose, spread_out, verdict
 from tests.factories import a_profile
 
 
@@ -110,6 +110,6 @@ def test_the_choice_in_a_process_of_its_own_is_the_same_wherever_it_starts(
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'a')")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", *sys.path])
-    monkeypatch.setattr("headway.planner.scheduling.choose", lambda *_: pytest.fail("in this one"))
+    monkeypatch.setattr("headway.turns.scheduling.choose", lambda *_: pytest.fail("in this one"))
     assert choose_beside(few, 2.0, Policy.AUTO) == choose(few, 2.0, Policy.AUTO)
     assert not (tmp_path / "executed").exists()

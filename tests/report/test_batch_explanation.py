@@ -17,7 +17,7 @@ from headway.assumptions import predictions
 from headway.domain import BatchAnswer
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.profile_file import load_application_profile
-from headway.planner.batch_run_time import expected_run_time_s
+from headway.planner.kinds.batch_run_time import expected_run_time_s
 from headway.report.assumptions import batch_assumptions_of
 from headway.report.equations import equations
 from headway.units import format_duration

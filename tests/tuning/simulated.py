@@ -10,10 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from headway.api.live_query import LiveQuery
-from headway.api.live_rule import LiveRule
-from headway.api.tuner_machine import TunerMachine
-from headway.api.tuner_memory import remembered_pauses
 from headway.domain import Configuration, JobProfile, Target
 from headway.domain.live import Bounds, ChangeKind
 from headway.domain.tuner import Mode, Phase, TunerState
@@ -22,6 +18,10 @@ from headway.errors import HeadwayError
 from headway.formats.tuner_files import load_tuner, profile_hash
 from headway.models.job.setting import duration_model
 from headway.runtime.tuning.clean_stop import NoGapError
+from headway.tuner.live_query import LiveQuery
+from headway.tuner.live_rule import LiveRule
+from headway.tuner.machine import TunerMachine
+from headway.tuner.remembered import remembered_pauses
 from tests.factories import a_configuration, a_profile
 
 BEGIN_S = 1_800_000_000.0

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from headway.api.tuner_machine import TunerMachine
 from headway.domain import Configuration
 from headway.domain.live import ChangeKind, Reason
 from headway.domain.tuner import Mode, Phase
@@ -20,6 +19,7 @@ from headway.formats.tuner_files import (
     save_tuner,
     switch_file,
 )
+from headway.tuner.machine import TunerMachine
 from tests.factories import a_configuration
 from tests.tuning.simulated import SimulatedQuery, a_machine, begun, phase_of, run_for
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import headway
-from headway.api.tuner import Tuner
 from headway.cli.main import run
 from headway.domain.tuner import Phase
 from headway.formats.profile_file import save_profile
+from headway.tuner.tuner import Tuner
 from tests.tuning.test_on_spark import a_small_profile
 
 if TYPE_CHECKING:

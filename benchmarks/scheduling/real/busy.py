@@ -12,7 +12,7 @@ from result_lines import machine_of
 from headway.domain import ScheduledQuery
 from headway.formats.profile_file import load_profile
 from headway.models.simulation.batch_parts import QueryWork
-from headway.planner.query_work import query_work
+from headway.turns.query_work import query_work
 from real.records import EARLIER
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from headway.api.profile import profile
 from headway.domain import JobProfile, ScheduledQuery
 from headway.formats.profile_file import save_profile
-from headway.planner.query_work import query_work
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from headway.runtime.clock_source import clock_source_jar
+from headway.turns.query_work import query_work
 from real.cells import Cell
 from real.queries import SESSION_CONF, Planned, planned_queries, start
 

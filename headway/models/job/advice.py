@@ -108,18 +108,18 @@ def advised_runs(
     Notes
     -----
     **(E42)** Advice on runs. Candidates run as fast as possible, on the trigger of the last run, or
-    on one of three times its interval: unless all batches had one size, at most 5 s, since a run of
-    two minutes with fewer than 24 batches may end before its code is compiled. They run at 30 or
-    60% of the sustainable rate (P3), with the shuffle partitions of the last run, those asked
-    about, or four times as many (a quarter beyond 64), on the slots of the last run, or those asked
-    about. Each counts as two repeats. With a question, the first advice is the run after which
-    (E41) is smallest at the asked setting, the next one is the best run in addition to it, and so
-    on, as long as the spread falls by 2%. Without a question, the mean variance over all candidates
-    is minimised, and only candidates of the D-optimal design (E20) that complements the existing
-    runs take part. Its columns are the shares of a batch that are fixed, in proportion to rows, and
-    in proportion to partitions. If all runs had the same number of slots, a run on twice as many
-    comes last. If all batches had one size, a run on the same slots and partitions whose rows
-    differ comes first, and no run has a rate above that of (P28).
+    on one of three times its interval: at most 5 s unless all batches had one size, as a query may
+    be compiled only after the last of fewer than 24 batches in two minutes. They run at 30 or 60%
+    of the sustainable rate (P3), with the shuffle partitions of the last run, those asked about, or
+    four times as many (a quarter beyond 64), on the slots of the last run, or those asked about.
+    Each counts as two repeats. With a question, the first advice is the run after which (E41) is
+    smallest at the asked setting, the next one is the best run in addition to it, and so on, as
+    long as the spread falls by 2%. Without a question, the mean variance over all candidates is
+    minimised, and only candidates of the D-optimal design (E20) that complements the existing runs
+    take part. Its columns are the shares of a batch that are fixed, in proportion to rows, and in
+    proportion to partitions. If all runs had the same number of slots, a run on twice as many comes
+    last. If all batches had one size, a run on the same slots and partitions whose rows differ
+    comes first, and no run has a rate above that of (P28).
 
     Examples
     --------
@@ -240,9 +240,9 @@ def _candidates(profile: JobProfile, question: AskedSetting | None) -> Iterator[
     if question is not None and question.configuration.num_slots != baseline.num_slots:
         clusters.append(replace(question.configuration, max_offsets_per_trigger=None))
     last_s = max(baseline.trigger_s, profile.settings[-1].batch_duration_mean_s)
-    longer_s = ADVISED_ROWS_RATIO.value * last_s
-    if not profile.row_cost_half_range_ratio:
-        longer_s = min(longer_s, _longest_interval_s())
+    has_one_size = bool(profile.row_cost_half_range_ratio)
+    most_s = np.inf if has_one_size else ADVISED_RUN_S.value / FEWEST_ADVISED_BATCHES.value
+    longer_s = min(ADVISED_ROWS_RATIO.value * last_s, most_s)
     triggers_s = [_trigger_beyond(last_s), _trigger_beyond(max(longer_s, last_s))]
     for cluster, partitions in product(clusters, _partition_choices(profile, question)):
         most_per_s = Capacity.of(
@@ -253,11 +253,6 @@ def _candidates(profile: JobProfile, question: AskedSetting | None) -> Iterator[
         for trigger_s, share in product((0.0, *dict.fromkeys(triggers_s)), ADVISED_SHARES.value):
             configuration = replace(cluster, shuffle_partitions=partitions, trigger_s=trigger_s)
             yield _candidate(profile, configuration, share * most_per_s)
-
-
-def _longest_interval_s() -> float:
-    """The longest interval with enough batches in a run of the usual length [s]."""
-    return ADVISED_RUN_S.value / FEWEST_ADVISED_BATCHES.value
 
 
 def _candidate(profile: JobProfile, configuration: Configuration, rate_per_s: float) -> _Candidate:
@@ -329,7 +324,6 @@ def _as_advised(profile: JobProfile, candidate: _Candidate) -> AdvisedRun:
     configuration, rows = setting.configuration, candidate.shares.asked.num_rows
     interval_s = max(configuration.trigger_s, setting.batch_duration_mean_s)
     learns, why = _lesson(profile, configuration, rows)
-    pinned = profile.pins.state_partitions
     return AdvisedRun(
         learns=learns,
         why=why,
@@ -339,7 +333,8 @@ def _as_advised(profile: JobProfile, candidate: _Candidate) -> AdvisedRun:
         num_batches=setting.num_batches,
         duration_s=max(ADVISED_RUN_S.value, setting.num_batches * interval_s),
         num_repeats=ADVISED_REPEATS.value,
-        new_checkpoint=pinned is not None and configuration.shuffle_partitions != pinned,
+        new_checkpoint=profile.pins.state_partitions
+        not in (None, configuration.shuffle_partitions),
     )
 
 

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 
 from headway import bring_back, schedule, shed, shedding_batches
-from headway.api.turn_arguments import (
+from headway.errors import InputError
+from headway.runtime.gate.clock import require_classic
+from headway.runtime.gate.decision_log import DecisionLog
+from headway.runtime.gate.turn import Turn, require_turn_of
+from headway.runtime.shedding.offset_log import committed_batches
+from headway.turns.arguments import (
     MEMORY,
     NAME,
     given_windows,
     known_profile,
     row_and_window_target,
 )
-from headway.errors import InputError
-from headway.runtime.gate.clock import require_classic
-from headway.runtime.gate.decision_log import DecisionLog
-from headway.runtime.gate.turn import Turn, require_turn_of
-from headway.runtime.shedding.offset_log import committed_batches
 from tests.runtime.sharing.log_cases import PlainFiles
 
 NAN, INF = float("nan"), float("inf")

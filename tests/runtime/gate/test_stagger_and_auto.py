@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 from headway.api.schedule import schedule
 from headway.domain import Decision, Policy, ScheduledQuery
 from headway.models.scheduling.order import grant_order
-from headway.planner.scheduling import ASKED
 from headway.runtime.gate.arbiter import Gate
 from headway.runtime.gate.decision_log import read_decision_log
+from headway.turns.scheduling import ASKED
 from tests.runtime.gate.small_queries import Queries, wait_until
 
 

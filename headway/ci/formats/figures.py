@@ -1,0 +1,67 @@
+"""Locked and current figures, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from headway.ci.nouns import Held
+from headway.digits import format_money
+from headway.formats.lock_file import AnyLocked
+from headway.units import format_duration
+
+#: The columns of `job_row`.
+HEAD = ("job", "target", "nodes", "cost", "planned", "locked setting")
+
+
+def job_row(held: Held) -> tuple[str, ...]:
+    """A job in a table for all kinds of jobs: each cell says of what its figure is."""
+    figures = {name: f"{changed(then, now)} {unit}".strip() for name, unit, then, now in rows(held)}
+    return (
+        held.name,
+        " and ".join(held.now.targets),
+        *(figures.get(name, "-") for name in ("nodes", "cost", "planned")),
+        locked_today_text(held) or "-",
+    )
+
+
+def rows(held: Held) -> list[tuple[str, str, str, str]]:
+    """Name, subject, locked and current value of each figure that a reader looks for first."""
+    then, now = held.then, held.now
+    figures = now.figures
+    figure_rows = [("nodes", "", _of(then, lambda locked: str(locked.nodes)), str(now.nodes))]
+    if figures.cost is not None or (then is not None and then.figures.cost is not None):
+        figure_rows.append(("cost", figures.cost_of, _of(then, _cost), _cost(now)))
+    figure_rows.append(("planned", figures.planned_of, _of(then, _planned), _planned(now)))
+    return figure_rows
+
+
+def locked_today_text(held: Held) -> str:
+    """Whether the locked setting meets the current targets; findings say what it misses."""
+    today = held.locked_today
+    if today is None:
+        return ""
+    return f"{'meets' if today.met else 'misses'} its target today"
+
+
+def _cost(locked: AnyLocked) -> str:
+    return "-" if locked.figures.cost is None else format_money(locked.figures.cost)
+
+
+def _planned(locked: AnyLocked) -> str:
+    planned_s = locked.figures.planned_s
+    return "-" if planned_s is None else format_duration(planned_s)
+
+
+def changed(then: str, now: str) -> str:
+    """Both figures, or one if nothing changed.
+
+    Examples
+    --------
+    >>> changed("2", "3"), changed("2", "2"), changed("-", "2")
+    ('2 -> 3', '2', '2')
+    """
+    return now if then in (now, "-") else f"{then} -> {now}"
+
+
+def _of(locked: AnyLocked | None, show: Callable[[AnyLocked], str]) -> str:
+    return "-" if locked is None else show(locked)

@@ -1,0 +1,53 @@
+"""A report as JUnit XML: each job a test case."""
+
+from __future__ import annotations
+
+import re
+
+from headway.ci.nouns import Held, Level, Report
+from headway.redaction import harmless
+
+# What XML 1.0 cannot hold at all, not even escaped.
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit_text(report: Report) -> str:
+    """One suite; a job that fails has its errors as the failure, and all findings as output."""
+    num_failed = sum(held.failed for held in report.jobs)
+    cases = "".join(map(_case, report.jobs))
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<testsuites tests="{len(report.jobs)}" failures="{num_failed}">\n'
+        f'<testsuite name="headway" tests="{len(report.jobs)}" failures="{num_failed}">\n'
+        f"{cases}</testsuite>\n</testsuites>"
+    )
+
+
+def _case(held: Held) -> str:
+    head = f"<testcase classname={_quoted(held.file)} name={_quoted(held.name)}"
+    errors = [finding for finding in held.findings if finding.level is Level.ERROR]
+    findings_text = "\n".join(
+        f"{finding.file}:{finding.line}:{finding.column}: {finding.level}: "
+        f"{harmless(finding.message)} ({finding.rule})"
+        for finding in held.findings
+    )
+    if not findings_text:
+        return f"{head}/>\n"
+    failure = ""
+    if errors:
+        message = "; ".join(harmless(finding.message) for finding in errors)
+        failure = f"<failure message={_quoted(message)} type={_quoted(str(errors[0].rule))}/>\n"
+    return f"{head}>\n{failure}<system-out>{_escaped(findings_text)}</system-out>\n</testcase>\n"
+
+
+def _quoted(text: str) -> str:
+    """An attribute's value; line ends in it would be read as blanks if they were not escaped."""
+    escaped = _escaped(text).replace('"', "&quot;")
+    for end, reference in (("\n", "&#10;"), ("\r", "&#13;"), ("\t", "&#9;")):
+        escaped = escaped.replace(end, reference)
+    return f'"{escaped}"'
+
+
+def _escaped(text: str) -> str:
+    plain = _NOT_XML.sub("?", text)
+    return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,354 @@
+"""Improvements outside the settings of a plan, with the size of their effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from headway.assumptions.advice import (
+    AVAILABLE_NOW_START_S,
+    AVAILABLE_NOW_USED_RATIO,
+    BURSTY_RATIO,
+    MUCH_RATIO,
+    SKEWED_RATIO,
+    SLOW_COMMIT_S,
+    SLOWER_WHEN_YOUNG_RATIO,
+    YOUNG_JVM_S,
+)
+from headway.assumptions.planning import WORTHWHILE_LATENCY_RATIO
+from headway.assumptions.resources import MEASURED_LAUNCHES_PER_S
+from headway.domain import Advice, Configuration, JobProfile, Metric
+from headway.models.job.setting import duration_model, settled_batch_rows
+from headway.planner.explain.advice_on_tasks import (
+    coalescing_off,
+    latency_of,
+    more_source_partitions,
+)
+from headway.planner.memory import heap_state_bytes
+from headway.planner.planned_batch import PlannedBatch
+from headway.planner.promised import window_shift_s
+from headway.planner.question import Question
+from headway.planner.tasks import launches_per_s, most_launches_per_s
+from headway.units import counted, format_duration, format_rate, ms_to_s
+
+_CHECKPOINT_PHASES = ("wal_commit", "commit_offsets")
+_LEAST_STEP_S = ms_to_s(1)
+_STATE_BY_KEY = ("FlatMapGroupsInPandasWithState", "TransformWithState")  # Spark's operators
+_FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
+
+
+def advice_of(
+    question: Question, configuration: Configuration, nodes: int, latency_s: float
+) -> tuple[Advice, ...]:
+    """Advice in the order of certainty: advice with a computed effect comes first.
+
+    Notes
+    -----
+    **(P14)** The effect of advice is computed if possible, for the plan with the watermark delay
+    shortened by `(w+δ) mod B` and a millisecond (W7); with as many source tasks as slots; without
+    coalescing, if a coalesced stage (T7) has fewer tasks than slots and partitions; without the
+    times of the offset and commit logs; and with overlapping windows counted from shared panes,
+    fused or from a log, whichever has the shortest batches. For a limit `L` on tuples, it is also
+    computed for a query that is started every `I = (L-S-f)/(1+ρ)` with an available-now trigger,
+    with `S` the time to start it, and `f` and `ρ` the fixed time and the load of batches of the
+    planned size: rows wait up to `I` and then `S+f+ρI`, during which the query uses the nodes.
+    Where an effect cannot be computed, only the measured number is stated: for skew, state commits,
+    collections, and a drift (the factor of durations by age) by which batches 30 s after a start
+    take a tenth longer than the plan covers.
+    """
+    return (
+        *_lower_watermark(question, configuration, nodes, latency_s),
+        *more_source_partitions(question, configuration, nodes, latency_s),
+        *coalescing_off(question, configuration, nodes, latency_s),
+        *_salted_keys(question, configuration, nodes, latency_s),
+        *_faster_checkpoint(question, configuration, nodes, latency_s),
+        *_available_now(question, configuration),
+        *_state_commits(question, configuration),
+        *_launches(question, configuration),
+        *_skew(question, configuration),
+        *_python_by_key(question.profile),
+        *_bursts(question),
+        *_overlapping_windows(question, configuration),
+        *_young_jvm(question.profile),
+        *_spill_and_collections(question, configuration),
+    )
+
+
+def _lower_watermark(
+    question: Question, configuration: Configuration, nodes: int, latency_s: float
+) -> Iterator[Advice]:
+    """A watermark that is passed just after a trigger waits for the next trigger: theory.md (W7).
+
+    Notes
+    -----
+    **(W7)** On the grid, `L_w` is a step function of `w`. If `h` is a multiple of `B`, reducing `w`
+    by a millisecond more than `(e+w+δ) mod B` reduces `L_w` by `B`.
+    """
+    profile, delay_s = question.profile, question.profile.shape.watermark_delay_s
+    waits = question.target.metric is Metric.WINDOW and profile.shape.output_mode == "append"
+    if not waits or delay_s is None or not configuration.trigger_s > 0:
+        return
+    reduction_s = window_shift_s(profile) % configuration.trigger_s + _LEAST_STEP_S
+    if reduction_s > delay_s:
+        return
+    shape = replace(profile.shape, watermark_delay_s=delay_s - reduction_s)
+    lowered = replace(question, profile=replace(profile, shape=shape))
+    improved_s = latency_of(lowered, configuration, nodes)
+    if latency_s - improved_s > 0.5 * configuration.trigger_s:
+        text = (
+            f"a watermark delay shorter by {format_duration(reduction_s)} saves one trigger "
+            "interval: window "
+            f"{question.target.statistic} up to {format_duration(improved_s)}"
+        )
+        yield Advice(text=text, latency_s=improved_s)
+
+
+def _salted_keys(
+    question: Question, configuration: Configuration, nodes: int, latency_s: float
+) -> Iterator[Advice]:
+    """A hot key keeps one task busy, regardless of the number of tasks."""
+    profile = question.profile
+    hot = [stage for stage in profile.stages if stage.hot_share_ratio > 0.0]
+    if not hot:
+        return
+    stages = tuple(replace(stage, hot_share_ratio=0.0) for stage in profile.stages)
+    improved_s = latency_of(
+        replace(question, profile=replace(profile, stages=stages)), configuration, nodes
+    )
+    if improved_s < WORTHWHILE_LATENCY_RATIO.value * latency_s:
+        worst = max(hot, key=lambda stage: stage.hot_share_ratio)
+        text = (
+            f"one task of {worst.name} gets {worst.hot_share_ratio:.0%} of the rows whatever the "
+            "number of tasks, as with one hot key: salting that key would lower "
+            f"{question.target.statistic} to {format_duration(improved_s)} at best"
+        )
+        yield Advice(text=text, latency_s=improved_s)
+
+
+def _faster_checkpoint(
+    question: Question, configuration: Configuration, nodes: int, latency_s: float
+) -> Iterator[Advice]:
+    profile, batch = question.profile, PlannedBatch.of(question, configuration)
+    writes_s = sum(
+        phase.mean_s for phase in profile.driver_phases if phase.name in _CHECKPOINT_PHASES
+    )
+    if writes_s <= MUCH_RATIO.value * batch.duration_s:
+        return
+    phases = tuple(
+        replace(phase, mean_s=0.0) if phase.name in _CHECKPOINT_PHASES else phase
+        for phase in profile.driver_phases
+    )
+    improved_s = latency_of(
+        replace(question, profile=replace(profile, driver_phases=phases)), configuration, nodes
+    )
+    if not improved_s < WORTHWHILE_LATENCY_RATIO.value * latency_s:
+        return
+    remedy = "a faster checkpoint store"
+    if "kafka" in profile.shape.sink.lower() and not profile.shape.stateful_operators:
+        remedy = (
+            "asynchronous progress tracking (asyncProgressTrackingEnabled of Kafka's sink, each "
+            f"row at least once) or {remedy}"
+        )
+    text = (
+        f"the offset and commit logs take {batch.share_text(writes_s)}: {remedy} would lower "
+        f"{question.target.statistic} to {format_duration(improved_s)} at best"
+    )
+    yield Advice(text=text, latency_s=improved_s)
+
+
+def _available_now(question: Question, configuration: Configuration) -> Iterator[Advice]:
+    """A limit of many minutes does not need a query that runs all the time: theory.md (P14)."""
+    target = question.target
+    if target.metric is not Metric.TUPLE or question.of_change:
+        return
+    model = duration_model(
+        question.profile, configuration.num_slots, configuration.shuffle_partitions
+    )
+    start_s, rate_per_s = AVAILABLE_NOW_START_S.value, question.rate_per_s
+    # Difference between twice the rows and once: the time per row at the planned batch size.
+    rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
+    fixed_s = 2.0 * float(model.mean_s(rows)) - float(model.mean_s(2.0 * rows))
+    busy_ratio = (float(model.mean_s(2.0 * rows)) - float(model.mean_s(rows))) / rows * rate_per_s
+    start_interval_s = (target.limit_s - start_s - max(fixed_s, 0.0)) / (1.0 + busy_ratio)
+    if start_interval_s <= 0.0:
+        return
+    used_ratio = (start_s + max(fixed_s, 0.0)) / start_interval_s + busy_ratio
+    if used_ratio < AVAILABLE_NOW_USED_RATIO.value:
+        yield Advice(
+            text=(
+                f"a limit of {format_duration(target.limit_s)} leaves room to start the query "
+                f"every {format_duration(start_interval_s)} with Trigger.AvailableNow, instead of "
+                f"running it all the time: it would use the nodes for {used_ratio:.0%} of the time"
+            )
+        )
+
+
+def _state_commits(question: Question, configuration: Configuration) -> Iterator[Advice]:
+    profile, batch = question.profile, PlannedBatch.of(question, configuration)
+    if profile.state is None or profile.state.commit_per_partition_s < SLOW_COMMIT_S.value:
+        return
+    waves = -(-configuration.shuffle_partitions // configuration.num_slots)
+    commit_s = profile.state.commit_per_partition_s
+    if not batch.is_much(waves * commit_s):
+        return
+    # Tasks of one wave commit at the same time, so fewer of them save nothing.
+    fewer = "fewer shuffle partitions, " if waves > 1 else ""
+    text = (
+        f"committing state takes {format_duration(commit_s)} per partition, "
+        f"{format_duration(commit_s * waves)} per batch in {counted(waves, 'wave')} of tasks: "
+        f"{fewer}a faster checkpoint store, or changelog checkpointing with RocksDB would lower "
+        "this"
+    )
+    if _FILE_MANAGER_KEY not in profile.applications[-1].properties:
+        text += (
+            "; on a local file system the FileSystemBasedCheckpointFileManager "
+            f"({_FILE_MANAGER_KEY}) committed 8 partitions in 12 ms instead of 346 ms in one "
+            "measurement"
+        )
+    yield Advice(text=text)
+
+
+def _launches(question: Question, configuration: Configuration) -> Iterator[Advice]:
+    profile = question.profile
+    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
+    rows = float(settled_batch_rows(model, question.rate_per_s, configuration.trigger_s))
+    interval_s = max(configuration.trigger_s, float(model.mean_s(rows)))
+    launched_per_s = float(launches_per_s(profile, configuration.shuffle_partitions, interval_s))
+    if launched_per_s > MEASURED_LAUNCHES_PER_S.value:
+        yield Advice(
+            text=(
+                f"the driver launches {launched_per_s:,.0f} tasks/s; Spark's scheduler reached "
+                f"{MEASURED_LAUNCHES_PER_S.value:,.0f} (Ousterhout 2013), and a plan allows up "
+                f"to {most_launches_per_s(profile):,.0f}; fewer shuffle partitions or a longer "
+                "trigger interval would lower this"
+            )
+        )
+
+
+def _skew(question: Question, configuration: Configuration) -> Iterator[Advice]:
+    """Tasks with more rows than others, if these rows take much of the planned batch."""
+    profile, batch = question.profile, PlannedBatch.of(question, configuration)
+    for stage in profile.stages:
+        ratio = 1.0 if stage.observed is None else stage.observed.largest_task_ratio
+        excess_s = batch.rows_s(stage, (ratio - 1.0) / batch.num_tasks(stage))
+        if ratio > SKEWED_RATIO.value and batch.is_much(excess_s):
+            cure = "an even distribution of the rows over source partitions does"
+            if stage.num_source_tasks is None:
+                cure = "salting the keys does; 'headway ordered' shows what placing saves"
+            yield Advice(
+                text=(
+                    f"skew: the largest task of {stage.called} reads {ratio:.1f} times the rows of "
+                    f"the mean task, which takes up to {batch.share_text(excess_s)}; more slots do "
+                    f"not help, {cure}"
+                )
+            )
+    arrivals = profile.observed_arrivals
+    share = None if arrivals is None else arrivals.largest_partition_share
+    readers = [stage for stage in profile.stages if stage.reads_source]
+    sources = max((stage.num_source_tasks or 1 for stage in readers), default=1)
+    if share is None or sources == 1 or share * sources <= SKEWED_RATIO.value:
+        return
+    excess_s = sum(batch.rows_s(stage, max(share - 1.0 / sources, 0.0)) for stage in readers)
+    if batch.is_much(excess_s):
+        yield Advice(
+            text=(
+                f"skew: one of {sources} source partitions has {share:.0%} of the rows, which "
+                f"takes up to {batch.share_text(excess_s)}; a partition key with an even "
+                "distribution would spread them"
+            )
+        )
+
+
+def _python_by_key(profile: JobProfile) -> Iterator[Advice]:
+    """Each key of a batch is a call into Python; there are fewer buckets of keys."""
+    by_key = [name for name in profile.shape.python_operators if name.startswith(_STATE_BY_KEY)]
+    if by_key:
+        yield Advice(
+            text=(
+                f"{by_key[0]} calls Python for each group of a batch: if groups are keys, "
+                "headway.ordered calls it per bucket of keys, and 'headway ordered' chooses the "
+                "shuffle partitions and places heavy keys"
+            )
+        )
+
+
+def _bursts(question: Question) -> Iterator[Advice]:
+    """Recorded behaviour of the stream that a mean rate does not show."""
+    observed = question.profile.observed_arrivals
+    if observed is None or observed.rate_p50_per_s <= 0.0 or question.of_change:
+        return
+    ratio = observed.rate_max_per_s / observed.rate_p50_per_s
+    if ratio > BURSTY_RATIO.value:
+        peak = format_rate(ratio * question.rate_per_s)
+        yield Advice(
+            text=(
+                f"the profiled stream had bursts of up to {ratio:.1f} times its median rate, which "
+                f"would be {peak} here: headway plan --burst {peak}:DURATION plans for them"
+            )
+        )
+
+
+def _overlapping_windows(question: Question, configuration: Configuration) -> Iterator[Advice]:
+    """Saving or cost of counting each row once, in the cheapest way: theory.md (P14)."""
+    if not question.profile.shape.windows:
+        return
+    # Most queries count no windows, so these modules are loaded only for those that do.
+    from headway.models.sharing.job_gain import sharing_ways
+    from headway.models.sharing.profiled_windows import windows_of
+
+    windows = windows_of(question.profile)
+    if windows is None or windows.num_copies <= 1.0:
+        return
+    direct, *shared = sharing_ways(question.profile, configuration, windows, question.rate_per_s)
+    best = max(shared, key=lambda way: way.saved_s)
+    copied = f"each row is copied into {windows.num_copies:.3g} windows before aggregation: "
+    if best.pays:
+        text = (
+            f"{copied}{best.how.value} of {format_duration(ms_to_s(windows.pane_ms))} would save "
+            f"{format_duration(best.saved_s)} of {format_duration(direct.batch_mean_s)} per batch "
+            f"({_span(best.saved_low_s, best.saved_high_s)}); see headway windows"
+        )
+    else:
+        text = (
+            f"{copied}sharing panes would not pay off here, {best.how.value} cost "
+            f"{format_duration(-best.saved_s)} more per batch; see headway windows"
+        )
+    yield Advice(text=text)
+
+
+def _span(low_s: float, high_s: float) -> str:
+    low = f"{'-' if low_s < 0 else ''}{format_duration(abs(low_s))}"
+    return f"{low} to {format_duration(high_s)}"
+
+
+def _young_jvm(profile: JobProfile) -> Iterator[Advice]:
+    """What the drift of warm batches implies for a young JVM, if no first batches are recorded."""
+    slower_ratio = profile.age_factor(YOUNG_JVM_S.value) - 1.0
+    if profile.warm_up is None and slower_ratio > SLOWER_WHEN_YOUNG_RATIO.value:
+        yield Advice(
+            text=(
+                f"{YOUNG_JVM_S.value:.0f} s after a start, batches take {slower_ratio:.0%} longer "
+                f"than at the JVM age of {format_duration(profile.drift.reference_age_s)} that "
+                "this plan assumes (extrapolated from later batches), and the first ones even "
+                f"longer; headway predict --jvm-age {YOUNG_JVM_S.value:.0f}s shows the latency "
+                "until then"
+            )
+        )
+
+
+def _spill_and_collections(question: Question, configuration: Configuration) -> Iterator[Advice]:
+    profile, batch = question.profile, PlannedBatch.of(question, configuration)
+    if profile.memory is not None and profile.memory.spilled_bytes > 0:
+        yield Advice(text="tasks spilled to disk: more memory per task would avoid that")
+    for stage in profile.stages:
+        gc_ratio = 0.0 if stage.observed is None else stage.observed.gc_ratio
+        saved_s = gc_ratio * batch.stage_s(stage)
+        if gc_ratio > MUCH_RATIO.value and batch.is_much(saved_s):
+            holds_state = stage.num_source_tasks is None and heap_state_bytes(profile) > 0
+            outside = ", or state outside the heap (RocksDB)," if holds_state else ""
+            yield Advice(
+                text=(
+                    f"{stage.called} spends {gc_ratio:.0%} of its time in garbage collection, "
+                    f"{batch.share_text(saved_s)}: a larger heap{outside} would lower it"
+                )
+            )

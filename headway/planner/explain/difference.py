@@ -1,0 +1,258 @@
+"""Two plans side by side: differences, their cost, and their causes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from headway.assumptions.advice import SHOWN_CHANGE_RATIO
+from headway.domain import AnyAnswer, Applies, BatchAnswer, StreamAnswer
+from headway.domain.result import Result
+from headway.planner.explain.causes import (
+    UNCHANGED_RATIO,
+    Cause,
+    Needs,
+    Sized,
+    causes,
+    frontier_needs,
+    promised,
+)
+from headway.sparkconf import KNOBS_BY_KEY
+from headway.units import HOURS_PER_MONTH
+
+
+class Unit(StrEnum):
+    """Unit of a compared figure."""
+
+    SECONDS = "s"
+    PER_S = "rows/s"
+    COUNT = "count"
+    PER_MONTH = "per month"
+    PER_RUN = "per run"
+    SHARE = "share"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One quantity of both plans; None if unavailable.
+
+    Examples
+    --------
+    >>> Figure(name="nodes", unit=Unit.COUNT, before=2.0, after=3.0).change_ratio
+    0.5
+    """
+
+    name: str
+    unit: Unit
+    before: float | None
+    after: float | None = field(metadata={"then": {"change_ratio": "change_ratio"}})
+
+    @property
+    def change_ratio(self) -> float | None:
+        """Relative increase over before; None if undefined."""
+        if self.before is None or self.after is None or not 0 < self.before < math.inf:
+            return None
+        return self.after / self.before - 1.0
+
+    @property
+    def is_same(self) -> bool:
+        """Whether it is unchanged, to the precision of files."""
+        ratio = self.change_ratio
+        return self.before == self.after if ratio is None else abs(ratio) < UNCHANGED_RATIO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedValue:
+    """A text or Spark setting that differs, and when a change applies."""
+
+    name: str
+    before: str
+    after: str
+    applies: Applies | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Time of one phase or stage in both [s]; None if there is none with its name."""
+
+    name: str
+    before_s: float | None
+    after_s: float | None
+
+    @property
+    def change_s(self) -> float:
+        """How much longer it takes."""
+        return (self.after_s or 0.0) - (self.before_s or 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Difference(Result):
+    """Two plans, or two profiles, side by side.
+
+    ``names`` are the names of both, ``parts`` divide the time called ``parts_of``. ``feasible`` is
+    None for profiles.
+    """
+
+    result_kind = "diff"
+    kind: str
+    names: tuple[str, str]
+    feasible: tuple[bool, bool] | None = None
+    figures: tuple[Figure, ...]
+    values: tuple[ChangedValue, ...]
+    causes: tuple[Cause, ...] = ()
+    parts: tuple[Part, ...] = ()
+    parts_of: str = ""
+
+    def figure(self, name: str) -> Figure | None:
+        """A figure by its name."""
+        return next((figure for figure in self.figures if figure.name == name), None)
+
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing differs."""
+        return (
+            not self.values
+            and all(figure.is_same for figure in self.figures)
+            and (self.feasible is None or self.feasible[0] == self.feasible[1])
+        )
+
+
+def plan_difference(
+    before: AnyAnswer, after: AnyAnswer, *, names: tuple[str, str], needs: Needs | None = None
+) -> Difference:
+    """Differences between two plans for streams, or two for batch jobs.
+
+    Parameters
+    ----------
+    before, after : Plan, DeadlinePlan, or one that is not feasible
+        Both of the same kind.
+    names : pair of str
+        Their names.
+    needs : callable, optional
+        Nodes that the job of ``after`` needs for other questions; by default from its frontier.
+    """
+    both_feasible = before.feasible and after.feasible
+    plan_causes = causes(sized(before), sized(after), needs or frontier_needs(after))
+    is_comparable = before.ends or (before.rate_per_s, before.prediction.configuration) == (
+        after.rate_per_s,
+        None if after.prediction is None else after.prediction.configuration,
+    )
+    quantity = "run time" if after.ends else "mean tuple latency"
+    return Difference(
+        kind="plan",
+        names=names,
+        feasible=(before.feasible, after.feasible),
+        figures=tuple(_figures(before, after)),
+        values=tuple(_changed_values(before, after)),
+        causes=plan_causes if both_feasible else (),
+        parts=parts(_parts_s(before), _parts_s(after)),
+        parts_of=quantity if is_comparable else f"{quantity}, each in its own configuration",
+    )
+
+
+def sized(plan: AnyAnswer) -> Sized:
+    """The question of a plan, and its size; runs of batch jobs have no cost per hour."""
+    return Sized(
+        rate_per_s=plan.rate_per_s,
+        promises=plan.promises,
+        nodes=plan.nodes,
+        cost_per_hour=None if plan.ends else plan.cost,
+    )
+
+
+def _figures(before: Any, after: Any) -> Iterator[Figure]:
+    """Figures of two plans of the same kind."""
+    yield from _batch_figures(before, after) if after.ends else _stream_figures(before, after)
+
+
+def _stream_figures(before: StreamAnswer, after: StreamAnswer) -> Iterator[Figure]:
+    pairs: list[tuple[str, Unit, Callable[[StreamAnswer], float | None]]] = [
+        ("rate", Unit.PER_S, lambda plan: plan.rate_per_s),
+        ("nodes", Unit.COUNT, lambda plan: plan.nodes),
+        ("cost", Unit.PER_MONTH, lambda plan: per_month(plan.cost)),
+        ("utilisation", Unit.SHARE, lambda plan: plan.prediction.utilization_ratio),
+        ("max rate within target", Unit.PER_S, lambda plan: plan.max_rate_per_s),
+        ("stable up to", Unit.PER_S, lambda plan: plan.prediction.sustainable_rate_per_s),
+    ]
+    statistic = after.target.statistic
+    if (before.target.metric, before.target.statistic) == (after.target.metric, statistic):
+        pairs[3:3] = [
+            (f"planned {statistic}", Unit.SECONDS, lambda plan: _finite(plan.planned_s)),
+            (f"predicted {statistic}", Unit.SECONDS, lambda plan: plan.expected_s),
+        ]
+    for name, unit, of in pairs:
+        yield from _figure(name, unit, of(before), of(after))
+
+
+def _batch_figures(before: BatchAnswer, after: BatchAnswer) -> Iterator[Figure]:
+    yield from _figure("nodes", Unit.COUNT, before.nodes, after.nodes)
+    yield from _figure("cost", Unit.PER_RUN, before.cost, after.cost)
+    yield from _figure("planned run time", Unit.SECONDS, before.planned_s, after.planned_s)
+    yield from _figure("predicted run time", Unit.SECONDS, before.expected_s, after.expected_s)
+
+
+def _figure(name: str, unit: Unit, before: float | None, after: float | None) -> Iterator[Figure]:
+    if before is not None or after is not None:
+        yield Figure(name=name, unit=unit, before=before, after=after)
+
+
+def _finite(value_s: float) -> float | None:
+    return value_s if math.isfinite(value_s) else None
+
+
+def per_month(cost_per_hour: float | None) -> float | None:
+    """Hourly cost, converted to a month."""
+    return None if cost_per_hour is None else cost_per_hour * HOURS_PER_MONTH
+
+
+def _changed_values(before: AnyAnswer, after: AnyAnswer) -> Iterator[ChangedValue]:
+    """Targets, node types and lines of Spark's configuration that differ."""
+    texts = [
+        ("target", promised(before.promises), promised(after.promises)),
+        ("node type", _node_name(before), _node_name(after)),
+        ("confidence", f"{before.confidence:.3g}", f"{after.confidence:.3g}"),
+        ("Spark version", before.spark_version or "-", after.spark_version or "-"),
+    ]
+    for name, then, now in texts:
+        if then != now:
+            yield ChangedValue(name=name, before=then, after=now)
+    applies = {setting.key: setting.applies for setting in after.settings}
+    lines = [{**plan.spark_conf, **plan.query_options} for plan in (before, after)]
+    for key in dict.fromkeys((*lines[0], *lines[1])):
+        then, now = lines[0].get(key, "none"), lines[1].get(key, "none")
+        if then != now:
+            knob = KNOBS_BY_KEY.get(key)
+            yield ChangedValue(
+                name=key if knob is None else knob.label,
+                before=then,
+                after=now,
+                applies=applies.get(key, None if knob is None else knob.applies),
+            )
+
+
+def _node_name(plan: AnyAnswer) -> str:
+    return "-" if plan.node_type is None else plan.node_type.name
+
+
+def _parts_s(plan: AnyAnswer) -> Mapping[str, float]:
+    return plan.parts_s if plan.ends else plan.prediction.phases_s
+
+
+def parts(before_s: Mapping[str, float], after_s: Mapping[str, float]) -> tuple[Part, ...]:
+    """The parts that changed, largest change first.
+
+    Examples
+    --------
+    >>> [part.name for part in parts({"wait": 0.5, "stage 0": 0.1}, {"wait": 0.5, "stage 0": 0.2})]
+    ['stage 0']
+    """
+    all_parts = [
+        Part(name=name, before_s=before_s.get(name), after_s=after_s.get(name))
+        for name in dict.fromkeys((*before_s, *after_s))
+    ]
+    least_s = SHOWN_CHANGE_RATIO.value * max(sum(before_s.values()), sum(after_s.values()))
+    changed = [part for part in all_parts if abs(part.change_s) >= max(least_s, 1e-9)]
+    return tuple(sorted(changed, key=lambda part: -abs(part.change_s)))

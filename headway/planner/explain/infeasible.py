@@ -1,0 +1,202 @@
+"""If no setting meets the targets: why, the physical floor, and the nearest setting."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import groupby
+
+import numpy as np
+
+from headway.assumptions.planning import (
+    CLOSE_TO_FLOOR_RATIO,
+    NODE_COUNTS_TRIED,
+)
+from headway.domain import FrontierPoint, Target
+from headway.planner.candidates import Candidates, all_candidates
+from headway.planner.explain.reasons import broken_promise, saturation_text
+from headway.planner.noise_free import lowest_latency, noise_free_latency_s
+from headway.planner.promised import PromisedLatency
+from headway.planner.question import NO_LIMIT_S, Question
+from headway.planner.tasks import short_of_tasks, why_no_room
+from headway.units import counted, format_duration, format_rate
+from headway.words.predictions import duration_against
+
+
+def lowest_latency_in_reach(question: Question) -> tuple[float, Candidates]:
+    """The lowest latency of any setting at the requested rate, and that setting: (P6).
+
+    Other targets do not count. Of the settings close to it, one with the fewest nodes. If there are
+    many node counts, only some are tried, including the largest.
+    """
+    # A trigger longer than the limit allows may still be the closest.
+    all_settings = all_candidates(question.with_limit(0, NO_LIMIT_S), counts_to_look_at(question))
+    candidates = replace(all_settings, question=replace(question, also=()))
+    setting_index, lowest_s = lowest_latency(candidates, question.rate_per_s)
+    if math.isinf(lowest_s):
+        # None has a latency: the one that is closest to having one.
+        setting_index = int(np.argmin(candidates.excess(question.rate_per_s)))
+    fastest = candidates.alone(setting_index)
+    if lowest_s > 0 and math.isfinite(lowest_s):
+        close_s = lowest_s / CLOSE_TO_FLOOR_RATIO.value
+        fastest = _fewest_below(candidates, close_s, fastest)
+    return lowest_s, replace(fastest, question=question)
+
+
+def _fewest_below(candidates: Candidates, limit_s: float, fastest: Candidates) -> Candidates:
+    """The fastest setting of the fewest nodes with which a latency is below a limit."""
+    question = candidates.question
+    possible = noise_free_latency_s(candidates, question.rate_per_s) <= limit_s
+    possible &= candidates.nodes < fastest.nodes[0]
+    near = replace(candidates, question=question.with_limit(0, limit_s)).take(possible)
+    if not len(near):
+        return fastest
+    near = near.take(near.could_meet(question.rate_per_s))
+    for nodes in sorted(set(near.nodes.tolist())):
+        settings = replace(near.take(near.nodes == nodes), question=question)
+        setting_index, latency_s = lowest_latency(settings, question.rate_per_s)
+        if latency_s <= limit_s:
+            return settings.alone(setting_index)
+    return fastest
+
+
+def physical_floor_s(question: Question) -> float:
+    """The floor for any number of nodes: the driver, and one task of each level, without rows.
+
+    Notes
+    -----
+    theory.md (P13). In the mean, without noise and margin.
+    """
+    profile, space = question.profile, question.space
+    promised = PromisedLatency(profile=profile, target=question.target)
+    levels = groupby(profile.stages, key=lambda stage: stage.level)
+    tasks_s = sum(max(stage.task_fixed_s for stage in pool) for _, pool in levels)
+    batch_s = sum(phase.mean_s for phase in profile.driver_phases) + tasks_s
+    waited_s = promised.wait_weight * max(space.trigger_s or 0.0, batch_s)
+    return promised.shift_s + waited_s + batch_s - promised.after_commit_s
+
+
+def why_infeasible(
+    question: Question, floor_s: float, nearest: Candidates, best: FrontierPoint
+) -> tuple[str, ...]:
+    """The reason: the lowest latency within reach, the floor below it, and the rate."""
+    target, nodes = question.target, question.space.max_nodes
+    rate = format_rate(question.rate_per_s)
+    physical_s = physical_floor_s(question)
+    slots, partitions = question.space.num_slots(nodes), question.space.shuffle_partitions or 1
+    no_room = why_no_room(question.profile, slots, partitions)
+    if no_room is not None:
+        reasons = [f"on {counted(nodes, 'node')}, {no_room}"]
+    elif math.isinf(floor_s):
+        verb = "is" if nodes == 1 else "are"
+        reasons = [
+            f"{counted(nodes, 'node')} {verb} {saturation_text(nearest, question.rate_per_s)}"
+        ]
+    elif floor_s <= target.limit_s:
+        others = " and ".join(str(promise) for promise in question.also)
+        reasons = [
+            f"no configuration of up to {counted(nodes, 'node')} meets both {target} and {others}"
+        ]
+        broken = broken_promise(nearest)
+        if broken is not None:
+            reasons.append(f"the nearest plan: {broken[0]}")
+    else:
+        floor = duration_against(floor_s, target.limit_s)
+        lowest = f"a {target.statistic} of {floor} at {rate}"
+        reasons = [f"no configuration of {_looked_at(question)} goes below {lowest}"]
+    if physical_s > target.limit_s:
+        fixed_s = question.space.trigger_s
+        wait = f"with the fixed trigger of {format_duration(fixed_s)}, " if fixed_s else ""
+        reasons.append(
+            f"no number of nodes suffices: {wait}{_delays(question)}driver plus one task per stage "
+            f"already take {duration_against(physical_s, target.limit_s)}"
+        )
+    reasons += _too_few_source_tasks(question)
+    reasons.append(
+        f"{_joined(question)} is met up to {format_rate(best.sustainable_rate_per_s)} "
+        f"with up to {counted(best.nodes, 'node')}"
+        if best.sustainable_rate_per_s > 0
+        else f"no rate meets {_joined(question)} with up to {counted(nodes, 'node')}"
+    )
+    return tuple(reasons)
+
+
+def _delays(question: Question) -> str:
+    """The part of a window's latency that no setting changes, to be continued; empty without."""
+    promised = PromisedLatency(profile=question.profile, target=question.target)
+    watermark_s, held_back_s = promised.watermark_s, promised.held_back_s
+    delays = (
+        (watermark_s, "watermark delay"),
+        (held_back_s, "range of the join"),
+        (promised.shift_s - watermark_s - held_back_s, "event-time lag"),
+    )
+    return "".join(
+        f"the {name} of {format_duration(delay_s)} plus " for delay_s, name in delays if delay_s > 0
+    )
+
+
+def _too_few_source_tasks(question: Question) -> list[str]:
+    """If most of the available nodes have no task that reads the source."""
+    slots = question.space.num_slots(question.space.max_nodes)
+    short = [num_tasks for _, num_tasks in short_of_tasks(question.profile, slots)]
+    if not short:
+        return []
+    tasks, slots_word = counted(max(short), "task"), "slots" if max(short) > 1 else "slot"
+    text = (
+        f"the source is read by {tasks}, one per partition or split: more than {max(short)} "
+        f"{slots_word} do not read it faster"
+    )
+    return [text]
+
+
+def nearest_setting(question: Question, floor_s: float, fastest: Candidates) -> Candidates:
+    """The setting that is closest to all targets: (P6).
+
+    If the first target can be met, the setting that meets it and misses the other targets by least;
+    otherwise, or without other targets, the setting with the lowest latency.
+    """
+    if floor_s > question.target.limit_s:
+        return fastest
+    targets = replace(
+        question, also=tuple(promise for promise in question.also if isinstance(promise, Target))
+    )
+    candidates = all_candidates(question, counts_to_look_at(question))
+    may_meet = replace(candidates, question=targets).could_meet(question.rate_per_s)
+    candidates = candidates.take(may_meet)
+    if not len(candidates):
+        return fastest
+    order = np.argsort(candidates.excess(question.rate_per_s), kind="stable").tolist()
+    keeping = replace(candidates, question=targets)
+    indexed_excesses = zip(
+        order, keeping.each_certified_excess(question.rate_per_s, order), strict=True
+    )
+    return next(
+        (
+            candidates.alone(setting_index)
+            for setting_index, excess in indexed_excesses
+            if excess <= 0.0
+        ),
+        fastest,
+    )
+
+
+def _joined(question: Question) -> str:
+    return " and ".join(map(str, question.promises))
+
+
+def _looked_at(question: Question) -> str:
+    """The numbers of nodes for which all settings were tried."""
+    node_limit = counted(question.space.max_nodes, "node")
+    counts = counts_to_look_at(question)
+    if len(counts) > question.space.max_nodes - question.space.min_nodes:
+        return f"up to {node_limit}"
+    return f"the {len(counts)} node counts tried, up to {node_limit},"
+
+
+def counts_to_look_at(question: Question) -> tuple[int, ...]:
+    """All numbers of nodes, or of many a subset in which each is slightly larger than the last."""
+    min_nodes, max_nodes = question.space.min_nodes, question.space.max_nodes
+    if max_nodes - min_nodes < NODE_COUNTS_TRIED.value:
+        return tuple(range(min_nodes, max_nodes + 1))
+    spread = np.geomspace(min_nodes, max_nodes, NODE_COUNTS_TRIED.value)
+    return tuple(sorted(set(np.round(spread).astype(int).tolist())))

@@ -1,0 +1,1 @@
+"""Plans of jobs that are not micro-batch queries: each kind offers its own settings."""

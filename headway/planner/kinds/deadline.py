@@ -1,0 +1,346 @@
+"""Batch jobs: the fewest nodes, or the lowest cost, to finish a job in time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from headway.assumptions.planning import CONFIDENCE, NODE_COUNTS_TRIED, SAME_FIGURE_RATIO
+from headway.domain import (
+    Advice,
+    BatchAnswer,
+    Deadline,
+    DeadlinePlan,
+    DeadlinePoint,
+    EndingJob,
+    Finding,
+    FindingCode,
+    InfeasibleDeadlinePlan,
+    Objective,
+    Provenance,
+    Verdict,
+)
+from headway.domain.configuration import task_slots
+from headway.domain.job import JobTime
+from headway.planner.enumeration import (
+    Enumerated,
+    Fewest,
+    enumerated,
+    fewest_of,
+    spread_counts,
+)
+from headway.planner.kinds.backlog_run_time import run_time_of
+from headway.planner.kinds.executor_conf import changes_of, executor_conf, planned_settings
+from headway.planner.memory import fewest_nodes_by_memory
+from headway.planner.profiled_memory import MemoryRule, profiled_memory
+from headway.planner.purchase import reserve_findings
+from headway.planner.space import NodeSpace
+from headway.units import S_PER_HOUR, counted, spark_memory_text
+from headway.words.predictions import duration_against
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadlineSpace(NodeSpace):
+    """Nodes that can be bought for a job that ends; ``least_nodes`` hold its state."""
+
+    tasks_per_executor: int | None = None
+    least_nodes: int = 1
+
+    def num_slots(self, nodes: int) -> int:
+        """Task slots of a number of nodes."""
+        return task_slots(
+            nodes * self.executors_per_node,
+            self.cores_per_executor,
+            self.task_cpus,
+            self.tasks_per_executor,
+        )
+
+
+def with_room_for_state(space: DeadlineSpace, job: EndingJob) -> DeadlineSpace | str:
+    """The numbers of nodes whose executors have memory for the state of a stream, or why none."""
+    if job.backlog is None:
+        return space
+    heap_bytes = space.executor_memory_bytes or profiled_memory(job.application).heap_bytes
+    least_nodes = fewest_nodes_by_memory(
+        job.backlog.profile,
+        space.node_type,
+        space.executors_per_node,
+        space.cores_per_executor,
+        space.max_nodes,
+        MemoryRule(heap_bytes=heap_bytes),
+        space.task_cpus,
+    )
+    if least_nodes is None:
+        return (
+            f"{counted(space.max_nodes, 'node')}, the most that are allowed, have no memory for "
+            f"the state of the query in executors with a heap of {spark_memory_text(heap_bytes)}; "
+            "expected more nodes, or larger ones"
+        )
+    return replace(space, least_nodes=least_nodes)
+
+
+def plan_for_deadline(
+    profile: EndingJob,
+    deadline: Deadline,
+    spaces: Sequence[DeadlineSpace],
+    *,
+    confidence: float = CONFIDENCE.value,
+    objective: Objective = Objective.NODES,
+) -> BatchAnswer:
+    """The fewest nodes with which a batch job finishes in time, or the cheapest ones.
+
+    Parameters
+    ----------
+    profile : ApplicationProfile or StreamBacklog
+        The job, an application of the kind 'batch', or the backlog of a stream.
+    deadline : Deadline
+        The promise.
+    spaces : sequence of DeadlineSpace
+        Available nodes.
+    confidence : float in [0.5, 1)
+        Plan on run times that are exceeded with at most the remaining probability.
+    objective : Objective
+        Fewest nodes, lowest cost per run, or shortest run.
+
+    Raises
+    ------
+    InputError
+        If the profile is not that of a batch job, or its cores are not recorded.
+
+    Notes
+    -----
+    **(P16)** Batch jobs: the recorded stages form the graph of (J1)-(J5). A stage without parents
+    waits for the stage that ended last before it started, since jobs follow each other as the
+    program submits them. Light stages are work distributed over the slots, and the driver's time
+    alone is added. The total is scaled by the recorded run time over that of the model at its
+    slots; declared figures are not scaled (P19). A plan adds to the logarithm the normal quantile
+    of the confidence times `s` of (P2), with `s_r = 0.08`, one parameter fitted to one run
+    (`k = m = 1`: the recorded run and the future run deviate by as much each), the doublings of
+    slots, and those of core speed (P11). It is calibrated up to two doublings of slots. The
+    expected run time falls with every slot, but its upper end rises again once more slots gain less
+    than they add in uncertainty. And if stages compete for slots, (J4), which follows them in the
+    mean only, may predict a longer run for more slots although the simulated schedule is not
+    longer. Both are shown beside the table.
+    """
+    profile.require_can_promise(deadline)
+    job = run_time_of(profile)
+    offers = [
+        _OfBatchJob(job=job, deadline=deadline, space=space, confidence=confidence)
+        for space in spaces
+    ]
+    choice = enumerated(offers, objective)
+    return _answer(profile, offers[choice.place], choice)
+
+
+def fewest_in_time(
+    profile: EndingJob, deadline: Deadline, space: DeadlineSpace, confidence: float
+) -> int | None:
+    """The fewest nodes with which a batch job finishes in time; None if no number is enough.
+
+    Parameters
+    ----------
+    profile : ApplicationProfile or StreamBacklog
+        The job, of the kind 'batch', with recorded cores, or the backlog of a stream.
+    deadline, space, confidence
+        As in :func:`plan_for_deadline`, which finds the same.
+    """
+    job = run_time_of(profile)
+    offer = _OfBatchJob(job=job, deadline=deadline, space=space, confidence=confidence)
+    return offer.fewest().nodes
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OfBatchJob:
+    """A batch job on the nodes of an offer: an `Offered`."""
+
+    job: JobTime
+    deadline: Deadline
+    space: DeadlineSpace
+    confidence: float
+
+    @property
+    def most_slots(self) -> int:
+        return self.space.num_slots(self.space.max_nodes)
+
+    @cached_property
+    def table(self) -> tuple[DeadlinePoint, ...]:
+        """Run times for the numbers of nodes that are shown."""
+        counts = spread_counts(self.space.max_nodes, NODE_COUNTS_TRIED.value)
+        least_nodes = self.space.least_nodes
+        return tuple(map(self.point, sorted({max(nodes, least_nodes) for nodes in counts})))
+
+    def point(self, nodes: int) -> DeadlinePoint:
+        return _point(self.job, self.space, nodes, self.confidence)
+
+    def fewest(self) -> Fewest:
+        """Every count is tried, since more nodes may take longer because of their uncertainty."""
+        max_nodes = self.space.max_nodes
+        counts = range(self.space.least_nodes, max_nodes + 1)
+        return fewest_of(counts, self.keeps, max_nodes=max_nodes, tries_every=True)
+
+    def keeps(self, nodes: int) -> bool:
+        """Only counts whose slots have enough time for the work are examined further."""
+        slots, limit_s = self.space.num_slots(nodes), self.deadline.limit_s
+        if self.job.least_s(slots, self.space.core_speed_ratio, self.confidence) > limit_s:
+            return False
+        return self.point(nodes).planned_s <= limit_s
+
+    def size(self, fewest: int, objective: Objective) -> DeadlinePoint:
+        first = self.point(fewest)
+        if objective is Objective.NODES:
+            return first
+        points = [
+            point for point in (*self.table, first) if point.planned_s <= self.deadline.limit_s
+        ]
+        if objective is Objective.COST:
+            return min(points, key=lambda point: (point.cost or 0.0, point.nodes))
+        return min(points, key=_shortest)
+
+    def nearest(self) -> DeadlinePoint:
+        return min(self.table, key=_shortest)
+
+
+def _shortest(point: DeadlinePoint) -> tuple[float, int]:
+    return point.planned_s, point.nodes
+
+
+def _answer(
+    profile: EndingJob, offer: _OfBatchJob, choice: Enumerated[DeadlinePoint]
+) -> BatchAnswer:
+    job, space, run = offer.job, offer.space, choice.size
+    slots, speed = space.num_slots(run.nodes), space.core_speed_ratio
+    floor_s = job.floor_s(speed)
+    probability = job.kept_probability(slots, speed, offer.deadline.limit_s)
+    if choice.feasible:
+        probability = max(probability, offer.confidence)
+    executors = run.nodes * space.executors_per_node
+    conf = executor_conf(
+        profile,
+        executors=executors,
+        cores_per_executor=space.cores_per_executor,
+        task_cpus=space.task_cpus,
+        heap_bytes=space.executor_memory_bytes,
+    )
+    settings = tuple(planned_settings(profile, conf))
+    return (DeadlinePlan if choice.feasible else InfeasibleDeadlinePlan)(
+        deadline=offer.deadline,
+        nodes=run.nodes,
+        executors=executors,
+        cores_per_executor=space.cores_per_executor,
+        task_cpus=space.task_cpus,
+        run=run,
+        frontier=offer.table,
+        floor_s=floor_s,
+        modelled_ratio=job.modelled_ratio,
+        parts_s=job.parts_s(slots, speed),
+        confidence=offer.confidence,
+        node_type=space.node_type,
+        binding=tuple(_binding(offer, run, floor_s, feasible=choice.feasible)),
+        spark_conf=conf,
+        calibrated=job.is_calibrated(slots),
+        changes=tuple(changes_of(settings)) if profile.provenance is Provenance.MEASURED else (),
+        settings=settings,
+        spark_version=profile.application.spark_version,
+        declared=profile.declared,
+        findings=(
+            *job.findings(slots),
+            *(() if space.node_type is None else reserve_findings(space.node_type)),
+            *_why_no_better(job, offer.table),
+        ),
+        advice=tuple(_settling_advice(offer, slots, probability)),
+        kept_probability=probability,
+        backlog=None if profile.backlog is None else profile.backlog.planned,
+    )
+
+
+def _settling_advice(offer: _OfBatchJob, slots: int, probability: float) -> Iterator[Advice]:
+    """Effect of a run of this size on the verdict, if it is too close to tell.
+
+    Notes
+    -----
+    theory.md (P16). A profile of that run would have these slots and cores.
+    """
+    job, verdict = offer.job, Verdict.of(probability, offer.confidence)
+    now = job.spread_ratio(slots, offer.space.core_speed_ratio)
+    then = job.spread_ratio(job.seen_slots, 1.0)
+    if verdict is not Verdict.TOO_CLOSE or not then < now:
+        return
+    text = (
+        f"a run of this configuration would narrow the uncertainty of its run time from {now:.0%} "
+        f"to {then:.0%}"
+    )
+    yield Advice(text=text)
+
+
+def _why_no_better(job: JobTime, points: Sequence[DeadlinePoint]) -> Iterator[Finding]:
+    """Why more nodes are not predicted to be faster, if so.
+
+    Notes
+    -----
+    theory.md (P16). Sizes further from the profiled one are less certain, in the end by more than
+    they gain; and (J4) follows stages that compete for slots in the mean only.
+    """
+    best = min(points, key=_shortest)
+    shortest_s, rises, less_sure = math.inf, [], False
+    for point in points:
+        if point.mean_s > SAME_FIGURE_RATIO.value * shortest_s:
+            rises.append((point.nodes, point.mean_s / shortest_s))
+        elif point.nodes > best.nodes and point.planned_s > best.planned_s:
+            less_sure = True
+        shortest_s = min(shortest_s, point.mean_s)
+    if less_sure:
+        yield Finding(
+            code=FindingCode.MORE_NODES_LESS_SURE,
+            numbers={
+                "nodes": float(best.nodes),
+                "planned_s": best.planned_s,
+                "mean_s": best.mean_s,
+                "lowest_mean_s": min(
+                    larger.mean_s for larger in points if larger.nodes > best.nodes
+                ),
+                "seen_slots": float(job.seen_slots),
+            },
+        )
+    if rises:
+        numbers = {"nodes": float(rises[0][0]), "ratio": max(ratio for _, ratio in rises)}
+        yield Finding(code=FindingCode.MODEL_RISES, numbers=numbers)
+
+
+def _point(job: JobTime, space: DeadlineSpace, nodes: int, confidence: float) -> DeadlinePoint:
+    slots, speed = space.num_slots(nodes), space.core_speed_ratio
+    mean_s = job.mean_s(slots, speed)
+    price = space.price_per_hour
+    return DeadlinePoint(
+        nodes=nodes,
+        mean_s=mean_s,
+        planned_s=job.planned_s(slots, speed, confidence),
+        cost_per_run=None if price is None else nodes * price * mean_s / S_PER_HOUR,
+    )
+
+
+def _binding(
+    offer: _OfBatchJob, run: DeadlinePoint, floor_s: float, *, feasible: bool
+) -> Iterator[str]:
+    if feasible:
+        yield f"{offer.deadline}: the run takes up to {_against(run.planned_s, offer)}"
+        if run.nodes == 1:
+            yield "one node is the minimum"
+        elif run.nodes == offer.space.least_nodes:
+            yield "executor memory: fewer nodes have no room for the state of the query"
+        else:
+            fewer = offer.point(run.nodes - 1)
+            yield f"one node fewer: up to {_against(fewer.planned_s, offer)}"
+        return
+    nodes = counted(run.nodes, "node")
+    yield f"the shortest run takes up to {_against(run.planned_s, offer)}, with {nodes}"
+    if floor_s > offer.deadline.limit_s:
+        yield (
+            "no number of nodes suffices: driver plus the longest chain of stages already take "
+            f"{_against(floor_s, offer)}"
+        )
+
+
+def _against(seconds: float, offer: _OfBatchJob) -> str:
+    return duration_against(seconds, offer.deadline.limit_s)

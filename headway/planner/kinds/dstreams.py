@@ -1,0 +1,356 @@
+"""DStreams applications: the fewest nodes that meet a latency target, and their configuration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from headway.assumptions.planning import LEAST_CATCH_UP_RATIO, TRIGGERS_S
+from headway.assumptions.predictions import CALIBRATED_DOUBLINGS
+from headway.domain import (
+    ApplicationProfile,
+    Applies,
+    Change,
+    Finding,
+    FindingCode,
+    Objective,
+    PlannedSetting,
+    Target,
+)
+from headway.domain.dstreams import (
+    DStreamsAnswer,
+    DStreamsPlan,
+    DStreamsPoint,
+    DStreamsSetting,
+    InfeasibleDStreamsPlan,
+)
+from headway.models.batches.job_pool import DStreamJobs
+from headway.models.laws.normal import ndtri
+from headway.planner.enumeration import Fewest, enumerated, fewest_of, spread_counts
+from headway.planner.kinds.dstreams_batches import DStreamsBatches, quantile_or_mean_s
+from headway.planner.kinds.dstreams_prediction import predicted
+from headway.planner.kinds.executor_conf import executor_conf, planned_settings
+from headway.planner.space import NodeSpace
+from headway.sparkconf import STREAMING
+from headway.units import counted, format_duration
+
+_MOST_POINTS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DStreamsSpace(NodeSpace):
+    """Nodes that can be bought for a DStreams application, and which of its settings are fixed."""
+
+    concurrent_jobs: int
+    batch_interval_s: float | None = None
+
+    def setting(self, nodes: int, interval_s: float, num_receivers: int) -> DStreamsSetting:
+        """The setting of a number of nodes."""
+        return DStreamsSetting(
+            executors=nodes * self.executors_per_node,
+            cores_per_executor=self.cores_per_executor,
+            batch_interval_s=interval_s,
+            concurrent_jobs=self.concurrent_jobs,
+            task_cpus=self.task_cpus,
+            num_receivers=num_receivers,
+        )
+
+
+def plan_dstreams(
+    profile: ApplicationProfile,
+    rate_per_s: float | None,
+    target: Target,
+    spaces: Sequence[DStreamsSpace],
+    *,
+    confidence: float = 0.95,
+    objective: Objective = Objective.NODES,
+) -> DStreamsAnswer:
+    """The fewest nodes, or the best ones, with which a DStreams application meets a latency target.
+
+    Parameters
+    ----------
+    profile : ApplicationProfile
+        The application.
+    rate_per_s : float or None
+        Arrival rate; None means as profiled. [records/s]
+    target : Target
+        The target, on the latency of rows.
+    spaces : sequence of DStreamsSpace
+        Available nodes, by node type.
+    confidence : float
+        The confidence level of the durations.
+    objective : Objective
+        Fewest nodes, lowest cost, or lowest latency within the spaces.
+
+    Raises
+    ------
+    InputError
+        If the profile lacks what a plan needs.
+
+    Notes
+    -----
+    theory.md (V7). Numbers of nodes are tried from one upwards, each with the profiled batch
+    interval first, since another one is a change of the application's code.
+    """
+    batches = DStreamsBatches.of(profile)
+    load = batches.load_of(rate_per_s)
+    searches = [
+        _Search(batches=batches, load=load, target=target, space=space, confidence=confidence)
+        for space in spaces
+    ]
+    choice = enumerated(searches, objective)
+    search, point = searches[choice.place], choice.size
+    space = search.space
+    setting = space.setting(point.nodes, point.batch_interval_s, search.num_receivers)
+    expected = predicted(search.batches, setting, search.load, search.speed)
+    most_load = search.highest_load(setting)
+    conf = {
+        **_executor_conf(profile, setting, space),
+        **_limit_conf(search, setting),
+    }
+    settings = tuple(planned_settings(profile, conf))
+    kind = DStreamsPlan if choice.feasible else InfeasibleDStreamsPlan
+    return kind(
+        target=target,
+        rate_per_s=search.batches.rate_at(search.load),
+        point=point,
+        setting=setting,
+        expected=expected,
+        max_rate_per_s=search.batches.rate_at(most_load),
+        frontier=tuple(search.around(point)),
+        confidence=confidence,
+        node_type=space.node_type,
+        binding=tuple(_binding(search, point, feasible=choice.feasible)),
+        spark_conf=conf,
+        settings=settings,
+        changes=tuple(_changes(search, setting, settings)),
+        findings=(*expected.findings, *_findings(search, conf)),
+        spark_version=profile.application.spark_version,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Search:
+    """The question and the latencies for it: an `Offered`."""
+
+    batches: DStreamsBatches
+    load: float
+    target: Target
+    space: DStreamsSpace
+    confidence: float
+    latencies_s: dict[tuple[float, float], float] = field(default_factory=dict)
+
+    @property
+    def num_receivers(self) -> int:
+        return self.batches.seen.num_receivers
+
+    @property
+    def speed(self) -> float:
+        return self.space.core_speed_ratio
+
+    def intervals_s(self) -> list[float]:
+        """The profiled one, then the others, longest first, since they start the fewest jobs."""
+        if self.space.batch_interval_s is not None:
+            return [self.space.batch_interval_s]
+        profiled_s = self.batches.seen.batch_interval_s
+        farthest = 2.0**CALIBRATED_DOUBLINGS.value
+        others = [
+            interval_s
+            for interval_s in reversed(TRIGGERS_S.value)
+            if 1.0 / farthest <= interval_s / profiled_s <= farthest and interval_s != profiled_s
+        ]
+        return [profiled_s, *others]
+
+    def point(self, nodes: int, interval_s: float) -> DStreamsPoint:
+        """Expected and planned latency; ``inf`` if batches accumulate."""
+        setting = self.space.setting(nodes, interval_s, self.num_receivers)
+        planned_s = expected_s = math.inf
+        if setting.num_slots:
+            planned_s = self.planned_s(setting, self.load)
+            expected_s = self.latency_s(self.batches.jobs(setting, self.load, self.speed), setting)
+        price = self.space.price_per_hour
+        return DStreamsPoint(
+            nodes=nodes,
+            batch_interval_s=interval_s,
+            expected_s=expected_s,
+            planned_s=planned_s,
+            cost_per_hour=None if price is None else nodes * price,
+        )
+
+    def factor(self, setting: DStreamsSetting, load: float) -> float:
+        """Factor of planned over expected durations."""
+        spread = self.batches.spread(setting, load, self.speed)
+        return math.exp(float(ndtri(self.confidence)) * spread)
+
+    def planned_s(self, setting: DStreamsSetting, load: float) -> float:
+        """At the planned confidence; fewer rows than profiled do not shorten tasks."""
+        factor = self.factor(setting, load)
+        return self.latency_s(
+            self.batches.cautious.jobs(setting, load, self.speed, factor), setting
+        )
+
+    def latency_s(self, jobs: DStreamJobs, setting: DStreamsSetting) -> float:
+        """The latency of the target; results for the same work are cached."""
+        if jobs.work_s >= setting.concurrent_jobs * setting.batch_interval_s:
+            return math.inf
+        cache_key = (jobs.work_s, setting.batch_interval_s)
+        if cache_key not in self.latencies_s:
+            latency = self.batches.latency(setting, jobs)
+            self.latencies_s[cache_key] = quantile_or_mean_s(latency, self.target.quantile)
+        return self.latencies_s[cache_key]
+
+    @property
+    def most_slots(self) -> int:
+        return self.space.setting(self.space.max_nodes, 1.0, self.num_receivers).num_slots
+
+    def fewest(self) -> Fewest:
+        max_nodes = self.space.max_nodes
+        return fewest_of(
+            range(1, max_nodes + 1),
+            lambda nodes: self.in_time(nodes) is not None,
+            max_nodes=max_nodes,
+            tries_every=True,
+        )
+
+    def size(self, fewest: int, objective: Objective) -> DStreamsPoint:
+        point = self.in_time(fewest)
+        assert point is not None  # this number of nodes was found to meet the target
+        if objective is not Objective.LATENCY:
+            return point  # fewer nodes of a type cost less
+        return min([point, *self.table()], key=lambda size: (size.planned_s, size.nodes))
+
+    def in_time(self, nodes: int) -> DStreamsPoint | None:
+        """The first interval at which this number of nodes meets the target."""
+        share = 0.5 if self.target.quantile is None else self.target.quantile
+        for interval_s in self.intervals_s():
+            # A row waits for its batch, however short batches are.
+            if share * interval_s < self.target.limit_s:
+                point = self.point(nodes, interval_s)
+                if point.planned_s <= self.target.limit_s:
+                    return point
+        return None
+
+    def nearest(self) -> DStreamsPoint:
+        """The lowest possible planned latency."""
+        return min(self.table(), key=lambda point: (point.planned_s, point.expected_s, point.nodes))
+
+    def table(self) -> list[DStreamsPoint]:
+        """Latencies for some numbers of nodes, with every interval."""
+        counts = spread_counts(self.space.max_nodes, _MOST_POINTS)
+        return [
+            self.point(nodes, interval_s) for nodes in counts for interval_s in self.intervals_s()
+        ]
+
+    def around(self, point: DStreamsPoint) -> Iterator[DStreamsPoint]:
+        """Latencies by number of nodes, at the interval of the plan."""
+        counts = {
+            point.nodes - 1,
+            point.nodes,
+            *spread_counts(self.space.max_nodes, _MOST_POINTS),
+        }
+        for nodes in sorted(count for count in counts if count >= 1):
+            yield point if nodes == point.nodes else self.point(nodes, point.batch_interval_s)
+
+    def highest_load(self, setting: DStreamsSetting) -> float:
+        """The largest load at which the setting meets the target, by bisection; 0 if none."""
+        if setting.num_slots == 0:
+            return 0.0
+        high = self.batches.highest_load(setting, self.speed)
+        low = 0.0
+        while high - low > 1e-2 * high:
+            middle = 0.5 * (low + high)
+            is_met = self.planned_s(setting, middle) <= self.target.limit_s
+            low, high = (middle, high) if is_met else (low, middle)
+        return low
+
+
+def _executor_conf(
+    profile: ApplicationProfile, setting: DStreamsSetting, space: DStreamsSpace
+) -> dict[str, str]:
+    conf = executor_conf(
+        profile,
+        executors=setting.executors,
+        cores_per_executor=setting.cores_per_executor,
+        task_cpus=setting.task_cpus,
+        heap_bytes=space.executor_memory_bytes,
+    )
+    if setting.concurrent_jobs > 1 or STREAMING.jobs in profile.application.properties:
+        conf[STREAMING.jobs] = str(setting.concurrent_jobs)
+    return conf
+
+
+def _limit_conf(search: _Search, setting: DStreamsSetting) -> dict[str, str]:
+    """The rate at which batches of the planned length still fit into their interval, as the
+    source's option; none if rows are not counted or if it would restrict the plan.
+    """
+    factor = search.factor(setting, search.load)
+    highest_load = (
+        search.batches.highest_load(setting, search.speed, factor) if setting.num_slots else 0
+    )
+    rate_per_s = search.batches.rate_at(highest_load)
+    if rate_per_s is None or highest_load < LEAST_CATCH_UP_RATIO.value * search.load:
+        return {}
+    if search.num_receivers:
+        return {STREAMING.receiver_rate: _two_digits(rate_per_s / search.num_receivers)}
+    sources = [
+        stage.tasks.num_tasks for stage in search.batches.profile.stages if not stage.parents
+    ]
+    return {STREAMING.partition_rate: _two_digits(rate_per_s / max(sources))}
+
+
+def _two_digits(rate_per_s: float) -> str:
+    """Rounded down to two digits, at least 1."""
+    step = 10.0 ** max(math.floor(math.log10(max(rate_per_s, 1.0))) - 1, 0)
+    return str(max(int(rate_per_s / step) * int(step), 1))
+
+
+def _binding(search: _Search, point: DStreamsPoint, *, feasible: bool) -> Iterator[str]:
+    if not feasible:
+        yield (
+            f"the best is {counted(point.nodes, 'node')} with a batch interval of "
+            f"{format_duration(point.batch_interval_s)}: {_up_to(point.planned_s)}"
+        )
+        tasks = search.batches.num_tasks
+        if search.space.setting(search.space.max_nodes, 1.0, 0).num_slots > tasks:
+            yield f"the stages of a batch have {counted(tasks, 'task')} in all: further slots idle"
+        return
+    yield f"{search.target}: {_up_to(point.planned_s)}"
+    if point.nodes == 1:
+        yield "one node is the minimum"
+    else:
+        fewer = search.point(point.nodes - 1, point.batch_interval_s)
+        yield f"one node fewer: {_up_to(fewer.planned_s)}"
+
+
+def _up_to(seconds: float) -> str:
+    return f"up to {format_duration(seconds)}" if math.isfinite(seconds) else "batches may pile up"
+
+
+def _changes(
+    search: _Search, setting: DStreamsSetting, settings: Sequence[PlannedSetting]
+) -> Iterator[Change]:
+    baseline = search.batches.seen
+    if setting.batch_interval_s != baseline.batch_interval_s:
+        yield Change(
+            setting="batch interval (of the StreamingContext, in the application's code)",
+            before=format_duration(baseline.batch_interval_s),
+            after=format_duration(setting.batch_interval_s),
+            applies=Applies.NEW_CHECKPOINT,
+        )
+    for planned_setting in settings:
+        if planned_setting.profiled != planned_setting.value:
+            yield Change(
+                setting=planned_setting.setting,
+                before=planned_setting.profiled or "not set",
+                after=planned_setting.value,
+                applies=planned_setting.applies,
+            )
+
+
+def _findings(search: _Search, conf: Mapping[str, str]) -> Iterator[Finding]:
+    key = STREAMING.partition_rate
+    if key in conf:
+        yield Finding(code=FindingCode.RATE_LIMIT_OF_KAFKA_ONLY, names={"key": key})
+    if search.batches.seen_rate_per_s is None:
+        yield Finding(code=FindingCode.ROWS_NOT_COUNTED)

@@ -1,0 +1,309 @@
+"""Batch durations of a DStreams application at a setting, and the latency of its rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from headway.assumptions.predictions import USUAL_RUN_TO_RUN_RATIO
+from headway.assumptions.resources import BLOCK_INTERVAL_S
+from headway.domain import (
+    ApplicationKind,
+    ApplicationProfile,
+    RecordedStage,
+)
+from headway.domain.dstreams import DStreamsSetting
+from headway.errors import InputError, argument
+from headway.models.batches.dstreams import DStreamsLatency, dstreams_latency
+from headway.models.batches.job_pool import DStreamJobs, busy_mean_s
+from headway.models.job.calibration import (
+    doublings_outside,
+    of_runs_and_fit,
+    widened,
+)
+from headway.models.queues.times import lognormal_time
+from headway.models.stages.dag import StageDag, run_time
+from headway.planner.kinds.batch_run_time import job_stages
+from headway.sparkconf import STREAMING, streaming_number
+from headway.units import counted, parse_duration_s
+
+_LARGEST_CV = 10.0
+_LEAST_S = 1e-6
+# One run does not separate the fixed cost of a task from that of its rows: theory.md (V7).
+_OWN_SPREAD = of_runs_and_fit(USUAL_RUN_TO_RUN_RATIO.value, num_settings=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DStreamsBatches:
+    """The batches of a profiled DStreams application, at any setting: theory.md (V7).
+
+    One run at one rate does not show what a task costs without rows, so ``growth`` is the assumed
+    factor on task run times for a given factor on rows.
+
+    Notes
+    -----
+    **(V7)** From a profile to the job of (V1): the stages of a typical batch form the graph of
+    (J1)-(J5), one job after the other, on the slots that receivers leave free, or on a `k`-th of
+    these if `k` jobs run at a time. The excess of the recorded batches over this is the driver's
+    time and stays the same; if they took less, the graph is scaled down. One run at one rate does
+    not show what a task costs without rows, only the time that it spends outside its run, which
+    stays the same. So with `x` times the rows, a task runs between `min(x, 1)` and `max(x, 1)`
+    times as long. Predictions use `sqrt(x)`, the lower and upper end of 90% intervals the two
+    bounds, and plans the upper one, each with the spread of (P2), `m = 1`. Receivers divide rows
+    into blocks by time, so a longer interval has more tasks, and a higher rate larger ones. A batch
+    starts later than its scheduled time by the shortest recorded delay, unless no batch found the
+    queue empty. Latencies are predicted up to a utilisation of 0.9; beyond that, an error of the
+    durations is amplified ten times or more.
+    """
+
+    profile: ApplicationProfile
+    seen: DStreamsSetting
+    growth: Callable[[float], float] = math.sqrt
+
+    @classmethod
+    def of(cls, profile: ApplicationProfile) -> DStreamsBatches:
+        """From a profile.
+
+        Raises
+        ------
+        InputError
+            If the profile is not that of a DStreams application, or lacks what a prediction needs.
+        """
+        dstreams, cluster = profile.dstreams, profile.cluster
+        if profile.kind is not ApplicationKind.DSTREAMS or dstreams is None:
+            raise InputError(
+                "the profile is that of a batch job; expected a DStreams application. Batch jobs "
+                "have a deadline: headway plan PROFILE --target 'deadline <= 10m'"
+            )
+        if cluster.cores_per_executor is None:
+            raise InputError(
+                "the cores of the executors are not recorded; "
+                "profile a log that contains SparkListenerExecutorAdded events"
+            )
+        if dstreams.batch_interval_s is None:
+            raise InputError(
+                "the log contains a single batch, so the batch interval is unknown; "
+                "profile a log of some minutes"
+            )
+        baseline = DStreamsSetting(
+            executors=cluster.executors,
+            cores_per_executor=cluster.cores_per_executor,
+            batch_interval_s=dstreams.batch_interval_s,
+            concurrent_jobs=streaming_number(profile.application.properties, STREAMING.jobs) or 1,
+            task_cpus=cluster.task_cpus,
+            num_receivers=dstreams.num_receivers,
+        )
+        if not baseline.num_slots:
+            raise InputError(
+                f"{counted(dstreams.num_receivers, 'receiver')} took every slot of the profiled "
+                "run; profile one with more cores than receivers"
+            )
+        return cls(profile=profile, seen=baseline)
+
+    @property
+    def cautious(self) -> DStreamsBatches:
+        """The same, if more rows take longer in proportion and fewer save nothing: for plans."""
+        return replace(self, growth=lambda rows: max(rows, 1.0))
+
+    @property
+    def hopeful(self) -> DStreamsBatches:
+        """The same, if more rows cost nothing and fewer save in proportion: the optimistic case."""
+        return replace(self, growth=lambda rows: min(rows, 1.0))
+
+    @property
+    def num_tasks(self) -> int:
+        """Tasks of all stages of a batch, which cannot use more slots than that."""
+        return sum(stage.tasks.num_tasks for stage in self.profile.stages)
+
+    @property
+    def seen_rate_per_s(self) -> float | None:
+        """Arrival rate; None if Spark counted no rows."""
+        assert self.profile.dstreams is not None
+        rows = self.profile.dstreams.rows_per_batch
+        return None if rows is None else rows / self.seen.batch_interval_s
+
+    def jobs(
+        self, setting: DStreamsSetting, load: float, speed: float, factor: float = 1.0
+    ) -> DStreamJobs:
+        """Jobs of each batch at a multiple of the profiled rate."""
+        stages_s = self._stages_ratio * self._modelled_s(setting, load, speed)
+        work_s = factor * (self._driver_s + stages_s)
+        if setting.concurrent_jobs == 1:
+            return DStreamJobs(job=lognormal_time(work_s, self.cv))
+        return DStreamJobs(
+            job=lognormal_time(work_s / self._num_jobs, self._job_cv),
+            num_jobs=self._num_jobs,
+            num_concurrent=setting.concurrent_jobs,
+        )
+
+    def latency(self, setting: DStreamsSetting, jobs: DStreamJobs) -> DStreamsLatency:
+        """Delays of the batches, and latency of their rows."""
+        return dstreams_latency(
+            setting.batch_interval_s, jobs, receive_delay_s=self.start_s + self.block_s
+        )
+
+    def spread(self, setting: DStreamsSetting, load: float, speed: float) -> float:
+        """Standard deviation of the logarithm of true over predicted durations: (P2)."""
+        return float(widened(_OWN_SPREAD, *self.doublings(setting, load), math.log2(speed)))
+
+    def rate_at(self, load: float) -> float | None:
+        """The rate at a multiple of the profiled one."""
+        profiled_per_s = self.seen_rate_per_s
+        return None if profiled_per_s is None else load * profiled_per_s
+
+    def load_of(self, rate_per_s: float | None) -> float:
+        """A rate as a multiple of the profiled one.
+
+        Raises
+        ------
+        InputError
+            If a rate is given and the log counts no rows.
+        """
+        if rate_per_s is None:
+            return 1.0
+        if self.seen_rate_per_s is None:
+            raise InputError(
+                "the log counts no rows of these batches (Spark counts none of receivers and of "
+                "queues of RDDs), so the cost of another rate is unknown; leave out "
+                f"{argument('rate')} to use the profiled one"
+            )
+        return rate_per_s / self.seen_rate_per_s
+
+    def highest_load(
+        self, setting: DStreamsSetting, speed: float, factor: float = 1.0, busiest: float = 1.0
+    ) -> float:
+        """The largest load with at most the given utilisation, by bisection; 0 if there is none."""
+
+        def fits(load: float) -> bool:
+            jobs = self.jobs(setting, load, speed, factor)
+            return jobs.work_s <= busiest * setting.concurrent_jobs * setting.batch_interval_s
+
+        low, high = 0.0, 1.0
+        while fits(high) and high < 1e6:
+            low, high = high, 2.0 * high
+        while high - low > 1e-3 * high:
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        return low
+
+    def _modelled_s(self, setting: DStreamsSetting, load: float, speed: float) -> float:
+        """Mean time of the jobs of a batch one after the other, each with its share of the slots.
+
+        Jobs that run at the same time are taken to share the slots evenly.
+        """
+        slots = max(setting.num_slots // setting.concurrent_jobs, 1)
+        rows = load * setting.batch_interval_s / self.seen.batch_interval_s
+        stages = tuple(self._at(stage, setting, load, rows, speed) for stage in self.profile.stages)
+        return run_time(StageDag(stages=tuple(job_stages(stages))), slots).mean_s
+
+    def _at(
+        self, stage: RecordedStage, setting: DStreamsSetting, load: float, rows: float, speed: float
+    ) -> RecordedStage:
+        """A stage with other rows: the run time of its tasks may grow, the time to start them not.
+
+        Receivers divide arrivals into blocks by time, and each block is a task: a longer batch has
+        more of them, a higher rate has larger ones.
+        """
+        counts, more_rows = stage.tasks, rows
+        if setting.num_receivers and not stage.parents:
+            interval_ratio = setting.batch_interval_s / self.seen.batch_interval_s
+            counts = replace(counts, num_tasks=max(round(counts.num_tasks * interval_ratio), 1))
+            more_rows = load
+        times = stage.task_time
+        fixed_s = min(times.fixed_s, times.mean_s)
+        mean_s = (fixed_s + self.growth(more_rows) * (times.mean_s - fixed_s)) / speed
+        time_ratio = mean_s / times.mean_s if times.mean_s > 0 else 1.0
+        sd_s = None if times.sd_s is None else times.sd_s * time_ratio
+        return replace(stage, tasks=counts, task_time=replace(times, mean_s=mean_s, sd_s=sd_s))
+
+    @cached_property
+    def _num_jobs(self) -> int:
+        return max(len({stage.job for stage in self.profile.stages}), 1)
+
+    @cached_property
+    def cv(self) -> float:
+        """Coefficient of variation of the processing time between batches."""
+        assert self.profile.dstreams is not None
+        times = self.profile.dstreams.processing_time
+        return min(times.sd_s / max(times.mean_s, _LEAST_S), _LARGEST_CV)
+
+    @cached_property
+    def _job_cv(self) -> float:
+        """Coefficient of variation of one of its jobs, if they are independent."""
+        return min(self.cv * math.sqrt(self._num_jobs), _LARGEST_CV)
+
+    @property
+    def _driver_s(self) -> float:
+        """Time of the profiled batches beyond their stages; 0 if they took less."""
+        assert self.profile.dstreams is not None
+        taken_s = self.profile.dstreams.processing_time.mean_s
+        return max(taken_s - self._seen_modelled_s, 0.0)
+
+    @property
+    def _stages_ratio(self) -> float:
+        """Measured over modelled time of their stages, if the batches took less than that; 1 if
+        they took more.
+        """
+        assert self.profile.dstreams is not None
+        return min(self.profile.dstreams.processing_time.mean_s / self._seen_modelled_s, 1.0)
+
+    @cached_property
+    def _seen_modelled_s(self) -> float:
+        """Modelled time of the stages of the profiled batches."""
+        modelled = DStreamJobs(
+            job=lognormal_time(
+                max(self._modelled_s(self.seen, 1.0, 1.0), _LEAST_S) / self._num_jobs, self._job_cv
+            ),
+            num_jobs=self._num_jobs,
+            num_concurrent=self.seen.concurrent_jobs,
+        )
+        return busy_mean_s(modelled)
+
+    @property
+    def start_s(self) -> float:
+        """From the scheduled time of a batch to its first stage if no batch is ahead of it: the
+        shortest recorded delay, unless every batch waited for others.
+        """
+        return 0.0 if self.was_behind else self.shortest_delay_s
+
+    @property
+    def was_behind(self) -> bool:
+        """Whether no recorded batch found the queue empty."""
+        return self.shortest_delay_s > self.seen.batch_interval_s
+
+    @property
+    def shortest_delay_s(self) -> float:
+        assert self.profile.dstreams is not None
+        return self.profile.dstreams.scheduling_delay.min_s or 0.0
+
+    @cached_property
+    def block_s(self) -> float:
+        """Maximum time until a receiver's block is complete and part of the next batch."""
+        if not self.seen.num_receivers:
+            return 0.0
+        text = self.profile.application.properties.get(STREAMING.block)
+        try:
+            return BLOCK_INTERVAL_S.value if text is None else parse_duration_s(text)
+        except InputError:
+            return BLOCK_INTERVAL_S.value
+
+    def doublings(self, setting: DStreamsSetting, load: float) -> tuple[float, float]:
+        rows = load * setting.batch_interval_s
+        # Slots beyond the number of tasks have no effect.
+        slots, seen_slots = (
+            min(dstreams_setting.num_slots, dstreams_setting.concurrent_jobs * self.num_tasks)
+            for dstreams_setting in (setting, self.seen)
+        )
+        return (
+            float(doublings_outside(slots, seen_slots, seen_slots)),
+            float(doublings_outside(rows, self.seen.batch_interval_s, self.seen.batch_interval_s)),
+        )
+
+
+def quantile_or_mean_s(latency: DStreamsLatency, quantile: float | None) -> float:
+    """The statistic of the latency of rows for a target; the mean without a quantile."""
+    if quantile is None:
+        return latency.tuple_mean_s
+    return float(latency.tuple_quantile_s(quantile))

@@ -1,0 +1,285 @@
+"""Changes of a query by a tuner: written to a file first, then made, or undone if they fail."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from headway.assumptions.tuning import (
+    BLOCKED_S,
+    EXECUTORS_WITHIN_S,
+    MOST_STARTS,
+    OVERDUE_RATIO,
+    RETRY_AFTER_S,
+    SHORTEST_CHANGE_S,
+)
+from headway.domain import Configuration
+from headway.domain.live import Expectation, Reason
+from headway.domain.tuner import BlockedChange, Mode, Phase, TunerChange, TunerState
+from headway.errors import ActuatorError, HeadwayError, InputError, QueryEndedError
+from headway.formats.tuner_files import append_audit, audit_file, save_tuner, switch_word
+from headway.profiler.recording.live import QueryFeed
+from headway.runtime.tuning.actuators import At, ChangesQueries, kind_of, nothing
+from headway.runtime.tuning.clean_stop import NoGapError
+from headway.tuner.live_query import LiveQuery
+from headway.tuner.live_rule import LiveRule
+from headway.tuner.remembered import with_memory
+
+
+class TunerChanges:
+    """A query that is started, changed and restored, with its state in a file.
+
+    Parameters
+    ----------
+    actuators : ChangesQueries
+        Makes the changes of the query.
+    rule : LiveRule
+        Knows its batches.
+    state : TunerState
+        As it was left, or a new one.
+    path : path
+        The state file; each state is written to it before it has an effect.
+    mode : Mode
+        Whether anything is changed.
+    now : callable
+        The clock, in seconds since 1970.
+    at : callable
+        Called at each named point: tests interrupt it there.
+    """
+
+    def __init__(
+        self,
+        actuators: ChangesQueries,
+        rule: LiveRule,
+        state: TunerState,
+        path: Path,
+        *,
+        mode: Mode,
+        now: Callable[[], float] = time.time,
+        at: At = nothing,
+    ) -> None:
+        self.actuators, self.rule, self.state = actuators, rule, state
+        self.running = state.last_good
+        self._live: LiveQuery = rule.live
+        self._path, self._mode, self._now, self._at = path, mode, now, at
+        self._since_start = 0
+        self.is_ending = False
+
+    def end(self, *, restore: bool) -> None:
+        """Make no more changes; with ``restore`` return to the setting before the first change."""
+        if restore and self.running != self.state.original:
+            self.change_to(
+                self.state.original, Reason.HOLD, Phase.RESTORING, why="asked to restore"
+            )
+        if self.state.phase is not Phase.FROZEN and not self.state.phase.is_changing:
+            self._to(Phase.OFF, "stopped")
+
+    def watch_meanwhile(self) -> bool:
+        """Read the batches that end while a change waits; returns whether it is to be dropped."""
+        with contextlib.suppress(InputError):
+            self._see()
+        is_off = switch_word(self._path) is not None and self.state.phase is Phase.APPLYING
+        return self.is_ending or is_off
+
+    def end_query(self) -> None:
+        """Stop the query, between two batches if there is a gap."""
+        if not self.actuators.is_active:
+            return
+        try:
+            self.actuators.stop(self.running.trigger_s)
+        except ActuatorError:
+            self.actuators.stop_at_once()
+            raise
+
+    def _see(self, num_pending: int = 0) -> int:
+        """Pass the ended batches to the rule; returns their number."""
+        new_batches = self._live.read()
+        if new_batches:
+            self._require_same_query(new_batches[-1].batch.query_id)
+        for observed in new_batches:
+            if self._mode is Mode.RECOMMEND and observed.batch.num_cores is not None:
+                # Others may change the executors, before and while the tuner looks.
+                num_executors = max(observed.batch.num_cores // self.running.cores_per_executor, 1)
+                self.running = replace(self.running, executors=num_executors)
+            self.rule.see(observed, self.running, num_pending=num_pending)
+        self._since_start += len(new_batches)
+        return len(new_batches)
+
+    def _require_same_query(self, query_id: str) -> None:
+        """Refuse a query that a separate application started with another checkpoint."""
+        previous_id = self.state.query_id
+        if previous_id not in (None, query_id):
+            raise InputError(
+                f"the query runs from another checkpoint (its id is {query_id[:8]}, was "
+                f"{(previous_id or '')[:8]}); give it the same checkpointLocation each time, or "
+                "this tuner another state file"
+            )
+        self.state = replace(self.state, query_id=query_id)
+
+    def _num_pending(self) -> int:
+        change = self.state.change
+        if self.state.phase is not Phase.APPLYING or change is None:
+            return 0
+        return max(change.then.executors - self.actuators.num_executors(), 0)
+
+    def change_to(
+        self,
+        then: Configuration,
+        reason: Reason,
+        phase: Phase,
+        *,
+        why: str,
+        expected: Expectation | None = None,
+    ) -> None:
+        """Write a change to the state file, make it, and report it; undo it if it fails."""
+        kind = kind_of(self.running, then, is_stateful=self._is_stateful())
+        pause_s = 0.0 if expected is None else expected.pause_s
+        predicted_s = pause_s + self.rule.memory.costs.lead_s()
+        at_s = self._now()
+        limit_s = min(OVERDUE_RATIO.value * predicted_s, EXECUTORS_WITHIN_S.value)
+        change = TunerChange(
+            number=self.state.num_changes + 1,
+            kind=kind,
+            reason=reason,
+            now=self.running,
+            then=then,
+            began_s=at_s,
+            deadline_s=at_s + max(limit_s, SHORTEST_CHANGE_S.value),
+            expected=expected,
+        )
+        self.state = replace(self.state, change=change, num_changes=change.number)
+        self._to(phase, why)
+        self._at("state written")
+        try:
+            pause_s = self.actuators.apply(kind, self.running, then)
+        except QueryEndedError as error:
+            self.audit("failed", change=change, why=str(error))
+            self.state = replace(self.state, change=None)
+            self._to(Phase.LOST, str(error))
+            raise
+        except HeadwayError as error:
+            self._failed(change, error)
+            return
+        self._see(self._num_pending())
+        self.running = then
+        self.state = replace(self.state, change=replace(change, pause_s=pause_s))
+        self._after_change(phase)
+
+    def _after_change(self, phase: Phase) -> None:
+        self._follow()
+        if phase is Phase.RESTORING:
+            self.state = replace(self.state, change=None, last_good=self.running)
+            self.audit("restored", setting=self.running)
+            self._to(Phase.HOLD, "restored")
+        elif self._num_pending() == 0:
+            self.audit("applied", change=self.state.change)
+            self._to(Phase.SETTLING, "applied")
+
+    def _follow(self) -> None:
+        """Read the batches of the running query from now on, and let it settle first."""
+        feed, query = self._live.feed, self.actuators.query
+        if isinstance(feed, QueryFeed) and query is not None:
+            feed.follow(query)
+        self._live.trigger_s = self.running.trigger_s
+        self._live.max_offsets = self.running.max_offsets_per_trigger
+        self._live.settle(self._now())
+        self._since_start = 0
+
+    def _failed(self, change: TunerChange, error: HeadwayError) -> None:
+        """Handle a change that failed: the query runs on as it was, or is restored."""
+        self.audit("failed", change=change, why=str(error))
+        if self.state.phase is Phase.RESTORING:
+            self._freeze(f"a change could not be taken back: {error}")
+        if isinstance(error, ActuatorError) and self.actuators.is_active:
+            # A gap that was missed comes again: only what was refused is not asked again.
+            if not isinstance(error, NoGapError):
+                self._block(change, RETRY_AFTER_S.value)
+            self.state = replace(self.state, change=None)
+            self._to(Phase.HOLD, str(error))
+            return
+        self._restore(change, str(error))
+
+    def _block(self, change: TunerChange, for_s: float) -> None:
+        """Block a change for a while; what was blocked until now no longer counts."""
+        at_s = self._now()
+        still_blocked = tuple(
+            blocked_change for blocked_change in self.state.blocked if blocked_change.until_s > at_s
+        )
+        new_block = BlockedChange(now=change.now, then=change.then, until_s=at_s + for_s)
+        self.state = replace(self.state, blocked=(*still_blocked, new_block))
+
+    def _restore(self, change: TunerChange, why: str) -> None:
+        """Return to the previous setting, once; a tuner that dies meanwhile does not retry it."""
+        self._block(change, BLOCKED_S.value)
+        if self.actuators.is_active:
+            self.running = change.then
+            self.change_to(change.now, change.reason, Phase.RESTORING, why=why)
+            return
+        reverse_change = replace(change, now=change.then, then=change.now)
+        self.state = replace(self.state, change=reverse_change)
+        self._to(Phase.RESTORING, why)
+        try:
+            self.actuators.start(reverse_change.then)
+        except HeadwayError as error:
+            self._freeze(f"the query does not start at its last good setting: {error}")
+        self.running = reverse_change.then
+        self._after_change(Phase.RESTORING)
+
+    def _freeze(self, why: str) -> None:
+        self._to(Phase.FROZEN, why)
+        raise HeadwayError(f"{why}; the tuner makes no more changes, and leaves the query alone")
+
+    def begin(self) -> None:
+        """Start the query as the state says, whatever a crash has left unfinished."""
+        state, change = self.state, self.state.change
+        start_at = state.last_good
+        if state.phase.is_changing and change is not None:
+            num_tries = change.num_tries + 1
+            self.state = state = replace(state, change=replace(change, num_tries=num_tries))
+            save_tuner(state, self._path)
+            start_at = change.then
+            if num_tries > MOST_STARTS.value:
+                start_at = state.last_good
+                self._block(change, BLOCKED_S.value)
+        self._at("before first start")
+        if self._is_stateful():
+            start_at = self.actuators.with_partitions_of_checkpoint(start_at)
+        try:
+            self.actuators.start(start_at)
+        except InputError:
+            raise
+        except HeadwayError:
+            if start_at == state.last_good:
+                raise
+            self.actuators.start(state.last_good)
+            start_at = state.last_good
+        self.running = start_at
+        if self._mode is Mode.ACT:
+            self.actuators.ask_for_executors(start_at.executors)
+        self.state = replace(
+            self.state,
+            query_id=self.actuators.query_id or self.state.query_id,
+            root=self.actuators.root,
+            last_good=start_at,
+            change=None,
+        )
+        self._follow()
+        self.audit("started", setting=start_at, after=state.phase, change=change)
+        self._to(Phase.LEARN, "started")
+
+    def _is_stateful(self) -> bool:
+        return bool(self._live.profile.shape.stateful_operators)
+
+    def _to(self, phase: Phase, why: str) -> None:
+        """Change the phase: it is written to the state file before it has an effect."""
+        is_new_phase = phase is not self.state.phase
+        self.state = with_memory(replace(self.state, phase=phase, why=why), self.rule.memory)
+        save_tuner(self.state, self._path)
+        if is_new_phase:
+            self.audit("phase", phase=phase, why=why)
+
+    def audit(self, event: str, **fields: object) -> None:
+        append_audit(audit_file(self._path), {"event": event, **fields})

@@ -1,0 +1,304 @@
+"""What a tuner does at each step: learns, holds, proposes, settles, verifies."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from headway.assumptions.live import BIN_S
+from headway.assumptions.tuning import LEARNING_BATCHES, SILENT_RATIO
+from headway.domain import Configuration
+from headway.domain.live import ChangeKind, Expectation, Proposal, Reason
+from headway.domain.tuner import Mode, Phase, TunerChange, TunerState
+from headway.errors import HeadwayError
+from headway.formats.tuner_files import RESTORE_WORD, switch_word
+from headway.runtime.tuning.actuators import At, ChangesQueries, kind_of, nothing
+from headway.runtime.tuning.clean_stop import left_no_gap
+from headway.runtime.tuning.session import takes_each_batch_once, warning_of_sink
+from headway.tuner.changes import TunerChanges
+from headway.tuner.followed import require_followed_live
+from headway.tuner.live_query import Observed
+from headway.tuner.live_rule import LiveRule
+from headway.tuner.remembered import remembered_pauses, with_pause
+from headway.tuner.rule.rule import applied
+
+_SAVE_EVERY_S = 60.0
+
+
+class TunerMachine(TunerChanges):
+    """The states of a tuner and their transitions; called by one thread at a time.
+
+    Parameters
+    ----------
+    actuators, rule, state, path, mode, now, at
+        As of :class:`TunerChanges`.
+    allow : collection of ChangeKind
+        Kinds of changes that are made only if they are allowed by name.
+    is_quiet : callable
+        Whether changes are forbidden at an instant.
+    """
+
+    def __init__(
+        self,
+        actuators: ChangesQueries,
+        rule: LiveRule,
+        state: TunerState,
+        path: Path,
+        *,
+        mode: Mode,
+        allow: Collection[ChangeKind] = (),
+        is_quiet: Callable[[float], bool] = lambda _at_s: False,
+        now: Callable[[], float] = time.time,
+        at: At = nothing,
+    ) -> None:
+        super().__init__(actuators, rule, state, path, mode=mode, now=now, at=at)
+        self.cautions: tuple[str, ...] = ()
+        self._allow, self._is_quiet = frozenset(allow), is_quiet
+        self._said: tuple[str, ...] = ()
+        self._ticked_s = self._saved_s = now()
+        self._cost_before = 1.0
+        self._asked_about: Configuration | None = None
+        self._awaited: tuple[ChangeKind, Configuration, Expectation] | None = None
+
+    def step(self) -> None:
+        """Look at the query once, and act on it."""
+        end_reason = self.actuators.ended_with()
+        if end_reason is not None:
+            self._to(Phase.LOST, end_reason)
+            raise HeadwayError(f"the query ended by itself: {end_reason}")
+        switch = switch_word(self._path)
+        if switch is not None:
+            if self.state.phase is not Phase.OFF:
+                self._switched_off(switch)
+            self._read()
+            return
+        if self.state.phase is Phase.OFF:
+            self._since_start = 0
+            self._to(Phase.LEARN, "switched on")
+        self._read()
+        match self.state.phase:
+            case Phase.APPLYING:
+                self._await_executors()
+            case Phase.LEARN:
+                if self._since_start >= LEARNING_BATCHES.value:
+                    self._learned()
+            case Phase.SETTLING:
+                self._settle()
+            case Phase.HOLD | Phase.BLIND:
+                self._hold()
+
+    def _switched_off(self, word: str) -> None:
+        if word == RESTORE_WORD and self.running != self.state.original:
+            self.change_to(self.state.original, Reason.HOLD, Phase.RESTORING, why="asked to")
+        self._to(Phase.OFF, "switched off")
+
+    def _read(self) -> None:
+        num_pending = self._num_pending()
+        now_s = self._now()
+        if now_s - self._saved_s >= _SAVE_EVERY_S:
+            # What is learned between two phases outlives a crash, too.
+            self._saved_s = now_s
+            self._to(self.state.phase, self.state.why)
+        if self._see(num_pending):
+            self._ticked_s = now_s
+        elif now_s - self._ticked_s >= BIN_S.value and self._live.last is not None:
+            self._ticked_s = now_s
+            self.rule.tick(self.running, silent_s=self._silent_s(), num_pending=num_pending)
+
+    def _silent_s(self) -> float:
+        """How long the current batch has been running without a report; 0 between batches."""
+        last = self._live.last
+        if last is None or not self.actuators.is_in_batch:
+            return 0.0
+        return max(self._now() - last.ended_s, 0.0)
+
+    def _learned(self) -> None:
+        """The query has shown whether it runs as requested."""
+        actual_setting = require_followed_live(
+            self.running, [observed.batch for observed in self._live.recent()]
+        )
+        if actual_setting != self.running:
+            self.running = actual_setting
+            self.state = replace(self.state, last_good=actual_setting)
+        sink = None if self._live.last is None else self._live.last.sink
+        warning = warning_of_sink(sink)
+        if takes_each_batch_once(sink):
+            self.actuators.may_cut = True
+        if warning is not None and self._mode is Mode.ACT:
+            self.cautions = (warning,)
+            self.audit("warning", why=warning)
+        self._to(Phase.HOLD, "learned")
+
+    def _hold(self) -> None:
+        longest_s = max(self._live.target.limit_s, self.running.trigger_s)
+        is_blind = self._silent_s() > SILENT_RATIO.value * longest_s
+        if is_blind is not (self.state.phase is Phase.BLIND):
+            self._to(*((Phase.BLIND, "a batch is overdue") if is_blind else (Phase.HOLD, "heard")))
+        if self.rule.proposal is not None:
+            self._propose(self.rule.proposal)
+        elif self.rule.decision is not None and self.rule.decision.reason is Reason.AT_MAXIMUM:
+            self._other_partitions()
+
+    def _settle(self) -> None:
+        proposal, change = self.rule.proposal, self.state.change
+        assert change is not None
+        if proposal is not None and proposal.is_up and proposal.reason is Reason.JUMP:
+            self._propose(proposal)
+            return
+        cost_batches = [
+            observed
+            for observed in self._live.recent(within_s=math.inf)
+            if observed.seen.tells_costs and observed.batch.started_s >= self._live.settled_from_s
+        ]
+        if self._now() >= self._live.settled_from_s and len(cost_batches) >= LEARNING_BATCHES.value:
+            self._to(Phase.VERIFYING, "settled")
+            self._verify(change, cost_batches)
+
+    def _verify(self, change: TunerChange, cost_batches: Sequence[Observed]) -> None:
+        """Compare the new setting with its expectation."""
+        require_followed_live(change.then, [observed.batch for observed in cost_batches])
+        rows = sum(observed.seen.batch_rows for observed in cost_batches)
+        duration_s = sum(observed.seen.duration_s for observed in cost_batches) / len(cost_batches)
+        late_ratio = sum(observed.seen.late_rows for observed in cost_batches) / max(rows, 1.0)
+        expected = change.expected
+        outcome = {"duration_s": duration_s, "late_ratio": late_ratio, "pause_s": change.pause_s}
+        self._learn_pause(change, duration_s)
+        is_kept = expected is None or expected.is_kept(duration_s)
+        is_missed = late_ratio > 1.0 - (self._live.target.quantile or 0.0)
+        rate_per_s = self._live.rate_per_s(cost_batches) or 0.0
+        table = self.rule.table(self.running)
+        setting_before = (change.now.executors, change.now.trigger_s)
+        would_do = setting_before in table.place_of and (
+            table.sustained(*setting_before, self._cost_before) >= rate_per_s
+        )
+        if not is_kept and is_missed and would_do:
+            self.audit("missed", change=change, **outcome)
+            self._restore(change, "it missed the target that the setting before would meet")
+            return
+        self.audit("verified", change=change, kept=is_kept, **outcome)
+        self.state = replace(self.state, last_good=self.running, change=None)
+        self._to(Phase.HOLD, "as expected" if is_kept else "slower than expected, target met")
+
+    def _learn_pause(self, change: TunerChange, duration_s: float) -> None:
+        """For a restart: learn its pause and the excess of its first batch, as in the prior.
+
+        Changes of executors cause no pause.
+        """
+        if change.kind in (ChangeKind.ADD, ChangeKind.REMOVE) or change.pause_s is None:
+            return
+        first = next(iter(self._live.recent(within_s=math.inf)), None)
+        excess_s = 0.0 if first is None else max(first.batch.duration_s - duration_s, 0.0)
+        self.state = with_pause(self.state, change.kind, change.pause_s + excess_s)
+        self.rule.pauses_s = remembered_pauses(self.state)
+
+    def _propose(self, proposal: Proposal) -> None:
+        then = self.rule.then(self.running, proposal)
+        refused = self._why_not(proposal.kind, then) or self._why_not_yet(proposal.kind)
+        proposal_key = (str(proposal.kind), str(proposal.reason), repr(then), refused or "")
+        if proposal_key != self._said:
+            self._said = proposal_key
+            self.audit(
+                "proposed",
+                now=self.running,
+                then=then,
+                proposal=proposal,
+                expected=self.rule.expectation(self.running, proposal),
+                refused=refused,
+            )
+        if refused is None:
+            self._cost_before = proposal.estimate.cost_ratio
+            self._make(proposal, then)
+
+    def _other_partitions(self) -> None:
+        """Nothing within bounds is enough: other shuffle partitions may be, if allowed."""
+        if self._asked_about != self.running:
+            self._asked_about, self._awaited = self.running, self._found_partitions()
+        if self._awaited is None:
+            return
+        kind, then, expected = self._awaited
+        if self._why_not(kind, then) is None and self._why_not_yet(kind) is None:
+            self._awaited = None
+            why = "other shuffle partitions sustain more"
+            self.change_to(then, Reason.AT_MAXIMUM, Phase.APPLYING, why=why, expected=expected)
+
+    def _found_partitions(self) -> tuple[ChangeKind, Configuration, Expectation] | None:
+        """The change of shuffle partitions that is to be made in the next gap; None if none is."""
+        now = self.running
+        then = self.rule.other_partitions(now)
+        if then is None:
+            return None
+        kind = kind_of(now, then, is_stateful=self._is_stateful())
+        expected = self.rule.expectation_at(self.running, then, kind)
+        refused = self._why_not(kind, then)
+        self.audit("proposed", now=now, then=then, kind=kind, expected=expected, refused=refused)
+        return (kind, then, expected) if refused is None else None
+
+    def _why_not(self, kind: ChangeKind, then: Configuration) -> str | None:
+        """Why a change is only recommended; None if it is made."""
+        at_s = self._now()
+        if self._mode is Mode.RECOMMEND:
+            return "mode is recommend"
+        if self._is_quiet(at_s):
+            return "a quiet period"
+        if self.state.is_blocked(self.running, then, at_s):
+            return "it was tried and taken back"
+        is_of_executors = kind in (ChangeKind.ADD, ChangeKind.REMOVE)
+        if is_of_executors and (why := self.actuators.why_no_live_executors()) is not None:
+            return why
+        if kind is ChangeKind.REPARTITION and kind not in self._allow:
+            return "allow has no 'repartition'"
+        return None
+
+    def _why_not_yet(self, kind: ChangeKind) -> str | None:
+        """Why a change is left for a later step; nothing else waits meanwhile.
+
+        If a batch may be interrupted, and the last one left no gap, a restart does not wait for
+        one.
+        """
+        trigger_s, last = self.running.trigger_s, self._live.last
+        if kind is ChangeKind.ADD or self.actuators.is_in_gap(trigger_s):
+            return None
+        is_late = last is not None and left_no_gap(trigger_s, last.started_s, last.ended_s)
+        if is_late and self.actuators.may_cut and kind is not ChangeKind.REMOVE:
+            return None
+        return "waits for a gap between batches"
+
+    def has_left_gap(self) -> bool:
+        """Whether the last batch left a gap, or none has ended for two triggers (an idle query)."""
+        trigger_s, last = self.running.trigger_s, self._live.last
+        if last is None or self._now() - last.ended_s > 2.0 * trigger_s:
+            return True
+        return not left_no_gap(trigger_s, last.started_s, last.ended_s)
+
+    def _make(self, proposal: Proposal, then: Configuration) -> None:
+        expected = self.rule.expectation(self.running, proposal)
+        memory_before = self.rule.memory
+        self.rule.memory = applied(memory_before, proposal)
+        self.rule.proposal = None
+        self.change_to(
+            then, proposal.reason, Phase.APPLYING, why=str(proposal.reason), expected=expected
+        )
+        if self.state.change is None:
+            # What was not made is no change: neither one of the most in an hour nor a cost.
+            memory = self.rule.memory
+            self.rule.memory = replace(
+                memory,
+                changes_s=memory_before.changes_s,
+                episode=memory_before.episode,
+                pending_since_s=memory_before.pending_since_s,
+            )
+
+    def _await_executors(self) -> None:
+        change = self.state.change
+        assert change is not None
+        if self._num_pending() == 0:
+            # How long they took is learned now, not when the next batch ends.
+            self.rule.tick(self.running, silent_s=self._silent_s())
+            self.audit("applied", change=change)
+            self._live.settle(self._now())
+            self._to(Phase.SETTLING, "executors are there")
+        elif self._now() > change.deadline_s:
+            self._restore(change, "executors did not come in time")

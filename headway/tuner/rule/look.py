@@ -1,0 +1,338 @@
+"""One evaluation of a running query: possible changes, with gain and cost of each."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from headway.assumptions.live import (
+    BETWEEN_THRESHOLDS_SPREADS,
+    BIN_S,
+    CATCH_UP_RATIO,
+    LEAST_BEHIND_RATIO,
+    LEAST_KEPT_S,
+    LONGEST_OUTLOOK_S,
+    MOST_STEP_DOWN_RATIO,
+)
+from headway.domain.live import Alternative, Bounds, ChangeKind, Estimate, Proposal, Reason, Signal
+from headway.models.job.change_cost import (
+    is_worth_leaving,
+    late_price,
+    purse_node_s,
+    return_late_s,
+)
+from headway.models.job.change_pause import learned_late_s, prior_pause_s
+from headway.tuner.rule.memory import Memory, estimated, learned
+from headway.tuner.rule.table import CapacityTable
+from headway.units import S_PER_HOUR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One evaluation of a query: the estimate, and the effect of each kind of change.
+
+    ``needed`` is the minimum of executors for the forecast rate, as computed by `of`.
+    """
+
+    memory: Memory
+    signal: Signal
+    table: CapacityTable
+    bounds: Bounds
+    trigger_s: float
+    estimate: Estimate
+    lower: Estimate
+    waiting_rows: float
+    needed: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        memory: Memory,
+        signal: Signal,
+        table: CapacityTable,
+        bounds: Bounds,
+        trigger_s: float,
+    ) -> Look:
+        estimate = estimated(memory, signal.at_s, table.quantile)
+        arrived_at_s = signal.at_s if signal.arrived_at_s is None else signal.arrived_at_s
+        since_s = max(signal.at_s - arrived_at_s, signal.silent_s)
+        waiting = (signal.backlog_rows or 0.0) + estimate.rate_per_s * (since_s - trigger_s)
+        look = cls(
+            memory=memory,
+            signal=signal,
+            table=table,
+            bounds=bounds,
+            trigger_s=trigger_s,
+            estimate=estimate,
+            lower=estimated(memory, signal.at_s, table.quantile, BETWEEN_THRESHOLDS_SPREADS.value),
+            waiting_rows=max(waiting, 0.0),
+        )
+        return replace(look, needed=look._fewest())
+
+    @property
+    def executors(self) -> int:
+        return self.signal.executors
+
+    @property
+    def is_behind(self) -> bool:
+        return self._is_beyond_usual(self.waiting_rows)
+
+    def _is_beyond_usual(self, waiting_rows: float) -> bool:
+        usual = max(self.estimate.rate_per_s * self.trigger_s, 1.0)
+        return waiting_rows > LEAST_BEHIND_RATIO.value * usual
+
+    @property
+    def is_too_small(self) -> bool:
+        """Whether the current size is too small even for the rate with the lower margin."""
+        is_known = self.memory.forecast.tells_spread
+        return is_known and not self._suffices(self.executors, self.lower.planned_per_s)
+
+    def _fewest(self) -> int:
+        """The fewest executors for the rate that is prepared for."""
+        for executors in self.table.sizes[self.trigger_s]:
+            if self._suffices(executors, self.estimate.planned_per_s):
+                return self.bounds.clipped(executors)
+        return self.bounds.clipped(self.table.most(self.trigger_s))
+
+    def _suffices(self, executors: int, rate_per_s: float) -> bool:
+        """Whether a size sustains a rate at the upper end of what batches cost: theory.md (A15)."""
+        cost_ratio = self.memory.planned_cost_ratio(self.table, executors, self.trigger_s)
+        return rate_per_s <= self.table.expected(executors, self.trigger_s, cost_ratio)
+
+    def _waiting_later(self) -> float:
+        """Rows that will wait beyond the usual when executors requested now are available."""
+        rate, costs = self.estimate.rate_per_s, self.estimate.cost_ratio
+        until_s = self.estimate.lead_s - BIN_S.value
+        if self.signal.num_pending and not math.isnan(self.memory.pending_since_s):
+            until_s -= self.signal.at_s - self.memory.pending_since_s
+        working = self.executors - self.signal.num_pending
+        processed = (
+            self.table.drained_per_s(working, self.trigger_s, costs)
+            if (working, self.trigger_s) in self.table.place_of
+            else 0.0
+        )
+        return self.waiting_rows + max(rate - processed, 0.0) * max(until_s, 0.0)
+
+    def _to_catch_up(self) -> int:
+        """The fewest executors that process the backlog in time."""
+        rate = self.estimate.rate_per_s
+        usual_s = self.table.duration_s(self.executors, self.trigger_s, rate * self.trigger_s)
+        pause_s = prior_pause_s(ChangeKind.ADD, usual_s * self.estimate.cost_ratio)
+        waiting = self._waiting_later() + rate * pause_s
+        for executors in self.table.sizes[self.trigger_s]:
+            drained = self.table.drained_per_s(executors, self.trigger_s, self.estimate.cost_ratio)
+            spare_per_s = CATCH_UP_RATIO.value * drained - rate
+            if spare_per_s > 0.0 and waiting / spare_per_s <= self.bounds.catch_up_s:
+                return self.bounds.clipped(executors)
+        return self.bounds.clipped(self.table.most(self.trigger_s))
+
+    def remembered(self, memory: Memory) -> Memory:
+        """The updated memory: how long each size has been enough, and when the query was calm."""
+        at_s, needed = self.signal.at_s, self.needed
+        above_s = {
+            size: at_s if needed > size or size not in memory.above_s else memory.above_s[size]
+            for size in self.table.sizes[self.trigger_s]
+        }
+        is_short = self.is_too_small
+        updated = replace(
+            memory, above_s=above_s, num_short=memory.num_short + 1 if is_short else 0
+        )
+        if is_short or self.is_behind or self.signal.num_pending:
+            return updated
+        return learned(replace(updated, calm_late_s=updated.late_s), at_s)
+
+    def up(self, memory: Memory) -> tuple[Proposal | None, Reason]:
+        """Step up to what the forecast or the backlog needs."""
+        after, reason = self.executors, Reason.HOLD
+        is_confirmed = memory.is_short or (memory.num_short > 0 and self.estimate.is_jump)
+        if is_confirmed:
+            after = max(self.needed, after)
+            reason = Reason.JUMP if self.estimate.is_jump else Reason.FORECAST
+        if self.is_behind or (is_confirmed and self._is_beyond_usual(self._waiting_later())):
+            catching_up = self._to_catch_up()
+            if catching_up > after:
+                reason = Reason.BACKLOG if self.is_behind else reason
+                after = catching_up
+        if after <= self.executors:
+            waits = memory.num_short and not is_confirmed and self.needed > self.executors
+            return None, Reason.CONFIRMING if waits else Reason.HOLD
+        return self.proposed(reason, after, gain_node_s=math.inf, cost_node_s=0.0), reason
+
+    def down(self, memory: Memory) -> tuple[Proposal | None, Reason]:
+        """Step down to the smallest size that has idled for the cost of leaving and coming back."""
+        if self.is_behind or self.signal.num_pending or self.signal.backlog_rows is None:
+            return None, Reason.HOLD
+        least = max(
+            self.bounds.min_executors,
+            math.ceil(self.executors * (1.0 - MOST_STEP_DOWN_RATIO.value)),
+        )
+        weighed, best = [], None
+        for size in self.table.sizes[self.trigger_s]:
+            if not least <= size < self.executors or size < self.needed:
+                continue
+            idle_s = self.signal.at_s - memory.above_s[size]
+            purse = self.purse_node_s(memory, size)
+            num_idle = self.executors - size
+            weighed.append(
+                Alternative(
+                    executors=size,
+                    trigger_s=self.trigger_s,
+                    sustained_per_s=self.table.sustained(
+                        size, self.trigger_s, self.estimate.cost_ratio
+                    ),
+                    gain_node_s=num_idle * idle_s,
+                    cost_node_s=purse,
+                )
+            )
+            is_worth = is_worth_leaving(num_idle, idle_s, purse)
+            if best is None and is_worth and self._is_allowed_again(memory, size):
+                best = weighed[-1]
+        if best is None:
+            return None, Reason.HOLD
+        proposal = self.proposed(
+            Reason.IDLE,
+            best.executors,
+            gain_node_s=best.gain_node_s,
+            cost_node_s=best.cost_node_s,
+            alternatives=tuple(weighed),
+        )
+        return proposal, Reason.IDLE
+
+    def purse_node_s(self, memory: Memory, size: int) -> float:
+        """Cost of going down to a size and coming back: theory.md (A8)."""
+        up_late_s = min(memory.costs.up_late_s, self._return_late_s(memory, size))
+        used = max(self.estimate.budget_used_ratio, 1.0)
+        return used * purse_node_s(self._down_late_s(memory, size), up_late_s, self.table.quantile)
+
+    def _is_allowed_again(self, memory: Memory, size: int) -> bool:
+        """Whether the late rows of a step down and a step up fit into the budget since then."""
+        if not memory.changes_s:
+            return True
+        changes_late_s = self._down_late_s(memory, size) + self._late_s(
+            ChangeKind.ADD, size, self.trigger_s
+        )
+        least_s = max(changes_late_s * late_price(self.table.quantile), LEAST_KEPT_S.value)
+        return self.signal.at_s - memory.changes_s[-1] >= least_s
+
+    def _down_late_s(self, memory: Memory, size: int) -> float:
+        return learned_late_s(
+            self._late_s(ChangeKind.REMOVE, size, self.trigger_s),
+            memory.costs.late_s.get(ChangeKind.REMOVE, ()),
+        )
+
+    def _return_late_s(self, memory: Memory, size: int) -> float:
+        """Late rows if the highest rate of the last hours returned: (A16)."""
+        table, costs, peak = self.table, self.estimate.cost_ratio, memory.peak_per_s
+        return return_late_s(
+            self._late_s(ChangeKind.ADD, size, self.trigger_s),
+            table.late_share(size, self.trigger_s, peak, costs),
+            # Two bins until it is certain; the lead contains one of them.
+            self.estimate.lead_s + BIN_S.value,
+            peak / table.drained_per_s(size, self.trigger_s, costs),
+            peak / table.drained_per_s(self.executors, self.trigger_s, costs),
+        )
+
+    def other_trigger(self, memory: Memory) -> tuple[Proposal | None, Reason]:
+        """Change to a trigger interval that saves more late rows than its restart causes.
+
+        Notes
+        -----
+        **(A10)** Another trigger interval saves `t (g - g')` late seconds over an outlook `t`,
+        which is the time since the rate's last jump and at most six hours. `g` and `g'` are the
+        shares of late rows by (T6) at the upper end of batch costs (A15). The change is made if it
+        saves more late seconds than its pause causes (A7). There is none if `g <= 1-q`, the share
+        that a target on the quantile `q` allows, since the target is already met.
+        """
+        if len(self.table.triggers_s) < 2 or self.signal.num_pending:
+            return None, Reason.HOLD
+        costs = self.estimate.cost_ratio
+        outlook_s = min(len(memory.forecast.rates_per_s) * BIN_S.value, LONGEST_OUTLOOK_S.value)
+        price = late_price(self.table.quantile)
+        now_late = self._late_share(self.trigger_s)
+        if now_late <= 1.0 - self.table.quantile:
+            return None, Reason.HOLD
+        weighed = []
+        for trigger_s in self.table.triggers_s:
+            if trigger_s == self.trigger_s:
+                continue
+            late = self._late_share(trigger_s)
+            pause_late_s = learned_late_s(
+                self._late_s(ChangeKind.RESTART, self.executors, trigger_s),
+                memory.costs.late_s.get(ChangeKind.RESTART, ()),
+            )
+            weighed.append(
+                Alternative(
+                    executors=self.executors,
+                    trigger_s=trigger_s,
+                    sustained_per_s=self.table.sustained(self.executors, trigger_s, costs),
+                    gain_node_s=price * outlook_s * (now_late - late),
+                    cost_node_s=price * pause_late_s,
+                )
+            )
+        best = max(
+            weighed, key=lambda alternative: alternative.gain_node_s - alternative.cost_node_s
+        )
+        if best.gain_node_s <= best.cost_node_s:
+            return None, Reason.HOLD
+        proposal = self.proposed(
+            Reason.TRIGGER,
+            self.executors,
+            trigger_s=best.trigger_s,
+            gain_node_s=best.gain_node_s,
+            cost_node_s=best.cost_node_s,
+            alternatives=tuple(weighed),
+        )
+        return proposal, Reason.TRIGGER
+
+    def _late_share(self, trigger_s: float) -> float:
+        """Share of late rows with another trigger at the rate that is prepared for: (T6)."""
+        cost_ratio = self.memory.planned_cost_ratio(self.table, self.executors, trigger_s)
+        rate_per_s = self.estimate.planned_per_s
+        return self.table.late_share(self.executors, trigger_s, rate_per_s, cost_ratio)
+
+    def _late_s(self, kind: ChangeKind, executors: int, trigger_s: float) -> float:
+        """Seconds of arrivals that a change is expected to make late if none has been observed."""
+        rate, costs = self.estimate.rate_per_s, self.estimate.cost_ratio
+        usual_s = self.table.duration_s(executors, trigger_s, rate * trigger_s) * costs
+        pause_s = prior_pause_s(kind, usual_s)
+        return self.table.late_of_pause_s(pause_s, executors, trigger_s, rate, costs)
+
+    def refused(self, proposal: Proposal, memory: Memory) -> Reason | None:
+        """Why a proposal must not be applied now."""
+        if self.bounds.is_quiet(self.signal.at_s):
+            return Reason.HOLD
+        in_need = proposal.reason in (Reason.BACKLOG, Reason.JUMP) and proposal.is_up
+        hour_ago_s = self.signal.at_s - S_PER_HOUR
+        recent = [change_s for change_s in memory.changes_s if change_s > hour_ago_s]
+        if len(recent) >= self.bounds.changes_per_hour and not in_need:
+            return Reason.TOO_MANY
+        spent_s = sum(hour.executor_s for hour in memory.spent)
+        if proposal.is_up and spent_s >= self.bounds.budget_executor_s:
+            return Reason.BUDGET
+        return None
+
+    def proposed(
+        self,
+        reason: Reason,
+        executors: int,
+        *,
+        gain_node_s: float,
+        cost_node_s: float,
+        trigger_s: float | None = None,
+        alternatives: tuple[Alternative, ...] = (),
+    ) -> Proposal:
+        kind = ChangeKind.ADD if executors > self.executors else ChangeKind.REMOVE
+        return Proposal(
+            kind=ChangeKind.RESTART if trigger_s is not None else kind,
+            reason=reason,
+            at_s=self.signal.at_s,
+            before_executors=self.executors,
+            after_executors=executors,
+            before_trigger_s=self.trigger_s,
+            after_trigger_s=self.trigger_s if trigger_s is None else trigger_s,
+            gain_node_s=gain_node_s,
+            cost_node_s=cost_node_s,
+            estimate=self.estimate,
+            waiting_rows=self.waiting_rows,
+            alternatives=alternatives,
+        )

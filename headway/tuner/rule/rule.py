@@ -1,0 +1,124 @@
+"""Headway's own rule: from observations to a change, or to none, with the reason."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from headway.assumptions.live import SILENT_LIMITS
+from headway.domain.live import Bounds, ChangeKind, Estimate, Proposal, Reason, Signal
+from headway.tuner.rule.look import Look
+from headway.tuner.rule.memory import Episode, Memory, estimated, seen
+from headway.tuner.rule.table import CapacityTable
+from headway.units import S_PER_HOUR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Result of one evaluation: new memory, estimate, and a change or the reason for none."""
+
+    memory: Memory
+    reason: Reason
+    estimate: Estimate | None = None
+    proposal: Proposal | None = None
+
+
+def decide(
+    memory: Memory, signal: Signal, table: CapacityTable, bounds: Bounds, trigger_s: float
+) -> Decision:
+    """Evaluate a running query once; changes nothing except the memory that it returns.
+
+    Parameters
+    ----------
+    memory : Memory
+        Previous memory; ``Memory()`` at the start, with earlier learned costs if these were kept.
+    signal : Signal
+        The observation.
+    table : CapacityTable
+        Table of the job, at its fixed shuffle partitions.
+    bounds : Bounds
+        Allowed changes.
+    trigger_s : float
+        The current trigger interval [s].
+
+    Returns
+    -------
+    Decision
+        A proposal at most once per bin of 15 s; call `applied` after it was applied.
+
+    Notes
+    -----
+    **(A9)** Sizes: `C(z)` is the minimum number of executors that sustain (A3) at the score `z`, at
+    the upper end of batch costs (A15), among sizes that sustain at least 6% more than the next
+    smaller one. Up: to `C(z)` if the current size does not sustain (A3) at `z-0.7`, in two
+    consecutive bins or after a jump, and once the spread is known. With a backlog of `n` rows
+    beyond the usual, at least to the size at which `n/(0.85/(b f)-λ)` is within the time to catch
+    up, with `1/(bf)` the rows per second of large batches. Here `n` is the backlog when the
+    executors become available, including arrivals until then beyond what the current executors
+    process, and while the first batches on them take longer (A7). Down: to the smallest size that
+    has been enough for so long that (A8) is exceeded, by at most half, never with a backlog or
+    while executors are pending.
+    """
+    updated = seen(memory, signal, table, trigger_s)
+    if not updated.forecast.is_known:
+        return Decision(memory=updated, reason=Reason.LEARNING)
+    if signal.silent_s > SILENT_LIMITS.value * max(table.limit_s, trigger_s):
+        return _while_silent(updated, signal, table, bounds, trigger_s)
+    if updated.forecast.num_bins == updated.decided_bins:
+        return Decision(memory=updated, reason=Reason.HOLD)
+    updated = replace(updated, decided_bins=updated.forecast.num_bins)
+    look = Look.of(updated, signal, table, bounds, trigger_s)
+    updated = look.remembered(updated)
+    proposal, reason = look.up(updated)
+    if proposal is None and reason is Reason.HOLD:
+        proposal, reason = look.down(updated)
+    if proposal is None and reason is Reason.HOLD:
+        proposal, reason = look.other_trigger(updated)
+    if proposal is None and reason is Reason.HOLD and updated.is_short:
+        reason = Reason.AT_MAXIMUM
+    refused = None if proposal is None else look.refused(proposal, updated)
+    return Decision(
+        memory=updated,
+        reason=refused or reason,
+        estimate=look.estimate,
+        proposal=None if refused else proposal,
+    )
+
+
+def applied(memory: Memory, proposal: Proposal) -> Memory:
+    """The memory after a proposal was applied; rows that are late from now on are its cost."""
+    hour_ago_s = proposal.at_s - S_PER_HOUR
+    before_s = memory.calm_late_s if proposal.is_up else memory.late_s
+    episode = memory.episode
+    if episode is None or episode.kind is not ChangeKind.ADD or not proposal.is_up:
+        episode = Episode(kind=proposal.kind, started_s=proposal.at_s, late_before_s=before_s)
+    return replace(
+        memory,
+        episode=episode,
+        num_short=0,
+        pending_since_s=(
+            proposal.at_s if proposal.kind is ChangeKind.ADD else memory.pending_since_s
+        ),
+        changes_s=(
+            *(change_s for change_s in memory.changes_s if change_s > hour_ago_s),
+            proposal.at_s,
+        ),
+    )
+
+
+def _while_silent(
+    memory: Memory, signal: Signal, table: CapacityTable, bounds: Bounds, trigger_s: float
+) -> Decision:
+    """A query without a report for three long batches gets a single step up."""
+    estimate = estimated(memory, signal.at_s, table.quantile)
+    larger = [size for size in table.sizes[trigger_s] if size > signal.executors]
+    after = bounds.clipped(larger[0]) if larger else signal.executors
+    if memory.stepped_up_silent or signal.num_pending or after <= signal.executors:
+        return Decision(memory=memory, reason=Reason.SILENT, estimate=estimate)
+    look = Look.of(memory, signal, table, bounds, trigger_s)
+    return Decision(
+        memory=replace(memory, stepped_up_silent=True),
+        reason=Reason.SILENT,
+        estimate=estimate,
+        proposal=look.proposed(Reason.SILENT, after, gain_node_s=math.inf, cost_node_s=0.0),
+    )

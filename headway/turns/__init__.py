@@ -1,0 +1,1 @@
+"""Queries of one application that take turns: which policy, and what it predicts."""

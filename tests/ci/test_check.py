@@ -1,0 +1,434 @@
+"""The gate: what was planned once, held against what would be planned now."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from headway.api.check import check
+from headway.api.lock import lock
+from headway.ci import Finding, Level, Limits, Rule
+from headway.ci.formats import FORMATS
+from headway.cli.check import _FORMATS
+from headway.cli.main import run
+from headway.domain import WarmUp, WarmUpPoint
+from headway.errors import InfeasibleError, InputError
+from headway.formats.lock_file import LOCK_NAME, Lock, load_lock, save_lock
+from headway.formats.profile_file import save_profile
+from tests.ci.conftest import SPEC, slower
+from tests.factories import a_profile
+
+A_SLOW_START = WarmUp(
+    start_age_s=4.0,
+    first_batch_extra_s=1.0,
+    steady_age_s=120.0,
+    points=(
+        WarmUpPoint(jvm_age_s=6.0, duration_ratio=2.0, num_batches=3),
+        WarmUpPoint(jvm_age_s=60.0, duration_ratio=1.2, num_batches=9),
+    ),
+)
+FASTER = SPEC.replace("cores: 4,", "cores: 4, speed: 1.6,")
+
+
+def rules(folder: Path, **limits: float) -> dict[Rule, Level]:
+    report = check(["orders.yaml"], baseline="headway.lock", limits=Limits(**limits))  # type: ignore[arg-type]  # by name
+    return {finding.rule: finding.level for finding in report.findings}
+
+
+@cache
+def lock_of(*_texts: str) -> Lock:
+    """The lock of the current folder, which several tests begin with, made once."""
+    return lock(["orders.yaml"])
+
+
+def locked(folder: Path) -> None:
+    texts = (folder / name for name in ("orders.yaml", "orders.profile.yaml"))
+    save_lock(lock_of(*(path.read_text() for path in texts)), "headway.lock")
+
+
+def test_the_same_job_passes_its_own_lock(folder: Path) -> None:
+    locked(folder)
+    report = check(["orders.yaml"], baseline="headway.lock")
+    assert report.exit_code == 0
+    assert report.errors == ()
+    assert "every target is met" in report.headline
+
+
+def test_a_lock_is_read_back_as_it_was_written(folder: Path) -> None:
+    first = lock(["orders.yaml"])
+    save_lock(first, "headway.lock")
+    again = load_lock("headway.lock")
+    save_lock(again, "again.lock")
+    assert Path("again.lock").read_text() == Path("headway.lock").read_text()
+    assert again.jobs[0].spark_conf == first.jobs[0].spark_conf
+    assert again.jobs[0].planned_latency_s == pytest.approx(
+        first.jobs[0].planned_latency_s, rel=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "number", "said"),
+    [
+        ("executors", 1_000_000, "executors is 1000000; expected at least 1, up to 100,000"),
+        ("cores_per_executor", 0, "cores_per_executor is 0; expected at least 1"),
+        ("shuffle_partitions", 0, "shuffle_partitions is 0"),
+    ],
+)
+def test_a_locked_setting_that_cannot_be_is_refused_at_its_place(
+    folder: Path, key: str, number: int, said: str
+) -> None:
+    locked(folder)
+    path = folder / "headway.lock"
+    path.write_text(re.sub(rf"{key}: \d+", f"{key}: {number}", path.read_text()))
+    with pytest.raises(InputError, match=rf"headway.lock:\d+:\d+: jobs\[0\]: {said}"):
+        check(["orders.yaml"], baseline="headway.lock")
+
+
+def test_a_target_that_cannot_be_met_is_reported_at_its_place(folder: Path) -> None:
+    locked(folder)
+    (folder / "orders.yaml").write_text(SPEC.replace("5s", "50ms"))
+    report = check(["orders.yaml"], baseline="headway.lock")
+    locked_setting, error = report.errors
+    assert locked_setting.rule is Rule.LOCKED
+    assert (error.rule, error.file, error.line) == (Rule.TARGET, "orders.yaml", 7)
+    assert report.exit_code == 3
+
+
+def test_promises_are_compared_by_their_numbers_not_by_their_words(folder: Path) -> None:
+    path = folder / "orders.yaml"
+    path.write_text(SPEC.replace("5s", "5.0049s"))
+    locked(folder)
+    notes = [each.message for each in check(["orders.yaml"], baseline="headway.lock").findings]
+    assert not any("the target is" in note for note in notes)
+    path.write_text(SPEC.replace("5s", "5.0011s"))  # the same to three digits
+    notes = [each.message for each in check(["orders.yaml"], baseline="headway.lock").findings]
+    assert "the target is p99 <= 5.0011 s, was p99 <= 5.0049 s" in notes
+
+
+def test_locks_of_earlier_versions_hold_their_promises_as_words(folder: Path) -> None:
+    (folder / "orders.yaml").write_text(SPEC.replace("5s", "5.0049s"))
+    found = lock(["orders.yaml"])
+    (job,) = found.jobs
+    old = replace(job, promises=(), targets=("p99 <= 5.00 s",))
+    save_lock(replace(found, jobs=(old,)), "headway.lock")
+    assert "promises" not in Path("headway.lock").read_text()
+    notes = [each.message for each in check(["orders.yaml"], baseline="headway.lock").findings]
+    assert not any("the target is" in note for note in notes)
+    (folder / "orders.yaml").write_text(SPEC.replace("5s", "6s"))
+    notes = [each.message for each in check(["orders.yaml"], baseline="headway.lock").findings]
+    assert any("the target is p99 <= 6.00 s, was p99 <= 5.00 s" in note for note in notes)
+
+
+def test_a_plan_that_costs_more_is_a_regression(folder: Path) -> None:
+    locked(folder)
+    then = load_lock("headway.lock")
+    assert then.jobs[0].cost_per_hour is not None
+    job = replace(then.jobs[0], cost_per_hour=then.jobs[0].cost_per_hour / 2)
+    save_lock(replace(then, jobs=(job,)), "headway.lock")
+    assert rules(folder)[Rule.COST] is Level.ERROR
+    assert check(["orders.yaml"], baseline="headway.lock").exit_code == 4
+    assert rules(folder, cost_ratio=100.0)[Rule.COST] is Level.NOTE
+
+
+def cost_finding(**limits: float) -> Finding:
+    found = check(["orders.yaml"], baseline="headway.lock", limits=Limits(**limits)).findings  # type: ignore[arg-type]  # by name
+    (cost,) = [one for one in found if one.rule is Rule.COST]
+    return cost
+
+
+def test_the_rate_that_makes_a_plan_more_expensive_is_named_at_its_line(folder: Path) -> None:
+    locked(folder)
+    (folder / "orders.yaml").write_text(SPEC.replace("5k/s", "375k/s"))
+    cost = cost_finding()
+    assert cost.line == 6
+    assert re.match(r"\+[\d,.]+ per month: ", cost.message)
+    assert re.search(r"rate 5k/s -> 375k/s: 2 nodes instead of 1", cost.message)
+
+
+def test_the_target_that_makes_a_plan_more_expensive_is_named_at_its_line(folder: Path) -> None:
+    (folder / "orders.yaml").write_text(SPEC.replace("5k/s", "160k/s"))
+    locked(folder)
+    (folder / "orders.yaml").write_text(SPEC.replace("5k/s", "160k/s").replace("5s", "1s"))
+    cost = cost_finding()
+    assert cost.line == 7
+    assert "target p99 <= 5.00 s -> p99 <= 1.00 s: " in cost.message
+
+
+@pytest.mark.parametrize("in_own_file", [False, True])
+def test_a_node_that_became_more_expensive_is_named_at_its_line(
+    folder: Path, in_own_file: bool
+) -> None:
+    path, where = folder / "orders.yaml", ("orders.yaml", 9)
+    if in_own_file:
+        cluster = "node: {name: n4, cores: 4, memory: 32Gi, price_per_hour: 0.2}"
+        head = "apiVersion: headway/v1\nkind: Cluster\nmetadata: {name: ours}\nspec:\n"
+        (folder / "ours.yaml").write_text(f"{head}  cores_per_executor: 4\n  {cluster}\n")
+        path.write_text(SPEC[: SPEC.index("  cluster:")] + "  cluster: ours.yaml\n")
+        path, where = folder / "ours.yaml", ("ours.yaml", 6)
+    locked(folder)
+    path.write_text(path.read_text().replace("price_per_hour: 0.2", "price_per_hour: 0.3"))
+    cost = cost_finding()
+    assert (cost.file, cost.line) == where
+    assert "price of a node 0.2 -> 0.3 per hour: +72 per month" in cost.message
+    report = check(["orders.yaml"], baseline="headway.lock")
+    assert report.headline.startswith("+72 per month; ")
+
+
+def test_the_stage_that_makes_a_plan_more_expensive_is_named(folder: Path) -> None:
+    (folder / "orders.yaml").write_text(SPEC.replace("5k/s", "155k/s"))
+    locked(folder)
+    save_profile(slower(a_profile(), 2.0), folder / "orders.profile.yaml")
+    cost = cost_finding()
+    assert cost.line == 5
+    assert re.search(r"costs of the job: \d nodes instead of \d", cost.message)
+    assert re.search(r"most of it in [\w ]+: ", cost.message)
+
+
+def test_a_comment_is_written_only_for_a_change_that_is_large_enough(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    locked(folder)
+    path = folder / "orders.yaml"
+    path.write_text(SPEC.replace("price_per_hour: 0.2", "price_per_hour: 0.206"))
+    words = ["check", "orders.yaml", "--baseline", "headway.lock", "--quiet-below"]
+    assert run([*words, "5%"]) == 0
+    assert capsys.readouterr().out == ""
+    assert run([*words, "2%", "--format", "markdown"]) == 0
+    assert "**Headway: +4.32 per month; 1 job: every target is met**" in capsys.readouterr().out
+    path.write_text(SPEC.replace("price_per_hour: 0.2", "price_per_hour: 0.4"))
+    assert run([*words, "900%"]) == 4
+    assert "FAILED" in capsys.readouterr().out
+    assert run([*words, "5%", "--format", "sarif"]) == 2
+
+
+def test_a_slower_plan_is_a_regression_although_the_target_holds(folder: Path) -> None:
+    locked(folder)
+    then = load_lock("headway.lock")
+    job = replace(then.jobs[0], planned_latency_s=(then.jobs[0].planned_latency_s or 0) / 2)
+    save_lock(replace(then, jobs=(job,)), "headway.lock")
+    assert rules(folder)[Rule.LATENCY] is Level.ERROR
+    assert rules(folder, latency_ratio=2.0)[Rule.LATENCY] is Level.NOTE
+
+
+def test_a_profile_that_drifted_is_reported_at_the_profile(folder: Path) -> None:
+    locked(folder)
+    save_profile(slower(a_profile(), 1.6), folder / "orders.profile.yaml")
+    report = check(["orders.yaml"], baseline="headway.lock")
+    (drift,) = [each for each in report.errors if each.rule is Rule.DRIFT]
+    assert drift.line == 5
+    assert report.exit_code == 4
+    assert Rule.DRIFT not in rules(folder, drift_ratio=9.0)
+
+
+@pytest.mark.parametrize("spec", [FASTER, SPEC + "  from_start: true\n"])
+def test_a_job_planned_for_other_cores_or_a_fresh_jvm_passes_its_own_lock(
+    folder: Path, spec: str
+) -> None:
+    """The locked batches are predicted as they were planned: nothing has drifted."""
+    profile = replace(a_profile(), warm_up=A_SLOW_START)
+    save_profile(profile, folder / "orders.profile.yaml")
+    (folder / "orders.yaml").write_text(spec)
+    locked(folder)
+    assert check(["orders.yaml"], baseline="headway.lock").errors == ()
+    assert Rule.DRIFT not in rules(folder)
+    (folder / "orders.yaml").write_text(SPEC)
+    assert Rule.DRIFT not in rules(folder, latency_ratio=9.0, cost_ratio=9.0)
+    save_profile(slower(profile, 1.6), folder / "orders.profile.yaml")
+    assert rules(folder)[Rule.DRIFT] is Level.ERROR
+
+
+def test_changed_settings_say_what_the_change_takes(folder: Path) -> None:
+    locked(folder)
+    (folder / "orders.yaml").write_text(
+        SPEC + "  pinned: {trigger: 200ms, shuffle_partitions: 16}\n"
+    )
+    report = check(["orders.yaml"], baseline="headway.lock", limits=Limits(latency_ratio=9.0))
+    messages = [each.message for each in report.findings if each.rule is Rule.SETTINGS]
+    assert any("-> 16: new checkpoint" in text for text in messages)
+    assert any("-> 200 milliseconds: restart" in text for text in messages)
+    assert report.exit_code == 0
+
+
+def test_jobs_on_one_side_only_are_reported(folder: Path) -> None:
+    locked(folder)
+    (folder / "more.yaml").write_text(SPEC.replace("name: orders", "name: more"))
+    report = check(["more.yaml"], baseline="headway.lock")
+    found = {finding.rule: finding.level for finding in report.findings}
+    assert found == found | {Rule.UNLOCKED: Level.WARNING, Rule.GONE: Level.NOTE}
+    assert report.exit_code == 0
+
+
+def test_outside_the_profile_fails_under_strict_only(folder: Path) -> None:
+    (folder / "orders.yaml").write_text(SPEC.replace("5k/s", "300k/s"))
+    assert check(["orders.yaml"]).exit_code == 0
+    assert check(["orders.yaml"], limits=Limits(strict=True)).exit_code == 5
+
+
+def test_what_is_infeasible_is_no_baseline(folder: Path) -> None:
+    (folder / "orders.yaml").write_text(SPEC.replace("5s", "50ms"))
+    with pytest.raises(InfeasibleError, match=r"orders\.yaml:7:11: orders: infeasible"):
+        lock(["orders.yaml"])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "the file is empty"),
+        ("schema: headway.lock/v9", "expected headway.lock/v1"),
+        ("schema: headway.lock/v1\nheadway_version: 1\njobs: []", ":2:18: headway_version"),
+        ("[]", "schema: got nothing"),
+    ],
+)
+def test_a_damaged_lock_says_where(folder: Path, text: str, expected: str) -> None:
+    (folder / "headway.lock").write_text(text)
+    with pytest.raises(InputError) as caught:
+        check(["orders.yaml"], baseline="headway.lock")
+    assert expected in str(caught.value)
+
+
+def test_lock_and_check_as_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ("text", "json", *FORMATS) == _FORMATS
+    assert run(["lock", "orders.yaml"]) == 0
+    assert capsys.readouterr().out.startswith("orders: ")
+    assert run(["check", "orders.yaml", "--baseline", "headway.lock"]) == 0
+    assert capsys.readouterr().out.startswith("1 job: every target is met")
+    (folder / "orders.yaml").write_text(SPEC.replace("5s", "50ms"))
+    assert run(["check", "orders.yaml", "--baseline", "headway.lock"]) == 3
+    assert "FAILED" in capsys.readouterr().out
+    assert run(["lock", "orders.yaml"]) == 3
+    assert run(["check", "none.yaml"]) == 2
+    assert run(["check", "orders.yaml", "--baseline", "none.lock"]) == 2
+
+
+def test_a_job_outside_the_lock_fails_where_all_must_be_locked(folder: Path) -> None:
+    locked(folder)
+    (folder / "headway.lock").write_text(
+        (folder / "headway.lock").read_text().replace("orders", "others")
+    )
+    assert rules(folder)[Rule.UNLOCKED] is Level.WARNING
+    assert rules(folder, require_locked=True)[Rule.UNLOCKED] is Level.ERROR
+    words = ["check", "orders.yaml", "--baseline", "headway.lock"]
+    assert run(words) == 0
+    assert run([*words, "--require-locked"]) == 4
+    assert run(["check", "orders.yaml", "--require-locked"]) == 4
+    (folder / "headway.lock").unlink()
+    assert run(["check", "orders.yaml", "--require-locked"]) == 2
+
+
+def test_the_lock_that_lock_writes_is_the_one_that_check_finds(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["lock", "orders.yaml"]) == 0
+    assert LOCK_NAME in {path.name for path in folder.iterdir()}
+    capsys.readouterr()
+    assert run(["check", "orders.yaml", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["baseline"] == LOCK_NAME
+    assert check(["orders.yaml"]).jobs[0].then is not None
+
+
+def test_a_lock_beside_the_spec_comes_before_that_of_the_working_folder(folder: Path) -> None:
+    jobs = folder / "jobs"
+    jobs.mkdir()
+    for name in ("orders.yaml", "orders.profile.yaml"):
+        (folder / name).rename(jobs / name)
+    found = lock(["jobs/orders.yaml"])
+    save_lock(found, LOCK_NAME)
+    assert check(["jobs/orders.yaml"]).baseline == LOCK_NAME
+    save_lock(found, jobs / LOCK_NAME)
+    assert check(["jobs/orders.yaml"]).baseline == str(Path("jobs") / LOCK_NAME)
+    assert check(["jobs/orders.yaml"], baseline=LOCK_NAME).baseline == LOCK_NAME
+
+
+def test_a_command_after_lock_says_where_check_looks(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suggested: list[str] = []
+    monkeypatch.setattr("headway.cli.lock.suggest", suggested.append)
+    assert run(["lock", "orders.yaml", "-o", "other.lock"]) == 0
+    assert run(["lock", "orders.yaml"]) == 0
+    assert suggested == [
+        "headway check orders.yaml --baseline other.lock",
+        "headway check orders.yaml",
+    ]
+
+
+def test_a_locked_setting_that_would_miss_its_target_is_said_first(folder: Path) -> None:
+    locked(folder)
+    (folder / "orders.yaml").write_text(SPEC.replace("5k/s", "375k/s"))
+    report = check(["orders.yaml"])
+    (job,) = report.jobs
+    assert job.feasible
+    assert job.locked_today is not None
+    assert not job.locked_today.met
+    first = job.findings[0]
+    assert (first.rule, first.level, first.line) == (Rule.LOCKED, Level.ERROR, 6)
+    assert "at 375k/s" in first.message
+    assert report.headline.startswith("the locked setting misses its target today: orders; ")
+    assert report.exit_code == 4
+
+
+def test_a_locked_setting_is_held_to_the_target_of_today(folder: Path) -> None:
+    locked(folder)
+    (folder / "orders.yaml").write_text(SPEC.replace("5s", "1s"))
+    report = check(["orders.yaml"])
+    first = report.jobs[0].findings[0]
+    assert (first.rule, first.line) == (Rule.LOCKED, 7)
+    assert re.search(r"would miss p99 <= 1\.00 s \(up to [\d.]+ m?s\) at 5k/s; ", first.message)
+    assert re.search(r"\d+% certain, 95% asked", first.message)
+    assert "every target is met" not in report.headline
+
+
+def test_a_slower_job_whose_locked_setting_misses_is_said_at_the_profile(folder: Path) -> None:
+    locked(folder)
+    save_profile(slower(a_profile(), 40.0), folder / "orders.profile.yaml")
+    first = check(["orders.yaml"]).jobs[0].findings[0]
+    assert (first.rule, first.line) == (Rule.LOCKED, 5)
+
+
+def test_a_locked_rate_limit_below_the_rate_of_today_is_named(folder: Path) -> None:
+    locked(folder)
+    then = load_lock("headway.lock")
+    job = replace(then.jobs[0], max_offsets_per_trigger=int(4_000 * then.jobs[0].trigger_s))
+    save_lock(replace(then, jobs=(job,)), "headway.lock")
+    first = check(["orders.yaml"]).jobs[0].findings[0]
+    assert first.rule is Rule.LOCKED
+    assert "falls behind at 5k/s: its rate limit of " in first.message
+
+
+@pytest.mark.parametrize("rate", ["5k/s", "155k/s", "250k/s"])
+@pytest.mark.parametrize("tail", ["", "  from_start: true\n", "  confidence: 0.8\n"])
+def test_a_setting_that_was_just_locked_meets_its_target(
+    folder: Path, rate: str, tail: str
+) -> None:
+    save_profile(replace(a_profile(), warm_up=A_SLOW_START), folder / "orders.profile.yaml")
+    (folder / "orders.yaml").write_text(FASTER.replace("5k/s", rate) + tail)
+    locked(folder)
+    (job,) = check(["orders.yaml"]).jobs
+    assert job.locked_today is not None
+    assert job.locked_today.met
+    assert job.locked_today.planned_s == pytest.approx(job.now.figures.planned_s, rel=1e-9)
+
+
+def test_a_changed_rate_is_named_although_nothing_costs_more(folder: Path) -> None:
+    locked(folder)
+    (folder / "orders.yaml").write_text(SPEC.replace("5k/s", "6k/s"))
+    report = check(["orders.yaml"])
+    (note,) = [one for one in report.findings if one.rule is Rule.RATE]
+    assert (note.level, note.line) == (Level.NOTE, 6)
+    assert note.message == "the rate is 6k/s, was 5k/s"
+    assert report.exit_code == 0
+
+
+def test_a_job_that_became_faster_is_no_regression(folder: Path) -> None:
+    locked(folder)
+    save_profile(slower(a_profile(), 0.5), folder / "orders.profile.yaml")
+    report = check(["orders.yaml"])
+    assert report.errors == ()
+    (drift,) = [one for one in report.findings if one.rule is Rule.DRIFT]
+    assert (drift.level, drift.line) == (Level.NOTE, 5)
+    assert report.exit_code == 0
