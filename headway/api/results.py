@@ -11,7 +11,6 @@ from headway.errors import InputError, require_packages
 from headway.formats.as_json import json_text
 from headway.formats.codec import data_of
 from headway.formats.profile_file import save_profile
-from headway.formats.text_file import write_text
 from headway.report.columns import printable
 from headway.report.sheet_text import sheet_text
 
@@ -93,6 +92,9 @@ def first_screen(result: Result) -> str:
 
 def save(result: Result, path: str | Path) -> Path:
     """Write a result to a file, in the format given by the extension of its name."""
+    # It brings the standard library's hashes along, for nothing where no file is written.
+    from headway.formats.text_file import write_text
+
     file, ending, endings = Path(path), Path(path).suffix.lower(), kind_of(result).endings
     if ending not in endings:
         expected = " or ".join(endings)

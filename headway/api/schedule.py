@@ -17,7 +17,8 @@ from headway.domain import (
     Target,
     WindowGrid,
 )
-from headway.domain.argument_values import Choice, Names
+from headway.domain.argument_lists import Names
+from headway.domain.argument_values import Choice
 from headway.domain.scheduling import Decision, Replay
 from headway.errors import InputError
 from headway.models.job.setting import duration_model

@@ -9,8 +9,7 @@ import click
 
 from headway.cli.terminal import fitted_help
 from headway.domain import parse_promise
-from headway.domain.argument_values import parse_seconds
-from headway.domain.fleet_questions import parse_share
+from headway.domain.argument_values import parse_seconds, parse_share
 from headway.errors import ExitCode, HeadwayError, InputError, RefusedArgumentError
 from headway.units import parse_rate_per_s
 

@@ -11,14 +11,11 @@ import click
 from headway.cli.options import DURATION, LEVEL, Function, Parsed, was_given
 from headway.domain.argument import Argument, Question, arguments_of
 from headway.domain.argument_values import (
-    Anything,
     Choice,
     Confidence,
     CoresOfTask,
     Count,
     Duration,
-    Each,
-    File,
     Flag,
     Positive,
     Promises,
@@ -62,7 +59,9 @@ def _option(declared: Argument, spelling: str) -> Callable[[Function], Function]
     elif declared.default is not None:
         details |= {"default": _default_text(declared), "show_default": True}
     if not isinstance(declared.value, Flag):
-        details["type"] = _type_of(declared.value, spelling.lstrip("-"))
+        details["type"] = _type_of(
+            getattr(declared.value, "member_value", declared.value), spelling.lstrip("-")
+        )
     return click.option(spelling, declared.name, **details)
 
 
@@ -91,11 +90,9 @@ def _type_of(value: Any, name: str) -> Any:
             return Parsed(name, parse_promise)
         case Duration():
             return DURATION
-        case Each(value=member_value):
-            return _type_of(member_value, name)
         case Confidence():
             return LEVEL
-        case File() | Anything(is_path=True):
+        case _ if getattr(value, "is_path", False):
             return click.Path(path_type=Path)
         case _:
             return click.STRING

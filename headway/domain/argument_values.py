@@ -6,18 +6,16 @@ the argument. Texts are parsed where they are typed: by the units, and by the no
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from headway.domain.burst import Burst
 from headway.domain.configuration import LEAST_TASK_CORES, TaskCores, whole_or_fraction
 from headway.domain.target import AnyPromise, parse_promise
 from headway.errors import InputError, argument
-from headway.limits import LARGEST_NUMBER, LONGEST_S, MOST_EXECUTORS, MOST_LONG
+from headway.limits import LARGEST_NUMBER, LONGEST_S, MOST_LONG
 from headway.units import parse_duration_s, parse_rate_per_s, parse_rows, spark_memory_text
 
 Member = TypeVar("Member", bound=StrEnum)
@@ -53,31 +51,6 @@ class Count:
             expected = f"a whole number from {self.minimum} to {self.maximum:,}"
             raise not_expected(name, value, expected)
         return int(value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountRange:
-    """The fewest and the most, as a pair, or as a text such as ``2..12`` or ``2:12``.
-
-    Examples
-    --------
-    >>> CountRange(maximum=50).read("2..12", "executors"), CountRange(maximum=50).read("4", "n")
-    ((2, 12), (4, 4))
-    """
-
-    maximum: int
-
-    def read(self, value: Any, name: str) -> tuple[int, int]:
-        ends = value
-        if isinstance(value, str):
-            match = re.fullmatch(r"\s*(\d+)\s*(?:(?:\.\.|:)\s*(\d+)\s*)?", value)
-            ends = match and (int(match[1]), int(match[2] or match[1]))
-        if not isinstance(ends, tuple | list) or len(ends) != 2:
-            raise not_expected(name, value, "fewest and most, e.g. 2..12")
-        low, high = (Count(maximum=self.maximum).read(end, name) for end in ends)
-        if low > high:
-            raise not_expected(name, value, "the fewest first, e.g. 2..12")
-        return low, high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +181,7 @@ class ListOf:
     parse: Callable[[str], Any] | None = None
 
     def read(self, value: Any, name: str) -> tuple[Any, ...]:
-        if not _is_list_of(value, self.members):
+        if not is_list_of(value, self.members):
             raise not_expected(name, value, self.expected)
         return tuple(
             self.parse(member) if self.parse and isinstance(member, str) else member
@@ -217,82 +190,16 @@ class ListOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Each:
-    """A list of values, each of which is read by itself.
-
-    Examples
-    --------
-    >>> Each(Duration(), expected="a list of durations").read(["1s", 2], "triggers")
-    (1.0, 2.0)
-    """
-
-    value: Any
-    expected: str
-
-    def read(self, value: Any, name: str) -> tuple[Any, ...]:
-        if not isinstance(value, list | tuple):
-            raise not_expected(name, value, self.expected)
-        return tuple(self.value.read(member, name) for member in value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Names:
-    """Names in a list, or in one text with commas between them; each counts once.
-
-    Examples
-    --------
-    >>> Names(expected="e.g. hpa,static").read("hpa, static,hpa", "policies")
-    ('hpa', 'static')
-    """
-
-    expected: str
-
-    def read(self, value: Any, name: str) -> tuple[str, ...]:
-        texts = value.split(",") if isinstance(value, str) else value
-        if not _is_list_of(texts, str):
-            raise not_expected(name, value, self.expected)
-        names = tuple(dict.fromkeys(filter(None, (text.strip() for text in texts))))
-        if not names:
-            raise InputError(f"{argument(name)} names none; expected {self.expected}")
-        return names
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A text that is not empty."""
-
-    expected: str = "a text"
-
-    def read(self, value: Any, name: str) -> str:
-        if not isinstance(value, str) or not value.strip():
-            raise not_expected(name, value, self.expected)
-        return value
-
-
-@dataclass(frozen=True, slots=True)
 class Promises:
     """A target, or several, or their texts."""
 
     def read(self, value: Any, name: str) -> tuple[AnyPromise, ...]:
         several = [value] if isinstance(value, str | AnyPromise) else value
-        if not _is_list_of(several, AnyPromise) or not several:
+        if not is_list_of(several, AnyPromise) or not several:
             raise not_expected(name, value, "a text such as 'p99 <= 3s'")
         return tuple(
             parse_promise(promise) if isinstance(promise, str) else promise for promise in several
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class File:
-    """The path of a file, or an object of the class that is read from it."""
-
-    expected: str
-    noun: type = Path
-
-    def read(self, value: Any, name: str) -> Any:
-        if not isinstance(value, str | Path | self.noun):
-            raise not_expected(name, value, self.expected)
-        return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,6 +223,30 @@ def parse_seconds(text: str) -> float:
     return 0.0 if text.strip() == "0" else parse_duration_s(text)
 
 
+def parse_share(text: str) -> float:
+    """A share, in percent or as a number.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+
+    Examples
+    --------
+    >>> parse_share("5%"), parse_share("0.15")
+    (0.05, 0.15)
+    """
+    try:
+        ratio = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+    except ValueError:
+        ratio = -1.0
+    if 1.0 < ratio < float("inf") and not text.endswith("%"):
+        raise InputError(f"{text!r} would be {ratio:.0%}; write {text}% or {ratio / 100:g}")
+    if not 0.0 < ratio < float("inf"):
+        raise InputError(f"{text!r} is not a share; expected e.g. 15% or 0.15")
+    return ratio
+
+
 def _parsed(parse: Parse, text: str, name: str) -> float:
     """What a text says; an error names the argument, too."""
     try:
@@ -324,7 +255,7 @@ def _parsed(parse: Parse, text: str, name: str) -> float:
         raise InputError(f"{argument(name)}: {error}") from None
 
 
-def _is_list_of(values: object, members: Any) -> bool:
+def is_list_of(values: object, members: Any) -> bool:
     """Whether it is a list, or the like, of such objects or of texts."""
     return (
         isinstance(values, Sequence)
@@ -337,7 +268,6 @@ RATE = Positive(words="a positive number of records per second", parse=parse_rat
 ROWS = Positive(words="a positive number of rows", parse=parse_rows)
 TOTAL_ROWS = Positive(words="a number above 0", maximum=MOST_LONG)
 TRIGGER = Duration(may_be_zero=True)
-EXECUTOR_RANGE = CountRange(maximum=MOST_EXECUTORS)
 BURSTS = ListOf(
     members=Burst, expected="a list of texts such as '150k/s:2m'", parse=Burst.parse_short
 )

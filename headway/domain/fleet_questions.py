@@ -7,32 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.domain.argument import Question, argument_of
-from headway.domain.argument_values import Flag, Positive, not_expected
+from headway.domain.argument_values import Flag, Positive, not_expected, parse_share
 from headway.errors import InputError, argument
-
-
-def parse_share(text: str) -> float:
-    """A share, in percent or as a number.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-
-    Examples
-    --------
-    >>> parse_share("5%"), parse_share("0.15")
-    (0.05, 0.15)
-    """
-    try:
-        ratio = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
-    except ValueError:
-        ratio = -1.0
-    if 1.0 < ratio < float("inf") and not text.endswith("%"):
-        raise InputError(f"{text!r} would be {ratio:.0%}; write {text}% or {ratio / 100:g}")
-    if not 0.0 < ratio < float("inf"):
-        raise InputError(f"{text!r} is not a share; expected e.g. 15% or 0.15")
-    return ratio
 
 
 def parse_growth(text: str) -> float:
@@ -60,7 +36,7 @@ class Month:
     """
 
     def read(self, value: Any, name: str) -> int:
-        match = isinstance(value, str) and re.fullmatch(r"(\d{4})-(\d+)", value)
+        match = isinstance(value, str) and re.fullmatch(r"(\d{4})-(\d{1,2})", value)
         if not match:
             raise not_expected(name, value, "a month, e.g. 2027-06")
         year, month = map(int, match.groups())

@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import Any
 
 from headway.domain.argument import Question, argument_of
-from headway.domain.argument_values import TRIGGER, Anything, Choice, ListOf, Text, not_expected
+from headway.domain.argument_lists import Text
+from headway.domain.argument_values import TRIGGER, Anything, Choice, ListOf, not_expected
 from headway.errors import InputError, argument
 
 DEFAULT_MASTER = "local[*]"

@@ -8,18 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway.domain.argument import Question, argument_of, as_in
-from headway.domain.argument_values import (
-    EXECUTOR_RANGE,
-    RATE,
-    Anything,
-    Count,
-    Duration,
-    Each,
-    File,
-    ListOf,
-    Names,
-    Text,
-)
+from headway.domain.argument_lists import EXECUTOR_RANGE, Each, File, Names, Text
+from headway.domain.argument_values import RATE, Anything, Count, Duration, ListOf
 from headway.domain.playback import Outage, RateTrace
 from headway.domain.question import KeyType, PlanQuestion, RunQuestion
 from headway.errors import argument

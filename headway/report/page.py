@@ -144,15 +144,16 @@ def _one_line(text: str) -> str:
 
 
 def _capitalised(text: str) -> str:
-    """With a capital, but for names, which precede a colon, and statistics.
+    """With a capital, but for statistics and names, behind which a colon or a bracket stands.
 
     Examples
     --------
     >>> _capitalised("one node"), _capitalised("p99 <= 1 s is met"), _capitalised("orders: ok")
     ('One node', 'p99 <= 1 s is met', 'orders: ok')
     """
-    first, _, _ = text.partition(" ")
-    is_word = first.isalpha() or first in ("infeasible:", "frontier:")
+    first, _, others = text.partition(" ")
+    is_word = first.isalpha() and not others.startswith("(")
+    is_word = is_word or first in ("infeasible:", "frontier:")
     return text[:1].upper() + text[1:] if is_word else text
 
 

@@ -20,7 +20,7 @@ from headway.units import counted, format_duration, format_rate
 
 PLAYBACK_SCHEMA = "headway.playback/v1"
 _MOST_ROWS = 24
-_LONGEST_BAR_SHARE = 0.8
+_LONGEST_BAR = 0.8  # of the width of a bar: the rows are long
 _TIMES_FROM = 2.0  # a miss is shown as a ratio from here on, below it as a difference
 
 
@@ -97,9 +97,7 @@ def playback_sheet(playback: Playback, plan: StreamAnswer | None = None) -> Shee
                 head=("from", "arrivals", "p50", "p99", "late", "backlog"),
                 rows=tuple(_row(playback, stretch) for stretch in rows),
                 right=(0, 1, 2, 3, 4, 5),
-                bar_share=tuple(
-                    _LONGEST_BAR_SHARE * (stretch.p99_s or 0.0) / worst_s for stretch in rows
-                )
+                bar_share=tuple(_LONGEST_BAR * (stretch.p99_s or 0.0) / worst_s for stretch in rows)
                 if worst_s > 0
                 else (),
             ),

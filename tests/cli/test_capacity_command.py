@@ -249,7 +249,7 @@ def test_the_page_has_what_the_text_has(
     assert found["proof"] in text
     assert found["proof"] in page
     assert "budget 15,000.00 EUR per month" in text
-    assert "15,000 EUR" in page
+    assert "budget 15,000.00 EUR per month" in page
     assert "per day" not in text.partition("jobs")[2].replace("EUR per day (", "")
     for job in found["jobs"]:
         for shown in (f"{job['kept_probability']:.1%}", f"{job['cost_per_day'] * 30:,.2f}"):
@@ -263,12 +263,11 @@ def test_the_page_has_what_the_text_has(
         assert f"{point['cost_per_day'] * 30:,.2f}" in page
 
 
-def test_a_capacity_plan_of_an_earlier_version_has_a_page(
-    fleet: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+def test_the_cost_of_the_nodes_is_that_of_a_month(
+    fleet: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = answer(fleet, capsys)
-    for key in ("proof", "budget_per_day"):
-        del found[key]
-    data = tmp_path / "plan.json"
-    data.write_text(json.dumps(found), encoding="utf-8")
-    assert "Headway capacity plan" in page_of(data)
+    data = answer(fleet, capsys)
+    assert run(["capacity", str(fleet)]) == 0
+    _, _, bought = capsys.readouterr().out.partition("nodes to buy")
+    for purchase in data["purchases"]:
+        assert f"{purchase['cost_per_day'] * 30:,.2f} EUR" in bought

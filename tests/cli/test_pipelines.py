@@ -16,7 +16,6 @@ from headway.models.pipeline.latency import PHASES
 from headway.planner.kinds.operators import OperatorsPlan, OperatorsPrediction
 from headway.planner.kinds.pipeline_search import RoundsPlan
 from headway.planner.kinds.pipelines import PipelinePrediction
-from headway.report.pipelines import pipeline_prediction_json
 from headway.spec.kinds import MicroBatchPipeline, OrderedPipeline
 from headway.spec.scaffolds import scaffold
 from headway.spec.spec_file import load_spec_of
@@ -56,7 +55,7 @@ def test_predict_as_json_is_the_call(capsys: pytest.CaptureFixture[str]) -> None
     out = printed(capsys, "predict", WORDS, "--json")
     found: object = headway.predict(WORDS)
     assert isinstance(found, PipelinePrediction)
-    assert out == json_text(pipeline_prediction_json(found)) + "\n"
+    assert out == json_text(found.to_dict()) + "\n"
     data = json.loads(out)
     assert data["saturated"] is False
     assert [one["name"] for one in data["latency_s"]["phases"]] == list(PHASES)

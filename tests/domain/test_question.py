@@ -262,4 +262,9 @@ def test_texts_stand_for_values_in_the_library_as_on_the_command_line() -> None:
     assert question.outages[0].start_s == 3600.0
     capacity = read_question(CapacityQuestion, {"growth": "1.5x", "by": "0000-02"})
     assert (capacity.growth_ratio, capacity.by_month) == (1.5, 1)
+    for value in ("9" * 5000, "1.." + "9" * 5000):
+        with pytest.raises(InputError, match="executors"):
+            read_question(SimulateQuestion, {"executors": value})
+    with pytest.raises(InputError, match="by is"):
+        read_question(CapacityQuestion, {"by": "2027-" + "9" * 5000})
     assert read_question(Limits, {"max_cost": "15%"}).cost_ratio == 0.15

@@ -60,6 +60,8 @@ def test_a_type_without_room_is_skipped_and_the_plan_says_so(
     text = " ".join(as_text(plan).split())
     assert f"rejected node types {why}" in text
     assert plan.to_dict()["refused_node_types"] == [refused]
+    if kind in ("query", "batch job", "backlog"):
+        assert f"Rejected node types\n  {why[:20]}" in headway.explain(plan)
     alone = planned(kind, ROOMY, budget=9.0)
     assert alone.refused_node_types == ()
     assert (alone.nodes, alone.spark_conf) == (plan.nodes, plan.spark_conf)

@@ -68,12 +68,7 @@ class AskedSetting:
         )
 
     def next_run(self, profile: JobProfile) -> AdvisedRun | None:
-        """The run that would narrow the answer most; None if none would, or nothing was measured.
-
-        Notes
-        -----
-        theory.md (E42).
-        """
+        """The run that narrows the answer most (E42); None if none does or nothing was measured."""
         if profile.declared is not None:
             return None
         return next(iter(advised_runs(profile, self, most_runs=1)), None)
@@ -323,6 +318,7 @@ def _as_advised(profile: JobProfile, candidate: _Candidate) -> AdvisedRun:
     setting = candidate.setting
     configuration, rows = setting.configuration, candidate.shares.asked.num_rows
     interval_s = max(configuration.trigger_s, setting.batch_duration_mean_s)
+    partitions = configuration.shuffle_partitions
     learns, why = _lesson(profile, configuration, rows)
     return AdvisedRun(
         learns=learns,
@@ -333,8 +329,7 @@ def _as_advised(profile: JobProfile, candidate: _Candidate) -> AdvisedRun:
         num_batches=setting.num_batches,
         duration_s=max(ADVISED_RUN_S.value, setting.num_batches * interval_s),
         num_repeats=ADVISED_REPEATS.value,
-        new_checkpoint=profile.pins.state_partitions
-        not in (None, configuration.shuffle_partitions),
+        new_checkpoint=profile.pins.state_partitions not in (None, partitions),
     )
 
 
