@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import settings
@@ -14,6 +15,12 @@ def seeds(few: int, many: int) -> list[object]:
     """The first few in every run, the others in `make test-statistical`."""
     statistical = pytest.mark.statistical
     return [*range(few), *(pytest.param(seed, marks=statistical) for seed in range(few, many))]
+
+
+def first_of(cases: Iterable[object], few: int) -> list[object]:
+    """The first few cases in every run, the others in `make test-statistical`."""
+    first = list(cases)
+    return [*first[:few], *(pytest.param(it, marks=pytest.mark.statistical) for it in first[few:])]
 
 
 def examples(few: int, many: int) -> settings:

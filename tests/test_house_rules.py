@@ -10,6 +10,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -196,10 +197,16 @@ def is_used_outside(function: str, name: str) -> bool:
     """Whether a function is called in another sub-room than that of its module."""
     room = "/".join(name.split("/")[:2])
     return any(
-        re.search(rf"\b{function}\b", (ROOT / "headway" / other).read_text(encoding="utf-8"))
+        function in words_of_module(other)
         for other in modules()
         if not other.startswith(f"{room}/") and other != name
     )
+
+
+@cache
+def words_of_module(name: str) -> frozenset[str]:
+    """Every word that stands in a module."""
+    return frozenset(re.findall(r"\w+", (ROOT / "headway" / name).read_text(encoding="utf-8")))
 
 
 def lacking_sections(function: ast.FunctionDef) -> list[str]:

@@ -61,6 +61,7 @@ def executors(
     return list(job["executors"])
 
 
+@pytest.mark.statistical
 def test_turns_need_fewer_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     without = executors(tmp_path, "none", capsys)
     with_turns = executors(tmp_path, "any", capsys)

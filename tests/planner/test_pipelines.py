@@ -34,7 +34,7 @@ from headway.planner.kinds.pipelines import (
 from headway.spec.kinds import MicroBatchPipeline
 from headway.spec.pipelines import pipelines_of, rounds_of, space_of
 from headway.spec.spec_file import load_spec_of
-from tests.seeds import examples
+from tests.seeds import examples, first_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "pipelines"
 
@@ -123,7 +123,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("asked", CASES, ids=lambda one: f"{one.target}")
+@pytest.mark.parametrize("asked", first_of(CASES, 3), ids=lambda one: f"{one.target}")
 def test_the_search_finds_what_enumeration_finds(asked: PipelineQuestion) -> None:
     plan, truth = plan_pipeline(asked), enumerated(asked)
     assert truth is not None
@@ -135,7 +135,7 @@ def test_the_search_finds_what_enumeration_finds(asked: PipelineQuestion) -> Non
     assert plan.highest_rate_per_s <= plan.most_rate_per_s
 
 
-@pytest.mark.parametrize("asked", CASES[:2], ids=lambda one: f"{one.target}")
+@pytest.mark.parametrize("asked", first_of(CASES[:2], 1), ids=lambda one: f"{one.target}")
 def test_no_period_in_between_beats_what_is_proved(asked: PipelineQuestion) -> None:
     plan = plan_pipeline(asked)
     finer = replace(

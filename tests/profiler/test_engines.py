@@ -131,6 +131,7 @@ def test_every_engine_reads_the_same_whatever_the_pieces_are(
         assert collect(pieces, _OtherWayRound(InProcess(num_processes=1))) == whole
 
 
+@pytest.mark.statistical
 @needs(
     EVENT_LOGS,
     stand_in="tests/profiler/test_engines.py::"

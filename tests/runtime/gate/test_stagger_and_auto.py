@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from headway.api.schedule import schedule
@@ -58,6 +59,7 @@ def test_staggered_queries_tick_each_at_a_time_of_its_own(
         assert all(later - former > 1.0 for former, later in pairwise(mine_s))
 
 
+@pytest.mark.statistical
 def test_auto_takes_the_policy_that_simulation_prefers_and_chooses_anew_for_a_newcomer(
     spark: SparkSession, queries: Queries, tmp_path: Path
 ) -> None:
@@ -95,6 +97,7 @@ def test_auto_takes_the_policy_that_simulation_prefers_and_chooses_anew_for_a_ne
         assert grant_order(one.policy, one.states, one.at_s) == one.order
 
 
+@pytest.mark.statistical
 def test_a_given_policy_runs_as_many_batches_at_once_as_simulation_prefers(
     spark: SparkSession, queries: Queries
 ) -> None:

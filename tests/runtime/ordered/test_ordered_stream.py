@@ -34,7 +34,7 @@ STREAMS = pytest.mark.skipif(
     and (int(version("pyarrow").split(".")[0]) >= 19 or version("pandas") >= "3"),
     reason="PySpark before 4.3 hands state to Python with pandas<3 and pyarrow<19 only",
 )
-NUM_RUNS = int(os.environ.get("HEADWAY_ORDERED_RUNS", "2"))
+NUM_RUNS = int(os.environ.get("HEADWAY_ORDERED_RUNS", "1"))
 
 
 def a_long_case(seeded: random.Random, *, waits: bool) -> Case:

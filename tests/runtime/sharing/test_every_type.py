@@ -97,7 +97,7 @@ def run(log: Any, place: int, folder: Path, results: Results) -> None:
 
 
 # Keys whose types and names go through files in different ways; the others take minutes more.
-ALWAYS = (0, 3, 7)
+ALWAYS = (0, 7)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FIRST_RUN = int(os.environ.get("HEADWAY_WINDOW_FIRST_RUN", "0"))
-NUM_RUNS = int(os.environ.get("HEADWAY_WINDOW_TYPED_RUNS", "2"))
+NUM_RUNS = int(os.environ.get("HEADWAY_WINDOW_TYPED_RUNS", "1"))
 
 
 @pytest.fixture(autouse=True)
