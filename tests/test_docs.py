@@ -17,9 +17,12 @@ ROOT = Path(__file__).parents[1]
 WORKFLOW = ROOT / "examples" / "ci" / "headway.yml"
 
 
-def test_the_pages_are_fresh() -> None:
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.statistical)])
+def test_the_pages_are_fresh(every: bool) -> None:
     # A Spark session of this process keeps scripts from the folder that they are in.
     shell = {name: text for name, text in os.environ.items() if name != "PYTHONSAFEPATH"}
+    if every:
+        shell["HEADWAY_ALL_EXAMPLES"] = "1"
     done = subprocess.run(
         [sys.executable, "scripts/refresh_docs.py", "--check"],
         cwd=ROOT, env=shell, capture_output=True, text=True, check=False,

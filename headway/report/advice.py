@@ -137,7 +137,7 @@ def _gain_text(gain: Narrowing) -> str:
         )
     return (
         "bring the error of the predicted batch duration from "
-        f"{gain.error_now_ratio:.0%} to {gain.error_after_ratio:.0%}"
+        f"{gain.error_now_ratio:.1%} to {gain.error_after_ratio:.1%}"
     )
 
 

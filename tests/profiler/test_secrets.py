@@ -200,6 +200,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }  # fmt: skip
 
 
+@pytest.mark.usefixtures("small_pages")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_command_shows_a_planted_secret(
     places: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str

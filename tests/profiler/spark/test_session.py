@@ -80,6 +80,7 @@ def _environment(scratch: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.statistical
 @pytest.mark.jvm
 def test_sessions_follow_each_other_silently_and_leave_nothing(tmp_path: Path) -> None:
     scratch, working = tmp_path / "scratch", tmp_path / "working"

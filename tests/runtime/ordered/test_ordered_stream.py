@@ -78,6 +78,7 @@ def test_a_table_is_one_batch(spark: SparkSession, tmp_path: Path) -> None:
     assert rows_in(found) == expected(Case((rows,), ("offset",), None))
 
 
+@pytest.mark.statistical
 def test_nested_columns_break_ties(spark: SparkSession) -> None:
     rows = spark.sql("SELECT 1 AS k, 0 AS t, map('a', v) AS m FROM (VALUES (3), (1), (2)) AS x(v)")
     found = headway.ordered(
