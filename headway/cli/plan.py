@@ -9,7 +9,6 @@ import click
 
 from headway.api.pipelines import is_pipeline
 from headway.api.plan import plan_job, planned_job
-from headway.api.results import as_data, as_text
 from headway.cli.kinds_of_jobs import NEXT_STEP, configuration_formats, refuse_outputs
 from headway.cli.options import (
     Command,
@@ -131,6 +130,7 @@ def _shown(kind: JobKind, plan: Any, how: _Show, *, profile: str | JobProfile) -
         if not how.quiet:
             _suggest_next(kind, plan, profile)
     elif how.output_format == _JSON:
+        from headway.api.results import as_data
         from headway.formats.as_json import json_text
 
         click.echo(json_text(as_data(plan)))
@@ -146,6 +146,9 @@ def _shown(kind: JobKind, plan: Any, how: _Show, *, profile: str | JobProfile) -
 
 
 def _in_words(kind: JobKind, plan: Any, how: _Show) -> str:
+    # Help is shown without what shows plans.
+    from headway.api.results import as_text
+
     if how.verbose:
         from headway.api.explain import explain
 
@@ -156,6 +159,8 @@ def _in_words(kind: JobKind, plan: Any, how: _Show) -> str:
 
 def _whole_text(kind: JobKind, plan: Any) -> str:
     """A plan in full, even if it is infeasible."""
+    from headway.api.results import as_text
+
     if kind is not JobKind.QUERY:
         return as_text(plan)
     from headway.report.sheet_text import sheet_text
