@@ -210,7 +210,14 @@ def test_every_command_that_prints_for_people_is_in_the_table() -> None:
 @pytest.mark.parametrize(
     "columns", first_of([60, None, 80, 120], 2), ids=lambda it: str(it or "pipe")
 )
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    "name",
+    # That of fleets solves for half a minute.
+    [
+        pytest.param(name, marks=pytest.mark.statistical) if name == "capacity" else name
+        for name in COMMANDS
+    ],
+)
 def test_a_command_fits_and_says_all(
     name: str, columns: int | None, printed: Callable[[str, int | None], str]
 ) -> None:
