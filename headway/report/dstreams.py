@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
-from headway.digits import format_money, format_rate_down
+from headway.digits import format_rate_down
 from headway.domain.dstreams import DStreamsAnswer, DStreamsPrediction, DStreamsSetting
 from headway.domain.sheet import Kind, Section, Sheet, setting_lines
 from headway.formats.as_json import dstreams_plan_json, dstreams_prediction_json
-from headway.report.wording import changes_section, per_task_text
+from headway.report.wording import changes_section, per_task_text, purchase_facts
 from headway.units import counted, format_duration, format_rate
 from headway.words import all_words
 
@@ -30,27 +28,22 @@ def dstreams_prediction_sheet(prediction: DStreamsPrediction) -> Sheet:
 
 def dstreams_plan_sheet(plan: DStreamsAnswer) -> Sheet:
     """The answer first and what to paste last."""
-    facts = [
+    facts = (
         ("setting", _setting(plan.setting)),
         (
             f"planned {plan.target.statistic}",
             (
-                f"{_time(plan.planned_s)} with {plan.confidence:.0%} confidence, "
-                f"{_time(plan.point.expected_s)} expected"
+                f"{format_duration(plan.planned_s)} with {plan.confidence:.0%} confidence, "
+                f"{format_duration(plan.point.expected_s)} expected"
             ),
         ),
-    ]
-    if plan.max_rate_per_s is not None:
-        facts.append(("max rate within target", format_rate(plan.max_rate_per_s)))
-    if plan.node_type is not None:
-        facts.append(("node type", plan.node_type.name))
-    if plan.cost_per_hour is not None:
-        facts.append(("cost per hour", format_money(plan.cost_per_hour)))
+        *purchase_facts(plan.max_rate_per_s, plan.node_type, plan.cost_per_hour),
+    )
     return Sheet(
         about="Headway plan of a DStreams application",
         headline=dstreams_headline(plan),
         verdict=plan.feasible,
-        facts=tuple(facts),
+        facts=facts,
         sections=(
             Section(texts=(_verdict(plan.expected),)),
             _latencies(plan.expected),
@@ -61,7 +54,7 @@ def dstreams_plan_sheet(plan: DStreamsAnswer) -> Sheet:
                 title="latency by nodes",
                 head=("nodes", "expected", "planned"),
                 rows=tuple(
-                    (f"{point.nodes:,}", _time(point.expected_s), _time(point.planned_s))
+                    (f"{point.nodes:,}", *map(format_duration, (point.expected_s, point.planned_s)))
                     for point in plan.frontier
                 ),
                 right=(0, 1, 2),
@@ -153,10 +146,6 @@ def _phases(prediction: DStreamsPrediction) -> Section:
 
 def _rate(rate_per_s: float | None) -> str:
     return "the profiled rate" if rate_per_s is None else format_rate(rate_per_s)
-
-
-def _time(seconds: float) -> str:
-    return format_duration(seconds) if math.isfinite(seconds) else "unbounded"
 
 
 KINDS = {

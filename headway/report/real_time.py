@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from headway.digits import format_money
 from headway.domain import Interval
 from headway.domain.real_time import RealTimePlan, RealTimePrediction, RealTimeSetting
 from headway.domain.sheet import Kind, Section, Sheet, setting_lines
 from headway.formats.as_json import real_time_plan_json, real_time_prediction_json
-from headway.report.wording import interval_text, per_task_text, percent
+from headway.report.wording import interval_text, per_task_text, percent, purchase_facts
 from headway.units import counted, format_duration, format_rate
 
 _NEARLY_ALL = 0.99
@@ -41,24 +40,19 @@ def real_time_prediction_sheet(prediction: RealTimePrediction) -> Sheet:
 
 def real_time_plan_sheet(plan: RealTimePlan) -> Sheet:
     """The answer first and what to paste last."""
-    facts = [
+    facts = (
         ("configuration" if plan.feasible else "nearest", _setting(plan.setting)),
         (
             f"planned {plan.target.statistic}",
-            f"{_time(plan.planned_s)} with {plan.confidence:.0%} confidence",
+            f"{format_duration(plan.planned_s)} with {plan.confidence:.0%} confidence",
         ),
-    ]
-    if plan.max_rate_per_s is not None:
-        facts.append(("max rate within target", format_rate(plan.max_rate_per_s)))
-    if plan.node_type is not None:
-        facts.append(("node type", plan.node_type.name))
-    if plan.cost is not None:
-        facts.append(("cost per hour", format_money(plan.cost)))
+        *purchase_facts(plan.max_rate_per_s, plan.node_type, plan.cost),
+    )
     return Sheet(
         about="Headway plan in Real-Time Mode",
         headline=real_time_headline(plan),
         verdict=plan.feasible,
-        facts=tuple(facts),
+        facts=facts,
         sections=(
             Section(
                 title="binding constraints" if plan.feasible else "in the way", texts=plan.binding
@@ -183,10 +177,6 @@ def _parts(prediction: RealTimePrediction) -> Section:
         ),
         right=(1, 2, 3),
     )
-
-
-def _time(seconds: float) -> str:
-    return format_duration(seconds) if math.isfinite(seconds) else "unbounded"
 
 
 KINDS = {

@@ -90,19 +90,20 @@ def _setting(alternative: Alternative) -> str:
 
 def _expected(expectation: Expectation) -> Iterator[tuple[str, str]]:
     yield "max rate", _ends(expectation.sustained_per_s, _rate)
-    yield "batch duration", _ends(expectation.duration_s, _time)
-    yield "latency", _ends(expectation.latency_s, _time)
-    yield "pause", f"{_time(expectation.pause_s)}; {_time(expectation.late_s)} of arrivals late"
+    yield "batch duration", _ends(expectation.duration_s, format_duration)
+    yield "latency", _ends(expectation.latency_s, format_duration)
+    pause, late = map(format_duration, (expectation.pause_s, expectation.late_s))
+    yield "pause", f"{pause}; {late} of arrivals late"
 
 
 def _outcome(outcome: ChangeOutcome) -> tuple[str, str]:
     facts = [] if outcome.why is None else [outcome.why]
     if outcome.duration_s is not None:
-        facts.append(f"batches take {_time(outcome.duration_s)}")
+        facts.append(f"batches take {format_duration(outcome.duration_s)}")
     if outcome.late_ratio is not None:
         facts.append(f"{percent(outcome.late_ratio)} of the rows late")
     if outcome.pause_s is not None:
-        facts.append(f"pause of {_time(outcome.pause_s)}")
+        facts.append(f"pause of {format_duration(outcome.pause_s)}")
     return f"{outcome.event}, {_clock(outcome.at_s)}", "; ".join(facts)
 
 
@@ -114,12 +115,8 @@ def _rate(rate_per_s: float) -> str:
     return format_rate(rate_per_s) if math.isfinite(rate_per_s) else "any rate"
 
 
-def _time(seconds: float) -> str:
-    return format_duration(seconds) if math.isfinite(seconds) else "unbounded"
-
-
 def _node_time(node_s: float) -> str:
-    return f"{_time(abs(node_s))} of a node" if math.isfinite(node_s) else "the target"
+    return f"{format_duration(abs(node_s))} of a node" if math.isfinite(node_s) else "the target"
 
 
 def _clock(at_s: float) -> str:

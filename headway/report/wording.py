@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from headway.assumptions.advice import OVERRUNS_SHOWN_RATIO
 from headway.digits import format_money, format_rate_down
@@ -16,6 +17,7 @@ from headway.domain import (
     Interval,
     LatencyDistribution,
     Metric,
+    NodeType,
     Plan,
     Prediction,
     Provenance,
@@ -304,6 +306,18 @@ def facts(plan: StreamAnswer) -> tuple[tuple[str, str], ...]:
     if plan.feasible:
         return (*rows, *after_start_fact(plan))
     return (*infeasible_facts(plan), *rows)
+
+
+def purchase_facts(
+    max_rate_per_s: float | None, node_type: NodeType | None, cost_per_hour: float | None
+) -> Iterator[tuple[str, str]]:
+    """What a plan carries, on which nodes, at what cost; only what is known."""
+    if max_rate_per_s is not None:
+        yield "max rate within target", format_rate(max_rate_per_s)
+    if node_type is not None:
+        yield "node type", node_type.name
+    if cost_per_hour is not None:
+        yield "cost per hour", format_money(cost_per_hour)
 
 
 def notes(plan: StreamAnswer) -> tuple[str, ...]:

@@ -254,12 +254,11 @@ class _Search:
     def _too_late(self, planned_s: float) -> Iterator[str]:
         if planned_s <= self.target.limit_s:
             return
-        latency_text = "unbounded" if math.isinf(planned_s) else format_duration(planned_s)
         shuffle_note = ""
         if self._has_shuffle:
             max_wait = format_duration(SHUFFLE_MAX_WAIT_S.value)
             shuffle_note = f"; a shuffle holds rows for up to {max_wait} on any number of nodes"
-        yield f"the planned {self.target.statistic} is {latency_text}{shuffle_note}"
+        yield f"the planned {self.target.statistic} is {format_duration(planned_s)}{shuffle_note}"
 
     def _what_decides(self, setting: RealTimeSetting) -> Iterator[str]:
         yield (
