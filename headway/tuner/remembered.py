@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from headway.assumptions.live import COSTS_REMEMBERED
 from headway.domain.live import ChangeKind
-from headway.domain.tuner import LateBin, LearnedCost, LearnedPause, SpentExecutors, TunerState
+from headway.domain.tuner import LearnedCost, LearnedPause, TunerState
 from headway.models.estimation.daily_rates import DailyRates
-from headway.tuner.rule.memory import BudgetBin, LearnedCosts, Memory, SpentHour
+from headway.tuner.rule.memory import LearnedCosts, Memory
 
 
 def with_memory(state: TunerState, memory: Memory) -> TunerState:
@@ -20,19 +20,8 @@ def with_memory(state: TunerState, memory: Memory) -> TunerState:
         up_late_s=costs.up_late_s,
         provisioning_s=costs.provisioning_s,
         changed_at_s=memory.changes_s,
-        spent=tuple(
-            SpentExecutors(began_s=spent_hour.start_s, executor_s=spent_hour.executor_s)
-            for spent_hour in memory.spent
-        ),
-        late=tuple(
-            LateBin(
-                began_s=budget_bin.start_s,
-                batch_rows=budget_bin.batch_rows,
-                late_rows=budget_bin.late_rows,
-                peak_per_s=budget_bin.peak_per_s,
-            )
-            for budget_bin in memory.budget
-        ),
+        spent=memory.spent,
+        late=memory.budget,
         daily_per_s={slot: float(f"{rate:.4g}") for slot, rate in memory.daily.rates_per_s.items()},
     )
 
@@ -67,18 +56,7 @@ def remembered(state: TunerState) -> Memory:
     return Memory(
         costs=costs,
         changes_s=state.changed_at_s,
-        spent=tuple(
-            SpentHour(start_s=spent_hour.began_s, executor_s=spent_hour.executor_s)
-            for spent_hour in state.spent
-        ),
-        budget=tuple(
-            BudgetBin(
-                start_s=late_bin.began_s,
-                batch_rows=late_bin.batch_rows,
-                late_rows=late_bin.late_rows,
-                peak_per_s=late_bin.peak_per_s,
-            )
-            for late_bin in state.late
-        ),
+        spent=state.spent,
+        budget=state.late,
         daily=DailyRates.of(state.daily_per_s),
     )

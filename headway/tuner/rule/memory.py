@@ -21,6 +21,7 @@ from headway.assumptions.live import (
     UP_LATE_S,
 )
 from headway.domain.live import ChangeKind, Estimate, SeenBatch, Signal
+from headway.domain.tuner import LateBin, SpentExecutors
 from headway.models.estimation.cost_drift import cost_factor, level_error_ratio
 from headway.models.estimation.daily_rates import DailyRates, with_rows
 from headway.models.estimation.forecast import RateForecast, with_arrivals
@@ -29,24 +30,6 @@ from headway.tuner.rule.table import CapacityTable
 from headway.units import HOURS_PER_DAY, S_PER_HOUR
 
 _SHORT_BINS = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetBin:
-    """Rows of five minutes, how many of them were late, and the highest rate of a bin."""
-
-    start_s: float
-    batch_rows: float
-    late_rows: float
-    peak_per_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpentHour:
-    """Executor-seconds requested in an hour."""
-
-    start_s: float
-    executor_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,12 +95,12 @@ class Memory:
     num_learned_here: int = 0
     learned_at: tuple[int, float] = (0, 0.0)
     learned_rows: float = 1.0
-    budget: tuple[BudgetBin, ...] = ()
+    budget: tuple[LateBin, ...] = ()
     costs: LearnedCosts = field(default_factory=LearnedCosts)
     first_s: float = math.nan
     decided_bins: int = 0
     num_short: int = 0
-    spent: tuple[SpentHour, ...] = ()
+    spent: tuple[SpentExecutors, ...] = ()
     seen_s: float = math.nan
     above_s: dict[int, float] = field(default_factory=dict)
     changes_s: tuple[float, ...] = ()
@@ -215,23 +198,23 @@ def _with_batch(
 
 
 def _with_rows(
-    budget: tuple[BudgetBin, ...], at_s: float, batch: SeenBatch, rate_per_s: float
-) -> tuple[BudgetBin, ...]:
-    start_s = at_s - at_s % BUDGET_BIN_S.value
-    if budget and budget[-1].start_s >= start_s:
+    budget: tuple[LateBin, ...], at_s: float, batch: SeenBatch, rate_per_s: float
+) -> tuple[LateBin, ...]:
+    began_s = at_s - at_s % BUDGET_BIN_S.value
+    if budget and budget[-1].began_s >= began_s:
         last = budget[-1]
-        extended_bin = BudgetBin(
-            start_s=last.start_s,
+        extended_bin = replace(
+            last,
             batch_rows=last.batch_rows + batch.batch_rows,
             late_rows=last.late_rows + batch.late_rows,
             peak_per_s=max(last.peak_per_s, rate_per_s),
         )
         return (*budget[:-1], extended_bin)
     recent_bins = tuple(
-        budget_bin for budget_bin in budget if budget_bin.start_s > at_s - BUDGET_S.value
+        budget_bin for budget_bin in budget if budget_bin.began_s > at_s - BUDGET_S.value
     )
-    new_bin = BudgetBin(
-        start_s=start_s,
+    new_bin = LateBin(
+        began_s=began_s,
         batch_rows=batch.batch_rows,
         late_rows=batch.late_rows,
         peak_per_s=rate_per_s,
@@ -242,14 +225,14 @@ def _with_rows(
 def _with_executors(memory: Memory, signal: Signal) -> Memory:
     """Executor-seconds of each of the last 24 hours."""
     used_s = signal.executors * max(signal.at_s - memory.seen_s, 0.0)
-    start_s = signal.at_s - signal.at_s % S_PER_HOUR
+    began_s = signal.at_s - signal.at_s % S_PER_HOUR
     if math.isnan(used_s):
         return replace(memory, seen_s=signal.at_s)
-    *earlier, last = memory.spent or (SpentHour(start_s=start_s, executor_s=0.0),)
-    if last.start_s >= start_s:
-        hours = (*earlier, SpentHour(start_s=last.start_s, executor_s=last.executor_s + used_s))
+    *earlier, last = memory.spent or (SpentExecutors(began_s=began_s, executor_s=0.0),)
+    if last.began_s >= began_s:
+        hours = (*earlier, replace(last, executor_s=last.executor_s + used_s))
     else:
-        hours = (*earlier, last, SpentHour(start_s=start_s, executor_s=used_s))
+        hours = (*earlier, last, SpentExecutors(began_s=began_s, executor_s=used_s))
     return replace(memory, seen_s=signal.at_s, spent=hours[-HOURS_PER_DAY:])
 
 
@@ -278,7 +261,7 @@ def learned(memory: Memory, at_s: float) -> Memory:
     return replace(memory, costs=costs, episode=None)
 
 
-def late_ratio(budget: Sequence[BudgetBin]) -> float:
+def late_ratio(budget: Sequence[LateBin]) -> float:
     """Share of late rows over the budget's period. [-]"""
     rows = sum(budget_bin.batch_rows for budget_bin in budget)
     return sum(budget_bin.late_rows for budget_bin in budget) / rows if rows > 0.0 else 0.0
