@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,9 @@ def as_data(result: Result) -> dict[str, Any]:
     kind = kind_of(result)
     data = dict(kind.data(result))
     if not kind.is_read_back:
-        data["sheet"] = _without_empty(data_of(kind.sheet(result)))
+        sheet = kind.sheet(result)
+        sections = tuple(section for section in sheet.sections if not section.is_empty)
+        data["sheet"] = _without_empty(data_of(replace(sheet, sections=sections)))
     return data
 
 

@@ -15,8 +15,8 @@ class Section:
     """Part of a sheet: texts, then charts, a table, and lines to copy.
 
     ``lead`` precedes each text, e.g. "note". ``right`` are the columns of numbers. ``marks``
-    precede the rows: ">" marks that of the plan itself. ``charts`` are drawn on pages;
-    ``bar_share`` are the lengths of bars that text draws behind the rows.
+    precede the rows: ">" marks that of the plan itself, "~" that of the nearest one. ``charts`` are
+    drawn on pages; ``bar_share`` are the lengths of bars that text draws behind the rows.
 
     Text has an empty line before a section, unless it is ``close`` to the one before; lines under
     a title are indented, unless ``indent`` says otherwise; of a long table it has about

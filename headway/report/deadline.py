@@ -92,7 +92,10 @@ def run_time_sections(plan: BatchAnswer) -> tuple[Section, ...]:
     """Run time and cost by the number of nodes, and what the marks mean."""
     points, worse = all_points(plan), _worse_than_fewer(plan)
     plan_mark = ">" if plan.feasible else "~"
-    legend = "* a longer planned run time than with fewer nodes: see the notes"
+    legend = (
+        *(() if plan.feasible else ("~ the nearest plan",)),
+        *(("* a longer planned run time than with fewer nodes: see the notes",) if worse else ()),
+    )
     return (
         Section(
             title="run time by nodes",
@@ -111,7 +114,7 @@ def run_time_sections(plan: BatchAnswer) -> tuple[Section, ...]:
             marks=tuple(plan_mark if point.nodes == plan.nodes else "" for point in points),
             text_rows=_MOST_ROWS,
         ),
-        Section(texts=(legend,) if worse else (), close=True),
+        Section(texts=legend, close=True),
     )
 
 
