@@ -13,8 +13,7 @@ _ALL_EXAMPLES = "HEADWAY_ALL_EXAMPLES"
 
 def seeds(few: int, many: int) -> list[object]:
     """The first few in every run, the others in `make test-statistical`."""
-    statistical = pytest.mark.statistical
-    return [*range(few), *(pytest.param(seed, marks=statistical) for seed in range(few, many))]
+    return first_of(range(many), few)
 
 
 def first_of(cases: Iterable[object], few: int) -> list[object]:

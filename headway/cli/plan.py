@@ -152,17 +152,14 @@ def _in_words(kind: JobKind, plan: Any, how: _Show) -> str:
     if how.verbose:
         from headway.api.explain import explain
 
-        return f"{_whole_text(kind, plan)}\n\n{explain(plan)}"
+        whole = _whole_text(plan) if kind is JobKind.QUERY else as_text(plan)
+        return f"{whole}\n\n{explain(plan)}"
     text = as_text(plan)
     return text.partition("\n\n")[0] if how.quiet else text
 
 
-def _whole_text(kind: JobKind, plan: Any) -> str:
-    """A plan in full, even if it is infeasible."""
-    from headway.api.results import as_text
-
-    if kind is not JobKind.QUERY:
-        return as_text(plan)
+def _whole_text(plan: Any) -> str:
+    """A query's plan in full, even if it is infeasible."""
     from headway.report.sheet_text import sheet_text
     from headway.report.stream import stream_sheet
 

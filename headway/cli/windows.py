@@ -43,8 +43,8 @@ def command(profile: str, plan: Path | None, as_json: bool, **_: Any) -> int:
     gain = windows(profile, **given_options(WindowsQuestion))
     fusions = () if plan is None else fusions_of(plan)
     if as_json:
-        more = {} if plan is None else {"fusions": fusions_json(fusions)}
-        click.echo(json_text(as_data(gain) | more))
+        of_plan = {} if plan is None else {"fusions": fusions_json(fusions)}
+        click.echo(json_text(as_data(gain) | of_plan))
     else:
         appendix = "" if plan is None else f"\n\n{fusions_text(fusions)}"
         show(as_text(gain) + appendix, is_met=gain.paying)

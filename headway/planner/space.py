@@ -141,6 +141,8 @@ class NodeSpace:
         """Price of a node; None if unknown."""
         return None if self.node_type is None else self.node_type.price_per_hour
 
-    def searched(self, kind: type[Space], **more: Any) -> Space:
+    def searched(self, kind: type[Space], **other_fields: Any) -> Space:
         """These nodes as the search space of a kind of job, with what else may be set there."""
-        return kind(**{field.name: getattr(self, field.name) for field in fields(self)}, **more)
+        return kind(
+            **{field.name: getattr(self, field.name) for field in fields(self)}, **other_fields
+        )

@@ -186,12 +186,12 @@ def _is_extrapolated(point: FrontierPoint) -> bool:
 def _legend(plan: StreamAnswer, rows: Iterable[FrontierRow]) -> Iterator[str]:
     if any(row.is_plan for row in rows):
         better_point = another_carries_more(plan)
-        other = (
+        better_text = (
             ""
             if better_point is None
             else f"; another with as many nodes sustains {rate_text(better_point)}"
         )
-        yield f"> the planned configuration{other}"
+        yield f"> the planned configuration{better_text}"
     if any(_is_extrapolated(row.point) for row in rows):
         yield (
             "* extrapolated: more than four times outside the profiled range"

@@ -522,9 +522,9 @@ def test_an_option_changes_something_or_is_refused(
         # Of two that contradict each other either may be the one that is named; beside a spec, by
         # its key there.
         options = (option, *way.options)
-        keys = [each.lstrip("-").replace("-", "_") for each in options]
-        words = [IN_WORDS[each] for each in options if each in IN_WORDS]
-        named = [each for each in (*options, *keys, *words) if each in after.err]
+        keys = [name.lstrip("-").replace("-", "_") for name in options]
+        words = [IN_WORDS[name] for name in options if name in IN_WORDS]
+        named = [spelling for spelling in (*options, *keys, *words) if spelling in after.err]
         assert named, f"refused without its name: {after.err}"
         assert after.files == bench.kitchen_files
 

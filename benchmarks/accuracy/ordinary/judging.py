@@ -64,7 +64,8 @@ def _judged_job(block: int, name: str, groups: Mapping[str, MeasuredGroup]) -> I
     main = next((group for key, group in groups.items() if key.endswith("-two")), None)
     if main is None:
         return
-    rows = [row for row in main.of(name) if not _is_of_another_machine(row, main.of(name))]
+    all_rows = main.of(name)
+    rows = [row for row in all_rows if not _is_of_another_machine(row, all_rows)]
     one_run = [row for row in rows if row["role"] == PRODUCTION and row["truth"]]
     advised = [row for row in rows if row["role"] == ADVISED and row["truth"]]
     if not one_run:
@@ -83,7 +84,7 @@ def _judged_job(block: int, name: str, groups: Mapping[str, MeasuredGroup]) -> I
                     about = {"role": role, "runs": len(fitted), "group": main.group.name}
                     judged: Row = (
                         {"left_out": "run on another machine than the one in production"}
-                        if _is_of_another_machine(row, main.of(name))
+                        if _is_of_another_machine(row, all_rows)
                         else judged_run(profile, group, row)
                     )
                     yield {**row, "fitted": about, **judged}

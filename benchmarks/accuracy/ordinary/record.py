@@ -60,14 +60,18 @@ def _is_whole(rows: Sequence[Row]) -> bool:
 
 def _is_comparable(rows: Sequence[Row], place: Path, loop_s: float | None) -> bool:
     """Whether runs of a job are of the same machine as those in the folder and the next ones."""
-    there = [
+    rows_there = [
         row
         for truths in place.glob("*/truth.jsonl")
         for row in lines_of(truths)
         if row["workload"] == rows[0]["workload"]
     ]
-    others_s = [*_loops_s(there), *([] if loop_s is None else [loop_s])]
-    return all(is_same_machine(one_s, other_s) for one_s in _loops_s(rows) for other_s in others_s)
+    loops_there_s = [*_loops_s(rows_there), *([] if loop_s is None else [loop_s])]
+    return all(
+        is_same_machine(loop_of_row_s, loop_there_s)
+        for loop_of_row_s in _loops_s(rows)
+        for loop_there_s in loops_there_s
+    )
 
 
 def _loops_s(rows: Iterable[Row]) -> list[float]:
