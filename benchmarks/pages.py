@@ -1,4 +1,4 @@
-"""What pages of benchmarks have in common: what they say of themselves, and how a table begins."""
+"""What pages of benchmarks have in common: what they say of themselves, tables and pictures."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import platform
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
 from headway.version import __version__
 
@@ -50,3 +52,22 @@ def on_days(days: Iterable[str]) -> str:
 def yes_or_no(is_so: bool) -> str:
     """For a cell of a table."""
     return "yes" if is_so else "no"
+
+
+def svg_pyplot() -> Any:
+    """Matplotlib's pyplot for files in SVG: the same results make the same file."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams["svg.hashsalt"] = "headway"
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def save_svg(picture: Any, path: Path) -> None:
+    """Save a picture, without the date on which it was made, and close it."""
+    from matplotlib import pyplot
+
+    picture.savefig(path, metadata={"Date": None})
+    pyplot.close(picture)

@@ -102,7 +102,7 @@ def _help(*command: str) -> str:
 
 def spec_page(path: Path) -> str:
     """The reference of spec files: what people wrote, with what the declarations say in it."""
-    from headway.spec.json_schema import json_schema
+    from headway.spec.json_schema import file_nouns, json_schema
     from headway.spec.kinds import KINDS
 
     text = path.read_text(encoding="utf-8")
@@ -113,8 +113,8 @@ def spec_page(path: Path) -> str:
     lines = []
     for kind, noun in KINDS.items():
         lines += [f"## {kind}", "", *_table(noun, written)]
-    others = [noun for noun in _all_nouns() if noun.__name__ not in written]
-    assert {noun.__name__ for noun in _all_nouns()} <= set(schema["$defs"])
+    others = [noun for noun in file_nouns() if noun.__name__ not in written]
+    assert {noun.__name__ for noun in file_nouns()} <= set(schema["$defs"])
     for noun in others:
         lines += [f"### {noun.__name__}", "", *_table(noun, written)]
     made = "\n".join(["", "", *lines])
@@ -134,15 +134,14 @@ def _table(noun: Any, written: list[str]) -> list[str]:
 
 
 def _kind_text(kind: Any) -> str:
-    from headway.spec.forms.files import FileOr
-    from headway.spec.forms.kinds import Choice, ListOf, MapOf, NameOr, Nested
+    from headway.spec.forms.kinds import Choice, FilePath, ListOf, MapOf, NameOr, Nested
     from headway.spec.forms.quantities import Uncertain
     from headway.spec.kinds.rates import RateForm
 
     match kind:
         case Nested(noun=noun):
             return f"[{noun.__name__}](#{noun.__name__.lower()})"
-        case FileOr(words=words, noun=noun):
+        case NameOr(name=FilePath(words=words), noun=noun):
             return f"{words}, or [{noun.__name__}](#{noun.__name__.lower()})"
         case NameOr(noun=noun):
             return f"a name, or [{noun.__name__}](#{noun.__name__.lower()})"
@@ -160,22 +159,6 @@ def _kind_text(kind: Any) -> str:
                 "[RateTrace](#ratetrace)"
             )
     return str(kind.words).replace("|", "\\|").replace("<", "\\<")
-
-
-def _all_nouns() -> list[Any]:
-    from headway.spec.forms import entries_of
-    from headway.spec.json_schema import _nouns_in
-    from headway.spec.kinds import KINDS
-    from headway.spec.spec_file import Metadata
-
-    found: list[Any] = []
-    waiting: list[Any] = [Metadata, *KINDS.values()]
-    while waiting:
-        noun = waiting.pop(0)
-        if noun not in found:
-            found.append(noun)
-            waiting += [inner for each in entries_of(noun) for inner in _nouns_in(each.kind)]
-    return found
 
 
 def main() -> int:

@@ -18,6 +18,7 @@ PLACES = (
     "docs/faq.md", "docs/index.md", "docs/json.md", "docs/limits.md", "docs/start.md",
     "docs/ordered-streams.md",
     "configs/**/*.yaml", "examples/**/*.*", "headway/**/*.py", "headway/**/*.jinja",
+    "headway/spec/scaffolds/*.yaml",
     "benchmarks/**/*.py", "scripts/*.py", "tests/**/test_*.py",
 )  # fmt: skip
 # Keys of files keep their names: texts that hold a refused word all the same, with the reason.

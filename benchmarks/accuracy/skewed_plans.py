@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-from pages import headed
+from pages import headed, save_svg, svg_pyplot
 from result_lines import lines_of
 from skewed_jobs import BY_KEY, PLACED
 from skewed_runs import CORES, WAYS, Amount, Line, measure, split_digest
@@ -254,13 +254,7 @@ def _verdict(said: str, figure: str, floor: str, met: bool | None) -> str:
 
 def _draw(runs: Sequence[Line], path: Path) -> None:
     """Predicted against measured p99: tuple latency of the plans, and the stage in both ways."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    # The same results give the same file.
-    mpl.rcParams["svg.hashsalt"] = "headway"
-    from matplotlib import pyplot
-
+    pyplot = svg_pyplot()
     picture, panels = pyplot.subplots(1, 2, figsize=(9, 4.4), layout="constrained")
     promised = [line for line in _of(runs, BY_KEY) if line["predicted"]["latency"]]
     for panel, title, of, pair in (
@@ -287,5 +281,4 @@ def _draw(runs: Sequence[Line], path: Path) -> None:
         panel.set(xlim=(0.0, most), ylim=(0.0, most))
     handles, labels = panels[1].get_legend_handles_labels()
     picture.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
-    picture.savefig(path, metadata={"Date": None})
-    pyplot.close(picture)
+    save_svg(picture, path)

@@ -14,7 +14,7 @@ import numpy as np
 import ordered_figures as figures
 from ordered_bands import bands
 from ordered_threads import run_threads
-from pages import headed
+from pages import headed, save_svg, svg_pyplot
 
 from headway.domain.ordered import KeyLaw, ReorderScheme, Scheduler
 from headway.models.ordered.chain import pipeline_allocation
@@ -181,7 +181,7 @@ def skew(num: int, pictures: Path) -> Iterator[str]:
         sigma = "even" if np.isinf(one.sigma) else f"{one.sigma:g}"
         cells = [f"{value:.1f}" for value in one[1:]]
         yield f"| {sigma} | {' | '.join(cells)} |"
-    pyplot = _pyplot()
+    pyplot = svg_pyplot()
     picture, panel = pyplot.subplots(figsize=(5.0, 3.4), layout="constrained")
     places = range(len(found))
     panel.plot(places, [one.hybrid for one in found], label="hybrid, formula")
@@ -192,7 +192,7 @@ def skew(num: int, pictures: Path) -> Iterator[str]:
     panel.set_xticks(list(places), labels=labels)
     panel.set(xlabel="sigma of the keys", ylabel="busy workers of 16", ylim=(0.0, None))
     panel.legend(frameon=False, fontsize=8)
-    _saved(pyplot, picture, pictures / "ordered-skew.svg")
+    save_svg(picture, pictures / "ordered-skew.svg")
     yield "\n![Busy workers under skew](img/ordered-skew.svg)\n"
     steady = [one.hybrid_simulated for one in found if one.sigma >= 0.2]
     alike = found[0]
@@ -419,7 +419,7 @@ def corrections(num: int) -> Iterator[str]:
 
 def scheduler_picture(num: int, path: Path) -> None:
     """Throughput of each chain by number of workers under CT keep, and the maximum."""
-    pyplot = _pyplot()
+    pyplot = svg_pyplot()
     picture, panel = pyplot.subplots(figsize=(5.4, 3.8), layout="constrained")
     for at, name in enumerate(figures.CHAINS):
         possible = [
@@ -434,7 +434,7 @@ def scheduler_picture(num: int, path: Path) -> None:
     panel.set(xlabel="workers", ylabel="million tuples/s", ylim=(0.0, None), xlim=(0.0, None))
     panel.set_title("possible (lines), CT keep (dots)", fontsize=9)
     panel.legend(frameon=False, fontsize=8)
-    _saved(pyplot, picture, path)
+    save_svg(picture, path)
 
 
 def _stage(loads: Any) -> Any:
@@ -442,18 +442,3 @@ def _stage(loads: Any) -> Any:
         loads, 16, batch_rows=2e5, task_fixed_s=0.03, task_per_row_s=2e-5, task_noise_ratio=0.0,
         seed=1,
     )  # fmt: skip
-
-
-def _pyplot() -> Any:
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = "headway"
-    from matplotlib import pyplot
-
-    return pyplot
-
-
-def _saved(pyplot: Any, picture: Any, path: Path) -> None:
-    picture.savefig(path, metadata={"Date": None})
-    pyplot.close(picture)

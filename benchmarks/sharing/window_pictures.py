@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pages import save_svg, svg_pyplot
 from window_measured import WAYS, Cell, gains
 
 TIMES, GAINS = "window-sharing-times.svg", "window-sharing-gains.svg"
@@ -15,20 +16,9 @@ _COLUMNS = 4
 def draw(cells: Sequence[Cell], folder: Path) -> None:
     """Both pictures."""
     folder.mkdir(parents=True, exist_ok=True)
-    pyplot = _pyplot()
+    pyplot = svg_pyplot()
     _times(pyplot, cells, folder / TIMES)
     _gains(pyplot, cells, folder / GAINS)
-
-
-def _pyplot() -> Any:
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    # The same results give the same file.
-    mpl.rcParams["svg.hashsalt"] = "headway"
-    from matplotlib import pyplot
-
-    return pyplot
 
 
 def _times(pyplot: Any, cells: Sequence[Cell], path: Path) -> None:
@@ -56,8 +46,7 @@ def _times(pyplot: Any, cells: Sequence[Cell], path: Path) -> None:
         panel.set_title(mine[0].words, fontsize=7)
         panel.set_ylabel("batch [ms]", fontsize=7)
         panel.tick_params(axis="y", labelsize=7)
-    picture.savefig(path, metadata={"Date": None})
-    pyplot.close(picture)
+    save_svg(picture, path)
 
 
 def _gains(pyplot: Any, cells: Sequence[Cell], path: Path) -> None:
@@ -75,5 +64,4 @@ def _gains(pyplot: Any, cells: Sequence[Cell], path: Path) -> None:
     panel.axvline(0.0, color="0.8", linewidth=1, zorder=0)
     panel.set(xlim=ends, ylim=ends, xlabel="predicted gain", ylabel="measured gain")
     panel.legend(frameon=False, fontsize=8)
-    picture.savefig(path, metadata={"Date": None})
-    pyplot.close(picture)
+    save_svg(picture, path)

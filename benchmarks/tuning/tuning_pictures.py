@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pages import save_svg, svg_pyplot
 from tuning_figures import Figure
 
 
 def draw(figures: Mapping[str, Sequence[Figure]], path: Path, within_ratio: float) -> None:
     """A panel for each part, a dot for each run; figures without a measurement have no dot."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    # The same results make the same file.
-    mpl.rcParams["svg.hashsalt"] = "headway"
-    from matplotlib import pyplot
-
+    pyplot = svg_pyplot()
     shown = {part: [one for one in of if one.off_ratio is not None] for part, of in figures.items()}
     shown = {part: of for part, of in shown.items() if of}
     picture, panels = pyplot.subplots(
@@ -35,5 +30,4 @@ def draw(figures: Mapping[str, Sequence[Figure]], path: Path, within_ratio: floa
         # Later stages of a change below earlier ones.
         panel.invert_yaxis()
     path.parent.mkdir(parents=True, exist_ok=True)
-    picture.savefig(path, metadata={"Date": None})
-    pyplot.close(picture)
+    save_svg(picture, path)

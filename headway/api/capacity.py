@@ -33,8 +33,7 @@ from headway.spec.spec_file import load_spec, spec_of
 if TYPE_CHECKING:
     from headway.api.fleet_needs import FleetJob
     from headway.fleet.nouns import Fleet, FleetPlan, Infeasible, Kept, ShadowPrice
-    from headway.spec.fleet_of import FleetMember
-    from headway.spec.kinds import NodeCatalog, NodeEntry
+    from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
 
 # Rules for ranges by which a plan is made for one fleet.
 _ONE_FLEET = ("high", "mid")
@@ -85,7 +84,7 @@ def capacity(
     spec = spec_of(file, CapacityPlan)
     require_packages("capacity", "planning capacity", "cvxpy", "highspy")
     catalog = catalog_of(spec)
-    maker = _Maker(spec, catalog, tuple(fleet_members(spec)), tell)
+    maker = _Maker(spec, catalog, tell)
     tell("solving")
     planned = maker.planned(growth)
     return Capacity(
@@ -118,18 +117,14 @@ class _Maker:
     """Makes fleets of one file for several growths and draws; each job's frontier is made once."""
 
     def __init__(
-        self,
-        spec: CapacityPlan,
-        catalog: NodeCatalog,
-        members: tuple[FleetMember, ...],
-        tell: Callable[[str], None],
+        self, spec: CapacityPlan, catalog: NodeCatalog, tell: Callable[[str], None]
     ) -> None:
-
-        self.spec, self.members, self._tell = spec, members, tell
+        self.spec, self._tell = spec, tell
+        members = tuple(fleet_members(spec))
         self.nodes: tuple[NodeEntry, ...] = nodes_on_offer(spec, catalog)
         self.speeds = sorted({node.core_speed_ratio for node in self.nodes})
         known_needs = KnownNeeds()
-        self.jobs = [job_of(member, spec, known_needs) for member in members]
+        self.jobs = [job_of(entry, job, spec, known_needs) for entry, job in members]
         self.form = FleetForm(spec, self.nodes, [self._sized(job) for job in self.jobs])
 
     def fleet(self, growth: float, ratios: Sequence[float] | None = None) -> Fleet:

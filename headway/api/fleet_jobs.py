@@ -13,8 +13,8 @@ from headway.spec.kinds import BatchJob, QuerySchedule, StreamingJob
 
 if TYPE_CHECKING:
     from headway.api.fleet_needs import FleetJob, KnownNeeds
-    from headway.spec.fleet_of import FleetMember
     from headway.spec.kinds import CapacityPlan
+    from headway.spec.kinds.capacity import FleetEntry
 
 _NEEDS_OF: dict[type, Callable[[Any, Any, int | None, KnownNeeds], FleetJob]] = {
     StreamingJob: streaming_needs,
@@ -23,7 +23,12 @@ _NEEDS_OF: dict[type, Callable[[Any, Any, int | None, KnownNeeds], FleetJob]] = 
 }
 
 
-def job_of(member: FleetMember, spec: CapacityPlan, known_needs: KnownNeeds) -> FleetJob:
+def job_of(
+    entry: FleetEntry,
+    job: StreamingJob | BatchJob | QuerySchedule,
+    spec: CapacityPlan,
+    known_needs: KnownNeeds,
+) -> FleetJob:
     """A job of a fleet, with executors of the size of its pools.
 
     Raises
@@ -31,7 +36,6 @@ def job_of(member: FleetMember, spec: CapacityPlan, known_needs: KnownNeeds) -> 
     InputError
         If its pools have executors of different sizes.
     """
-    entry = member.entry
     pools = [pool for pool in spec.pools if not entry.pools or pool.name in entry.pools]
     sizes = {pool.cores_per_executor for pool in pools if pool.cores_per_executor is not None}
     if len(sizes) > 1:
@@ -39,4 +43,4 @@ def job_of(member: FleetMember, spec: CapacityPlan, known_needs: KnownNeeds) -> 
             f"job {entry.name!r}: its pools have executors of {sorted(sizes)} cores; "
             "expected one size, name one pool"
         )
-    return _NEEDS_OF[type(member.job)](entry, member.job, next(iter(sizes), None), known_needs)
+    return _NEEDS_OF[type(job)](entry, job, next(iter(sizes), None), known_needs)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headway.spec.scaffolds import scaffold
-from headway.spec.spec_file import parse_spec
+from headway.spec.spec_file import parse_spec, scaffold
 
 
 def init(kind: str = "StreamingJob", *, name: str = "job", file: str | Path = "FILE") -> str:

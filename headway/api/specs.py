@@ -152,7 +152,7 @@ def placed(file: SpecFile, route: tuple[str | int, ...], message: str) -> list[s
     """Lines that have a position keep it; others get that of ``route``."""
     import re
 
-    where = file.sources.value_place(route)
+    where = file.sources.place(route)
     return [
         line if re.match(r"[^:\n]+:\d+:\d+: ", line) else f"{where}: {route_text(route)}: {line}"
         for line in message.splitlines()

@@ -9,12 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from types import ModuleType
 from typing import Generic, TypeAlias, TypeVar
 
 from headway.units import spark_memory_text
 
 Value = TypeVar("Value", bound="float | tuple[float, ...]", covariant=True)
+
+# The modules of this package, one for each subject, in the order of the page.
+_SUBJECTS = (
+    *("predictions", "fits", "logs", "planning", "resources", "real_time"),
+    *("turns", "live", "forecasts", "tuning", "sharing", "advice"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +35,7 @@ class Assumption(Generic[Value]):
     value : int, float or a tuple of them
         The number, in ``unit``.
     unit : str
-        "s", "bytes", "rows"; "-" for a ratio.
+        "s", "bytes", "rows"; "-" for a ratio, as by default.
     source : str
         A paper, a measurement, a page of Spark's documentation; or "judgement:" with the reason.
     influences : str
@@ -37,7 +44,7 @@ class Assumption(Generic[Value]):
     Examples
     --------
     >>> doubt = Assumption(
-    ...     name="Doubt", value=0.13, unit="-", source="judgement: an example", influences="nothing"
+    ...     name="Doubt", value=0.13, source="judgement: an example", influences="nothing"
     ... )
     >>> doubt.value, doubt.text
     (0.13, '0.13')
@@ -45,7 +52,7 @@ class Assumption(Generic[Value]):
 
     name: str
     value: Value
-    unit: str
+    unit: str = "-"
     source: str
     influences: str
 
@@ -64,24 +71,8 @@ AnyAssumption: TypeAlias = Assumption[float | tuple[float, ...]]
 
 
 def subjects() -> tuple[ModuleType, ...]:
-    """The modules of this package, one for each subject, in the order of the page."""
-    from headway.assumptions import (
-        advice,
-        fits,
-        forecasts,
-        live,
-        logs,
-        planning,
-        predictions,
-        real_time,
-        resources,
-        sharing,
-        tuning,
-        turns,
-    )
-
-    of_plans = predictions, fits, logs, planning, resources, real_time
-    return *of_plans, turns, live, forecasts, tuning, sharing, advice
+    """The modules of all subjects, in the order of the page."""
+    return tuple(import_module(f"{__name__}.{subject}") for subject in _SUBJECTS)
 
 
 def named(subject: ModuleType) -> Iterator[tuple[str, AnyAssumption]]:

@@ -14,35 +14,30 @@ AVAILABLE_NOW_START_S = Assumption(
 AVAILABLE_NOW_USED_RATIO = Assumption(
     name="Share of the time in use below which running a query at intervals is advised",
     value=0.5,
-    unit="-",
     source="judgement: freeing the nodes for half of the time justifies a schedule",
     influences="advice to run a query at intervals (P14)",
 )
 SHOWN_CHANGE_RATIO = Assumption(
     name="Minimum change that a comparison lists: of a cost, or of a part over the whole",
     value=0.01,
-    unit="-",
     source="judgement: repeats of one run differ by more",
     influences="which stages and phases headway diff lists",
 )
 MUCH_RATIO = Assumption(
     name="Threshold for bookkeeping or garbage collection, as a share of a batch",
     value=0.1,
-    unit="-",
     source="judgement: a smaller share does not justify a change of storage or heap",
     influences="advice on checkpoints and on garbage collection (P14)",
 )
 SKEWED_RATIO = Assumption(
     name="Skew threshold: largest task or source partition over an even share",
     value=1.5,
-    unit="-",
     source="judgement: a smaller ratio is normal variation between tasks",
     influences="advice on skew (P14)",
 )
 LONGEST_TASK_RATIO = Assumption(
     name="Skew threshold of batch stages: longest task over the mean task",
     value=3.0,
-    unit="-",
     source="judgement: the usual spread of tasks does not explain a larger ratio",
     influences="the finding that a stage of a batch job is skewed (P16)",
 )
@@ -56,7 +51,6 @@ SLOW_COMMIT_S = Assumption(
 BURSTY_RATIO = Assumption(
     name="Burst threshold: highest rate over median rate",
     value=2.0,
-    unit="-",
     source="judgement: a plan for the mean rate does not cover such a peak",
     influences="advice to plan for bursts (P14)",
 )
@@ -70,21 +64,18 @@ YOUNG_JVM_S = Assumption(
 SLOWER_WHEN_YOUNG_RATIO = Assumption(
     name="Minimum slowdown of a young JVM that is reported",
     value=0.1,
-    unit="-",
     source="judgement: a smaller slowdown is within the spread between runs",
     influences="advice on warm-up (P14)",
 )
 FAR_OFF_RATIO = Assumption(
     name="Minimum ratio between profiled and modelled run time that is reported",
     value=1.5,
-    unit="-",
     source="judgement: beyond it, the graph of stages does not explain the run",
     influences="a warning in plans of batch jobs (P16)",
 )
 OVERRUNS_SHOWN_RATIO = Assumption(
     name="Minimum share of overruns that is reported",
     value=0.05,
-    unit="-",
     source="judgement: one batch in twenty",
     influences="whether a prediction mentions overruns",
 )
@@ -98,7 +89,6 @@ SAVING_SHOWN_PER_DAY = Assumption(
 WHOLE_SAVING_RATIO = Assumption(
     name="Proved share of a saving from which 'at least' is omitted",
     value=0.99,
-    unit="-",
     source="judgement: the bounds of two plans never agree to the last cent",
     influences="whether a capacity plan says 'saves' or 'saves at least'",
 )
@@ -106,7 +96,6 @@ LOOSER_RATIOS = Assumption(
     name="Factors by which targets are relaxed if queries of an application miss them at every "
     "size",
     value=(1.25, 1.5, 2.0, 3.0, 5.0, 10.0),
-    unit="-",
     source="judgement: steps that a person would choose, up to an entirely different target",
     influences="which targets a capacity plan proposes instead of those of a QuerySchedule",
 )
@@ -127,14 +116,12 @@ JUDGED_JOBS = Assumption(
 ADVISED_ROWS_RATIO = Assumption(
     name="Ratio of rows per batch between advised runs",
     value=3.0,
-    unit="-",
     source="judgement: fixed time and time per row can then be separated",
     influences="headway profile --advise",
 )
 ADVISED_PARTITIONS_RATIO = Assumption(
     name="Ratio of shuffle partitions between advised runs",
     value=4,
-    unit="-",
     source="judgement: two doublings, the limit of a calibrated prediction",
     influences="headway profile --advise",
 )
@@ -170,7 +157,6 @@ ADVISED_RUN_S = Assumption(
 ADVISED_SHARES = Assumption(
     name="Loads of advised runs, as shares of the sustainable rate",
     value=(0.3, 0.6),
-    unit="-",
     source="measured: of all fourth runs, one as fast as possible at 0.3 helped most",
     influences="headway profile --advise, and the run that would narrow an answer most (E42)",
 )
@@ -191,21 +177,18 @@ MOST_ADVISED_RUNS = Assumption(
 LEAST_NARROWING_RATIO = Assumption(
     name="Minimum reduction of an answer's spread for a run to be advised",
     value=0.02,
-    unit="-",
     source="judgement: a smaller reduction is not worth two runs",
     influences="headway profile --advise, and the run that would narrow an answer most (E42)",
 )
 ENOUGH_WIDTH_RATIO = Assumption(
     name="Half width of the 90% interval at which an exploration stops, over its middle",
     value=0.1,
-    unit="-",
     source="judgement: about the difference between two runs of one setting",
     influences="when headway explore stops",
 )
 EXPLORED_RUN_SHARE = Assumption(
     name="Share of an exploration's budget that one run takes",
     value=0.125,
-    unit="-",
     source="judgement: two settings twice at first, then two more settings twice",
     influences="how long the runs of headway explore are",
 )
@@ -226,7 +209,6 @@ LONGEST_EXPLORED_RUN_S = Assumption(
 PILOT_SHARES = Assumption(
     name="Input rates of the first runs of an exploration, over the requested rate",
     value=(0.1, 0.3),
-    unit="-",
     source="judgement: nothing is known about the query yet, and it should keep up",
     influences="the first runs of headway explore",
 )
@@ -240,21 +222,18 @@ PILOT_TRIGGER_S = Assumption(
 ALIKE_LESSONS_RATIO = Assumption(
     name="Difference in remaining variance up to which runs count as equally informative",
     value=0.02,
-    unit="-",
     source="judgement: of equally informative runs, the one that changes least is advised",
     influences="headway profile --advise, and the run that would narrow an answer most (E42)",
 )
 IGNORED_LIMIT_RATIO = Assumption(
     name="Excess of a batch over its rate limit from which the query ignores the limit",
     value=0.05,
-    unit="-",
     source="judgement: sources round the limit to their partitions",
     influences="when headway explore refuses a query that ignores its setting",
 )
 SURELY_PAUSED_RATIO = Assumption(
     name="Batch duration below which a query has paused, as a share of its trigger interval",
     value=0.7,
-    unit="-",
     source="judgement: longer batches overrun now and then, and do not show the trigger",
     influences="when headway explore refuses a query that ignores its setting",
 )
@@ -275,7 +254,6 @@ BATCHES_OF_A_RUN = Assumption(
 LONGEST_RUN_RATIO = Assumption(
     name="Maximum extension of a run of headway explore with slow batches, over its length",
     value=4.0,
-    unit="-",
     source="judgement: with slow batches, a run may take up to five times its length",
     influences="how long headway explore runs slow queries",
 )
@@ -289,7 +267,6 @@ FIRST_BATCH_WITHIN_S = Assumption(
 MOST_AGE_GROWTH_RATIO = Assumption(
     name="Growth of the oldest row's age per unit of time from which a run falls behind",
     value=0.05,
-    unit="-",
     source="judgement: noise of 10% in the duration of ten batches causes much less",
     influences="which measured runs of the demo and of benchmarks count as keeping up",
 )

@@ -22,7 +22,6 @@ LEAST_BATCHES_TO_CUT = Assumption(
 LATEST_CUT_RATIO = Assumption(
     name="Maximum share of a run that is removed as warm-up",
     value=0.5,
-    unit="-",
     source="White (1997), MSER: a later minimum indicates a run without a steady part",
     influences="which batches of a run are left out as warm-up (E1)",
 )
@@ -44,14 +43,12 @@ WARM_UP_BINS_PER_DOUBLING = Assumption(
 USUAL_DRIFT = Assumption(
     name="Prior for the exponent by which durations fall with JVM age",
     value=0.2,
-    unit="-",
     source="judgement: a larger drift needs evidence",
     influences="durations at the requested JVM age (E6)",
 )
 USUAL_DRIVER_DRIFT = Assumption(
     name="Prior for the exponent by which driver times fall with JVM age",
     value=0.1,
-    unit="-",
     source="13 of 14 workloads, JVM ages of 60 s to 50 min: 0.04 to 0.22, median 0.1; "
     "docs/accuracy.md",
     influences="driver times at the requested JVM age (E35)",
@@ -59,14 +56,12 @@ USUAL_DRIVER_DRIFT = Assumption(
 USUAL_DRIVER_DRIFT_SD = Assumption(
     name="Prior standard deviation of the exponent of driver times",
     value=0.1,
-    unit="-",
     source="judgement: from no drift to that of the youngest of those JVMs",
     influences="driver times at the requested JVM age (E35)",
 )
 STEEPEST_DRIFT = Assumption(
     name="Maximum exponent by which durations fall with JVM age",
     value=0.5,
-    unit="-",
     source="judgement: beyond it, something other than compilation changed",
     influences="durations at the requested JVM age (E6)",
 )
@@ -80,14 +75,12 @@ LEAST_RUNS_TO_COMPARE = Assumption(
 LEAST_SPREAD_RATIO = Assumption(
     name="Minimum coefficient of variation to fit a slope",
     value=0.25,
-    unit="-",
     source="judgement: that of two loads with a ratio of 5/3",
     influences="whether time per row, per partition and per state row are fitted (E2)",
 )
 MOST_EXPONENT_ERROR = Assumption(
     name="Maximum standard error of an exponent from batches of nearly one size",
     value=0.1,
-    unit="-",
     source="judgement: at ten times the rate, rows are then off by a quarter",
     influences="how the rows that a stage reads grow with those of the batch (E4)",
 )
@@ -101,21 +94,18 @@ HUBER_SCORE = Assumption(
 RUN_NOISE_RATIO = Assumption(
     name="Noise between runs that the fit of task times assumes",
     value=0.1,
-    unit="-",
     source="judgement: about the usual run-to-run spread",
     influences="the weight of each run in the costs of tasks (E3)",
 )
 FEW_ROWS_RATIO = Assumption(
     name="Maximum rows of a first batch that counts as nearly empty, over the usual rows",
     value=0.1,
-    unit="-",
     source="judgement: the usual time of so few rows can be subtracted",
     influences="whether a first batch determines the fixed time of tasks (E32)",
 )
 EMPTY_BATCH_SD_RATIO = Assumption(
     name="Prior standard deviation of a task's fixed time, from batches without rows",
     value=0.3,
-    unit="-",
     source="judgement: the first batch of a query sets up what later ones reuse",
     influences="the fixed time of tasks if the log has a batch without rows (E32)",
 )
@@ -136,7 +126,6 @@ USUAL_PARTS_SD_WITH_PYTHON_S = Assumption(
 USUAL_ROWS_SHARE = Assumption(
     name="Usual share of rows in the time of a task that may be for rows",
     value=0.75,
-    unit="-",
     source="14 recorded workloads, each run predicted from each other one: with 0.5, batches of a "
     "tenth to a quarter of the rows are 117% too long, with 1 those of 4 to 10 times are 28% off; "
     "chosen on 13 of them and judged on the other, it is 0.75 to 1, and no more right",
@@ -160,14 +149,12 @@ USUAL_PARTITION_S = Assumption(
 LEAST_GROWTH_RATIO = Assumption(
     name="Minimum growth in the later half of a run for a state that keeps growing",
     value=0.2,
-    unit="-",
     source="judgement: steady growth from zero adds a half; a state that levels off adds little",
     influences="whether the state depends on the requested rate (E36)",
 )
 LEAST_BATCH_GROWTH_RATIO = Assumption(
     name="Minimum growth of batches in a run",
     value=0.2,
-    unit="-",
     source="judgement: twice the usual run-to-run spread",
     influences="whether a plan is refused because batches grow (E45), and what counts as warm-up "
     "(E1)",
@@ -198,14 +185,12 @@ LEAST_GROWTH_SPAN_S = Assumption(
 LEAST_GC_SHARE = Assumption(
     name="Minimum share of garbage collection in the growth of tasks that is called a likely cause",
     value=0.1,
-    unit="-",
     source="judgement: less of it does not explain the growth",
     influences="which cause of growing batches is named",
 )
 LEAST_LATER_SHARE = Assumption(
     name="Minimum share of the growth of batches in the later half of a run",
     value=1 / 3,
-    unit="-",
     source="judgement: constant growth has a half of it there, and what levels off little",
     influences="whether a plan is refused because batches grow (E45), and what counts as warm-up "
     "(E1)",
@@ -213,42 +198,36 @@ LEAST_LATER_SHARE = Assumption(
 MOST_RISE_ERROR_RATIO = Assumption(
     name="Maximum half-width of the interval of a growth that is extrapolated, over the growth",
     value=0.25,
-    unit="-",
     source="judgement: the time until a target is missed is then known to about a quarter",
     influences="whether a plan holds until a date while batches grow (P31)",
 )
 LEAST_GROWN_PART_RATIO = Assumption(
     name="Minimum share of the growth of batches in one part, to extrapolate it",
     value=0.8,
-    unit="-",
     source="judgement: what grows elsewhere has no cause that is known",
     influences="whether a plan holds until a date while batches grow (P31)",
 )
 STATE_GROWN_RATIO = Assumption(
     name="Minimum growth factor of the state to fit a cost per state row",
     value=2.0,
-    unit="-",
     source="judgement: less growth cannot be distinguished from noise",
     influences="whether a cost per state row is fitted (E29)",
 )
 LEAST_HOT_RATIO = Assumption(
     name="Minimum share of rows in one task for a hot key",
     value=0.1,
-    unit="-",
     source="judgement: smaller shares occur by chance",
     influences="makespans of stages with skewed keys (T2)",
 )
 MOST_HOT_RATIO = Assumption(
     name="Maximum share of rows in one task",
     value=0.99,
-    unit="-",
     source="judgement: with all rows in one task, the others would cost nothing",
     influences="makespans of stages with skewed keys (T2)",
 )
 TELLING_SPREAD_RATIO = Assumption(
     name="Minimum variation of updated rows to fit a commit cost per row",
     value=0.2,
-    unit="-",
     source="judgement: a narrower range determines a slope poorly",
     influences="advice on the state store (P14)",
 )
@@ -276,7 +255,6 @@ LEAST_SLOW_BATCHES = Assumption(
 LEAST_GAIN_OF_MODES = Assumption(
     name="Minimum gain of the Bayesian information criterion for a second mode",
     value=10.0,
-    unit="-",
     source="Kass and Raftery (1995): odds of 150 to 1; doi:10.1080/01621459.1995.10476572",
     influences="whether slow batches are modelled as a separate mode (E8)",
 )

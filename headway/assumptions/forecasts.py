@@ -49,21 +49,18 @@ TREND_BINS = Assumption(
 TREND_ERRORS = Assumption(
     name="Minimum trend, in standard errors",
     value=3.0,
-    unit="-",
     source="judgement: noise without a trend looks like one about once in four hundred bins",
     influences="whether a trend is continued (A1)",
 )
 JUMP_SPREADS = Assumption(
     name="Band around the forecast, in spreads of its errors",
     value=4.0,
-    unit="-",
     source="judgement: two bins in a row outside it are not noise",
     influences="when older bins are dropped (A2)",
 )
 LEAST_SPREAD_RATIO = Assumption(
     name="Minimum spread of forecast errors",
     value=0.02,
-    unit="-",
     source="judgement: no stream is more regular, and a regular one must not raise an alarm at "
     "each row",
     influences="jumps (A2), and the rate to prepare for (A3)",
@@ -71,14 +68,12 @@ LEAST_SPREAD_RATIO = Assumption(
 FIRST_ERRORS_RATIO = Assumption(
     name="Spread of forecast errors until eight are known",
     value=0.1,
-    unit="-",
     source="judgement: that of most streams over two minutes",
     influences="the size that is kept after a start (A9)",
 )
 BETTER_FORECAST_RATIO = Assumption(
     name="Maximum errors of a longer average that is preferred, over the shortest one's",
     value=0.95,
-    unit="-",
     source="judgement: an average of few bins reacts sooner, so a longer one must be clearly "
     "better",
     influences="the forecast rate of a running query (A1)",
@@ -100,21 +95,18 @@ DAYS_KEPT = Assumption(
 DAILY_COMPARED_RATIO = Assumption(
     name="Minimum share of the last day on which the daily pattern is assessed",
     value=0.9,
-    unit="-",
     source="judgement: a pattern that has not been seen twice is none",
     influences="whether the daily pattern is used (A17)",
 )
 DAILY_ERROR_RATIO = Assumption(
     name="Maximum RMS error of the daily pattern over that of the rate just before",
     value=0.9,
-    unit="-",
     source="judgement: a smaller gain may be chance",
     influences="whether the daily pattern is used (A17)",
 )
 DAILY_SLOT_SEEN_RATIO = Assumption(
     name="Minimum observed share of a slot of the day",
     value=0.5,
-    unit="-",
     source="judgement: a slot of which less was seen is left out",
     influences="the daily pattern of the rate of a running query (A17)",
 )

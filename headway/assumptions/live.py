@@ -14,7 +14,6 @@ BIN_S = Assumption(
 FACTOR_WEIGHT_RATIO = Assumption(
     name="Weight of the newest batch in the cost factor",
     value=0.03,
-    unit="-",
     source="judgement: the last 30 batches determine the factor within a fifth of their noise",
     influences="the cost factor of a running query (A4)",
 )
@@ -28,21 +27,18 @@ FALSE_ALARM_S = Assumption(
 SMALLEST_DRIFT_SPREADS = Assumption(
     name="Smallest shift of durations to be detected fastest, over their spread",
     value=1.0,
-    unit="-",
     source="judgement: a tenth slower, at the usual noise of a tenth",
     influences="when a drift of costs is reported (A5)",
 )
 FALSE_LEVEL_RATIO = Assumption(
     name="Maximum share of runs whose level raises a false drift alarm",
     value=0.01,
-    unit="-",
     source="judgement: a query that restarts three times a day has one such alarm a month, too",
     influences="when a drift of costs is reported (A5)",
 )
 MOST_SCORE = Assumption(
     name="Maximum score of a batch in the sums that detect a drift",
     value=3.0,
-    unit="-",
     source="judgement: normal noise exceeds it once in 370 batches, a pause of the machine often",
     influences="when a drift of costs is reported (E23, A5)",
 )
@@ -63,7 +59,6 @@ SETTLING_BATCHES = Assumption(
 LEAST_CARRIED_RATIO = Assumption(
     name="Minimum rate of a size that is used, over that of the next smaller one",
     value=1.06,
-    unit="-",
     source="judgement: tasks run in waves, and a node that does not change the waves only adds "
     "cost",
     influences="sizes to which a running query is changed (A9)",
@@ -85,7 +80,6 @@ BUDGET_RAMP_S = Assumption(
 MARGIN_SPREADS = Assumption(
     name="Margin over the forecast with an unused late budget, and its increase at full use",
     value=(0.4, 1.3),
-    unit="-",
     source="judgement: from a rate exceeded in a third of the bins to one exceeded in one of "
     "twenty-five",
     influences="the rate to prepare for (A6)",
@@ -93,28 +87,24 @@ MARGIN_SPREADS = Assumption(
 MOST_BUDGET_USED = Assumption(
     name="Used share of the late budget from which the margin no longer grows",
     value=1.2,
-    unit="-",
     source="judgement: rows that are late stay late; more nodes do not change that",
     influences="the rate to prepare for (A6)",
 )
 BETWEEN_THRESHOLDS_SPREADS = Assumption(
     name="Difference between the margins for keeping a size and for choosing one",
     value=0.7,
-    unit="-",
     source="judgement: with one threshold for both, noise would change the size in every other bin",
     influences="steps up of a running query (A9)",
 )
 BUDGET_OF_CHANGES_RATIO = Assumption(
     name="Share of the late budget that changes may use",
     value=0.5,
-    unit="-",
     source="judgement: the other half is for unforeseen events",
     influences="how long idle nodes are kept (A8)",
 )
 CATCH_UP_RATIO = Assumption(
     name="Load at which a backlog is worked off",
     value=0.85,
-    unit="-",
     source="judgement: a share of the rate at which large batches are processed",
     influences="steps up of a query that is behind (A9)",
 )
@@ -128,7 +118,6 @@ CATCH_UP_S = Assumption(
 LEAST_BEHIND_RATIO = Assumption(
     name="Minimum backlog of a query that is behind, over a usual batch",
     value=1.0,
-    unit="-",
     source="judgement: rows that wait in addition to the usual batch make another batch",
     influences="steps up and down of a query that is behind (A9)",
 )
@@ -149,7 +138,6 @@ LEAST_KEPT_S = Assumption(
 MOST_STEP_DOWN_RATIO = Assumption(
     name="Maximum share of the executors that one step down removes",
     value=0.5,
-    unit="-",
     source="judgement: limits the effect of a wrong step",
     influences="steps down of a running query",
 )
@@ -227,7 +215,6 @@ FIRST_BATCHES = Assumption(
 FIRST_BATCHES_RATIO = Assumption(
     name="Duration of the first batches after executors were added, over the usual one",
     value=2.0,
-    unit="-",
     source="measured, Spark 4.3: 1.5 to 3 times",
     influences="late arrivals of a step up (A7)",
 )
@@ -241,35 +228,30 @@ COSTS_REMEMBERED = Assumption(
 COST_LEVEL_RATIO = Assumption(
     name="Quantile of the learned costs of a change that is used",
     value=0.9,
-    unit="-",
     source="judgement: the upper end, as for durations",
     influences="the expected cost of a change (A7)",
 )
 SPARE_EXECUTORS_RATIO = Assumption(
     name="Maximum executors of policies, over those for the highest rate of a trace",
     value=1.5,
-    unit="-",
     source="judgement: enough to work off a backlog at that rate",
     influences="headway simulate --policy without --executors",
 )
 TABLE_FACTORS = Assumption(
     name="Cost factors for which sustained rates are computed",
     value=(0.25, 0.35, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5, 1.7, 2.0, 2.3),
-    unit="-",
     source="judgement: beyond these, the profile is of another job",
     influences="sizes to which a running query is changed",
 )
 MOST_LOADED_RATIO = Assumption(
     name="Maximum load that is assumed when a backlog is worked off",
     value=0.98,
-    unit="-",
     source="judgement: at full load it would take forever, and a change would cost without bound",
     influences="the late arrivals expected of changes of busy queries (A7)",
 )
 SILENT_LIMITS = Assumption(
     name="Time without a batch from which a query counts as behind, over its limit or trigger",
     value=3.0,
-    unit="-",
     source="judgement: longer than any batch that meets a target, shorter than an outage",
     influences="when a query that reports nothing counts as behind",
 )
@@ -297,7 +279,6 @@ LARGE_BATCHES_S = Assumption(
 LEAST_NOISE_RATIO = Assumption(
     name="Minimum noise of batch durations for detecting a drift",
     value=0.01,
-    unit="-",
     source="judgement: no batches are more regular, and regular ones must not raise an alarm at "
     "each millisecond",
     influences="when a drift of costs is reported (A5)",

@@ -7,7 +7,6 @@ from headway.assumptions import Assumption
 CONFIDENCE = Assumption(
     name="Default confidence level",
     value=0.95,
-    unit="-",
     source="judgement: due to the predicted spread, one plan in twenty may miss its target",
     influences="the factor on durations that a plan includes (P4)",
 )
@@ -50,42 +49,36 @@ CALM_TRIGGER_S = Assumption(
 SELDOM_RATIO = Assumption(
     name="Maximum share of overruns of a preferred setting",
     value=0.1,
-    unit="-",
     source="judgement: if one batch in ten overruns, the next one catches up",
     influences="the trigger of a plan whose target leaves a choice (P6)",
 )
 ROOM_RATIO = Assumption(
     name="Rate at which a preferred setting meets the target, over the planned rate",
     value=1.25,
-    unit="-",
     source="judgement: traffic grows between two plans",
     influences="which setting with the fewest nodes is chosen (P6)",
 )
 WORTHWHILE_LATENCY_RATIO = Assumption(
     name="Maximum latency after a change worth mentioning, over the planned latency",
     value=0.97,
-    unit="-",
     source="judgement: runs of one setting differ by more than 3%",
     influences="advice, and the note on running without a trigger (P6, P14)",
 )
 WORTHWHILE_CHECKPOINT_RATIO = Assumption(
     name="Maximum latency with a new checkpoint worth mentioning, over the planned latency",
     value=0.95,
-    unit="-",
     source="judgement: a new checkpoint costs a restart and the state",
     influences="the note on the effect of a new checkpoint",
 )
 BOUND_MARGIN_RATIO = Assumption(
     name="Safety margin on the bound without noise",
     value=1.01,
-    unit="-",
     source="judgement: a bound slightly too high only costs time, one too low misses a plan",
     influences="which settings are examined closely; only time, as enumeration shows (P5)",
 )
 MANY_NODES_MARGIN_RATIO = Assumption(
     name="Safety margin on the lower bound from work alone",
     value=1.1,
-    unit="-",
     source="judgement: the approximate makespan may be slightly below its bound, and the gain by "
     "noise is computed for the largest batch only",
     influences="which numbers of nodes are excluded without a search (P9)",
@@ -107,14 +100,12 @@ NODE_COUNTS_TRIED_BELOW = Assumption(
 LEAST_LIMIT_RATIO = Assumption(
     name="Minimum rate limit, over the rows of a usual batch",
     value=1.5,
-    unit="-",
     source="judgement: batches vary at a steady rate, and none should reach the limit",
     influences="whether a plan sets a rate limit (P6)",
 )
 LEAST_CATCH_UP_RATIO = Assumption(
     name="Minimum rate that a rate limit allows, over the planned rate",
     value=1.2,
-    unit="-",
     source="judgement: with less, a backlog of ten minutes takes more than fifty minutes to work "
     "off",
     influences="whether a plan sets a rate limit, and a warning in a prediction (P6)",
@@ -122,14 +113,12 @@ LEAST_CATCH_UP_RATIO = Assumption(
 FARTHEST_LIMIT_RATIO = Assumption(
     name="Maximum rate limit, over the rows of the largest profiled batch",
     value=10.0,
-    unit="-",
     source="judgement: no profile shows what a larger batch costs",
     influences="the highest rate limit of a plan (P6)",
 )
 USUAL_BATCH_RATIO = Assumption(
     name="Batch size at which a query has recovered, over the usual one",
     value=1.1,
-    unit="-",
     source="judgement: within the variation of usual batches",
     influences="the planned time to recover from an outage or a burst (P8, P17)",
 )
@@ -150,7 +139,6 @@ MINUTES_AFTER_START = Assumption(
 SAME_AFTER_START_RATIO = Assumption(
     name="Latency in a minute after a restart that counts as steady, over the planned latency",
     value=1.01,
-    unit="-",
     source="judgement: smaller differences cannot be distinguished from the steady state",
     influences="from which minute after a restart a plan's target is met (P20)",
 )
@@ -164,21 +152,18 @@ LONGEST_GROWTH_S = Assumption(
 MOST_GROWTH_SPANS = Assumption(
     name="Time for which growing batches are extrapolated, over that for which they were measured",
     value=4.0,
-    unit="-",
     source="judgement: as far as a prediction is quoted beyond other ranges of a profile",
     influences="the latest date until which a plan holds while batches grow (P31)",
 )
 CLOSE_TO_FLOOR_RATIO = Assumption(
     name="Lowest latency, over that of a setting with fewer nodes that is proposed instead",
     value=0.98,
-    unit="-",
     source="judgement: the last 2% may take many more nodes",
     influences="the nearest setting of an infeasible plan (P6)",
 )
 TIMES_THE_NODES = Assumption(
     name="Maximum node count searched for an alternative, over the allowed maximum",
     value=8,
-    unit="-",
     source="judgement: nobody buys eight times as many nodes for one target",
     influences="the nearest target of an infeasible plan (P13)",
 )
@@ -199,21 +184,18 @@ LEAST_CONFIDENCE_PERCENT = Assumption(
 NEAREST_QUANTILES = Assumption(
     name="Quantiles proposed as alternatives",
     value=(0.99, 0.95, 0.9, 0.75, 0.5),
-    unit="-",
     source="judgement: those that dashboards show",
     influences="the nearest target of an infeasible plan (P13)",
 )
 SAME_FIGURE_RATIO = Assumption(
     name="Maximum ratio of two figures that count as equal",
     value=1.001,
-    unit="-",
     source="judgement: less is rounding",
     influences="which rows of tables are left out, and what is said to rise or fall",
 )
 SENSITIVITY_RATIO = Assumption(
     name="Factor by which a sensitivity raises an input",
     value=1.1,
-    unit="-",
     source="judgement: ten per cent more",
     influences="the table of sensitivities",
 )
@@ -227,14 +209,12 @@ RULE_TRIGGERS_S = Assumption(
 BEHIND_RATIO = Assumption(
     name="Backlog at the end of a trace that counts as behind, over the rows of a batch",
     value=1.5,
-    unit="-",
     source="judgement: batches vary by up to half a batch",
     influences="whether a simulated run counts as behind at its end",
 )
 LOOSER_TARGET_RATIO = Assumption(
     name="Factor by which a latency limit is relaxed to price it",
     value=1.25,
-    unit="-",
     source="judgement: a team may agree to a quarter more",
     influences="which savings by looser targets a capacity plan lists",
 )
@@ -262,14 +242,12 @@ MOST_PLACED_KEYS = Assumption(
 MOST_PLACED_PER_SLOT = Assumption(
     name="Maximum shuffle partitions per slot that are tried with placed keys",
     value=2,
-    unit="-",
     source="judgement: placed keys need no further tasks to even out",
     influences="the placement that headway ordered prints",
 )
 TRIED_PER_SLOT = Assumption(
     name="Shuffle partitions per slot that are tried for a skewed stage",
     value=(1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 12.0),
-    unit="-",
     source="simulated: with Zipf keys, p99 falls up to six per slot; beyond, tasks cost more",
     influences="the number of shuffle partitions that headway ordered recommends",
 )
@@ -283,28 +261,24 @@ SKEWED_BATCHES = Assumption(
 SAME_P99_RATIO = Assumption(
     name="Maximum ratio of p99 at which fewer shuffle partitions are recommended",
     value=1.02,
-    unit="-",
     source="judgement: the accuracy of the simulated p99",
     influences="the number of shuffle partitions that headway ordered recommends",
 )
 WORTH_PLACING_RATIO = Assumption(
     name="Ratio of p99 without to p99 with placed keys from which placing is advised",
     value=1.05,
-    unit="-",
     source="judgement: a table of keys has to be maintained",
     influences="the answer of headway ordered",
 )
 SOLVED_WITHIN_RATIO = Assumption(
     name="Maximum ratio of a solved rate to the exact one",
     value=1.002,
-    unit="-",
     source="a thousandth for the solver, and as much for rounding",
     influences="which settings the chain of batches checks; only time (P24)",
 )
 BEYOND_MOMENTS_RATIO = Assumption(
     name="Rate that the chain of batches may allow beyond that by moments, per noise of batches",
     value=0.15,
-    unit="-",
     source="880 random settings with noise up to 0.6 and correlations up to 0.8: at most 1.030 "
     "times the rate by moments at a noise of 0.43, and 1.020 at 0.19",
     influences="which settings the chain of batches checks (P24)",
@@ -312,7 +286,6 @@ BEYOND_MOMENTS_RATIO = Assumption(
 BEYOND_MOMENTS_LATENCY_RATIO = Assumption(
     name="Maximum excess of a latency by moments over its limit if the chain meets it, by noise",
     value=0.1,
-    unit="-",
     source="597 random settings at their max rate by the chain, noise up to 0.6: at most 0.083",
     influences="which settings a plan evaluates by the chain of batches (P24)",
 )
@@ -333,7 +306,6 @@ MOST_WORKERS_OF_PLAN = Assumption(
 GROWING_RATIO = Assumption(
     name="Growth of the latency within a simulated run from which a pipeline is saturated",
     value=1.2,
-    unit="-",
     source="judgement: the halves of a steady run differ by less",
     influences="whether headway simulate reports a pipeline as saturated",
 )

@@ -7,7 +7,6 @@ from headway.assumptions import Assumption
 SPREAD_PER_DOUBLING_RATIO = Assumption(
     name="Growth of uncertainty per doubling outside the profiled range",
     value=0.13,
-    unit="-",
     source="fitted to half of 1,224 errors of recorded runs, validated on the other half; "
     "docs/scaling-accuracy.md",
     influences="intervals and the margin of plans outside the profiled range (P2)",
@@ -22,14 +21,12 @@ CALIBRATED_DOUBLINGS = Assumption(
 USUAL_RUN_TO_RUN_RATIO = Assumption(
     name="Prior for the run-to-run spread",
     value=0.08,
-    unit="-",
     source="repeats of one setting in one warmed JVM; docs/accuracy.md",
     influences="intervals and margins of profiles of few runs, and of batch jobs (E5, P2, P16)",
 )
 POOLED_SPREAD_RATIO = Assumption(
     name="Usual run-to-run spread of fits of few runs",
     value=0.12,
-    unit="-",
     source="root mean square of 14 workloads fitted on six runs each, 0.08 to 0.17; "
     "docs/accuracy.md",
     influences="intervals and margins: the spread of a profile of few runs is drawn towards it "
@@ -53,7 +50,6 @@ PRIOR_RUNS = Assumption(
 USUAL_PERSISTENCE_RATIO = Assumption(
     name="Prior for the share of lasting noise that remains from one batch to the next",
     value=0.95,
-    unit="-",
     source="127 identical batches of one run: correlations of .72, .63, .54, .50, .49 and .25 at "
     "1, 2, 3, 5, 8 and 12 batches apart",
     influences="how far slow moments of the machine accumulate if batches overrun (T4), and "
@@ -69,14 +65,12 @@ NUM_LEARNED = Assumption(
 HIGHEST_QUOTED_UTILIZATION_RATIO = Assumption(
     name="Utilisation above which no latency is quoted",
     value=0.9,
-    unit="-",
     source="event simulation: above it, with noise of 0.3, the predicted p99 is 40% low (B6)",
     influences="the sustainable rate, and settings too close to saturation to plan (P3)",
 )
 FULLEST_PARTITION_RATIO = Assumption(
     name="Load of the fullest partition above which no latency is quoted",
     value=0.97,
-    unit="-",
     source="judgement: above it, another placement of keys would change the latency by its own "
     "size",
     influences="latencies of operators whose partitions are queues (O1)-(O10)",
@@ -84,7 +78,6 @@ FULLEST_PARTITION_RATIO = Assumption(
 BUSIEST_PARTITIONS_RATIO = Assumption(
     name="Share of busy partitions up to which hybrid queues follow a formula",
     value=0.04,
-    unit="-",
     source="simulations of 4 to 32 workers: beyond it, tuples that are left to a busy partition "
     "wait for each other, and the formula's p99 is 5 to 65% too low",
     influences="whether the latency of an operator with hybrid queues is that of (O7) or simulated",
@@ -100,28 +93,24 @@ FEWEST_BUSY_WORKERS = Assumption(
 HIGHEST_QUOTED_OVERRUN_RATIO = Assumption(
     name="Maximum share of overruns for a calibrated prediction",
     value=0.5,
-    unit="-",
     source="judgement: when most batches overrun, the trigger no longer sets the pace",
     influences="whether a prediction is calibrated, and which settings a plan prefers (P2, P6)",
 )
 ALIKE_STAGES_RATIO = Assumption(
     name="Maximum variance between pooled stages, over that of their tasks",
     value=0.1,
-    unit="-",
     source="adds 5% to the coefficient of variation of a task",
     influences="makespans of stages of a batch job that run in parallel (J3)",
 )
 LEAST_CERTIFIED_OVERRUN_RATIO = Assumption(
     name="Share of overruns from which the chain of batches computes a latency",
     value=0.02,
-    unit="-",
     source="below it, overruns do not accumulate: moments and chain agree to one part in a hundred",
     influences="which of the printed latencies are computed by (T4)",
 )
 MOST_LOST_TAIL_RATIO = Assumption(
     name="Maximum share of a time's third moment that its lattice may lose",
     value=0.05,
-    unit="-",
     source="compared with exact waits for Poisson arrivals: the deviation is then within 2%, the "
     "mean within 1%; for lognormal services with a cv of 10, the deviation is 31% low",
     influences="whether a wait computed on a lattice counts as in range (Q17)",
@@ -136,21 +125,18 @@ POLLING_DELAY_S = Assumption(
 DECLARED_BATCH_NOISE_RATIO = Assumption(
     name="Coefficient of variation of batch durations, declared query",
     value=0.15,
-    unit="-",
     source="judgement: nobody declares it, and zero would be too little",
     influences="latencies of queries that were declared, not profiled (P19)",
 )
 DECLARED_TASK_NOISE_RATIO = Assumption(
     name="Coefficient of variation of task times, declared query",
     value=0.3,
-    unit="-",
     source="judgement: nobody declares it, and zero would be too little",
     influences="makespans of queries that were declared, not profiled (P19)",
 )
 DECLARED_BATCH_JOB_TASK_CV = Assumption(
     name="Coefficient of variation of task times, declared batch job",
     value=0.5,
-    unit="-",
     source="judgement: nobody declares it; splits of a batch job differ by more than those of a "
     "stream",
     influences="run times of batch jobs that were declared, not profiled (P19)",
@@ -165,7 +151,6 @@ DECLARED_TRIGGER_S = Assumption(
 DECLARED_RANGE_RATIO = Assumption(
     name="Range factor of a declared cost without a range",
     value=1.5,
-    unit="-",
     source="judgement: nine of ten guessed costs are right within a factor of 1.5",
     influences="intervals and margins of figures declared without a range (P19)",
 )

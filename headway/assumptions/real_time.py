@@ -14,7 +14,6 @@ PATH_S = Assumption(
 PATH_RATIOS = Assumption(
     name="Ends of the 90% interval of that time, over the time",
     value=(0.5, 2.0),
-    unit="-",
     source="judgement: it was measured in one session; gaps of four sessions on that machine "
     "differed by nearly a factor of two; docs/kafka-accuracy.md",
     influences="intervals and margins of Real-Time Mode (N9, N10)",
@@ -36,7 +35,6 @@ STATEFUL_GAP_S = Assumption(
 GAP_RATIOS = Assumption(
     name="Ends of the 90% interval of a gap, over the gap",
     value=(0.49, 2.2),
-    unit="-",
     source="lower end: four sessions on one machine, with means of 0.56 to 1.02 as their p99 "
     "imply, a spread of logarithms of 0.31 between sessions and 0.13 within one, Student's t; "
     "upper end: judgement, since other disks and a larger state take longer; "
@@ -46,14 +44,12 @@ GAP_RATIOS = Assumption(
 ROW_CV = Assumption(
     name="Coefficient of variation of the time of a row in Real-Time Mode",
     value=1.0,
-    unit="-",
     source="judgement: tasks of batches only show the mean of many rows",
     influences="waits of rows in Real-Time Mode (N9)",
 )
 MOST_BUSY_RATIO = Assumption(
     name="Maximum busy share of a task in Real-Time Mode",
     value=0.7,
-    unit="-",
     source="simulation: above it, the p99 behind a shuffle is off by up to 12% (N8)",
     influences="shuffle partitions of plans of Real-Time Mode (N10)",
 )

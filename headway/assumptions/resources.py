@@ -92,28 +92,24 @@ RESERVED_BYTES = Assumption(
 UNIFIED_RATIO = Assumption(
     name="Share of the heap for execution and storage",
     value=0.6,
-    unit="-",
     source="Spark: spark.memory.fraction",
     influences="the heap that keeps tasks from spilling (P10)",
 )
 HEAP_ROOM_RATIO = Assumption(
     name="Heap headroom, over the measured need",
     value=1.2,
-    unit="-",
     source="judgement: a nearly full heap causes constant garbage collection",
     influences="memory of executors (P10)",
 )
 OVERHEAD_RATIO = Assumption(
     name="Memory overhead, as a share of the heap",
     value=0.1,
-    unit="-",
     source="Spark: spark.executor.memoryOverheadFactor",
     influences="memory of executors (P10)",
 )
 PYTHON_OVERHEAD_RATIO = Assumption(
     name="Memory overhead with Python workers of unknown size, as a share of the heap",
     value=0.4,
-    unit="-",
     source="Spark on Kubernetes: spark.kubernetes.memoryOverheadFactor of non-JVM jobs",
     influences="memory of executors (P10)",
 )
@@ -148,7 +144,6 @@ SHUFFLE_MAX_WAIT_S = Assumption(
 SHUFFLE_FULL_RATIO = Assumption(
     name="Fill level at which a shuffle buffer of Real-Time Mode is sent",
     value=0.9,
-    unit="-",
     source="Spark 4.3: streaming shuffle",
     influences="latencies of Real-Time Mode behind a shuffle (N5)",
 )

@@ -7,7 +7,6 @@ from headway.assumptions import Assumption
 COPIES_SHARE_RATIO = Assumption(
     name="Share of the time per row that copies for windows take",
     value=(0.85, 0.5, 1.0),
-    unit="-",
     source="0.80 and 0.95 fitted to two series of runs with 12 windows per row; used, lowest, "
     "highest",
     influences="the saving per row by shared windows",
@@ -15,7 +14,6 @@ COPIES_SHARE_RATIO = Assumption(
 HELD_ROW_RATIO = Assumption(
     name="Time of a state row that a batch does not write, over that of one it writes",
     value=0.25,
-    unit="-",
     source="the search for rows to remove took 13% to 18% as long as writing, Spark 4.3, 2026; the "
     "store also copies its rows for the next version",
     influences="batch time of panes and fused windows",
@@ -51,28 +49,24 @@ LOG_ROW_S = Assumption(
 LEAST_SAVED_RATIO = Assumption(
     name="Minimum saving for which another way to count windows is recommended",
     value=0.03,
-    unit="-",
     source="judgement: a smaller saving is lost in repeat-to-repeat noise",
     influences="the way and trigger that headway windows recommends",
 )
 EITHER_WAY_RATIO = Assumption(
     name="Factor by which costs of sharing may be smaller or larger than assumed",
     value=2.0,
-    unit="-",
     source="judgement: each was measured once, on one machine",
     influences="the interval of the saving by shared windows",
 )
 TRIGGER_RATIOS = Assumption(
     name="Trigger intervals that are tried for shared windows, over the profiled one",
     value=(0.25, 0.5, 1.0, 2.0, 4.0),
-    unit="-",
     source="judgement: beyond these, the profile is extrapolated far",
     influences="the trigger that headway windows recommends",
 )
 UNEVEN_DEAL_RATIO = Assumption(
     name="Skew threshold of key groups: busiest task over the mean",
     value=1.2,
-    unit="-",
     source="judgement: a smaller ratio is normal variation between tasks",
     influences="advice of headway share on key groups",
 )

@@ -15,7 +15,6 @@ LEAST_GAP_S = Assumption(
 LEAST_GAP_SHARE = Assumption(
     name="Minimum time to the next trigger for a stop, as a share of the trigger interval",
     value=0.2,
-    unit="-",
     source="judgement: the clocks of driver and tuner differ by less",
     influences="clean stops of a running query",
 )
@@ -64,7 +63,6 @@ LEARNING_BATCHES = Assumption(
 OVERDUE_RATIO = Assumption(
     name="Maximum time that a change may take, over the expected time",
     value=3.0,
-    unit="-",
     source="judgement: a third as long again is noise, three times as long is a fault",
     influences="when a change is undone",
 )
@@ -85,21 +83,18 @@ LOG_ENDED_S = Assumption(
 TRIGGER_RATIOS = Assumption(
     name="Trigger intervals to choose from in tuning, over the profiled one",
     value=(0.5, 2.0),
-    unit="-",
     source="judgement: a setting that differs by a factor of four is better planned anew",
     influences="changes of the trigger interval",
 )
 SILENT_RATIO = Assumption(
     name="Time without a batch from which a query is silent, over its limit or trigger interval",
     value=3.0,
-    unit="-",
     source="judgement: a batch that takes three times as long missed the target long before",
     influences="headway watch, and when a tuner is blind",
 )
 FOUND_DRIFT_RATIO = Assumption(
     name="Drift of durations whose detection delay is stated",
     value=1.2,
-    unit="-",
     source="judgement: a query that is a fifth slower is worth a new profile",
     influences="headway watch",
 )
@@ -169,7 +164,6 @@ ALIVE_WITHIN_S = Assumption(
 WATCHED_SIZES_RATIO = Assumption(
     name="Maximum executors assumed for a watched query, over those that it has",
     value=2,
-    unit="-",
     source="judgement: a query that needs more than twice as many is planned anew",
     influences="what headway watch recommends if no bounds are given",
 )
@@ -190,7 +184,6 @@ MOST_POLICY_EXECUTORS = Assumption(
 USUAL_CPU_TARGET_RATIO = Assumption(
     name="CPU utilisation at which simulated autoscalers aim",
     value=0.6,
-    unit="-",
     source="the example of Flink's Kubernetes operator; usual for pods",
     influences="headway simulate --policy hpa and flink without a stated utilisation",
 )

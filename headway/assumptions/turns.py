@@ -7,7 +7,6 @@ from headway.assumptions import Assumption
 FIRST_SPREAD_RATIO = Assumption(
     name="Prior for the spread of batch durations under a gate",
     value=0.3,
-    unit="-",
     source="judgement: wide enough for an unknown query",
     influences="slack and leases of the first batches of a query under a gate",
 )
@@ -43,14 +42,12 @@ KNOWN_BATCHES = Assumption(
 LEARNED_NOISE_RATIO = Assumption(
     name="Spread of the work of a batch while a gate learns",
     value=0.2,
-    unit="-",
     source="judgement: that of batches of one size on a shared machine",
     influences="the policy that auto chooses",
 )
 LEASE_RATIO = Assumption(
     name="Lease of a turn, over the p99.9 of a batch",
     value=3.0,
-    unit="-",
     source="judgement: one batch in a thousand exceeds the p99.9, but none takes three times as "
     "long",
     influences="when a query that has its turn counts as dead",
@@ -72,7 +69,6 @@ HEARTBEAT_WITHIN_S = Assumption(
 LONGEST_WAIT_RATIO = Assumption(
     name="Maximum wait of a query, over its tightest limit",
     value=3.0,
-    unit="-",
     source="judgement: no query starves, and few run before their turn",
     influences="turns under load",
 )
@@ -93,7 +89,6 @@ MEMORY_LOOK_AHEAD_S = Assumption(
 LEAST_GAIN_RATIO = Assumption(
     name="Minimum latency gain for a policy to be recommended",
     value=0.1,
-    unit="-",
     source="judgement: a smaller gain is not worth another component",
     influences="the verdict of headway schedule",
 )
@@ -128,7 +123,6 @@ LONGEST_SIMULATED_S = Assumption(
 NEARLY_ALL_BUSY_RATIO = Assumption(
     name="Utilisation below which queries keep up",
     value=0.98,
-    unit="-",
     source="judgement: above it, the backlog at the end of a simulation decides",
     influences="whether headway schedule reports that queries keep up",
 )

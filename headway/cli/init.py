@@ -45,7 +45,7 @@ def command(file: str, kind: str, name: str | None, force: bool) -> int:
     from headway.api.init import init
     from headway.cli.terminal import remark, suggest
     from headway.formats.text_file import write_text
-    from headway.spec.scaffolds import SCHEMA_FILE
+    from headway.spec.spec_file import SCHEMA_FILE
 
     if file == "-":
         refuse(given("force"), "there is nothing to overwrite on standard output")

@@ -3,7 +3,6 @@
 from headway.sparkconf.knobs import (
     KNOBS,
     KNOBS_BY_KEY,
-    Carrier,
     Knob,
     applies_when,
     knob_named,
@@ -29,27 +28,8 @@ from headway.sparkconf.task_resources import (
 )
 
 __all__ = [
-    "KNOBS",
-    "KNOBS_BY_KEY",
-    "STREAMING",
-    "Carrier",
-    "Counts",
-    "Knob",
-    "ReaderLimit",
-    "TaskLimit",
-    "applies_when",
-    "is_resource_key",
-    "knob_named",
-    "knob_of",
-    "parse_properties",
-    "property_lines",
-    "query_options",
-    "reader_limit",
-    "render_properties",
-    "resource_settings",
-    "spark_conf",
-    "streaming_number",
-    "task_cpus_of",
-    "task_limit",
-    "tasks_by_amounts",
-]
+    "KNOBS", "KNOBS_BY_KEY", "STREAMING", "Counts", "Knob", "ReaderLimit", "TaskLimit",
+    "applies_when", "is_resource_key", "knob_named", "knob_of", "parse_properties",
+    "property_lines", "query_options", "reader_limit", "render_properties", "resource_settings",
+    "spark_conf", "streaming_number", "task_cpus_of", "task_limit", "tasks_by_amounts",
+]  # fmt: skip

@@ -134,15 +134,15 @@ def unseen_settings(conf: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(POD_TEMPLATE_KEY, sentence)]
 
 
+def _contradicting(key: str, current: Mapping[str, str], planned: str) -> Conflict:
+    """The conflict of a key for which a plan has a value."""
+    return Conflict(key=key, current=current.get(key), planned=planned, reason=REASONS[key])
+
+
 def _task_cpus(resources: PlannedResources, current: Mapping[str, str]) -> Iterator[Conflict]:
-    stated = current.get(TASK_CPUS_KEY)
-    if stated is not None and stated.strip() != str(resources.task_cpus):
-        yield Conflict(
-            key=TASK_CPUS_KEY,
-            current=stated,
-            planned=str(resources.task_cpus),
-            reason=REASONS[TASK_CPUS_KEY],
-        )
+    planned = str(resources.task_cpus)
+    if current.get(TASK_CPUS_KEY, planned).strip() != planned:
+        yield _contradicting(TASK_CPUS_KEY, current, planned)
 
 
 def _task_resources(resources: PlannedResources, current: Mapping[str, str]) -> Iterator[Conflict]:
@@ -181,16 +181,13 @@ def _cores_max(resources: PlannedResources, current: Mapping[str, str]) -> Itera
     planned = str(resources.num_cores)
     is_standalone = current.get(MASTER_KEY, "").strip().startswith("spark:")
     if (stated is None and is_standalone) or (stated is not None and stated.strip() != planned):
-        yield Conflict(
-            key=CORES_MAX_KEY, current=stated, planned=planned, reason=REASONS[CORES_MAX_KEY]
-        )
+        yield _contradicting(CORES_MAX_KEY, current, planned)
 
 
 def _dynamic_allocation(_: PlannedResources, current: Mapping[str, str]) -> Iterator[Conflict]:
     for key in _DYNAMIC_KEYS:
-        stated = current.get(key)
-        if stated is not None and stated.strip().lower() != "false":
-            yield Conflict(key=key, current=stated, planned="false", reason=REASONS[key])
+        if current.get(key, "false").strip().lower() != "false":
+            yield _contradicting(key, current, "false")
 
 
 def _master(resources: PlannedResources, current: Mapping[str, str]) -> Iterator[Conflict]:
@@ -210,14 +207,12 @@ def _kubernetes_cores(
     resources: PlannedResources, current: Mapping[str, str]
 ) -> Iterator[Conflict]:
     """The request is an executor's cores; Kubernetes refuses a pod whose limit is below it."""
-    planned = str(resources.cores_per_executor)
     for key, contradicts in (
         (LIMIT_CORES_KEY, limits_cores),
         (REQUEST_CORES_KEY, requests_other_cores),
     ):
-        stated = current.get(key)
-        if stated is not None and contradicts(stated, resources):
-            yield Conflict(key=key, current=stated, planned=planned, reason=REASONS[key])
+        if key in current and contradicts(current[key], resources):
+            yield _contradicting(key, current, str(resources.cores_per_executor))
 
 
 def limits_cores(stated: str, resources: PlannedResources) -> bool:
@@ -267,14 +262,10 @@ def _overhead(
     for key in stated_keys:
         size_bytes = memory_setting_bytes(current[key])
         if size_bytes is None or not _is_same_size(size_bytes, planned_bytes):
-            yield Conflict(
-                key=key, current=current[key], planned=planned, reason=REASONS[OVERHEAD_KEY]
-            )
+            yield _contradicting(key, current, planned)
     default_bytes = effective_overhead_bytes(current, heap_bytes, usual_ratio)
     if not stated_keys and not _is_same_size(default_bytes, planned_bytes):
-        yield Conflict(
-            key=OVERHEAD_KEY, current=None, planned=planned, reason=REASONS[OVERHEAD_KEY]
-        )
+        yield _contradicting(OVERHEAD_KEY, current, planned)
 
 
 def _is_same_size(size_bytes: int, planned_bytes: int) -> bool:

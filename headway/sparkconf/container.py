@@ -85,15 +85,8 @@ def effective_overhead_bytes(
 ) -> int:
     """The overhead that Spark reserves for a heap [bytes].
 
-    Parameters
-    ----------
-    conf : mapping of str to str
-        The whole configuration.
-    heap_bytes : int
-        Heap of the executor. [bytes]
-    usual_ratio : float
-        Share of the heap if neither a size nor a share is set; on Kubernetes it is larger for jobs
-        that are not JVM ones. [-]
+    ``usual_ratio`` is the share of the heap if neither a size nor a share is set; on Kubernetes it
+    is larger for jobs that are not JVM ones.
 
     Examples
     --------

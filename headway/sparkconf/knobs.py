@@ -9,38 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from types import MappingProxyType
 
+from headway.assumptions.resources import LEAST_HEAP_BYTES
 from headway.domain import Applies, Configuration
 from headway.domain.configuration import TaskCores, recorded_task_cores
 from headway.errors import InputError
+from headway.limits import MOST_LONG
 from headway.sparkconf.reader_limits import KAFKA, READER_LIMIT_KEYS, STREAMING
 from headway.sparkconf.task_resources import resource_words
-from headway.units import (
-    parse_size_bytes,
-    spark_memory_bytes,
-    spark_memory_text,
-    spark_trigger_text,
-)
-
-# Java's int and long: what Spark parses these settings into.
-_LARGEST_INT = 2**31 - 1
-_LARGEST_LONG = 2**63 - 1
-
+from headway.units import spark_memory_bytes, spark_memory_text, spark_trigger_text
 
 _CORES = re.compile(r"\d{1,10}(?:\.\d{1,10})?", re.ASCII)
 
 
-class Carrier(StrEnum):
-    """How a setting is passed to Spark."""
-
-    SPARK_CONF = "Spark configuration"
-    READER_OPTION = "option of the stream reader"
-    TRIGGER = "trigger of the stream writer"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Knob:
     """One setting of a plan as Spark knows it.
 
@@ -52,14 +35,8 @@ class Knob:
         The setting in words, for people.
     key : str
         Spark's name for it: a configuration key, a reader option, or ``trigger``.
-    carrier : Carrier
-        Where the key goes.
     unit : str
-        Unit of ``lowest`` and ``highest``.
-    lowest, highest : float
-        Bounds, both included, in ``unit``.
-    since_version : str
-        The first Spark version that reads the key.
+        Unit of its values.
     applies : Applies
         What a change requires for a query without state.
     applies_with_state : Applies
@@ -77,87 +54,39 @@ class Knob:
     label: str
     key: str
     unit: str
-    lowest: float
-    highest: float
-    since_version: str
-    carrier: Carrier = Carrier.SPARK_CONF
     applies: Applies = Applies.NEW_APPLICATION
     applies_with_state: Applies = Applies.NEW_APPLICATION
     pinned_before_version: str | None = None
 
 
 _TABLE = (
+    Knob("executors", "executors", "spark.executor.instances", "executors"),
+    Knob("cores_per_executor", "cores per executor", "spark.executor.cores", "cores"),
+    Knob("task_cpus", "cores per task", "spark.task.cpus", "cores"),
+    Knob("executor_memory", "executor memory", "spark.executor.memory", "bytes"),
     Knob(
-        setting="executors",
-        label="executors",
-        key="spark.executor.instances",
-        unit="executors",
-        lowest=1,
-        highest=_LARGEST_INT,
-        since_version="1.0.0",
-    ),
-    Knob(
-        setting="cores_per_executor",
-        label="cores per executor",
-        key="spark.executor.cores",
-        unit="cores",
-        lowest=1,
-        highest=_LARGEST_INT,
-        since_version="1.0.0",
-    ),
-    Knob(
-        setting="task_cpus",
-        label="cores per task",
-        key="spark.task.cpus",
-        unit="cores",
-        lowest=1,
-        highest=_LARGEST_INT,
-        since_version="0.5.0",
-    ),
-    Knob(
-        setting="executor_memory",
-        label="executor memory",
-        key="spark.executor.memory",
-        unit="bytes",
-        # Spark keeps 300 MiB for itself and refuses a heap below one and a half times that.
-        lowest=parse_size_bytes("450m"),
-        highest=_LARGEST_LONG,
-        since_version="0.7.0",
-    ),
-    Knob(
-        setting="shuffle_partitions",
-        label="shuffle partitions",
-        key="spark.sql.shuffle.partitions",
-        unit="tasks",
-        lowest=1,
-        highest=_LARGEST_INT,
-        since_version="1.1.0",
+        "shuffle_partitions",
+        "shuffle partitions",
+        "spark.sql.shuffle.partitions",
+        "tasks",
         applies=Applies.RESTART,
         # The offset log keeps the number and a restart takes it from there, without a word.
         applies_with_state=Applies.NEW_CHECKPOINT,
         pinned_before_version="4.1",
     ),
     Knob(
-        setting="trigger_s",
-        label="trigger",
-        key="trigger",
-        carrier=Carrier.TRIGGER,
-        unit="seconds",
-        lowest=0,
-        highest=_LARGEST_INT,
-        since_version="2.0.0",
+        "trigger_s",
+        "trigger",
+        "trigger",
+        "seconds",
         applies=Applies.RESTART,
         applies_with_state=Applies.RESTART,
     ),
     Knob(
-        setting="max_offsets_per_trigger",
-        label="rate limit",
-        key=KAFKA.key or "",
-        carrier=Carrier.READER_OPTION,
-        unit="records",
-        lowest=1,
-        highest=_LARGEST_LONG,
-        since_version="2.0.0",
+        "max_offsets_per_trigger",
+        "rate limit",
+        KAFKA.key or "",
+        "records",
         applies=Applies.RESTART,
         applies_with_state=Applies.RESTART,
     ),
@@ -166,46 +95,26 @@ _TABLE = (
 #: Every knob of a plan, by setting.
 KNOBS: Mapping[str, Knob] = MappingProxyType({knob.setting: knob for knob in _TABLE})
 
-# What a plan sets beside its knobs: setting, words, key, unit, and since when.
+# What a plan sets beside its knobs.
 _BESIDE = (
-    (
-        "dynamic_allocation",
-        "dynamic allocation",
-        "spark.dynamicAllocation.enabled",
-        "flag",
-        "1.2.0",
-    ),
-    ("overhead", "memory beside the heap", "spark.executor.memoryOverhead", "bytes", "2.3.0"),
-    ("python_memory", "Python workers", "spark.executor.pyspark.memory", "bytes", "2.4.0"),
-    ("off_heap", "memory off the heap", "spark.memory.offHeap.enabled", "flag", "1.6.0"),
-    ("off_heap_size", "size off the heap", "spark.memory.offHeap.size", "bytes", "1.6.0"),
-    ("concurrent_jobs", "jobs at a time", STREAMING.jobs, "jobs", "0.9.0"),
-    ("receiver_rate", "rate limit of a receiver", STREAMING.receiver_rate, "rows/s", "1.0.2"),
-    ("partition_rate", "rate limit of a partition", STREAMING.partition_rate, "rows/s", "1.3.0"),
+    Knob("dynamic_allocation", "dynamic allocation", "spark.dynamicAllocation.enabled", "flag"),
+    Knob("overhead", "memory beside the heap", "spark.executor.memoryOverhead", "bytes"),
+    Knob("python_memory", "Python workers", "spark.executor.pyspark.memory", "bytes"),
+    Knob("off_heap", "memory off the heap", "spark.memory.offHeap.enabled", "flag"),
+    Knob("off_heap_size", "size off the heap", "spark.memory.offHeap.size", "bytes"),
+    Knob("concurrent_jobs", "jobs at a time", STREAMING.jobs, "jobs"),
+    Knob("receiver_rate", "rate limit of a receiver", STREAMING.receiver_rate, "rows/s"),
+    Knob("partition_rate", "rate limit of a partition", STREAMING.partition_rate, "rows/s"),
 )
 
 #: Those and all knobs, by Spark's key, except amounts of resources: `knob_of`.
 KNOBS_BY_KEY: Mapping[str, Knob] = MappingProxyType(
-    {knob.key: knob for knob in _TABLE}
-    | {
-        key: Knob(
-            setting=setting,
-            label=label,
-            key=key,
-            unit=unit,
-            lowest=0,
-            highest=1 if unit == "flag" else _LARGEST_LONG,
-            since_version=since,
-        )
-        for setting, label, key, unit, since in _BESIDE
-    }
+    {knob.key: knob for knob in (*_TABLE, *_BESIDE)}
     # The rate limit in the words of other sources than Kafka.
     | {
-        key: replace(knob, key=key)
-        for knob in _TABLE
-        if knob.setting == "max_offsets_per_trigger"
+        key: replace(KNOBS["max_offsets_per_trigger"], key=key)
         for key in READER_LIMIT_KEYS
-        if key != knob.key
+        if key != KAFKA.key
     }
 )
 
@@ -219,17 +128,7 @@ def knob_of(key: str) -> Knob:
     'gpu of an executor'
     """
     knob = KNOBS_BY_KEY.get(key)
-    if knob is not None:
-        return knob
-    return Knob(
-        setting=key,
-        label=resource_words(key),
-        key=key,
-        unit="units",
-        lowest=0,
-        highest=_LARGEST_LONG,
-        since_version="3.0.0",
-    )
+    return Knob(key, resource_words(key), key, "units") if knob is None else knob
 
 
 def knob_named(name: str) -> Knob | None:
@@ -365,12 +264,11 @@ def query_options(
 
 
 def _memory_text(executor_memory: str) -> str:
-    knob = KNOBS["executor_memory"]
-    size_bytes = spark_memory_bytes(executor_memory)
-    if not knob.lowest <= size_bytes <= knob.highest:
+    size_bytes, least_bytes = spark_memory_bytes(executor_memory), LEAST_HEAP_BYTES.value
+    if not least_bytes <= size_bytes <= MOST_LONG:
         raise InputError(
             f"executor memory {executor_memory!r} is out of range; "
-            f"expected at least {spark_memory_text(int(knob.lowest))}, e.g. 8g"
+            f"expected at least {spark_memory_text(least_bytes)}, e.g. 8g"
         )
     return spark_memory_text(size_bytes)
 

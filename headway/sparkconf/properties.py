@@ -47,18 +47,18 @@ def render_properties(
     # the fast disk
     spark.local.dir       C:\\tmp
     """
-    lines = [
-        f"# {comment_line}".rstrip() for text in header for comment_line in _LINE_END.split(text)
-    ]
+    lines = [line for text in header for line in _comment_lines(text)]
     escaped_keys = {key: _escape_key(key) for key in conf}
     width = max(map(len, escaped_keys.values()), default=0) + 2
     for key, value in conf.items():
         if comments is not None and key in comments:
-            lines += [
-                f"# {comment_line}".rstrip() for comment_line in _LINE_END.split(comments[key])
-            ]
+            lines += _comment_lines(comments[key])
         lines.append(f"{escaped_keys[key]:<{width}}{_escape_value(key, value)}")
     return "".join(f"{line}\n" for line in lines)
+
+
+def _comment_lines(text: str) -> list[str]:
+    return [f"# {line}".rstrip() for line in _LINE_END.split(text)]
 
 
 def parse_properties(text: str) -> dict[str, str]:

@@ -34,11 +34,12 @@ class ReaderLimit:
     """The limit of one kind of source.
 
     ``key`` is the reader's option, None if rows cannot be limited; ``why_none`` says why they
-    cannot, or not without recorded file sizes, and what can be done instead.
+    cannot, or not without recorded file sizes, and what can be done instead. ``source`` is the name
+    of a source that has a limit.
     """
 
-    source: str
     counts: Counts
+    source: str = ""
     key: str | None = None
     why_none: str = ""
 
@@ -51,8 +52,8 @@ def _per_partition(source: str, key: str) -> ReaderLimit:
     return ReaderLimit(source=source, counts=Counts.ROWS_PER_PARTITION, key=key)
 
 
-def _none(source: str, why_none: str) -> ReaderLimit:
-    return ReaderLimit(source=source, counts=Counts.NO_ROWS, why_none=why_none)
+def _none(why_none: str) -> ReaderLimit:
+    return ReaderLimit(counts=Counts.NO_ROWS, why_none=why_none)
 
 
 #: What Kafka's reader takes, and what stands for the rate limit where no source is spoken of.
@@ -79,8 +80,7 @@ _KINDS: tuple[tuple[str, ReaderLimit], ...] = (
     (
         r"Kinesis",
         _none(
-            "Kinesis",
-            "this source of Kinesis fetches ahead of the query, and has no limit of rows per batch",
+            "this source of Kinesis fetches ahead of the query, and has no limit of rows per batch"
         ),
     ),
     (
@@ -105,27 +105,22 @@ _KINDS: tuple[tuple[str, ReaderLimit], ...] = (
     (
         r"RatePerMicroBatch",
         _none(
-            "the source rate-micro-batch",
             "the source rate-micro-batch makes rowsPerBatch rows for each batch: there is never a "
-            "backlog that a limit could hold back",
+            "backlog that a limit could hold back"
         ),
     ),
     (
         r"Rate",
         _none(
-            "the rate source",
             "the rate source has no limit: its rowsPerSecond determines what arrives, and after a "
-            "pause one batch takes all of it",
+            "pause one batch takes all of it"
         ),
     ),
-    (r"TextSocket", _none("the socket source", "the socket source has no limit")),
-    (r"Memory", _none("the memory source", "the memory source has no limit")),
+    (r"TextSocket", _none("the socket source has no limit")),
+    (r"Memory", _none("the memory source has no limit")),
     (
         r"declared$",
-        _none(
-            "a declared source",
-            "the source was not declared; for Kafka the option is maxOffsetsPerTrigger",
-        ),
+        _none("the source was not declared; for Kafka the option is maxOffsetsPerTrigger"),
     ),
 )
 
@@ -152,8 +147,7 @@ def reader_limit(description: str) -> ReaderLimit:
         if re.match(pattern, class_name):
             return limit
     source = class_name if class_name.isidentifier() else "this source"
-    why = f"no option of {source} is known that limits the rows of a batch"
-    return _none(source, why)
+    return _none(f"no option of {source} is known that limits the rows of a batch")
 
 
 class StreamingKeys(NamedTuple):

@@ -6,6 +6,8 @@ ends. The profile contains no invented run.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headway.assumptions.predictions import (
     DECLARED_BATCH_NOISE_RATIO,
     DECLARED_TASK_NOISE_RATIO,
@@ -29,12 +31,10 @@ from headway.domain import (
     TasksRule,
 )
 from headway.spec.forms.quantities import Quantity
-from headway.spec.kinds.jobs import DeclaredStream
+from headway.spec.kinds.jobs import DeclaredBatch, DeclaredStream
 from headway.spec.kinds.rates import Rate, peak_rate
 from headway.units import spark_memory_text
 from headway.version import __version__
-
-_NUM_DECLARED_EXECUTORS = 1
 
 
 def declared_profile(name: str, declared: DeclaredStream, rate: Rate) -> JobProfile:
@@ -54,16 +54,7 @@ def declared_profile(name: str, declared: DeclaredStream, rate: Rate) -> JobProf
         per_row.append(declared.shuffle_task_per_row_s)
     return JobProfile(
         headway_version=__version__,
-        applications=(
-            Application(
-                id="declared",
-                name=name,
-                spark_version=declared.spark_version,
-                executor_memory=None
-                if declared.executor_memory_bytes is None
-                else spark_memory_text(declared.executor_memory_bytes),
-            ),
-        ),
+        applications=(application_of(name, declared),),
         shape=QueryShape(
             sources=("declared",),
             sink="declared",
@@ -88,13 +79,24 @@ def declared_profile(name: str, declared: DeclaredStream, rate: Rate) -> JobProf
             task_fixed=stated(declared.task_fixed_s),
             task_per_row=tuple(map(stated, per_row)),
             configuration=Configuration(
-                executors=_NUM_DECLARED_EXECUTORS,
+                executors=1,
                 cores_per_executor=declared.cores_per_executor,
                 shuffle_partitions=SPARK_PARTITIONS.value if partitions is None else partitions,
                 trigger_s=DECLARED_TRIGGER_S.value,
             ),
             partitions_are_stated=partitions is not None,
         ),
+    )
+
+
+def application_of(name: str, declared: DeclaredStream | DeclaredBatch) -> Application:
+    """The application for declared figures."""
+    memory_bytes = declared.executor_memory_bytes
+    return Application(
+        id="declared",
+        name=name,
+        spark_version=declared.spark_version,
+        executor_memory=None if memory_bytes is None else spark_memory_text(memory_bytes),
     )
 
 
@@ -117,14 +119,13 @@ def _stages(declared: DeclaredStream) -> tuple[StageProfile, ...]:
     )
     if declared.shuffle_task_per_row_s is None:
         return (source_stage,)
-    shuffle_stage = StageProfile(
+    shuffle_stage = replace(
+        source_stage,
         name="shuffle",
         level=1,
         tasks_rule=TasksRule.SHUFFLE,
+        num_source_tasks=None,
         rows=RowsLaw(scale=declared.shuffle_ratio, exponent=1.0),
-        task_fixed_s=declared.task_fixed_s.mid,
         task_per_row_s=declared.shuffle_task_per_row_s.mid,
-        task_noise_ratio=DECLARED_TASK_NOISE_RATIO.value,
-        separation=Separation.PARTS,
     )
     return (source_stage, shuffle_stage)

@@ -10,7 +10,6 @@ import math
 
 from headway.assumptions.predictions import DECLARED_BATCH_JOB_TASK_CV
 from headway.domain import (
-    Application,
     ApplicationKind,
     ApplicationProfile,
     Cluster,
@@ -30,10 +29,9 @@ from headway.domain import (
 from headway.domain.configuration import task_slots
 from headway.models.stages.dag import StageDag, run_time
 from headway.models.stages.pooling import JobStage
-from headway.spec.declared import stated
+from headway.spec.declared import application_of, stated
 from headway.spec.forms.quantities import Quantity
 from headway.spec.kinds.jobs import DeclaredBatch
-from headway.units import spark_memory_text
 from headway.version import __version__
 
 _EPOCH = "1970-01-01T00:00:00Z"
@@ -71,7 +69,6 @@ def declared_application(
     >>> profile.cluster.executors, len(profile.stages)
     (5, 2)
     """
-
     work, driver = declared.work_s.scaled(work_ratio), declared.driver_s
     if end is not None:
         work = Quantity.exactly(getattr(work, end))
@@ -94,16 +91,10 @@ def declared_application(
     )
     stages_s = run_time(dag, task_slots(executors, cores)).mean_s
     everything = Share(seen=1, expected=1)
-    memory_bytes = declared.executor_memory_bytes
     return ApplicationProfile(
         headway_version=__version__,
         kind=ApplicationKind.BATCH,
-        application=Application(
-            id="declared",
-            name=name,
-            spark_version=declared.spark_version,
-            executor_memory=None if memory_bytes is None else spark_memory_text(memory_bytes),
-        ),
+        application=application_of(name, declared),
         cluster=Cluster(
             executors=executors, executors_mean=float(executors), cores_per_executor=cores
         ),

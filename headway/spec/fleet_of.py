@@ -15,7 +15,7 @@ from headway.fleet.nouns import Fleet, Mask, Offer, Purchasing, Quota, Refusal, 
 from headway.spec.kinds.capacity import CapacityPlan, FleetEntry, PoolEntry, QuotaEntry
 from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
 from headway.spec.parts import built_in_catalog, executors_that_fit
-from headway.spec.spec_file import SpecFile, load_spec, load_spec_of
+from headway.spec.spec_file import load_spec, load_spec_of
 from headway.units import HOURS_PER_DAY, counted, spark_memory_text
 
 if TYPE_CHECKING:
@@ -23,15 +23,6 @@ if TYPE_CHECKING:
 
 _ONE_ZONE = ("-",)
 _KINDS_OF_JOBS = ("StreamingJob", "BatchJob", "QuerySchedule")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetMember:
-    """A job of a fleet with its own file, if it has one."""
-
-    entry: FleetEntry
-    job: StreamingJob | BatchJob | QuerySchedule
-    file: SpecFile | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,26 +47,28 @@ def catalog_of(plan: CapacityPlan) -> NodeCatalog:
     return plan.catalog or built_in_catalog()
 
 
-def fleet_members(plan: CapacityPlan) -> Iterator[FleetMember]:
-    """The jobs of a fleet, read from their files if they have any."""
+def fleet_members(
+    plan: CapacityPlan,
+) -> Iterator[tuple[FleetEntry, StreamingJob | BatchJob | QuerySchedule]]:
+    """The entries of a fleet, each with its job, which is read from its file if it has one."""
     for entry in plan.jobs:
         if entry.file is None:
             job = entry.streaming or entry.batch
             assert job is not None
-            yield FleetMember(entry=entry, job=job, file=None)
+            yield entry, job
             continue
         file = load_spec(entry.file)
         if file.kind not in _KINDS_OF_JOBS:
             raise InputError(
-                f"{file.sources.value_place(('kind',))}: kind: got {file.kind!r}; the fleet's job "
+                f"{file.sources.place(('kind',))}: kind: got {file.kind!r}; the fleet's job "
                 f"{entry.name!r} needs a StreamingJob, a BatchJob or a QuerySchedule"
             )
         if entry.turns != "none" and file.kind != "QuerySchedule":
             raise InputError(
-                f"{file.sources.value_place(('kind',))}: kind: got {file.kind!r}; the fleet's job "
+                f"{file.sources.place(('kind',))}: kind: got {file.kind!r}; the fleet's job "
                 f"{entry.name!r} has 'turns: {entry.turns}', which needs a QuerySchedule"
             )
-        yield FleetMember(entry=entry, job=file.spec, file=file)
+        yield entry, file.spec
 
 
 def nodes_on_offer(plan: CapacityPlan, catalog: NodeCatalog) -> tuple[NodeEntry, ...]:
@@ -86,14 +79,18 @@ def nodes_on_offer(plan: CapacityPlan, catalog: NodeCatalog) -> tuple[NodeEntry,
     InputError
         If a name or pattern matches no node of the catalogue.
     """
-    nodes = _matching(plan.node_types, catalog.nodes, "node_types")
-    pool_patterns = [pattern for pool in plan.pools for pattern in pool.node_types]
-    for pattern in (
-        *pool_patterns,
-        *(node_type for quota in plan.quotas for node_type in quota.node_types),
-    ):
-        _matching((pattern,), catalog.nodes, "node_types")
-    return nodes
+    patterns = (
+        *plan.node_types,
+        *(pattern for pool in plan.pools for pattern in pool.node_types),
+        *(pattern for quota in plan.quotas for pattern in quota.node_types),
+    )
+    for pattern in patterns:
+        if not any(fnmatchcase(node.name, pattern) for node in catalog.nodes):
+            node_names = ", ".join(node.name for node in catalog.nodes[:5])
+            raise InputError(
+                f"node_types: no node {pattern!r} in the catalogue; it has {node_names}, ..."
+            )
+    return tuple(node for node in catalog.nodes if _matches(node.name, plan.node_types))
 
 
 class FleetForm:
@@ -135,7 +132,10 @@ class FleetForm:
             allowed=np.array([allowed for _, allowed in rows]).reshape(shape),
             period_of=np.zeros(HOURS_PER_DAY, int) if fixed else np.arange(HOURS_PER_DAY),
             hours=np.array([float(HOURS_PER_DAY)]) if fixed else np.ones(HOURS_PER_DAY),
-            quotas=(*_pool_limits(plan, supplies), *_quotas(plan, supplies, self._nodes_of)),
+            quotas=(
+                *_pool_limits(plan, supplies),
+                *(_quota(quota, supplies, self._nodes_of) for quota in plan.quotas),
+            ),
             purchasing=Purchasing(
                 spot_ratio=plan.purchasing.spot_ratio,
                 commitments=plan.purchasing.commitments == "free",
@@ -243,7 +243,7 @@ def _supplies(
         members = [need for need in needs if not need.entry.pools or pool.name in need.entry.pools]
         cores, memory = _executor_of(pool, members)
         for offer_index, node in enumerate(nodes):
-            if pool.node_types and not _matches(node.name, pool.node_types):
+            if not _matches(node.name, pool.node_types):
                 continue
             holds = 1
             if pool.sharing == "shared":
@@ -307,18 +307,11 @@ def _pool_limits(plan: CapacityPlan, supplies: Sequence[Supply]) -> list[Quota]:
     ]
 
 
-def _quotas(
-    plan: CapacityPlan, supplies: Sequence[Supply], nodes_of: Sequence[NodeEntry]
-) -> list[Quota]:
-    return [_quota(quota, supplies, nodes_of) for quota in plan.quotas]
-
-
 def _quota(quota: QuotaEntry, supplies: Sequence[Supply], nodes_of: Sequence[NodeEntry]) -> Quota:
     limit = quota.max_nodes if quota.max_nodes is not None else quota.max_cores
     assert limit is not None
     counts = [
-        (not quota.node_types or _matches(node.name, quota.node_types))
-        and (not quota.zones or supply.zone in quota.zones)
+        _matches(node.name, quota.node_types) and (not quota.zones or supply.zone in quota.zones)
         for supply, node in zip(supplies, nodes_of, strict=True)
     ]
     per_node = [1 if quota.max_nodes is not None else node.cores for node in nodes_of]
@@ -332,17 +325,6 @@ def _quota(quota: QuotaEntry, supplies: Sequence[Supply], nodes_of: Sequence[Nod
     )
 
 
-def _matching(
-    patterns: Sequence[str], nodes: Sequence[NodeEntry], where: str
-) -> tuple[NodeEntry, ...]:
-    for pattern in patterns:
-        if not any(fnmatchcase(node.name, pattern) for node in nodes):
-            node_names = ", ".join(node.name for node in nodes[:5])
-            raise InputError(
-                f"{where}: no node {pattern!r} in the catalogue; it has {node_names}, ..."
-            )
-    return tuple(node for node in nodes if not patterns or _matches(node.name, patterns))
-
-
 def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+    """Whether a name matches one of some patterns; if there are none, all names do."""
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)

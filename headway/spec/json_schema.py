@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from headway.spec.forms import entries_of
-from headway.spec.forms.files import FileOr
 from headway.spec.forms.kinds import JsonSchema, Kind, ListOf, MapOf, NameOr, Nested
 from headway.spec.kinds import KINDS
 from headway.spec.kinds.rates import DailyCurve, RateForm, RateTrace
@@ -23,13 +22,7 @@ def json_schema() -> JsonSchema:
     >>> sorted(json_schema()["$defs"])[:3]
     ['ApplicationEntry', 'BatchJob', 'BudgetEntry']
     """
-    nouns: list[type[Any]] = [Metadata, *KINDS.values()]
-    definitions: dict[str, JsonSchema] = {}
-    while nouns:
-        noun = nouns.pop()
-        if noun.__name__ not in definitions:
-            definitions[noun.__name__] = _object_schema(noun)
-            nouns += [inner for entry in entries_of(noun) for inner in _nouns_in(entry.kind)]
+    nouns = sorted(file_nouns(), key=lambda noun: noun.__name__)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": SCHEMA_ID,
@@ -48,8 +41,20 @@ def json_schema() -> JsonSchema:
         },
         "additionalProperties": False,
         "allOf": [_if_kind(kind, noun.__name__) for kind, noun in KINDS.items()],
-        "$defs": dict(sorted(definitions.items())),
+        "$defs": {noun.__name__: _object_schema(noun) for noun in nouns},
     }
+
+
+def file_nouns() -> list[type[Any]]:
+    """The nouns of all spec files, each once: those of kinds first, then what is in them."""
+    nouns: list[type[Any]] = []
+    waiting: list[type[Any]] = [Metadata, *KINDS.values()]
+    while waiting:
+        noun = waiting.pop(0)
+        if noun not in nouns:
+            nouns.append(noun)
+            waiting += [inner for entry in entries_of(noun) for inner in _nouns_in(entry.kind)]
+    return nouns
 
 
 def _if_kind(kind: str, definition: str) -> JsonSchema:
@@ -84,7 +89,7 @@ def _without_description(schema: JsonSchema) -> JsonSchema:
 def _nouns_in(kind: Kind) -> list[type[Any]]:
     """The nouns to which a kind's schema refers."""
     match kind:
-        case Nested(noun=noun) | FileOr(noun=noun) | NameOr(noun=noun):
+        case Nested(noun=noun) | NameOr(noun=noun):
             return [noun]
         case ListOf(item=item):
             return _nouns_in(item)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from headway.domain import Deadline, NodeType
 from headway.errors import InputError
 from headway.formats.profile_file import load_any_profile, load_profile
+from headway.spec.declared import declared_profile
 from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
 from headway.spec.kinds.cluster import Cluster
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
@@ -35,8 +38,6 @@ def profile_of(name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
     """
     if job.profile is not None:
         return load_profile(job.profile)
-    from headway.spec.declared import declared_profile
-
     assert job.declared is not None
     return declared_profile(name, job.declared, job.rate)
 
@@ -98,7 +99,8 @@ def node_cores(cluster: Cluster) -> int:
     InputError
         If nothing is left, or not enough for an executor.
     """
-    node, available_cores = node_of(cluster), _cores_left(cluster)
+    node = node_of(cluster)
+    available_cores, _ = _left_of(cluster)
     if available_cores < (cluster.cores_per_executor or 1):
         raise InputError(
             f"a node {node.name} of {node.cores} cores less {node.cores - available_cores} for the "
@@ -120,31 +122,30 @@ def node_type_of(cluster: Cluster) -> NodeType:
     InputError
         If an executor of the cluster's size does not fit.
     """
-    node, cores, memory_bytes = node_of(cluster), node_cores(cluster), _memory_left_bytes(cluster)
-    executors = None
-    if cluster.cores_per_executor is not None and cluster.executor_memory_bytes is not None:
-        executors = executors_that_fit(
-            node,
-            cores_per_executor=cluster.cores_per_executor,
-            executor_memory_bytes=cluster.executor_memory_bytes,
-            reserved_cores=node.cores - cores,
-            reserved_memory_bytes=node.memory_bytes - memory_bytes,
-        )
-        if executors < 1:
-            raise InputError(f"an executor with its memory does not fit on a node {node.name}")
+    node, cores = node_of(cluster), node_cores(cluster)
+    _, memory_bytes = _left_of(cluster)
+    if memory_bytes < 1:
+        raise InputError(f"a node {node.name} has no memory left for executors")
     is_stated = cluster.reserved_cores is not None and cluster.reserved_memory_bytes is not None
-    return NodeType(
-        name=node.name,
-        cores=cores,
-        memory_bytes=memory_bytes,
-        price_per_hour=node.price_per_hour or None,
-        core_speed_ratio=node.core_speed_ratio,
-        executors_per_node=executors,
-        reserved_cores=node.cores - cores,
-        reserved_memory_bytes=node.memory_bytes - memory_bytes,
+    node_type = _node_type(
+        node,
+        cores,
+        memory_bytes,
         reserved_by="the cluster's file" if is_stated else _reserved_by(cluster.platform, None),
         currency=built_in_catalog().currency if isinstance(cluster.node, str) else "",
     )
+    if cluster.cores_per_executor is None or cluster.executor_memory_bytes is None:
+        return node_type
+    executors = executors_that_fit(
+        node,
+        cores_per_executor=cluster.cores_per_executor,
+        executor_memory_bytes=cluster.executor_memory_bytes,
+        reserved_cores=node_type.reserved_cores,
+        reserved_memory_bytes=node_type.reserved_memory_bytes,
+    )
+    if executors < 1:
+        raise InputError(f"an executor with its memory does not fit on a node {node.name}")
+    return replace(node_type, executors_per_node=executors)
 
 
 def catalogued_type(node: NodeEntry, platform: str, catalog: NodeCatalog | None) -> NodeType:
@@ -157,23 +158,11 @@ def catalogued_type(node: NodeEntry, platform: str, catalog: NodeCatalog | None)
     InputError
         If nothing is left of it.
     """
-    reserve = reserve_of(platform, catalog)
-    cores = node.cores if reserve is None else reserve.cores_left(node.cores)
-    memory = node.memory_bytes
-    memory = memory if reserve is None else reserve.memory_left_bytes(memory)
-    if cores < 1 or memory < 1:
+    cores, memory_bytes = _left_by(reserve_of(platform, catalog), node)
+    if cores < 1 or memory_bytes < 1:
         raise InputError(f"a node {node.name} has nothing left for executors on {platform}")
-    return NodeType(
-        name=node.name,
-        cores=cores,
-        memory_bytes=memory,
-        price_per_hour=node.price_per_hour or None,
-        core_speed_ratio=node.core_speed_ratio,
-        reserved_cores=node.cores - cores,
-        reserved_memory_bytes=node.memory_bytes - memory,
-        reserved_by=_reserved_by(platform, catalog),
-        currency=(catalog or built_in_catalog()).currency,
-    )
+    currency = (catalog or built_in_catalog()).currency
+    return _node_type(node, cores, memory_bytes, _reserved_by(platform, catalog), currency)
 
 
 def reserve_of(platform: str, catalog: NodeCatalog | None = None) -> ReserveEntry | None:
@@ -182,29 +171,44 @@ def reserve_of(platform: str, catalog: NodeCatalog | None = None) -> ReserveEntr
     return stated_reserve or built_in_catalog().reserve_of(platform)
 
 
+def _node_type(
+    node: NodeEntry, cores: int, memory_bytes: int, reserved_by: str, currency: str
+) -> NodeType:
+    """The node with the cores and the memory that are left of it."""
+    return NodeType(
+        name=node.name,
+        cores=cores,
+        memory_bytes=memory_bytes,
+        price_per_hour=node.price_per_hour or None,
+        core_speed_ratio=node.core_speed_ratio,
+        reserved_cores=node.cores - cores,
+        reserved_memory_bytes=node.memory_bytes - memory_bytes,
+        reserved_by=reserved_by,
+        currency=currency,
+    )
+
+
 def _reserved_by(platform: str, catalog: NodeCatalog | None) -> str:
     reserve = reserve_of(platform, catalog)
     return platform if reserve is None else f"{platform}, figures of {reserve.date}"
 
 
-def _cores_left(cluster: Cluster) -> int:
-    node, reserve = node_of(cluster), reserve_of(cluster.platform)
+def _left_by(reserve: ReserveEntry | None, node: NodeEntry) -> tuple[int, int]:
+    """Cores and memory [bytes] of a node that a reserve leaves."""
+    if reserve is None:
+        return node.cores, node.memory_bytes
+    return reserve.cores_left(node.cores), reserve.memory_left_bytes(node.memory_bytes)
+
+
+def _left_of(cluster: Cluster) -> tuple[int, int]:
+    """Cores and memory [bytes] of a node of a cluster that its file or its platform leaves."""
+    node = node_of(cluster)
+    cores, memory_bytes = _left_by(reserve_of(cluster.platform), node)
     if cluster.reserved_cores is not None:
-        return node.cores - cluster.reserved_cores
-    return node.cores if reserve is None else reserve.cores_left(node.cores)
-
-
-def _memory_left_bytes(cluster: Cluster) -> int:
-    node, reserve = node_of(cluster), reserve_of(cluster.platform)
+        cores = node.cores - cluster.reserved_cores
     if cluster.reserved_memory_bytes is not None:
-        available_bytes = node.memory_bytes - cluster.reserved_memory_bytes
-    else:
-        available_bytes = (
-            node.memory_bytes if reserve is None else reserve.memory_left_bytes(node.memory_bytes)
-        )
-    if available_bytes < 1:
-        raise InputError(f"a node {node.name} has no memory left for executors")
-    return available_bytes
+        memory_bytes = node.memory_bytes - cluster.reserved_memory_bytes
+    return cores, memory_bytes
 
 
 @cache
@@ -245,8 +249,6 @@ def container_memory_bytes(heap_bytes: int) -> int:
 
 
 def _known_nodes(name: str, node_names: tuple[str, ...]) -> str:
-    from difflib import get_close_matches
-
     close = get_close_matches(name, node_names, n=1)
     if close:
         return f"did you mean {close[0]!r}?"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -18,15 +19,11 @@ from headway.spec.forms.reader import merged
 from headway.spec.kinds import KINDS
 
 if TYPE_CHECKING:
-    from headway.domain import (
-        AnyAnswer,
-        BatchAnswer,
-        EndingJob,
-        JobProfile,
-        StreamAnswer,
-    )
+    from headway.domain import AnyAnswer, BatchAnswer, EndingJob, JobProfile, StreamAnswer
 
 API_VERSION = "headway/v1"
+#: The schema, as a file beside the spec: editors find it there without a network.
+SCHEMA_FILE = "headway.schema.json"
 _MOST_INCLUDES = 20
 _EXPECTED = "a spec file: apiVersion, kind, metadata, spec ('headway init' writes one)"
 
@@ -54,7 +51,7 @@ class SpecFile:
 
     def place(self, *route: str | int) -> Where:
         """Position of a value in the file; for a missing one, that of what is around it."""
-        return self.sources.value_place(("spec", *route))
+        return self.sources.place(("spec", *route))
 
 
 _ENVELOPE: Mapping[str, Kind] = {
@@ -63,6 +60,21 @@ _ENVELOPE: Mapping[str, Kind] = {
     "metadata": Nested(Metadata),
     "include": ListOf(item=Text(words="the path of a YAML file"), or_one=True),
 }
+
+
+def scaffold(kind: str, *, name: str, file: str) -> str:
+    """The text of a new file: valid as it is, with values to replace.
+
+    Examples
+    --------
+    >>> scaffold("StreamingJob", name="orders", file="orders.yaml").splitlines()[5]
+    'apiVersion: headway/v1'
+    """
+    path = Path(__file__).parent / "scaffolds" / f"{KINDS[kind].__name__}.yaml"
+    fillings = {"{name}": name, "{file}": file}
+    text = path.read_text(encoding="utf-8")
+    text = re.sub(r"\{(?:name|file)\}", lambda match: fillings[match[0]], text)
+    return f"# yaml-language-server: $schema={SCHEMA_FILE}\n{text}"
 
 
 def load_spec(path: str | Path) -> SpecFile:
@@ -121,7 +133,7 @@ def require_kind(file: SpecFile, *kinds: str) -> None:
         Names the kinds that were expected.
     """
     if file.kind not in kinds:
-        location = file.sources.value_place(("kind",))
+        location = file.sources.place(("kind",))
         raise InputError(f"{location}: kind: got {file.kind!r}; expected {' or '.join(kinds)}")
 
 
@@ -145,7 +157,7 @@ def load_spec_of(path: str | Path, noun: type[Noun]) -> Noun:
 
 def _with_includes(
     document: Document, folder: Path, documents: list[Document], trail: tuple[str, ...]
-) -> Plain:
+) -> dict[str, Plain]:
     """The data of a file merged over that of the files it includes; all of them are listed."""
     documents.append(document)
     root = document.root
@@ -185,8 +197,7 @@ def _included(value: Plain) -> list[tuple[Route, str]]:
     ]
 
 
-def _read_envelope(reader: Reader, root: Plain) -> Any:
-    assert isinstance(root, dict)
+def _read_envelope(reader: Reader, root: dict[str, Plain]) -> Any:
     if "schema" in root and "kind" not in root:
         reader.fault(("schema",), f"a profile, or another file of Headway's; expected {_EXPECTED}")
         return None
@@ -197,8 +208,7 @@ def _read_envelope(reader: Reader, root: Plain) -> Any:
         if key in root:
             envelope[key] = kind.read(reader, (key,), root[key])
         elif key != "include":
-            reader.fault((key,), f"missing; expected {kind.words}")
-            envelope[key] = FAULTY
+            envelope[key] = reader.fault((key,), f"missing; expected {kind.words}")
     if envelope["kind"] is FAULTY:
         # A kind that is only misspelt is read on, so that all that is wrong is reported at once.
         close = get_close_matches(str(root.get("kind")), KINDS, n=1)
@@ -214,8 +224,6 @@ def _read_envelope(reader: Reader, root: Plain) -> Any:
 
 
 def _tell_strange_keys(reader: Reader, root: dict[str, Plain], keys: list[str]) -> None:
-    from difflib import get_close_matches
-
     for key in root:
         if key not in keys:
             close = get_close_matches(key, keys, n=1, cutoff=0.5)

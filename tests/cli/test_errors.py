@@ -21,13 +21,6 @@ from tests.profiler.event_log import AppLog, Query, write_plain
 
 
 @pytest.fixture
-def profile_file(tmp_path: Path) -> str:
-    path = tmp_path / "job.profile.yaml"
-    path.write_text(dump_profile(a_profile()), encoding="utf-8")
-    return str(path)
-
-
-@pytest.fixture
 def fails(capsys: pytest.CaptureFixture[str]) -> Any:
     """Runs a command line that must fail in one line; the line."""
 

@@ -22,7 +22,7 @@ from headway.errors import ExitCode
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.lock_file import save_lock
 from headway.formats.profile_file import save_profile
-from headway.spec.scaffolds import scaffold
+from headway.spec.spec_file import scaffold
 from tests.ci.conftest import SPEC
 from tests.cli.test_pipelines import SESSIONS, small
 from tests.cli.test_schedule_command import a_log
@@ -113,7 +113,6 @@ class Way:
 PLAN = {"--rate": "5k/s", "--target": "p99 <= 3s"}
 ENGINE = {"--engine": "it is what auto takes for such a log"}
 IN_RANGE = "exits with 5 outside the calibrated range only, and this is inside"
-SAME = "keeps what the answer without it has already"
 WAYS: tuple[Way, ...] = (
     Way(name="windows", arguments=("windows.profile.yaml",)),
     Way(name="ordered", arguments=("orders.profile.yaml",), options={"--keys": "keys.csv"}),

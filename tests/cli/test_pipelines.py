@@ -17,8 +17,7 @@ from headway.planner.kinds.operators import OperatorsPlan, OperatorsPrediction
 from headway.planner.kinds.pipeline_search import RoundsPlan
 from headway.planner.kinds.pipelines import PipelinePrediction
 from headway.spec.kinds import MicroBatchPipeline, OrderedPipeline
-from headway.spec.scaffolds import scaffold
-from headway.spec.spec_file import load_spec_of
+from headway.spec.spec_file import load_spec_of, scaffold
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "pipelines"
 WORDS, WINDOWS, SESSIONS = (

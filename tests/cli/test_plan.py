@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headway.cli.main import run
-from headway.formats.profile_file import dump_profile
-from tests.factories import a_profile
+from tests.cli.conftest import printed_json
 from tests.formats.test_as_json import MORE_KEYS, PLAN_KEYS
-
-
-@pytest.fixture
-def profile_file(tmp_path: Path) -> str:
-    path = tmp_path / "job.profile.yaml"
-    path.write_text(dump_profile(a_profile()), encoding="utf-8")
-    return str(path)
 
 
 def planned(
     capsys: pytest.CaptureFixture[str], profile_file: str, *options: str, exit_code: int = 0
 ) -> dict[str, Any]:
     assert run(["plan", profile_file, "--rate", "5k/s", "--json", *options]) == exit_code
-    out, err = capsys.readouterr()
-    assert err == ""
-    found = json.loads(out)
-    assert isinstance(found, dict)
-    return found
+    return printed_json(capsys)
 
 
 def test_json_has_the_keys_of_the_contract(

@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from headway.cli.main import run
-from headway.formats.profile_file import dump_profile
-from tests.factories import a_profile
+from tests.cli.conftest import printed_json
 
 LATENCY_KEYS = {"mean", "p50", "p95", "p99"}
-
-
-@pytest.fixture
-def profile_file(tmp_path: Path) -> str:
-    path = tmp_path / "job.profile.yaml"
-    path.write_text(dump_profile(a_profile()), encoding="utf-8")
-    return str(path)
-
-
-def printed_json(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    out, err = capsys.readouterr()
-    assert err == ""
-    found = json.loads(out)
-    assert isinstance(found, dict)
-    return found
 
 
 def test_json_has_the_keys_of_the_contract(

@@ -29,7 +29,7 @@ from headway.formats.as_json import json_text, plan_json
 from headway.report.columns import USUAL_WIDTH, aligned, fitted, set_width, width
 from headway.report.comparison import ComparisonRow
 from headway.runtime.measure import MeasuredRun
-from headway.spec.scaffolds import scaffold
+from headway.spec.spec_file import scaffold
 from tests.cli.test_options import kitchen  # noqa: F401  # a fixture
 from tests.cli.test_pipelines import small
 from tests.factories import a_plan, a_profile

@@ -141,11 +141,11 @@ def test_declared_figures_are_planned_as_a_plan_plans_them(tmp_path: Path, end: 
     path = a_fleet_file(tmp_path, job)
     path.write_text(f"{path.read_text()}  scenarios: {{rule: {end}}}\n")
     (needs,) = executors(capacity(path))
-    (member,) = fleet_members(spec_of(load_spec(path), CapacityPlan))
-    assert isinstance(member.job, StreamingJob)
+    ((_, job_spec),) = fleet_members(spec_of(load_spec(path), CapacityPlan))
+    assert isinstance(job_spec, StreamingJob)
     alone = [
         headway.plan(
-            profile_of("wide", member.job),
+            profile_of("wide", job_spec),
             rate=(3 if end == "high" else 2) * rate,
             target="p99 <= 6s",
             max_nodes=64,

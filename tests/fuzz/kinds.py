@@ -22,7 +22,7 @@ from headway.formats.exploration_file import ExplorationState, load_state
 from headway.formats.setting_file import load_setting
 from headway.formats.tuner_files import load_tuner
 from headway.spec.kinds import KINDS
-from headway.spec.scaffolds import scaffold
+from headway.spec.spec_file import scaffold
 from tests.profiler.event_log import AppLog, DStreams, Query, Work
 
 ROOT = Path(__file__).parents[2]

@@ -211,14 +211,15 @@ def _arrivals(expected: float, dispersion: float, random: np.random.Generator) -
 def _next_start(start: float, duration_s: float, trigger_s: float) -> float:
     """Spark's rule: the grid point after the start, or at once if the batch ended later."""
     end = start + duration_s
-    return end if trigger_s == 0.0 else max(end, _grid_point_after(start, trigger_s))
+    return end if trigger_s == 0.0 else max(end, grid_point_after(start, trigger_s))
 
 
 def _next_idle_start(start: float, trigger_s: float, polling_delay_s: float) -> float:
-    return start + polling_delay_s if trigger_s == 0.0 else _grid_point_after(start, trigger_s)
+    return start + polling_delay_s if trigger_s == 0.0 else grid_point_after(start, trigger_s)
 
 
-def _grid_point_after(moment: float, trigger_s: float) -> float:
+def grid_point_after(moment: float, trigger_s: float) -> float:
+    """The next point of the trigger grid."""
     # A start that stands on the grid may fall a rounding error short of it.
     return trigger_s * (math.floor(moment / trigger_s + 1e-9) + 1.0)
 

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from headway.models.arrays import Array
+from tests.oracles.microbatch import grid_point_after
 
 OutputMode: TypeAlias = Literal["append", "update"]
 
@@ -158,7 +159,7 @@ def simulate_windows(
         if len(events):
             next_watermark = max(next_watermark, float(events[-1]) - watermark_delay_s)
         end = start + duration
-        start = end if trigger_s == 0.0 else max(end, _grid_point_after(start, trigger_s))
+        start = end if trigger_s == 0.0 else max(end, grid_point_after(start, trigger_s))
     return WindowTrace(latency, *np.array(batches, dtype=np.float64).reshape(-1, 3).T)
 
 
@@ -183,9 +184,4 @@ def _first_start_with_rows(start: float, arrival_s: float, trigger_s: float) -> 
     """The start itself if a row waits there, else the first trigger at which one does."""
     if arrival_s <= start or math.isinf(arrival_s):
         return max(start, arrival_s)
-    return arrival_s if trigger_s == 0.0 else _grid_point_after(arrival_s, trigger_s)
-
-
-def _grid_point_after(moment: float, trigger_s: float) -> float:
-    # A start that stands on the grid may fall a rounding error short of it.
-    return trigger_s * (math.floor(moment / trigger_s + 1e-9) + 1.0)
+    return arrival_s if trigger_s == 0.0 else grid_point_after(arrival_s, trigger_s)

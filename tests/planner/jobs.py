@@ -19,6 +19,14 @@ from tests.factories import a_profile
 GIB = 2**30
 SLIDING = EventTimeWindow(kind=WindowKind.SLIDING, size_s=60.0, slide_s=5.0)
 MINUTE = EventTimeWindow(kind=WindowKind.TUMBLING, size_s=60.0, slide_s=60.0)
+SEEN = ObservedArrivals(
+    counted="rows",
+    rate_p05_per_s=4900.0,
+    rate_p50_per_s=5000.0,
+    rate_p95_per_s=5100.0,
+    rate_max_per_s=5200.0,
+    event_time_lag_s=0.5,
+)
 
 
 def windowed(**shape: Any) -> JobProfile:
@@ -32,14 +40,7 @@ def windowed(**shape: Any) -> JobProfile:
     return replace(
         profile,
         shape=replace(profile.shape, **(of_windows | shape)),
-        observed_arrivals=ObservedArrivals(
-            counted="rows",
-            rate_p05_per_s=4900.0,
-            rate_p50_per_s=5000.0,
-            rate_p95_per_s=5100.0,
-            rate_max_per_s=5200.0,
-            event_time_lag_s=0.5,
-        ),
+        observed_arrivals=SEEN,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from headway.spec.kinds import KINDS
-from headway.spec.scaffolds import scaffold
+from headway.spec.spec_file import scaffold
 
 ROOT = Path(__file__).parents[2]
 _WORDS = (

@@ -12,7 +12,7 @@ import yaml
 from headway.spec.forms import entries_of
 from headway.spec.json_schema import json_schema
 from headway.spec.kinds import KINDS
-from headway.spec.scaffolds import scaffold
+from headway.spec.spec_file import scaffold
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))

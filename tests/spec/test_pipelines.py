@@ -12,8 +12,7 @@ from headway.errors import InputError
 from headway.models.pipeline.parameters import PipelineSetting
 from headway.spec.kinds import MicroBatchPipeline, OrderedPipeline
 from headway.spec.pipelines import pipelines_of, rounds_of, space_of, thread_counts
-from headway.spec.scaffolds import scaffold
-from headway.spec.spec_file import load_spec_of, parse_spec
+from headway.spec.spec_file import load_spec_of, parse_spec, scaffold
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "pipelines"
 MICRO, ORDERED = (

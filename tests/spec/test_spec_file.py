@@ -13,8 +13,7 @@ from headway.spec.forms.quantities import COST, Quantity
 from headway.spec.kinds import KINDS, CapacityPlan, NodeCatalog, StreamingJob
 from headway.spec.kinds.rates import hourly_rates, peak_rate
 from headway.spec.parts import built_in_catalog, container_memory_bytes
-from headway.spec.scaffolds import scaffold
-from headway.spec.spec_file import SpecFile, parse_spec
+from headway.spec.spec_file import SpecFile, parse_spec, scaffold
 
 ROOT = Path(__file__).parents[2]
 HEAD = "apiVersion: headway/v1\nkind: StreamingJob\nmetadata: {name: orders}\nspec:\n"

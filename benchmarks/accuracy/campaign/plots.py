@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
+from pages import save_svg, svg_pyplot
+
 from campaign.figures import GOAL_MEAN_RATIO, GOAL_P99_RATIO, Row, grouped
 from campaign.reliability import Outcome, by_class, chance_ratio
 
@@ -14,13 +16,9 @@ _MARKS = "osv^<>DPX*hdp"
 
 def scatter(rows: Sequence[Row], path: Path) -> None:
     """Mean and p99 tuple latency of judged settings, one mark each and shape per workload."""
-    import matplotlib as mpl
+    from matplotlib import ticker
 
-    mpl.use("svg")
-    # The same results make the same file.
-    mpl.rcParams["svg.hashsalt"] = "headway"
-    from matplotlib import pyplot, ticker
-
+    pyplot = svg_pyplot()
     picture, panels = pyplot.subplots(1, 2, figsize=(11, 5.6), layout="constrained")
     for panel, figure, goal in zip(
         panels, ("mean", "p99"), (GOAL_MEAN_RATIO, GOAL_P99_RATIO), strict=True
@@ -51,18 +49,14 @@ def scatter(rows: Sequence[Row], path: Path) -> None:
         panel.set_title(f"{figure} tuple latency, {len(rows)} settings that were not fitted")
     handles, labels = panels[0].get_legend_handles_labels()
     picture.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=8, frameon=False)
-    picture.savefig(path, metadata={"Date": None})
-    pyplot.close(picture)
+    save_svg(picture, path)
 
 
 def reliability_diagram(outcomes: Sequence[Outcome], path: Path) -> None:
     """Share of promises that were kept, by stated probability, with two standard errors."""
-    import matplotlib as mpl
+    from matplotlib import ticker
 
-    mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = "headway"
-    from matplotlib import pyplot, ticker
-
+    pyplot = svg_pyplot()
     classes = [of for of in by_class(outcomes).values() if of]
     stated = [statistics.fmean(one.probability for one in of) for of in classes]
     kept = [statistics.fmean(one.kept for one in of) for of in classes]
@@ -80,8 +74,7 @@ def reliability_diagram(outcomes: Sequence[Outcome], path: Path) -> None:
         axis.set_major_formatter(ticker.PercentFormatter(1.0))
     panel.set_title(f"{len(outcomes)} random promises about judged runs")
     panel.legend(loc="upper left", frameon=False)
-    picture.savefig(path, metadata={"Date": None})
-    pyplot.close(picture)
+    save_svg(picture, path)
 
 
 def _pair(row: Row, figure: str) -> tuple[float, float]:

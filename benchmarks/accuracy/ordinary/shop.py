@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 _ORDER = "order_id long, arrival timestamp, customer long, product long, store long, quantity int"
-_NUM_KAFKA_TASKS = 4
 
 
 def orders(spark: SparkSession, stream: Stream) -> DataFrame:

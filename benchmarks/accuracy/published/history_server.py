@@ -111,15 +111,7 @@ def answers() -> list[str]:
 
 
 def figures(expected: Path, tables: Mapping[str, LogTables]) -> Iterator[Figure]:
-    """All figures that both have.
-
-    Parameters
-    ----------
-    expected : Path
-        The folder of what other tools computed.
-    tables : mapping of str to LogTables
-        Those of :data:`LOGS`.
-    """
+    """All figures that both have, by the folder of what other tools computed and our tables."""
     folder = expected / _ANSWERS
     logs = {log.removeprefix(f"{_LOGS}/"): tables[log] for log in LOGS}
     yield from _applications(_answer(folder, "completed_app_list_json"), logs)

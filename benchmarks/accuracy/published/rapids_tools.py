@@ -79,15 +79,7 @@ def answers() -> list[str]:
 
 
 def figures(expected: Path, tables: Mapping[str, LogTables]) -> Iterator[Figure]:
-    """All figures that both have.
-
-    Parameters
-    ----------
-    expected : Path
-        The folder of what other tools computed.
-    tables : mapping of str to LogTables
-        Those of :data:`LOGS`.
-    """
+    """All figures that both have, by the folder of what other tools computed and our tables."""
     yield from _failures(expected / _RESOURCES / "ProfilingExpectations", tables[_FAILURES])
     for (answer, application_id), log in _QUALIFIED.items():
         folder = expected / _RESOURCES / "QualificationExpectations" / answer

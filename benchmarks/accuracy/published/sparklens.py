@@ -32,15 +32,7 @@ def answers() -> list[str]:
 
 
 def figures(expected: Path, tables: Mapping[str, LogTables]) -> Iterator[Figure]:
-    """All figures that both have.
-
-    Parameters
-    ----------
-    expected : Path
-        The folder of what other tools computed.
-    tables : mapping of str to LogTables
-        Those of :data:`LOGS`.
-    """
+    """All figures that both have, by the folder of what other tools computed and our tables."""
     answer = json.loads((expected / f"{_LOG}.sparklens.json").read_text())
     ours = tables[_LOG]
     application = ours.application

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pages import save_svg, svg_pyplot
 
 from real.cells import WAYS
 from real.comparison import Runs, quantile_s
@@ -16,17 +17,6 @@ _MARKERS = "osD^vPX"
 _LATENCIES_S = (0.1, 100.0)
 _LATENCY_TICKS_S = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _LEGEND_COLUMNS = 5
-
-
-def _pyplot() -> Any:
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    # The same results make the same file.
-    mpl.rcParams["svg.hashsalt"] = "headway"
-    from matplotlib import pyplot
-
-    return pyplot
 
 
 def _panels(pyplot: Any, num: int) -> tuple[Any, list[Any]]:
@@ -64,7 +54,7 @@ def _small_text(panel: Any) -> None:
 
 def ways_picture(cells: Mapping[str, Mapping[str, Runs]], path: Path) -> None:
     """Of each cell the mean (dot) and p99 (line's end) of window latency under each way."""
-    pyplot = _pyplot()
+    pyplot = svg_pyplot()
     picture, panels = _panels(pyplot, len(cells))
     for panel, (cell, runs) in zip(panels, cells.items(), strict=True):
         names = [way.name for way in WAYS if runs.get(way.name)]
@@ -77,13 +67,12 @@ def ways_picture(cells: Mapping[str, Mapping[str, Runs]], path: Path) -> None:
         panel.set(title=cell, xlabel="window latency: mean (dot), p99 (end) [s]")
         _set_latency_axis(panel)
         _small_text(panel)
-    picture.savefig(path, metadata={"Date": None})
-    pyplot.close(picture)
+    save_svg(picture, path)
 
 
 def distributions_picture(cells: Mapping[str, Mapping[str, Runs]], path: Path) -> None:
     """Of each cell the share of windows up to a latency, under each way."""
-    pyplot = _pyplot()
+    pyplot = svg_pyplot()
     picture, panels = _panels(pyplot, len(cells))
     handles: dict[str, Any] = {}
     for place_of_panel, (panel, (cell, runs)) in enumerate(zip(panels, cells.items(), strict=True)):
@@ -113,15 +102,14 @@ def distributions_picture(cells: Mapping[str, Mapping[str, Runs]], path: Path) -
         ncols=_LEGEND_COLUMNS,
         frameon=False,
     )
-    picture.savefig(path, metadata={"Date": None})
-    pyplot.close(picture)
+    save_svg(picture, path)
 
 
 def gains_picture(
     predicted: Mapping[str, float], measured: Mapping[str, float], path: Path
 ) -> None:
     """Predicted gain of each cell against the measured one."""
-    pyplot = _pyplot()
+    pyplot = svg_pyplot()
     picture, panel = pyplot.subplots(figsize=(6.0, 4.2), layout="constrained")
     ends = np.array([-1.0, 1.0])
     panel.plot(ends, ends, color="0.4", linewidth=1)
@@ -141,13 +129,12 @@ def gains_picture(
     panel.xaxis.set_major_formatter(_percent())
     panel.yaxis.set_major_formatter(_percent())
     picture.legend(loc="outside right upper", frameon=False, fontsize=8)
-    picture.savefig(path, metadata={"Date": None})
-    pyplot.close(picture)
+    save_svg(picture, path)
 
 
 def shedding_picture(means: Mapping[tuple[float, str], tuple[float, float]], path: Path) -> None:
     """Share of rows in time, measured (bars) and predicted (lines), by load and way."""
-    pyplot = _pyplot()
+    pyplot = svg_pyplot()
     picture, panel = pyplot.subplots(figsize=(6.0, 3.4), layout="constrained")
     for place, (measured, predicted) in enumerate(means.values()):
         panel.bar(place, measured, width=0.7, color="tab:blue")
@@ -156,5 +143,4 @@ def shedding_picture(means: Mapping[tuple[float, str], tuple[float, float]], pat
     panel.set_xticks(range(len(labels)), labels=labels, fontsize=8)
     panel.yaxis.set_major_formatter(_percent())
     panel.set(ylabel="rows in time", ylim=(0.0, 1.0), title="measured, and predicted (lines)")
-    picture.savefig(path, metadata={"Date": None})
-    pyplot.close(picture)
+    save_svg(picture, path)

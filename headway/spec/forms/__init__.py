@@ -4,7 +4,10 @@ A noun of a file is a frozen dataclass whose fields are made by :func:`entry`. T
 its messages, the JSON Schema for editors and the reference are derived from that one declaration.
 """
 
-from headway.spec.forms.entries import Entry, entries_of, entry
+from headway.spec.forms.entries import Entry, entries_of, entry, require_different_names
 from headway.spec.forms.reader import FAULTY, Reader, Sources, Where
 
-__all__ = ["FAULTY", "Entry", "Reader", "Sources", "Where", "entries_of", "entry"]
+__all__ = [
+    "FAULTY", "Entry", "Reader", "Sources", "Where",
+    "entries_of", "entry", "require_different_names",
+]  # fmt: skip

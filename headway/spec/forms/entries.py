@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, dataclass, field, fields
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headway.spec.forms.kinds import Kind
+
+_UNIT = re.compile(r"_(?:bytes_per_s|per_s|s|bytes|ratio)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +23,6 @@ class Entry:
     kind: Kind
     about: str
     required: bool
-    default: object
 
 
 def entry(kind: Kind, about: str, *, key: str | None = None, default: Any = MISSING) -> Any:
@@ -32,7 +36,8 @@ def entry(kind: Kind, about: str, *, key: str | None = None, default: Any = MISS
         Its description, for the reference and for editors; with its default, if that is not
         obvious.
     key : str, optional
-        Its name in the file, if it is not that of the field: ``rate`` for ``rate_per_s``.
+        Its name in the file, if it is not that of the field without its unit: ``rate`` for
+        ``rate_per_s``.
     default : optional
         Its value when it is not given; without one the key is required.
     """
@@ -46,16 +51,28 @@ def entry(kind: Kind, about: str, *, key: str | None = None, default: Any = MISS
 
 def entries_of(noun: type[Any]) -> tuple[Entry, ...]:
     """The entries of a noun in the order of its fields; other fields are no entries."""
-    return tuple(_entry(noun_field) for noun_field in fields(noun) if "kind" in noun_field.metadata)
-
-
-def _entry(declared: Field[Any]) -> Entry:
-    required = declared.default is MISSING and declared.default_factory is MISSING
-    return Entry(
-        field_name=declared.name,
-        key=declared.metadata["key"] or declared.name,
-        kind=declared.metadata["kind"],
-        about=declared.metadata["about"],
-        required=required,
-        default=None if required or declared.default is MISSING else declared.default,
+    return tuple(
+        Entry(
+            field_name=declared.name,
+            key=declared.metadata["key"] or _UNIT.sub("", declared.name),
+            kind=declared.metadata["kind"],
+            about=declared.metadata["about"],
+            required=declared.default is declared.default_factory is MISSING,
+        )
+        for declared in fields(noun)
+        if "kind" in declared.metadata
     )
+
+
+def require_different_names(members: Sequence[Any], fault: str) -> None:
+    """Refuse members of a list that have one name; ``fault`` has a place for it.
+
+    Raises
+    ------
+    ValueError
+        The fault, with the first name that occurs twice.
+    """
+    counts = Counter(member.name for member in members)
+    repeated = next((name for name, count in counts.items() if count > 1), None)
+    if repeated is not None:
+        raise ValueError(fault.format(repeated))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Protocol
 
 from headway.errors import InputError
@@ -17,7 +19,7 @@ from headway.spec.forms.reader import FAULTY, Reader
 JsonSchema = dict[str, Any]
 
 _GROUPED = re.compile(r"[-+]?[0-9]+(?:_[0-9]+)+")
-_OCTAL = re.compile(r"0[0-9]+")
+_WHOLE = re.compile(r"[-+]?[0-9]+(?:_[0-9]+)*")
 _CLOCK = re.compile(r"[0-9]+(?::[0-9]{1,2})+")
 
 
@@ -48,9 +50,9 @@ class Text:
         if not isinstance(value, str) or not value.strip():
             number = not isinstance(value, bool) and isinstance(value, int | float)
             hint = f"; did you mean '{value}', in quotes?" if number else ""
-            return _refuse(reader, route, value, self.words, hint)
+            return reader.refuse(route, value, self.words, hint)
         if self.pattern is not None and not re.fullmatch(self.pattern, value):
-            return _refuse(reader, route, value, self.words)
+            return reader.refuse(route, value, self.words)
         return value
 
     def json_schema(self) -> JsonSchema:
@@ -72,12 +74,9 @@ class Whole:
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
         if isinstance(value, bool) or not isinstance(value, int):
-            whole_number = _whole_meant(value)
-            hint = "" if whole_number is None else f"; did you mean {whole_number}?"
-            return _refuse(reader, route, value, self.words, hint)
-        return (
-            value if self.low <= value <= self.high else _refuse(reader, route, value, self.words)
-        )
+            return reader.refuse(route, value, self.words, _whole_hint(value))
+        inside = self.low <= value <= self.high
+        return value if inside else reader.refuse(route, value, self.words)
 
     def json_schema(self) -> JsonSchema:
         return {"type": "integer", "minimum": self.low, "maximum": self.high}
@@ -94,11 +93,9 @@ class Number:
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            whole_number = _whole_meant(value)
-            hint = "" if whole_number is None else f"; did you mean {whole_number}?"
-            return _refuse(reader, route, value, self.words, hint)
+            return reader.refuse(route, value, self.words, _whole_hint(value))
         inside = self.low <= value <= self.high and not (self.above and value == self.low)
-        return float(value) if inside else _refuse(reader, route, value, self.words)
+        return float(value) if inside else reader.refuse(route, value, self.words)
 
     def json_schema(self) -> JsonSchema:
         lower = "exclusiveMinimum" if self.above else "minimum"
@@ -119,7 +116,7 @@ class Flag:
         flag_words = {"on": "true", "yes": "true", "y": "true", "off": "false", "no": "false"}
         word = flag_words.get(value.lower()) if isinstance(value, str) else None
         hint = "" if word is None else f"; did you mean {word}? (older YAML takes the word for it)"
-        return _refuse(reader, route, value, self.words, hint)
+        return reader.refuse(route, value, self.words, hint)
 
     def json_schema(self) -> JsonSchema:
         return {"type": "boolean"}
@@ -138,7 +135,8 @@ class Choice:
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
         if isinstance(value, str) and value in self.choices:
             return value
-        return _refuse(reader, route, value, self.words, _did_you_mean(value, self.choices))
+        word = value.lower() if isinstance(value, str) else ""
+        return reader.refuse(route, value, self.words, _did_you_mean(word, self.choices))
 
     def json_schema(self) -> JsonSchema:
         return {"enum": list(self.choices)}
@@ -148,32 +146,33 @@ class Choice:
 class Parsed:
     """Text in a notation of its own, e.g. a duration; some notations take plain numbers too.
 
-    ``slips`` are patterns of common mistakes, each with the intended text.
+    ``is_valid`` says which of the values that were read are; by default all are. ``slips`` are
+    patterns of common mistakes, each with the intended text.
     """
 
     words: str
     parse: Callable[[str], Any]
     examples: tuple[str, ...]
     pattern: str
-    number: Callable[[float], Any] | None = None
+    is_valid: Callable[[Any], bool] | None = None
+    takes_numbers: bool = False
     slips: tuple[tuple[str, str], ...] = ()
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            if self.number is None:
-                hint = f"; a bare number has no unit, did you mean '{value}{self.examples[0][-1]}'?"
-                return _refuse(reader, route, value, self.words, hint)
-            text = str(value)
-        elif isinstance(value, str):
-            text = value
-        else:
-            return _refuse(reader, route, value, self.words)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if is_number and not self.takes_numbers:
+            hint = f"; a bare number has no unit, did you mean '{value}{self.examples[0][-1]}'?"
+            return reader.refuse(route, value, self.words, hint)
+        if not is_number and not isinstance(value, str):
+            return reader.refuse(route, value, self.words)
+        text = str(value)
         try:
-            if not isinstance(value, str) and self.number is not None:
-                return self.number(float(value))
-            return self.parse(text)
+            parsed = float(text) if is_number else self.parse(text)
         except (InputError, OverflowError):
-            return _refuse(reader, route, value, self.words, self._slip(text))
+            return reader.refuse(route, value, self.words, self._slip(text))
+        if self.is_valid is not None and not self.is_valid(parsed):
+            return reader.refuse(route, value, self.words, self._slip(text))
+        return parsed
 
     def json_schema(self) -> JsonSchema:
         text: JsonSchema = {
@@ -182,7 +181,7 @@ class Parsed:
             "examples": list(self.examples),
             "description": self.words,
         }
-        if self.number is None:
+        if not self.takes_numbers:
             return text
         return {"anyOf": [text, {"type": "number", "minimum": 0}]}
 
@@ -220,11 +219,10 @@ class ListOf:
             single_member = self.item.read(reader, route, value)
             return FAULTY if single_member is FAULTY else (single_member,)
         if not isinstance(value, list):
-            return _refuse(reader, route, value, self.words)
+            return reader.refuse(route, value, self.words)
         if not self.least <= len(value) <= self.most:
             list_text = f"a list of {len(value)}" if value else "an empty list"
-            reader.fault(route, f"{list_text}; expected {self.words}")
-            return FAULTY
+            return reader.fault(route, f"{list_text}; expected {self.words}")
         items = [
             self.item.read(reader, (*route, index), member) for index, member in enumerate(value)
         ]
@@ -249,7 +247,7 @@ class MapOf:
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
         if not isinstance(value, dict):
-            return _refuse(reader, route, value, self.words)
+            return reader.refuse(route, value, self.words)
         mapping = {
             key: self.value.read(reader, (*route, key), entry_value)
             for key, entry_value in value.items()
@@ -272,9 +270,28 @@ class Nested:
         return f"a mapping with the keys {', '.join(keys)}"
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
+        """The noun: every key read, every unknown and every missing one reported."""
         if not isinstance(value, dict):
-            return _refuse(reader, route, value, self.words)
-        return read_noun(reader, route, value, self.noun)
+            return reader.refuse(route, value, self.words)
+        entries = entries_of(self.noun)
+        intended_keys = _tell_unknown(reader, route, value, [entry.key for entry in entries])
+        field_values: dict[str, Any] = {}
+        for entry in entries:
+            key_route = (*route, entry.key)
+            if entry.key in value:
+                entry_value = value[entry.key]
+                if entry_value is None and not entry.required:
+                    continue  # a key without a value is a key not given
+                field_values[entry.field_name] = entry.kind.read(reader, key_route, entry_value)
+            elif entry.required and entry.key not in intended_keys:
+                fault = f"missing; expected {entry.kind.words}"
+                field_values[entry.field_name] = reader.fault(key_route, fault)
+        if FAULTY in field_values.values() or intended_keys:
+            return FAULTY
+        try:
+            return self.noun(**field_values)
+        except (ValueError, TypeError) as error:
+            return reader.fault(route, str(error))
 
     def json_schema(self) -> JsonSchema:
         return {"$ref": f"#/$defs/{self.noun.__name__}"}
@@ -282,7 +299,7 @@ class Nested:
 
 @dataclass(frozen=True, slots=True)
 class NameOr:
-    """A name of something that is defined elsewhere, or the thing written out."""
+    """A name or a file of something that is defined elsewhere, or the thing written out."""
 
     name: Kind
     noun: type[Any]
@@ -300,38 +317,42 @@ class NameOr:
         return {"anyOf": [self.name.json_schema(), Nested(self.noun).json_schema()]}
 
 
-def read_noun(reader: Reader, route: Route, value: Mapping[str, Plain], noun: type[Any]) -> Any:
-    """A noun from its mapping: every key read, every unknown and every missing one reported."""
-    entries = entries_of(noun)
-    keys = [entry.key for entry in entries]
-    intended_keys = _tell_unknown(reader, route, value, keys)
-    field_values: dict[str, Any] = {}
-    for entry in entries:
-        if entry.key in value:
-            entry_value = value[entry.key]
-            if entry_value is None and not entry.required:
-                continue  # a key without a value is a key not given
-            field_values[entry.field_name] = entry.kind.read(
-                reader, (*route, entry.key), entry_value
-            )
-        elif entry.required and entry.key not in intended_keys:
-            reader.fault((*route, entry.key), f"missing; expected {entry.kind.words}")
-            field_values[entry.field_name] = FAULTY
-    if FAULTY in field_values.values() or intended_keys:
-        return FAULTY
+@dataclass(frozen=True, slots=True)
+class FilePath:
+    """The path of an existing file; a relative one starts at the folder of the spec."""
+
+    words: str
+
+    def read(self, reader: Reader, route: Route, value: Plain) -> Any:
+        text = Text(words=self.words).read(reader, route, value)
+        if text is FAULTY:
+            return FAULTY
+        path = reader.folder / text
+        try:
+            is_there = path.is_file()
+        except (OSError, ValueError):
+            is_there = False
+        if not is_there and reader.needs_files:
+            hint = _did_you_mean(path.name, _files_beside(path))
+            return reader.fault(route, f"{shown(text)}: no such file; expected {self.words}{hint}")
+        return path
+
+    def json_schema(self) -> JsonSchema:
+        return {"type": "string", "minLength": 1, "description": self.words}
+
+
+def _files_beside(path: Path) -> list[str]:
     try:
-        return noun(**field_values)
-    except (ValueError, TypeError) as error:
-        reader.fault(route, str(error))
-        return FAULTY
+        names = [neighbour.name for neighbour in path.parent.iterdir() if neighbour.is_file()]
+    except (OSError, ValueError):
+        return []
+    return names[:10_000]
 
 
 def _tell_unknown(
     reader: Reader, route: Route, value: Mapping[str, Plain], keys: list[str]
 ) -> set[str]:
     """Report unknown keys, with known keys that may have been intended."""
-    from difflib import get_close_matches
-
     intended_keys: set[str] = set()
     for key in value:
         if key in keys:
@@ -344,25 +365,16 @@ def _tell_unknown(
     return intended_keys
 
 
-def _refuse(reader: Reader, route: Route, value: Plain, words: str, hint: str = "") -> Any:
-    reader.fault(route, f"got {shown(value)}; expected {words}{hint}")
-    return FAULTY
-
-
-def _did_you_mean(value: Plain, choices: tuple[str, ...]) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(value.lower(), choices, n=1) if isinstance(value, str) else []
+def _did_you_mean(word: str, choices: Sequence[str]) -> str:
+    close = get_close_matches(word, choices, n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def _whole_meant(value: Plain) -> int | None:
-    """The whole number that was probably intended by an invalid text."""
+def _whole_hint(value: Plain) -> str:
+    """The whole number that was probably intended by an invalid value, as a question."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return int(value)
-    if isinstance(value, str):
-        text = value.strip()
-        if _GROUPED.fullmatch(text) or _OCTAL.fullmatch(text) or text.lstrip("+-").isdecimal():
-            digits = text.replace("_", "")
-            return int(digits) if len(digits) < 19 and digits.isascii() else None
-    return None
+        return f"; did you mean {int(value)}?"
+    if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
+        digits = value.strip().replace("_", "")
+        return f"; did you mean {int(digits)}?" if len(digits) < 19 else ""
+    return ""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.assumptions.predictions import DECLARED_RANGE_RATIO
-from headway.domain import parse_promise
+from headway.domain import Deadline, parse_promise
 from headway.errors import InputError
-from headway.formats.yaml_document import Plain, Route, shown
-from headway.limits import LARGEST_NUMBER, MOST_LONG
-from headway.spec.forms.kinds import JsonSchema, Kind, Number, Parsed, Text
+from headway.formats.yaml_document import Plain, Route
+from headway.limits import LARGEST_NUMBER, MOST_CORES, MOST_LONG, MOST_NODES, MOST_PARTITIONS
+from headway.spec.forms.kinds import FilePath, JsonSchema, Kind, ListOf, Number, Parsed, Text, Whole
 from headway.spec.forms.reader import FAULTY, Reader
 from headway.units import parse_duration_s, parse_rate_per_s, parse_rows, parse_size_bytes
 
@@ -47,87 +46,45 @@ class Quantity:
         return Quantity(low=self.low * ratio, mid=self.mid * ratio, high=self.high * ratio)
 
 
-def _positive_duration_s(text: str) -> float:
-    seconds = parse_duration_s(text)
-    if not 0 < seconds < math.inf:
-        raise InputError(f"{text!r} is no positive duration")
-    return seconds
-
-
-def _duration_or_zero_s(text: str) -> float:
-    seconds = parse_duration_s(text)
-    if math.isinf(seconds):
-        raise InputError(f"{text!r} is no finite duration")
-    return seconds
-
-
-def _positive_number(number: float) -> float:
-    if not 0 < number <= LARGEST_NUMBER:
-        raise InputError("not positive, or beyond what anybody counts")
-    return number
-
-
-def _size_or_zero_bytes(text: str) -> int:
-    size = parse_size_bytes(text)
-    if not 0 <= size <= MOST_LONG:
-        raise InputError(f"{text!r} is out of range")
-    return size
-
-
-def _size_bytes(text: str) -> int:
-    size = _size_or_zero_bytes(text)
-    if size == 0:
-        raise InputError(f"{text!r} is out of range")
-    return size
-
-
 def _size_per_s(text: str) -> float:
     size, slash, per = text.strip().rpartition("/")
     if not slash or per.strip() != "s":
         raise InputError(f"{text!r} is no size per second")
-    return float(_size_bytes(size))
+    return float(parse_size_bytes(size))
 
 
 def _share(text: str) -> float:
-    try:
-        number = float(text.strip().removesuffix("%"))
-    except ValueError:
-        raise InputError(f"{text!r} is no share") from None
-    return _share_of_number(number / 100.0 if "%" in text else number)
-
-
-def _share_of_number(number: float) -> float:
-    if not 0 <= number <= 1:
-        raise InputError(f"{number} is no share")
-    return number
+    number = _number(text.strip().removesuffix("%"))
+    return number / 100.0 if "%" in text else number
 
 
 def _ratio(text: str) -> float:
+    return _number(text.strip().removesuffix("x"))
+
+
+def _number(text: str) -> float:
     try:
-        return _ratio_of_number(float(text.strip().removesuffix("x").strip()))
+        return float(text)
     except ValueError:
-        raise InputError(f"{text!r} is no ratio") from None
+        raise InputError(f"{text!r} is no number") from None
 
 
-def _ratio_of_number(number: float) -> float:
-    if not 0 < number < 1e6:
-        raise InputError(f"{number} is no ratio")
-    return number
+def _is_countable(number: float) -> bool:
+    return 0 < number <= LARGEST_NUMBER
 
 
-def _promise(text: str) -> object:
-    promise = parse_promise(text)
-    if type(promise).__name__ == "Deadline":
-        raise InputError("a deadline is a target for batch jobs")
-    return promise
+def _is_size(size_bytes: float) -> bool:
+    return 0 < size_bytes <= MOST_LONG
 
 
+_ENDS = ("low", "mid", "high")
 _UNITS_S = "us|ms|s|sec|seconds?|m|min|minutes?|h|hours?|d"
 _DURATION_PATTERN = rf"^\s*([0-9.]+\s*({_UNITS_S})\s*)+$"
 
 DURATION = Parsed(
     words="a duration, e.g. 500ms, 2s, 1.5min, 1h30m",
-    parse=_positive_duration_s,
+    parse=parse_duration_s,
+    is_valid=lambda duration_s: duration_s > 0,
     examples=("500ms", "2s", "1h30m"),
     pattern=_DURATION_PATTERN,
     slips=(
@@ -136,11 +93,12 @@ DURATION = Parsed(
         (r"P[0-9T].*", "ISO 8601 periods are not read"),
     ),
 )
-DURATION_OR_ZERO = replace(DURATION, parse=_duration_or_zero_s, words=f"{DURATION.words}, or 0s")
+DURATION_OR_ZERO = replace(DURATION, is_valid=None, words=f"{DURATION.words}, or 0s")
 RATE = Parsed(
     words="a rate of records, e.g. 50k/s, 1.2M/min, or a number of records per second",
     parse=parse_rate_per_s,
-    number=_positive_number,
+    is_valid=_is_countable,
+    takes_numbers=True,
     examples=("50k/s", "800/s", "1.2M/min"),
     pattern=r"^\s*[0-9.]+([eE][-+]?[0-9]+)?\s*[kKmMgG]?\s*((rows|records)?\s*/\s*[a-zA-Z]+)?\s*$",
     slips=(
@@ -154,13 +112,15 @@ RATE = Parsed(
 ROWS = Parsed(
     words="a number of rows, e.g. 800000 or 40M",
     parse=parse_rows,
-    number=_positive_number,
+    is_valid=_is_countable,
+    takes_numbers=True,
     examples=("40M", "800000"),
     pattern=r"^\s*[0-9.]+([eE][-+]?[0-9]+)?\s*[kKmMgG]?\s*(rows|records)?\s*$",
 )
 SIZE = Parsed(
     words="a size, e.g. 512m, 8g or 8Gi",
-    parse=_size_bytes,
+    parse=parse_size_bytes,
+    is_valid=_is_size,
     examples=("512m", "8Gi", "8g"),
     pattern=r"^\s*[0-9.]+\s*([kKmMgGtT]([iI]?[bB]?)|[bB])\s*$",
     slips=(
@@ -168,10 +128,13 @@ SIZE = Parsed(
         (r"([0-9.]+)\s*[Gg]bit.*", "bits are not read"),
     ),
 )
-SIZE_OR_ZERO = replace(SIZE, parse=_size_or_zero_bytes, words=f"{SIZE.words}, or 0m")
+SIZE_OR_ZERO = replace(
+    SIZE, is_valid=lambda size_bytes: 0 <= size_bytes <= MOST_LONG, words=f"{SIZE.words}, or 0m"
+)
 SIZE_PER_S = Parsed(
     words="a size per second, e.g. 100m/s or 1g/s",
     parse=_size_per_s,
+    is_valid=_is_size,
     examples=("100m/s", "1g/s"),
     pattern=r"^\s*[0-9.]+\s*([kKmMgGtT]([iI]?[bB]?)|[bB])\s*/\s*s\s*$",
     slips=(
@@ -182,7 +145,8 @@ SIZE_PER_S = Parsed(
 SHARE = Parsed(
     words="a share, e.g. 20% or 0.2",
     parse=_share,
-    number=_share_of_number,
+    is_valid=lambda share: 0 <= share <= 1,
+    takes_numbers=True,
     examples=("20%",),
     pattern=r"^\s*[0-9.]+\s*%?\s*$",
     slips=((r"([0-9.]+) ?(?:percent|pct)", r"did you mean '\1%'?"),),
@@ -190,14 +154,16 @@ SHARE = Parsed(
 RATIO = Parsed(
     words="a ratio, e.g. 1.5 or 1.5x",
     parse=_ratio,
-    number=_ratio_of_number,
+    is_valid=lambda ratio: 0 < ratio < 1e6,
+    takes_numbers=True,
     examples=("1.5x",),
     pattern=r"^\s*[0-9.]+\s*x?\s*$",
     slips=((r"([0-9.]+) ?%", "a ratio is no percentage: 150% is 1.5x"),),
 )
 TARGET = Parsed(
     words="a target, e.g. 'p99 <= 3s', 'mean < 1s', 'batch p99 <= 2s'",
-    parse=_promise,
+    parse=parse_promise,
+    is_valid=lambda promise: not isinstance(promise, Deadline),
     examples=("p99 <= 3s", "mean < 1s", "window p95 <= 5s", "catch_up <= 15m after 30m"),
     pattern=r"^\s*((tuple|batch|window)\s+)?(mean|p[0-9.]+|catch_up)\s*<=?\s*.+$",
     slips=(
@@ -209,10 +175,19 @@ TARGET = Parsed(
 )
 PRICE = Number(words="a price per node and hour, 0 or more", high=1e6)
 MONEY = Number(words="an amount of money, above 0", above=True, high=1e12)
+CORES = Whole(low=1, high=MOST_CORES)
+CORES_OR_ZERO = Whole(low=0, high=MOST_CORES)
+NODES = Whole(low=1, high=MOST_NODES)
+PARTITIONS = Whole(low=1, high=MOST_PARTITIONS)
 NAME = Text(
     words="a name of letters, digits, '-', '_' and '.', at most 63 long",
     pattern=r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
 )
+NAMES = ListOf(item=NAME, or_one=True)
+SPARK_VERSION = Text(words="a Spark version in quotes, e.g. '4.0.1'", pattern=r"\d+\.\d+(\..+)?")
+MASTER = Text(words="a Spark master, e.g. local[4]")
+CODE_FILE = FilePath("a Python file with a function build(spark, setting)")
+PROFILE_FILE = FilePath("a job profile as 'headway profile' writes it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,30 +210,29 @@ class Uncertain:
         return f"{self.kind.words}; or {{low, mid, high}} of such"
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
+        if isinstance(value, list):
+            return reader.refuse(route, value, self.words)
         if not isinstance(value, dict):
-            if isinstance(value, list):
-                reader.fault(route, f"got {shown(value)}; expected {self.words}")
-                return FAULTY
             number = self.kind.read(reader, route, value)
             return FAULTY if number is FAULTY else self.about(float(number))
-        figures = []
-        for key in value:
-            if key not in ("low", "mid", "high"):
-                message = "unknown key; expected low, mid, high"
-                reader.fault((*route, key), message, at_key=True)
-                figures.append(FAULTY)
-        for key in ("low", "mid", "high"):
-            if key not in value:
-                reader.fault((*route, key), f"missing; expected {self.kind.words}")
-                figures.append(FAULTY)
-            else:
-                figures.append(self.kind.read(reader, (*route, key), value[key]))
+        figures: list[Any] = [
+            reader.fault((*route, key), "unknown key; expected low, mid, high", at_key=True)
+            for key in value
+            if key not in _ENDS
+        ]
+        for key in _ENDS:
+            key_route = (*route, key)
+            figures.append(
+                self.kind.read(reader, key_route, value[key])
+                if key in value
+                else reader.fault(key_route, f"missing; expected {self.kind.words}")
+            )
         if FAULTY in figures:
             return FAULTY
-        low, mid, high = (float(end) for end in figures)  # type: ignore[arg-type]  # none is faulty
+        low, mid, high = (float(end) for end in figures)
         if not low <= mid <= high:
-            reader.fault(route, "low, mid and high are out of order; expected low <= mid <= high")
-            return FAULTY
+            fault = "low, mid and high are out of order; expected low <= mid <= high"
+            return reader.fault(route, fault)
         return Quantity(low=low, mid=mid, high=high)
 
     def about(self, value: float) -> Quantity:
@@ -267,7 +241,7 @@ class Uncertain:
 
     def json_schema(self) -> JsonSchema:
         plain = self.kind.json_schema()
-        figure_schemas = dict.fromkeys(("low", "mid", "high"), plain)
+        figure_schemas = dict.fromkeys(_ENDS, plain)
         range_schema = {
             "type": "object",
             "properties": figure_schemas,

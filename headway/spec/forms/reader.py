@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
+from typing import Any
 
 from headway.errors import SpecError
-from headway.formats.yaml_document import Document, Fault, Mark, Plain, Route
+from headway.formats.yaml_document import Document, Fault, Mark, Plain, Route, shown
 
 _MOST_FAULTS_SHOWN = 30
 
-
-class _Faulty(Enum):
-    FAULTY = "faulty"
-
-
 #: What stands for a value whose fault has been reported.
-FAULTY = _Faulty.FAULTY
+FAULTY: Any = object()
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -42,21 +36,14 @@ class Sources:
     >>> including = parse_document("spec:\\n  rate: 5", name="a.yaml")
     >>> included = parse_document("spec:\\n  zones: [a]", name="b.yaml")
     >>> sources = Sources((including, included))
-    >>> str(sources.value_place(("spec", "rate"))), str(sources.value_place(("spec", "zones")))
+    >>> str(sources.place(("spec", "rate"))), str(sources.place(("spec", "zones")))
     ('a.yaml:2:9', 'b.yaml:2:10')
     """
 
     documents: tuple[Document, ...]
 
-    def value_place(self, route: Route) -> Where:
-        """Position of a value; for a missing one, that of the nearest thing around it."""
-        return self._place(route, of_key=False)
-
-    def key_place(self, route: Route) -> Where:
-        """Position of a key."""
-        return self._place(route, of_key=True)
-
-    def _place(self, route: Route, *, of_key: bool) -> Where:
+    def place(self, route: Route, *, of_key: bool = False) -> Where:
+        """Position of a value or its key; for a missing one, that of the nearest thing around."""
         while True:
             for document in self.documents:
                 if route in document.values:
@@ -80,10 +67,15 @@ class Reader:
     faults: list[tuple[Where, Fault]] = field(default_factory=list)
     needs_files: bool = True
 
-    def fault(self, route: Route, message: str, *, at_key: bool = False) -> None:
-        """Note a fault of the value at ``route``, or of its key."""
-        where = self.sources.key_place(route) if at_key else self.sources.value_place(route)
+    def fault(self, route: Route, message: str, *, at_key: bool = False) -> Any:
+        """Note a fault of the value at ``route``, or of its key, and return ``FAULTY`` for it."""
+        where = self.sources.place(route, of_key=at_key)
         self.faults.append((where, Fault(where.mark, route, message)))
+        return FAULTY
+
+    def refuse(self, route: Route, value: Plain, words: str, hint: str = "") -> Any:
+        """Note that a value is not what ``words`` say, and return ``FAULTY`` for it."""
+        return self.fault(route, f"got {shown(value)}; expected {words}{hint}")
 
     def raise_faults(self) -> None:
         """End the reading if anything was wrong.
@@ -91,21 +83,16 @@ class Reader:
         Raises
         ------
         SpecError
-            One line per fault, in the order of the files.
+            One line per fault and each once, in the order of the files; of very many, the first.
         """
         if not self.faults:
             return
-        raise SpecError(faults_text(self.faults))
-
-
-def faults_text(faults: Iterable[tuple[Where, Fault]]) -> str:
-    """Faults of several files, one per line and each once, in order; of very many, the first."""
-    ordered = sorted(faults, key=lambda located_fault: located_fault[0])
-    lines = list(dict.fromkeys(fault.text(where.name) for where, fault in ordered))
-    hidden = len(lines) - _MOST_FAULTS_SHOWN
-    if hidden > 1:
-        lines[_MOST_FAULTS_SHOWN:] = [f"{ordered[0][0].name}: and {hidden} more faults"]
-    return "\n".join(lines)
+        ordered = sorted(self.faults, key=lambda located_fault: located_fault[0])
+        lines = list(dict.fromkeys(fault.text(where.name) for where, fault in ordered))
+        hidden = len(lines) - _MOST_FAULTS_SHOWN
+        if hidden > 1:
+            lines[_MOST_FAULTS_SHOWN:] = [f"{ordered[0][0].name}: and {hidden} more faults"]
+        raise SpecError("\n".join(lines))
 
 
 def merged(including: Plain, included: Plain) -> Plain:

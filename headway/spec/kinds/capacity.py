@@ -5,11 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from headway.limits import MOST_CORES
-from headway.spec.forms import entry
-from headway.spec.forms.files import FileOr, FilePath
-from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Text, Whole
-from headway.spec.forms.quantities import MONEY, NAME, RATIO, SHARE, SIZE_OR_ZERO
+from headway.spec.forms import entry, require_different_names
+from headway.spec.forms.kinds import Choice, FilePath, ListOf, NameOr, Nested, Number, Text, Whole
+from headway.spec.forms.quantities import (
+    CORES,
+    CORES_OR_ZERO,
+    MONEY,
+    NAME,
+    NAMES,
+    RATIO,
+    SHARE,
+    SIZE_OR_ZERO,
+)
 from headway.spec.kinds.catalog import NodeCatalog
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
 
@@ -22,7 +29,7 @@ class FleetEntry:
 
     name: str = entry(NAME, "Name in the plan.")
     file: Path | None = entry(
-        FilePath(words="a file of the kind StreamingJob, BatchJob or QuerySchedule"),
+        FilePath("a file of the kind StreamingJob, BatchJob or QuerySchedule"),
         "The job's own file; that of a QuerySchedule is one application with several queries. One "
         "of `file`, `streaming`, `batch`.",
         default=None,
@@ -32,10 +39,10 @@ class FleetEntry:
     )
     batch: BatchJob | None = entry(Nested(BatchJob), "A batch job written out.", default=None)
     pools: tuple[str, ...] = entry(
-        ListOf(item=NAME, or_one=True), "Pools it may run in. Default: all.", key="pool", default=()
+        NAMES, "Pools it may run in. Default: all.", key="pool", default=()
     )
     zones: tuple[str, ...] = entry(
-        ListOf(item=NAME, or_one=True), "Zones it may run in. Default: all.", key="zone", default=()
+        NAMES, "Zones it may run in. Default: all.", key="zone", default=()
     )
     weight: float = entry(
         Number(words="a weight above 0", above=True, high=1e6),
@@ -50,16 +57,14 @@ class FleetEntry:
         default="none",
     )
     growth_ratio: float = entry(
-        RATIO, "Its own growth, on top of the fleet's. Default 1.", key="growth", default=1.0
+        RATIO, "Its own growth, on top of the fleet's. Default 1.", default=1.0
     )
 
     def __post_init__(self) -> None:
-        sources = [
-            source for source in (self.file, self.streaming, self.batch) if source is not None
-        ]
-        if len(sources) != 1:
+        num_sources = sum(source is not None for source in (self.file, self.streaming, self.batch))
+        if num_sources != 1:
             raise ValueError(
-                f"{len(sources)} of file, streaming and batch are given; expected one of the three"
+                f"{num_sources} of file, streaming and batch are given; expected one of the three"
             )
         if self.turns != "none" and self.file is None:
             raise ValueError(
@@ -83,7 +88,7 @@ class PoolEntry:
         _PATTERNS, "Nodes it may be made of. Default: all of the plan.", default=()
     )
     zones: tuple[str, ...] = entry(
-        ListOf(item=NAME, or_one=True),
+        NAMES,
         "Zones that are kept apart: a job runs in one of them, and the nodes of a zone serve no "
         "other zone. Default: one zone.",
         default=(),
@@ -98,13 +103,13 @@ class PoolEntry:
         Whole(low=0, high=1_000_000), "Maximum nodes of the pool in any hour.", default=None
     )
     reserved_cores: int = entry(
-        Whole(low=0, high=MOST_CORES), "Cores of each node for the system. Default 0.", default=0
+        CORES_OR_ZERO, "Cores of each node for the system. Default 0.", default=0
     )
     reserved_memory_bytes: int = entry(
-        SIZE_OR_ZERO, "Memory of each node for the system.", key="reserved_memory", default=0
+        SIZE_OR_ZERO, "Memory of each node for the system.", default=0
     )
     cores_per_executor: int | None = entry(
-        Whole(low=1, high=MOST_CORES),
+        CORES,
         "Cores of every executor in the pool. Default: the jobs' own, which must then be equal.",
         default=None,
     )
@@ -116,9 +121,7 @@ class QuotaEntry:
 
     name: str = entry(NAME, "Name.")
     node_types: tuple[str, ...] = entry(_PATTERNS, "Nodes that count. Default: all.", default=())
-    zones: tuple[str, ...] = entry(
-        ListOf(item=NAME, or_one=True), "Zones that count. Default: all.", default=()
-    )
+    zones: tuple[str, ...] = entry(NAMES, "Zones that count. Default: all.", default=())
     max_nodes: int | None = entry(
         Whole(low=0, high=10_000_000),
         "Maximum nodes. One of `max_nodes`, `max_cores`.",
@@ -198,7 +201,7 @@ class CapacityPlan:
     """A fleet of jobs and what may be bought for it."""
 
     catalog: NodeCatalog | Path | None = entry(
-        FileOr(words="a file of the kind NodeCatalog", noun=NodeCatalog),
+        NameOr(FilePath("a file of the kind NodeCatalog"), NodeCatalog),
         "Nodes and prices. Default: the catalogue that comes with Headway.",
         default=None,
     )
@@ -216,10 +219,8 @@ class CapacityPlan:
     quotas: tuple[QuotaEntry, ...] = entry(
         ListOf(item=Nested(QuotaEntry)), "Quotas on nodes.", default=()
     )
-    headroom_ratio: float = entry(
-        SHARE, "Share added to all rates. Default 0%.", key="headroom", default=0.0
-    )
-    growth_ratio: float = entry(RATIO, "Factor on all rates. Default 1.", key="growth", default=1.0)
+    headroom_ratio: float = entry(SHARE, "Share added to all rates. Default 0%.", default=0.0)
+    growth_ratio: float = entry(RATIO, "Factor on all rates. Default 1.", default=1.0)
     schedule: str = entry(
         Choice(("hourly", "fixed")),
         "`hourly`: nodes come and go by the hour; `fixed`: one size for the day. Default `fixed`.",
@@ -240,15 +241,13 @@ class CapacityPlan:
     )
     gap_ratio: float = entry(
         SHARE, "Maximum gap between the cost and its proven lower bound. Default 0.1%.",
-        key="gap", default=0.001,
+        default=0.001,
     )  # fmt: skip
 
     def __post_init__(self) -> None:
         for noun, members in (("job", self.jobs), ("pool", self.pools), ("quota", self.quotas)):
-            names = [member.name for member in members]
-            duplicate = next((name for name in names if names.count(name) > 1), None)
-            if duplicate is not None:
-                raise ValueError(f"the {noun} {duplicate!r} occurs twice; expected each name once")
+            fault = f"the {noun} {{!r}} occurs twice; expected each name once"
+            require_different_names(members, fault)
         if not self.pools:
             raise ValueError("pools is empty; expected at least one")
         pool_names = {pool.name for pool in self.pools}

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headway.limits import MOST_CORES
-from headway.spec.forms import entry
-from headway.spec.forms.kinds import ListOf, Nested, Text, Whole
-from headway.spec.forms.quantities import NAME, PRICE, RATIO, SIZE
+from headway.spec.forms import entry, require_different_names
+from headway.spec.forms.kinds import ListOf, Nested, Text
+from headway.spec.forms.quantities import CORES, NAME, PRICE, RATIO, SIZE
 from headway.spec.kinds.reserves import ReserveEntry
 
 
@@ -20,8 +19,8 @@ class NodeEntry:
         NAME, "Who offers it, e.g. `aws`. Default `on-premises`.", default="on-premises"
     )
     region: str | None = entry(Text(), "Region of the price, e.g. `us-east-1`.", default=None)
-    cores: int = entry(Whole(low=1, high=MOST_CORES), "Cores (vCPUs) of the node.")
-    memory_bytes: int = entry(SIZE, "Memory, e.g. `16Gi`.", key="memory")
+    cores: int = entry(CORES, "Cores (vCPUs) of the node.")
+    memory_bytes: int = entry(SIZE, "Memory, e.g. `16Gi`.")
     price_per_hour: float = entry(PRICE, "Price of an hour on demand, in the catalogue's currency.")
     spot_price_per_hour: float | None = entry(
         PRICE, "Price of an hour on the spot market, as last seen.", default=None
@@ -74,7 +73,5 @@ class NodeCatalog:
         return next((reserve for reserve in self.reserves if platform in reserve.platforms), None)
 
     def __post_init__(self) -> None:
-        names = [node.name for node in self.nodes]
-        duplicate = next((name for name in names if names.count(name) > 1), None)
-        if duplicate is not None:
-            raise ValueError(f"the node {duplicate!r} occurs twice; expected each name once")
+        fault = "the node {!r} occurs twice; expected each name once"
+        require_different_names(self.nodes, fault)

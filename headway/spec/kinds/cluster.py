@@ -6,10 +6,17 @@ from dataclasses import dataclass
 
 from headway.assumptions.planning import MOST_NODES_OF_PLAN
 from headway.domain import PLATFORMS
-from headway.limits import MOST_CORES, MOST_NODES
 from headway.spec.forms import entry
-from headway.spec.forms.kinds import Choice, Flag, NameOr, Text, Whole
-from headway.spec.forms.quantities import NAME, SIZE, SIZE_OR_ZERO
+from headway.spec.forms.kinds import Choice, Flag, NameOr
+from headway.spec.forms.quantities import (
+    CORES,
+    CORES_OR_ZERO,
+    NAME,
+    NODES,
+    SIZE,
+    SIZE_OR_ZERO,
+    SPARK_VERSION,
+)
 from headway.spec.kinds.catalog import NodeEntry
 
 
@@ -21,7 +28,7 @@ class Cluster:
         Choice(PLATFORMS), "Platform that runs Spark. Default `standalone`.", default="standalone"
     )
     spark_version: str | None = entry(
-        Text(pattern=r"\d+\.\d+(\..+)?", words="a Spark version in quotes, e.g. '4.0.1'"),
+        SPARK_VERSION,
         "Spark version, which determines property names. Default: as profiled.",
         default=None,
     )
@@ -29,15 +36,15 @@ class Cluster:
         NameOr(NAME, NodeEntry), "A node of the catalogue by its name, or its figures written out."
     )
     max_nodes: int = entry(
-        Whole(low=1, high=MOST_NODES),
+        NODES,
         f"Maximum number of nodes. Default {MOST_NODES_OF_PLAN.value}.",
         default=MOST_NODES_OF_PLAN.value,
     )
     cores_per_executor: int | None = entry(
-        Whole(low=1, high=MOST_CORES), "Cores of an executor. Default: as profiled.", default=None
+        CORES, "Cores of an executor. Default: as profiled.", default=None
     )
     executor_memory_bytes: int | None = entry(
-        SIZE, "Heap of an executor. Default: as profiled.", key="executor_memory", default=None
+        SIZE, "Heap of an executor. Default: as profiled.", default=None
     )
     lower_memory: bool = entry(
         Flag(),
@@ -46,7 +53,7 @@ class Cluster:
         default=False,
     )
     reserved_cores: int | None = entry(
-        Whole(low=0, high=MOST_CORES),
+        CORES_OR_ZERO,
         "Cores of each node that are reserved for the system. Default: by platform, as in the "
         "catalogue that comes with Headway.",
         default=None,
@@ -54,6 +61,5 @@ class Cluster:
     reserved_memory_bytes: int | None = entry(
         SIZE_OR_ZERO,
         "Memory of each node that is reserved for the system. Default: by platform.",
-        key="reserved_memory",
         default=None,
     )

@@ -7,31 +7,21 @@ from pathlib import Path
 
 from headway.domain import Promise
 from headway.spec.forms import entry
-from headway.spec.forms.files import FilePath
-from headway.spec.forms.kinds import Text
-from headway.spec.forms.quantities import DURATION, NAME, RATE, TARGET
+from headway.spec.forms.quantities import CODE_FILE, DURATION, MASTER, NAME, RATE, TARGET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exploration:
     """Runs of a query that narrow the answer to a question most."""
 
-    code: Path = entry(
-        FilePath(words="a Python file with a function build(spark, setting)"),
-        "Python file with the function that starts the query.",
-    )
+    code: Path = entry(CODE_FILE, "Python file with the function that starts the query.")
     function: str = entry(NAME, "Name of that function. Default `build`.", default="build")
-    rate_per_s: float = entry(RATE, "Input rate of the question.", key="rate")
+    rate_per_s: float = entry(RATE, "Input rate of the question.")
     target: Promise = entry(TARGET, "Target of the question: `p99 <= 2s`.")
-    budget_s: float = entry(
-        DURATION, "How long all runs may take. Default 10m.", key="budget", default=600.0
-    )
+    budget_s: float = entry(DURATION, "How long all runs may take. Default 10m.", default=600.0)
     run_s: float | None = entry(
         DURATION,
         "How long one run takes. Default: an eighth of the budget, 20s to 2m.",
-        key="run",
         default=None,
     )
-    master: str = entry(
-        Text(words="a Spark master, e.g. local[4]"), "Default `local[*]`.", default="local[*]"
-    )
+    master: str = entry(MASTER, "Default `local[*]`.", default="local[*]")

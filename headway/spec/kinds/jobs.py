@@ -8,24 +8,32 @@ from typing import Any
 
 from headway.assumptions.planning import CONFIDENCE
 from headway.domain import Promise, Target
-from headway.domain.checks import (
-    LABEL_PATTERN,
-    LABEL_WORDS,
-    SUBDOMAIN_PATTERN,
-    SUBDOMAIN_WORDS,
-)
-from headway.limits import MOST_CORES, MOST_PARTITIONS
+from headway.domain.checks import LABEL_PATTERN, LABEL_WORDS, SUBDOMAIN_PATTERN, SUBDOMAIN_WORDS
 from headway.spec.forms import entry
-from headway.spec.forms.files import FileOr, FilePath
-from headway.spec.forms.kinds import Choice, Flag, ListOf, MapOf, Nested, Number, Text, Whole
+from headway.spec.forms.kinds import (
+    Choice,
+    FilePath,
+    Flag,
+    ListOf,
+    MapOf,
+    NameOr,
+    Nested,
+    Number,
+    Text,
+    Whole,
+)
 from headway.spec.forms.quantities import (
+    CORES,
     COST,
     COST_OR_ZERO,
     DURATION,
     DURATION_OR_ZERO,
+    PARTITIONS,
+    PROFILE_FILE,
     ROWS,
     SHARE,
     SIZE,
+    SPARK_VERSION,
     TARGET,
     Quantity,
 )
@@ -33,40 +41,40 @@ from headway.spec.kinds.cluster import Cluster
 from headway.spec.kinds.rates import Rate, RateForm
 
 _CONFIDENCE = Number(words="a confidence, 0.5 or more and below 1", low=0.5, high=0.9999)
-_CLUSTER = FileOr(words="a file of the kind Cluster", noun=Cluster)
+_CLUSTER = NameOr(FilePath("a file of the kind Cluster"), Cluster)
 
 
 # What both kinds of jobs say, declared once; each noun needs a field of its own.
 def _executor_cores() -> Any:
-    return entry(Whole(low=1, high=MOST_CORES), "Cores of an executor. Default 4.", default=4)
+    return entry(CORES, "Cores of an executor. Default 4.", default=4)
 
 
 def _executor_memory() -> Any:
-    return entry(SIZE, "Heap of an executor.", key="executor_memory", default=None)
+    return entry(SIZE, "Heap of an executor.", default=None)
 
 
 def _spark_version() -> Any:
-    version = Text(pattern=r"\d+\.\d+(\..+)?", words="a Spark version in quotes, e.g. '4.0.1'")
-    return entry(version, "Spark version that runs it. Default 4.0.0.", default="4.0.0")
+    return entry(SPARK_VERSION, "Spark version that runs it. Default 4.0.0.", default="4.0.0")
 
 
 def _profile(words: str) -> Any:
     about = "The job's profile. Either this or `declared`."
-    return entry(FilePath(words=words), about, default=None)
+    return entry(FilePath(words), about, default=None)
+
+
+def declared_costs(noun: type[Any]) -> Any:
+    """The key of declared costs, which a job has if it has no profile."""
+    return entry(Nested(noun), "Declared costs, if there is no log yet.", default=None)
 
 
 def _confidence(of: str) -> Any:
-    return entry(
-        _CONFIDENCE,
-        f"Confidence level for the {of}. Default {CONFIDENCE.value}.",
-        default=CONFIDENCE.value,
-    )
+    about = f"Confidence level for the {of}. Default {CONFIDENCE.value}."
+    return entry(_CONFIDENCE, about, default=CONFIDENCE.value)
 
 
 def _cluster() -> Any:
-    return entry(
-        _CLUSTER, "Cluster to run on: a file of the kind Cluster, or its figures.", default=None
-    )
+    about = "Cluster to run on: a file of the kind Cluster, or its figures."
+    return entry(_CLUSTER, about, default=None)
 
 
 def _application() -> Any:
@@ -82,19 +90,15 @@ def _labels() -> Any:
 class DeclaredStream:
     """Costs of a micro-batch, declared before there is a log."""
 
-    task_per_row_s: Quantity = entry(
-        COST, "Core time per record in the first stage.", key="task_per_row"
-    )
+    task_per_row_s: Quantity = entry(COST, "Core time per record in the first stage.")
     task_fixed_s: Quantity = entry(
-        COST_OR_ZERO, "Core time of a task without records. Default 10ms.",
-        key="task_fixed", default=COST.about(0.01),
-    )  # fmt: skip
+        COST_OR_ZERO, "Core time of a task without records. Default 10ms.", default=COST.about(0.01)
+    )
     driver_s: Quantity = entry(
-        COST, "Driver time per batch: planning and logs. Default 150ms.",
-        key="driver", default=COST.about(0.15),
-    )  # fmt: skip
+        COST, "Driver time per batch: planning and logs. Default 150ms.", default=COST.about(0.15)
+    )
     source_partitions: int = entry(
-        Whole(low=1, high=MOST_PARTITIONS), "Partitions of the source: tasks of the first stage."
+        PARTITIONS, "Partitions of the source: tasks of the first stage."
     )
     stateful: bool = entry(Flag(), "Whether the query is stateful. Default true.", default=True)
     shuffle_ratio: float = entry(
@@ -102,13 +106,12 @@ class DeclaredStream:
         key="shuffled_share", default=1.0,
     )  # fmt: skip
     shuffle_task_per_row_s: Quantity | None = entry(
-        COST, "Core time per record after the exchange; without it there is no exchange.",
-        key="shuffle_task_per_row", default=None,
-    )  # fmt: skip
-    shuffle_partitions: int | None = entry(
-        Whole(low=1, high=MOST_PARTITIONS),
-        "Current shuffle partitions, if there is a checkpoint to keep.",
+        COST,
+        "Core time per record after the exchange; without it there is no exchange.",
         default=None,
+    )
+    shuffle_partitions: int | None = entry(
+        PARTITIONS, "Current shuffle partitions, if there is a checkpoint to keep.", default=None
     )
     cores_per_executor: int = _executor_cores()
     executor_memory_bytes: int | None = _executor_memory()
@@ -119,19 +122,17 @@ class DeclaredStream:
 class DeclaredBatch:
     """Costs of a batch job, declared before there is a log."""
 
-    work_s: Quantity = entry(COST, "Core time of all tasks together, e.g. 40h.", key="work")
+    work_s: Quantity = entry(COST, "Core time of all tasks together, e.g. 40h.")
     driver_s: Quantity = entry(
-        COST_OR_ZERO, "Time in which no task runs. Default 30s.",
-        key="driver", default=COST.about(30.0),
-    )  # fmt: skip
+        COST_OR_ZERO, "Time in which no task runs. Default 30s.", default=COST.about(30.0)
+    )
     num_tasks: int = entry(
         Whole(low=1, high=10_000_000), "Tasks of the widest stage, which limits the useful cores.",
         key="tasks",
     )  # fmt: skip
     num_stages: int = entry(
-        Whole(low=1, high=100), "Number of consecutive stages. Default 1.",
-        key="stages", default=1,
-    )  # fmt: skip
+        Whole(low=1, high=100), "Number of consecutive stages. Default 1.", key="stages", default=1
+    )
     cores_per_executor: int = _executor_cores()
     executor_memory_bytes: int | None = _executor_memory()
     spark_version: str = _spark_version()
@@ -167,24 +168,19 @@ class Pinned:
     """Settings that Headway must not change."""
 
     shuffle_partitions: int | None = entry(
-        Whole(low=1, high=MOST_PARTITIONS),
-        "Shuffle partitions, e.g. those of the checkpoint.",
-        default=None,
+        PARTITIONS, "Shuffle partitions, e.g. those of the checkpoint.", default=None
     )
     trigger_s: float | None = entry(
-        DURATION_OR_ZERO, "Trigger interval; 0s is as fast as possible.",
-        key="trigger", default=None,
-    )  # fmt: skip
+        DURATION_OR_ZERO, "Trigger interval; 0s is as fast as possible.", default=None
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamingJob:
     """A streaming query and its latency target."""
 
-    profile: Path | None = _profile("a job profile as 'headway profile' writes it")
-    declared: DeclaredStream | None = entry(
-        Nested(DeclaredStream), "Declared costs, if there is no log yet.", default=None
-    )
+    profile: Path | None = _profile(PROFILE_FILE.words)
+    declared: DeclaredStream | None = declared_costs(DeclaredStream)
     rate: Rate = entry(RateForm(), "Input rate; the plan is made for its maximum.")
     targets: tuple[Promise, ...] = entry(
         ListOf(item=TARGET, least=1, most=10, or_one=True),
@@ -210,7 +206,7 @@ class StreamingJob:
     labels: dict[str, str] = _labels()
 
     def __post_init__(self) -> None:
-        _require_one_source(self.profile is not None, self.declared is not None)
+        require_one_source(self.profile, self.declared)
         if not any(isinstance(target, Target) for target in self.targets):
             raise ValueError("no target is a latency; add one, e.g. 'p99 <= 3s'")
 
@@ -222,10 +218,8 @@ class BatchJob:
     profile: Path | None = _profile(
         "the profile of a batch application, or of a streaming query that read a backlog and ended"
     )
-    declared: DeclaredBatch | None = entry(
-        Nested(DeclaredBatch), "Declared costs, if there is no log yet.", default=None
-    )
-    deadline_s: float = entry(DURATION, "Maximum run time, e.g. 45min.", key="deadline")
+    declared: DeclaredBatch | None = declared_costs(DeclaredBatch)
+    deadline_s: float = entry(DURATION, "Maximum run time, e.g. 45min.")
     rows: float | None = entry(
         ROWS,
         "Backlog that a streaming query reads in a run, e.g. 40M. Default: as profiled.",
@@ -240,12 +234,19 @@ class BatchJob:
     labels: dict[str, str] = _labels()
 
     def __post_init__(self) -> None:
-        _require_one_source(self.profile is not None, self.declared is not None)
+        require_one_source(self.profile, self.declared)
         if self.rows is not None and self.profile is None:
             raise ValueError("rows are for the profile of a streaming query that read a backlog")
 
 
-def _require_one_source(has_profile: bool, has_declared: bool) -> None:
-    if has_profile == has_declared:
-        sources_text = "both" if has_profile else "neither"
+def require_one_source(profile: Path | None, declared: object) -> None:
+    """Refuse a job with both a profile and declared costs, or with neither.
+
+    Raises
+    ------
+    ValueError
+        Says which.
+    """
+    if (profile is None) == (declared is None):
+        sources_text = "neither" if profile is None else "both"
         raise ValueError(f"{sources_text} of profile and declared; expected one of the two")

@@ -17,10 +17,9 @@ from headway.domain.ordered import (
 from headway.domain.ordered import OrderedPipeline as Pipeline
 from headway.domain.target import Target
 from headway.formats.yaml_document import Plain, Route
-from headway.limits import MOST_CORES, MOST_INT, MOST_PARTITIONS
 from headway.spec.forms import FAULTY, Reader, entry
 from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Whole
-from headway.spec.forms.quantities import DURATION, DURATION_OR_ZERO, NAME, RATE
+from headway.spec.forms.quantities import CORES, DURATION, DURATION_OR_ZERO, NAME, PARTITIONS, RATE
 from headway.spec.kinds.pipelines import EXPONENT, LATENCY_TARGET, PER_ROW, require_modelled
 
 _MOST_OPERATORS = 200
@@ -30,7 +29,7 @@ _MOST_OPERATORS = 200
 class KeysEntry:
     """Keys of a partitioned operator."""
 
-    number: int = entry(Whole(low=1, high=MOST_INT), "Keys.")
+    number: int = entry(Whole(low=1), "Keys.")
     zipf: float = entry(
         EXPONENT, "Zipf exponent of their frequencies; 0 is uniform. Default 0.", default=0.0
     )
@@ -45,11 +44,12 @@ class OperatorEntry:
         Choice(tuple(map(str, OperatorType))),
         "`stateless`: any number of workers; `partitioned`: one per partition; `stateful`: one.",
     )
-    cost_s: float = entry(DURATION, "Time of a worker per input tuple.", key="cost")
+    cost_s: float = entry(DURATION, "Time of a worker per input tuple.")
     spread_ratio: float = entry(
         Number(words="standard deviation over mean, 0 to 3", high=3.0),
-        "Standard deviation of that time over its mean. Default 0.", key="spread", default=0.0,
-    )  # fmt: skip
+        "Standard deviation of that time over its mean. Default 0.",
+        default=0.0,
+    )
     selectivity: float = entry(PER_ROW, "Outputs per input tuple. Default 1.", default=1.0)
     after: str | None = entry(
         NAME,
@@ -57,9 +57,7 @@ class OperatorEntry:
         default=None,
     )
     partitions: int | None = entry(
-        Whole(low=1, high=MOST_PARTITIONS),
-        "Number of partitions; required for a partitioned operator.",
-        default=None,
+        PARTITIONS, "Number of partitions; required for a partitioned operator.", default=None
     )
     queue: str = entry(
         Choice(tuple(map(str, QueueScheme))),
@@ -140,15 +138,14 @@ class ReorderingEntry:
         Whole(low=1), "Outputs that may wait for earlier ones. Default 64.", default=64
     )
     store_s: float = entry(
-        DURATION_OR_ZERO, "Time to store an output. Default 0.1us.", key="store", default=1e-7
+        DURATION_OR_ZERO, "Time to store an output. Default 0.1us.", default=1e-7
     )
     send_s: float = entry(
-        DURATION_OR_ZERO, "Time to send an output on. Default 0.5us.", key="send", default=5e-7
+        DURATION_OR_ZERO, "Time to send an output on. Default 0.5us.", default=5e-7
     )
     lock_s: float = entry(
-        DURATION_OR_ZERO, "Time to take a lock and give it back. Default 0.1us.",
-        key="lock", default=1e-7,
-    )  # fmt: skip
+        DURATION_OR_ZERO, "Time to take a lock and give it back. Default 0.1us.", default=1e-7
+    )
 
     def reordering(self) -> Reordering:
         """The same as the models take it."""
@@ -182,15 +179,13 @@ class SaturatedOr:
 class OrderedPipeline:
     """Operators that workers share, and whose output keeps the order of the input."""
 
-    workers: int = entry(Whole(low=1, high=MOST_CORES), "Workers, one per core.")
+    workers: int = entry(CORES, "Workers, one per core.")
     slice_s: float = entry(
-        DURATION, "How long a worker stays with an operator. Default 1ms.",
-        key="slice", default=1e-3,
-    )  # fmt: skip
+        DURATION, "How long a worker stays with an operator. Default 1ms.", default=1e-3
+    )
     rate_per_s: float | None = entry(
-        SaturatedOr(), "Input rate; `saturated` is as much as the pipeline can process.",
-        key="rate",
-    )  # fmt: skip
+        SaturatedOr(), "Input rate; `saturated` is as much as the pipeline can process."
+    )
     target: Target | None = entry(LATENCY_TARGET, "Target, e.g. `p99 <= 50ms`.", default=None)
     reorder: ReorderingEntry = entry(
         Nested(ReorderingEntry),

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from headway.domain.target import Metric, Target
-from headway.limits import MOST_CORES, MOST_NODES, MOST_RATIO
+from headway.limits import MOST_RATIO
 from headway.spec.forms import entry
 from headway.spec.forms.kinds import ListOf, Nested, Number, Whole
 from headway.spec.forms.quantities import (
+    CORES,
     DURATION,
     DURATION_OR_ZERO,
+    NODES,
     RATE,
     SHARE,
     SIZE,
@@ -19,9 +21,7 @@ from headway.spec.forms.quantities import (
     TARGET,
 )
 
-_MOST_KEYS = 10**9
 _LONGEST_SERIES = 20
-_MOST_THREADS = 1_000
 PER_ROW = Number(words="rows per row, above 0", above=True, high=MOST_RATIO)
 EXPONENT = Number(words="an exponent, 0 to 10", high=10.0)
 LATENCY_TARGET = replace(
@@ -31,76 +31,67 @@ LATENCY_TARGET = replace(
     examples=("p99 <= 3s", "mean <= 1s", "window p99 <= 3s"),
     pattern=r"^\s*((tuple|window)\s+)?(mean|p[0-9.]+)\s*<=?\s*.+$",
 )
+_KEYS = Whole(low=1, high=10**9)
+_THREADS = Whole(low=1, high=1_000)
+_LISTED_THREADS = ListOf(item=_THREADS, least=1, most=40, or_one=True)
 _PERIODS = ListOf(item=DURATION, least=1, most=40, or_one=True)
-_THREADS = ListOf(item=Whole(low=1, high=_MOST_THREADS), least=1, most=40, or_one=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineNodeEntry:
     """A node (all are equal), and the network link out of a distributor."""
 
-    cores: int = entry(Whole(low=1, high=MOST_CORES), "Cores of a node.")
+    cores: int = entry(CORES, "Cores of a node.")
     network_bytes_per_s: float = entry(
-        SIZE_PER_S, "Network link into a node, which its reducers share.", key="network"
+        SIZE_PER_S, "Network link into a node, which its reducers share."
     )
     stream_bytes_per_s: float | None = entry(
-        SIZE_PER_S, "Maximum that one reducer can fetch. Default: the whole link.",
-        key="stream", default=None,
-    )  # fmt: skip
+        SIZE_PER_S, "Maximum that one reducer can fetch. Default: the whole link.", default=None
+    )
     disk_bytes_per_s: float = entry(
-        SIZE_PER_S, "Write rate of the disk of a node, which its mappers share.", key="disk"
+        SIZE_PER_S, "Write rate of the disk of a node, which its mappers share."
     )
-    write_s: float = entry(
-        DURATION_OR_ZERO, "Fixed time of a write. Default 0s.", key="write", default=0.0
-    )
+    write_s: float = entry(DURATION_OR_ZERO, "Fixed time of a write. Default 0s.", default=0.0)
     distributor_bytes_per_s: float | None = entry(
-        SIZE_PER_S, "Network link out of a distributor. Default: as into a node.",
-        key="distributor", default=None,
-    )  # fmt: skip
+        SIZE_PER_S, "Network link out of a distributor. Default: as into a node.", default=None
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSettingEntry:
     """Degrees of parallelism and periods: what a plan chooses."""
 
-    nodes: int = entry(Whole(low=1, high=MOST_NODES), "Nodes.")
-    mappers: int = entry(Whole(low=1, high=_MOST_THREADS), "Mappers on each node.")
-    reducers: int = entry(Whole(low=1, high=_MOST_THREADS), "Reducers on each node.")
+    nodes: int = entry(NODES, "Nodes.")
+    mappers: int = entry(_THREADS, "Mappers on each node.")
+    reducers: int = entry(_THREADS, "Reducers on each node.")
     input_period_s: float = entry(
-        DURATION, "A distributor packs a batch this often. Default 5ms.",
-        key="input_period", default=0.005,
-    )  # fmt: skip
-    shuffle_period_s: float = entry(
-        DURATION, "A mapper packs a shuffle batch this often.", key="shuffle_period"
+        DURATION, "A distributor packs a batch this often. Default 5ms.", default=0.005
     )
-    poll_period_s: float = entry(
-        DURATION, "A reducer asks for shuffle batches this often.", key="poll_period"
-    )
+    shuffle_period_s: float = entry(DURATION, "A mapper packs a shuffle batch this often.")
+    poll_period_s: float = entry(DURATION, "A reducer asks for shuffle batches this often.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineWindowsEntry:
     """Windows, and the function that runs for each key when one is complete."""
 
-    slide_s: float = entry(DURATION, "Time between the ends of two windows.", key="slide")
-    keys: int = entry(
-        Whole(low=1, high=_MOST_KEYS), "Keys of a window, over all reducers together."
-    )
-    finalize_s: float = entry(DURATION, "Time of a core per key.", key="finalize")
+    slide_s: float = entry(DURATION, "Time between the ends of two windows.")
+    keys: int = entry(_KEYS, "Keys of a window, over all reducers together.")
+    finalize_s: float = entry(DURATION, "Time of a core per key.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineStateEntry:
     """State of the reducers: what does not fit into memory is on disk, the rarest keys first."""
 
-    memory_bytes: int = entry(SIZE, "Memory of one reducer for state.", key="memory")
-    key_bytes: int = entry(SIZE, "Memory of a key with its state.", key="key")
-    keys: int = entry(Whole(low=1, high=_MOST_KEYS), "Keys, over all reducers together.")
+    memory_bytes: int = entry(SIZE, "Memory of one reducer for state.")
+    key_bytes: int = entry(SIZE, "Memory of a key with its state.")
+    keys: int = entry(_KEYS, "Keys, over all reducers together.")
     zipf: float = entry(
         EXPONENT, "Zipf exponent of the key frequencies; 0 is uniform. Default 0.", default=0.0
     )
     on_disk_s: float = entry(
-        DURATION, "Time to update a row whose key is on disk, instead of `reduce`.", key="on_disk"
+        DURATION, "Time to update a row whose key is on disk, instead of `reduce`."
     )
 
 
@@ -108,10 +99,8 @@ class PipelineStateEntry:
 class PipelineRoundEntry:
     """A map function and a reduce function, with what they cost."""
 
-    map_s: float = entry(DURATION, "Map function, time of a core per input row.", key="map")
-    reduce_s: float = entry(
-        DURATION, "Update function, time of a core per row of map output.", key="reduce"
-    )
+    map_s: float = entry(DURATION, "Map function, time of a core per input row.")
+    reduce_s: float = entry(DURATION, "Update function, time of a core per row of map output.")
     outputs: float = entry(
         PER_ROW, "Rows of map output per input row, above 0. Default 1.", default=1.0
     )
@@ -120,31 +109,26 @@ class PipelineRoundEntry:
         default=1.0,
     )  # fmt: skip
     input_row_bytes: int = entry(
-        SIZE_OR_ZERO, "Size of an input row on the network. Default 0b.", key="input_row", default=0
+        SIZE_OR_ZERO, "Size of an input row on the network. Default 0b.", default=0
     )
     shuffle_row_bytes: int = entry(
-        SIZE_OR_ZERO, "Size of a row of map output on disk and network. Default 0b.",
-        key="shuffle_row", default=0,
-    )  # fmt: skip
+        SIZE_OR_ZERO, "Size of a row of map output on disk and network. Default 0b.", default=0
+    )
     packing_s: float = entry(
-        DURATION_OR_ZERO, "Mapper's fixed work per shuffle batch. Default 0s.",
-        key="packing", default=0.0,
-    )  # fmt: skip
+        DURATION_OR_ZERO, "Mapper's fixed work per shuffle batch. Default 0s.", default=0.0
+    )
     per_poll_s: float = entry(
-        DURATION_OR_ZERO, "Reducer's fixed work per poll. Default 0s.", key="per_poll", default=0.0
+        DURATION_OR_ZERO, "Reducer's fixed work per poll. Default 0s.", default=0.0
     )
     per_batch_s: float = entry(
-        DURATION_OR_ZERO, "Reducer's fixed work per fetched batch. Default 0s.",
-        key="per_batch", default=0.0,
-    )  # fmt: skip
+        DURATION_OR_ZERO, "Reducer's fixed work per fetched batch. Default 0s.", default=0.0
+    )
     map_noise_ratio: float = entry(
-        SHARE, "Noise of the map time of a batch in proportion to it. Default 0%.",
-        key="map_noise", default=0.0,
-    )  # fmt: skip
+        SHARE, "Noise of the map time of a batch in proportion to it. Default 0%.", default=0.0
+    )
     reduce_noise_ratio: float = entry(
-        SHARE, "Noise of the update time of a batch in proportion to it. Default 0%.",
-        key="reduce_noise", default=0.0,
-    )  # fmt: skip
+        SHARE, "Noise of the update time of a batch in proportion to it. Default 0%.", default=0.0
+    )
     windows: PipelineWindowsEntry | None = entry(
         Nested(PipelineWindowsEntry), "Windows, if results are computed per window.", default=None
     )
@@ -162,15 +146,12 @@ class PipelineRoundEntry:
 class PipelineSearchEntry:
     """What a plan may choose from."""
 
-    max_nodes: int = entry(
-        Whole(low=1, high=MOST_NODES), "Maximum number of nodes, of a round. Default 50.",
-        default=50,
-    )  # fmt: skip
+    max_nodes: int = entry(NODES, "Maximum number of nodes, of a round. Default 50.", default=50)
     mappers: tuple[int, ...] = entry(
-        _THREADS, "Mappers on each node. Default: up to the cores of a node.", default=()
+        _LISTED_THREADS, "Mappers on each node. Default: up to the cores of a node.", default=()
     )
     reducers: tuple[int, ...] = entry(
-        _THREADS, "Reducers on each node. Default: up to the cores of a node.", default=()
+        _LISTED_THREADS, "Reducers on each node. Default: up to the cores of a node.", default=()
     )
     input_periods_s: tuple[float, ...] = entry(
         _PERIODS, "Input periods. Default: that of the setting.", key="input_period", default=()
@@ -187,20 +168,19 @@ class PipelineSearchEntry:
 class MicroBatchPipeline:
     """A pipeline of mini-batches: distributors, mappers and reducers, as in VLDB'15."""
 
-    rate_per_s: float = entry(RATE, "Input rate.", key="rate")
+    rate_per_s: float = entry(RATE, "Input rate.")
     dispersion_ratio: float = entry(
         Number(words="variance over mean of row counts, 0 or more", high=MOST_RATIO),
         "Variance over mean of the rows of an input batch. Default 1, Poisson.",
-        key="dispersion", default=1.0,
-    )  # fmt: skip
+        default=1.0,
+    )
     target: Target | None = entry(
         LATENCY_TARGET, "Target, `mean <= 1s`, `p99 <= 3s` or `window p99 <= 3s`.", default=None
     )
     node: PipelineNodeEntry = entry(Nested(PipelineNodeEntry), "A node; all are equal.")
     distributors: int = entry(
-        Whole(low=1, high=MOST_NODES), "Distributors, which deal batches to mappers. Default 1.",
-        default=1,
-    )  # fmt: skip
+        NODES, "Distributors, which deal batches to mappers. Default 1.", default=1
+    )
     setting: PipelineSettingEntry = entry(
         Nested(PipelineSettingEntry), "Current setting, which `predict` and `simulate` use."
     )

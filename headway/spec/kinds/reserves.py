@@ -25,7 +25,7 @@ class CoreTier:
         "Number of cores at which the tier ends; default: it has all remaining cores.",
         default=None,
     )
-    share_ratio: float = entry(SHARE, "Share that is reserved.", key="share")
+    share_ratio: float = entry(SHARE, "Share that is reserved.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +33,9 @@ class MemoryTier:
     """A share of the memory of a node, up to a size."""
 
     up_to_bytes: int | None = entry(
-        SIZE,
-        "Size at which the tier ends; default: it has all remaining memory.",
-        key="up_to",
-        default=None,
+        SIZE, "Size at which the tier ends; default: it has all remaining memory.", default=None
     )
-    share_ratio: float = entry(SHARE, "Share that is reserved.", key="share")
+    share_ratio: float = entry(SHARE, "Share that is reserved.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +67,7 @@ class ReserveEntry:
         ListOf(item=Nested(MemoryTier)), "Shares of the memory.", default=()
     )
     other_memory_bytes: int = entry(
-        SIZE_OR_ZERO, "Further reserved memory. Default none.", key="other_memory", default=0
+        SIZE_OR_ZERO, "Further reserved memory. Default none.", default=0
     )
     date: str = entry(
         Text(pattern=r"\d{4}-\d{2}-\d{2}", words="a date, e.g. 2026-11-22"),

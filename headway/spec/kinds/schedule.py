@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headway.domain import Metric, Promise, Target
-from headway.limits import MOST_CORES
-from headway.spec.forms import entry
-from headway.spec.forms.files import FilePath
-from headway.spec.forms.kinds import ListOf, Nested, Whole
+from headway.spec.forms import entry, require_different_names
+from headway.spec.forms.kinds import ListOf, Nested
 from headway.spec.forms.quantities import (
+    CORES,
     DURATION,
     DURATION_OR_ZERO,
     NAME,
+    PROFILE_FILE,
     RATE,
     TARGET,
     Quantity,
     Uncertain,
 )
-from headway.spec.kinds.jobs import DeclaredStream
+from headway.spec.kinds.jobs import DeclaredStream, declared_costs, require_one_source
 
 _MOST_QUERIES = 200
 _SHORTEST_S = 0.001
@@ -31,13 +31,9 @@ class ScheduledJob:
 
     name: str = entry(NAME, "Name in the answer.")
     profile: Path | None = entry(
-        FilePath(words="a job profile as 'headway profile' writes it"),
-        "Its profile. Either this or `declared`.",
-        default=None,
+        PROFILE_FILE, "Its profile. Either this or `declared`.", default=None
     )
-    declared: DeclaredStream | None = entry(
-        Nested(DeclaredStream), "Declared costs, if there is no log yet.", default=None
-    )
+    declared: DeclaredStream | None = declared_costs(DeclaredStream)
     rate: Quantity = entry(Uncertain(RATE), "Input rate.")
     targets: tuple[Promise, ...] = entry(
         ListOf(item=TARGET, least=1, most=2, or_one=True),
@@ -45,30 +41,22 @@ class ScheduledJob:
         key="target",
     )
     trigger_s: float | None = entry(
-        DURATION, "Trigger interval. Default: as profiled, 1s as declared.",
-        key="trigger", default=None,
-    )  # fmt: skip
+        DURATION, "Trigger interval. Default: as profiled, 1s as declared.", default=None
+    )
     window_slide_s: float | None = entry(
-        DURATION,
-        "Time between the ends of its windows. Default: as profiled.",
-        key="window_slide",
-        default=None,
+        DURATION, "Time between the ends of its windows. Default: as profiled.", default=None
     )
     window_start_s: float = entry(
         DURATION_OR_ZERO,
         "`startTime` of its windows: offset of their ends from the epoch grid. Default 0s.",
-        key="window_start",
         default=0.0,
     )
     watermark_delay_s: float | None = entry(
-        DURATION_OR_ZERO, "Delay of its watermark. Default: as profiled, else 0s.",
-        key="watermark_delay", default=None,
-    )  # fmt: skip
+        DURATION_OR_ZERO, "Delay of its watermark. Default: as profiled, else 0s.", default=None
+    )
 
     def __post_init__(self) -> None:
-        if (self.profile is None) == (self.declared is None):
-            sources_text = "neither" if self.profile is None else "both"
-            raise ValueError(f"{sources_text} of profile and declared; expected one of the two")
+        require_one_source(self.profile, self.declared)
         for key, given_s in (("trigger", self.trigger_s), ("window_slide", self.window_slide_s)):
             if given_s is not None and given_s < _SHORTEST_S:
                 raise ValueError(f"{key}: got {given_s:g} s; expected 1ms or more")
@@ -84,9 +72,9 @@ class ScheduledJob:
 class QuerySchedule:
     """Queries of one application, and the cores that they share."""
 
-    cores: int = entry(Whole(low=1, high=MOST_CORES), "Cores of all executors together.")
+    cores: int = entry(CORES, "Cores of all executors together.")
     cores_per_node: int | None = entry(
-        Whole(low=1, high=MOST_CORES),
+        CORES,
         "Cores of a node; if given, the answer states the nodes needed with and without turns.",
         default=None,
     )
@@ -95,7 +83,5 @@ class QuerySchedule:
     )
 
     def __post_init__(self) -> None:
-        names = [query.name for query in self.queries]
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"two queries are called {twice!r}; expected different names")
+        fault = "two queries are called {!r}; expected different names"
+        require_different_names(self.queries, fault)

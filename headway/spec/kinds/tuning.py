@@ -9,17 +9,18 @@ from headway.assumptions.live import CATCH_UP_S
 from headway.domain import Promise
 from headway.limits import MOST_EXECUTORS
 from headway.spec.forms import entry
-from headway.spec.forms.files import FilePath
 from headway.spec.forms.kinds import Choice, Flag, ListOf, Nested, Number, Text, Whole
-from headway.spec.forms.quantities import DURATION, NAME, TARGET
+from headway.spec.forms.quantities import CODE_FILE, DURATION, MASTER, NAME, PROFILE_FILE, TARGET
+
+_EXECUTORS = Whole(low=1, high=MOST_EXECUTORS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorBounds:
     """Minimum and maximum number of executors."""
 
-    min_executors: int = entry(Whole(low=1, high=MOST_EXECUTORS), "Minimum.", key="min")
-    max_executors: int = entry(Whole(low=1, high=MOST_EXECUTORS), "Maximum.", key="max")
+    min_executors: int = entry(_EXECUTORS, "Minimum.", key="min")
+    max_executors: int = entry(_EXECUTORS, "Maximum.", key="max")
 
     def __post_init__(self) -> None:
         if self.min_executors > self.max_executors:
@@ -31,14 +32,12 @@ class Tuning:
     """A query, its target, and what may be changed to meet it."""
 
     code: Path | None = entry(
-        FilePath(words="a Python file with a function build(spark, setting)"),
+        CODE_FILE,
         "Python file with the function that starts the query; not needed with `--supervise`.",
         default=None,
     )
     function: str = entry(NAME, "Name of that function. Default `build`.", default="build")
-    profile: Path = entry(
-        FilePath(words="a job profile as 'headway profile' writes it"), "Its profile."
-    )
+    profile: Path = entry(PROFILE_FILE, "Its profile.")
     target: Promise = entry(TARGET, "Target: a quantile of rows or batches, `p99 <= 2s`.")
     state: str = entry(
         Text(words="a file name, e.g. orders.tuner.json"),
@@ -53,7 +52,6 @@ class Tuning:
     triggers_s: tuple[float, ...] | None = entry(
         ListOf(item=DURATION, least=1, most=8),
         "Trigger intervals to choose from. Default: half and twice the profiled one.",
-        key="triggers",
         default=None,
     )
     rate_limit: bool = entry(
@@ -68,7 +66,6 @@ class Tuning:
     catch_up_s: float = entry(
         DURATION,
         "Time within which a backlog must be processed. Default 5min.",
-        key="catch_up",
         default=CATCH_UP_S.value,
     )
     budget: float | None = entry(
@@ -81,6 +78,4 @@ class Tuning:
         "Times of the day at which nothing is changed.",
         default=(),
     )
-    master: str = entry(
-        Text(words="a Spark master, e.g. local[4]"), "Default `local[*]`.", default="local[*]"
-    )
+    master: str = entry(MASTER, "Default `local[*]`.", default="local[*]")

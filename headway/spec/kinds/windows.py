@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headway.domain.window_set import WindowSet, WindowSpec
-from headway.spec.forms import entry
+from headway.spec.forms import entry, require_different_names
 from headway.spec.forms.kinds import ListOf, Nested, Parsed
 from headway.spec.forms.quantities import DURATION, NAME, RATE
 
@@ -41,21 +41,17 @@ class WindowsQuery:
 class SharedWindows:
     """Queries that count windows over one stream, so far each on its own."""
 
-    rate_per_s: float | None = entry(
-        RATE, "Input rate. Default: as profiled.", key="rate", default=None
-    )
+    rate_per_s: float | None = entry(RATE, "Input rate. Default: as profiled.", default=None)
     trigger_s: float | None = entry(
-        DURATION, "Trigger interval of each. Default: as profiled.", key="trigger", default=None
+        DURATION, "Trigger interval of each. Default: as profiled.", default=None
     )
     queries: tuple[WindowsQuery, ...] = entry(
         ListOf(item=Nested(WindowsQuery), least=1, most=_MOST_QUERIES), "The queries."
     )
 
     def __post_init__(self) -> None:
-        names = [query.name for query in self.queries]
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"two queries are called {twice!r}; expected different names")
+        fault = "two queries are called {!r}; expected different names"
+        require_different_names(self.queries, fault)
         self.windows()
 
     def windows(self) -> WindowSet:

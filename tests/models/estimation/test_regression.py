@@ -25,13 +25,7 @@ from headway.models.estimation.regression import (
     run_to_run_ratio,
 )
 from headway.models.estimation.warm_up import warm_up_length
-
-
-def lognormal(random: np.random.Generator, cv: float, size: int) -> Array:
-    """Factors of mean 1."""
-    log_variance = np.log1p(cv * cv)
-    score = random.standard_normal(size)
-    return np.asarray(np.exp(np.sqrt(log_variance) * score - 0.5 * log_variance))
+from tests.models.estimation.batches import lognormal
 
 
 def two_loads(num_batches: int) -> Array:

@@ -13,7 +13,6 @@ from headway.domain import (
     DurationNoise,
     EventTimeWindow,
     JobProfile,
-    ObservedArrivals,
     Prediction,
     WindowKind,
 )
@@ -21,35 +20,18 @@ from headway.models.batches.microbatch import AffineDuration
 from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model
 from headway.words import all_words
-from tests.factories import a_configuration, a_profile
+from tests.factories import a_configuration
 from tests.oracles.microbatch import simulate_microbatch
 from tests.oracles.windows import RowStream, simulate_windows
+from tests.planner.jobs import SEEN
+from tests.planner.jobs import windowed as windowed_job
 
-MINUTE = EventTimeWindow(kind=WindowKind.TUMBLING, size_s=60.0, slide_s=60.0)
 SESSION = EventTimeWindow(kind=WindowKind.SESSION, size_s=20.0)
-SEEN = ObservedArrivals(
-    counted="rows",
-    rate_p05_per_s=4900.0,
-    rate_p50_per_s=5000.0,
-    rate_p95_per_s=5100.0,
-    rate_max_per_s=5200.0,
-    event_time_lag_s=0.5,
-)
 
 
 def windowed(noise_ratio: float = 0.0, **shape: Any) -> JobProfile:
-    of_windows: dict[str, Any] = {
-        "windows": (MINUTE,),
-        "output_mode": "append",
-        "watermark_delay_s": 10.0,
-    }
-    profile = a_profile()
-    return replace(
-        profile,
-        shape=replace(profile.shape, **(of_windows | shape)),
-        observed_arrivals=SEEN,
-        noise=DurationNoise(batch_ratio=noise_ratio, autocorrelation=0.0, run_to_run_ratio=0.05),
-    )
+    noise = DurationNoise(batch_ratio=noise_ratio, autocorrelation=0.0, run_to_run_ratio=0.05)
+    return replace(windowed_job(**shape), noise=noise)
 
 
 def at(profile: JobProfile, trigger_s: float, rate_per_s: float = 5000.0) -> Prediction:

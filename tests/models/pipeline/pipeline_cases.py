@@ -5,6 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headway.models.arrays import Numeric
+from headway.models.pipeline.as_published import (
+    ReducerArrivals,
+    published_tuple_latency,
+    published_window_latency,
+)
+from headway.models.pipeline.latency import PipelineLatency
 from headway.models.pipeline.parameters import (
     Finalizing,
     Pipeline,
@@ -67,3 +73,13 @@ def pipeline(
         dispersion=dispersion,
         finalizing=finalizing,
     )
+
+
+def published(case: Pipeline) -> PipelineLatency:
+    """The latency of rows as the paper's own formulas give it."""
+    return published_tuple_latency(case, ReducerArrivals.IN_BULK)
+
+
+def published_window(case: Pipeline) -> PipelineLatency:
+    """The latency of windows as the paper's own formulas give it."""
+    return published_window_latency(case, ReducerArrivals.IN_BULK)

@@ -5,22 +5,10 @@ from __future__ import annotations
 import pytest
 
 from headway.models.laws.order_statistics import max_normal
-from headway.models.pipeline.as_published import (
-    ReducerArrivals,
-    published_tuple_latency,
-    published_window_latency,
-)
-from headway.models.pipeline.latency import PHASES, PipelineLatency
-from headway.models.pipeline.parameters import Finalizing, Pipeline
-from tests.models.pipeline.pipeline_cases import pipeline
-
-
-def published(case: Pipeline) -> PipelineLatency:
-    return published_tuple_latency(case, ReducerArrivals.IN_BULK)
-
-
-def published_window(case: Pipeline) -> PipelineLatency:
-    return published_window_latency(case, ReducerArrivals.IN_BULK)
+from headway.models.pipeline.as_published import ReducerArrivals, published_tuple_latency
+from headway.models.pipeline.latency import PHASES
+from headway.models.pipeline.parameters import Finalizing
+from tests.models.pipeline.pipeline_cases import pipeline, published, published_window
 
 
 def test_published_phases() -> None:

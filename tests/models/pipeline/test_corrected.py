@@ -9,13 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.models.pipeline.as_published import (
-    ReducerArrivals,
-    published_tuple_latency,
-    published_window_latency,
-)
 from headway.models.pipeline.corrected import tuple_latency, window_latency
-from headway.models.pipeline.latency import PHASES, PipelineLatency
+from headway.models.pipeline.latency import PHASES
 from headway.models.pipeline.parameters import (
     Finalizing,
     Pipeline,
@@ -23,19 +18,9 @@ from headway.models.pipeline.parameters import (
     pipeline_loads,
 )
 from headway.models.simulation.pipeline import simulate_pipeline
-from tests.models.pipeline.pipeline_cases import pipeline
+from tests.models.pipeline.pipeline_cases import pipeline, published, published_window
 
 LEVELS = np.array([0.5, 0.95, 0.99])
-
-
-def published(case: Pipeline) -> PipelineLatency:
-    return published_tuple_latency(case, ReducerArrivals.IN_BULK)
-
-
-def published_window(case: Pipeline) -> PipelineLatency:
-    return published_window_latency(case, ReducerArrivals.IN_BULK)
-
-
 SHORT = 1e-6
 
 

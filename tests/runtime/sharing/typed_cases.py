@@ -12,8 +12,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.runtime.sharing.log_cases import Case
-
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -174,18 +172,6 @@ def typed_rows(seeded: random.Random, times_ms: Iterable[int]) -> list[dict[str,
         }
         for number, at_ms in enumerate(times_ms)
     ]  # fmt: skip
-
-
-def typed_batches(seeded: random.Random, case: Case) -> list[list[dict[str, Any]]]:
-    """The rows of a case with values of all types, some of them without a time."""
-    times = [START_MS + at for batch in case.batches for at, _ in batch]
-    rows = iter(typed_rows(seeded, times))
-    batches = [[next(rows) for _ in batch] for batch in case.batches]
-    for batch in batches:
-        for row in batch:
-            if seeded.random() < 0.03:
-                row["ts"] = None
-    return batches
 
 
 def write_typed(folder: Path, number: int, rows: Sequence[Mapping[str, Any]]) -> None:
