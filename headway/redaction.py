@@ -89,8 +89,10 @@ def redact(text: str, *, longest: int = _LONGEST) -> str:
         redacted = name_pattern.sub(rf"\1{HIDDEN}", redacted)
     for token_pattern in (_JWT, _WELL_KNOWN):
         redacted = token_pattern.sub(HIDDEN, redacted)
-    redacted = _HEX.sub(lambda match: _hidden_if(_is_random_hex(match[0]), match[0]), redacted)
-    redacted = _RUN.sub(lambda match: _hidden_if(_is_random(match[0]), match[0]), redacted)
+    redacted = _HEX.sub(
+        lambda match: HIDDEN if len(set(match[0])) >= _LEAST_HEX_DIGITS else match[0], redacted
+    )
+    redacted = _RUN.sub(lambda match: HIDDEN if _is_random(match[0]) else match[0], redacted)
     return redacted if len(redacted) <= longest else redacted[: longest - 1] + "…"
 
 
@@ -132,11 +134,11 @@ def without_secrets(address: str) -> str:
     if match is None:
         return one_line(address)
     scheme, authority, path_and_query = match.groups()
-    if scheme.lower() in ("http", "https"):
+    is_web = scheme.lower() in ("http", "https")
+    if is_web:
         path_and_query = re.split(r"[?#]", path_and_query, maxsplit=1)[0]
     user, _, host = authority.rpartition("@")
     port = host.rpartition("]")[2].partition(":")[2]
-    is_web = scheme.lower() in ("http", "https")
     if not user and "@" in path_and_query and port and (is_web or not port.isdecimal()):
         # A password that contains a slash makes the host part end early.
         host, slash, path = path_and_query.rpartition("@")[2].partition("/")
@@ -178,14 +180,6 @@ def harmless_lines(text: str) -> str:
     b c
     """
     return "\n".join(harmless(line) for line in text.split("\n"))
-
-
-def _hidden_if(is_secret: bool, text: str) -> str:
-    return HIDDEN if is_secret else text
-
-
-def _is_random_hex(text: str) -> bool:
-    return len(set(text)) >= _LEAST_HEX_DIGITS
 
 
 def _is_random(run: str) -> bool:

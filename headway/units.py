@@ -12,55 +12,23 @@ from headway.errors import InputError
 from headway.limits import LARGEST_NUMBER, LONGEST_S
 
 _DURATION_S = {
-    "us": 1e-6,
-    "microsecond": 1e-6,
-    "microseconds": 1e-6,
-    "ms": 1e-3,
-    "millisecond": 1e-3,
-    "milliseconds": 1e-3,
-    "s": 1.0,
-    "sec": 1.0,
-    "second": 1.0,
-    "seconds": 1.0,
-    "m": 60.0,
-    "min": 60.0,
-    "minute": 60.0,
-    "minutes": 60.0,
-    "h": 3600.0,
-    "hour": 3600.0,
-    "hours": 3600.0,
-    "d": 86400.0,
-    "day": 86400.0,
-    "days": 86400.0,
+    name: unit_s
+    for names, unit_s in (
+        ("us microsecond microseconds", 1e-6),
+        ("ms millisecond milliseconds", 1e-3),
+        ("s sec second seconds", 1.0),
+        ("m min minute minutes", 60.0),
+        ("h hour hours", 3600.0),
+        ("d day days", 86400.0),
+    )
+    for name in names.split()
 }
 _COUNT = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
-_PER_S = {
-    "s": 1.0,
-    "sec": 1.0,
-    "second": 1.0,
-    "min": 60.0,
-    "minute": 60.0,
-    "h": 3600.0,
-    "d": 86400.0,
-}
-_BYTES = {
-    "b": 1,
-    "k": 1024,
-    "kb": 1024,
-    "ki": 1024,
-    "kib": 1024,
-    "m": 1024**2,
-    "mb": 1024**2,
-    "mi": 1024**2,
-    "mib": 1024**2,
-    "g": 1024**3,
-    "gb": 1024**3,
-    "gi": 1024**3,
-    "gib": 1024**3,
-    "t": 1024**4,
-    "tb": 1024**4,
-    "ti": 1024**4,
-    "tib": 1024**4,
+_PER_S = {unit: _DURATION_S[unit] for unit in ("s", "sec", "second", "min", "minute", "h", "d")}
+_BYTES: dict[str, int] = {
+    name: 1024**power
+    for power, names in enumerate(("b", "k kb ki kib", "m mb mi mib", "g gb gi gib", "t tb ti tib"))
+    for name in names.split()
 }
 HOURS_PER_DAY = 24
 DAYS_PER_MONTH = 30  # as bills are compared
@@ -387,9 +355,7 @@ def spark_memory_text(size_bytes: int) -> str:
     ('8g', '1536m')
     """
     mebibytes = -(-size_bytes // _MIB)
-    if mebibytes % 1024 == 0:
-        return f"{mebibytes // 1024}g"
-    return f"{mebibytes}m"
+    return f"{mebibytes}m" if mebibytes % 1024 else f"{mebibytes // 1024}g"
 
 
 def _not_a(kind: str, text: str, expected: str) -> InputError:

@@ -35,7 +35,6 @@ def advise(
     InputError
         If a value is invalid, or a target is given without a rate.
     """
-
     if target is not None and rate is None:
         raise InputError(
             f"a target needs the rate at which it is to be met; give {argument('rate')} beside "

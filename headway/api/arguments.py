@@ -1,4 +1,7 @@
-"""Arguments of the calls, read and checked: jobs, rates, targets, node types, numbers."""
+"""Arguments of the calls, read and checked: jobs, rates, targets, node types, numbers.
+
+Each function refuses what it cannot use by an ``InputError`` that names the argument.
+"""
 
 from __future__ import annotations
 
@@ -43,16 +46,10 @@ def require_room_for_tasks(cores: int, task_cpus: float) -> None:
 def job_from(
     profile: JobProfile | ApplicationProfile | str | Path, promise: Promise | None = None
 ) -> JobProfile:
-    """The profile of a query, read if it is a file.
-
-    Raises
-    ------
-    InputError
-        If the file is no such profile, or the job cannot have such a target.
-    """
+    """The profile of a query, read if it is a file; it must be one that can have such a target."""
     if isinstance(profile, str | Path):
         return load_profile(profile)
-    require_profile(profile)
+    _require_profile(profile)
     if promise is not None:
         profile.require_can_promise(promise)
     profile.require_streaming_query()
@@ -62,38 +59,29 @@ def job_from(
 def any_job(
     profile: JobProfile | ApplicationProfile | str | Path,
 ) -> JobProfile | ApplicationProfile:
-    """The profile of a job of any kind, read if it is a file.
-
-    Raises
-    ------
-    InputError
-        If it is no profile.
-    """
+    """The profile of a job of any kind, read if it is a file."""
     if isinstance(profile, str | Path):
         return load_any_profile(profile)
-    require_profile(profile)
+    _require_profile(profile)
     return profile
 
 
 def stream_job(profile: JobProfile | ApplicationProfile | str | Path) -> Job:
-    """The profile of a stream, read if it is a file, which must not be that of a batch job.
-
-    Raises
-    ------
-    InputError
-        If it is no profile.
-    """
+    """The profile of a stream, read if it is a file, which must not be that of a batch job."""
     return load_stream_profile(profile) if isinstance(profile, str | Path) else any_job(profile)
 
 
-def required_rate_per_s(question: PlanQuestion) -> float:
-    """The input rate that a stream is planned for.
+def _require_profile(profile: object) -> None:
+    """Refuse what is neither a profile nor the path of one."""
+    if not hasattr(profile, "require_can_promise"):
+        raise InputError(
+            f"{argument('profile')} is of the type {type(profile).__name__}; expected a profile, "
+            "or the path of one"
+        )
 
-    Raises
-    ------
-    InputError
-        If none is given.
-    """
+
+def required_rate_per_s(question: PlanQuestion) -> float:
+    """The input rate that a stream is planned for."""
     if question.rate_per_s is None:
         raise InputError(
             f"{argument('rate')} is missing; expected the input rate to plan for, e.g. '50k/s'"
@@ -104,14 +92,11 @@ def required_rate_per_s(question: PlanQuestion) -> float:
 def positive_trigger_s(question: SettingQuestion) -> float | None:
     """The trigger where 0 is none: a batch interval of DStreams, a batch length in Real-Time Mode.
 
-    Raises
-    ------
-    InputError
-        If it is 0.
+    An interval of 0 is refused.
     """
     if question.trigger_s is None:
         return None
-    return positive_seconds(question.trigger_s, "trigger")
+    return Duration().read(question.trigger_s, "trigger")
 
 
 def deadline_in(target: object) -> Deadline | None:
@@ -126,10 +111,7 @@ def deadline_in(target: object) -> Deadline | None:
 def arrivals_from(job: JobProfile, rate: float | str | None) -> Arrivals:
     """The arrivals of a job at a rate; as profiled if none is given.
 
-    Raises
-    ------
-    InputError
-        If none is given and the profile has none, since its run drained a backlog.
+    One must be given if the profiled run drained a backlog.
     """
     if rate is None:
         if job.drain is not None:
@@ -143,29 +125,8 @@ def arrivals_from(job: JobProfile, rate: float | str | None) -> Arrivals:
     return replace(job.arrivals, rate_per_s=RATE.read(rate, "rate"))
 
 
-def require_profile(profile: object) -> None:
-    """Refuse what is neither a profile nor the path of one.
-
-    Raises
-    ------
-    InputError
-        Names the type of what was given instead.
-    """
-    if not hasattr(profile, "require_can_promise"):
-        raise InputError(
-            f"{argument('profile')} is of the type {type(profile).__name__}; expected a profile, "
-            "or the path of one"
-        )
-
-
 def executors_by_cores(node_cores: int, cores: int) -> int:
-    """Executors that fit on a node by its cores alone.
-
-    Raises
-    ------
-    InputError
-        If none fits.
-    """
+    """Executors that fit on a node by its cores alone, at least one."""
     if node_cores < cores:
         raise InputError(
             f"a node of {counted(node_cores, 'core')} has no room for an executor of {cores}; "
@@ -207,11 +168,7 @@ def node_types_of(question: PlanQuestion) -> list[NodeType]:
 
     A text without figures is a name in the catalogue, by default the one that comes with Headway;
     what the platform reserves is subtracted from such a node. Figures are what Spark can use.
-
-    Raises
-    ------
-    InputError
-        If one is invalid, or something is given that they contradict or do not need.
+    Arguments that they contradict or do not need are refused.
     """
     if not any(
         isinstance(node_type, str) and ":" not in node_type for node_type in question.node_types
@@ -266,13 +223,7 @@ def _catalogued(name: str, catalog: str | Path | None, platform: Platform) -> No
 
 
 def key_counts(question: PlanQuestion | OrderedQuestion) -> KeyCounts | None:
-    """How often each key occurs, read if it is a file; None if nothing is given.
-
-    Raises
-    ------
-    InputError
-        If the file or a value is invalid.
-    """
+    """How often each key occurs, read if it is a file; None if nothing is given."""
     keys = question.keys
     if keys is None:
         if question.key_type is not None or question.total_rows is not None:
@@ -281,17 +232,11 @@ def key_counts(question: PlanQuestion | OrderedQuestion) -> KeyCounts | None:
                 f"a file; give {argument('keys')}"
             )
         return None
-    if isinstance(keys, str | Path):
-        from headway.formats.key_counts import read_key_counts
-
-        return read_key_counts(keys, kind=question.key_type, total_rows=question.total_rows)
     from headway.domain.ordered import KeyCounts
+    from headway.formats.key_counts import read_key_counts
 
+    if isinstance(keys, str | Path):
+        return read_key_counts(keys, kind=question.key_type, total_rows=question.total_rows)
     if not isinstance(keys, KeyCounts):
         raise InputError(f"{argument('keys')} is {keys!r}; expected the path of a file of keys")
     return keys
-
-
-def positive_seconds(value: object, name: str) -> float:
-    """Seconds above zero, of a number or a text such as ``5s``; messages call it ``name``."""
-    return Duration().read(value, name)

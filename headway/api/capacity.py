@@ -2,39 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
-from headway.api.fleet_jobs import job_of
-from headway.api.fleet_needs import KnownNeeds
+from headway.api.fleet_batch import batch_needs
+from headway.api.fleet_needs import FleetJob, KnownNeeds
+from headway.api.fleet_queries import queries_needs
+from headway.api.fleet_streaming import streaming_needs
 from headway.assumptions.advice import JUDGED_JOBS, PRICED_TARGETS
 from headway.assumptions.planning import LOOSER_TARGET_RATIO
 from headway.domain.argument import read_question, takes
 from headway.domain.fleet_questions import CapacityQuestion, Month
 from headway.errors import InputError, argument, require_packages
 from headway.fleet.infeasible import reasoned
-from headway.fleet.nouns import Capacity, GrowthPoint, Relaxation, TargetPrice
+from headway.fleet.nouns import (
+    Capacity,
+    Fleet,
+    FleetPlan,
+    GrowthPoint,
+    Infeasible,
+    Kept,
+    ShadowPrice,
+    TargetPrice,
+)
 from headway.fleet.plan_fleet import plan_fleet, serve_most
 from headway.fleet.prices import saving_of_job, shadow_prices
-from headway.fleet.scenarios import (
-    Carried,
-    Regret,
-    drawn_ratios,
-    largest,
-    plan_for_chance,
-    plan_of_least_regret,
+from headway.fleet.scenarios import drawn_ratios, plan_for_chance, plan_of_least_regret
+from headway.spec.fleet_of import (
+    FleetForm,
+    JobNeeds,
+    catalog_of,
+    fleet_members,
+    nodes_on_offer,
 )
-from headway.spec.fleet_of import FleetForm, JobNeeds, catalog_of, fleet_members, nodes_on_offer
-from headway.spec.kinds import CapacityPlan
+from headway.spec.kinds import BatchJob, CapacityPlan, QuerySchedule, StreamingJob
+from headway.spec.kinds.capacity import FleetEntry
 from headway.spec.spec_file import load_spec, spec_of
 
-if TYPE_CHECKING:
-    from headway.api.fleet_needs import FleetJob
-    from headway.fleet.nouns import Fleet, FleetPlan, Infeasible, Kept, ShadowPrice
-    from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
-
+_NEEDS_OF: dict[type, Callable[[Any, Any, int | None, KnownNeeds], FleetJob]] = {
+    StreamingJob: streaming_needs,
+    BatchJob: batch_needs,
+    QuerySchedule: queries_needs,
+}
 # Rules for ranges by which a plan is made for one fleet.
 _ONE_FLEET = ("high", "mid")
 
@@ -83,51 +94,65 @@ def capacity(
     file = load_spec(path)
     spec = spec_of(file, CapacityPlan)
     require_packages("capacity", "planning capacity", "cvxpy", "highspy")
-    catalog = catalog_of(spec)
-    maker = _Maker(spec, catalog, tell)
+    maker = _Maker(file.metadata.name, spec, tell)
     tell("solving")
     planned = maker.planned(growth)
-    return Capacity(
-        name=file.metadata.name,
-        currency=catalog.currency,
-        prices_of=catalog.date,
-        fleet=planned.fleet,
-        plan=planned.plan,
-        why_impossible=planned.why_impossible,
-        scenarios=planned.scenarios,
-        gap_asked_ratio=spec.gap_ratio,
+    return replace(
+        planned,
         target_prices=tuple(maker.target_prices(planned, growth)),
-        shadow_prices=tuple(maker.limit_prices(planned)),
+        shadow_prices=maker.limit_prices(planned),
         kept=dict(maker.kept(planned, growth)),
-        growth=tuple(maker.growth_path(growth, question.by_month, catalog.date)),
+        growth=tuple(maker.growth_path(growth, question.by_month)),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Planned:
-    """A plan, the fleet of needs that it is for, and in words how ranges were used."""
-
-    plan: FleetPlan | Infeasible
-    fleet: Fleet
-    scenarios: str
-    why_impossible: Mapping[str, str]
+def _job_of(
+    entry: FleetEntry,
+    job: StreamingJob | BatchJob | QuerySchedule,
+    spec: CapacityPlan,
+    known_needs: KnownNeeds,
+) -> FleetJob:
+    """A job of a fleet, with executors of the one size that its pools have."""
+    pools = [pool for pool in spec.pools if not entry.pools or pool.name in entry.pools]
+    sizes = {pool.cores_per_executor for pool in pools if pool.cores_per_executor is not None}
+    if len(sizes) > 1:
+        raise InputError(
+            f"job {entry.name!r}: its pools have executors of {sorted(sizes)} cores; "
+            "expected one size, name one pool"
+        )
+    return _NEEDS_OF[type(job)](entry, job, next(iter(sizes), None), known_needs)
 
 
 class _Maker:
     """Makes fleets of one file for several growths and draws; each job's frontier is made once."""
 
-    def __init__(
-        self, spec: CapacityPlan, catalog: NodeCatalog, tell: Callable[[str], None]
-    ) -> None:
-        self.spec, self._tell = spec, tell
+    def __init__(self, name: str, spec: CapacityPlan, tell: Callable[[str], None]) -> None:
+        self.name, self.spec, self._tell = name, spec, tell
+        self.catalog = catalog_of(spec)
         members = tuple(fleet_members(spec))
-        self.nodes: tuple[NodeEntry, ...] = nodes_on_offer(spec, catalog)
+        self.nodes = nodes_on_offer(spec, self.catalog)
         self.speeds = sorted({node.core_speed_ratio for node in self.nodes})
         known_needs = KnownNeeds()
-        self.jobs = [job_of(entry, job, spec, known_needs) for entry, job in members]
+        self.jobs = [_job_of(entry, job, spec, known_needs) for entry, job in members]
         self.form = FleetForm(spec, self.nodes, [self._sized(job) for job in self.jobs])
 
-    def fleet(self, growth: float, ratios: Sequence[float] | None = None) -> Fleet:
+    def planned(self, growth: float) -> Capacity:
+        """The plan by the file's rule for ranges, and the rule in words."""
+        rule = self.spec.scenarios
+        if rule.rule in _ONE_FLEET:
+            fleet = self._fleet(growth)
+            end = "upper end" if rule.rule == "high" else "middle"
+            text = f"every range at its {end}"
+            return self._reasoned(self._solve(fleet), fleet, text, growth, None)
+        drawn = drawn_ratios([job.range_ratios for job in self.jobs], rule.count, rule.seed)
+        draws = [list(map(float, row)) for row in drawn]
+        fleets = [self._fleet(growth, ratios) for ratios in draws]
+        plan, fleet, text = self._planned_for(fleets)
+        # What is impossible in any scenario is so with the most that is drawn.
+        max_ratios = [max(column) for column in zip(*draws, strict=True)]
+        return self._reasoned(plan, fleet, text, growth, max_ratios)
+
+    def _fleet(self, growth: float, ratios: Sequence[float] | None = None) -> Fleet:
         """The fleet at a growth; ``ratios`` are each job's draw on the middle of its range."""
         needs = [
             self._needs(job, growth, None if ratios is None else ratios[index])
@@ -135,45 +160,25 @@ class _Maker:
         ]
         return self.form.fleet(needs)
 
-    def planned(self, growth: float) -> _Planned:
-        """The plan by the file's rule for ranges, and the rule in words."""
-        rule = self.spec.scenarios
-        if rule.rule in ("high", "mid"):
-            fleet = self.fleet(growth)
-            end = "upper end" if rule.rule == "high" else "middle"
-            return self._reasoned(
-                self._solve(fleet), fleet, f"every range at its {end}", growth, None
-            )
-        draws = self._draws()
-        fleets = [self.fleet(growth, ratios) for ratios in draws]
-        plan, fleet, scenarios = self._planned_for(fleets)
-        # What is impossible in any scenario is so with the most that is drawn.
-        max_ratios = [max(column) for column in zip(*draws, strict=True)]
-        return self._reasoned(plan, fleet, scenarios, growth, max_ratios)
-
     def _planned_for(self, fleets: Sequence[Fleet]) -> tuple[FleetPlan | Infeasible, Fleet, str]:
-
         rule = self.spec.scenarios
-        scenarios_text = f"{rule.count} scenarios drawn with random seed {rule.seed}"
+        text = f"{rule.count} scenarios drawn with random seed {rule.seed}"
         if rule.rule == "chance":
-            chance_plan = plan_for_chance(fleets, rule.confidence, self._solve)
-            if isinstance(chance_plan, Carried):
-                return (
-                    chance_plan.plan,
-                    chance_plan.fleet,
-                    f"covers {chance_plan.num_carried} of {scenarios_text}",
+            chosen = plan_for_chance(fleets, rule.confidence, self._solve)
+            if chosen.plan.feasible:
+                text = f"covers {chosen.num_carried} of {text}"
+            else:
+                text = f"{text}, {rule.confidence:.0%} of them to be covered"
+        else:
+            chosen = plan_of_least_regret(fleets, rule.shortage_ratio, self._solve)
+            text = f"least regret over {text}"
+            if chosen.plan.feasible:
+                text += (
+                    f": at worst {chosen.worst_per_day:.2f} per day too much; short of nodes in "
+                    f"{chosen.num_short}, a missing node counting {rule.shortage_ratio:g} times "
+                    "its price"
                 )
-            words = f"{scenarios_text}, {rule.confidence:.0%} of them to be covered"
-            return chance_plan, largest(fleets), words
-        regret = plan_of_least_regret(fleets, rule.shortage_ratio, self._solve)
-        if isinstance(regret, Regret):
-            words = (
-                f"least regret over {scenarios_text}: at worst {regret.worst_per_day:.2f} per day "
-                f"too much; short of nodes in {regret.num_short}, a missing node counting "
-                f"{rule.shortage_ratio:g} times its price"
-            )
-            return regret.plan, regret.fleet, words
-        return regret, largest(fleets), f"least regret over {scenarios_text}"
+        return chosen.plan, chosen.fleet, text
 
     def _reasoned(
         self,
@@ -182,9 +187,8 @@ class _Maker:
         scenarios: str,
         growth: float,
         ratios: Sequence[float] | None,
-    ) -> _Planned:
+    ) -> Capacity:
         """The plan, with the reasons why jobs can run nowhere, and what would suffice for each."""
-
         refusals = {
             job.entry.name: self.form.why_nowhere(
                 self._needs(job, growth, None if ratios is None else ratios[index])
@@ -193,30 +197,30 @@ class _Maker:
             if not fleet.allowed[index].any()
         }
         if not plan.feasible and plan.impossible:
-            relaxations = [
-                Relaxation(name=name, text=f"{name}: {refusals[name].instead}")
-                for name in plan.impossible
-            ]
-            plan = reasoned(replace(plan, relaxations=tuple(relaxations)))
-        return _Planned(
-            plan=plan,
+            relaxations = tuple(f"{name}: {refusals[name].instead}" for name in plan.impossible)
+            plan = reasoned(replace(plan, relaxations=relaxations))
+        return Capacity(
+            name=self.name,
+            currency=self.catalog.currency,
+            prices_of=self.catalog.date,
             fleet=fleet,
-            scenarios=scenarios,
+            plan=plan,
             why_impossible={name: refusal.why for name, refusal in refusals.items()},
+            scenarios=scenarios,
+            gap_asked_ratio=self.spec.gap_ratio,
         )
 
-    def growth_path(
-        self, growth: float, by_month: int | None, prices_date: str
-    ) -> Iterator[GrowthPoint]:
+    def growth_path(self, growth: float, by_month: int | None) -> Iterator[GrowthPoint]:
         """Plans for up to six months between the catalogue's date and a month, if there is one."""
         if by_month is None:
             return
-        start = Month().read(prices_date[:7], "date")
+        prices_month = self.catalog.date[:7]
+        start = Month().read(prices_month, "date")
         num_months = by_month - start
         if num_months <= 0:
             raise InputError(
                 f"{argument('by')} {_month_text(by_month)}: expected a month after that of the "
-                f"prices, {prices_date[:7]}"
+                f"prices, {prices_month}"
             )
         num_points = min(num_months, 6)
         for index in range(num_points + 1):
@@ -225,55 +229,49 @@ class _Maker:
             self._tell(f"planning {_month_text(month)}")
             yield GrowthPoint(month=_month_text(month), ratio=ratio, plan=self.planned(ratio).plan)
 
-    def limit_prices(self, planned: _Planned) -> tuple[ShadowPrice, ...]:
+    def limit_prices(self, planned: Capacity) -> tuple[ShadowPrice, ...]:
         """What a little more of each limit would save."""
-
         if not planned.plan.feasible or self.spec.scenarios.rule not in _ONE_FLEET:
             return ()
         self._tell("computing the cost of limits")
         return shadow_prices(planned.fleet, planned.plan, gap_ratio=self.spec.gap_ratio)
 
-    def target_prices(self, planned: _Planned, growth: float) -> Iterator[TargetPrice]:
+    def target_prices(self, planned: Capacity, growth: float) -> list[TargetPrice]:
         """Cost of the targets of the most expensive jobs: this plan against looser ones."""
-
         plan, fleet = planned.plan, planned.fleet
         if not plan.feasible or self.spec.scenarios.rule not in _ONE_FLEET:
-            return
+            return []
         if (plan.supply_of < 0).any():
-            return
-        dearest = sorted(range(len(self.jobs)), key=lambda index: -plan.cost_by_job[index])
+            return []
         prices = []
-        for index in dearest[: PRICED_TARGETS.value]:
-            self._tell(f"computing the cost of the target of {self.jobs[index].entry.name}")
-            looser = self.jobs[index].looser(LOOSER_TARGET_RATIO.value)
+        for index in self._dearest(plan)[: PRICED_TARGETS.value]:
+            job = self.jobs[index]
+            self._tell(f"computing the cost of the target of {job.entry.name}")
+            looser = job.looser(LOOSER_TARGET_RATIO.value)
             units, allowed = fleet.units.copy(), fleet.allowed.copy()
             units[index], allowed[index] = self.form.row(self._needs(looser, growth, None))
-            saving = saving_of_job(
-                fleet,
-                plan,
-                replace(fleet, units=units, allowed=allowed),
-                index,
-                gap_ratio=self.spec.gap_ratio,
+            looser_fleet = replace(fleet, units=units, allowed=allowed)
+            per_day, is_all = saving_of_job(
+                fleet, plan, looser_fleet, index, gap_ratio=self.spec.gap_ratio
             )
             prices.append(
                 TargetPrice(
-                    job=looser.entry.name,
-                    promise=self.jobs[index].promise,
+                    job=job.entry.name,
+                    promise=job.promise,
                     looser=looser.promise,
-                    saves_per_day=saving.per_day,
-                    is_all=saving.is_all,
+                    saves_per_day=per_day,
+                    is_all=is_all,
                 )
             )
-        yield from sorted(prices, key=lambda price: -price.saves_per_day)
+        return sorted(prices, key=lambda price: -price.saves_per_day)
 
-    def kept(self, planned: _Planned, growth: float) -> Iterator[tuple[str, Kept]]:
+    def kept(self, planned: Capacity, growth: float) -> Iterator[tuple[str, Kept]]:
         """Probability that the most expensive jobs meet their targets, if there is one fleet."""
         plan, fleet = planned.plan, planned.fleet
         if not plan.feasible or self.spec.scenarios.rule not in _ONE_FLEET:
             return
         speeds = {node.name: node.core_speed_ratio for node in self.nodes}
-        dearest = sorted(range(len(self.jobs)), key=lambda index: -plan.cost_by_job[index])
-        for index in dearest[: JUDGED_JOBS.value]:
+        for index in self._dearest(plan)[: JUDGED_JOBS.value]:
             supply_index, job = int(plan.supply_of[index]), self.jobs[index]
             if supply_index >= 0:
                 speed = speeds[fleet.offers[fleet.supplies[supply_index].offer].name]
@@ -281,9 +279,12 @@ class _Maker:
                 if target_odds is not None:
                     yield job.entry.name, target_odds
 
+    def _dearest(self, plan: FleetPlan) -> list[int]:
+        """The jobs by their cost, the most expensive one first."""
+        return sorted(range(len(self.jobs)), key=lambda index: -plan.cost_by_job[index])
+
     def _sized(self, job: FleetJob) -> JobNeeds:
         """The job with the size of its executors alone."""
-
         return JobNeeds(
             entry=job.entry,
             cores_per_executor=job.cores,
@@ -310,14 +311,7 @@ class _Maker:
         """The end of each range that one fleet is planned for."""
         return "mid" if self.spec.scenarios.rule == "mid" else "high"
 
-    def _draws(self) -> list[list[float]]:
-
-        rule = self.spec.scenarios
-        ratios = drawn_ratios([job.range_ratios for job in self.jobs], rule.count, rule.seed)
-        return [list(map(float, row)) for row in ratios]
-
     def _solve(self, fleet: Fleet) -> FleetPlan | Infeasible:
-
         if self.spec.objective == "served":
             return serve_most(fleet, gap_ratio=self.spec.gap_ratio)
         return plan_fleet(fleet, gap_ratio=self.spec.gap_ratio)

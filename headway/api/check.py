@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from headway.api.lock import locked_of
 from headway.api.predict import predict
-from headway.api.specs import plan_spec
+from headway.api.specs import plan_spec, replanned
 from headway.ci.changes import (
     batch_changes,
     finding,
@@ -22,7 +21,7 @@ from headway.ci.nouns import Finding, Held, Level, Report, Rule
 from headway.digits import format_money
 from headway.domain import AnyPromise, FindingCode, Prediction, parse_promise
 from headway.domain.fleet_questions import Limits
-from headway.formats.lock_file import LOCK_NAME, AnyLocked, Lock, Locked, load_lock
+from headway.formats.lock_file import AnyLocked, Lock, Locked, load_lock, lock_beside
 from headway.planner.after_start import for_fresh_jvm
 from headway.planner.explain.causes import UNCHANGED_RATIO, Cause, Sized, Why, causes
 from headway.planner.purchase import at_core_speed
@@ -59,57 +58,39 @@ def check(
     InputError
         If a file or the lock is invalid.
     """
-    locks = _locks_of(specs, baseline)
-    jobs = tuple(_held(plan_spec(path), locks[path].lock, limits) for path in map(str, specs))
-    names = {job.name for job in jobs}
-    used_baselines = {locks[path].name: locks[path] for path in map(str, specs)}
+    lock_names = [_name_of_lock(path, baseline) for path in specs]
+    # A lock that several files share is read once.
+    locks: dict[str | None, Lock | None] = {
+        name: load_lock(name) for name in dict.fromkeys(lock_names) if name is not None
+    }
+    locks[None] = baseline if isinstance(baseline, Lock) else None
+    jobs = tuple(
+        _held(plan_spec(str(path)), locks[name], limits)
+        for path, name in zip(specs, lock_names, strict=True)
+    )
+    checked_names = {job.name for job in jobs}
     gone_findings = tuple(
         Finding(
             rule=Rule.GONE,
             level=Level.NOTE,
             job=job.name,
             message=f"{one_line(job.name)} is locked but was not checked",
-            file=job.file if lock_file.name is None else lock_file.name,
+            file=lock_name or job.file,
         )
-        for lock_file in used_baselines.values()
-        for job in (lock_file.lock.all_jobs if lock_file.lock is not None else ())
-        if job.name not in names
+        for lock_name, lock in locks.items()
+        for job in (lock.all_jobs if lock is not None else ())
+        if job.name not in checked_names
     )
-    baseline_names = [name for name in used_baselines if name is not None]
+    baseline_names = [name for name in locks if name is not None]
     return Report(baseline=", ".join(baseline_names) or None, jobs=jobs, others=gone_findings)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Baseline:
-    """What a file is compared with: the lock, and the name of its file if it has one."""
-
-    lock: Lock | None = None
-    name: str | None = None
-
-
-def _locks_of(
-    specs: Sequence[str | Path], baseline: str | Path | Lock | None
-) -> dict[str, _Baseline]:
-    """The baseline of each file; a lock that several files share is read once."""
+def _name_of_lock(spec: str | Path, baseline: str | Path | Lock | None) -> str | None:
+    """The file that a spec file is compared with; None if there is none, or a lock without one."""
     if isinstance(baseline, Lock):
-        return {str(path): _Baseline(lock=baseline) for path in specs}
-    lock_paths = {str(path): lock_beside(path) if baseline is None else baseline for path in specs}
-    baselines = {
-        lock_path: _Baseline(lock=load_lock(lock_path), name=str(lock_path))
-        for lock_path in dict.fromkeys(
-            lock_path for lock_path in lock_paths.values() if lock_path is not None
-        )
-    }
-    return {
-        path: _Baseline() if lock_path is None else baselines[lock_path]
-        for path, lock_path in lock_paths.items()
-    }
-
-
-def lock_beside(spec: str | Path) -> Path | None:
-    """The lock beside a spec file, or else that of the working folder, where it is written."""
-    lock_paths = (Path(spec).parent / LOCK_NAME, Path(LOCK_NAME))
-    return next((lock_path for lock_path in lock_paths if lock_path.is_file()), None)
+        return None
+    lock_path = lock_beside(spec) if baseline is None else baseline
+    return None if lock_path is None else str(lock_path)
 
 
 def _held(planned: Planned, lock: Lock | None, limits: Limits) -> Held:
@@ -187,7 +168,6 @@ def _predicted_as_locked(planned: PlannedJob, then: Locked) -> Prediction | None
     """Prediction of the current profile for the locked setting, if the lock contains it."""
     if not then.batch_duration_s:
         return None
-
     profile = planned.profile
     if then.from_start and profile.warm_up is not None:
         profile = for_fresh_jvm(profile)
@@ -225,22 +205,13 @@ def _more_expensive(
     text = f"{figures} ({change:+.0%}): {word}"
     if priced and not now.ends:
         text = f"{format_money((after - before) * HOURS_PER_MONTH, sign=True)} per month: {text}"
-    # Most checks find no change, and answer sooner without what compares two plans.
-    from headway.api.diff import replanned
-
     cost_causes = causes(_sized(then, now), _sized(now, now), replanned(planned))
     if cost_causes:
         text = f"{text}; {'; '.join(cause.in_words for cause in cost_causes)}"
     if any(Why.COSTS in cause.whys for cause in cost_causes):
         text += what_grew(then, as_locked)
-    yield finding(
-        planned,
-        Rule.COST,
-        level,
-        _key_of(cost_causes, planned),
-        text,
-        _place_of(cost_causes, planned),
-    )
+    key, where = _key_and_place(cost_causes, planned)
+    yield finding(planned, Rule.COST, level, key, text, where)
 
 
 def _sized(locked: AnyLocked, now: AnyLocked) -> Sized:
@@ -257,30 +228,23 @@ def _sized(locked: AnyLocked, now: AnyLocked) -> Sized:
     )
 
 
-def _main(cost_causes: Sequence[Cause]) -> Why | None:
-    """What changed the cost most, or the nodes if they have no price."""
+def _key_and_place(cost_causes: Sequence[Cause], planned: Planned) -> tuple[str, Where | None]:
+    """The key that is about what changed the cost most, or the nodes if they have no price.
+
+    If the price of a node did, the line of ``node:`` too, also in the cluster's own file.
+    """
     sizes = {
         cause: abs(cause.cost_per_month or (cause.nodes[1] - cause.nodes[0] if cause.nodes else 0))
         for cause in cost_causes
     }
-    return max(sizes, key=lambda cause: sizes[cause]).whys[-1] if sizes else None
-
-
-def _key_of(cost_causes: Sequence[Cause], planned: Planned) -> str:
-    """The key in the file that the main cause is about."""
-    keys = {Why.RATE: "rate", Why.COSTS: "profile", Why.NODE_PRICE: "cluster"}
-    main_why = _main(cost_causes)
-    return planned.promise_key if main_why is None else keys.get(main_why, planned.promise_key)
-
-
-def _place_of(cost_causes: Sequence[Cause], planned: Planned) -> Where | None:
-    """The line of ``node:`` if that made it more expensive, also in the cluster's own file."""
-    if _main(cost_causes) is not Why.NODE_PRICE:
-        return None
-    cluster = planned.file.spec.cluster
-    if isinstance(cluster, Path):
-        return load_spec(cluster).place("node")
-    return planned.file.place("cluster", "node")
+    main_why = max(sizes, key=lambda cause: sizes[cause]).whys[-1] if sizes else None
+    if main_why is Why.NODE_PRICE:
+        cluster = planned.file.spec.cluster
+        if isinstance(cluster, Path):
+            return "cluster", load_spec(cluster).place("node")
+        return "cluster", planned.file.place("cluster", "node")
+    keys: dict[Why | None, str] = {Why.RATE: "rate", Why.COSTS: "profile"}
+    return keys.get(main_why, planned.promise_key), None
 
 
 def _slower(planned: Planned, now: AnyLocked, then: AnyLocked, limits: Limits) -> Iterator[Finding]:

@@ -41,7 +41,6 @@ def choose_beside(
 
 def answer() -> None:
     """In that process: the works on standard input, the choice on standard output."""
-
     if hasattr(os, "nice"):
         os.nice(_LESS_URGENT)
     policy, at_once = choose(*pickle.load(sys.stdin.buffer))

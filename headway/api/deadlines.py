@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from headway.api.nodes_to_buy import spaces_of
-
-if TYPE_CHECKING:
-    from headway.domain import BatchAnswer, Deadline, EndingJob
-    from headway.domain.question import PlanQuestion
+from headway.domain import BatchAnswer, Deadline, EndingJob
+from headway.domain.question import PlanQuestion
+from headway.planner.kinds.deadline import DeadlineSpace, plan_for_deadline, with_room_for_state
 
 
 def plan_ending(job: EndingJob, question: PlanQuestion) -> BatchAnswer:
     """The fewest nodes, or the lowest cost of a run, with which a job that ends meets its deadline.
 
-    It is a batch job, or a streaming query that read a backlog and ended. Unless its heap is fixed,
-    an executor has that of the profiled run, in proportion to the cores if it has more of them; it
-    has less only with ``lower_memory``.
-
-    Raises
-    ------
-    InputError
-        If values contradict each other.
+    It is a batch job, or a streaming query that read a backlog and ended.
     """
-    from headway.planner.kinds.deadline import (
-        DeadlineSpace,
-        plan_for_deadline,
-        with_room_for_state,
-    )
-
     (deadline,) = question.targets
     spaces, refused = spaces_of(
         job,

@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from headway.api.arguments import positive_trigger_s, require_room_for_tasks
 from headway.api.nodes_to_buy import spaces_of
-from headway.domain import Metric, Target
+from headway.domain import ApplicationProfile, Metric, Target
+from headway.domain.dstreams import DStreamsAnswer, DStreamsPrediction
+from headway.domain.question import PlanQuestion, PredictQuestion
 from headway.errors import InputError, argument
+from headway.planner.kinds.dstreams import DStreamsSpace, plan_dstreams
+from headway.planner.kinds.dstreams_batches import DStreamsBatches
+from headway.planner.kinds.dstreams_prediction import predicted
 from headway.units import counted
-
-if TYPE_CHECKING:
-    from headway.domain import ApplicationProfile
-    from headway.domain.dstreams import DStreamsAnswer, DStreamsPrediction
-    from headway.domain.question import PlanQuestion, PredictQuestion
 
 
 def predict_application(job: ApplicationProfile, question: PredictQuestion) -> DStreamsPrediction:
-    """Latency of a DStreams application at a setting; by default everything is as profiled.
-
-    Raises
-    ------
-    InputError
-        If values contradict each other, or the profile does not contain what this needs.
-    """
-    from headway.planner.kinds.dstreams_batches import DStreamsBatches
-    from headway.planner.kinds.dstreams_prediction import predicted
-
+    """Latency of a DStreams application at a setting; by default everything is as profiled."""
     batches = DStreamsBatches.of(job)
     profiled = batches.seen
     setting = replace(
@@ -52,15 +42,7 @@ def plan_application(job: ApplicationProfile, question: PlanQuestion) -> DStream
     """The fewest nodes with which a DStreams application meets a target for its rows.
 
     Without an interval, others than the profiled one are tried, too.
-
-    Raises
-    ------
-    InputError
-        If values contradict each other, or the target is not for DStreams.
     """
-    from headway.planner.kinds.dstreams import DStreamsSpace, plan_dstreams
-    from headway.planner.kinds.dstreams_batches import DStreamsBatches
-
     concurrent_jobs = question.concurrent_jobs or DStreamsBatches.of(job).seen.concurrent_jobs
     spaces, refused = spaces_of(
         job,

@@ -16,25 +16,16 @@ from headway.emitters.submission import Submission, writes_for
 from headway.emitters.wording import header_lines, query_option_lines, reasons
 from headway.errors import InputError
 from headway.formats.from_json import load_any_plan, parse_any_plan
-from headway.formats.own_files import read_text, read_whole_text
+from headway.formats.own_files import read_text
 from headway.sparkconf import parse_properties, property_lines
 from headway.version import __version__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emitted:
-    """The text of a file, and its explanations if the format has no comments."""
+    """The text of a file, and what the file itself does not contain, such as explanations."""
 
     text: str
-    beside: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patched:
-    """The text of a file before and after a patch, and what the file does not contain."""
-
-    before: str
-    after: str
     beside: tuple[str, ...] = ()
 
 
@@ -83,7 +74,6 @@ def emitted(
     plan: Answer, output_format: str, submission: Submission, current: CurrentSettings | None
 ) -> Emitted:
     """As `emit`, for a plan that has been read."""
-
     emitter = ALL_FORMATS[output_format]
     notes: tuple[str, ...] = ()
     if current is not None:
@@ -103,23 +93,17 @@ def emitted(
 
 
 def patched(
-    plan: Answer, file: str | Path, submission: Submission, *, job: str | None = None
-) -> Patched:
-    """The text of a manifest or bundle as it is, and with the plan in it.
+    plan: Answer, text: str, submission: Submission, *, name: str, job: str | None = None
+) -> Emitted:
+    """The text of a manifest or bundle, called ``name`` in messages, with the plan in it.
 
-    Raises
-    ------
-    InputError
-        As `headway.emitters.patch.patch`.
+    Errors are those of `headway.emitters.patch.patch`.
     """
-
-    before = read_whole_text(Path(file), expected="a manifest or a bundle")
-    patch_of_file = patch(before, plan, name=str(file), submission=submission, job=job)
-    return Patched(
-        before=before,
-        after=patch_of_file.text,
+    patch_of_file = patch(text, plan, name=name, submission=submission, job=job)
+    return Emitted(
+        text=patch_of_file.text,
         beside=(
-            *(f"{file}: {note}" for note in patch_of_file.notes),
+            *(f"{name}: {note}" for note in patch_of_file.notes),
             *query_option_lines(plan, has_trigger=patch_of_file.has_trigger),
         ),
     )
@@ -148,7 +132,6 @@ def plan_and_submission(
 
 def current_settings(path: str | Path) -> CurrentSettings:
     """Current Spark configuration: a properties file, or an earlier plan."""
-
     text = read_text(Path(path), expected="a spark-defaults.conf, or a plan's JSON")
     if text.lstrip().startswith("{"):
         conf = dict(parse_any_plan(text, name=str(path)).spark_conf)

@@ -11,7 +11,7 @@ from random import Random
 from runpy import run_path
 from typing import TYPE_CHECKING, cast
 
-from headway.api.arguments import arrivals_from, positive_seconds, promises_from
+from headway.api.arguments import arrivals_from, promises_from
 from headway.api.plan import plan
 from headway.api.profile import profile
 from headway.assumptions.advice import (
@@ -23,35 +23,21 @@ from headway.assumptions.advice import (
     PILOT_TRIGGER_S,
     SHORTEST_EXPLORED_RUN_S,
 )
-from headway.domain import (
-    AdvisedRun,
-    Configuration,
-    Explored,
-    Interval,
-    JobProfile,
-    QuerySetting,
-    StreamAnswer,
-)
+from headway.domain import Configuration, Explored, Interval, JobProfile, QuerySetting, StreamAnswer
+from headway.domain.argument_values import Duration
 from headway.errors import EventLogError, InputError
-from headway.formats.exploration_file import (
-    ExplorationState,
-    ExploredRun,
-    load_state,
-    save_state,
-)
+from headway.formats.exploration_file import ExplorationState, ExploredRun, load_state, save_state
 from headway.formats.profile_file import save_profile
 from headway.models.job.advice import AskedSetting, advised_runs
 from headway.profiler.recording.recorder import record
 from headway.profiler.spark.session import embedded_session
-from headway.runtime.exploring import require_followed, run_setting, session_slots
+from headway.runtime.exploring import Build, require_followed, run_setting, session_slots
 from headway.spec.kinds.exploration import Exploration
 from headway.spec.spec_file import load_spec_of
 from headway.units import format_duration, parse_rate_per_s
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from headway.runtime.exploring import Build
 
 STATE_FILE, PROFILE_FILE = "exploration.json", "profile.yaml"
 
@@ -104,10 +90,9 @@ def explore(
     HeadwayError
         If the query fails.
     """
-
     rate_per_s, target = parse_question(question)
-    budget_s = positive_seconds(budget, "budget")
-    run_s = _run_s(budget_s) if run is None else positive_seconds(run, "run")
+    budget_s = Duration().read(budget, "budget")
+    run_s = _run_s(budget_s) if run is None else Duration().read(run, "run")
     if run_s > budget_s:
         raise InputError(
             f"budget {format_duration(budget_s)} is too short for one run of "
@@ -164,7 +149,6 @@ def explore_spec(
     SparkUnavailableError
         If there is no Java to run Spark with.
     """
-
     exploration = load_spec_of(Path(path), Exploration)
     build = function_of(exploration.code, exploration.function)
     with embedded_session(app_name="headway explore", master=exploration.master) as spark:
@@ -192,11 +176,6 @@ def function_of(code: Path, name: str) -> Build:
 
 def parse_question(question: str) -> tuple[float, str]:
     """The rate and the target of a question.
-
-    Raises
-    ------
-    InputError
-        If one of them is missing or invalid.
 
     Examples
     --------
@@ -243,7 +222,6 @@ class _Exploring:
 
     def after_one_run(self, state: ExplorationState) -> ExplorationState:
         """The state after the first setting of the queue was run; it is written at once."""
-
         setting, *queue = state.queue
         recording = f"run-{len(state.runs) + 1:03}.jsonl"
         path = self.folder / recording
@@ -305,7 +283,6 @@ class _Exploring:
 
     def _advised(self, state: ExplorationState) -> list[QuerySetting]:
         """The advised settings for the session's slots; if none helps the question, in general."""
-
         job_profile = self.profile(state)
         answer = plan(job_profile, rate=state.rate_per_s, target=state.target)
         asked_setting = AskedSetting.of(answer.prediction, answer.target)
@@ -322,13 +299,10 @@ class _Exploring:
             job_profile, asked_setting, most_runs=MOST_ADVISED_RUNS.value
         ) or advised_runs(job_profile)
         return [
-            self._of_advice(run)
+            self._setting(run.configuration, run.rate_per_s, run.num_rows)
             for run in runs
             if run.configuration.num_slots == self.slots.num_slots
         ]
-
-    def _of_advice(self, run: AdvisedRun) -> QuerySetting:
-        return self._setting(run.configuration, run.rate_per_s, run.num_rows)
 
     def _setting(
         self, configuration: Configuration, rate_per_s: float, num_rows: float

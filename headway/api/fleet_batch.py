@@ -4,42 +4,37 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from headway.api.arguments import require_room_for_tasks
-from headway.api.fleet_needs import executor_node, executor_size
+from headway.api.fleet_needs import FleetJob, KnownNeeds, executor_node, executor_size
 from headway.api.plan import plan
 from headway.assumptions.resources import FLEET_BATCH_EXECUTORS, FLEET_EXECUTOR_CORES
-from headway.domain import Deadline, Verdict
+from headway.domain import Deadline, EndingJob, Verdict
 from headway.errors import InputError
 from headway.fleet.nouns import Kept, Refusal
 from headway.planner.kinds.backlog_run_time import run_time_of
 from headway.planner.kinds.deadline import DeadlineSpace, fewest_in_time, with_room_for_state
 from headway.spec.declared_batch import declared_application
-from headway.units import HOURS_PER_DAY, S_PER_HOUR, counted, format_duration, spark_memory_bytes
-
-if TYPE_CHECKING:
-    from headway.api.fleet_needs import KnownNeeds
-    from headway.domain import EndingJob
-    from headway.spec.kinds import BatchJob
-    from headway.spec.kinds.capacity import FleetEntry
+from headway.spec.kinds import BatchJob
+from headway.spec.kinds.capacity import FleetEntry
+from headway.spec.parts import cluster_of
+from headway.units import HOURS_PER_DAY, S_PER_HOUR, counted, format_duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchNeeds:
+class BatchNeeds(FleetJob):
     """A batch job: executors by its deadline, in the hours that it may run."""
 
-    entry: FleetEntry
     job: BatchJob
-    cores: int
-    memory_bytes: int | None
-    known: KnownNeeds
 
     @property
     def promise(self) -> str:
         """The deadline."""
+        return str(self._deadline)
 
-        return str(Deadline(limit_s=self.job.deadline_s))
+    @property
+    def _deadline(self) -> Deadline:
+        return Deadline(limit_s=self.job.deadline_s)
 
     @property
     def range_ratios(self) -> tuple[float, float]:
@@ -70,23 +65,13 @@ class BatchNeeds:
         """Executors of a run; None if no number meets the deadline."""
         job = self.job
         key = (
-            job.profile,
-            job.declared,
-            job.rows,
-            job.deadline_s,
-            job.confidence,
-            self.cores,
-            speed,
-            scale,
-            end,
+            *(job.profile, job.declared, job.rows, job.deadline_s, job.confidence),
+            *(self.cores, speed, scale, end),
         )
-        if key not in self.known.in_time:
-            self.known.in_time[key] = self._fewest(speed, scale, end)
-        return self.known.in_time[key]
+        return self.known_needs.once(("batch job", *key), lambda: self._fewest(speed, scale, end))
 
     def kept(self, speed: float, scale: float, end: str) -> Kept | None:
         """Probability that its executors meet the deadline; over the whole ranges if declared."""
-
         num_executors = self._needed(speed, scale, end)
         if num_executors is None:
             return None
@@ -102,23 +87,18 @@ class BatchNeeds:
 
     def why_none(self, speed: float, scale: float, end: str) -> Refusal:
         """How long the shortest run takes."""
-
         profile, planned_speed = self._profile_and_speed(speed, scale, end)
         answer = plan(
             profile,
-            target=Deadline(limit_s=self.job.deadline_s),
+            target=self._deadline,
             max_nodes=FLEET_BATCH_EXECUTORS.value,
             node_types=[executor_node(self.cores, planned_speed)],
             cores=self.cores,
             confidence=self.job.confidence,
         )
-        run_time_text, executors_text = (
-            format_duration(answer.run.planned_s),
-            counted(answer.nodes, "executor"),
-        )
         return Refusal(
             why=f"no number of executors meets {self.promise}: the shortest run takes up to "
-            f"{run_time_text}, with {executors_text}",
+            f"{format_duration(answer.run.planned_s)}, with {counted(answer.nodes, 'executor')}",
             instead=f"deadline <= {self._enough_min(answer.run.planned_s, speed, scale, end)} min",
         )
 
@@ -133,16 +113,13 @@ class BatchNeeds:
             minutes = math.ceil(1.05 * minutes) + 1
 
     def _fewest(self, speed: float, scale: float, end: str) -> int | None:
-
         profile, speed = self._profile_and_speed(speed, scale, end)
         require_room_for_tasks(self.cores, profile.slots.task_cpus)
-        deadline = Deadline(limit_s=self.job.deadline_s)
         space = self._space(profile, speed)
-        return fewest_in_time(profile, deadline, space, self.job.confidence)
+        return fewest_in_time(profile, self._deadline, space, self.job.confidence)
 
     def _space(self, profile: EndingJob, speed: float) -> DeadlineSpace:
         """Nodes of one executor each, of cores of a speed."""
-
         space = DeadlineSpace(
             max_nodes=FLEET_BATCH_EXECUTORS.value,
             executors_per_node=1,
@@ -160,10 +137,9 @@ class BatchNeeds:
     def _profile_and_speed(
         self, speed: float, scale: float, end: str | None
     ) -> tuple[EndingJob, float]:
-
         name, job = self.entry.name, self.job
         if job.declared is None:
-            profile = self.known.ending_job_of(name, job)
+            profile = self.known_needs.ending_job_of(name, job)
             if profile.backlog is not None:
                 backlog_rows = scale * profile.backlog.backlog_rows
                 return replace(profile.backlog, backlog_rows=backlog_rows), speed
@@ -178,16 +154,13 @@ def batch_needs(
     entry: FleetEntry, job: BatchJob, pool_cores: int | None, known_needs: KnownNeeds
 ) -> BatchNeeds:
     """A batch job as a fleet needs it; executors are as profiled unless stated otherwise."""
-
-    cores, memory_bytes = executor_size(job, pool_cores)
+    cluster = cluster_of(job)
     profile = known_needs.ending_job_of(entry.name, job)
-    memory = profile.application.executor_memory
-    if memory_bytes is None and memory is not None:
-        memory_bytes = spark_memory_bytes(memory)
+    cores, memory_bytes = executor_size(cluster, pool_cores, profile.application)
     return BatchNeeds(
         entry=entry,
         job=job,
         cores=cores or profile.slots.cores_per_executor or FLEET_EXECUTOR_CORES.value,
         memory_bytes=memory_bytes,
-        known=known_needs,
+        known_needs=known_needs,
     )

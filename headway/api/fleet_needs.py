@@ -1,93 +1,48 @@
-"""The interface of all jobs of a fleet, and what is known of similar jobs."""
+"""A job of a fleet, whatever its kind, and what was found for similar jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import fields, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar, cast
 
-from headway.domain import NodeType
-from headway.spec.parts import cluster_of, ending_job_of, profile_of
-from headway.units import counted
+from headway.domain import Application, EndingJob, JobProfile, NodeType
+from headway.fleet.nouns import Kept, Refusal
+from headway.spec.kinds import BatchJob, StreamingJob
+from headway.spec.kinds.capacity import FleetEntry
+from headway.spec.kinds.cluster import Cluster
+from headway.spec.kinds.schedule import ScheduledJob
+from headway.spec.parts import ending_job_of, profile_of
+from headway.units import counted, spark_memory_bytes
 
-if TYPE_CHECKING:
-    from headway.domain import EndingJob, JobProfile
-    from headway.fleet.nouns import Kept, Refusal
-    from headway.planner.staircase import Staircase
-    from headway.spec.kinds import BatchJob, StreamingJob
-    from headway.spec.kinds.capacity import FleetEntry
-    from headway.spec.kinds.schedule import ScheduledJob
-
-
-class FleetJob(Protocol):
-    """The interface of a job of a fleet, of any kind."""
-
-    @property
-    def entry(self) -> FleetEntry:
-        """Its entry in the file."""
-
-    @property
-    def cores(self) -> int:
-        """Cores of an executor."""
-
-    @property
-    def memory_bytes(self) -> int | None:
-        """Heap of an executor, if known."""
-
-    @property
-    def promise(self) -> str:
-        """Its targets, in words."""
-
-    @property
-    def range_ratios(self) -> tuple[float, float]:
-        """Low and high end of its range, relative to the middle."""
-
-    def looser(self, ratio: float) -> FleetJob:
-        """The job with targets that are looser by a ratio."""
-
-    def executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
-        """Executors in each hour, at a core speed and a scale of the work.
-
-        ``end`` is the end of its range that is used: ``mid`` or ``high``. None if no number of
-        executors meets the targets.
-        """
-
-    def kept(self, speed: float, scale: float, end: str) -> Kept | None:
-        """Probability that the busiest hour's executors meet the targets; None if not computed."""
-
-    def why_none(self, speed: float, scale: float, end: str) -> Refusal:
-        """Why no number of executors meets the targets, and which targets some would meet."""
+Need = TypeVar("Need")
 
 
 class KnownNeeds:
     """What was found for one job, for all jobs that differ from it in name and rates only."""
 
     def __init__(self) -> None:
-        self._profiles: dict[Path, JobProfile] = {}
-        self._ending_jobs: dict[tuple[Path, float | None], EndingJob] = {}
-        self._places: dict[Hashable, int] = {}
-        self.staircases: dict[Hashable, Staircase] = {}
-        self.in_time: dict[Hashable, int | None] = {}
+        self._by_key: dict[Hashable, Any] = {}
+        self._kinds: dict[Hashable, int] = {}
+
+    def once(self, key: Hashable, compute: Callable[[], Need]) -> Need:
+        """What is computed for a key, which is done for the first of similar jobs only."""
+        if key not in self._by_key:
+            self._by_key[key] = compute()
+        return cast(Need, self._by_key[key])
 
     def profile_of(self, name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
         """The profile of a streaming job; a file is read once."""
-
         if job.profile is None:
             return profile_of(name, job)
-        if job.profile not in self._profiles:
-            self._profiles[job.profile] = profile_of(name, job)
-        return self._profiles[job.profile]
+        return self.once(("profile", job.profile), lambda: profile_of(name, job))
 
     def ending_job_of(self, name: str, job: BatchJob) -> EndingJob:
         """The profile of a batch job; a file is read once."""
-
         if job.profile is None:
             return ending_job_of(name, job)
-        key = job.profile, job.rows
-        if key not in self._ending_jobs:
-            self._ending_jobs[key] = ending_job_of(name, job)
-        return self._ending_jobs[key]
+        return self.once(("ending job", job.profile, job.rows), lambda: ending_job_of(name, job))
 
     def kind_of(self, profile: JobProfile) -> int:
         """A number shared by jobs whose plans differ by the rate only."""
@@ -97,14 +52,54 @@ class KnownNeeds:
             for field in fields(profile)
             if field.name not in excluded_fields
         ]
-        version = profile.applications[-1].spark_version
+        version = profile.application.spark_version
         key = (*parts, version, replace(profile.arrivals, rate_per_s=1.0))
-        return self._places.setdefault(key, len(self._places))
+        return self._kinds.setdefault(key, len(self._kinds))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetJob(ABC):
+    """A job of a fleet: its entry in the file, and the size of its executors.
+
+    ``memory_bytes`` is their heap, if known. Scales multiply the work of the job, and ``end`` is
+    the end of its range that is used: ``mid`` or ``high``.
+    """
+
+    entry: FleetEntry
+    job: Any
+    cores: int
+    memory_bytes: int | None
+    known_needs: KnownNeeds
+
+    @property
+    @abstractmethod
+    def promise(self) -> str:
+        """Its targets, in words."""
+
+    @property
+    @abstractmethod
+    def range_ratios(self) -> tuple[float, float]:
+        """Low and high end of its range, relative to the middle."""
+
+    @abstractmethod
+    def looser(self, ratio: float) -> FleetJob:
+        """The job with targets that are looser by a ratio."""
+
+    @abstractmethod
+    def executors(self, speed: float, scale: float, end: str) -> tuple[int, ...] | None:
+        """Executors in each hour, on cores of a speed; None if no number meets the targets."""
+
+    @abstractmethod
+    def kept(self, speed: float, scale: float, end: str) -> Kept | None:
+        """Probability that the busiest hour's executors meet the targets; None if not computed."""
+
+    @abstractmethod
+    def why_none(self, speed: float, scale: float, end: str) -> Refusal:
+        """Why no number of executors meets the targets, and which targets some would meet."""
 
 
 def executor_node(cores: int, speed: float) -> NodeType:
     """A node that is one executor: how many of them fit on a bought node is decided later."""
-
     # Texts about nodes become texts about executors, "3 nodes of 2 cores" among them.
     return NodeType(
         name=counted(cores, "core"), cores=cores, core_speed_ratio=speed, executors_per_node=1
@@ -112,11 +107,15 @@ def executor_node(cores: int, speed: float) -> NodeType:
 
 
 def executor_size(
-    job: StreamingJob | BatchJob, pool_cores: int | None
+    cluster: Cluster | None, pool_cores: int | None, profiled: Application
 ) -> tuple[int | None, int | None]:
-    """Cores and heap of an executor: from the job's pools, or from its own cluster."""
+    """Cores and heap of an executor: from the job's pools, or from its cluster.
 
-    cluster = cluster_of(job)
-    if cluster is None:
-        return pool_cores, None
-    return pool_cores or cluster.cores_per_executor, cluster.executor_memory_bytes
+    A heap that the cluster does not state is that of the profiled run.
+    """
+    cores, heap_bytes = pool_cores, None
+    if cluster is not None:
+        cores, heap_bytes = pool_cores or cluster.cores_per_executor, cluster.executor_memory_bytes
+    if heap_bytes is None and profiled.executor_memory is not None:
+        heap_bytes = spark_memory_bytes(profiled.executor_memory)
+    return cores, heap_bytes

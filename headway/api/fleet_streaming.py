@@ -3,44 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from headway.api.arguments import require_room_for_tasks
-from headway.api.fleet_needs import executor_node, executor_size
+from headway.api.fleet_needs import FleetJob, KnownNeeds, executor_node, executor_size
 from headway.api.plan import plan
 from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
-from headway.domain import DuringBurst, Target, Verdict
+from headway.domain import DuringBurst, JobProfile, Promise, Target, Verdict
 from headway.domain.question import Checkpoint
 from headway.errors import InputError
 from headway.fleet.nouns import Kept, Refusal
 from headway.planner.after_start import for_fresh_jvm
 from headway.planner.purchase import at_core_speed
-from headway.planner.question import with_limit
+from headway.planner.question import Question, with_limit
 from headway.planner.search import chosen_at, question_of
 from headway.planner.space import SearchSpace
 from headway.planner.staircase import Staircase
 from headway.planner.verdict import kept_probability
+from headway.spec.kinds import StreamingJob
+from headway.spec.kinds.capacity import FleetEntry
 from headway.spec.kinds.rates import hourly_rates, peak_rate
-from headway.units import spark_memory_bytes
-
-if TYPE_CHECKING:
-    from headway.api.fleet_needs import KnownNeeds
-    from headway.domain import JobProfile, Promise
-    from headway.planner.question import Question
-    from headway.spec.kinds import StreamingJob
-    from headway.spec.kinds.capacity import FleetEntry
+from headway.spec.parts import cluster_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamingNeeds:
+class StreamingNeeds(FleetJob):
     """A streaming job: the fewest executors that meet the targets at the rate of each hour."""
 
-    entry: FleetEntry
     job: StreamingJob
     profile: JobProfile
-    cores: int
-    memory_bytes: int | None
-    known: KnownNeeds
     kind: int
 
     @property
@@ -51,7 +41,6 @@ class StreamingNeeds:
     @property
     def range_ratios(self) -> tuple[float, float]:
         """Range of the rate of the busiest hour."""
-
         rate = peak_rate(self.job.rate)
         return rate.low / rate.mid, rate.high / rate.mid
 
@@ -69,7 +58,6 @@ class StreamingNeeds:
 
     def kept(self, speed: float, scale: float, end: str) -> Kept | None:
         """Probability that the executors of the busiest hour meet the targets."""
-
         executors = self.executors(speed, scale, end)
         if executors is None:
             return None
@@ -82,7 +70,6 @@ class StreamingNeeds:
 
     def why_none(self, speed: float, scale: float, end: str) -> Refusal:
         """The binding constraint at the highest rate."""
-
         growth = self.profile.growth
         # A fleet is planned for months, not until a date.
         lasting = None if growth is None else replace(growth, part_rise_ratio=None)
@@ -100,39 +87,29 @@ class StreamingNeeds:
             from_start=self.job.from_start,
         )
         nearest_targets = () if answer.feasible else answer.nearest
+        nearest_text = " or ".join(nearest_target.text for nearest_target in nearest_targets)
+        # A node stands for an executor.
         return Refusal(
-            why=_of_executors("; ".join(answer.binding)),
-            instead=_of_executors(
-                " or ".join(nearest_target.text for nearest_target in nearest_targets)
-            )
+            why="; ".join(answer.binding).replace("node", "executor"),
+            instead=nearest_text.replace("node", "executor")
             or f"a looser target than {self.promise}, or a lower rate",
         )
 
     def _rates_per_s(self, scale: float, end: str) -> list[float]:
-
         return [getattr(rate, end) * scale for rate in hourly_rates(self.job.rate)]
 
     def _staircase(self, speed: float, peak_per_s: float) -> Staircase:
         """That of all such jobs with the same targets; the highest rate is checked again."""
-
         job = self.job
-        job_key = (
-            self.kind,
-            job.targets,
-            job.pinned,
-            job.confidence,
-            job.checkpoint,
-            job.from_start,
+        key = (
+            *(self.kind, job.targets, job.pinned, job.confidence, job.checkpoint, job.from_start),
+            *(self.cores, speed),
         )
-        key = (*job_key, self.cores, speed)
         question = self._question(speed, peak_per_s)
-        if key not in self.known.staircases:
-            self.known.staircases[key] = Staircase(question)
-        return self.known.staircases[key]
+        return self.known_needs.once(("staircase", *key), lambda: Staircase(question))
 
     def _question(self, speed: float, rate_per_s: float) -> Question:
         """The plan for a rate, on cores of a speed."""
-
         job, task_cpus = self.job, self.profile.baseline.task_cpus
         target_index = next(
             index for index, promise in enumerate(job.targets) if isinstance(promise, Target)
@@ -169,30 +146,21 @@ def streaming_needs(
     entry: FleetEntry, job: StreamingJob, pool_cores: int | None, known_needs: KnownNeeds
 ) -> StreamingNeeds:
     """A streaming job as a fleet needs it; executors are as profiled unless stated otherwise."""
-
-    cores, memory_bytes = executor_size(job, pool_cores)
+    cluster = cluster_of(job)
     profile = known_needs.profile_of(entry.name, job)
-    memory = profile.applications[-1].executor_memory
-    if memory_bytes is None and memory is not None:
-        memory_bytes = spark_memory_bytes(memory)
+    cores, memory_bytes = executor_size(cluster, pool_cores, profile.application)
     return StreamingNeeds(
         entry=entry,
         job=job,
         profile=profile,
         cores=cores or profile.baseline.cores_per_executor,
         memory_bytes=memory_bytes,
-        known=known_needs,
+        known_needs=known_needs,
         kind=known_needs.kind_of(profile),
     )
 
 
-def _of_executors(text: str) -> str:
-    """A text about nodes, if a node stands for an executor."""
-    return text.replace("node", "executor")
-
-
 def looser_promise(promise: Promise, ratio: float) -> Promise:
     """A target whose limit is longer by a ratio."""
-
     limited = promise.target if isinstance(promise, DuringBurst) else promise
     return with_limit(promise, limited.limit_s * ratio)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from headway.api.specs import plan_spec
 from headway.domain.kept_promise import KeptPromise
 from headway.domain.later import later
 from headway.errors import InfeasibleError, InputError
 from headway.formats.lock_file import AnyLocked, Lock, Locked, LockedBatch
+from headway.spec.spec_file import Planned, PlannedBatch, PlannedJob
 from headway.version import __version__
-
-if TYPE_CHECKING:
-    from headway.spec.spec_file import Planned, PlannedBatch, PlannedJob
 
 
 def lock(specs: Sequence[str | Path]) -> Lock:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from headway.api.arguments import executors_by_cores, node_types_of, require_room_for_tasks
+from headway.domain import Job, NodeType
 from headway.domain.configuration import idle_cores
+from headway.domain.question import PlanQuestion
 from headway.errors import InputError
+from headway.planner.enumeration import (
+    affordable_nodes,
+    require_prices,
+    suitable,
+    too_expensive_text,
+    too_few_cores_text,
+)
+from headway.planner.memory import beside_heap_bytes
+from headway.planner.profiled_memory import profiled_memory
+from headway.planner.space import NodeSpace, Space
 from headway.units import counted, parse_size_bytes, spark_memory_text
-
-if TYPE_CHECKING:
-    from headway.domain import Job, NodeType
-    from headway.domain.question import PlanQuestion
-    from headway.planner.space import NodeSpace, Space
 
 
 def spaces_of(
@@ -22,23 +28,13 @@ def spaces_of(
 ) -> tuple[list[Space], tuple[str, ...]]:
     """Search spaces for the nodes that a question offers, and why node types are unsuitable.
 
-    Unless its heap is fixed, an executor has that of the profiled run, in proportion to the cores
-    if it has more of them; it has less only with ``lower_memory``.
-
     Parameters
     ----------
     job, question
         A job of any kind, and what is asked about it.
     space_of : callable
         The search space of such a job on some nodes, or why they have no room for it.
-
-    Raises
-    ------
-    InputError
-        If values contradict each other, a price is missing, or no node type is suitable.
     """
-    from headway.planner.enumeration import require_prices, suitable
-
     types = node_types_of(question)
     require_prices(question.objective, types, question.budget_per_hour)
 
@@ -56,8 +52,6 @@ def spaces_of(
 
 def _described_nodes(job: Job, question: PlanQuestion) -> NodeSpace:
     """The nodes of a question without node types."""
-    from headway.planner.space import NodeSpace
-
     cores = question.cores or job.slots.cores_per_executor or 1
     task_cpus = question.task_cpus or job.slots.task_cpus
     require_room_for_tasks(cores, task_cpus)
@@ -72,18 +66,11 @@ def _described_nodes(job: Job, question: PlanQuestion) -> NodeSpace:
 
 def _nodes_of(job: Job, question: PlanQuestion, node_type: NodeType) -> NodeSpace | str:
     """The nodes of a type, or why they are unsuitable."""
-    from headway.planner.enumeration import (
-        affordable_nodes,
-        too_expensive_text,
-        too_few_cores_text,
-    )
-    from headway.planner.space import NodeSpace
-
     max_nodes = affordable_nodes(question.max_nodes, node_type, question.budget_per_hour)
     if max_nodes < 1:
         return too_expensive_text(node_type, question.budget_per_hour)
     task_cpus = question.task_cpus or job.slots.task_cpus
-    cores = question.cores or executor_cores_on(
+    cores = question.cores or _executor_cores_on(
         node_type, job.slots.cores_per_executor or 1, task_cpus
     )
     if cores > node_type.cores:
@@ -91,7 +78,7 @@ def _nodes_of(job: Job, question: PlanQuestion, node_type: NodeType) -> NodeSpac
     if task_cpus > cores:
         return f"an executor of {counted(cores, 'core')} has no room for a task of {task_cpus:g}"
     heap_bytes = _heap_bytes(job, question, cores)
-    executors_per_node = executors_that_fit(job, node_type, cores, heap_bytes)
+    executors_per_node = _executors_that_fit(job, node_type, cores, heap_bytes)
     if executors_per_node < 1:
         assert heap_bytes is not None  # nothing else takes memory
         return (
@@ -114,8 +101,6 @@ def _heap_bytes(job: Job, question: PlanQuestion, cores: int) -> int | None:
     Unless it is fixed, it grows with the cores, and is less than in the profiled run only if that
     is allowed.
     """
-    from headway.planner.profiled_memory import profiled_memory
-
     if question.executor_memory_bytes is not None:
         return question.executor_memory_bytes
     memory = profiled_memory(job.application)
@@ -132,10 +117,8 @@ def _heap_bytes(job: Job, question: PlanQuestion, cores: int) -> int | None:
     return math.ceil(wanted_bytes / mebibyte) * mebibyte
 
 
-def executors_that_fit(job: Job, node_type: NodeType, cores: int, heap_bytes: int | None) -> int:
+def _executors_that_fit(job: Job, node_type: NodeType, cores: int, heap_bytes: int | None) -> int:
     """Executors that fit on a node: by its cores, and by its memory if both are known."""
-    from headway.planner.memory import beside_heap_bytes
-
     num_by_cores = node_type.cores // cores
     if node_type.executors_per_node is not None:
         return min(node_type.executors_per_node, num_by_cores)
@@ -145,14 +128,13 @@ def executors_that_fit(job: Job, node_type: NodeType, cores: int, heap_bytes: in
     return min(num_by_cores, node_type.memory_bytes // container_bytes)
 
 
-def executor_cores_on(node_type: NodeType, profiled_cores: int, task_cpus: float) -> int:
+def _executor_cores_on(node_type: NodeType, profiled_cores: int, task_cpus: float) -> int:
     """Cores of executors that fill a node, are like the profiled ones, and fit whole tasks."""
     if node_type.executors_per_node is not None:
         return node_type.cores // node_type.executors_per_node
-    core_choices = [
-        cores for cores in range(1, node_type.cores + 1) if node_type.cores % cores == 0
-    ]
-    core_choices = [cores for cores in core_choices if not idle_cores(cores, task_cpus)] or [
-        node_type.cores
-    ]
-    return min(core_choices, key=lambda cores: (abs(math.log(cores / profiled_cores)), cores))
+    divisors = [cores for cores in range(1, node_type.cores + 1) if node_type.cores % cores == 0]
+    core_choices = [cores for cores in divisors if not idle_cores(cores, task_cpus)]
+    return min(
+        core_choices or [node_type.cores],
+        key=lambda cores: (abs(math.log(cores / profiled_cores)), cores),
+    )

@@ -51,7 +51,6 @@ def ordered_plan(
     InputError
         If a file or a value is invalid.
     """
-
     question = read_question(OrderedQuestion, {"keys": keys, **options})
     job = job_from(profile)
     counts = key_counts(question)

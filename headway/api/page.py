@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from headway.api.arguments import job_from
+from headway.api.file_kinds import is_spec
 from headway.api.result_kinds import sheet_of
-from headway.api.specs import is_spec
 from headway.domain import JobProfile, StreamAnswer, Target
 from headway.domain.result import Result
 from headway.domain.sheet import Section, Sheet
@@ -22,12 +22,9 @@ from headway.formats.results_file import load_result
 from headway.models.job.predict import predict
 from headway.report.evidence import evidence_of
 from headway.report.page import Origin, sheet_page
-from headway.report.profile_sheet import profile_sheet
+from headway.report.profile_sheet import SeenRun, profile_sheet
 from headway.report.stream_page import stream_page_sheet
 from headway.report.what_if import Question
-
-if TYPE_CHECKING:
-    from headway.report.profile_sheet import SeenRun
 
 Tell: TypeAlias = Callable[[str, float], None]
 _TIMES_THE_P99 = 1.5  # a profile has no target: the sliders start this far above its p99
@@ -151,8 +148,6 @@ def _read(shown: Result | Sheet | str | Path) -> tuple[Any, list[str]]:
                 f"{path}: a spec file, which has no page; plan it first: headway plan {path} "
                 "-o plan.html"
             )
-        return load_any_profile(path), [str(path)]
-    text = read_text(path, expected="a result to show")
-    if text.lstrip()[:1] != "{":
-        return load_any_profile(path), [str(path)]
-    return load_result(path), [str(path)]
+    elif read_text(path, expected="a result to show").lstrip()[:1] == "{":
+        return load_result(path), [str(path)]
+    return load_any_profile(path), [str(path)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
@@ -20,11 +21,8 @@ from headway.api.arguments import (
     required_rate_per_s,
     stream_job,
 )
-from headway.api.deadlines import plan_ending
-from headway.api.dstreams import plan_application
-from headway.api.pipelines import is_pipeline, plan_pipeline
+from headway.api.file_kinds import is_pipeline
 from headway.api.predict import JobOptions, at_source_partitions, with_next_run
-from headway.api.real_time import plan_in_real_time
 from headway.domain import Deadline, Job, JobProfile, Objective, Promise, StreamAnswer, Target
 from headway.domain.argument import JobKind, question_for, takes
 from headway.domain.argument_values import ROWS
@@ -208,10 +206,7 @@ def plan(profile: Any, **options: Any) -> Any:
 def planned_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]:
     """The job to plan, read if it is a file, and its kind, which decides what can be asked.
 
-    Raises
-    ------
-    InputError
-        If there is no target, or the job cannot have such a one.
+    It is refused if there is no target, or the job cannot have such a one.
     """
     if is_pipeline(profile):
         return JobKind.PIPELINE, profile
@@ -234,14 +229,20 @@ def planned_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]
 
 
 def plan_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:
-    """Plan a job of a known kind.
+    """Plan a job of a known kind; errors are those of `plan`."""
+    module, function = _PLANS[kind]
+    question = question_for(kind, PlanQuestion, options)
+    return getattr(import_module(module), function)(job, question)
 
-    Raises
-    ------
-    InputError
-        As `plan` does.
-    """
-    return _PLANS[kind](job, question_for(kind, PlanQuestion, options))
+
+#: What plans jobs of a kind; only the module of the planned kind is loaded.
+_PLANS = {
+    JobKind.QUERY: ("headway.api.plan", "plan_query"),
+    JobKind.REAL_TIME: ("headway.api.real_time", "plan_in_real_time"),
+    JobKind.DSTREAMS: ("headway.api.dstreams", "plan_application"),
+    JobKind.ENDING: ("headway.api.deadlines", "plan_ending"),
+    JobKind.PIPELINE: ("headway.api.pipelines", "plan_pipeline"),
+}
 
 
 def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
@@ -296,15 +297,6 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
         prediction=with_next_run(answer.prediction, job, first),
         skew=later(lambda: _skew(answer, job, counts)),
     )
-
-
-_PLANS: Mapping[JobKind, Callable[[Any, PlanQuestion], Any]] = {
-    JobKind.QUERY: plan_query,
-    JobKind.REAL_TIME: plan_in_real_time,
-    JobKind.DSTREAMS: plan_application,
-    JobKind.ENDING: plan_ending,
-    JobKind.PIPELINE: plan_pipeline,
-}
 
 
 def _skew(answer: StreamAnswer, job: JobProfile, counts: KeyCounts | None) -> PlannedSkew | None:

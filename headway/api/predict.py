@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overload
 
-from headway.api.arguments import (
-    arrivals_from,
-    job_from,
-    require_room_for_tasks,
-    stream_job,
-)
-from headway.api.dstreams import predict_application
-from headway.api.pipelines import is_pipeline, predict_pipeline
-from headway.api.real_time import predict_in_real_time
+from headway.api.arguments import arrivals_from, job_from, require_room_for_tasks, stream_job
+from headway.api.file_kinds import is_pipeline
 from headway.domain import AdvisedRun, Configuration, JobProfile, Prediction, Target
 from headway.domain.argument import JobKind, question_for, takes
 from headway.domain.configuration import TaskCores
@@ -128,10 +122,7 @@ def predict(profile: Any, **options: Any) -> Any:
 def predicted_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]:
     """The job to predict, read if it is a file, and its kind, which decides what can be asked.
 
-    Raises
-    ------
-    InputError
-        If it is a job that ends.
+    A job that ends is refused.
     """
     if is_pipeline(profile):
         return JobKind.PIPELINE, profile
@@ -144,58 +135,44 @@ def predicted_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, An
 
 
 def predict_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:
-    """Predict a job of a known kind.
+    """Predict a job of a known kind; errors are those of `predict`."""
+    module, function = _PREDICTIONS[kind]
+    question = question_for(kind, PredictQuestion, options)
+    return getattr(import_module(module), function)(job, question)
 
-    Raises
-    ------
-    InputError
-        As `predict` does.
-    """
-    return _PREDICTIONS[kind](job, question_for(kind, PredictQuestion, options))
+
+#: What predicts jobs of a kind; only the module of the predicted kind is loaded.
+_PREDICTIONS = {
+    JobKind.QUERY: ("headway.api.predict", "predict_query"),
+    JobKind.REAL_TIME: ("headway.api.real_time", "predict_in_real_time"),
+    JobKind.DSTREAMS: ("headway.api.dstreams", "predict_application"),
+    JobKind.PIPELINE: ("headway.api.pipelines", "predict_pipeline"),
+}
 
 
 def predict_query(job: JobProfile, question: PredictQuestion) -> Prediction:
     """Predict a streaming query in micro-batches."""
     from headway.models.job.predict import predict as predict_setting
+    from headway.planner.tasks import why_no_room
 
     if question.source_partitions is not None:
         job = at_source_partitions(job, question.source_partitions)
     configuration = configuration_of(job.baseline, question)
     if question.max_offsets is not None:
         configuration = replace(configuration, max_offsets_per_trigger=question.max_offsets)
-    _require_room_for_stages(job, configuration)
-    prediction = predict_setting(
-        job,
-        configuration,
-        arrivals_from(job, question.rate_per_s),
-        jvm_age_s=question.jvm_age_s,
-    )
-    return with_next_run(prediction, job)
-
-
-def _require_room_for_stages(job: JobProfile, configuration: Configuration) -> None:
-    from headway.planner.tasks import why_no_room
-
     no_room = why_no_room(job, configuration.num_slots, configuration.shuffle_partitions)
     if no_room is not None:
         raise InputError(f"{no_room}; give more {argument('executors')} or {argument('cores')}")
-
-
-_PREDICTIONS: Mapping[JobKind, Callable[[Any, PredictQuestion], Any]] = {
-    JobKind.QUERY: predict_query,
-    JobKind.REAL_TIME: predict_in_real_time,
-    JobKind.DSTREAMS: predict_application,
-    JobKind.PIPELINE: predict_pipeline,
-}
+    prediction = predict_setting(
+        job, configuration, arrivals_from(job, question.rate_per_s), jvm_age_s=question.jvm_age_s
+    )
+    return with_next_run(prediction, job)
 
 
 def at_source_partitions(job: JobProfile, source_partitions: int) -> JobProfile:
     """The job with its source read by a given number of tasks.
 
-    Raises
-    ------
-    InputError
-        If no stage of the job has a task for each part of its source.
+    A job is refused if no stage of it has a task for each part of its source.
     """
     from headway.planner.tasks import with_source_partitions
 
@@ -224,13 +201,7 @@ def with_next_run(
 
 
 def configuration_of(baseline: Configuration, question: RunQuestion) -> Configuration:
-    """The baseline with the values that a question gives.
-
-    Raises
-    ------
-    InputError
-        If executors have no room for a task.
-    """
+    """The baseline with the values that a question gives, if executors have room for a task."""
     values = {
         "executors": question.executors,
         "cores_per_executor": question.cores,

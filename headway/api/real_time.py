@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from headway.api.arguments import (
     arrivals_from,
@@ -16,12 +15,18 @@ from headway.api.nodes_to_buy import spaces_of
 from headway.assumptions.real_time import BATCH_LENGTH_S, PATH_S
 from headway.domain import JobProfile
 from headway.domain.configuration import task_slots
+from headway.domain.question import PlanQuestion, PredictQuestion
+from headway.domain.real_time import RealTimePlan, RealTimePrediction, RealTimeSetting
 from headway.errors import InputError, argument
+from headway.models.real_time.stages import required_slots
+from headway.planner.kinds.real_time import predicted, stages_of
+from headway.planner.kinds.real_time_limits import (
+    require_batch_length,
+    require_promises,
+    require_real_time,
+)
+from headway.planner.kinds.real_time_search import RealTimeSpace, planned
 from headway.units import counted
-
-if TYPE_CHECKING:
-    from headway.domain.question import PlanQuestion, PredictQuestion
-    from headway.domain.real_time import RealTimePlan, RealTimePrediction
 
 
 def predict_in_real_time(job: JobProfile, question: PredictQuestion) -> RealTimePrediction:
@@ -29,17 +34,7 @@ def predict_in_real_time(job: JobProfile, question: PredictQuestion) -> RealTime
 
     By default there are as many executors as all tasks of all stages need at once, and batches of
     five minutes.
-
-    Raises
-    ------
-    InputError
-        If Spark cannot run the query in Real-Time Mode or has too few slots for it.
     """
-    from headway.domain.real_time import RealTimeSetting
-    from headway.models.real_time.stages import required_slots
-    from headway.planner.kinds.real_time import predicted, stages_of
-    from headway.planner.kinds.real_time_limits import require_batch_length, require_real_time
-
     require_real_time(job)
     cores = question.cores or job.baseline.cores_per_executor
     task_cpus = question.task_cpus or job.baseline.task_cpus
@@ -70,20 +65,7 @@ def predict_in_real_time(job: JobProfile, question: PredictQuestion) -> RealTime
 
 
 def plan_in_real_time(job: JobProfile, question: PlanQuestion) -> RealTimePlan:
-    """The fewest nodes that meet a latency of rows in Real-Time Mode, and a target to catch up.
-
-    Raises
-    ------
-    InputError
-        If Spark cannot run the query in Real-Time Mode, or the target is not for it.
-    """
-    from headway.planner.kinds.real_time_limits import (
-        require_batch_length,
-        require_promises,
-        require_real_time,
-    )
-    from headway.planner.kinds.real_time_search import RealTimeSpace, planned
-
+    """The fewest nodes that meet a latency of rows in Real-Time Mode, and a target to catch up."""
     rate_per_s = required_rate_per_s(question)
     first, further_targets = promises_from(question.targets)
     require_real_time(job, first)

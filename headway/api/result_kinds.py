@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from headway.domain.result import Result
-    from headway.domain.sheet import Kind, Sheet
+from headway.domain.result import Result
+from headway.domain.sheet import Kind, Sheet
 
 #: The modules that show each kind of result: only those in use are loaded.
 _MODULES = {

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headway.api.result_kinds import brief_of, headline_of, kind_of
+from headway.domain.result import Result
 from headway.errors import InputError, require_packages
 from headway.formats.as_json import json_text
 from headway.formats.codec import data_of
 from headway.formats.profile_file import save_profile
 from headway.report.columns import printable
 from headway.report.sheet_text import sheet_text
-
-if TYPE_CHECKING:
-    from headway.domain.result import Result
 
 
 def in_short(result: Result) -> str:

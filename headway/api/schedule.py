@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from headway.api.choosing import choose_beside
 from headway.assumptions.turns import LONGEST_WAIT_RATIO, SHORTEST_LONGEST_WAIT_S
-from headway.domain import (
-    JobProfile,
-    Policy,
-    ScheduledQuery,
-    ScheduleReport,
-    Target,
-    WindowGrid,
-)
+from headway.domain import JobProfile, Policy, ScheduledQuery, ScheduleReport, Target, WindowGrid
 from headway.domain.argument_lists import Names
 from headway.domain.argument_values import Choice
 from headway.domain.scheduling import Decision, Replay
@@ -29,7 +21,7 @@ from headway.runtime.gate.clock import require_classic, trigger_of
 from headway.runtime.gate.decision_log import BatchEnd, read_decision_log
 from headway.runtime.gate.turn import Turn, require_turn_of
 from headway.runtime.gate.windows import windows_of_query
-from headway.spec.kinds.schedule import QuerySchedule
+from headway.spec.kinds.schedule import QuerySchedule, ScheduledJob
 from headway.spec.parts import profile_of
 from headway.spec.spec_file import load_spec_of
 from headway.turns.arguments import (
@@ -40,14 +32,11 @@ from headway.turns.arguments import (
     row_and_window_target,
 )
 from headway.turns.query_work import query_work
-from headway.turns.scheduling import ALL_POLICIES, ASKED, verdict
+from headway.turns.scheduling import ALL_POLICIES, ASKED, Verdict, verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-
-    from headway.spec.kinds.schedule import ScheduledJob
-    from headway.turns.scheduling import Verdict
 
 _AT_ONCE_S = 0.001
 _POLICY: Choice[Policy] = Choice(Policy)
@@ -77,7 +66,6 @@ class ScheduleGate:
         decisions: str | Path | None,
         memory_limit: str | float | None,
     ) -> None:
-
         limit_bytes = None if memory_limit is None else MEMORY.read(memory_limit, "memory_limit")
         self.gate = Gate(
             spark,
@@ -125,7 +113,6 @@ class ScheduleGate:
         InputError
             If the query cannot be gated; it continues with its own trigger.
         """
-
         require_classic(query)
         row_target, window_target = row_and_window_target(target)
         if name is not None:
@@ -169,7 +156,6 @@ class ScheduleGate:
         InputError
             If ``each`` cannot be called.
         """
-
         return Turn(each)
 
     def remove(self, name: str) -> None:
@@ -187,12 +173,7 @@ class ScheduleGate:
     def __enter__(self) -> ScheduleGate:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -264,7 +245,6 @@ def schedule_verdict(
     InputError
         If the file is not a valid spec; one line per fault.
     """
-
     names = () if policies is None else _POLICIES.read(policies, "policies")
     requested_policies = (
         list(ALL_POLICIES)
@@ -293,7 +273,6 @@ def replay_decisions(path: str | Path) -> Replay:
     InputError
         If the file is no decision log, or contains no decision.
     """
-
     entries = list(read_decision_log(path))
     decisions = [entry for entry in entries if isinstance(entry, Decision)]
     batches = [entry for entry in entries if isinstance(entry, BatchEnd)]
@@ -322,13 +301,7 @@ def replay_decisions(path: str | Path) -> Replay:
 
 
 def scheduled_query(job: ScheduledJob, profile: JobProfile) -> ScheduledQuery:
-    """A query of a spec, with values from its file, else from its profile.
-
-    Raises
-    ------
-    InputError
-        If its target is for windows and it has none.
-    """
+    """A query of a spec, with values from its file, else from its profile."""
     shape = profile.shape
     slides_s = [window.slide_s for window in shape.emitted_windows if window.slide_s is not None]
     slide_s = job.window_slide_s or max(slides_s, default=None)

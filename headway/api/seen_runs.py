@@ -21,10 +21,8 @@ def seen_runs(logs: Sequence[str | Path]) -> tuple[SeenRun, ...]:
         If no log can be read, or none contains a streaming query.
     """
     with reading(list(logs), LogsQuestion()) as logs_read:
-        job_runs, reports = (
-            runs_of_job(logs_read.collected, logs_read.logs, ()),
-            logs_read.collected.batches,
-        )
+        job_runs = runs_of_job(logs_read.collected, logs_read.logs, ())
+        reports = logs_read.collected.batches
     shown_runs = []
     for run in job_runs.runs:
         used = {batch.batch_id for batch in run.batches}

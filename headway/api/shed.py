@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,7 +55,6 @@ def shed(
     InputError
         If a column is missing, or a limit is no duration.
     """
-
     limits_s = limits_by_class_s(older_than)
     return mark_shed(rows, arrived=arrived, limits_s=limits_s, cost=cost, counted_as=counted_as)
 
@@ -92,7 +92,6 @@ def bring_back(
         If the checkpoint has no offset log, the batch of a row is unknown, or a limit is no
         duration.
     """
-
     limits_s = limits_by_class_s(older_than)
     return brought_back(checkpoint, rows, arrived=arrived, limits_s=limits_s, cost=cost)
 
@@ -137,8 +136,6 @@ def shedding_batches(
         If a time is no duration, giving up takes as long as keeping, or this process uses Spark
         Connect. The function itself raises it if the folder is not the query's checkpoint.
     """
-    import time
-
     for parameter, function in (("keep", keep), ("give_up", give_up)):
         if not callable(function):
             raise not_expected(parameter, function, "a function of rows and a number")

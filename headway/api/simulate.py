@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
+from typing import Any, TypedDict, Unpack, overload
 
 from headway.api.arguments import job_from
-from headway.api.pipelines import pipeline_kind, simulate_pipeline
+from headway.api.file_kinds import pipeline_kind
+from headway.api.pipelines import AnyPipeline, AnyPipelineRuns, simulate_pipeline
 from headway.domain import JobProfile, Outage, Playback, RateTrace, StreamAnswer
 from headway.domain.argument import question_for, takes
 from headway.domain.argument_values import not_expected
@@ -20,9 +21,6 @@ from headway.formats.from_json import load_plan
 from headway.formats.rate_trace import read_rate_trace
 from headway.planner.playback import simulate_plan
 from headway.tuner.rule.loop import POLICIES, compare_policies
-
-if TYPE_CHECKING:
-    from headway.api.pipelines import AnyPipeline, AnyPipelineRuns
 
 
 class SimulateOptions(TypedDict, total=False):
@@ -133,13 +131,7 @@ class Simulation:
 
 
 def simulation_of(plan: Any, options: Mapping[str, Any]) -> Simulation:
-    """The simulation that is asked for, before it begins.
-
-    Raises
-    ------
-    InputError
-        As `simulate` does.
-    """
+    """The simulation that is asked for, before it begins; errors are those of `simulate`."""
     kind_of_plan = Simulated.POLICIES if options.get("policies") else Simulated.PLAN
     kind = Simulated(pipeline_kind(plan) or kind_of_plan)
     question = question_for(kind, SimulateQuestion, options)
@@ -155,13 +147,7 @@ def simulation_of(plan: Any, options: Mapping[str, Any]) -> Simulation:
 
 
 def run_simulation(simulation: Simulation) -> Any:
-    """The outcome of a simulation.
-
-    Raises
-    ------
-    InputError
-        As `simulate` does.
-    """
+    """The outcome of a simulation; errors are those of `simulate`."""
     question, num_runs = simulation.question, simulation.num_runs
     if simulation.trace is None:
         return simulate_pipeline(simulation.plan, question, num_runs)
@@ -216,11 +202,6 @@ def _require_policies(question: SimulateQuestion) -> None:
 
 def parse_policy(text: str) -> tuple[str, float | None]:
     """Read a policy as it is written on the command line.
-
-    Raises
-    ------
-    InputError
-        If there is no such policy, or it has no such constant.
 
     Examples
     --------

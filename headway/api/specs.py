@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.api.plan import plan
 from headway.assumptions.planning import MOST_NODES_OF_PLAN
-from headway.domain import Deadline, StreamAnswer
+from headway.domain import AnyPromise, Deadline, StreamAnswer
 from headway.errors import InputError, SpecError
-from headway.formats.own_files import read_text
 from headway.formats.yaml_document import route_text
+from headway.spec.kinds import BatchJob, StreamingJob
+from headway.spec.kinds.rates import peak_rate
+from headway.spec.parts import PROFILE_OF, cluster_of, node_of, node_type_of
+from headway.spec.spec_file import Planned, PlannedOf, SpecFile, load_spec, require_kind
 
 if TYPE_CHECKING:
-    from headway.domain import (
-        AnyAnswer,
-        BatchAnswer,
-        EndingJob,
-        JobProfile,
-    )
-    from headway.spec.kinds import BatchJob, StreamingJob
-    from headway.spec.spec_file import Planned, SpecFile
-
-
-def is_spec(path: str | Path) -> bool:
-    """Whether a file looks like a spec, valid or not: it names its kind.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    """
-    import re
-
-    text = read_text(Path(path), expected="a job profile, or a spec file")
-    if re.search(r"(?m)^schema:\s*['\"]?headway\.", text):
-        return False  # a profile, which may be of a kind of application
-    return re.search(r"(?m)^(?:kind|apiVersion):", text) is not None
+    from headway.domain import AnyAnswer, BatchAnswer, EndingJob, JobProfile
+    from headway.planner.explain.causes import Needs
 
 
 def plan_spec(path: str | Path, **changes: Any) -> Planned:
@@ -56,16 +39,11 @@ def plan_spec(path: str | Path, **changes: Any) -> Planned:
         If the file, or one that it names, is invalid. A target that cannot be met is no error: the
         plan then has ``feasible=False``, and says why.
     """
-    from headway.spec.spec_file import load_spec
-
     return plan_file(load_spec(path), **changes)
 
 
 def plan_file(file: SpecFile, **changes: Any) -> Planned:
     """Plan a job whose spec file has been read; ``changes`` are as of `plan_spec`."""
-    from headway.spec.parts import PROFILE_OF
-    from headway.spec.spec_file import PlannedOf, require_kind
-
     try:
         require_kind(file, *_PLANNERS)
         profile = PROFILE_OF[file.kind](file.metadata.name, file.spec)
@@ -75,38 +53,20 @@ def plan_file(file: SpecFile, **changes: Any) -> Planned:
         raise SpecError("\n".join(placed(file, ("spec",), str(error)))) from None
 
 
-def plan_batch_job(profile: EndingJob, job: BatchJob, **changes: Any) -> BatchAnswer:
+def _plan_batch_job(profile: EndingJob, job: BatchJob, **changes: Any) -> BatchAnswer:
     """Plan a batch job for its deadline; ``changes`` replace values of the job."""
     arguments = {"target": Deadline(limit_s=job.deadline_s), "confidence": job.confidence}
     answer: BatchAnswer = plan(profile, **{**arguments, **_cluster_said(job), **changes})
     return answer
 
 
-def _cluster_said(job: StreamingJob | BatchJob) -> dict[str, Any]:
-    """Arguments of a plan from the cluster of a job."""
-    from headway.spec.parts import cluster_of, node_type_of
-
-    cluster = cluster_of(job)
-    if cluster is None:
-        return {"max_nodes": MOST_NODES_OF_PLAN.value}
-    return {
-        "max_nodes": cluster.max_nodes,
-        "node_types": [node_type_of(cluster)],
-        "cores": cluster.cores_per_executor,
-        "executor_memory_bytes": cluster.executor_memory_bytes,
-        "lower_memory": cluster.lower_memory,
-    }
-
-
-def plan_job(
+def _plan_job(
     profile: JobProfile, job: StreamingJob, *, rate_per_s: float | None = None, **changes: Any
 ) -> StreamAnswer:
     """Plan a streaming job at its highest rate, or at the given rate.
 
     ``changes`` replace values of the job.
     """
-    from headway.spec.kinds.rates import peak_rate
-
     arguments = {
         "rate": peak_rate(job.rate).high if rate_per_s is None else rate_per_s,
         "target": job.targets,
@@ -120,17 +80,49 @@ def plan_job(
     return answer
 
 
+def _cluster_said(job: StreamingJob | BatchJob) -> dict[str, Any]:
+    """Arguments of a plan from the cluster of a job."""
+    cluster = cluster_of(job)
+    if cluster is None:
+        return {"max_nodes": MOST_NODES_OF_PLAN.value}
+    return {
+        "max_nodes": cluster.max_nodes,
+        "node_types": [node_type_of(cluster)],
+        "cores": cluster.cores_per_executor,
+        "executor_memory_bytes": cluster.executor_memory_bytes,
+        "lower_memory": cluster.lower_memory,
+    }
+
+
 #: What plans a job, by the kind of its file.
 _PLANNERS: Mapping[str, Callable[..., AnyAnswer]] = {
-    "StreamingJob": plan_job,
-    "BatchJob": plan_batch_job,
+    "StreamingJob": _plan_job,
+    "BatchJob": _plan_batch_job,
 }
+
+
+def replanned(planned: Planned) -> Needs:
+    """The nodes that a planned job needs for other questions: it is planned again for each."""
+    job, ends = planned.file.spec, planned.plan.ends
+
+    def needs(rate_per_s: float | None, promises: tuple[AnyPromise, ...]) -> int | None:
+        answer: AnyAnswer
+        try:
+            if ends:
+                changed_job = replace(job, deadline_s=promises[0].limit_s)
+                answer = _plan_batch_job(planned.profile, changed_job)
+            else:
+                changed_job = replace(job, targets=promises)
+                answer = _plan_job(planned.profile, changed_job, rate_per_s=rate_per_s)
+        except (InputError, ValueError):
+            return None
+        return answer.nodes if answer.feasible else None
+
+    return needs
 
 
 def submission_fields(planned: Planned) -> dict[str, Any]:
     """Submission of a planned job from its files, by the fields of ``Submission``."""
-    from headway.spec.parts import cluster_of, node_of
-
     job = planned.file.spec
     cluster = cluster_of(job)
     fields = {
@@ -150,8 +142,6 @@ def submission_fields(planned: Planned) -> dict[str, Any]:
 
 def placed(file: SpecFile, route: tuple[str | int, ...], message: str) -> list[str]:
     """Lines that have a position keep it; others get that of ``route``."""
-    import re
-
     where = file.sources.place(route)
     return [
         line if re.match(r"[^:\n]+:\d+:\d+: ", line) else f"{where}: {route_text(route)}: {line}"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from headway.api.arguments import job_from, promises_from
 from headway.api.tune import bounds_for, quiet_times, rule_and_state
-from headway.api.tune_spec import TELL_EVERY_S, state_of, tuning_of
+from headway.api.tune_spec import TELL_EVERY_S, state_of
 from headway.domain.tuner import Mode
 from headway.domain.watched import WatchedChange
 from headway.errors import InputError, argument
@@ -17,6 +17,8 @@ from headway.formats.tuner_files import TunerLock
 from headway.profiler.recording.live import LaterLogFeed
 from headway.profiler.work_folder import signals_end_the_block
 from headway.runtime.tuning.supervised import SupervisedQuery
+from headway.spec.kinds.tuning import Tuning
+from headway.spec.spec_file import load_spec_of
 from headway.tuner.live_query import LiveQuery
 from headway.tuner.machine import TunerMachine
 from headway.tuner.tuner import Tuner
@@ -52,13 +54,13 @@ def supervise_spec(
     HeadwayError
         If the application ends by itself.
     """
-
     if not command:
         raise InputError(
             f"{argument('command')} is empty; expected what starts the application, e.g. "
             "spark-submit app.py"
         )
-    tuning, state_path = tuning_of(path), state_of(path, tuning_of(path))
+    tuning = load_spec_of(Path(path), Tuning)
+    state_path = state_of(path, tuning)
     if tuning.executors is not None:
         raise InputError(
             f"{path}: executors: cannot be changed, since the command that starts the application "

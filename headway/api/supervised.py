@@ -48,7 +48,6 @@ def setting(spark: SparkSession) -> QuerySetting:
     InputError
         If no supervisor has started it.
     """
-
     require_classic(spark)
     path = _setting_file(spark)
     request = load_setting(path)
@@ -64,13 +63,6 @@ def remember_start(path: Path, number: int) -> None:
 
     It knows no session, so they are in the environment. A number that is already there is that of
     the start, and older than later requests; the number of another file does not count.
-
-    Parameters
-    ----------
-    path : path
-        The setting file.
-    number : int
-        The current number of the file. [-]
     """
     if os.environ.get(SETTING_VARIABLE) != str(path):
         os.environ.pop(NUMBER_VARIABLE, None)
@@ -93,7 +85,6 @@ def stop_when_asked(query: StreamingQuery) -> None:
     HeadwayError
         If the query ends by itself.
     """
-
     require_no_connect(
         query,
         "cannot stop a query between two batches",

@@ -9,18 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway.api.arguments import job_from, positive_seconds, promises_from
+from headway.api.arguments import job_from, promises_from
 from headway.api.watch import bounds_of
 from headway.assumptions.live import CATCH_UP_S
 from headway.assumptions.tuning import TRIGGER_RATIOS
 from headway.domain import Configuration, JobProfile, Target
-from headway.domain.argument_values import Choice, Positive
+from headway.domain.argument_values import Choice, Duration, Positive
 from headway.domain.live import Bounds, ChangeKind
 from headway.domain.tuner import HalfDone, Mode, Phase, TunerState
 from headway.errors import InfeasibleError, InputError
 from headway.formats.tuner_files import TunerLock, load_tuner, profile_hash
 from headway.profiler.recording.live import QueryFeed
-from headway.runtime.tuning.actuators import Actuators, nothing
+from headway.runtime.exploring import Build
+from headway.runtime.tuning.actuators import Actuators, At, nothing
 from headway.runtime.tuning.session import (
     require_classic,
     require_no_dynamic_allocation,
@@ -36,9 +37,6 @@ from headway.units import S_PER_HOUR, format_rate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from headway.runtime.exploring import Build
-    from headway.runtime.tuning.actuators import At
 
 _ALLOWED = {"repartition": ChangeKind.REPARTITION}
 _HOURS = 24
@@ -124,7 +122,6 @@ def tune(
     HeadwayError
         If the query does not start.
     """
-
     tuner_mode = Choice(Mode).read(mode, "mode")
     may_cut = Choice(HalfDone).read(half_done, "half_done") is HalfDone.ALLOW
     first, others = promises_from(target)
@@ -190,15 +187,7 @@ def rule_and_state(
     triggers: Sequence[float | str] | None,
     rate_limit: bool,
 ) -> tuple[LiveRule, TunerState]:
-    """The rule with what was learned before, and the initial state.
-
-    Raises
-    ------
-    InputError
-        If the file is no state of a tuner.
-    InfeasibleError
-        If no setting within bounds meets the target at the profiled rate.
-    """
+    """The rule with what was learned before, and the initial state."""
     state = _fresh(load_tuner(path), live.profile, live.target, baseline)
     rule = LiveRule(live=live, bounds=bounds, triggers_s=_triggers(triggers, baseline, live.target))
     rule.memory, rule.pauses_s = remembered(state), remembered_pauses(state)
@@ -211,11 +200,6 @@ def rule_and_state(
 
 def quiet_times(texts: Sequence[str]) -> Callable[[float], bool]:
     """Whether an instant is within one of some times of the day, by the local clock.
-
-    Raises
-    ------
-    InputError
-        If a text is no such time.
 
     Examples
     --------
@@ -251,7 +235,7 @@ def _period_min(text: str) -> tuple[int, int]:
 
 
 def bounds_for(executors: tuple[int, int], catch_up: float | str, budget: float | None) -> Bounds:
-    bounds = replace(bounds_of(executors), catch_up_s=positive_seconds(catch_up, "catch_up"))
+    bounds = replace(bounds_of(executors), catch_up_s=Duration().read(catch_up, "catch_up"))
     if budget is None:
         return bounds
     budget_hours = Positive(words="executor-hours a day, above 0").read(budget, "budget")
@@ -262,7 +246,7 @@ def _triggers(
     triggers: Sequence[float | str] | None, baseline: Configuration, target: Target
 ) -> tuple[float, ...]:
     if triggers is not None:
-        return tuple(positive_seconds(trigger, "triggers") for trigger in triggers)
+        return tuple(Duration().read(trigger, "triggers") for trigger in triggers)
     candidates_s = (ratio * baseline.trigger_s for ratio in TRIGGER_RATIOS.value)
     return tuple(trigger_s for trigger_s in candidates_s if 0.0 < trigger_s < target.limit_s)
 

@@ -14,13 +14,7 @@ from headway.domain.tuner import Phase
 from headway.domain.watched import WatchedChange
 from headway.errors import HeadwayError, InputError
 from headway.formats.text_file import write_text
-from headway.formats.tuner_files import (
-    RESTORE_WORD,
-    is_locked,
-    load_tuner,
-    save_tuner,
-    switch_file,
-)
+from headway.formats.tuner_files import RESTORE_WORD, is_locked, load_tuner, save_tuner, switch_file
 from headway.profiler.spark.session import embedded_session
 from headway.spec.kinds.tuning import Tuning
 from headway.spec.spec_file import load_spec_of
@@ -61,8 +55,7 @@ def tune_spec(
     HeadwayError
         If the query or the tuner ends before its time.
     """
-
-    tuning = tuning_of(path)
+    tuning = load_spec_of(Path(path), Tuning)
     if tuning.code is None:
         raise InputError(
             f"{path}: has no code, the Python file with the function that starts the query; give "
@@ -107,7 +100,7 @@ def switch_spec(path: str | Path, *, off: bool, restore: bool = False) -> str:
     InputError
         If the file is invalid.
     """
-    state = state_of(path, tuning_of(path))
+    state = state_of(path, load_spec_of(Path(path), Tuning))
     switch = switch_file(state)
     if not off:
         switch.unlink(missing_ok=True)
@@ -124,18 +117,6 @@ def switch_spec(path: str | Path, *, off: bool, restore: bool = False) -> str:
         )
         return f"{switch}: written; no tuner runs, and the next start is at the first setting"
     return f"{switch}: written; no tuner runs, and the next one changes nothing"
-
-
-def tuning_of(path: str | Path) -> Tuning:
-    """The content of a spec file of the kind Tuning.
-
-    Raises
-    ------
-    InputError
-        If it is not one.
-    """
-
-    return load_spec_of(Path(path), Tuning)
 
 
 def state_of(path: str | Path, tuning: Tuning) -> Path:

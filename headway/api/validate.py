@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headway.api.specs import placed
 from headway.errors import InputError, SpecError
-from headway.spec import parts
 from headway.spec.fleet_of import catalog_of
-from headway.spec.parts import node_cores
-from headway.spec.spec_file import load_spec
-
-if TYPE_CHECKING:
-    from headway.spec.spec_file import SpecFile
+from headway.spec.parts import PROFILE_OF, cluster_of, node_cores, profile_of
+from headway.spec.spec_file import SpecFile, load_spec
 
 
 def validate(path: str | Path) -> SpecFile:
@@ -40,35 +36,26 @@ def validate(path: str | Path) -> SpecFile:
 
 def _parts(file: SpecFile) -> Iterator[tuple[tuple[str | int, ...], Callable[[], Any]]]:
     """Files named by a file, each with its position and its reader."""
-
     # By the name of the kind: kinds that are not met are not loaded.
     spec, name = file.spec, file.metadata.name
-    if file.kind in parts.PROFILE_OF:
+    if file.kind in PROFILE_OF:
         if spec.profile is not None:
-            yield ("spec", "profile"), partial(parts.PROFILE_OF[file.kind], name, spec)
-        yield ("spec", "cluster"), lambda: _check_cluster(parts.cluster_of(spec))
+            yield ("spec", "profile"), partial(PROFILE_OF[file.kind], name, spec)
+        yield ("spec", "cluster"), lambda: _check_cluster(cluster_of(spec))
     elif file.kind == "Cluster":
-        yield ("spec", "node"), lambda: _check_cluster(spec)
+        yield ("spec", "node"), partial(_check_cluster, spec)
     elif file.kind == "CapacityPlan":
-        yield ("spec", "catalog"), lambda: catalog_of(spec)
+        yield ("spec", "catalog"), partial(catalog_of, spec)
         for index, entry in enumerate(spec.jobs):
             if entry.file is not None:
-                yield ("spec", "jobs", index, "file"), _checking(entry.file)
-
+                yield ("spec", "jobs", index, "file"), partial(validate, entry.file)
     elif file.kind == "QuerySchedule":
         for index, query in enumerate(spec.queries):
             if query.profile is not None:
-                yield (
-                    ("spec", "queries", index, "profile"),
-                    partial(parts.profile_of, query.name, query),
-                )
-
-
-def _checking(path: Path) -> Callable[[], Any]:
-    return lambda: validate(path)
+                route = ("spec", "queries", index, "profile")
+                yield route, partial(profile_of, query.name, query)
 
 
 def _check_cluster(cluster: Any) -> None:
-
     if cluster is not None:
         node_cores(cluster)

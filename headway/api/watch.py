@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from headway.domain.live import Bounds, Reason
 from headway.domain.watched import Look, SeenDrift, Standing
 from headway.errors import InputError
 from headway.models.job.predict import predict
-from headway.profiler.recording.live import LogFeed, QueryFeed, query_of_session
+from headway.profiler.recording.live import Feed, LogFeed, QueryFeed, query_of_session
 from headway.runtime.given import require_no_connect
 from headway.runtime.tuning.session import require_classic
 from headway.tuner.live_query import LiveQuery, Observed
@@ -27,8 +27,6 @@ from headway.tuner.live_rule import LiveRule
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-
-    from headway.profiler.recording.live import Feed
 
 
 def watch(
@@ -87,13 +85,7 @@ def watch(
 
 
 def bounds_of(executors: tuple[int, int] | str) -> Bounds:
-    """Bounds from the minimum and the maximum of executors.
-
-    Raises
-    ------
-    InputError
-        If they are not such a pair.
-    """
+    """Bounds from the minimum and the maximum of executors."""
     low, high = EXECUTOR_RANGE.read(executors, "executors")
     return Bounds(min_executors=low, max_executors=high)
 
@@ -101,16 +93,9 @@ def bounds_of(executors: tuple[int, int] | str) -> Bounds:
 class Watcher:
     """A query that is watched; made by :func:`watch`."""
 
-    def __init__(
-        self,
-        live: LiveQuery,
-        *,
-        executors: Bounds | None = None,
-        now: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, live: LiveQuery, *, executors: Bounds | None = None) -> None:
         self._live = live
         self._bounds = executors
-        self._now = now
         self._rule: LiveRule | None = None
         self._rule_query_id: str | None = None
 
@@ -137,7 +122,7 @@ class Watcher:
         bounds = self._bounds or Bounds(
             min_executors=1, max_executors=WATCHED_SIZES_RATIO.value * running.executors
         )
-        return LiveRule(live=self._live, bounds=bounds, now=self._now)
+        return LiveRule(live=self._live, bounds=bounds)
 
     def _said(self, running: Configuration) -> Look:
         live, rule = self._live, self._rule
@@ -151,14 +136,14 @@ class Watcher:
         late_ratio = late_rows / rows if rows > 0 else None
         silent_s = 0.0
         if live.last is not None and live.feed.is_active:
-            silent_s = max(self._now() - live.last.ended_s, 0.0)
+            silent_s = max(time.time() - live.last.ended_s, 0.0)
         proposal = None if rule is None else rule.proposal
         is_feasible = self._is_feasible(running, recent)
         look = Look(
             query=live.label,
             target=live.target,
             standing=Standing.LEARNING,
-            at_s=self._now(),
+            at_s=time.time(),
             seen_s=recent[-1].batch.ended_s - recent[0].batch.started_s if recent else 0.0,
             num_batches=len(live.observed),
             configuration=running,
@@ -223,7 +208,6 @@ def _standing(look: Look, drift: SeenDrift | None, is_active: bool) -> Standing:
 
 
 def _predicted(live: LiveQuery, running: Configuration, rate_per_s: float) -> Prediction:
-
     dispersion_ratio = live.profile.arrivals.dispersion_ratio
     arrivals = Arrivals(rate_per_s=rate_per_s, dispersion_ratio=dispersion_ratio)
     # A rate limit is not on record: what is profiled says nothing of the one that runs.
@@ -232,7 +216,6 @@ def _predicted(live: LiveQuery, running: Configuration, rate_per_s: float) -> Pr
 
 
 def _feed_of(source: SparkSession | StreamingQuery | str | Path, query: str | None) -> Feed:
-
     if isinstance(source, str | Path):
         return LogFeed(source, query)
 

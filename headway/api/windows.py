@@ -5,26 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from headway.api.arguments import arrivals_from, job_from
 from headway.api.predict import RunOptions, configuration_of
 from headway.domain import JobProfile
 from headway.domain.argument import read_question, takes
 from headway.domain.query_questions import WindowsQuestion
+from headway.domain.sharing import SharingGain
 from headway.domain.window_set import WindowSet
 from headway.errors import InputError, argument
 from headway.formats.own_files import read_text
 from headway.models.sharing.job_gain import sharing_gain
 from headway.models.sharing.keyed import keyed_costs
 from headway.models.sharing.profiled_windows import windows_of
-from headway.profiler.plan_exchanges import fusion_advice, plan_exchanges
+from headway.profiler.plan_exchanges import FusionAdvice, fusion_advice, plan_exchanges
 from headway.spec.kinds.windows import SharedWindows
 from headway.spec.spec_file import load_spec_of
-
-if TYPE_CHECKING:
-    from headway.domain.sharing import SharingGain
-    from headway.profiler.plan_exchanges import FusionAdvice
 
 
 class WindowsOptions(RunOptions, total=False):
@@ -63,7 +60,6 @@ def windows(
     InputError
         If the profile has no windows of a fixed size, or a value is invalid.
     """
-
     question = read_question(WindowsQuestion, {"windows": windows, **options})
     shared_windows = None
     if question.queries is not None:
@@ -127,7 +123,6 @@ def fusions_of(plan: str | Path) -> tuple[FusionAdvice, ...]:
     InputError
         If the file does not exist, or contains no exchange by key.
     """
-
     exchanges = plan_exchanges(read_text(Path(plan), expected="what df.explain() prints"))
     if not exchanges:
         raise InputError(

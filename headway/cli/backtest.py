@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from headway.api.backtest import backtest
 from headway.cli.options import PERCENT, Command, json_option
 from headway.cli.progress import Progress
 from headway.cli.questions import given_options, options_of
@@ -34,8 +35,6 @@ def command(sources: tuple[str, ...], max_error: float | None, as_json: bool, **
     If the logs contain runs in several configurations, each configuration is predicted from the
     runs of the others; otherwise the second half of each run is predicted from the first half.
     """
-    from headway.api.backtest import backtest
-
     with Progress() as progress:
         evaluation = backtest(sources, progress=progress.tell, **given_options(ProfileQuestion))
     answer(evaluation, as_json=as_json)

@@ -13,6 +13,7 @@ from headway.cli.terminal import answer, suggest
 from headway.domain.argument import read_question
 from headway.domain.fleet_questions import Limits
 from headway.errors import ExitCode
+from headway.formats.lock_file import lock_beside
 
 # Spelt out here: a help text must not wait for what it lists (a test holds both together).
 _FORMATS = ("text", "json", "github", "junit", "markdown", "sarif")
@@ -65,7 +66,7 @@ def command(
     locked setting misses a target or a plan is worse than locked, 5 outside the calibrated range
     with --strict, and 2 if a file is invalid.
     """
-    from headway.api.check import check, lock_beside
+    from headway.api.check import check
     from headway.ci.formats import FORMATS
 
     locks = {str(lock_path) for lock_path in map(lock_beside, specs) if lock_path is not None}

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from headway.cli.options import Command
-from headway.cli.outputs import OutputFolder
+from headway.cli.outputs import OUTPUT_FOLDER
 from headway.cli.progress import Progress
 from headway.cli.terminal import remark, show, suggest
 from headway.errors import ExitCode, InputError
@@ -18,7 +18,7 @@ from headway.errors import ExitCode, InputError
 @click.option(
     "-o",
     "--output",
-    type=OutputFolder(),
+    type=OUTPUT_FOLDER,
     help="Folder for all files; a new one in the working folder by default.",
 )
 @click.option("--quick", is_flag=True, help="Shorter runs and fewer comparisons, about a minute.")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
+from headway.api.diff import diff
 from headway.cli.options import Command, json_option
+from headway.cli.progress import Progress
 from headway.cli.terminal import answer, suggest
 from headway.errors import ExitCode
 
@@ -25,9 +27,6 @@ def command(before: str, after: str, as_json: bool) -> int:
     Profiles and logs are compared in the last profiled configuration of B. Exits with 3 if B is
     infeasible. To fail a build, use 'headway check'.
     """
-    from headway.api.diff import diff
-    from headway.cli.progress import Progress
-
     with Progress() as progress:
         difference = diff(before, after, progress=progress.tell)
     answer(difference, as_json=as_json)

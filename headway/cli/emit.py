@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from headway.cli.options import Command, given, refuse
-from headway.cli.outputs import OutputFolder, file_complaint
+from headway.cli.outputs import OUTPUT_FOLDER, file_complaint
 from headway.cli.terminal import suggest
 from headway.emitters import ALL_FORMATS
 from headway.errors import ExitCode, HeadwayError, InputError
+from headway.formats.from_json import parse_any_plan
+from headway.formats.own_files import read_whole_text
+from headway.formats.text_file import write_text
 from headway.redaction import one_line
 from headway.version import __version__
 
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
 @click.option("--job", help="With --patch: which job, if the file has several.")
 @click.option(
     "--files",
-    type=OutputFolder(),
+    type=OUTPUT_FOLDER,
     metavar="FOLDER",
     help="With --diff-from: write must-set.conf, merged.conf and reasons.txt to this folder.",
 )
@@ -74,7 +77,6 @@ def command(
     the exit code is 3.
     """
     from headway.api.emit import current_settings, emitted, plan_and_submission
-    from headway.formats.from_json import parse_any_plan
 
     if output_format is not None and files is not None:
         raise InputError(
@@ -142,28 +144,24 @@ def _patch(
 ) -> None:
     from headway.api.emit import patched
     from headway.emitters.patch import names_node_types
-    from headway.formats.own_files import read_whole_text
-    from headway.formats.text_file import write_text
 
-    if given("node_type"):
-        text = read_whole_text(Path(file), expected="a manifest or a bundle")
-        if not names_node_types(text, file):
-            refuse(["--node-type"], f"{file} has no place for it; only Databricks bundles have")
-    patch = patched(plan, file, submission, job=job)
+    before = read_whole_text(Path(file), expected="a manifest or a bundle")
+    if given("node_type") and not names_node_types(before, file):
+        refuse(["--node-type"], f"{file} has no place for it; only Databricks bundles have")
+    after = patched(plan, before, submission, name=file, job=job)
     if not write:
-        click.echo(patch.after, nl=False)
-    elif patch.after == patch.before:
+        click.echo(after.text, nl=False)
+    elif after.text == before:
         click.echo(f"{one_line(file)}: already as planned", err=True)
     else:
-        write_text(file, patch.after, label="the patched file")
+        write_text(file, after.text, label="the patched file")
         click.echo(f"{one_line(file)}: patched", err=True)
-    for line in patch.beside:
+    for line in after.beside:
         click.echo(line, err=True)
 
 
 def _write_files(plan: Answer, current: CurrentSettings, folder: Path) -> None:
     from headway.emitters import difference
-    from headway.formats.text_file import write_text
 
     plan = difference.with_assumptions(plan, current)
     try:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from headway.api.explore import explore_spec
 from headway.cli.options import DURATION, Command, json_option
-from headway.cli.outputs import OutputFolder
+from headway.cli.outputs import OUTPUT_FOLDER
 from headway.cli.progress import Progress
 from headway.cli.terminal import answer, suggest
 from headway.errors import ExitCode
@@ -17,7 +18,7 @@ from headway.errors import ExitCode
 @click.argument("spec", metavar="SPEC")
 @click.option(
     "--folder",
-    type=OutputFolder(),
+    type=OUTPUT_FOLDER,
     default="exploration",
     show_default=True,
     metavar="FOLDER",
@@ -40,8 +41,6 @@ def command(spec: str, folder: Path, budget: float | None, as_json: bool) -> int
     the budget is spent. After a stop or a kill, the same command continues. Exits with 3 if no
     setting meets the target.
     """
-    from headway.api.explore import explore_spec
-
     with Progress() as progress:
         exploration = explore_spec(spec, folder=folder, budget=budget, progress=progress.step)
     answer(exploration, as_json=as_json)

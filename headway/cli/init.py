@@ -8,9 +8,15 @@ from pathlib import Path
 
 import click
 
+from headway.api.init import init
 from headway.cli.options import Command, given, refuse
 from headway.cli.outputs import file_complaint
+from headway.cli.terminal import remark, suggest
 from headway.errors import InputError
+from headway.formats.as_json import json_text
+from headway.formats.text_file import write_text
+from headway.spec.json_schema import json_schema
+from headway.spec.spec_file import SCHEMA_FILE
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
 _KINDS = (
@@ -42,11 +48,6 @@ def command(file: str, kind: str, name: str | None, force: bool) -> int:
     The first line of FILE lets editors complete and check it, by the schema that is written beside
     it as headway.schema.json.
     """
-    from headway.api.init import init
-    from headway.cli.terminal import remark, suggest
-    from headway.formats.text_file import write_text
-    from headway.spec.spec_file import SCHEMA_FILE
-
     if file == "-":
         refuse(given("force"), "there is nothing to overwrite on standard output")
     if file != "-" and (complaint := file_complaint(Path(file))) is not None:
@@ -63,9 +64,6 @@ def command(file: str, kind: str, name: str | None, force: bool) -> int:
     remark(f"{file}: written; fill in your values, then run: headway validate {file}")
     schema = Path(file).parent / SCHEMA_FILE
     if Path(file).is_file() and not os.path.lexists(schema):
-        from headway.formats.as_json import json_text
-        from headway.spec.json_schema import json_schema
-
         write_text(schema, json_text(json_schema()) + "\n", label="the schema")
         remark(f"{schema}: written, for editors")
     suggest(f"headway validate {file}")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from headway.cli.options import given, refuse
 from headway.domain.argument import JobKind
+from headway.emitters import FORMATS
+from headway.sparkconf import render_properties
 from headway.version import __version__
 
 _NO_DETAILS = "a plan of this kind of job has no further details"
@@ -26,13 +29,7 @@ NEXT_STEP: Mapping[JobKind, str] = {
 
 
 def refuse_outputs(kind: JobKind, output_format: str) -> None:
-    """Refuse options of output that a plan of this kind of job does not have.
-
-    Raises
-    ------
-    click.UsageError
-        Names the option and the reason.
-    """
+    """Refuse options of output that a plan of this kind of job does not have."""
     for name, why in _OUTPUT_NOT_FOR[kind].items():
         refuse(given(name), why)
     formats = ("text", "json", *configuration_formats(kind))
@@ -49,39 +46,22 @@ def configuration_formats(kind: JobKind) -> Mapping[str, Callable[[Any], str]]:
         case JobKind.PIPELINE:
             return {}
         case JobKind.DSTREAMS:
-            return {"spark-defaults": _properties_of_dstreams}
+            from headway.report.dstreams import dstreams_header
+
+            return {"spark-defaults": lambda plan: _properties(plan, dstreams_header)}
         case JobKind.REAL_TIME:
-            return {"spark-defaults": _properties_in_real_time, "pyspark": _snippet_in_real_time}
+            from headway.emitters.real_time import real_time_snippet
+            from headway.report.real_time import real_time_header
+
+            return {
+                "spark-defaults": lambda plan: _properties(plan, real_time_header),
+                "pyspark": lambda plan: real_time_snippet(
+                    plan, real_time_header(plan, __version__)
+                ),
+            }
         case _:
-            from headway.emitters import FORMATS
-
-            return {name: _with_version(render) for name, render in FORMATS.items()}
+            return {name: partial(render, version=__version__) for name, render in FORMATS.items()}
 
 
-def _with_version(render: Callable[..., str]) -> Callable[[Any], str]:
-    return lambda plan: render(plan, version=__version__)
-
-
-def _properties_of_dstreams(plan: Any) -> str:
-    from headway.report.dstreams import dstreams_header
-
-    return _properties(plan, dstreams_header(plan, __version__))
-
-
-def _properties_in_real_time(plan: Any) -> str:
-    from headway.report.real_time import real_time_header
-
-    return _properties(plan, real_time_header(plan, __version__))
-
-
-def _properties(plan: Any, header: Sequence[str]) -> str:
-    from headway.sparkconf import render_properties
-
-    return render_properties(plan.spark_conf, header=header)
-
-
-def _snippet_in_real_time(plan: Any) -> str:
-    from headway.emitters.real_time import real_time_snippet
-    from headway.report.real_time import real_time_header
-
-    return real_time_snippet(plan, real_time_header(plan, __version__))
+def _properties(plan: Any, header_of: Callable[[Any, str], Sequence[str]]) -> str:
+    return render_properties(plan.spark_conf, header=header_of(plan, __version__))

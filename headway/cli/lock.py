@@ -6,10 +6,13 @@ from pathlib import Path
 
 import click
 
+from headway.api.lock import lock
 from headway.cli.options import Command
-from headway.cli.outputs import OutputFile
+from headway.cli.outputs import OUTPUT_FILE
 from headway.cli.progress import Progress
 from headway.cli.terminal import show, suggest
+from headway.formats.lock_file import lock_beside, save_lock
+from headway.units import counted
 
 
 @click.command("lock", cls=Command)
@@ -17,7 +20,7 @@ from headway.cli.terminal import show, suggest
 @click.option(
     "-o",
     "--output",
-    type=OutputFile(),
+    type=OUTPUT_FILE,
     default="headway.lock",
     show_default=True,
     help="Lock file to write.",
@@ -31,11 +34,6 @@ def command(specs: tuple[str, ...], output: str) -> int:
 
     The lock file is replaced in one step, and not at all if a target cannot be met. Commit it.
     """
-    from headway.api.check import lock_beside
-    from headway.api.lock import lock
-    from headway.formats.lock_file import save_lock
-    from headway.units import counted
-
     with Progress("planning"):
         locked = lock(specs)
     save_lock(locked, output)

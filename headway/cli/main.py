@@ -7,7 +7,7 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import click
 
@@ -60,10 +60,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command of the first word; for a misspelt one, a suggestion."""
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            from difflib import get_close_matches
-
-            close = get_close_matches(args[0], _COMMANDS, n=1)
-            hint = f"; did you mean 'headway {close[0]}'?" if close else ""
+            close = _closest(args[0], _COMMANDS)
+            hint = f"; did you mean 'headway {close}'?" if close else ""
             raise click.UsageError(f"no command {args[0]!r}{hint}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -174,10 +172,14 @@ def _meant(error: click.ClickException) -> str:
     match = re.match(r"'(.*)' is not one of", getattr(error, "message", ""))
     if not isinstance(choice, click.Choice) or match is None:
         return ""
+    close = _closest(match[1], [str(value) for value in choice.choices])
+    return f" Did you mean {close!r}?" if close else ""
+
+
+def _closest(word: str, choices: Iterable[str]) -> str | None:
     from difflib import get_close_matches
 
-    close = get_close_matches(match[1], [str(value) for value in choice.choices], n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
+    return next(iter(get_close_matches(word, choices, n=1)), None)
 
 
 def _say_no_more() -> int:

@@ -104,13 +104,7 @@ def given(*names: str) -> list[str]:
 
 
 def refuse(options: Iterable[str], why: str) -> None:
-    """Refuse the first of some given options, as one that has no effect here.
-
-    Raises
-    ------
-    click.UsageError
-        If there is one.
-    """
+    """Refuse the first of some given options, as one that has no effect here."""
     for option in options:
         raise click.UsageError(f"{option}: {why}", click.get_current_context())
 

@@ -9,7 +9,7 @@ import click
 
 from headway.api.ordered import ordered_plan
 from headway.cli.options import Command, json_option
-from headway.cli.outputs import OutputFile
+from headway.cli.outputs import OUTPUT_FILE
 from headway.cli.progress import Progress
 from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import answer, remark, suggest
@@ -22,7 +22,7 @@ from headway.report.ordered import ordered_sheet, placement_csv
 @click.command("ordered", cls=Command)
 @click.argument("profile", metavar="PROFILE")
 @options_of(OrderedQuestion)
-@click.option("-o", "--output", type=OutputFile(), help="Write the table of placed keys, CSV.")
+@click.option("-o", "--output", type=OUTPUT_FILE, help="Write the table of placed keys, CSV.")
 @json_option
 def command(profile: str, output: str | None, as_json: bool, *, keys: Path, **_: Any) -> int:
     """Choose shuffle partitions and place heavy keys, for work that is done key by key.

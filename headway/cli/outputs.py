@@ -4,44 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
-import click
-
-
-class OutputFile(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
-    """A file to write, existing or not, in an existing and writable folder.
-
-    A path that ends in ``/`` is a folder, if a command can write several files.
-    """
-
-    name = "file"
-
-    def __init__(self, *, or_folder: bool = False) -> None:
-        self._or_folder = or_folder
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path as it was given."""
-        if self._or_folder and (value.endswith(("/", os.sep)) or Path(value).is_dir()):
-            complaint = folder_complaint(Path(value))
-        else:
-            complaint = file_complaint(Path(value))
-        if complaint is not None:
-            self.fail(f"{value}: {complaint}", param, ctx)
-        return value
+from headway.cli.options import Parsed
+from headway.errors import InputError
 
 
-class OutputFolder(click.ParamType):  # type: ignore[type-arg]
-    """A folder to write to; it is created if missing, with its parents."""
-
-    name = "folder"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The folder as a path."""
-        complaint = folder_complaint(Path(value))
-        if complaint is not None:
-            self.fail(f"{value}: {complaint}", param, ctx)
-        return Path(value)
+def is_folder(path: str) -> bool:
+    """Whether an output path stands for a folder: it ends in ``/``, or is one."""
+    return path.endswith(("/", os.sep)) or Path(path).is_dir()
 
 
 def file_complaint(file: Path) -> str | None:
@@ -80,3 +50,30 @@ def folder_complaint(folder: Path) -> str | None:
     except (OSError, ValueError) as error:
         return getattr(error, "strerror", None) or str(error)
     return None
+
+
+def _file(path: str) -> str:
+    return _without(file_complaint(Path(path)), path)
+
+
+def _file_or_folder(path: str) -> str:
+    return _without(folder_complaint(Path(path)), path) if is_folder(path) else _file(path)
+
+
+def _folder(path: str) -> Path:
+    return Path(_without(folder_complaint(Path(path)), path))
+
+
+def _without(complaint: str | None, path: str) -> str:
+    """A path as it was given, if there is no complaint about it."""
+    if complaint is not None:
+        raise InputError(f"{path}: {complaint}")
+    return path
+
+
+#: A file to write, existing or not, in an existing and writable folder.
+OUTPUT_FILE = Parsed("file", _file)
+#: The same, or a folder for several files.
+OUTPUT_FILE_OR_FOLDER = Parsed("file", _file_or_folder)
+#: A folder to write to; it is created if missing, with its parents.
+OUTPUT_FOLDER = Parsed("folder", _folder)

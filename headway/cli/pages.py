@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from headway.api.page import page
 from headway.cli.progress import Progress
 from headway.cli.terminal import remark
+from headway.domain import JobProfile
+from headway.domain.result import Result
+from headway.domain.sheet import Sheet
 from headway.formats.text_file import write_text
-
-if TYPE_CHECKING:
-    from headway.domain import JobProfile
-    from headway.domain.result import Result
-    from headway.domain.sheet import Sheet
-    from headway.report.profile_sheet import SeenRun
+from headway.report.profile_sheet import SeenRun
 
 
 def write_page(

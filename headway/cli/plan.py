@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
-from headway.api.pipelines import is_pipeline
+from headway.api.file_kinds import is_pipeline, is_spec
 from headway.api.plan import plan_job, planned_job
+from headway.api.results import as_data, as_text
 from headway.cli.kinds_of_jobs import NEXT_STEP, configuration_formats, refuse_outputs
 from headway.cli.options import (
     Command,
@@ -19,16 +20,15 @@ from headway.cli.options import (
     refuse,
     strict_option,
 )
-from headway.cli.outputs import OutputFile
-from headway.cli.plan_spec import planned_spec
+from headway.cli.outputs import OUTPUT_FILE
 from headway.cli.progress import Progress
 from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import show, suggest
-from headway.domain.argument import JobKind
+from headway.domain import Deadline
+from headway.domain.argument import JobKind, refuse_for
 from headway.domain.question import PlanQuestion
-
-if TYPE_CHECKING:
-    from headway.domain import JobProfile
+from headway.formats.as_json import json_text
+from headway.report.sheet_text import sheet_text
 
 _TEXT, _JSON = "text", "json"
 _APPLY = "add --format spark-defaults to apply it, -o plan.html for a page to share"
@@ -47,7 +47,7 @@ _WAYS_OUT = "plan for one of the targets above; --verbose shows the nearest plan
     help="Output format.",
 )
 @click.option(
-    "-o", "--output", type=OutputFile(), help="Also write an HTML page with charts and what-if."
+    "-o", "--output", type=OUTPUT_FILE, help="Also write an HTML page with charts and what-if."
 )
 @click.option(
     "-v", "--verbose", is_flag=True, help="Print all details, and the explanation of the plan."
@@ -86,87 +86,87 @@ def command(
     --partitions and --trigger to fix a setting. If the targets cannot be met, prints the nearest
     feasible plan and exits with 3.
     """
-    from headway.api.specs import is_spec, plan_file
-
     output_format = one_format(as_json, output_format)
     if quiet and verbose:
         refuse(["--quiet"], "contradicts --verbose; give one of them")
     if output_format != _TEXT:
         refuse(given("verbose", "quiet"), f"--format {output_format} has one length")
-    how = _Show(
-        output_format=output_format, output=output, strict=strict, verbose=verbose, quiet=quiet
-    )
     options = given_options(PlanQuestion)
     if not is_pipeline(profile) and ("target" not in options or is_spec(profile)):
-        kind, spec_file = planned_spec(profile, options)
+        kind, plan, profile_of_plan = _planned_spec(profile, options, output_format)
+    else:
+        kind, job = planned_job(profile, options)
         refuse_outputs(kind, output_format)
         with Progress("planning"):
-            planned = plan_file(spec_file, **options)
-        return _shown(kind, planned.plan, how, profile=planned.profile)
-    kind, job = planned_job(profile, options)
-    refuse_outputs(kind, output_format)
-    with Progress("planning"):
-        plan = plan_job(kind, job, options)
-    return _shown(kind, plan, how, profile=profile)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Show:
-    """How the plan is shown."""
-
-    output_format: str
-    output: str | None
-    strict: bool
-    verbose: bool
-    quiet: bool
-
-
-def _shown(kind: JobKind, plan: Any, how: _Show, *, profile: str | JobProfile) -> int:
-    if how.output_format == _TEXT:
-        # What is printed is computed when it is read.
-        with Progress("planning"):
-            text = _in_words(kind, plan, how)
-        show(text.rstrip("\n"), is_met=plan.feasible)
-        if not how.quiet:
-            _suggest_next(kind, plan, profile)
-    elif how.output_format == _JSON:
-        from headway.api.results import as_data
-        from headway.formats.as_json import json_text
-
-        click.echo(json_text(as_data(plan)))
-    else:
-        click.echo(configuration_formats(kind)[how.output_format](plan).rstrip("\n"))
-    if how.output is not None:
+            plan, profile_of_plan = plan_job(kind, job, options), profile
+    _print(kind, plan, profile_of_plan, output_format, verbose=verbose, quiet=quiet)
+    if output is not None:
         from headway.cli.pages import write_page
 
-        write_page(how.output, plan, profile=profile if kind is JobKind.QUERY else None)
+        write_page(output, plan, profile=profile_of_plan if kind is JobKind.QUERY else None)
     # No pipeline was measured, so none is calibrated; --strict is refused.
     calibrated = kind is JobKind.PIPELINE or plan.calibrated
-    return exit_code(calibrated=calibrated, strict=how.strict, feasible=plan.feasible)
+    return exit_code(calibrated=calibrated, strict=strict, feasible=plan.feasible)
 
 
-def _in_words(kind: JobKind, plan: Any, how: _Show) -> str:
-    # Help is shown without what shows plans.
-    from headway.api.results import as_text
+def _planned_spec(
+    file: str, options: Mapping[str, Any], output_format: str
+) -> tuple[JobKind, Any, Any]:
+    """Kind, plan and profile of the job of a spec file; options count instead of the file."""
+    # Plans of profiles come without what reads spec files.
+    from headway.api.specs import plan_file
+    from headway.spec.spec_file import load_spec
 
-    if how.verbose:
+    if not is_spec(file):
+        raise click.UsageError("Missing option '--target'.", click.get_current_context())
+    if "mode" in options:
+        refuse(["--mode"], "a spec file is planned in micro-batches; give the profile")
+    spec_file = load_spec(file)
+    is_batch = spec_file.kind == "BatchJob"
+    kind = JobKind.ENDING if is_batch else JobKind.QUERY
+    refuse_for(kind, PlanQuestion, options)
+    targets = options.get("target", ())
+    if any(isinstance(target, Deadline) is not is_batch for target in targets) or (
+        is_batch and len(targets) > 1
+    ):
+        job = "batch" if is_batch else "streaming"
+        example = "one 'deadline <= 10m'" if is_batch else "latencies, e.g. 'p99 <= 3s'"
+        refuse(["--target"], f"{file} is a {job} job; expected {example}")
+    refuse_outputs(kind, output_format)
+    with Progress("planning"):
+        planned = plan_file(spec_file, **options)
+    return kind, planned.plan, planned.profile
+
+
+def _print(
+    kind: JobKind, plan: Any, profile: Any, output_format: str, *, verbose: bool, quiet: bool
+) -> None:
+    if output_format == _TEXT:
+        # What is printed is computed when it is read.
+        with Progress("planning"):
+            text = _in_words(kind, plan, verbose=verbose, quiet=quiet)
+        show(text.rstrip("\n"), is_met=plan.feasible)
+        if not quiet:
+            _suggest_next(kind, plan, profile)
+    elif output_format == _JSON:
+        click.echo(json_text(as_data(plan)))
+    else:
+        click.echo(configuration_formats(kind)[output_format](plan).rstrip("\n"))
+
+
+def _in_words(kind: JobKind, plan: Any, *, verbose: bool, quiet: bool) -> str:
+    if verbose:
         from headway.api.explain import explain
+        from headway.report.stream import stream_sheet
 
-        whole = _whole_text(plan) if kind is JobKind.QUERY else as_text(plan)
+        # A query's plan is shown in full, even if it is infeasible.
+        whole = sheet_text(stream_sheet(plan)) if kind is JobKind.QUERY else as_text(plan)
         return f"{whole}\n\n{explain(plan)}"
     text = as_text(plan)
-    return text.partition("\n\n")[0] if how.quiet else text
+    return text.partition("\n\n")[0] if quiet else text
 
 
-def _whole_text(plan: Any) -> str:
-    """A query's plan in full, even if it is infeasible."""
-    from headway.report.sheet_text import sheet_text
-    from headway.report.stream import stream_sheet
-
-    return sheet_text(stream_sheet(plan))
-
-
-def _suggest_next(kind: JobKind, plan: Any, profile: str | JobProfile) -> None:
+def _suggest_next(kind: JobKind, plan: Any, profile: Any) -> None:
     if kind in NEXT_STEP:
         suggest(NEXT_STEP[kind].format(profile=profile))
     elif kind is JobKind.QUERY or (kind is JobKind.ENDING and plan.feasible):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,14 @@ import click
 
 from headway.api.profile import Survey, profile, profile_and_tables, survey
 from headway.cli.options import RATE, TARGET, Command, given, json_option, refuse
-from headway.cli.outputs import OutputFile, OutputFolder
+from headway.cli.outputs import OUTPUT_FILE_OR_FOLDER, OUTPUT_FOLDER, is_folder
 from headway.cli.progress import Progress
 from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import remark, show, suggest
-from headway.domain import ApplicationProfile, JobProfile, Promise
+from headway.domain import ApplicationProfile, JobProfile, Promise, parse_promise
 from headway.domain.log_questions import LogsQuestion, ProfileQuestion
 from headway.errors import EventLogError, InputError
+from headway.formats.profile_file import dump_profile, save_profile
 from headway.redaction import one_line
 
 
@@ -26,7 +26,7 @@ from headway.redaction import one_line
 @click.option(
     "-o",
     "--output",
-    type=OutputFile(or_folder=True),
+    type=OUTPUT_FILE_OR_FOLDER,
     help="YAML file to write; a folder (ending in /) gets one profile per application.",
 )
 @click.option(
@@ -45,7 +45,7 @@ from headway.redaction import one_line
 )
 @click.option(
     "--tables",
-    type=OutputFolder(),
+    type=OUTPUT_FOLDER,
     metavar="FOLDER",
     help="Write applications, queries, batches, jobs, stages, tasks and plans as Parquet.",
 )
@@ -80,7 +80,7 @@ def command(
     written by headway.record; plain or compressed (zstd, gzip, lz4, snappy, lzf). Runs of the same
     job in several configurations make one better profile. Without -o the profile is printed.
     """
-    each_into = _folder_for_each(output)
+    each_into = Path(output) if output is not None and is_folder(output) else None
     if as_json and not (check or advise):
         raise InputError("--json works with --check and --advise only; the profile itself is YAML")
     if advise:
@@ -108,7 +108,6 @@ def command(
     if advise:
         _advise(sources, rate, targets, as_json=as_json)
         return
-    from headway.formats.profile_file import dump_profile, save_profile
     from headway.report.profiles import profile_summary
 
     with Progress() as progress:
@@ -127,8 +126,6 @@ def command(
 
 def _usual_question(job: JobProfile | ApplicationProfile) -> str:
     """Options of a plan that a job can have: a job that ends has a deadline, and no rate."""
-    from headway.domain import parse_promise
-
     target = "deadline <= 10m"
     try:
         job.require_can_promise(parse_promise(target))
@@ -186,8 +183,6 @@ def _survey(
 
 
 def _save_each(log_survey: Survey, folder: Path) -> None:
-    from headway.formats.profile_file import save_profile
-
     folder.mkdir(parents=True, exist_ok=True)
     taken: set[Path] = set()
     for log in log_survey.logs:
@@ -214,10 +209,3 @@ def _free_name(folder: Path, profile: JobProfile | ApplicationProfile, taken: se
         path = folder / f"{stem}-{number}.profile.yaml"
     taken.add(path)
     return path
-
-
-def _folder_for_each(output: str | None) -> Path | None:
-    if output is None:
-        return None
-    path = Path(output)
-    return path if output.endswith(("/", os.sep)) or path.is_dir() else None

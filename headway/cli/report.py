@@ -5,12 +5,14 @@ from __future__ import annotations
 import click
 
 from headway.cli.options import Command
-from headway.cli.outputs import OutputFile
+from headway.cli.outputs import OUTPUT_FILE
+from headway.cli.pages import write_page
+from headway.cli.terminal import suggest
 
 
 @click.command("report", cls=Command)
 @click.argument("result", metavar="RESULT")
-@click.option("-o", "--output", type=OutputFile(), required=True, help="HTML file to write.")
+@click.option("-o", "--output", type=OUTPUT_FILE, required=True, help="HTML file to write.")
 @click.option(
     "--profile",
     metavar="PROFILE",
@@ -35,9 +37,6 @@ def command(result: str, output: str, profile: str | None, logs: tuple[str, ...]
     simulation, capacity plan, check, comparison, schedule, and so on. The page is one file: it
     loads nothing, and works offline and on paper.
     """
-    from headway.cli.pages import write_page
-    from headway.cli.terminal import suggest
-
     if logs:
         from headway.api.seen_runs import seen_runs
 

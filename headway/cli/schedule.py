@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from headway.api.schedule import replay_decisions, schedule_verdict
 from headway.cli.options import Command, json_option, refuse
 from headway.cli.progress import Progress
 from headway.cli.terminal import answer, suggest
@@ -37,8 +38,6 @@ def command(jobs: str | None, policies: str | None, decisions: str | None, as_js
     include the watermark delay. Exits with 3 if the targets cannot all be met, and with 4 if a log
     does not replay.
     """
-    from headway.api.schedule import replay_decisions, schedule_verdict
-
     if (jobs is None) == (decisions is None):
         raise InputError("expected either JOBS or --decisions FILE")
     if decisions is not None:

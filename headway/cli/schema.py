@@ -6,6 +6,8 @@ import click
 
 from headway.cli.options import Command
 from headway.cli.terminal import suggest
+from headway.formats.as_json import json_text
+from headway.spec.json_schema import json_schema
 
 
 @click.command("schema", cls=Command)
@@ -15,9 +17,6 @@ def command() -> int:
     \b
     headway schema > headway.schema.json
     """
-    from headway.formats.as_json import json_text
-    from headway.spec.json_schema import json_schema
-
     click.echo(json_text(json_schema()))
     suggest("headway schema > headway.schema.json, for your editor")
     return 0

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from contextlib import suppress
 
 import click
 
+from headway.api.supervise import supervise_spec
+from headway.api.tune_spec import switch_spec, tune_spec
 from headway.cli.options import DURATION, Command, given, refuse
 from headway.cli.terminal import event, remark, show, suggest
+from headway.domain.watched import WatchedChange
 from headway.errors import ExitCode
-
-if TYPE_CHECKING:
-    from headway.domain.watched import WatchedChange
-    from headway.tuner.tuner import Tuner
+from headway.report.watched import change_text
+from headway.report.wording import brief_setting_text
+from headway.tuner.tuner import Tuner
 
 
 @click.command("tune", cls=Command)
@@ -61,9 +64,6 @@ def command(
     ends by itself, or if a change can be neither made nor undone, and with 3 if no setting within
     bounds meets the target.
     """
-    from headway.api.supervise import supervise_spec
-    from headway.api.tune_spec import switch_spec, tune_spec
-
     if application and not supervise:
         refuse([" ".join(application)], "a command goes with --supervise")
     if restore and not off:
@@ -74,46 +74,41 @@ def command(
         refuse(given("act", "allow", "run_s", "supervise"), "does nothing beside --off and --on")
         show(switch_spec(spec, off=off, restore=restore))
         return ExitCode.OK
-    teller = _Teller()
-    try:
+    if supervise:
+        if not application:
+            refuse(["--supervise"], "expected a command behind --, e.g. -- spark-submit app.py")
+        refuse(given("allow"), "a supervisor cannot change the partitions of the state")
+    with suppress(KeyboardInterrupt):
         if supervise:
-            if not application:
-                refuse(["--supervise"], "expected a command behind --, e.g. -- spark-submit app.py")
-            refuse(given("allow"), "a supervisor cannot change the partitions of the state")
-            supervise_spec(spec, application, act=act, say=teller.say, run_s=run_s)
-            return ExitCode.OK
-        tune_spec(spec, act=act, allow=allow, say=teller.say, run_s=run_s)
-        if not act:
-            suggest(f"headway tune {spec} --act")
-    except KeyboardInterrupt:
-        return ExitCode.OK
+            supervise_spec(spec, application, act=act, say=_teller(), run_s=run_s)
+        else:
+            tune_spec(spec, act=act, allow=allow, say=_teller(), run_s=run_s)
+            if not act:
+                suggest(f"headway tune {spec} --act")
     return ExitCode.OK
 
 
-class _Teller:
+def _teller() -> Callable[[Tuner, WatchedChange | None], None]:
     """Prints what has changed since it last printed something, a line each."""
+    shown_warnings: set[str] = set()
+    last: tuple[object, ...] = ()
 
-    def __init__(self) -> None:
-        self._said: set[str] = set()
-        self._last: tuple[object, ...] = ()
-
-    def say(self, tuner: Tuner, change: WatchedChange | None) -> None:
-        """Print what is new."""
-        from headway.report.watched import change_text
-        from headway.report.wording import brief_setting_text
-
+    def say(tuner: Tuner, change: WatchedChange | None) -> None:
+        nonlocal last
         status = tuner.status
         for warning in status.cautions:
-            if warning not in self._said:
-                self._said.add(warning)
+            if warning not in shown_warnings:
+                shown_warnings.add(warning)
                 remark(f"warning: {warning}")
         # Planned latencies differ a little at every look; what is recommended does not.
         then = None if change is None else (change.then, change.why)
         now = (status.phase, status.why, status.configuration, then)
-        if now != self._last:
-            self._last = now
+        if now != last:
+            last = now
             line = f"{status.phase}: {status.why}; {brief_setting_text(status.configuration)}"
             if change is not None:
                 line += f"; recommended: {change_text(change)}"
             event(line)
             sys.stdout.flush()
+
+    return say

@@ -7,6 +7,7 @@ import click
 from headway.cli.options import Command, json_option
 from headway.cli.terminal import suggest
 from headway.errors import ExitCode, InputError
+from headway.formats.as_json import json_text
 from headway.redaction import one_line
 
 
@@ -33,8 +34,6 @@ def command(files: tuple[str, ...], as_json: bool) -> int:
         except InputError as error:
             faults[file] = str(error).splitlines()
     if as_json:
-        from headway.formats.as_json import json_text
-
         file_reports = [
             {"file": one_line(file), "kind": kinds.get(file), "faults": faults.get(file, [])}
             for file in files

@@ -10,18 +10,11 @@ _TOLERANCE = 1e-6
 
 
 def nodes_needed(fleet: Fleet, supply_of: Whole) -> Whole:
-    """The fewest nodes of each supply and period that can run its jobs.
+    """The fewest nodes of each supply and period that can run its jobs: (S, P).
 
-    A supply of -1 means that the job is not served.
-
-    Returns
-    -------
-    (S, P) array of int
-
-    Notes
-    -----
-    Reserve nodes for failures are included only in periods in which a job of the supply has work.
-    In dedicated supplies, they are part of a job's units in the same way.
+    A supply of -1 means that the job is not served. Reserve nodes for failures are included only in
+    periods in which a job of the supply has work. In dedicated supplies, they are part of a job's
+    units in the same way.
     """
     nodes = np.zeros((len(fleet.supplies), fleet.num_periods), dtype=np.int64)
     for supply_index, supply in enumerate(fleet.supplies):

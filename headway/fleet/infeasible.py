@@ -8,25 +8,17 @@ import numpy as np
 
 from headway.errors import SolverError
 from headway.fleet.billing import bill_of, nodes_needed
-from headway.fleet.nouns import Fleet, Infeasible, Relaxation
+from headway.fleet.nouns import Fleet, Infeasible
 from headway.fleet.problem import Columns, Goal, Solved, solve, supply_of
 
 _WIDE = 1e-6
 
 
 def diagnose(fleet: Fleet, *, time_limit_s: float = 60.0) -> Infeasible:
-    """Why not every job can be served.
+    """Why not every job can be served; never without a reason.
 
-    Returns
-    -------
-    Infeasible
-        Jobs that no supply can run; else the fewest jobs, by weight, to leave out, and for each
-        limit its smallest relaxation with all others unchanged.
-
-    Raises
-    ------
-    SolverError
-        If there is no reason, since a fleet is never called infeasible without one.
+    Jobs that no supply can run; else the fewest jobs, by weight, to leave out, and for each limit
+    its smallest relaxation with all others unchanged.
     """
     impossible = tuple(
         name
@@ -38,10 +30,8 @@ def diagnose(fleet: Fleet, *, time_limit_s: float = 60.0) -> Infeasible:
     if impossible:
         return Infeasible(impossible=impossible, unserved=impossible, relaxations=())
     columns = Columns.where(fleet.allowed)
-    solved = solve(
-        fleet, columns, Goal(penalty=1.0, counts_cost=False), integer=True,
-        time_limit_s=time_limit_s,
-    )  # fmt: skip
+    goal = Goal(penalty=1.0, counts_cost=False)
+    solved = solve(fleet, columns, goal, integer=True, time_limit_s=time_limit_s)
     served = np.zeros(len(fleet.jobs)) if solved is None else solved.served
     unserved = tuple(name for name, is_in in zip(fleet.jobs, served, strict=True) if is_in < 0.5)
     relaxations = [
@@ -61,13 +51,7 @@ def diagnose(fleet: Fleet, *, time_limit_s: float = 60.0) -> Infeasible:
 
 
 def reasoned(diagnosis: Infeasible) -> Infeasible:
-    """The same, if it names a job and a limit to relax.
-
-    Raises
-    ------
-    SolverError
-        If it does not, since then nothing shows that the fleet is infeasible.
-    """
+    """The same, if it names a job and a limit to relax; else nothing shows it is infeasible."""
     if not (diagnosis.unserved and diagnosis.relaxations):
         raise SolverError(
             "no plan was found, but neither was a job to leave out nor a limit in the way; "
@@ -76,7 +60,7 @@ def reasoned(diagnosis: Infeasible) -> Infeasible:
     return diagnosis
 
 
-def _wider_quotas(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[Relaxation]:
+def _wider_quotas(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[str]:
     """For each quota, the lowest limit at which all jobs fit, if it is the only obstacle."""
     relaxations = []
     for quota in fleet.quotas:
@@ -85,25 +69,22 @@ def _wider_quotas(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[R
         if solved is not None and solved.excess > _WIDE:
             needed_limit = int(np.ceil(quota.limit + solved.excess - _WIDE))
             text = f"{quota.label}: {needed_limit} {quota.unit} instead of {quota.limit:g}"
-            relaxations.append(Relaxation(name=quota.name, text=text + _if_less_may_do(solved)))
+            relaxations.append(text + _if_less_may_do(solved))
     return relaxations
 
 
-def _higher_budget(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[Relaxation]:
+def _higher_budget(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[str]:
     """The lowest budget that serves every job, if it is the only obstacle."""
     if fleet.budget_per_day is None:
         return []
-    solved = solve(
-        fleet, columns, Goal(within_budget=False), integer=True, time_limit_s=time_limit_s
-    )
+    goal = Goal(within_budget=False)
+    solved = solve(fleet, columns, goal, integer=True, time_limit_s=time_limit_s)
     if solved is None or solved.value <= fleet.budget_per_day + _WIDE:
         return []
-    needed_budget = np.ceil(solved.value * 100 - _WIDE) / 100
-    text = f"budget: {needed_budget:.2f} a day instead of {fleet.budget_per_day:.2f}"
-    return [Relaxation(name="budget", text=text + _if_less_may_do(solved))]
+    return [_budget_text(fleet.budget_per_day, solved.value) + _if_less_may_do(solved)]
 
 
-def _everything(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[Relaxation]:
+def _everything(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[str]:
     """If no single limit is enough: all limits as needed by the cheapest plan without limits."""
     free = replace(fleet, quotas=(), budget_per_day=None)
     solved = solve(free, columns, Goal(), integer=True, time_limit_s=time_limit_s)
@@ -117,9 +98,14 @@ def _everything(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[Rel
     ]
     cost = bill_of(free, nodes).cost_per_day
     if fleet.budget_per_day is not None and cost > fleet.budget_per_day:
-        needed_budget = np.ceil(cost * 100 - _WIDE) / 100
-        parts.append(f"budget: {needed_budget:.2f} a day instead of {fleet.budget_per_day:.2f}")
-    return [Relaxation(name="together", text="together: " + "; ".join(parts))] if parts else []
+        parts.append(_budget_text(fleet.budget_per_day, cost))
+    return ["together: " + "; ".join(parts)] if parts else []
+
+
+def _budget_text(budget_per_day: float, needed_per_day: float) -> str:
+    """What a budget must at least be, rounded up to whole cents."""
+    needed_budget = np.ceil(needed_per_day * 100 - _WIDE) / 100
+    return f"budget: {needed_budget:.2f} a day instead of {budget_per_day:.2f}"
 
 
 def _if_less_may_do(solved: Solved) -> str:

@@ -12,14 +12,10 @@ _WORTHWHILE = 1e-9
 
 
 def with_better_moves(fleet: Fleet, supply_of: Whole, node_price: Array) -> Whole:
-    """The plan after the moves that save most, one at a time, among its supplies.
+    """The plan after the moves that save most, one at a time, among its supplies: (J,).
 
-    ``node_price``, (S, P), is the assumed cost of a node of each supply in each period.
-
-    Returns
-    -------
-    (J,) array of int
-        The unchanged plan, unless the new one costs less and exceeds no limit.
+    ``node_price``, (S, P), is the assumed cost of a node of each supply in each period. The plan is
+    unchanged, unless the new one costs less and exceeds no limit.
     """
     moves = _Moves(fleet, supply_of.copy(), node_price)
     for _ in range(_MOST_MOVES):
@@ -79,8 +75,7 @@ class _Moves:
 
 def estimated_cost(fleet: Fleet) -> Array:
     """Cost of a job per day on each supply with fractional nodes; inf where it cannot run."""
-    price = np.array([fleet.offers[supply.offer].price for supply in fleet.supplies])
-    per_unit = price / np.array([supply.units_per_node for supply in fleet.supplies])
+    per_unit = fleet.hourly_prices / fleet.units_per_node
     case_hours = (
         fleet.hours[fleet.period_of]
         / np.bincount(fleet.period_of, minlength=fleet.num_periods)[fleet.period_of]

@@ -154,6 +154,16 @@ class Fleet:
         """Index of the offer of each supply."""
         return np.array([supply.offer for supply in self.supplies], dtype=np.int64)
 
+    @property
+    def hourly_prices(self) -> Array:
+        """Price of a node of each supply for an hour."""
+        return np.array([self.offers[supply.offer].price for supply in self.supplies])
+
+    @property
+    def units_per_node(self) -> Array:
+        """Units that fit on a node of each supply."""
+        return np.array([supply.units_per_node for supply in self.supplies], dtype=float)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Bill:
@@ -175,14 +185,6 @@ class ShadowPrice:
 
     name: str
     saves_per_day: float
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Relaxation:
-    """The smallest relaxation of one limit with all others unchanged."""
-
-    name: str
     text: str
 
 
@@ -234,7 +236,7 @@ class Infeasible:
 
     impossible: tuple[str, ...]
     unserved: tuple[str, ...]
-    relaxations: tuple[Relaxation, ...]
+    relaxations: tuple[str, ...]
     fewest_unserved: bool = True
 
     @property

@@ -73,7 +73,7 @@ def plan_fleet(
     """
     small = compact(fleet)
     plan = _planned(small, gap_ratio, time_limit_s)
-    return _in_full(fleet, plan) if plan.feasible else plan
+    return plan_of(fleet, plan.supply_of, plan.bound_per_day) if plan.feasible else plan
 
 
 def serve_most(fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = 60.0) -> FleetPlan:
@@ -85,10 +85,8 @@ def serve_most(fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = 6
     columns = Columns.where(fleet.allowed)
     if not len(columns.job):
         return plan_of(full, np.full(len(full.jobs), -1, dtype=np.int64), 0.0)
-    max_served = solve(
-        fleet, columns, Goal(penalty=1.0, counts_cost=False), integer=True,
-        time_limit_s=time_limit_s,
-    )  # fmt: skip
+    goal = Goal(penalty=1.0, counts_cost=False)
+    max_served = solve(fleet, columns, goal, integer=True, time_limit_s=time_limit_s)
     if max_served is None:
         raise SolverError("HiGHS found no plan; expected at least the one without jobs")
     goal = Goal(least_served=float(fleet.weights @ np.round(max_served.served)))
@@ -102,13 +100,7 @@ def serve_most(fleet: Fleet, *, gap_ratio: float = 1e-3, time_limit_s: float = 6
 
 
 def plan_of(fleet: Fleet, supply_of_job: Whole, bound: float) -> FleetPlan:
-    """The plan that assigns jobs to supplies; everything else follows, and is checked.
-
-    Raises
-    ------
-    SolverError
-        If it exceeds a limit.
-    """
+    """The plan that assigns jobs to supplies; everything else follows, and is checked."""
     nodes = nodes_needed(fleet, supply_of_job)
     bill = bill_of(fleet, nodes)
     broken = limits_broken(fleet, nodes, bill.cost_per_day)
@@ -195,17 +187,12 @@ def _cheaper(first: FleetPlan | None, second: FleetPlan | None, bound: float) ->
     return replace(best, bound_per_day=min(max(best.bound_per_day, bound), best.bill.cost_per_day))
 
 
-def _in_full(fleet: Fleet, plan: FleetPlan) -> FleetPlan:
-    """The plan of a compacted fleet, for all hours of the day."""
-    return plan_of(fleet, plan.supply_of, plan.bound_per_day)
-
-
 def _relaxation(fleet: Fleet, gap_ratio: float) -> Relaxed | None:
     """The linear relaxation by column generation; None if even that has no solution.
 
     Its bound is the best of all rounds; each is valid, even if the relaxation is not yet solved.
     """
-    column_mask = _cheapest_columns(fleet, estimated_cost(fleet))
+    column_mask = _cheapest_columns(fleet)
     close_ratio = max(_CLOSE_SHARE * gap_ratio, 1e-7)
     best: Relaxed | None = None
     for _ in range(_MOST_ROUNDS):
@@ -268,11 +255,11 @@ def _with_new_columns(column_mask: Mask, reduced: ReducedCost) -> Mask:
     return wider
 
 
-def _cheapest_columns(fleet: Fleet, estimate: Array) -> Mask:
+def _cheapest_columns(fleet: Fleet) -> Mask:
     if fleet.allowed.sum() <= _SMALL_FLEET:
         return fleet.allowed.copy()
     column_mask = np.zeros_like(fleet.allowed)
-    best = np.argsort(estimate, axis=1, kind="stable")[:, :_FIRST_COLUMNS]
+    best = np.argsort(estimated_cost(fleet), axis=1, kind="stable")[:, :_FIRST_COLUMNS]
     np.put_along_axis(column_mask, best, True, axis=1)
     return column_mask & fleet.allowed
 

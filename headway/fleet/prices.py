@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,18 +17,6 @@ from headway.units import DAYS_PER_MONTH
 _MOST_PAIRS = 3000
 _TIME_LIMIT_S = 5.0
 _SMALLER_GAP = 0.1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Saving:
-    """Certain saving per day of a looser fleet, and whether that is all it can save."""
-
-    per_day: float
-    is_all: bool
-
-    def __str__(self) -> str:
-        per_month = self.per_day * DAYS_PER_MONTH
-        return f"{'' if self.is_all else 'at least '}{per_month:,.2f} per month"
 
 
 def shadow_prices(fleet: Fleet, plan: FleetPlan, *, gap_ratio: float) -> tuple[ShadowPrice, ...]:
@@ -47,17 +35,22 @@ def shadow_prices(fleet: Fleet, plan: FleetPlan, *, gap_ratio: float) -> tuple[S
         return ()
     prices = []
     for quota, wider, more in _with_a_little_more(fleet):
-        saving = _saving(plan, wider, gap_ratio)
-        if saving.per_day > SAVING_SHOWN_PER_DAY.value:
-            text = f"{more} more in {quota.label} would save {saving}"
-            prices.append(ShadowPrice(name=quota.name, saves_per_day=saving.per_day, text=text))
+        per_day, is_all = _saving(plan, wider, gap_ratio)
+        if per_day > SAVING_SHOWN_PER_DAY.value:
+            text = f"{more} more in {quota.label} would save {saving_text(per_day, is_all)}"
+            prices.append(ShadowPrice(name=quota.name, saves_per_day=per_day, text=text))
     return tuple(sorted(prices, key=lambda price: -price.saves_per_day))
+
+
+def saving_text(per_day: float, is_all: bool) -> str:
+    """A saving by the month."""
+    return f"{'' if is_all else 'at least '}{per_day * DAYS_PER_MONTH:,.2f} per month"
 
 
 def saving_of_job(
     fleet: Fleet, plan: FleetPlan, looser: Fleet, job_index: int, *, gap_ratio: float
-) -> Saving:
-    """Saving per day if a single job needs less.
+) -> tuple[float, bool]:
+    """Certain saving per day if a single job needs less, and whether that is all it can save.
 
     Parameters
     ----------
@@ -66,11 +59,10 @@ def saving_of_job(
     looser : Fleet
         The same fleet with other needs of the job at index ``job_index``.
 
-    Returns
-    -------
-    Saving
-        Small fleets are planned again. In large ones, only the job is moved to its best place,
-        which saves at least this much.
+    Notes
+    -----
+    Small fleets are planned again. In large ones, only the job is moved to its best place, which
+    saves at least this much.
     """
     if fleet.allowed.sum() <= _MOST_PAIRS:
         return _saving(plan, looser, gap_ratio)
@@ -82,17 +74,17 @@ def saving_of_job(
         cost = bill_of(looser, nodes).cost_per_day
         if cost < best and not limits_broken(looser, nodes, cost):
             best = cost
-    return Saving(per_day=max(plan.bound_per_day - best, 0.0), is_all=False)
+    return max(plan.bound_per_day - best, 0.0), False
 
 
-def _saving(plan: FleetPlan, looser: Fleet, gap_ratio: float) -> Saving:
+def _saving(plan: FleetPlan, looser: Fleet, gap_ratio: float) -> tuple[float, bool]:
     """The difference to the plan of the looser fleet, as far as the bounds of both prove it."""
     looser_plan = plan_fleet(looser, gap_ratio=_SMALLER_GAP * gap_ratio, time_limit_s=_TIME_LIMIT_S)
     if not looser_plan.feasible:
-        return Saving(per_day=0.0, is_all=False)
+        return 0.0, False
     min_per_day = max(plan.bound_per_day - looser_plan.bill.cost_per_day, 0.0)
     max_per_day = plan.bill.cost_per_day - looser_plan.bound_per_day
-    return Saving(per_day=min_per_day, is_all=min_per_day >= WHOLE_SAVING_RATIO.value * max_per_day)
+    return min_per_day, min_per_day >= WHOLE_SAVING_RATIO.value * max_per_day
 
 
 def _with_a_little_more(fleet: Fleet) -> Iterator[tuple[Quota, Fleet, str]]:

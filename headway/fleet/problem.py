@@ -133,13 +133,7 @@ def solve(
     gap_ratio: float = 0.0,
     time_limit_s: float | None = None,
 ) -> Solved | None:
-    """Solve the problem over the columns; None if nothing is within its limits.
-
-    Raises
-    ------
-    SolverError
-        If HiGHS ends without an answer; the message has its status.
-    """
+    """Solve the problem over the columns; None if nothing is within its limits."""
     cp = _cvxpy()
     built = _Built(fleet, columns, goal, integer)
     problem = cp.Problem(cp.Minimize(built.objective), built.constraints)
@@ -232,7 +226,7 @@ class _Built:
         load = sp.csr_matrix(
             (units[column_index, case].astype(float), (rows, column_index)), shape=shape
         )
-        per_node = np.array([supply.units_per_node for supply in fleet.supplies], dtype=float)
+        per_node = fleet.units_per_node
         # Row (s, l) uses the nodes of (s, period of l); variables are stacked by period first.
         supply_of_row = np.repeat(np.arange(num_supplies), num_cases)
         period_of_row = np.tile(fleet.period_of, num_supplies)

@@ -38,22 +38,10 @@ class ReducedCost:
 
 
 def reduced_cost(fleet: Fleet, solved: Solved, column_mask: Mask) -> ReducedCost:
-    """What using a column costs beyond the relaxation.
+    """What using a column costs beyond the relaxation over the chosen columns of ``column_mask``.
 
-    Parameters
-    ----------
-    fleet : Fleet
-        The fleet.
-    solved : Solved
-        Its relaxation over the chosen columns, with duals.
-    column_mask : (J, S) array of bool
-        Those columns.
-
-    Returns
-    -------
-    ReducedCost
-        ``inf`` where a job cannot run. The value of the relaxation plus the gains of all jobs is a
-        lower bound for every plan.
+    It is ``inf`` where a job cannot run. The value of the relaxation plus the gains of all jobs is
+    a lower bound for every plan.
     """
     unit_price = _prices_of_relaxation(fleet, solved)
     # Existing columns have no negative cost, including their part of the reserve.
@@ -90,7 +78,7 @@ def _prices_of_relaxation(fleet: Fleet, solved: Solved) -> Array:
     """The price of a unit in each load case, (S, L); for unused nodes, the highest possible."""
     assert solved.load_duals is not None
     assert solved.node_duals is not None
-    room = np.maximum(solved.node_duals, 0.0) / _per_node(fleet)[:, None]
+    room = np.maximum(solved.node_duals, 0.0) / fleet.units_per_node[:, None]
     prices: Array = np.maximum(solved.load_duals, 0.0) + room[:, fleet.period_of] * _share(
         fleet, solved
     )
@@ -120,7 +108,7 @@ def _prices_like_those_used(fleet: Fleet, solved: Solved) -> Array:
     """
     assert solved.nodes is not None
     assert solved.quota_duals is not None
-    per_node, offers = _per_node(fleet), fleet.offer_of
+    per_node, offers = fleet.units_per_node, fleet.offer_of
     of_quotas = np.zeros_like(solved.nodes)
     for quota, dual in zip(fleet.quotas, solved.quota_duals, strict=True):
         of_quotas += quota.weights[:, None] * np.maximum(dual, 0.0)
@@ -142,7 +130,7 @@ def node_prices(fleet: Fleet, solved: Solved) -> Array:
     assert solved.node_duals is not None
     by_period = np.zeros_like(solved.node_duals)
     np.add.at(by_period.T, fleet.period_of, np.maximum(solved.load_duals, 0.0).T)
-    prices: Array = _per_node(fleet)[:, None] * by_period + np.maximum(solved.node_duals, 0.0)
+    prices: Array = fleet.units_per_node[:, None] * by_period + np.maximum(solved.node_duals, 0.0)
     return prices
 
 
@@ -214,7 +202,7 @@ def _with_reserve(
     may be charged to the others in any shares, first to those that look cheap.
     """
     column_costs = reduced.copy()
-    per_node = _per_node(fleet)
+    per_node = fleet.units_per_node
     for supply_index, supply in enumerate(fleet.supplies):
         if not (supply.shared and supply.failures):
             continue
@@ -260,7 +248,3 @@ def _paid_by_period(fleet: Fleet, solved: Solved, supply_index: int, price: Arra
             periods = solved.opening.group_of[supply_index] == group
             paid[periods] = by_group[group] * price[periods] / max(price[periods].sum(), _LEAST)
     return paid
-
-
-def _per_node(fleet: Fleet) -> Array:
-    return np.array([supply.units_per_node for supply in fleet.supplies], dtype=float)

@@ -9,34 +9,23 @@ import numpy as np
 
 from headway.domain import Z90
 from headway.fleet.billing import nodes_needed
-from headway.fleet.nouns import Array, Fleet, FleetPlan, Infeasible, Whole
+from headway.fleet.nouns import Array, Fleet, FleetPlan, Infeasible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Regret:
-    """A plan chosen among those of the scenarios, with its excess cost in the worst one.
+class ScenarioPlan:
+    """The plan of a rule for scenarios, and the fleet that it is for.
 
-    ``fleet`` is that of its own scenario.
+    The fleet is that of the plan's own scenario, or has the largest needs of those that it was
+    planned for. ``num_carried`` is how many drawn scenarios it can run completely;
+    ``worst_per_day`` is its excess cost in the worst one, ``num_short`` in how many it lacks nodes.
     """
 
-    plan: FleetPlan
+    plan: FleetPlan | Infeasible
     fleet: Fleet
-    worst_per_day: float
-    num_scenarios: int
-    num_short: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
-    """How many of the drawn scenarios a plan can run completely.
-
-    ``fleet`` has the largest needs of the scenarios that it was planned for.
-    """
-
-    plan: FleetPlan
-    fleet: Fleet
-    num_carried: int
-    num_scenarios: int
+    num_carried: int = 0
+    worst_per_day: float = 0.0
+    num_short: int = 0
 
 
 def drawn_ratios(spreads: Sequence[tuple[float, float]], count: int, seed: int) -> Array:
@@ -109,21 +98,19 @@ def least_heavy(fleets: Sequence[Fleet], confidence: float) -> list[Fleet]:
 
 def plan_for_chance(
     fleets: Sequence[Fleet], confidence: float, solve: Callable[[Fleet], FleetPlan | Infeasible]
-) -> Carried | Infeasible:
+) -> ScenarioPlan:
     """The cheapest plan that can run all except the heaviest few scenarios."""
     kept_fleets = least_heavy(fleets, confidence)
     plan = solve(merged(kept_fleets))
     if not plan.feasible:
-        return plan
+        return ScenarioPlan(plan=plan, fleet=largest(fleets))
     carried = sum(carries(fleet, plan) for fleet in fleets)
-    return Carried(
-        plan=plan, fleet=largest(kept_fleets), num_carried=carried, num_scenarios=len(fleets)
-    )
+    return ScenarioPlan(plan=plan, fleet=largest(kept_fleets), num_carried=carried)
 
 
 def plan_of_least_regret(
     fleets: Sequence[Fleet], shortage_ratio: float, solve: Callable[[Fleet], FleetPlan | Infeasible]
-) -> Regret | Infeasible:
+) -> ScenarioPlan:
     """Of the best plans of all scenarios, the one with the smallest worst regret.
 
     The regret of a plan in a scenario is its cost, plus ``shortage_ratio`` times the price of every
@@ -133,7 +120,7 @@ def plan_of_least_regret(
     for fleet in fleets:
         best_plan = solve(fleet)
         if not best_plan.feasible:
-            return best_plan
+            return ScenarioPlan(plan=best_plan, fleet=largest(fleets))
         plans.append(best_plan)
     best = np.array([plan.bill.cost_per_day for plan in plans])
     worst, short = [], []
@@ -143,26 +130,22 @@ def plan_of_least_regret(
         worst.append(float(regret.max()))
         short.append(int(np.count_nonzero(missing > 0)))
     best_index = int(np.argmin(worst))
-    return Regret(
+    return ScenarioPlan(
         plan=plans[best_index],
         fleet=fleets[best_index],
         worst_per_day=worst[best_index],
-        num_scenarios=len(fleets),
         num_short=short[best_index],
     )
 
 
 def _shortage_per_day(fleet: Fleet, plan: FleetPlan) -> float:
     """Cost of the missing nodes of a plan on demand."""
-    needed: Whole = nodes_needed(fleet, plan.supply_of)
-    missing = np.maximum(needed - plan.nodes, 0)
-    price = np.array([fleet.offers[supply.offer].price for supply in fleet.supplies])
-    return float(price @ missing @ fleet.hours)
+    missing = np.maximum(nodes_needed(fleet, plan.supply_of) - plan.nodes, 0)
+    return float(fleet.hourly_prices @ missing @ fleet.hours)
 
 
 def _weight(fleet: Fleet) -> float:
     """Total need of a fleet: the cheapest place of each job, regardless of limits."""
-    price = np.array([fleet.offers[supply.offer].price for supply in fleet.supplies])
-    per_unit = price / np.array([supply.units_per_node for supply in fleet.supplies])
+    per_unit = fleet.hourly_prices / fleet.units_per_node
     cost = np.where(fleet.allowed, fleet.units.sum(axis=2) * per_unit, np.inf).min(axis=1)
     return float(np.where(np.isfinite(cost), cost, 0.0).sum())

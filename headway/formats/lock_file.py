@@ -169,6 +169,12 @@ class Lock:
         return next((job for job in self.all_jobs if job.name == name), None)
 
 
+def lock_beside(spec: str | Path) -> Path | None:
+    """The lock beside a spec file, or else that of the working folder, where it is written."""
+    lock_paths = (Path(spec).parent / LOCK_NAME, Path(LOCK_NAME))
+    return next((lock_path for lock_path in lock_paths if lock_path.is_file()), None)
+
+
 def save_lock(found: Lock, path: str | Path) -> None:
     """Write a lock in one step: readers see the old one or the complete new one.
 

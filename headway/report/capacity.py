@@ -102,7 +102,7 @@ def capacity_json(answer: Capacity) -> dict[str, object]:
                 {"job": name, "why": answer.why_impossible[name]} for name in plan.impossible
             ],
             "unserved": list(plan.unserved),
-            "relaxations": [relaxation.text for relaxation in plan.relaxations],
+            "relaxations": list(plan.relaxations),
         }
     return head | {
         "proof": _proof_text(answer, plan),
@@ -323,7 +323,7 @@ def _infeasible_sheet(answer: Capacity, plan: Infeasible) -> Sheet:
                 title="alternatives:"
                 if plan.impossible
                 else "smallest changes of a limit, each sufficient by itself:",
-                texts=tuple(relaxation.text for relaxation in plan.relaxations),
+                texts=plan.relaxations,
                 close=True,
             ),
         ),
@@ -332,7 +332,7 @@ def _infeasible_sheet(answer: Capacity, plan: Infeasible) -> Sheet:
 
 def _first_reason(plan: Infeasible) -> str:
     if plan.relaxations:
-        return plan.relaxations[0].text
+        return plan.relaxations[0]
     return f"without {', '.join(plan.unserved)}" if plan.unserved else ""
 
 

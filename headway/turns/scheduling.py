@@ -17,7 +17,7 @@ from headway.assumptions.turns import (
     SIMULATED_WARM_UP_S,
     WINDOWS_SIMULATED,
 )
-from headway.domain import Policy, WindowGrid
+from headway.domain import Policy
 from headway.domain.result import Result
 from headway.models.scheduling.order import num_at_once
 from headway.models.scheduling.stagger import stagger_offsets_s
@@ -31,6 +31,7 @@ ALL_POLICIES = tuple(policy for policy in Policy if policy is not Policy.AUTO)
 
 _MOST_NODES = 64
 _FREE_RUNNING_S = 0.001
+_SEED = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +105,6 @@ def verdict(
     *,
     policies: Sequence[Policy] = ASKED,
     cores_per_node: int | None = None,
-    at_once: int | None = None,
-    seed: int = 1,
 ) -> Verdict:
     """Simulate Spark without a gate and with each policy, and choose the best.
 
@@ -119,13 +118,9 @@ def verdict(
         Policies to compare.
     cores_per_node : int, optional
         Cores of a node; if given, the required nodes with and without the policy are counted. [-]
-    at_once : int, optional
-        Batches that may run at the same time; by default the best of one to three.
-    seed : int
-        Seed of the simulations.
     """
-    by_itself = [_by_itself(works, cores, seed, free) for free in (False, True)]
-    gated = [_best(works, policy, cores, at_once, seed) for policy in policies]
+    by_itself = [_by_itself(works, cores, free) for free in (False, True)]
+    gated = [_best(works, policy, cores) for policy in policies]
     sparks_best = min(by_itself, key=_rank)
     best = min(gated, key=_rank, default=sparks_best)
     gain = 1.0 - best.mean_s / sparks_best.mean_s if sparks_best.mean_s > 0.0 else 0.0
@@ -137,8 +132,7 @@ def verdict(
     aligned = are_aligned(works)
     spread_mean_s = None
     if aligned:
-        spread = _best(spread_out(works), Policy.PROMISE, cores, at_once, seed)
-        spread_mean_s = spread.mean_s
+        spread_mean_s = _best(spread_out(works), Policy.PROMISE, cores).mean_s
     return Verdict(
         cores=cores,
         figures=(*by_itself, *gated),
@@ -147,16 +141,15 @@ def verdict(
         offsets_s=offsets_s(works, cores),
         aligned=aligned,
         spread_mean_s=spread_mean_s,
-        nodes_without=_nodes(works, None, cores_per_node, seed),
-        nodes_with=_nodes(works, best.policy, cores_per_node, seed) if pays else None,
+        nodes_without=_nodes(works, None, cores_per_node),
+        nodes_with=_nodes(works, best.policy, cores_per_node) if pays else None,
     )
 
 
 def choose(works: Sequence[QueryWork], cores: float, requested: Policy) -> tuple[Policy, int]:
     """The policy preferred by simulation, and the batches at the same time, for a running gate."""
     policies = ASKED if requested is Policy.AUTO else (requested,)
-    policy_figures = [_best(works, policy, cores, None, 1) for policy in policies]
-    best = min(policy_figures, key=_rank)
+    best = min((_best(works, policy, cores) for policy in policies), key=_rank)
     assert best.policy is not None
     return best.policy, best.at_once
 
@@ -180,11 +173,8 @@ def spread_out(works: Sequence[QueryWork]) -> list[QueryWork]:
         if grid is None:
             spread.append(work)
             continue
-        moved = WindowGrid(
-            slide_s=grid.slide_s,
-            offset_s=grid.offset_s + grid.slide_s * window_index / num_windowed,
-            watermark_delay_s=grid.watermark_delay_s,
-        )
+        offset_s = grid.offset_s + grid.slide_s * window_index / num_windowed
+        moved = replace(grid, offset_s=offset_s)
         spread.append(replace(work, query=replace(work.query, windows=moved)))
         window_index += 1
     return spread
@@ -206,29 +196,23 @@ def _best_tick_s(work: QueryWork) -> float:
     return grid.offset_s + grid.watermark_delay_s + work.closing_delay_s
 
 
-def _by_itself(
-    works: Sequence[QueryWork], cores: float, seed: int, free_running: bool
-) -> PolicyFigures:
+def _by_itself(works: Sequence[QueryWork], cores: float, free_running: bool) -> PolicyFigures:
     """Spark without a gate, with the given triggers or as fast as possible."""
     if free_running:
         works = [
             replace(work, query=replace(work.query, trigger_s=_FREE_RUNNING_S)) for work in works
         ]
-    return replace(_simulated(works, None, cores, len(works), seed), free_running=free_running)
+    return replace(_simulated(works, None, cores, len(works)), free_running=free_running)
 
 
-def _best(
-    works: Sequence[QueryWork], policy: Policy, cores: float, at_once: int | None, seed: int
-) -> PolicyFigures:
+def _best(works: Sequence[QueryWork], policy: Policy, cores: float) -> PolicyFigures:
+    """A policy with the best of one to three batches at a time."""
     if policy is Policy.STAGGER:
-        return _simulated(works, policy, cores, len(works), seed)
-    if at_once is not None:
-        return _simulated(works, policy, cores, at_once, seed)
+        return _simulated(works, policy, cores, len(works))
     usual = _usual_at_once(works, cores)
     tried = {max(usual - 1, 1), usual, min(usual + 1, len(works))}
     return min(
-        (_simulated(works, policy, cores, num_batches, seed) for num_batches in sorted(tried)),
-        key=_rank,
+        (_simulated(works, policy, cores, num_batches) for num_batches in sorted(tried)), key=_rank
     )
 
 
@@ -243,7 +227,7 @@ def _usual_at_once(works: Sequence[QueryWork], cores: float) -> int:
 
 
 def _simulated(
-    works: Sequence[QueryWork], policy: Policy | None, cores: float, at_once: int, seed: int
+    works: Sequence[QueryWork], policy: Policy | None, cores: float, at_once: int
 ) -> PolicyFigures:
     slides_s = [work.query.windows.slide_s for work in works if work.query.windows is not None]
     length_s = max(
@@ -258,7 +242,7 @@ def _simulated(
         at_once=at_once,
         length_s=length_s,
         warm_up_s=SIMULATED_WARM_UP_S.value,
-        seed=seed,
+        seed=_SEED,
         offsets_s=offsets_s(works, cores) if policy is Policy.STAGGER else None,
     )
     for work, outcome in zip(works, run.queries, strict=True):
@@ -348,7 +332,6 @@ def fewest_nodes(
     cores_per_node: int,
     *,
     most_nodes: int = _MOST_NODES,
-    seed: int = 1,
 ) -> int | None:
     """Fewest nodes on which all targets are met by Spark without a gate or one of some policies.
 
@@ -362,8 +345,6 @@ def fewest_nodes(
         Policies to try besides Spark without a gate.
     cores_per_node, most_nodes : int
         Cores of a node; maximum number of nodes.
-    seed : int
-        Seed of the simulations.
     """
 
     def are_enough(nodes: int) -> bool:
@@ -371,8 +352,8 @@ def fewest_nodes(
         works = works_on(cores)
         # One after the other; the first sufficient one decides.
         tried = chain(
-            (_by_itself(works, cores, seed, free) for free in (False, True)),
-            (_best(works, policy, cores, None, seed) for policy in policies),
+            (_by_itself(works, cores, free) for free in (False, True)),
+            (_best(works, policy, cores) for policy in policies),
         )
         return any(figures.keeps_up and figures.num_met == len(works) for figures in tried)
 
@@ -388,7 +369,7 @@ def fewest_nodes(
 
 
 def _nodes(
-    works: Sequence[QueryWork], policy: Policy | None, cores_per_node: int | None, seed: int
+    works: Sequence[QueryWork], policy: Policy | None, cores_per_node: int | None
 ) -> int | None:
     """Fewest nodes with a policy, or without a gate; None if no query has a target."""
     has_target = any(
@@ -397,4 +378,4 @@ def _nodes(
     if cores_per_node is None or not has_target:
         return None
     policies = () if policy is None else (policy,)
-    return fewest_nodes(lambda _: works, policies, cores_per_node, seed=seed)
+    return fewest_nodes(lambda _: works, policies, cores_per_node)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import headway
-from headway.api.pipelines import is_pipeline
+from headway.api.file_kinds import is_pipeline
 from headway.cli.main import run
 from headway.errors import InputError
 from headway.formats.as_json import json_text

@@ -95,13 +95,13 @@ HEAVY = (
     "headway.api.specs.plan_file",
     "headway.cli.predict.predict_job",
     "headway.cli.simulate.run_simulation",
-    "headway.api.diff.diff",
+    "headway.cli.diff.diff",
     "headway.api.check.check",
-    "headway.api.lock.lock",
+    "headway.cli.lock.lock",
     "headway.api.capacity.capacity",
-    "headway.api.backtest.backtest",
+    "headway.cli.backtest.backtest",
     "headway.api.advise.advise",
-    "headway.api.schedule.schedule_verdict",
+    "headway.cli.schedule.schedule_verdict",
     "headway.cli.windows.windows",
     "headway.cli.ordered.ordered_plan",
 )
@@ -161,7 +161,7 @@ def printed(
         folder=Path("exploration"), profile=a_profile(), plan=a_plan(), num_runs=6, spent_s=180.0,
         width_ratio=0.23,
     )  # fmt: skip
-    monkeypatch.setattr("headway.api.explore.explore_spec", lambda *_, **__: explored)
+    monkeypatch.setattr("headway.cli.explore.explore_spec", lambda *_, **__: explored)
     monkeypatch.setattr("headway.demo.run.run_demo", lambda *_, **__: demonstrated)
     monkeypatch.setattr("headway.demo.run.busy_note", lambda: None)
     monkeypatch.setenv("TERM", "xterm")

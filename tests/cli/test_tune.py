@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from headway.cli.tune import _Teller
+from headway.cli.tune import _teller
 from headway.domain import Configuration
 from headway.domain.tuner import Phase
 from headway.domain.watched import WatchedChange
@@ -26,11 +26,11 @@ def test_a_recommendation_is_said_once_while_its_latencies_change_a_little(
 ) -> None:
     status: Any = SimpleNamespace(phase=Phase.HOLD, why="learned", configuration=NOW, cautions=())
     tuner = cast(Tuner, SimpleNamespace(status=status))
-    teller = _Teller()
+    say = _teller()
     for latency_s in (1.72, 1.71, 1.73):
-        teller.say(tuner, replace(CHANGE, latency_then_s=latency_s))
+        say(tuner, replace(CHANGE, latency_then_s=latency_s))
     assert capsys.readouterr().out.count("recommended: trigger 2.00 s -> 1.00 s") == 1
-    teller.say(tuner, replace(CHANGE, then=replace(NOW, trigger_s=0.5)))
+    say(tuner, replace(CHANGE, then=replace(NOW, trigger_s=0.5)))
     assert "-> 500 ms" in capsys.readouterr().out
-    teller.say(tuner, None)
+    say(tuner, None)
     assert "recommended" not in capsys.readouterr().out

@@ -192,7 +192,7 @@ def test_a_job_beyond_all_executors_says_what_is_binding(
     assert "8 executors" in found.why_impossible["wide"]
     assert isinstance(found.plan, Infeasible)
     (instead,) = found.plan.relaxations
-    assert instead.text.startswith("wide: p99 <= 8.00 s at ")
+    assert instead.startswith("wide: p99 <= 8.00 s at ")
 
 
 def test_a_run_of_more_than_a_day_meets_the_next_one(tmp_path: Path) -> None:

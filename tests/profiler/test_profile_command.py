@@ -34,7 +34,7 @@ def log(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) ->
     """Two runs of one query whose sources differ; commands read with the session of the tests."""
     for place, door in (
         ("headway.cli.profile.profile_and_tables", profile_and_tables),
-        ("headway.api.backtest.backtest", backtest),
+        ("headway.cli.backtest.backtest", backtest),
     ):
         monkeypatch.setattr(place, partial(door, session=spark))
     path = tmp_path / "app-1"

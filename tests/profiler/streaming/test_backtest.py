@@ -104,7 +104,7 @@ def test_the_text_says_what_the_json_says(by_setting: Backtest) -> None:
 def test_the_command_fails_beyond_max_error(
     by_setting: Backtest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("headway.api.backtest.backtest", lambda *_, **__: by_setting)
+    monkeypatch.setattr("headway.cli.backtest.backtest", lambda *_, **__: by_setting)
     assert run(["backtest", "log"]) == 0
     assert run(["backtest", "log", "--max-error", "20%"]) == 0
     assert run(["backtest", "log", "--max-error", "0.00001"]) == 4
