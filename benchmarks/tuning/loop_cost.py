@@ -113,7 +113,6 @@ def decisions(profile: JobProfile) -> tuple[list[float], float]:
             arrived_rows=rate * at_s,
             backlog_rows=0.0,
             executors=1 + (number // 500) % NUM_EXECUTORS,
-            trigger_s=LOOK_S,
             batch=SeenBatch(batch_rows=LOOK_S * rate, duration_s=0.5, late_rows=0.0),
         )
         began_s = time.perf_counter()

@@ -78,8 +78,6 @@ class Signal:
         Requested executors: alive, or being started.
     num_pending : int
         Those being started.
-    trigger_s : float or None
-        Trigger interval, if it may be changed [s].
     batch : SeenBatch or None
         The batch that has just ended; None for a tick of the clock.
     silent_s : float
@@ -97,7 +95,6 @@ class Signal:
     executors: int
     arrived_at_s: float | None = None
     num_pending: int = 0
-    trigger_s: float | None = None
     batch: SeenBatch | None = None
     silent_s: float = 0.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -18,7 +18,7 @@ from headway.assumptions.advice import (
 )
 from headway.domain import Configuration, ObservedSetting, QuerySetting
 from headway.errors import HeadwayError, InputError, first_line
-from headway.runtime.given import require_no_connect
+from headway.runtime.given import options_set, require_built_query, require_no_connect
 from headway.units import counted, format_duration
 
 if TYPE_CHECKING:
@@ -80,9 +80,9 @@ def run_setting(spark: SparkSession, build: Build, setting: QuerySetting, *, run
     """
     if setting.checkpoint is not None:
         shutil.rmtree(setting.checkpoint, ignore_errors=True)
-    with _with_partitions(spark, setting.shuffle_partitions):
+    with options_set(spark, {_PARTITIONS_KEY: str(setting.shuffle_partitions)}):
         query = build(spark, setting)
-        _require_query(query)
+        require_built_query(query)
         try:
             _wait(query, run_s)
         finally:
@@ -142,14 +142,6 @@ def _ignored(requested: str, actual: str) -> None:
     raise InputError(f"the query ignores its setting: asked for {requested}, it ran with {actual}")
 
 
-def _require_query(query: StreamingQuery) -> None:
-    if not all(hasattr(query, name) for name in ("isActive", "exception", "stop", "id")):
-        raise InputError(
-            f"build(spark, setting) returned {type(query).__name__}; expected the streaming query "
-            "that .start() or .toTable() returns"
-        )
-
-
 def _wait(query: StreamingQuery, run_s: float) -> None:
     """Wait for a given time after its first batch, and longer if it has had few batches by then.
 
@@ -180,13 +172,3 @@ def _wait(query: StreamingQuery, run_s: float) -> None:
 def _num_batches(query: StreamingQuery) -> int:
     """Batches with rows among the last hundred."""
     return sum(1 for progress in query.recentProgress if progress["numInputRows"] > 0)
-
-
-@contextlib.contextmanager
-def _with_partitions(spark: SparkSession, count: int) -> Iterator[None]:
-    before = str(spark.conf.get(_PARTITIONS_KEY))
-    spark.conf.set(_PARTITIONS_KEY, str(count))
-    try:
-        yield
-    finally:
-        spark.conf.set(_PARTITIONS_KEY, before)

@@ -1,15 +1,17 @@
-"""Checks of arguments of calls on a running Spark: sessions, rows and folders."""
+"""What calls on a running Spark are given: checks of sessions, rows and folders, and options."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.errors import InputError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
 
@@ -28,34 +30,25 @@ def connect_refusal(why: str, instead: str) -> InputError:
 
 
 def require_no_connect(spark_object: object, why: str, instead: str) -> None:
-    """Refuse what needs the driver of a session.
+    """Refuse a session, DataFrame or query of Spark Connect for what needs the driver.
 
-    Parameters
-    ----------
-    spark_object : SparkSession, DataFrame or StreamingQuery
-        What the call was given.
-    why : str
-        What it does, e.g. "hides what tasks cost".
-    instead : str
-        What to do instead, as an order.
-
-    Raises
-    ------
-    InputError
-        If it is of Spark Connect.
+    ``why`` says what it does, e.g. "hides what tasks cost", ``instead`` what to do, as an order.
     """
     if on_connect(spark_object):
         raise connect_refusal(why, instead)
 
 
-def require_session(spark: object) -> None:
-    """Require a running classic session.
+def require_built_query(query: object) -> None:
+    """Require that a user's function has returned the query that it started."""
+    if not all(hasattr(query, name) for name in ("isActive", "exception", "stop", "id")):
+        raise InputError(
+            f"build(spark, setting) returned {type(query).__name__}; expected the streaming query "
+            "that .start() or .toTable() returns"
+        )
 
-    Raises
-    ------
-    InputError
-        If it is something else, a session of Spark Connect, or stopped.
-    """
+
+def require_session(spark: object) -> None:
+    """Require a running session that is not of Spark Connect."""
     if not hasattr(spark, "readStream"):
         raise InputError(
             f"spark: got {spark!r}; expected a SparkSession, e.g. SparkSession.getActiveSession()"
@@ -71,13 +64,7 @@ def require_session(spark: object) -> None:
 
 
 def require_columns(rows: DataFrame, arrived: object, cost: object) -> None:
-    """Require rows of a running session, with the columns of the rule.
-
-    Raises
-    ------
-    InputError
-        If it is not a DataFrame, its session is stopped, or a column is missing.
-    """
+    """Require rows of a running session, with the columns of the rule of shedding."""
     if not hasattr(rows, "isStreaming"):
         raise InputError(f"rows: got {rows!r}; expected a DataFrame")
     if _is_stopped(getattr(rows.sparkSession, "_sc", None)):
@@ -108,13 +95,7 @@ def is_collated(kind: DataType) -> bool:
 
 
 def require_timestamp(rows: DataFrame, arrived: str) -> None:
-    """Require a column of timestamps, not of numbers with an unknown unit.
-
-    Raises
-    ------
-    InputError
-        If the column is of another type.
-    """
+    """Require a column of timestamps, not of numbers with an unknown unit."""
     kind = rows.schema[arrived].dataType.simpleString()
     if kind != "timestamp":
         raise InputError(
@@ -144,6 +125,19 @@ def folder_text(checkpoint: object) -> str:
             "the address as a text"
         )
     return str(checkpoint).rstrip("/") or "/"
+
+
+@contextmanager
+def options_set(spark: SparkSession, options: Mapping[str, str]) -> Iterator[None]:
+    """Set options of a session, and restore them at the end of the block."""
+    before = {name: str(spark.conf.get(name)) for name in options}
+    for name, value in options.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
 
 
 def _is_stopped(context: Any) -> bool:

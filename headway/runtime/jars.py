@@ -39,12 +39,7 @@ def class_loader(gateway: Any, jar: Path) -> Any:
     """The class loader of a jar in the JVM of a session.
 
     Each JVM has one for each jar: Py4J caches methods by class name, and those from another loader
-    do not accept objects of this one.
-
-    Raises
-    ------
-    SparkUnavailableError
-        If the JVM is older than the classes.
+    do not accept objects of this one. A JVM that is older than the classes is refused.
     """
     loaders = _LOADERS.setdefault(gateway, {})
     if jar not in loaders:
@@ -58,7 +53,7 @@ def class_loader(gateway: Any, jar: Path) -> Any:
 
 
 def _require_java(specification_version: str) -> None:
-    """Raise SparkUnavailableError if a JVM is too old, by its version, e.g. ``17`` or ``1.8``."""
+    """Refuse a JVM that is too old, by its version, e.g. ``17`` or ``1.8``."""
     number = re.match(r"(?:1\.)?(\d+)", specification_version)
     if number is not None and int(number[1]) < OLDEST_JAVA:
         raise SparkUnavailableError(

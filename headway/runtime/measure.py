@@ -7,11 +7,10 @@ latency of every row is known without reading it.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -57,17 +56,6 @@ class MeasuredRun:
     kept_up: bool
     tuple_latency: LatencyDistribution
     batch_duration: LatencyDistribution
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Batches:
-    """One element per batch; instants in seconds since 1970."""
-
-    num_rows: Array
-    first_arrival_s: Array
-    last_arrival_s: Array
-    commit_s: Array
-    duration_s: Array
 
 
 def run_query(
@@ -130,7 +118,8 @@ def run_query(
         .trigger(processingTime=spark_trigger_text(trigger_s))
     )
     started_epoch_s = time.time()
-    with _stopped_at_the_end(writer.start()) as running:
+    running = writer.start()
+    try:
         wait_while_running(running, warm_s + run_s, progress)
         patience_s = max(_PATIENCE_FACTOR * (warm_s + run_s), least_patience_s)
         patient_until_s = time.monotonic() + patience_s
@@ -141,6 +130,8 @@ def run_query(
             if len(measured) >= least_batches or time.monotonic() > patient_until_s:
                 break
             wait_while_running(running, _LOOK_AGAIN_S)
+    finally:
+        running.stop()
     if len(measured) < least_batches:
         raise HeadwayError(
             f"query {query_name}: {counted(len(measured), 'batch', 'batches')} with rows in "
@@ -169,10 +160,7 @@ def _counted(events: Sequence[Json], after_epoch_s: float) -> list[Json]:
 def progress_events(query: StreamingQuery) -> list[Json]:
     """The recent progress of a query, oldest first, in the plain JSON of every Spark version.
 
-    Parameters
-    ----------
-    query : StreamingQuery
-        Running or stopped. It keeps ``spark.sql.streaming.numRecentProgressUpdates`` batches.
+    Running or stopped, it keeps ``spark.sql.streaming.numRecentProgressUpdates`` batches.
     """
     # Spark 3.5 returns dicts, Spark 4 objects that keep their original JSON.
     events: list[Any] = list(query.recentProgress)
@@ -186,22 +174,9 @@ def measure_tuple_latency(progress: Sequence[Json], *, after_epoch_s: float) -> 
     """Latency of rows and duration of batches, from a query's progress.
 
     A row's latency ends when its batch is committed: at the batch's timestamp plus
-    ``triggerExecution`` minus ``commitOffsets``.
+    ``triggerExecution`` minus ``commitOffsets``. Events are oldest first; only batches count that
+    were triggered at or after an instant, and there must be one with rows. [s since 1970]
 
-    Parameters
-    ----------
-    progress : sequence of mappings
-        Progress events of one query, oldest first.
-    after_epoch_s : float
-        Only batches triggered at or after this instant count. [s since 1970]
-
-    Raises
-    ------
-    HeadwayError
-        If no batch with rows is left, or a batch did not observe its arrivals.
-
-    Examples
-    --------
     Ten rows, the first and the last 1.3 s and 0.4 s old when their batch is committed.
 
     >>> event = {
@@ -220,42 +195,38 @@ def measure_tuple_latency(progress: Sequence[Json], *, after_epoch_s: float) -> 
             "no batch with rows was finished after the warm-up; "
             "measure for longer, or at a lower rate"
         )
-    batches = _batches(measured)
-    num_rows = int(batches.num_rows.sum())
+    arrivals = [_arrivals(event) for event in measured]
+    rows = np.array([metrics["num_rows"] for metrics in arrivals], dtype=np.float64)
+    first_arrival_s = np.array([_us_to_s(metrics["first_us"]) for metrics in arrivals])
+    last_arrival_s = np.array([_us_to_s(metrics["last_us"]) for metrics in arrivals])
+    commit_s = np.array([committed_epoch_s(event) for event in measured])
+    duration_s = np.array([_duration_s(event) for event in measured])
+    num_rows = int(rows.sum())
+    span_s = float(last_arrival_s.max() - first_arrival_s.min())
+    youngest_s, oldest_s = commit_s - last_arrival_s, commit_s - first_arrival_s
     return MeasuredRun(
         query_id=str(measured[-1]["id"]),
         name=measured[-1].get("name"),
         num_batches=len(measured),
         num_rows=num_rows,
         rows_per_batch=num_rows / len(measured),
-        rate_per_s=_arrival_rate_per_s(batches),
-        kept_up=age_growth_ratio(batches.commit_s, batches.first_arrival_s)
-        <= MOST_AGE_GROWTH_RATIO.value,
-        tuple_latency=_latency(batches),
+        # A single row has no rate.
+        rate_per_s=float(rows.sum() - 1.0) / span_s if span_s > 0.0 else 0.0,
+        kept_up=age_growth_ratio(commit_s, first_arrival_s) <= MOST_AGE_GROWTH_RATIO.value,
+        tuple_latency=LatencyDistribution.of(
+            float(np.average(0.5 * (youngest_s + oldest_s), weights=rows)),
+            uniform_mixture_quantile(np.array(QUOTED_PROBABILITIES), youngest_s, oldest_s, rows),
+        ),
         batch_duration=LatencyDistribution.of(
-            float(batches.duration_s.mean()), np.quantile(batches.duration_s, QUOTED_PROBABILITIES)
+            float(duration_s.mean()), np.quantile(duration_s, QUOTED_PROBABILITIES)
         ),
     )
-
-
-@contextlib.contextmanager
-def _stopped_at_the_end(running: StreamingQuery) -> Iterator[StreamingQuery]:
-    try:
-        yield running
-    finally:
-        running.stop()
 
 
 def wait_while_running(
     running: StreamingQuery, seconds: float, progress: Callable[[float], None] | None = None
 ) -> None:
-    """Let a query run for a while.
-
-    Raises
-    ------
-    HeadwayError
-        If it ends before that, with its reason.
-    """
+    """Let a query run for a while; it is an error if it ends before that."""
     start_s = time.monotonic()
     while (passed_s := time.monotonic() - start_s) < seconds:
         if not running.isActive:
@@ -266,17 +237,6 @@ def wait_while_running(
         time.sleep(min(_LOOK_EVERY_S, seconds - passed_s))
     if progress is not None:
         progress(1.0)
-
-
-def _batches(events: Sequence[Json]) -> _Batches:
-    arrivals = [_arrivals(event) for event in events]
-    return _Batches(
-        num_rows=np.array([metrics["num_rows"] for metrics in arrivals], dtype=np.float64),
-        first_arrival_s=np.array([_us_to_s(metrics["first_us"]) for metrics in arrivals]),
-        last_arrival_s=np.array([_us_to_s(metrics["last_us"]) for metrics in arrivals]),
-        commit_s=np.array([committed_epoch_s(event) for event in events]),
-        duration_s=np.array([_duration_s(event) for event in events]),
-    )
 
 
 def _arrivals(event: Json) -> Json:
@@ -307,23 +267,6 @@ def _duration_s(event: Json) -> float:
 
 def _us_to_s(microseconds: int) -> float:
     return timedelta(microseconds=microseconds).total_seconds()
-
-
-def _latency(batches: _Batches) -> LatencyDistribution:
-    youngest_s = batches.commit_s - batches.last_arrival_s
-    oldest_s = batches.commit_s - batches.first_arrival_s
-    return LatencyDistribution.of(
-        float(np.average(0.5 * (youngest_s + oldest_s), weights=batches.num_rows)),
-        uniform_mixture_quantile(
-            np.array(QUOTED_PROBABILITIES), youngest_s, oldest_s, batches.num_rows
-        ),
-    )
-
-
-def _arrival_rate_per_s(batches: _Batches) -> float:
-    """Rows over the time in which they arrived; 0 for a single row, which has no rate."""
-    span_s = float(batches.last_arrival_s.max() - batches.first_arrival_s.min())
-    return float(batches.num_rows.sum() - 1.0) / span_s if span_s > 0.0 else 0.0
 
 
 def age_growth_ratio(commit_s: Array, first_arrival_s: Array) -> float:

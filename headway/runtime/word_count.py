@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from headway.runtime.clock_source import CLOCK_SOURCE_FORMAT
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 ARRIVALS_METRIC = "arrivals"
 """Name of a batch's arrivals in ``observedMetrics``."""
@@ -99,9 +99,6 @@ def word_count(
     hash_rounds: int,
     start_epoch_s: float | None = None,
     max_rows_per_trigger: int | None = None,
-    rate_steps: Sequence[tuple[float, float]] = (),
-    words_per_row: int = 8,
-    seed: int = 1,
 ) -> DataFrame:
     """The whole job: `count_words` of observed `clock_lines`, with the same parameters."""
     lines = clock_lines(
@@ -110,9 +107,6 @@ def word_count(
         num_source_partitions=num_source_partitions,
         start_epoch_s=start_epoch_s,
         max_rows_per_trigger=max_rows_per_trigger,
-        rate_steps=rate_steps,
-        words_per_row=words_per_row,
-        seed=seed,
     )
     return count_words(observe_arrivals(lines), hash_rounds=hash_rounds)
 
@@ -120,13 +114,9 @@ def word_count(
 def observe_arrivals(lines: DataFrame) -> DataFrame:
     """The same rows; each batch reports its arrivals as the observed metric ``arrivals``.
 
-    The metric has ``num_rows``, and ``first_us`` and ``last_us``, microseconds since 1970. It is
-    part of the batch's own job and of its progress event, and needs no second pass.
-
-    Parameters
-    ----------
-    lines : DataFrame
-        With a timestamp ``arrival``, as from `clock_lines`.
+    Lines have a timestamp ``arrival``, as from `clock_lines`. The metric has ``num_rows``, and
+    ``first_us`` and ``last_us``, microseconds since 1970. It is part of the batch's own job and of
+    its progress event, and needs no second pass.
     """
     from pyspark.sql import functions
 
@@ -140,43 +130,23 @@ def observe_arrivals(lines: DataFrame) -> DataFrame:
 
 
 def count_words(lines: DataFrame, *, hash_rounds: int) -> DataFrame:
-    """Count words, and combine a repeated hash of each into a fingerprint.
+    """Count words of ``text``, and combine a repeated hash of each into a fingerprint.
 
-    Parameters
-    ----------
-    lines : DataFrame
-        With a string ``text``.
-    hash_rounds : int, 0 to 60
-        SHA-256 rounds per word, which determine the processor time per line.
-
-    Returns
-    -------
-    DataFrame
-        ``word``, ``num_seen``, ``fingerprint``; for update mode if the lines are a stream.
-
-    Raises
-    ------
-    ValueError
-        If ``hash_rounds`` is outside its range.
+    0 to 60 SHA-256 rounds per word determine the processor time per line. The result has ``word``,
+    ``num_seen`` and ``fingerprint``, for update mode if the lines are a stream.
     """
     from pyspark.sql import functions
 
     if not 0 <= hash_rounds <= MOST_HASH_ROUNDS:
         raise ValueError(f"hash_rounds is {hash_rounds}; expected 0 to {MOST_HASH_ROUNDS}")
     words = lines.select(functions.explode(functions.split("text", " ")).alias("word"))
-    hashed = words.select("word", _stretched_hash(functions.col("word"), hash_rounds).alias("hash"))
+    stretched_hash = functions.col("word")
+    for _ in range(hash_rounds):
+        stretched_hash = functions.sha2(stretched_hash, 256)
+    hashed = words.select("word", stretched_hash.alias("hash"))
     # The aggregate uses the hash, otherwise the optimizer would drop it. As a long it allows a hash
     # aggregation, while the maximum of a string would force a sort.
     return hashed.groupBy("word").agg(
         functions.count(functions.lit(1)).alias("num_seen"),
         functions.bit_xor(functions.xxhash64("hash")).alias("fingerprint"),
     )
-
-
-def _stretched_hash(word: Column, rounds: int) -> Column:
-    from pyspark.sql import functions
-
-    hashed = word
-    for _ in range(rounds):
-        hashed = functions.sha2(hashed, 256)
-    return hashed

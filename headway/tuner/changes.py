@@ -32,22 +32,9 @@ from headway.tuner.remembered import with_memory
 class TunerChanges:
     """A query that is started, changed and restored, with its state in a file.
 
-    Parameters
-    ----------
-    actuators : ChangesQueries
-        Makes the changes of the query.
-    rule : LiveRule
-        Knows its batches.
-    state : TunerState
-        As it was left, or a new one.
-    path : path
-        The state file; each state is written to it before it has an effect.
-    mode : Mode
-        Whether anything is changed.
-    now : callable
-        The clock, in seconds since 1970.
-    at : callable
-        Called at each named point: tests interrupt it there.
+    ``actuators`` make its changes, and ``rule`` knows its batches. ``state`` is as it was left, or
+    new; each state is written to the file at ``path`` before it has an effect. ``now`` is the
+    clock, in seconds since 1970, and tests interrupt it at the points that ``at`` is called with.
     """
 
     def __init__(

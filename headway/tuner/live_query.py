@@ -271,10 +271,8 @@ class LiveQuery:
     def _telling(self) -> list[Observed]:
         """The batches of the last run that can be used for costs, with the current cores."""
         cost_batches: list[Observed] = []
-        last = self.last
         for observed in reversed(self.observed):
-            assert last is not None
-            batch = observed.batch
+            batch, last = observed.batch, self.observed[-1].batch
             is_same = batch.run_id == last.run_id and batch.num_cores == last.num_cores
             if not is_same or len(cost_batches) == _MOST_DRIFT_BATCHES:
                 break

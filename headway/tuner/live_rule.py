@@ -87,7 +87,6 @@ class LiveRule:
                 backlog_rows=observed.backlog_rows,
                 executors=running.executors,
                 num_pending=num_pending,
-                trigger_s=running.trigger_s,
                 batch=observed.seen,
             ),
             running,
@@ -107,7 +106,6 @@ class LiveRule:
                 backlog_rows=None if last is None else last.backlog_rows,
                 executors=running.executors,
                 num_pending=num_pending,
-                trigger_s=running.trigger_s,
                 silent_s=silent_s,
             ),
             running,
@@ -147,17 +145,13 @@ class LiveRule:
 
     def expectation(self, running: Configuration, proposal: Proposal) -> Expectation:
         """The expectation for the new setting: computed after rounding and bounds."""
-        estimate = proposal.estimate
-        rate_per_s = max(estimate.rate_per_s, 1e-9)
+        cost_ratio = proposal.estimate.cost_ratio
+        rate_per_s = max(proposal.estimate.rate_per_s, 1e-9)
         then = self.then(running, proposal)
-        transition = self._transition(proposal.kind, running, then, rate_per_s, estimate.cost_ratio)
+        transition = self._transition(proposal.kind, running, then, rate_per_s, cost_ratio)
+        transition = replace(transition, backlog_rows=proposal.waiting_rows)
         return expectation_of(
-            self.table(running),
-            then.executors,
-            then.trigger_s,
-            rate_per_s=rate_per_s,
-            cost_ratio=estimate.cost_ratio,
-            transition=replace(transition, backlog_rows=proposal.waiting_rows),
+            self.table(running), then.executors, then.trigger_s, rate_per_s, cost_ratio, transition
         )
 
     def other_partitions(self, running: Configuration) -> Configuration | None:
@@ -181,31 +175,32 @@ class LiveRule:
         self, running: Configuration, then: Configuration, kind: ChangeKind
     ) -> Expectation:
         """The expectation for a setting with other partitions."""
-        rate_per_s, cost_ratio = self._rate_per_s, self.memory.cost_ratio
-        return expectation_of(
-            self.table(then),
-            then.executors,
-            then.trigger_s,
-            rate_per_s=rate_per_s,
-            cost_ratio=cost_ratio,
-            transition=self._transition(kind, running, then, rate_per_s, cost_ratio),
-        )
-
-    @property
-    def _rate_per_s(self) -> float:
         estimate = None if self.decision is None else self.decision.estimate
-        return max(1e-9 if estimate is None else estimate.rate_per_s, 1e-9)
+        rate_per_s = max(0.0 if estimate is None else estimate.rate_per_s, 1e-9)
+        cost_ratio = self.memory.cost_ratio
+        transition = self._transition(kind, running, then, rate_per_s, cost_ratio)
+        return expectation_of(
+            self.table(then), then.executors, then.trigger_s, rate_per_s, cost_ratio, transition
+        )
 
     def as_change(self, running: Configuration, proposal: Proposal) -> WatchedChange:
         """A proposal for people: its change, its gain and its cost."""
         expected = self.expectation(running, proposal)
         then = self.then(running, proposal)
+        unchanged = expectation_of(
+            self.table(running),
+            running.executors,
+            running.trigger_s,
+            max(proposal.estimate.rate_per_s, 1e-9),
+            proposal.estimate.cost_ratio,
+            Transition(),
+        )
         return WatchedChange(
             now=running,
             then=then,
             why=proposal.reason.value,
             saved_node_s_per_hour=3600.0 * (running.executors - then.executors),
-            latency_now_s=self._planned_latency_s(running, proposal),
+            latency_now_s=_finite(unchanged.latency_s.high),
             latency_then_s=_finite(expected.latency_s.high),
             pause_s=expected.pause_s,
             late_s=expected.late_s,
@@ -286,17 +281,6 @@ class LiveRule:
             longest_wait_s=costs.lead_s() - BIN_S.value,
             drained_per_s=table.drained_per_s(running.executors, running.trigger_s, cost_ratio),
         )
-
-    def _planned_latency_s(self, running: Configuration, proposal: Proposal) -> float | None:
-        expectation = expectation_of(
-            self.table(running),
-            running.executors,
-            running.trigger_s,
-            rate_per_s=max(proposal.estimate.rate_per_s, 1e-9),
-            cost_ratio=proposal.estimate.cost_ratio,
-            transition=Transition(),
-        )
-        return _finite(expectation.latency_s.high)
 
 
 def _finite(value: float) -> float | None:

@@ -8,22 +8,27 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
+from headway.assumptions.advice import IGNORED_LIMIT_RATIO
 from headway.assumptions.live import BIN_S
 from headway.assumptions.tuning import LEARNING_BATCHES, SILENT_RATIO
 from headway.domain import Configuration
 from headway.domain.live import ChangeKind, Expectation, Proposal, Reason
 from headway.domain.tuner import Mode, Phase, TunerChange, TunerState
-from headway.errors import HeadwayError
+from headway.domain.watched import LiveBatch
+from headway.errors import HeadwayError, InputError
 from headway.formats.tuner_files import RESTORE_WORD, switch_word
+from headway.profiler.streaming.trigger import contradiction
 from headway.runtime.tuning.actuators import At, ChangesQueries, kind_of, nothing
 from headway.runtime.tuning.clean_stop import left_no_gap
 from headway.runtime.tuning.session import takes_each_batch_once, warning_of_sink
 from headway.tuner.changes import TunerChanges
-from headway.tuner.followed import require_followed_live
 from headway.tuner.live_query import Observed
 from headway.tuner.live_rule import LiveRule
 from headway.tuner.remembered import remembered_pauses, with_pause
 from headway.tuner.rule.rule import applied
+from headway.units import counted, format_duration
 
 _SAVE_EVERY_S = 60.0
 
@@ -72,7 +77,10 @@ class TunerMachine(TunerChanges):
         switch = switch_word(self._path)
         if switch is not None:
             if self.state.phase is not Phase.OFF:
-                self._switched_off(switch)
+                original = self.state.original
+                if switch == RESTORE_WORD and self.running != original:
+                    self.change_to(original, Reason.HOLD, Phase.RESTORING, why="asked to")
+                self._to(Phase.OFF, "switched off")
             self._read()
             return
         if self.state.phase is Phase.OFF:
@@ -89,11 +97,6 @@ class TunerMachine(TunerChanges):
                 self._settle()
             case Phase.HOLD | Phase.BLIND:
                 self._hold()
-
-    def _switched_off(self, word: str) -> None:
-        if word == RESTORE_WORD and self.running != self.state.original:
-            self.change_to(self.state.original, Reason.HOLD, Phase.RESTORING, why="asked to")
-        self._to(Phase.OFF, "switched off")
 
     def _read(self) -> None:
         num_pending = self._num_pending()
@@ -117,7 +120,7 @@ class TunerMachine(TunerChanges):
 
     def _learned(self) -> None:
         """The query has shown whether it runs as requested."""
-        actual_setting = require_followed_live(
+        actual_setting = _require_followed(
             self.running, [observed.batch for observed in self._live.recent()]
         )
         if actual_setting != self.running:
@@ -159,7 +162,7 @@ class TunerMachine(TunerChanges):
 
     def _verify(self, change: TunerChange, cost_batches: Sequence[Observed]) -> None:
         """Compare the new setting with its expectation."""
-        require_followed_live(change.then, [observed.batch for observed in cost_batches])
+        _require_followed(change.then, [observed.batch for observed in cost_batches])
         rows = sum(observed.seen.batch_rows for observed in cost_batches)
         duration_s = sum(observed.seen.duration_s for observed in cost_batches) / len(cost_batches)
         late_ratio = sum(observed.seen.late_rows for observed in cost_batches) / max(rows, 1.0)
@@ -302,3 +305,41 @@ class TunerMachine(TunerChanges):
             self._to(Phase.SETTLING, "executors are there")
         elif self._now() > change.deadline_s:
             self._restore(change, "executors did not come in time")
+
+
+def _require_followed(
+    requested_setting: Configuration, batches: Sequence[LiveBatch]
+) -> Configuration:
+    """The setting as it runs: the requested one, with the partitions of its checkpoint.
+
+    A part that the function that started the query ignores is named, and ends the tuner.
+    """
+    if not batches:
+        return requested_setting
+    limit = requested_setting.max_offsets_per_trigger
+    most_rows = max(batch.num_rows for batch in batches)
+    if limit is not None and most_rows > (1.0 + IGNORED_LIMIT_RATIO.value) * limit:
+        raise _ignored(
+            f"at most {counted(limit, 'row')} per batch",
+            f"{most_rows:,}; give the reader .options(**setting.reader_options)",
+        )
+    starts = np.array([batch.started_s for batch in batches])
+    durations = np.array([batch.duration_s for batch in batches])
+    contradiction_text = contradiction(requested_setting.trigger_s, starts, durations)
+    if contradiction_text is not None:
+        raise _ignored(
+            f"a trigger of {format_duration(requested_setting.trigger_s)}",
+            f"another one ({contradiction_text}); start it with .trigger(**setting.trigger)",
+        )
+    # Those of state are in the checkpoint, whatever the session says.
+    for batch in reversed(batches):
+        if batch.shuffle_partitions is not None:
+            return replace(requested_setting, shuffle_partitions=batch.shuffle_partitions)
+    return requested_setting
+
+
+def _ignored(requested: str, observed: str) -> InputError:
+    return InputError(
+        f"the query ignores its setting: asked for {requested}, it ran with {observed}. It is left "
+        "alone"
+    )

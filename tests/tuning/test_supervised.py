@@ -27,7 +27,7 @@ from headway.formats.setting_file import (
     save_setting,
 )
 from headway.profiler.recording.live import LaterLogFeed
-from headway.runtime.tuning import clean_stop, supervised
+from headway.runtime.tuning import supervised
 from headway.runtime.tuning.clean_stop import NoGapError
 from headway.runtime.tuning.supervised import SupervisedQuery
 from tests.tuning.test_on_spark import a_small_profile, setting_of, wait_for
@@ -256,7 +256,6 @@ def test_what_is_asked_while_a_session_starts_is_heard_and_what_is_taken_back_is
     save_setting(given, path)
     monkeypatch.setenv("HEADWAY_SETTING", str(path))
     monkeypatch.setenv("HEADWAY_SETTING_NUMBER", "1")
-    monkeypatch.setattr(clean_stop, "checkpoint_of", lambda _query: "none")
     query: Any = NeverIdle(answer_file(path))
     began_s = time.monotonic()
     headway.stop_when_asked(query)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from headway.domain import ComingBack, Decision, Policy, QueryState
@@ -20,27 +20,8 @@ from headway.units import US_PER_MS, ms_to_s, s_to_ms
 _NEVER_MS = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Went:
-    """Turns that the JVM has granted.
-
-    ``since_s`` is the time from the end of the batch to the grants; 0 if the wait was for a
-    trigger, not for a turn.
-    """
-
-    decision: Decision
-    numbers: tuple[int, ...]
-    since_s: float
-
-
 class Ahead:
-    """The order in which the hub grants turns until the arbiter has decided again.
-
-    Parameters
-    ----------
-    hub : Java object
-        The gate's hub.
-    """
+    """The order in which the hub grants turns until the arbiter has decided again."""
 
     def __init__(self, hub: Any) -> None:
         self._hub = hub
@@ -60,18 +41,8 @@ class Ahead:
     ) -> None:
         """Give an order to the hub, unless something has happened since the arbiter decided.
 
-        Parameters
-        ----------
-        policy : Policy
-            Any but ``auto``.
-        waiting : mapping of int to QueryState
-            The queries that wait, by their numbers.
-        members : sequence of Member
-            All members.
-        now_s : float
-            The time of the decision. [s]
-        at_once : int
-            Batches that may run at the same time.
+        ``waiting`` are the queries that wait, by their numbers, ``members`` all queries, and
+        ``now_s`` is the time of the decision. The policy is any but ``auto``.
         """
         next_grant = 1 + max((member.last_grant for member in members), default=0)
         # With stagger, a query that comes back is ranked by its tick, whether known or not.
@@ -95,9 +66,11 @@ class Ahead:
             return f" {int(holds_turn)} {rank} {due_ms} {closed_rank} {closes_at_ms}"
 
         until_s = order_holds_until_s(cases, now_s)
+        # A millisecond that is certainly before it.
+        until_ms = s_to_ms(until_s) - 1 if math.isfinite(until_s) else _NEVER_MS
         running = [member for member in members if member.granted_at_s is not None]
         num_running = sum(not member.lease_over for member in running)
-        order = [f"{at_once - num_running} {_last_ms_before(until_s)}"]
+        order = [f"{at_once - num_running} {until_ms}"]
         for number, state in waiting.items():
             due_ms = _first_ms_from(due_s(policy, state))
             order.append(f"w {number} {ranks[id(state)]} {due_ms}{then(number, True)}")
@@ -116,8 +89,12 @@ class Ahead:
         if self._is_given:
             self._is_given = not self._hub.stand(None)
 
-    def went(self, line: str) -> Went:
-        """Grants of the hub by the current order, parsed from its report line."""
+    def went(self, line: str) -> tuple[Decision, tuple[int, ...], float]:
+        """Grants of the hub by the current order, parsed from its report line.
+
+        Returns the decision, the numbers of the queries that it granted turns, and the time from
+        the end of the batch to the grants; 0 if the wait was for a trigger, not for a turn. [s]
+        """
         _, since_us, at_ms, free, granted_numbers, waiting = line.split("\t")
         at_s = ms_to_s(float(at_ms))
         states = dict(self._waited(waiting))
@@ -132,9 +109,7 @@ class Ahead:
             granted=tuple(states[number].name for number in numbers),
             ahead=True,
         )
-        return Went(
-            decision=decision, numbers=numbers, since_s=ms_to_s(float(since_us) / US_PER_MS)
-        )
+        return decision, numbers, ms_to_s(float(since_us) / US_PER_MS)
 
     def _waited(self, waiting: str) -> Iterator[tuple[int, QueryState]]:
         for entry in waiting.split(","):
@@ -157,8 +132,3 @@ def _first_ms_from(at_s: float) -> int:
     while ms_to_s(at_ms) < at_s:
         at_ms += 1
     return at_ms
-
-
-def _last_ms_before(at_s: float) -> int:
-    """A millisecond that is certainly before a time."""
-    return s_to_ms(at_s) - 1 if math.isfinite(at_s) else _NEVER_MS

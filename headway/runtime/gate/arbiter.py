@@ -11,22 +11,13 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headway.assumptions.turns import HEARTBEAT_WITHIN_S
-from headway.domain import (
-    Decision,
-    Policy,
-    QueryReport,
-    QueryState,
-    ScheduledQuery,
-    ScheduleReport,
-)
+from headway.domain import Decision, Policy, QueryReport, QueryState, ScheduledQuery, ScheduleReport
 from headway.errors import InputError
 from headway.models.scheduling.memory import MemoryReading
 from headway.models.scheduling.order import grant_order, next_due_s
@@ -57,32 +48,9 @@ class Gate:
     A waiting query has not chosen offsets and holds nothing; its plan, sink and checkpoint are
     untouched. When the gate is left, is closed or fails, every query runs by its own trigger.
 
-    Parameters
-    ----------
-    spark : SparkSession
-        A classic session.
-    policy : Policy
-        Which query is next. ``auto`` is first come first served until the costs of batches are
-        known, then the choice of ``choose``.
-    at_once : int, optional
-        Batches that may run at once; by default, as many as keep the cores busy, then as many as
-        ``choose`` finds best.
-    decisions : path, optional
-        File to which every decision is appended.
-    memory_limit_bytes : float, optional
-        State on the heap from which the query that frees the most goes first. [bytes]
-    choose : callable, optional
-        From the works of the queries, the cores and the requested policy to a policy, another one
-        only for ``auto``, and ``at_once``.
-    heartbeat_within_s : float
-        Maximum silence of the arbiter before the gate opens. [s]
-
-    Raises
-    ------
-    InputError
-        If the session is one of Spark Connect.
-    SparkUnavailableError
-        If its JVM is older than Java 17.
+    The parameters are those of :func:`headway.schedule`. ``choose`` is that of
+    :class:`headway.runtime.gate.sizes.Sizes`, and ``heartbeat_within_s`` the maximum silence of the
+    arbiter before the gate opens [s].
     """
 
     def __init__(
@@ -127,21 +95,10 @@ class Gate:
     ) -> None:
         """Add a running query; it waits for grants from its next trigger on.
 
-        Parameters
-        ----------
-        query : StreamingQuery
-            Started with ``trigger(processingTime=...)``, which applies when the gate is open.
-        declared : ScheduledQuery
-            Its windows and targets; the trigger is read from the query.
-        predicted_s : callable, optional
-            Mean duration of a batch by number of rows; by default learned while it runs. [s]
-        in_turn : Turn, optional
-            Its function for each batch, if that should wait instead of its trigger.
-
-        Raises
-        ------
-        InputError
-            If its trigger cannot be gated; the query continues unchanged.
+        Its own trigger applies when the gate is open; a query whose trigger cannot be gated is
+        refused, and continues unchanged. ``predicted_s`` is the mean duration of a batch by number
+        of rows, by default learned while it runs. [s] ``in_turn`` is its function for each batch,
+        if that should wait instead of its trigger.
         """
         if self.opened_because is not None or self._is_closing:
             raise InputError(
@@ -205,12 +162,7 @@ class Gate:
     def __enter__(self) -> Gate:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def report(self) -> ScheduleReport:
@@ -254,7 +206,11 @@ class Gate:
         ended = self._take(reports)
         wait_s = self._decide(now_s)
         for member, batch in ended:
-            self._note(member, batch)
+            member.learn()
+            if batch is not None:
+                assert member.last is not None
+                self._task_time.observe(member.last.add_batch_s)
+                self._log.write(batch)
         if now_s >= self._next_look_s:
             self._next_look_s = now_s + _LOOK_EVERY_S
             if self._look_after(now_s):
@@ -283,13 +239,6 @@ class Gate:
                 ended.append((member, member.became_idle(at_s, target_s, progress=fields[2])))
         return ended
 
-    def _note(self, member: Member, batch: BatchEnd | None) -> None:
-        member.learn()
-        if batch is not None:
-            assert member.last is not None
-            self._task_time.observe(member.last.add_batch_s)
-            self._log.write(batch)
-
     def _look_after(self, now_s: float) -> bool:
         """Queries that hang no longer block others; returns whether there is a new one."""
         hanging = [member for member in self._members.values() if member.hangs(now_s)]
@@ -305,11 +254,10 @@ class Gate:
 
     def _went(self, line: str) -> None:
         """The JVM has granted a turn by the prepared order."""
-        turns = self._ahead.went(line)
-        decision = turns.decision
-        members = [self._numbered[number] for number in turns.numbers if number in self._numbered]
+        decision, numbers, since_s = self._ahead.went(line)
+        members = [self._numbered[number] for number in numbers if number in self._numbered]
         self._num_ahead += len(members)
-        self._book(members, decision, turns.since_s)
+        self._book(members, decision, since_s)
 
     def _decide(self, now_s: float) -> float:
         members, at_once = self._members.values(), self._sizes.at_once
@@ -317,30 +265,28 @@ class Gate:
             member.granted_at_s is not None and not member.lease_over for member in members
         )
         waiting = {member.number: member.state(now_s) for member in members if member.is_idle}
-        states = tuple(waiting.values())
+        states, policy = tuple(waiting.values()), self._sizes.policy
+        memory_is_short = self._memory_is_short(now_s)
+        order: tuple[str, ...] = ()
+        if num_running < at_once:
+            order = grant_order(policy, states, now_s, memory_is_short=memory_is_short)
         decision = Decision(
             at_s=now_s,
-            policy=self._sizes.policy,
+            policy=policy,
             num_running=num_running,
             at_once=at_once,
             states=states,
-            order=(),
-            granted=(),
-            memory_is_short=self._memory_is_short(now_s),
+            order=order,
+            granted=order[: max(at_once - num_running, 0)],
+            memory_is_short=memory_is_short,
         )
-        if num_running < at_once:
-            order = grant_order(
-                decision.policy, states, now_s, memory_is_short=decision.memory_is_short
-            )
-            granted = order[: at_once - num_running]
-            decision = replace(decision, order=order, granted=granted)
         granted_now = [self._members[name] for name in decision.granted]
         if granted_now and not self._let_go(granted_now, decision):
             return _AGAIN_S
         self._leave_order(waiting, now_s)
         if num_running >= at_once:
             return _LONGEST_WAIT_S
-        due_s = next_due_s(decision.policy, states, now_s)
+        due_s = next_due_s(policy, states, now_s)
         return min(max(due_s - now_s, 0.001), _LONGEST_WAIT_S)
 
     def _leave_order(self, waiting: dict[int, QueryState], now_s: float) -> None:

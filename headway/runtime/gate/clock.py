@@ -22,20 +22,7 @@ _STARTS_WITHIN_S = 30.0
 
 
 class GateClasses:
-    """The gate's Java classes, loaded into the JVM of a running session.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        A classic session; Spark Connect gives no access to its JVM.
-
-    Raises
-    ------
-    InputError
-        If the session is one of Spark Connect, or stopped.
-    SparkUnavailableError
-        If its JVM is older than Java 17.
-    """
+    """The gate's Java classes, loaded into the JVM of a running classic session."""
 
     def __init__(self, spark: SparkSession) -> None:
         require_session(spark)
@@ -121,10 +108,7 @@ def require_classic(query: StreamingQuery) -> None:
 def replace_clock(executor: Any, clock: Any, query: StreamingQuery) -> Any:
     """Replace the clock of a trigger from its next wait on; returns the previous one.
 
-    Raises
-    ------
-    InputError
-        If this Spark version keeps its clock elsewhere, or another gate has replaced it.
+    It is refused if another gate has replaced it, or this version of Spark keeps it elsewhere.
     """
     with _as_spark_keeps_it(query):
         field = executor.getClass().getDeclaredField("clock")

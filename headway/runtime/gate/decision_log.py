@@ -34,17 +34,8 @@ class BatchEnd:
 class DecisionLog:
     """JSON lines in a file, written as the gate decides; nothing is written without a file.
 
-    If the file can no longer be written, the log ends, which is logged, and the gate goes on.
-
-    Parameters
-    ----------
-    path : path or None
-        The file to append to.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written, or another gate writes to it.
+    A file that cannot be written, or to which another gate writes, is refused. If it can no longer
+    be written later, the log ends, which is logged, and the gate goes on.
     """
 
     def __init__(self, path: str | Path | None) -> None:

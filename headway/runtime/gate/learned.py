@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import deque
 from collections.abc import Callable
@@ -23,15 +24,8 @@ _SCORE_OF = {0.95: Z90, 0.999: 3.09}
 
 
 class BatchDurations:
-    """Durations by rows: a profile's prediction times the observed ratio, or a line.
+    """Durations by rows: the prediction of a profile times the observed ratio, or a line.
 
-    Parameters
-    ----------
-    predicted_s : callable, optional
-        Mean duration of a batch by number of rows, from a profile. [s]
-
-    Examples
-    --------
     >>> durations = BatchDurations()
     >>> for rows in (0, 1000, 2000, 3000) * 5:
     ...     durations.observe(rows, 0.1 + 1e-5 * rows)
@@ -40,7 +34,7 @@ class BatchDurations:
     """
 
     def __init__(self, predicted_s: Callable[[float], float] | None = None) -> None:
-        self._predicted_s = None if predicted_s is None else _Table(predicted_s)
+        self._predicted_s = None if predicted_s is None else _tabulated(predicted_s)
         self._seen: deque[tuple[float, float]] = deque(maxlen=_MOST_BATCHES)
         self._left_out = 0
         self._fixed_s, self._per_row_s = 0.5, 0.0
@@ -93,16 +87,15 @@ class BatchDurations:
 
     def mean_s(self, rows: float) -> float:
         """Mean duration of a batch with a number of rows. [s]"""
-        return self._ratio * self._model_s(rows)
+        if self._predicted_s is None:
+            model_s = self._fixed_s + self._per_row_s * rows
+        else:
+            model_s = self._predicted_s(rows)
+        return self._ratio * max(model_s, 1e-3)
 
     def quantile_s(self, rows: float, quantile: float) -> float:
         """Quantile of the duration, 0.95 or 0.999. [s]"""
         return self.mean_s(rows) * math.exp(_SCORE_OF[quantile] * self._spread)
-
-    def _model_s(self, rows: float) -> float:
-        if self._predicted_s is not None:
-            return max(self._predicted_s(rows), 1e-3)
-        return max(self._fixed_s + self._per_row_s * rows, 1e-3)
 
     def _fit_line(self, batches: np.ndarray) -> None:
         rows, durations_s = batches[:, 0], batches[:, 1]
@@ -113,30 +106,27 @@ class BatchDurations:
         self._fixed_s = max(float(durations_s.mean() - self._per_row_s * rows.mean()), 1e-3)
 
 
-class _Table:
+def _tabulated(predicted_s: Callable[[float], float]) -> Callable[[float], float]:
     """A prediction by rows, computed once at each of some counts, linear in between.
 
     A profile's model takes longer than a decision may, and is nearly linear over a tenth more rows.
 
-    >>> table = _Table(lambda rows: 0.1 + 1e-5 * rows)
+    >>> table = _tabulated(lambda rows: 0.1 + 1e-5 * rows)
     >>> [round(table(rows), 6) for rows in (0.0, 0.5, 1000.0, 123456.0)]
     [0.1, 0.100005, 0.11, 1.33456]
     """
 
-    def __init__(self, predicted_s: Callable[[float], float]) -> None:
-        self._predicted_s = predicted_s
-        self._known: dict[int, float] = {}
+    @functools.cache
+    def at_knot_s(number: int) -> float:
+        return predicted_s(_knot(number))
 
-    def __call__(self, rows: float) -> float:
+    def interpolated_s(rows: float) -> float:
         below = -1 if rows < 1.0 else math.floor(math.log(rows, _KNOTS))
         low, high = _knot(below), _knot(below + 1)
         part = (rows - low) / (high - low)
-        return (1.0 - part) * self._at(below) + part * self._at(below + 1)
+        return (1.0 - part) * at_knot_s(below) + part * at_knot_s(below + 1)
 
-    def _at(self, number: int) -> float:
-        if number not in self._known:
-            self._known[number] = self._predicted_s(_knot(number))
-        return self._known[number]
+    return interpolated_s
 
 
 def _knot(number: int) -> float:

@@ -25,24 +25,10 @@ _OF_SLACK, _OF_LEASE = 0.95, 0.999
 class Member:
     """A query that takes turns.
 
-    Parameters
-    ----------
-    query : StreamingQuery
-        The query.
-    clock : Java object or Turn
-        The clock of its trigger, or the turn in which its batches wait.
-    declared : ScheduledQuery
-        Its trigger, windows and targets.
-    predicted_s : callable, optional
-        Mean duration of a batch by number of rows; by default learned while it runs.
-    now_s : float
-        When it joined. [s since the epoch]
-    number : int
-        Its number in the hub.
-    run_id : str
-        Spark's id of this run of the query.
-    waits_within : bool
-        Whether it waits within its batches, after their rows have been chosen.
+    ``clock`` is that of its trigger, or the turn in which its batches wait, ``number`` its number
+    in the hub, and ``run_id`` Spark's id of this run. ``predicted_s`` is the mean duration of a
+    batch by number of rows; by default it is learned while it runs. With ``waits_within`` it waits
+    within its batches, after their rows have been chosen. It joined at ``now_s`` since the epoch.
     """
 
     def __init__(
@@ -69,11 +55,12 @@ class Member:
         self.last: BatchSeen | None = None
         self.closing_delay_s = 0.0
         """Usual time from an event time to the start of the first batch that reads it [s]."""
+        self.rate_per_s = 0.0
+        """Rows per second that the query has read recently. [rows/s]"""
         self._predicted_s = self._usually_removed_rows = self._waited_within_s = 0.0
         self._has_run = False
         self._unlearned: list[BatchSeen] = []
         self._idle_since_s = now_s
-        self._rate_per_s = 0.0
         self._newest_event_s: float | None = None
         self._emitted_to_s: float | None = None
         self._delays_s: deque[float] = deque(maxlen=_MOST_DELAYS)
@@ -91,11 +78,6 @@ class Member:
             return 0.0, 0.0, 0.0
         before, work, after = zip(*self._parts, strict=True)
         return statistics.fmean(before), statistics.fmean(work), statistics.fmean(after)
-
-    @property
-    def rate_per_s(self) -> float:
-        """Rows per second that the query has read recently. [rows/s]"""
-        return self._rate_per_s
 
     @property
     def heap_state_bytes(self) -> float:
@@ -179,10 +161,11 @@ class Member:
 
     def state(self, now_s: float) -> QueryState:
         """State for the policy."""
+        read_until_s = self._idle_since_s if self.last is None else self.last.start_s
         return self._state(
             self._rows_by(now_s),
             ready_s=self.ready_s,
-            oldest_unread_s=self._oldest_unread_s(),
+            oldest_unread_s=read_until_s - self._behind_s(),
             closing_s=self._closing_s(self._emitted_to_s),
             emits=self._emits(),
         )
@@ -202,7 +185,7 @@ class Member:
             emitted_to_s = max(self._newest_event_s - windows.watermark_delay_s, emitted_to_s)
             closes_at_s = windows.first_end_after_s(emitted_to_s) + windows.watermark_delay_s
         takes_s = max(self._predicted_s, now_s - granted_at_s)
-        new_rows = self._rate_per_s * takes_s
+        new_rows = self.rate_per_s * takes_s
         state = self._state(
             float(last.rows) if last.behind_rows else new_rows,
             ready_s=now_s,
@@ -228,8 +211,10 @@ class Member:
         emits: bool,
     ) -> QueryState:
         duration_s = self.durations.quantile_s(rows, _OF_SLACK)
-        next_s = self.durations.quantile_s(self._rate_per_s * duration_s, _OF_SLACK)
+        next_s = self.durations.quantile_s(self.rate_per_s * duration_s, _OF_SLACK)
         declared = self.declared
+        # In a windowed query, only the batch that emits removes state.
+        may_remove = declared.windows is None or self._emits()
         return QueryState(
             name=declared.name,
             ready_s=ready_s,
@@ -244,7 +229,7 @@ class Member:
             row_limit_s=None if declared.row_target is None else declared.row_target.limit_s,
             output_rows=rows if declared.windows is None else 0.0,
             most_wait_s=declared.most_wait_s,
-            removed_rows=self._removes_rows(),
+            removed_rows=self._usually_removed_rows if may_remove else 0.0,
         )
 
     def report(self) -> QueryReport:
@@ -267,7 +252,7 @@ class Member:
     def _rows_by(self, now_s: float) -> float:
         since_s = self._idle_since_s if self.last is None else self.last.start_s
         until_s = min(now_s, self._idle_since_s) if self.waits_within else now_s
-        new_rows = self._rate_per_s * max(until_s - since_s, 0.0)
+        new_rows = self.rate_per_s * max(until_s - since_s, 0.0)
         if self.last is None or not self.last.behind_rows:
             return new_rows
         # The source's rate limit is the number of rows read last.
@@ -280,14 +265,11 @@ class Member:
             return 1
         return math.ceil(last.behind_rows / last.rows)
 
-    def _oldest_unread_s(self) -> float:
-        return self._idle_since_s if self.last is None else self.last.start_s - self._behind_s()
-
     def _behind_s(self) -> float:
         """Rows left behind arrived before the batch that left them, at the rate of reading."""
-        if self.last is None or not self._rate_per_s > 0.0:
+        if self.last is None or not self.rate_per_s > 0.0:
             return 0.0
-        return self.last.behind_rows / self._rate_per_s
+        return self.last.behind_rows / self.rate_per_s
 
     def _closing_s(self, emitted_to_s: float | None) -> float | None:
         windows = self.declared.windows
@@ -302,11 +284,6 @@ class Member:
             return False
         watermark_s = self._newest_event_s - windows.watermark_delay_s
         return watermark_s >= windows.first_end_after_s(self._emitted_to_s)
-
-    def _removes_rows(self) -> float:
-        """In a windowed query, only the batch that emits removes state."""
-        may_remove = self.declared.windows is None or self._emits()
-        return self._usually_removed_rows if may_remove else 0.0
 
     def _new_batch(self, progress: str) -> BatchSeen | None:
         if not progress:
@@ -333,7 +310,7 @@ class Member:
         self._parts.append((batch.duration_s - work_s - after_s, work_s, after_s))
         if last is not None and batch.start_s > last.start_s:
             rate = batch.rows / (batch.start_s - last.start_s)
-            self._rate_per_s += (0.2 if self._rate_per_s else 1.0) * (rate - self._rate_per_s)
+            self.rate_per_s += (0.2 if self.rate_per_s else 1.0) * (rate - self.rate_per_s)
         if batch.newest_event_s is not None:
             newest_s = self._newest_event_s
             self._newest_event_s = max(batch.newest_event_s, newest_s or batch.newest_event_s)

@@ -39,11 +39,6 @@ class _Operator(msgspec.Struct, rename="camel"):
         return 0 if is_rocksdb else self.memory_used_bytes
 
 
-class _EventTime(msgspec.Struct, frozen=True):
-    watermark: str | None = None
-    max: str | None = None
-
-
 class _Source(msgspec.Struct, rename="camel"):
     end_offset: msgspec.Raw = msgspec.Raw()
     metrics: dict[str, str] | None = None
@@ -63,7 +58,7 @@ class _Progress(msgspec.Struct, rename="camel"):
     timestamp: str
     num_input_rows: int = 0
     duration_ms: dict[str, float] = msgspec.field(default_factory=dict)
-    event_time: _EventTime = _EventTime()
+    event_time: dict[str, str | None] = msgspec.field(default_factory=dict)
     state_operators: list[_Operator] = msgspec.field(default_factory=list)
     sources: list[_Source] = msgspec.field(default_factory=list)
 
@@ -74,11 +69,9 @@ _PROGRESS = msgspec.json.Decoder(_Progress)
 def batch_seen(progress: str) -> BatchSeen:
     """A batch, from the JSON of Spark's progress."""
     batch_progress = _PROGRESS.decode(progress)
-    durations_ms, event, operators = (
-        batch_progress.duration_ms,
-        batch_progress.event_time,
-        batch_progress.state_operators,
-    )
+    durations_ms, operators = batch_progress.duration_ms, batch_progress.state_operators
+    event = batch_progress.event_time
+    watermark, newest = event.get("watermark"), event.get("max")
     return BatchSeen(
         batch_id=batch_progress.batch_id,
         start_s=_epoch_s(batch_progress.timestamp),
@@ -86,8 +79,8 @@ def batch_seen(progress: str) -> BatchSeen:
         duration_s=ms_to_s(durations_ms.get("triggerExecution", 0)),
         add_batch_s=ms_to_s(durations_ms.get("addBatch", 0)),
         commit_s=ms_to_s(durations_ms.get("commitOffsets", 0)),
-        watermark_s=None if event.watermark is None else _epoch_s(event.watermark),
-        newest_event_s=None if event.max is None else _epoch_s(event.max),
+        watermark_s=None if watermark is None else _epoch_s(watermark),
+        newest_event_s=None if newest is None else _epoch_s(newest),
         removed_rows=float(sum(operator.num_rows_removed for operator in operators)),
         heap_state_bytes=float(sum(operator.on_heap_bytes for operator in operators)),
         behind_rows=sum(source.behind_rows for source in batch_progress.sources),

@@ -23,23 +23,11 @@ Chooser = Callable[[Sequence[QueryWork], float, Policy], tuple[Policy, int]]
 class Sizes:
     """The current policy, and how many batches may run at the same time.
 
-    Parameters
-    ----------
-    requested_policy : Policy
-        The requested policy. ``auto`` is first come first served until the costs of batches are
-        known, then the choice of ``choose``, which is repeated once twice as much is known.
-    at_once : int or None
-        Batches that may run at once; by default, as many as keep the cores busy while drivers work,
-        then as many as ``choose`` finds best.
-    choose : callable or None
-        Chooses among the policies of ``auto``, or only how many batches run at once.
-    lock : context manager
-        Held by callers; the choice in the background acquires it.
-
-    Raises
-    ------
-    InputError
-        If ``at_once`` is not a valid number of batches.
+    ``auto`` is first come first served until the costs of batches are known, then the choice of
+    ``choose``, which is repeated once twice as much is known. By default, as many batches run at
+    once as keep the cores busy while drivers work, then as many as ``choose`` finds best, which
+    chooses among the policies of ``auto``, or only this number. Callers hold the lock; the choice
+    in the background acquires it.
     """
 
     def __init__(

@@ -93,12 +93,9 @@ class Turn:
         while not self._granted.wait(_LOOK_EVERY_S):
             if self._hub is None or hub.isOpen():
                 return
-            if not self._is_running():
+            if self._query is None or not self._query.isActive:
                 hub.awaitInterrupt()
                 return
-
-    def _is_running(self) -> bool:
-        return self._query is not None and self._query.isActive
 
 
 def require_turn_of(query: StreamingQuery, turn: object) -> None:

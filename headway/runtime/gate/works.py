@@ -24,11 +24,6 @@ class TaskTime:
     Progress contains the duration of a batch, but not how many cores it kept busy. ``cores`` are
     those of all executors, ``driver_cores`` those of them that a driver takes while it works: one
     in local mode. [-]
-
-    Parameters
-    ----------
-    context : SparkContext
-        Of a classic session.
     """
 
     def __init__(self, context: Any) -> None:
@@ -66,17 +61,8 @@ def learned_work(
 ) -> QueryWork:
     """Costs of the batches of a query.
 
-    Parameters
-    ----------
-    member : Member
-        The query and the reports of its progress.
-    cores : float, > 0
-        Cores of all executors. [-]
-    busy_cores : float or None
-        Cores that batches kept busy on average while executors worked for them; None assumes all
-        cores that a batch had. [-]
-    driver_cores : float, >= 0
-        Cores that a driver takes from the executors while it works: one in local mode. [-]
+    ``cores`` and ``driver_cores`` are those of :class:`TaskTime`. Batches kept ``busy_cores`` busy
+    on average while executors worked for them; None assumes all cores that a batch had. [-]
     """
     before_s, work_s, after_s = member.mean_parts_s
     # While others ran at the same time, a batch had its share of the cores.

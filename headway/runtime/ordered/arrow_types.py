@@ -26,13 +26,7 @@ _SIMPLE = {
 
 
 def spark_schema(df: DataFrame, text: str) -> StructType:
-    """Columns such as ``"last double, n long"``, parsed by Spark.
-
-    Raises
-    ------
-    InputError
-        If Spark cannot read them.
-    """
+    """Columns such as ``"last double, n long"``, parsed by Spark."""
     from pyspark.errors import PySparkException
 
     try:
@@ -45,26 +39,14 @@ def spark_schema(df: DataFrame, text: str) -> StructType:
 
 
 def arrow_schema(schema: StructType) -> Any:
-    """The same columns in Arrow.
-
-    Raises
-    ------
-    InputError
-        If a type has no Arrow form that every version of Spark reads.
-    """
+    """The same columns in Arrow."""
     import pyarrow as pa
 
     return pa.schema([pa.field(field.name, arrow_type(field.dataType)) for field in schema.fields])
 
 
 def arrow_type(kind: DataType) -> Any:
-    """A Spark type in Arrow.
-
-    Raises
-    ------
-    InputError
-        If it has no Arrow form that every version of Spark reads.
-    """
+    """A Spark type in Arrow; one without a form that every version of Spark reads is refused."""
     import pyarrow as pa
     from pyspark.sql.types import ArrayType, DecimalType, MapType, StructType
 

@@ -27,12 +27,12 @@ from headway.runtime.ordered.kept_state import (
     values_of,
 )
 from headway.runtime.ordered.output_rows import output_table
+from headway.runtime.sharing.aggregates import PREFIX
 from headway.units import US_PER_MS
 
 Step: TypeAlias = Callable[[Any, Any], tuple[Any, Iterable[tuple[Any, ...]]]]
 """From a row and the state of its key (None for a new key) to the new state and output rows."""
 
-PREFIX = "_headway_"
 BUCKET, ROWS = f"{PREFIX}bucket", f"{PREFIX}rows"
 TIE = f"{PREFIX}tie_"
 """Prefix of columns that only break ties: text forms of nested columns."""

@@ -6,21 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from headway.errors import HeadwayError
-from headway.runtime.ordered.bucket import (
-    BUCKET,
-    PREFIX,
-    ROWS,
-    BucketState,
-    OrderedStep,
-    run_bucket,
-)
+from headway.runtime.ordered.bucket import BUCKET, ROWS, BucketState, OrderedStep, run_bucket
 from headway.runtime.ordered.kept_state import as_bytes, as_table
-from headway.runtime.ordered.plain_rows import (
-    arrived_table,
-    leaving_columns,
-    leaving_frame,
-    left,
-)
+from headway.runtime.ordered.plain_rows import arrived_table, leaving_columns, leaving_frame, left
+from headway.runtime.sharing.aggregates import PREFIX
 from headway.runtime.sharing.panes import WATERMARK
 from headway.units import US_PER_MS
 
@@ -114,17 +103,12 @@ def _of_stream(
 
 
 def on_table(by_bucket: DataFrame, ordered_step: OrderedStep) -> DataFrame:
-    """Output of the buckets of a table, packed."""
-    return by_bucket.groupBy(BUCKET).applyInPandas(_of_table(ordered_step), f"{ROWS} binary")
-
-
-def _of_table(ordered_step: OrderedStep) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """Called by Spark for each bucket of a table: one batch, without initial state."""
+    """Output of the buckets of a table, packed: each is one batch, without initial state."""
 
     def on_bucket(frame: pd.DataFrame) -> pd.DataFrame:
         return _packed(run_bucket(ordered_step, _unpacked([frame]), BucketState()).output)
 
-    return on_bucket
+    return by_bucket.groupBy(BUCKET).applyInPandas(on_bucket, f"{ROWS} binary")
 
 
 def _unpacked(frames: Iterable[pd.DataFrame]) -> list[Any]:

@@ -49,13 +49,7 @@ def rows_of(table: Any, columns: Iterable[str]) -> list[Values]:
 
 
 def table_of(rows: Iterable[Values], schema: Any, label: str) -> Any:
-    """Tuples as an Arrow table.
-
-    Raises
-    ------
-    InputError
-        If a value does not fit its column; ``label`` begins the message.
-    """
+    """Tuples as an Arrow table; ``label`` begins the message about a value that does not fit."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = []
     for field, values in zip(schema, columns, strict=True):
@@ -87,13 +81,7 @@ class StateForm:
         self.of = maker_of("State", schema.names)
 
     def kept(self, state: Any) -> Any:
-        """A state in its stored form.
-
-        Raises
-        ------
-        InputError
-            If a value does not fit its column.
-        """
+        """A state in its stored form; a value that does not fit its column is refused."""
         if not isinstance(state, tuple | list) or len(state) != len(self._keep):
             raise InputError(
                 f"step returned the state {state!r}; expected a tuple of "
@@ -124,8 +112,6 @@ class StateForm:
 def maker_of(name: str, columns: Sequence[str]) -> Callable[[Iterable[Any]], Any]:
     """Factory of named tuples from one value per column; it does not check their number.
 
-    Examples
-    --------
     >>> maker_of("State", ["last", "n"])((2.5, 1))
     State(last=2.5, n=1)
     >>> maker_of("Row", ["_id", "class"])((7, "a"))._id

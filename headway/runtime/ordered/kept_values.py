@@ -21,13 +21,8 @@ MISFITS = (TypeError, ValueError, ArithmeticError, AttributeError)
 def keeping(kind: Any, name: str) -> Keep:
     """Conversion of a value into the form in which a column of an Arrow type returns it.
 
-    Raises
-    ------
-    InputError
-        If values of that type are not preserved.
+    A type whose values are not preserved is refused.
 
-    Examples
-    --------
     >>> keeping(pa.float64(), "last")(3), keeping(pa.decimal128(9, 2), "sum")(Decimal("1.5"))
     (3.0, Decimal('1.50'))
     """
@@ -44,7 +39,7 @@ def keeping(kind: Any, name: str) -> Keep:
     if pa.types.is_date(kind):
         return _only(dt.date)
     if pa.types.is_timestamp(kind):
-        return _plain_time if kind.tz is None else _utc_time
+        return _time(kind.tz is not None)
     if pa.types.is_decimal(kind):
         return _decimal(kind.scale)
     if pa.types.is_list(kind):
@@ -115,24 +110,16 @@ def _bytes(value: Any) -> bytes:
     return bytes(value)
 
 
-def _utc_time(value: Any) -> dt.datetime:
-    if not isinstance(value, dt.datetime) or value.tzinfo is None:
-        raise TypeError
-    _require_micros(value)
-    return value.astimezone(dt.UTC)
+def _time(has_zone: bool) -> Keep:
+    def keep(value: Any) -> dt.datetime:
+        if not isinstance(value, dt.datetime) or (value.tzinfo is not None) is not has_zone:
+            raise TypeError
+        # Timestamps of pandas have nanoseconds, which Spark does not keep.
+        if getattr(value, "nanosecond", 0):
+            raise ValueError
+        return value.astimezone(dt.UTC) if has_zone else value
 
-
-def _plain_time(value: Any) -> dt.datetime:
-    if not isinstance(value, dt.datetime) or value.tzinfo is not None:
-        raise TypeError
-    _require_micros(value)
-    return value
-
-
-def _require_micros(value: Any) -> None:
-    # Timestamps of pandas have nanoseconds, which Spark does not keep.
-    if getattr(value, "nanosecond", 0):
-        raise ValueError
+    return keep
 
 
 def _decimal(scale: int) -> Keep:

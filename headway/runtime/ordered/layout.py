@@ -48,13 +48,7 @@ class BucketLayout:
 
     @classmethod
     def from_json(cls, text: str) -> BucketLayout:
-        """The layout written by :meth:`to_json`.
-
-        Raises
-        ------
-        HeadwayError
-            If it is damaged, or of another version.
-        """
+        """The layout written by :meth:`to_json`, unless it is damaged, or of another version."""
         data = parse_json(text, name=GUARD_FILE, expected=_FORMAT)
         if not isinstance(data, dict) or data.get("format") != _FORMAT:
             raise HeadwayError(f"{GUARD_FILE} is of another format; expected {_FORMAT}")
@@ -62,13 +56,7 @@ class BucketLayout:
 
     @classmethod
     def of_checkpoint(cls, files: Files, checkpoint: str) -> BucketLayout | None:
-        """The layout that a query's checkpoint was created with; None if it never ran.
-
-        Raises
-        ------
-        HeadwayError
-            If the checkpoint belongs to a query without :func:`headway.ordered`.
-        """
+        """The layout that a query's checkpoint was created with; None if it never ran."""
         guard_path = f"{checkpoint}/{GUARD_FILE}"
         if not files.exists(f"{checkpoint}/offsets"):
             return None
@@ -86,13 +74,7 @@ class BucketLayout:
         files.write_new(guard_path, self.to_json())
 
     def require_same(self, first: BucketLayout, checkpoint: str) -> None:
-        """Reject parameters that a checkpoint was not created with.
-
-        Raises
-        ------
-        HeadwayError
-            If keys, order, state or placed keys differ, since rows would not find their state.
-        """
+        """Refuse parameters that a checkpoint was not created with."""
         names = {"key": "key", "by": "by", "wait": "wait", "state": "state",
                  "columns": "columns of the stream", "bucket_of": "place"}  # fmt: skip
         changed = [
@@ -108,8 +90,6 @@ class BucketLayout:
 def partition_ids(shuffle_partitions: int) -> tuple[int, ...]:
     """For each partition, the first integer from 0 on that Spark's hash sends there.
 
-    Examples
-    --------
     >>> partition_ids(16)[:6]
     (12, 16, 5, 1, 37, 20)
     """
@@ -119,8 +99,6 @@ def partition_ids(shuffle_partitions: int) -> tuple[int, ...]:
 def placed_keys(shares: Mapping[str, float], ids: tuple[int, ...]) -> dict[str, int]:
     """Heaviest key first, each to the least loaded bucket; all other keys count evenly.
 
-    Examples
-    --------
     >>> placed_keys({"a": 0.4, "b": 0.3, "c": 0.2}, (12, 16))
     {'a': 12, 'b': 16, 'c': 16}
     """

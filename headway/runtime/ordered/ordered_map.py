@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headway.errors import InputError, require_packages
+from headway.runtime.ordered.arrow_types import arrow_schema, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -67,8 +69,6 @@ def ordered_map(
             f"at_once={at_once}, buffer={buffer_rows}, retries={retries}; expected at least one "
             "call at once, a buffer of at least as many rows, and 0 retries or more"
         )
-    from headway.runtime.ordered.arrow_types import arrow_schema, spark_schema
-
     schema = spark_schema(df, output)
     output_schema = arrow_schema(schema)
 
@@ -100,8 +100,6 @@ def in_order(
     At most ``buffer`` calls are made but not returned. The first permanent failure is raised at its
     position, and no call is started after that.
 
-    Examples
-    --------
     >>> list(in_order([3, 1, 2], lambda number: 10 * number, at_once=2, buffer=2))
     [30, 10, 20]
     """
@@ -127,12 +125,6 @@ def in_order(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _portions(results: Iterable[_Result], size: int) -> Iterator[list[_Result]]:
-    portion = list[_Result]()
-    for result in results:
-        portion.append(result)
-        if len(portion) == size:
-            yield portion
-            portion = []
-    if portion:
+def _portions(results: Iterator[_Result], size: int) -> Iterator[list[_Result]]:
+    while portion := list(islice(results, size)):
         yield portion

@@ -13,12 +13,13 @@ from headway.formats.key_counts import read_shares
 from headway.runtime.given import folder_text, is_collated, require_no_connect
 from headway.runtime.ordered.arrow_types import (
     arrow_schema,
+    arrow_type,
     in_foreach_batch,
     spark_schema,
     streaming_operators,
 )
 from headway.runtime.ordered.layout import BucketLayout, partition_ids, placed_keys
-from headway.runtime.sharing.aggregates import quoted
+from headway.runtime.sharing.aggregates import PREFIX, quoted
 from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.sharing.panes import WATERMARK
 
@@ -190,8 +191,6 @@ def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _require_columns(df: DataFrame, keys: tuple[str, ...], order: tuple[str, ...]) -> None:
-    from headway.runtime.ordered.bucket import PREFIX
-
     if not keys or not order:
         raise InputError(
             f"{'by' if keys else 'key'} names no column; rows are kept in order for a key, and by "
@@ -293,16 +292,8 @@ def _layout(
 
 
 def _as_keys(texts: Iterable[str], schema: StructType, key: str) -> dict[str, Any]:
-    """Keys of a file, which are text there, as values of the column.
-
-    Raises
-    ------
-    InputError
-        If one is not a value of the column.
-    """
+    """Keys of a file, which are text there, as values of the column."""
     import pyarrow as pa
-
-    from headway.runtime.ordered.arrow_types import arrow_type
 
     texts = list(texts)
     kind = arrow_type(schema[key].dataType)

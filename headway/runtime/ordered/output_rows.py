@@ -18,24 +18,11 @@ from headway.runtime.ordered.kept_values import MISFITS, Keep, fits, keeping, ke
 
 
 def output_table(rows: Sequence[Any], schema: Any, function: str) -> Any:
-    """Rows as an Arrow table.
+    """Rows that a user's function returned, as an Arrow table of its output columns.
 
-    Parameters
-    ----------
-    rows : sequence of tuple or list
-        Returned by the user's function.
-    schema : pyarrow.Schema
-        Its output columns.
-    function : str
-        What returned them, with which messages begin.
+    Messages about rows that are no tuples of them, or that a column would change, begin with
+    ``function``, what returned them.
 
-    Raises
-    ------
-    InputError
-        If a row is no tuple of the columns, or a column would change a value.
-
-    Examples
-    --------
     >>> output_table([(1,)], pa.schema([("n", pa.int64())]), "step").to_pylist()
     [{'n': 1}]
     >>> output_table([(1.5,)], pa.schema([("n", pa.int64())]), "step")

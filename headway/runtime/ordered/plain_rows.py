@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headway.runtime.ordered.bucket import PREFIX
-from headway.runtime.sharing.aggregates import quoted
+from headway.runtime.sharing.aggregates import PREFIX, quoted
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]

@@ -13,7 +13,7 @@ from itertools import pairwise
 from headway.errors import InputError
 
 PREFIX = "_headway_"
-"""Prefix of columns with partial results, which no query may use."""
+"""Prefix of Headway's own columns, which no query may use."""
 
 _MERGED_BY = {
     **dict.fromkeys(("count", "count_if"), "sum"),
@@ -89,21 +89,8 @@ def read_aggregates(
     """Aggregates from Spark SQL text, by the name of their column.
 
     Partial results are named by the position of their aggregate, so no two have the same name.
+    ``types`` are Spark's types of each ``total`` and ``direct``; by default, none is a decimal.
 
-    Parameters
-    ----------
-    texts : mapping of str to str
-        E.g. ``{"n": "count(*)", "spent": "sum(price) FILTER (WHERE paid)"}``.
-    types : mapping of str to str, optional
-        Spark's type of each ``total`` and ``direct``; by default, none is a decimal.
-
-    Raises
-    ------
-    InputError
-        If there is none, or one cannot be merged from partial results; states why.
-
-    Examples
-    --------
     >>> read_aggregates({"n": "count(*)"})[0].merges
     {'_headway_0': 'sum(`_headway_0`)'}
     >>> read_aggregates({"users": "count(distinct user)"})

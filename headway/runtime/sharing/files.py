@@ -18,27 +18,17 @@ _OBJECT_STORES = ("s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "o
 
 
 class Files(Protocol):
-    """File system operations that a log of windows needs."""
+    """Operations on files that state is kept in; `SparkFiles` says what each does."""
 
-    def exists(self, path: str) -> bool:
-        """Whether a file or folder exists."""
-        ...
+    def exists(self, path: str) -> bool: ...
 
-    def read(self, path: str) -> str:
-        """The whole text of a file; raises FileNotFoundError if there is none."""
-        ...
+    def read(self, path: str) -> str: ...
 
-    def write_new(self, path: str, text: str) -> None:
-        """Write a new file, atomically."""
-        ...
+    def write_new(self, path: str, text: str) -> None: ...
 
-    def names(self, folder: str) -> list[str]:
-        """Names in a folder; none if there is no folder."""
-        ...
+    def names(self, folder: str) -> list[str]: ...
 
-    def delete(self, path: str) -> None:
-        """Delete a file, or a folder with its contents, if it exists."""
-        ...
+    def delete(self, path: str) -> None: ...
 
 
 class SparkFiles:
@@ -75,10 +65,7 @@ class SparkFiles:
     def write_new(self, path: str, text: str) -> None:
         """Write a new file, atomically.
 
-        Raises
-        ------
-        HeadwayError
-            If the file exists already, since another process writes to the folder.
+        A file that exists already is refused, since another process writes to the folder.
         """
         with _in_words(path):
             system, target = self._system(path), self._path(path)

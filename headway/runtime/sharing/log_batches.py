@@ -11,44 +11,32 @@ from headway.domain.window_set import WindowSet, WindowSpec
 from headway.errors import InputError
 from headway.models.sharing.consolidation import MergePlan, Piece
 from headway.runtime.sharing.files import Files
-from headway.runtime.sharing.log_state import Contents, LogState, Part, Reader
+from headway.runtime.sharing.log_state import Contents, LogState, Part, ReaderWindows
 
 Emit: TypeAlias = Literal["exact", "early", "update"]
 
 
 class Store(Protocol):
-    """Operations of a log on data; writing a folder replaces its contents."""
+    """Operations of a log on data; writing a folder replaces its contents.
 
-    def read_again(self) -> None:
-        """Read the rows of a batch that is committed: Spark moves its watermark by rows read."""
-        ...
+    Parts are named by their paths, windows by size and end.
+    """
 
-    def write_batch(self, folder: str) -> tuple[list[int], int | None]:
-        """Write a batch's partial results by pane; returns its panes, largest event time [ms]."""
-        ...
+    def read_again(self) -> None: ...
 
-    def write_compacted(self, folder: str, panes: Mapping[int, Sequence[str]]) -> None:
-        """Merge the parts of each pane, named by path, into one."""
-        ...
+    def write_batch(self, folder: str) -> tuple[list[int], int | None]: ...
+
+    def write_compacted(self, folder: str, panes: Mapping[int, Sequence[str]]) -> None: ...
 
     def make_windows(
         self, folder: str, size_ms: int, ends: Mapping[int, Sequence[str]], keep: Sequence[int]
-    ) -> None:
-        """Merge windows of one size from parts, named by path; write those to be kept."""
-        ...
+    ) -> None: ...
 
     def make_changed(
         self, spec: WindowSpec, ends: Sequence[int], before: Sequence[str], now: Sequence[str]
-    ) -> None:
-        """Merge open windows of one size from all parts of their panes, the batch's parts last.
+    ) -> None: ...
 
-        Only keys with rows in the batch are kept.
-        """
-        ...
-
-    def deliver(self, reader: str, made: Sequence[tuple[int, int]]) -> None:
-        """Pass new windows, by size and end, to a reader."""
-        ...
+    def deliver(self, reader: str, made: Sequence[tuple[int, int]]) -> None: ...
 
 
 def pane_path(folder: str, start_ms: int) -> str:
@@ -95,27 +83,17 @@ class WindowLog:
                 f"the store has panes of {self.state.pane_ms} ms, which do not divide {windows}; "
                 "use another store"
             )
-        self._pane_ms = self.state.pane_ms
-
-    @property
-    def pane_ms(self) -> int:
-        """Pane length of the store: that of its first windows, regardless of the current ones."""
-        return self._pane_ms
+        # That of the first windows of the store, regardless of the current ones.
+        self.pane_ms = self.state.pane_ms
 
     def add(self, name: str, windows: Sequence[WindowSpec]) -> None:
-        """Pass windows to a reader from the next batch on, if they begin from then on.
-
-        Raises
-        ------
-        InputError
-            If the panes of the log do not divide them, or a size exists with another slide.
-        """
+        """Pass windows to a reader from the next batch on, if they begin from then on."""
         log_specs = {spec for specs in self._wanted.values() for spec in specs}
         for spec in windows:
             parts = (spec.size_ms, spec.slide_ms, spec.offset_ms)
-            if any(part % self._pane_ms for part in parts):
+            if any(part % self.pane_ms for part in parts):
                 raise InputError(
-                    f"{spec}: the log has panes of {self._pane_ms} ms, which do not divide it; "
+                    f"{spec}: the log has panes of {self.pane_ms} ms, which do not divide it; "
                     "name it when the log is made"
                 )
             if any(spec.size_ms == other.size_ms and spec != other for other in log_specs):
@@ -123,23 +101,15 @@ class WindowLog:
         self._wanted[name] = tuple(windows)
 
     def run_batch(self, batch: int, store: Store, *, watermark_ms: int, query_id: str = "") -> None:
-        """Store a batch, emit due windows, commit.
+        """Store a batch, emit due windows, commit; one that is committed is only read again.
 
-        Parameters
-        ----------
-        batch : int
-            Its number; one that is committed is only read again.
-        store : Store
-            Its rows.
-        watermark_ms : int
-            Spark's watermark for the batch, from the rows of the batches before. [ms]
-        query_id : str
-            The streaming query that the batch is of.
+        ``watermark_ms`` is Spark's for the batch, from the rows of the batches before, and
+        ``query_id`` is that of the streaming query.
         """
         if batch <= self.state.batch:
             store.read_again()
             return
-        before = replace(self.state, query_id=query_id, readers=tuple(self._readers()))
+        before = replace(self.state, query_id=query_id, readers=self._readers())
         plan = self._plan(before)
         folder = f"panes/{batch}"
         touched, newest_ms = store.write_batch(folder)
@@ -174,27 +144,28 @@ class WindowLog:
         self.state = after
         self._forget(before)
 
-    def _readers(self) -> Iterator[Reader]:
+    def _readers(self) -> dict[str, ReaderWindows]:
         """The current readers; new windows only begin where nothing was dropped."""
-        before = {reader.name: reader.windows for reader in self.state.readers}
+        before = self.state.readers
         new_from_ms = None if self.state.batch < 0 else self.state.closed_ms
-        for name, specs in self._wanted.items():
-            starts = before.get(name, {})
-            yield Reader(name=name, windows={s: starts.get(s, new_from_ms) for s in specs})
+        return {
+            name: {spec: before.get(name, {}).get(spec, new_from_ms) for spec in specs}
+            for name, specs in self._wanted.items()
+        }
 
     def _plan(self, state: LogState) -> MergePlan:
-        specs = {spec for reader in state.readers for spec in reader.windows}
+        specs = {spec for windows in state.readers.values() for spec in windows}
         sizes = {spec.size_ms for spec in specs}
         return MergePlan(
             windows=WindowSet.of(specs),
-            pane_ms=self._pane_ms,
+            pane_ms=self.pane_ms,
             rollups=tuple(roll for roll in self._rollups if roll.size_ms not in sizes),
         )
 
     def _last_end_ms(self, plan: MergePlan, start_ms: int) -> int:
         """End of the last window that a pane is part of."""
         return max(
-            spec.starts_with(start_ms, start_ms + self._pane_ms)[-1] + spec.size_ms
+            spec.starts_with(start_ms, start_ms + self.pane_ms)[-1] + spec.size_ms
             for spec in plan.windows.windows
         )
 
@@ -210,7 +181,7 @@ class WindowLog:
         closing = {
             start_ms: [pane_path(part.folder, start_ms) for part in parts]
             for start_ms, parts in panes.items()
-            if len(parts) > 1 and closed_ms < start_ms + self._pane_ms <= until_ms
+            if len(parts) > 1 and closed_ms < start_ms + self.pane_ms <= until_ms
         }
         if closing:
             folder = f"panes/{batch}-compacted"
@@ -266,7 +237,7 @@ class WindowLog:
                 for pane_ms in sorted(panes)
                 if any(
                     start_ms + spec.size_ms in ends
-                    for start_ms in spec.starts_with(pane_ms, pane_ms + self._pane_ms)
+                    for start_ms in spec.starts_with(pane_ms, pane_ms + self.pane_ms)
                 )
                 for part in panes[pane_ms]
             ]
@@ -283,13 +254,13 @@ class WindowLog:
         self, spec: WindowSpec, panes: Iterable[int], before: LogState, until_ms: float
     ) -> list[int]:
         """Ends of the open windows with rows in some panes that end by a time."""
-        starts = [reader.windows[spec] for reader in before.readers if spec in reader.windows]
+        starts = [windows[spec] for windows in before.readers.values() if spec in windows]
         # A roll-up has no reader, since it is only a piece of others.
         from_ms = min((-math.inf if s is None else s for s in starts), default=-math.inf)
         ends = {
             start_ms + spec.size_ms
             for pane_ms in panes
-            for start_ms in spec.starts_with(pane_ms, pane_ms + self._pane_ms)
+            for start_ms in spec.starts_with(pane_ms, pane_ms + self.pane_ms)
             if before.closed_ms < start_ms + spec.size_ms <= until_ms and start_ms >= from_ms
         }
         return sorted(ends)
@@ -305,12 +276,12 @@ class WindowLog:
         """Parts of a window: pieces with their late rows, and panes where there is no piece."""
         for begin_ms, length_ms in self._pieces(plan, spec, start_ms):
             end_ms = begin_ms + length_ms
-            piece = pieces.get((length_ms, end_ms)) if length_ms > self._pane_ms else None
+            piece = pieces.get((length_ms, end_ms)) if length_ms > self.pane_ms else None
             since = -1
             if piece is not None:
                 yield window_path(piece.folder, length_ms, end_ms)
                 since = piece.batch
-            for pane_ms in range(begin_ms, end_ms, self._pane_ms):
+            for pane_ms in range(begin_ms, end_ms, self.pane_ms):
                 for part in panes.get(pane_ms, ()):
                     if part.batch > since:
                         yield pane_path(part.folder, pane_ms)
@@ -318,7 +289,7 @@ class WindowLog:
     def _pieces(self, plan: MergePlan, spec: WindowSpec, start_ms: int) -> list[Piece]:
         """Pieces of a window, equal for all windows with the same position between slides."""
         smaller = (other.slide_ms for other in plan.made if other.size_ms < spec.size_ms)
-        phase_ms = start_ms % math.lcm(self._pane_ms, *smaller)
+        phase_ms = start_ms % math.lcm(self.pane_ms, *smaller)
         phase_key = (plan.windows, spec, phase_ms)
         if phase_key not in self._made_of:
             self._made_of[phase_key] = plan.pieces(spec, phase_ms)
@@ -328,7 +299,7 @@ class WindowLog:
         self, plan: MergePlan, size_ms: int, end_ms: int, closed_ms: int
     ) -> Iterator[WindowSpec]:
         """Larger windows, not closed yet, that use this one."""
-        if size_ms <= self._pane_ms:
+        if size_ms <= self.pane_ms:
             return
         for spec in plan.made:
             if spec.size_ms <= size_ms:
@@ -356,14 +327,15 @@ class WindowLog:
                     self._files.delete(f"{self._root}/{room}/{name}")
 
 
-def _deliver(store: Store, readers: Iterable[Reader], made: Sequence[tuple[int, int]]) -> None:
+def _deliver(
+    store: Store, readers: Mapping[str, ReaderWindows], made: Sequence[tuple[int, int]]
+) -> None:
     """Pass to each reader its windows, from its first one on."""
-    for reader in readers:
-        from_ms = {spec.size_ms: start_ms for spec, start_ms in reader.windows.items()}
-        mine = [
-            (size, end)
-            for size, end in made
-            if size in from_ms and end - size >= (-math.inf if (s := from_ms[size]) is None else s)
-        ]
+    for name, windows in readers.items():
+        from_ms = {
+            spec.size_ms: -math.inf if start_ms is None else start_ms
+            for spec, start_ms in windows.items()
+        }
+        mine = [(size, end) for size, end in made if end - size >= from_ms.get(size, math.inf)]
         if mine:
-            store.deliver(reader.name, mine)
+            store.deliver(name, mine)

@@ -17,14 +17,7 @@ if TYPE_CHECKING:
 def marked(
     df: DataFrame, time: str, delay_ms: int | None, *, is_early: bool
 ) -> tuple[DataFrame, int]:
-    """The stream with a watermark on ``time``, and the delay of that watermark. [ms]
-
-    Raises
-    ------
-    InputError
-        If there is neither a watermark nor a delay, both differ, or windows are to be emitted
-        early by the minimum of several watermarks.
-    """
+    """The stream with a watermark on ``time``, and the delay of that watermark. [ms]"""
     stated = df.schema[time].metadata.get(WATERMARK)
     if stated is None:
         if delay_ms is None:
@@ -54,13 +47,7 @@ def _num_watermarks(plan: Any) -> int:
 
 
 def watermark_of(files: Files, checkpoint: str, batch: int) -> int:
-    """Spark's watermark for a batch, which it writes before the batch. [ms]
-
-    Raises
-    ------
-    HeadwayError
-        If the offset log does not have it.
-    """
+    """Spark's watermark for a batch, which it writes before the batch. [ms]"""
     path = f"{checkpoint}/offsets/{batch}"
     for line in files.read(path).splitlines():
         if line.startswith("{") and '"batchWatermarkMs"' in line:
@@ -69,13 +56,7 @@ def watermark_of(files: Files, checkpoint: str, batch: int) -> int:
 
 
 def query_id_of(files: Files, checkpoint: str) -> str:
-    """Spark's identity of the query whose checkpoint this is; empty before its first start.
-
-    Raises
-    ------
-    InputError
-        If the file that contains it is damaged, or not Spark's.
-    """
+    """Spark's identity of the query whose checkpoint this is; empty before its first start."""
     path = f"{checkpoint}/metadata"
     if not files.exists(path):
         return ""
@@ -93,11 +74,6 @@ def require_matching(files: Files, checkpoint: str, store: str, state: LogState)
 
     A batch is committed in the store first. The checkpoint is thus at the same batch or one behind;
     otherwise, batches would be skipped, or rows missing.
-
-    Raises
-    ------
-    HeadwayError
-        If they do not belong together.
     """
     numbers = [name for name in files.names(f"{checkpoint}/commits") if name.isdigit()]
     committed = max(map(int, numbers), default=-1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from headway.domain.window_set import WindowSpec
 from headway.errors import HeadwayError, InputError
@@ -28,13 +28,7 @@ class Contents:
     columns: tuple[tuple[str, str], ...]
 
     def require_same(self, now: Contents, store: str) -> None:
-        """Refuse other keys or aggregates, whose partial results would be mixed with these.
-
-        Raises
-        ------
-        InputError
-            If anything differs; the message names it.
-        """
+        """Refuse other keys or aggregates, whose partial results would be mixed with these."""
         for part_name, before, after in (
             ("time column", self.time, now.time),
             ("key", _listed(self.key, " "), _listed(now.key, " ")),
@@ -60,21 +54,17 @@ class Part(NamedTuple):
     batch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
-    """One consumer of the log: its windows, each with the earliest start that it may get."""
-
-    name: str
-    windows: Mapping[WindowSpec, int | None]
+ReaderWindows: TypeAlias = Mapping[WindowSpec, int | None]
+"""The windows of a consumer of the log, each with the earliest start that it may get."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogState:
     """The log after a batch: everything that the next one, or a restart, needs.
 
-    Windows that end at or before ``closed_ms`` were emitted and get no more rows. ``panes`` are by
-    start, ``pieces`` (windows from which larger ones are merged) by size and end. ``query_id`` is
-    Spark's, of the checkpoint that belongs to the store.
+    Windows that end at or before ``closed_ms`` were emitted and get no more rows. ``readers`` are
+    by name, ``panes`` by start, ``pieces`` (windows from which larger ones are merged) by size and
+    end. ``query_id`` is Spark's, of the checkpoint that belongs to the store.
     """
 
     batch: int = -1
@@ -82,7 +72,7 @@ class LogState:
     pane_ms: int
     contents: Contents
     query_id: str = ""
-    readers: tuple[Reader, ...] = ()
+    readers: Mapping[str, ReaderWindows] = field(default_factory=dict)
     panes: Mapping[int, tuple[Part, ...]] = field(default_factory=dict)
     pieces: Mapping[tuple[int, int], Part] = field(default_factory=dict)
 
@@ -104,13 +94,13 @@ class LogState:
                 "query_id": self.query_id,
                 "readers": [
                     {
-                        "name": reader.name,
+                        "name": name,
                         "windows": [
                             [spec.size_ms, spec.slide_ms, spec.offset_ms, from_ms]
-                            for spec, from_ms in reader.windows.items()
+                            for spec, from_ms in windows.items()
                         ],
                     }
-                    for reader in self.readers
+                    for name, windows in self.readers.items()
                 ],
                 "panes": [[start, parts] for start, parts in self.panes.items()],
                 "pieces": [[*window, *part] for window, part in self.pieces.items()],
@@ -119,13 +109,7 @@ class LogState:
 
     @classmethod
     def from_json(cls, text: str) -> LogState:
-        """The state written by :meth:`to_json`.
-
-        Raises
-        ------
-        HeadwayError
-            If it is of another version.
-        """
+        """The state written by :meth:`to_json`."""
         document = parse_json(text, name="the log of windows", expected=_FORMAT)
         if document.get("format") != _FORMAT:
             raise HeadwayError(
@@ -144,16 +128,13 @@ class LogState:
                 },
             ),
             query_id=document["query_id"],
-            readers=tuple(
-                Reader(
-                    name=reader["name"],
-                    windows={
-                        WindowSpec(size_ms=size, slide_ms=slide, offset_ms=offset): from_ms
-                        for size, slide, offset, from_ms in reader["windows"]
-                    },
-                )
+            readers={
+                reader["name"]: {
+                    WindowSpec(size_ms=size, slide_ms=slide, offset_ms=offset): from_ms
+                    for size, slide, offset, from_ms in reader["windows"]
+                }
                 for reader in document["readers"]
-            ),
+            },
             panes={
                 start: tuple(Part(*part) for part in parts) for start, parts in document["panes"]
             },

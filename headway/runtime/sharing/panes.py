@@ -46,14 +46,7 @@ class WindowQuery:
         aggregates: Mapping[str, str],
         watermarked: bool = True,
     ) -> WindowQuery:
-        """The query, checked against the columns of a DataFrame.
-
-        Raises
-        ------
-        InputError
-            If a column is missing, the time is not a timestamp or has no watermark, two columns of
-            the result have the same name, or windows or aggregates cannot be shared.
-        """
+        """The query, checked against the columns of a DataFrame."""
         if isinstance(key, str) or isinstance(windows, str):
             raise InputError("key and windows are lists of texts, e.g. key=['area']")
         query = cls(
@@ -63,9 +56,8 @@ class WindowQuery:
             aggregates=read_aggregates(aggregates),
         )
         query._require_columns(df)
-        if watermarked:
-            query._require_watermark(df)
-            query._require_bytes(df)
+        if watermarked and df.isStreaming:
+            query._require_watermark_and_plain_keys(df)
         types = _types(df, query.aggregates)
         return replace(query, aggregates=read_aggregates(aggregates, types))
 
@@ -93,17 +85,15 @@ class WindowQuery:
                 f"{self.time} is of type {field.dataType.simpleString()}; expected a timestamp"
             )
 
-    def _require_watermark(self, df: DataFrame) -> None:
-        if df.isStreaming and WATERMARK not in df.schema[self.time].metadata:
+    def _require_watermark_and_plain_keys(self, df: DataFrame) -> None:
+        """Spark ends a stream whose state has keys that are equal with different bytes."""
+        if WATERMARK not in df.schema[self.time].metadata:
             raise InputError(
                 f"{self.time} has no watermark, so no window would ever end; call "
                 f"withWatermark({self.time!r}, '10 seconds') on the stream first"
             )
-
-    def _require_bytes(self, df: DataFrame) -> None:
-        """Spark ends a stream whose state has keys that are equal with different bytes."""
         collated = [name for name in self.key if is_collated(df.schema[name].dataType)]
-        if df.isStreaming and collated:
+        if collated:
             raise InputError(
                 f"the key {collated[0]} is compared by a collation, which Spark's state does not "
                 f"take; expected keys of plain texts: add e.g. lower({collated[0]}) or "
@@ -115,7 +105,8 @@ def partials(df: DataFrame, query: WindowQuery, pane_ms: int | None = None) -> D
     """Rows of each pane and key to partial results; columns ``window``, the keys, partials."""
     pane_ms = pane_ms or query.windows.pane_ms
     pane = window_of(query.time, WindowSpec(size_ms=pane_ms, slide_ms=pane_ms))
-    return df.groupBy(pane, *map(quoted, query.key)).agg(*_partial_columns(query))
+    columns = _columns(aggregate.partials for aggregate in query.aggregates)
+    return df.groupBy(pane, *map(quoted, query.key)).agg(*columns)
 
 
 def merged(panes: DataFrame, query: WindowQuery) -> DataFrame:
@@ -163,8 +154,6 @@ def _average(
     SQL has no expression for it: the type of ``total / count`` leaves room for integer digits that
     no average has, and is cut to fewer decimal places for it.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     require_no_connect(
         spark,
         "gives no access to Spark's own division of averages of decimals",
@@ -183,23 +172,24 @@ def _average(
     )
     java_column = sql.classic.ExpressionUtils.column(divided) if is_classic else sql.Column(divided)
     # PySpark has no call that makes a column of an expression of Spark's.
-    column: Column = type(F.lit(0))(java_column)
+    column: Column = type(total)(java_column)
     return column
 
 
 def merge_columns(query: WindowQuery) -> list[Column]:
     """Merges of partial results, with the names of the merged columns."""
+    return _columns(aggregate.merges for aggregate in query.aggregates)
+
+
+def _columns(parts: Iterable[Mapping[str, str]]) -> list[Column]:
     from pyspark.sql import functions as F  # noqa: N812
 
-    merges = columns_of(aggregate.merges for aggregate in query.aggregates)
-    return [F.expr(text).alias(name) for name, text in merges.items()]
+    return [F.expr(text).alias(name) for name, text in columns_of(parts).items()]
 
 
 def windows_of_pane(start_us: str, windows: Iterable[WindowSpec], pane_ms: int) -> str:
     """SQL array of (size [ms], end) of all windows that contain the pane at ``start_us``.
 
-    Examples
-    --------
     >>> windows_of_pane("t", WindowSet.parse(["10s"]).windows, 5000).count("transform")
     1
     """
@@ -218,21 +208,8 @@ def windows_of_pane(start_us: str, windows: Iterable[WindowSpec], pane_ms: int) 
     return f"concat({', '.join(arrays)})"
 
 
-def _partial_columns(query: WindowQuery) -> list[Column]:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    texts = columns_of(aggregate.partials for aggregate in query.aggregates)
-    return [F.expr(text).alias(name) for name, text in texts.items()]
-
-
 def _types(df: DataFrame, aggregates: Iterable[Aggregate]) -> dict[str, str]:
-    """Spark's types of totals and results without sharing, by their text.
-
-    Raises
-    ------
-    InputError
-        If Spark cannot compute an aggregate of these columns.
-    """
+    """Spark's types of totals and results without sharing, by their text."""
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F  # noqa: N812
 

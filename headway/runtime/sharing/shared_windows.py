@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from headway.errors import InputError
+from headway.errors import HeadwayError, InputError
+from headway.formats.own_files import parse_json
 from headway.runtime.given import require_no_connect
 from headway.runtime.sharing.aggregates import quoted
-from headway.runtime.sharing.first_start import hold_against_first_start
-from headway.runtime.sharing.fused import fused
+from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.sharing.panes import WindowQuery, finished, merged, partials, window_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 How: TypeAlias = Literal["direct", "panes", "fused"]
+GUARD_FILE = "headway-windows.json"
+STRICT_KEY = "spark.sql.streaming.statefulOperator.useStrictDistribution"
+_EXCHANGE = re.compile(
+    r"Exchange (\w+(?:\(.*\))?),? (?=REQUIRED_BY|REPARTITION_BY|ENSURE_REQ|\[plan_id)"
+)
 
 
 def shared_windows(
@@ -83,7 +90,7 @@ def shared_windows(
         return direct(df, query)
     if how == "panes":
         if df.isStreaming and checkpoint is not None:
-            hold_against_first_start(df, query, how, checkpoint)
+            _hold_against_first_start(df, query, how, checkpoint)
         return finished(merged(partials(df, query), query), query, df)
     return fused(df, query, checkpoint)
 
@@ -105,3 +112,93 @@ def direct(df: DataFrame, query: WindowQuery) -> DataFrame:
         for spec in query.windows.windows
     ]
     return reduce(lambda union, part: union.unionByName(part), parts)
+
+
+def fused(df: DataFrame, query: WindowQuery, checkpoint: str | None) -> DataFrame:
+    """Rows partitioned by key once; panes and windows are then counted in the same tasks.
+
+    A stream is refused if Spark does not plan one exchange, or another plan than at its first
+    start, since its state would not be found.
+    """
+    if not query.key:
+        raise InputError("how='fused' distributes rows by key; expected at least one key column")
+    spark = df.sparkSession
+    if df.isStreaming and checkpoint is None:
+        raise InputError(
+            "how='fused' needs checkpoint=..., the folder that the query will be started with: "
+            "its plan is kept there and compared at every start"
+        )
+    if df.isStreaming:
+        spark.conf.set(STRICT_KEY, "false")
+    shuffle_partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or "200")
+    repartitioned = df.repartition(shuffle_partitions, *map(quoted, query.key))
+    windows = finished(merged(partials(repartitioned, query), query), query, df)
+    if df.isStreaming and checkpoint is not None:
+        exchanges = exchanges_of(windows)
+        if len(exchanges) != 1:
+            raise HeadwayError(
+                f"how='fused': Spark plans {len(exchanges)} exchanges ({'; '.join(exchanges)}) "
+                "where one was expected; use how='panes'"
+            )
+        _hold_against_first_start(df, query, "fused", checkpoint, exchanges)
+    return windows
+
+
+def exchanges_of(df: DataFrame) -> list[str]:
+    """Shuffles of a query's plan, with their partitioning columns, without column numbers."""
+    jvm: Any = df.sparkSession._jvm
+    python_utils = jvm.org.apache.spark.sql.api.python.PythonSQLUtils
+    return _exchanges_in(str(python_utils.explainString(df._jdf.queryExecution(), "simple")))
+
+
+def _exchanges_in(plan: str) -> list[str]:
+    """Shuffles in the text of a physical plan.
+
+    >>> _exchanges_in("+- Exchange hashpartitioning(area#12, 4), REPARTITION_BY_NUM, [plan_id=1]")
+    ['hashpartitioning(area, 4)']
+    >>> _exchanges_in("+- Exchange SinglePartition, REPARTITION_BY_NUM, [plan_id=1]")
+    ['SinglePartition']
+    """
+    return [re.sub(r"#\d+L?|-T\d+ms", "", exchange) for exchange in _EXCHANGE.findall(plan)]
+
+
+def _hold_against_first_start(
+    df: DataFrame, query: WindowQuery, how: str, checkpoint: str, exchanges: Sequence[str] = ()
+) -> None:
+    """Keep what the query is at its first start, and refuse another one at each later start.
+
+    Spark compares the types of state only: state of other windows, or of another aggregate with the
+    same type, would be read as if it were that of the query. ``df`` is the stream before its
+    aggregation, and ``exchanges`` are the shuffles in Spark's plan, by which rows find their state.
+    """
+    types = {field.name: field.dataType.simpleString() for field in df.schema.fields}
+    now = {
+        "how": how,
+        "time": query.time,
+        "key": [f"{name} {types[name]}" for name in query.key],
+        "windows": list(map(str, query.windows.windows)),
+        "aggregates": [f"{aggregate.name} = {aggregate.direct}" for aggregate in query.aggregates],
+        "exchanges": list(exchanges),
+    }
+    files, folder = SparkFiles(df.sparkSession), checkpoint.rstrip("/")
+    guard_file = f"{folder}/{GUARD_FILE}"
+    if files.exists(guard_file):
+        first = parse_json(files.read(guard_file), name=guard_file, expected="the first start")
+        for part_name, text in now.items():
+            if first.get(part_name) != text:
+                raise HeadwayError(
+                    f"{folder}: {part_name} at the first start: {_in_words(first.get(part_name))}; "
+                    f"now: {_in_words(text)}. Rows would not find their state, or that of "
+                    "something else: start as before, or with a new checkpoint"
+                )
+        return
+    if exchanges and files.exists(f"{folder}/offsets"):
+        raise HeadwayError(
+            f"{folder}: the checkpoint of a query that was not started as {how}; its state is "
+            "elsewhere. Start the query with a new checkpoint"
+        )
+    files.write_new(guard_file, json.dumps(now))
+
+
+def _in_words(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from headway.errors import InputError
@@ -11,10 +9,16 @@ from headway.runtime.sharing.aggregates import PREFIX, quoted
 from headway.runtime.sharing.panes import WindowQuery, merge_columns, partials
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
 
-_CALENDARS = tuple(f"spark.sql.parquet.{kind}RebaseModeInWrite" for kind in ("datetime", "int96"))
+OLD_DATES_AS_THEY_ARE = {
+    f"spark.sql.parquet.{kind}RebaseModeInWrite": "CORRECTED" for kind in ("datetime", "int96")
+}
+"""Options to write dates before 1582 and times before 1900, which Spark 3.5 refuses by default.
+
+Programs of before 2020 would read them in another calendar; a log is only read by Spark.
+"""
 _NOT_IN_PARQUET = ("void", "null", "interval", "object")
 
 
@@ -25,13 +29,7 @@ def stored_names(query: WindowQuery) -> list[str]:
 
 
 def stored_schema(df: DataFrame, query: WindowQuery) -> StructType:
-    """Keys and partial results with their types, which are the same before and after merging.
-
-    Raises
-    ------
-    InputError
-        If files cannot hold a type, or Spark merges partial results to another type.
-    """
+    """Keys and partial results with their types, which are the same before and after merging."""
     parts = partials(df, query).drop("window")
     merged = parts.groupBy(*map(quoted, query.key)).agg(*merge_columns(query)).schema
     for before, after in zip(parts.schema.fields, merged.fields, strict=True):
@@ -47,22 +45,6 @@ def stored_schema(df: DataFrame, query: WindowQuery) -> StructType:
                 f"which cannot hold the type {kind}; cast it to another type"
             )
     return parts.schema
-
-
-@contextmanager
-def old_dates_as_they_are(spark: SparkSession) -> Iterator[None]:
-    """Write dates before 1582 and times before 1900, which Spark 3.5 refuses by default.
-
-    Programs of before 2020 would read them in another calendar; a log is only read by Spark.
-    """
-    before = {name: spark.conf.get(name) for name in _CALENDARS}
-    for name in _CALENDARS:
-        spark.conf.set(name, "CORRECTED")
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            spark.conf.set(name, str(value))
 
 
 def _name_of(query: WindowQuery, column: str) -> str:

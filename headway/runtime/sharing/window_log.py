@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, get_args
 
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.errors import InputError
-from headway.runtime.given import require_no_connect
+from headway.runtime.given import options_set, require_no_connect
 from headway.runtime.sharing.aggregates import PREFIX, columns_of, quoted
 from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.sharing.log_batches import Emit, WindowLog, window_path
@@ -28,7 +29,7 @@ from headway.runtime.sharing.panes import (
     partials,
     windows_of_pane,
 )
-from headway.runtime.sharing.stored import old_dates_as_they_are, stored_names, stored_schema
+from headway.runtime.sharing.stored import OLD_DATES_AS_THEY_ARE, stored_names, stored_schema
 from headway.units import US_PER_MS, parse_duration_s, s_to_ms
 
 if TYPE_CHECKING:
@@ -203,14 +204,14 @@ class SharedLog:
 
     def _run_batch(self, batch: DataFrame, number: int) -> None:
         store = _SparkStore(
-            batch,
-            number,
-            self._query,
-            self._log.pane_ms,
-            self._stored,
-            self._store,
-            self._files,
-            self._sinks,
+            batch=batch,
+            number=number,
+            query=self._query,
+            pane_ms=self._log.pane_ms,
+            stored=self._stored,
+            root=self._store,
+            files=self._files,
+            sinks=self._sinks,
         )
         # Written before the first batch, and the same for all.
         self._query_id = self._query_id or query_id_of(self._files, self._checkpoint)
@@ -222,41 +223,40 @@ class SharedLog:
         )
 
 
+@dataclass(kw_only=True)
 class _SparkStore:
     """Operations of the log on the rows of one batch."""
 
-    def __init__(
-        self,
-        batch: DataFrame,
-        number: int,
-        query: WindowQuery,
-        pane_ms: int,
-        stored: StructType,
-        root: str,
-        files: SparkFiles,
-        sinks: Mapping[str, Sink],
-    ) -> None:
-        self._batch, self._number, self._query = batch, number, query
-        self._pane_ms, self._stored = pane_ms, stored
-        self._root, self._files, self._sinks = root, files, sinks
+    batch: DataFrame
+    number: int
+    query: WindowQuery
+    pane_ms: int
+    stored: StructType
+    root: str
+    files: SparkFiles
+    sinks: Mapping[str, Sink]
+
+    def __post_init__(self) -> None:
         self._made: dict[tuple[int, int], DataFrame] = {}
         self._changed: dict[int, DataFrame] = {}
 
     def read_again(self) -> None:
         """Read the rows of a batch that is committed: Spark moves its watermark by rows read."""
-        self._batch.write.format("noop").mode("overwrite").save()
+        self.batch.write.format("noop").mode("overwrite").save()
 
     def write_batch(self, folder: str) -> tuple[list[int], int | None]:
-        """Write partial results by pane; the largest event time is observed in the same pass."""
+        """Write partial results by pane; returns the panes, and the largest event time [ms]."""
         from pyspark.sql import Observation
         from pyspark.sql import functions as F  # noqa: N812
 
+        # In the same pass as the rows are written.
         observation = Observation()
-        newest = F.max(F.expr(f"unix_micros({quoted(self._query.time)})")).alias(_NEWEST)
-        rows = partials(self._batch.observe(observation, newest), self._query, self._pane_ms)
+        newest = F.max(F.expr(f"unix_micros({quoted(self.query.time)})")).alias(_NEWEST)
+        rows = partials(self.batch.observe(observation, newest), self.query, self.pane_ms)
         pane_ms = F.expr(f"unix_micros(window.start) div {US_PER_MS}")
-        self._write(rows.withColumn(_PANE, pane_ms).drop("window"), folder, "pane", _PANE)
-        panes = self._panes(folder)
+        self._write(rows.withColumn(_PANE, pane_ms).drop("window"), folder, "pane")
+        names = self.files.names(f"{self.root}/{folder}")
+        panes = [int(name.removeprefix("pane=")) for name in names if name.startswith("pane=")]
         # For a batch without rows, Spark observes nothing.
         return panes, observation.get[_NEWEST] // US_PER_MS if panes else None
 
@@ -264,7 +264,7 @@ class _SparkStore:
         """Write one part for each pane."""
         paths = [path for parts in panes.values() for path in parts]
         merged = self._merged(self._read(paths, with_pane=True), _PANE)
-        self._write(merged, folder, "pane", _PANE)
+        self._write(merged, folder, "pane")
 
     def make_windows(
         self, folder: str, size_ms: int, ends: Mapping[int, Sequence[str]], keep: Sequence[int]
@@ -279,7 +279,7 @@ class _SparkStore:
             if end in windows
         ]
         if kept_windows:
-            self._write(_union(kept_windows), folder, "window", _PANE)
+            self._write(_union(kept_windows), folder, "window")
         for end, rows in windows.items():
             if end in keep:
                 rows = self._read([window_path(folder, size_ms, end)])
@@ -295,17 +295,17 @@ class _SparkStore:
         if before:
             earlier = self._read(before, with_pane=True).withColumn(_CHANGED, F.lit(False))
             rows = rows.unionByName(earlier)
-        copies = windows_of_pane(f"{_PANE} * {US_PER_MS}L", [spec], self._pane_ms)
+        copies = windows_of_pane(f"{_PANE} * {US_PER_MS}L", [spec], self.pane_ms)
         column_names = (
-            *self._query.key,
-            *columns_of(a.partials for a in self._query.aggregates),
+            *self.query.key,
+            *columns_of(a.partials for a in self.query.aggregates),
             _CHANGED,
         )
         self._changed[spec.size_ms] = (
             rows.selectExpr(*map(quoted, column_names), f"inline({copies})")
             .where(_ends_in(ends))
-            .groupBy(SIZE, END, *map(quoted, self._query.key))
-            .agg(*merge_columns(self._query), F.max(_CHANGED).alias(_CHANGED))
+            .groupBy(SIZE, END, *map(quoted, self.query.key))
+            .agg(*merge_columns(self.query), F.max(_CHANGED).alias(_CHANGED))
             .where(_CHANGED)
             .drop(_CHANGED)
         )
@@ -326,12 +326,8 @@ class _SparkStore:
             for size_ms, rows in self._changed.items()
             if size_ms in {size for size, _ in made}
         ]
-        if windows and reader in self._sinks:
-            self._sinks[reader](finished(_union(windows), self._query, self._batch), self._number)
-
-    def _panes(self, folder: str) -> list[int]:
-        names = self._files.names(f"{self._root}/{folder}")
-        return [int(name.removeprefix("pane=")) for name in names if name.startswith("pane=")]
+        if windows and reader in self.sinks:
+            self.sinks[reader](finished(_union(windows), self.query, self.batch), self.number)
 
     def _read(self, paths: Sequence[str], *, with_pane: bool = False) -> DataFrame:
         """Partial results with their written schema, since looking it up would need a job."""
@@ -339,34 +335,34 @@ class _SparkStore:
         from pyspark.sql.types import LongType, StructField, StructType
 
         panes = [StructField(_PANE, LongType())] if with_pane else []
-        names = stored_names(self._query)
-        fields = zip(names, self._stored.fields, strict=True)
+        names = stored_names(self.query)
+        fields = zip(names, self.stored.fields, strict=True)
         schema = StructType([*(StructField(n, field.dataType) for n, field in fields), *panes])
-        spark = self._batch.sparkSession
-        rows = spark.read.schema(schema).parquet(*(f"{self._root}/{path}" for path in paths))
-        keys = zip(names, self._query.key, strict=False)
-        others = schema.names[len(self._query.key) :]
+        spark = self.batch.sparkSession
+        rows = spark.read.schema(schema).parquet(*(f"{self.root}/{path}" for path in paths))
+        keys = zip(names, self.query.key, strict=False)
+        others = schema.names[len(self.query.key) :]
         return rows.select(*(F.col(n).alias(key) for n, key in keys), *others)
 
     def _merged(self, parts: DataFrame, *further_keys: str) -> DataFrame:
-        keys = [*further_keys, *map(quoted, self._query.key)]
-        return parts.groupBy(*keys).agg(*merge_columns(self._query))
+        keys = [*further_keys, *map(quoted, self.query.key)]
+        return parts.groupBy(*keys).agg(*merge_columns(self.query))
 
-    def _write(self, rows: DataFrame, folder: str, name: str, column: str) -> None:
-        """Write Parquet partitioned by a column, which is also kept in the files.
+    def _write(self, rows: DataFrame, folder: str, name: str) -> None:
+        """Write Parquet partitioned by pane, under a name; panes are also kept in the files.
 
         No column of the files has a name that a user chose, so none has that of the partitions.
         """
         from pyspark.sql import functions as F  # noqa: N812
 
-        fields = zip(self._stored.names, stored_names(self._query), strict=True)
+        fields = zip(self.stored.names, stored_names(self.query), strict=True)
         by_folder = rows.select(
             *(F.col(quoted(column_name)).alias(stored) for column_name, stored in fields),
-            column,
-            F.col(column).alias(name),
+            _PANE,
+            F.col(_PANE).alias(name),
         )
-        with old_dates_as_they_are(rows.sparkSession):
-            by_folder.write.mode("overwrite").partitionBy(name).parquet(f"{self._root}/{folder}")
+        with options_set(rows.sparkSession, OLD_DATES_AS_THEY_ARE):
+            by_folder.write.mode("overwrite").partitionBy(name).parquet(f"{self.root}/{folder}")
 
 
 def _contents(query: WindowQuery, stored: StructType) -> Contents:

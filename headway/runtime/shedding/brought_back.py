@@ -38,20 +38,8 @@ def brought_back(
 ) -> DataFrame:
     """The rows that a finished or running query has shed, for a batch job that recovers them.
 
-    Parameters
-    ----------
-    checkpoint : str or Path
-        The query's checkpoint; its offset log contains each batch's timestamp.
-    rows : DataFrame
-        The same source read as a batch: Kafka's ``topic``, ``partition``, ``offset``, or a column
-        ``batch`` with the batch of each row.
-    arrived, limits_s, cost
-        The rule, as passed to `mark_shed`.
-
-    Raises
-    ------
-    InputError
-        If the checkpoint has no offset log or no committed batch, or the batch of a row is unknown.
+    The parameters are those of :func:`headway.bring_back`, with ages in seconds. The offset log in
+    the checkpoint contains each batch's timestamp.
     """
     from pyspark.sql import functions as sf
 
@@ -106,8 +94,7 @@ def _with_batch(rows: DataFrame, batches: Sequence[CommittedBatch]) -> DataFrame
             "batch that each row was in"
         )
     table = rows.sparkSession.createDataFrame(
-        [tuple(span) for span in spans],
-        "{} int, {} string, {} int, {} long, {} long".format(BATCH_COLUMN, *_SPAN),
+        spans, "{} int, {} string, {} int, {} long, {} long".format(BATCH_COLUMN, *_SPAN)
     )
     topic, partition, offset = map(sf.col, _KAFKA)
     of_topic, of_partition, first, end = map(sf.col, _SPAN)

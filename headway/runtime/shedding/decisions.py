@@ -37,13 +37,7 @@ class Decisions:
 
     @classmethod
     def of_query(cls, batch: DataFrame, checkpoint: str) -> Decisions:
-        """Those of the query whose batch is running.
-
-        Raises
-        ------
-        InputError
-            If it is not the query's checkpoint.
-        """
+        """Those of the query whose batch is running, and whose checkpoint it must be."""
         spark = batch.sparkSession
         files = SparkFiles(spark)
         query = query_id(files, checkpoint)
@@ -58,13 +52,7 @@ class Decisions:
         return cls(files=files, checkpoint=checkpoint, query=query, num_retained=num_retained)
 
     def of_batch(self, batch_id: int) -> KeptFrom | None:
-        """The decision about a batch; None if it is decided for the first time.
-
-        Raises
-        ------
-        InputError
-            If the file of the decision is damaged.
-        """
+        """The decision about a batch; None if it is decided for the first time."""
         path = self._path(batch_id)
         if not self.files.exists(path):
             return None

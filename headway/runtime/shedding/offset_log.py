@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from headway.errors import InputError
 from headway.runtime.sharing.log_checkpoint import query_id_of
@@ -24,30 +24,19 @@ class CommittedBatch:
     ends: Mapping[tuple[str, int], int]
 
 
-class OffsetSpan(NamedTuple):
-    """Offsets of a partition that a batch has read, from the first to before the end."""
-
-    batch: int
-    topic: str
-    partition: int
-    first: int
-    end: int
-
-
-def offset_spans(batches: Sequence[CommittedBatch]) -> list[OffsetSpan]:
+def offset_spans(batches: Sequence[CommittedBatch]) -> list[tuple[int, str, int, int, int]]:
     """Offsets that each batch has read from each Kafka partition.
 
-    The entry before a batch determines where it started, and Spark deletes old entries of the log.
-    So nothing is known about the first remaining batch, unless it is batch 0. A new partition
-    starts at 0.
+    Each span has the batch, the topic, the partition, the first offset, and the end before which
+    the batch has read. The entry before a batch determines where it started, and Spark deletes old
+    entries of the log. So nothing is known about the first remaining batch, unless it is batch 0. A
+    new partition starts at 0.
 
-    Examples
-    --------
     >>> def ending(number, end):
     ...     return CommittedBatch(number=number, timestamp_s=0.0, ends={("orders", 0): end})
-    >>> [tuple(span) for span in offset_spans([ending(7, 40), ending(8, 60), ending(9, 60)])]
+    >>> offset_spans([ending(7, 40), ending(8, 60), ending(9, 60)])
     [(8, 'orders', 0, 40, 60)]
-    >>> [tuple(span) for span in offset_spans([ending(0, 40)])]
+    >>> offset_spans([ending(0, 40)])
     [(0, 'orders', 0, 0, 40)]
     """
     before: Mapping[tuple[str, int], int] = {}
@@ -56,19 +45,13 @@ def offset_spans(batches: Sequence[CommittedBatch]) -> list[OffsetSpan]:
         for (topic, partition), end in batch.ends.items():
             first = before.get((topic, partition), 0)
             if end > first and (index > 0 or batch.number == 0):
-                spans.append(OffsetSpan(batch.number, topic, partition, first, end))
+                spans.append((batch.number, topic, partition, first, end))
         before = {**before, **batch.ends}
     return spans
 
 
 def committed_batches(files: Files, checkpoint: str) -> list[CommittedBatch]:
-    """The committed batches that are still in a checkpoint's offset log, from the first.
-
-    Raises
-    ------
-    InputError
-        If there is no offset log, or it is not Spark's.
-    """
+    """The committed batches that are still in a checkpoint's offset log, from the first."""
     offsets, commits = f"{checkpoint}/offsets", f"{checkpoint}/commits"
     if not files.exists(offsets):
         raise InputError(f"{checkpoint}: no offset log; expected the checkpoint of a query")
@@ -86,13 +69,7 @@ def committed_batches(files: Files, checkpoint: str) -> list[CommittedBatch]:
 
 
 def query_id(files: Files, checkpoint: str) -> str:
-    """The id of the query that a checkpoint belongs to, which a new checkpoint gets anew.
-
-    Raises
-    ------
-    InputError
-        If the folder is not the checkpoint of a query.
-    """
+    """The id of the query that a checkpoint belongs to, which a new checkpoint gets anew."""
     recorded_id = query_id_of(files, checkpoint)
     if not recorded_id:
         raise InputError(
@@ -103,13 +80,7 @@ def query_id(files: Files, checkpoint: str) -> str:
 
 
 def batch_timestamp_ms(files: Files, checkpoint: str, batch_id: int) -> int:
-    """The timestamp of a batch that runs, which a repeat of the batch has too. [ms]
-
-    Raises
-    ------
-    InputError
-        If the offset log has no such batch.
-    """
+    """The timestamp of a batch that runs, which a repeat of the batch has too. [ms]"""
     path = f"{checkpoint}/offsets/{batch_id}"
     if not files.exists(path):
         raise InputError(

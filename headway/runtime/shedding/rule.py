@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 SHED_COLUMN = "shed"
-SHED_METRIC = "shedding"
-"""Name of a batch's rows and shed rows in ``observedMetrics``, unless another is given."""
 
 
 def mark_shed(
@@ -29,27 +27,11 @@ def mark_shed(
     arrived: str,
     limits_s: Mapping[str, float] | float,
     cost: str | None,
-    counted_as: str = SHED_METRIC,
+    counted_as: str,
 ) -> DataFrame:
     """The same rows with a column ``shed``; each batch reports the counts ``rows`` and ``shed``.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        A stream, before its stateful operator.
-    arrived : str
-        Column with the time of arrival.
-    limits_s : float, or mapping of str to float
-        Age from which a row is shed; by cost class if there are several. [s]
-    cost : str or None
-        Column with the cost class.
-    counted_as : str
-        Name of the counts in ``observedMetrics``, different for each marked stream of a query.
-
-    Raises
-    ------
-    InputError
-        If a column is missing or the limits do not match.
+    The parameters are those of :func:`headway.shed`, with ages in seconds.
     """
     from pyspark.sql import functions as sf
 
@@ -76,13 +58,7 @@ def mark_shed(
 
 
 def limit_of(rows: DataFrame, limits_s: Mapping[str, float] | float, cost: str | None) -> Column:
-    """The age from which a row is shed; null for a class that has no limit. [s]
-
-    Raises
-    ------
-    InputError
-        If limits and classes do not go together.
-    """
+    """The age from which a row is shed; null for a class that has no limit. [s]"""
     from pyspark.sql import functions as sf
 
     if isinstance(limits_s, Mapping):
@@ -111,11 +87,8 @@ def is_of_class(cost: str, kind: object) -> Column:
 def require_classes(rows: DataFrame, cost: str, kinds: Iterable[object]) -> None:
     """Require classes that the values of the cost column can be compared with.
 
-    Raises
-    ------
-    InputError
-        If one is a text and the column is of numbers, or the other way round, for which Spark
-        would end the query at the first row.
+    Spark would end the query at the first row if one is a text and the column is of numbers, or the
+    other way round.
     """
     from pyspark.sql.types import BooleanType, NumericType, StringType
 

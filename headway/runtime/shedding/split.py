@@ -31,13 +31,7 @@ _NO_CONNECT = (
 
 
 def require_driver() -> None:
-    """Refuse a process whose sessions are of Spark Connect, before any query is started.
-
-    Raises
-    ------
-    InputError
-        If they are.
-    """
+    """Refuse a process whose sessions are of Spark Connect, before any query is started."""
     from pyspark.sql.utils import is_remote
 
     if is_remote():
@@ -64,29 +58,10 @@ def split_batch(
     of an unknown class, or without an arrival, are kept, as by `mark_shed`, and counted like the
     dearest class.
 
-    Parameters
-    ----------
-    batch, batch_id
-        As passed by `foreachBatch`.
-    checkpoint : str
-        The query's checkpoint, on any file system of Spark.
-    arrived, cost : str
-        Columns with the arrival and the cost class of a row.
-    limit_s : float, > 0
-        Time after its arrival during which a row is in time. [s]
-    costs_s : mapping of str to float, > 0
-        Time that a row of each class adds. [s]
-    fixed_s, shed_cost_s : float, >= 0
-        Time of a batch without rows; time that a shed row adds. [s]
-    now_s : float
-        Start of the batch. [s since the epoch]
-
-    Raises
-    ------
-    InputError
-        If a column is missing, or it is not the query's checkpoint.
+    The parameters are those of :func:`headway.shedding_batches`, with times in seconds;
+    ``shed_cost_s`` is the time that a shed row adds, and ``now_s`` the start of the batch since the
+    epoch.
     """
-
     require_no_connect(batch, *_NO_CONNECT)
     require_columns(batch, arrived, cost)
     require_timestamp(batch, arrived)

@@ -12,15 +12,15 @@ from headway.assumptions.tuning import DRAINED_WITHIN_S
 from headway.domain import Configuration, QuerySetting
 from headway.domain.live import ChangeKind
 from headway.errors import ActuatorError, HeadwayError, InputError, first_line
+from headway.runtime.given import require_built_query
+from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.tuning.clean_stop import (
     NoGapError,
-    Stopped,
-    checkpoint_of,
     is_in_gap,
+    newest_batches,
     partitions_of_checkpoint,
     stop_between_batches,
     wait_for_gap,
-    written_in,
 )
 from headway.runtime.tuning.session import (
     alive_executors,
@@ -47,62 +47,38 @@ def nothing(_point: str) -> None:
 
 
 class ChangesQueries(Protocol):
-    """Interface through which a tuner changes its query."""
+    """Interface through which a tuner changes its query; `Actuators` says what each call does."""
 
     query: Any
     query_id: str | None
     root: str | None
     may_cut: bool
 
-    def is_in_gap(self, trigger_s: float, /) -> bool:
-        """Whether a stop now would be between two batches, as far as known."""
-        ...
+    def is_in_gap(self, trigger_s: float, /) -> bool: ...
 
     @property
-    def is_active(self) -> bool:
-        """Whether the query runs."""
-        ...
+    def is_active(self) -> bool: ...
 
     @property
-    def is_in_batch(self) -> bool:
-        """Whether a batch runs now, as far as known."""
-        ...
+    def is_in_batch(self) -> bool: ...
 
-    def start(self, configuration: Configuration) -> object:
-        """Start the query at a setting; only if it does not run."""
-        ...
+    def start(self, configuration: Configuration) -> object: ...
 
-    def stop(self, trigger_s: float) -> object:
-        """Stop the query between two batches."""
-        ...
+    def stop(self, trigger_s: float) -> object: ...
 
-    def stop_at_once(self) -> None:
-        """Stop the query, within a batch if necessary."""
-        ...
+    def stop_at_once(self) -> None: ...
 
-    def apply(self, kind: ChangeKind, now: Configuration, then: Configuration) -> float:
-        """Change the query from one setting to another; returns the pause [s]."""
-        ...
+    def apply(self, kind: ChangeKind, now: Configuration, then: Configuration) -> float: ...
 
-    def num_executors(self) -> int:
-        """Number of current executors."""
-        ...
+    def num_executors(self) -> int: ...
 
-    def why_no_live_executors(self) -> str | None:
-        """Why executors cannot be changed while the query runs; None if they can."""
-        ...
+    def why_no_live_executors(self) -> str | None: ...
 
-    def ask_for_executors(self, total: int, /) -> None:
-        """Request a total number of executors."""
-        ...
+    def ask_for_executors(self, total: int, /) -> None: ...
 
-    def with_partitions_of_checkpoint(self, configuration: Configuration) -> Configuration:
-        """The setting with the shuffle partitions of the checkpoint."""
-        ...
+    def with_partitions_of_checkpoint(self, configuration: Configuration) -> Configuration: ...
 
-    def ended_with(self) -> str | None:
-        """Why the query ended on its own; None if it runs."""
-        ...
+    def ended_with(self) -> str | None: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -124,12 +100,7 @@ class Actuators:
     def start(self, configuration: Configuration) -> StreamingQuery:
         """Start the query at a setting; only if it does not run.
 
-        Raises
-        ------
-        InputError
-            If the function returns no running query, or one with another checkpoint.
-        HeadwayError
-            If it fails.
+        What is no query, or one with another checkpoint, is refused.
         """
         let_stops_end(self.spark)
         self.spark.conf.set(_PARTITIONS_KEY, str(configuration.shuffle_partitions))
@@ -142,11 +113,7 @@ class Actuators:
             raise HeadwayError(
                 f"build(spark, setting) failed ({type(error).__name__}: {first_line(error)})"
             ) from error
-        if not all(hasattr(query, name) for name in ("isActive", "exception", "stop", "id")):
-            raise InputError(
-                f"build(spark, setting) returned {type(query).__name__}; expected the streaming "
-                "query that .start() or .toTable() returns"
-            )
+        require_built_query(query)
         query_id = str(query.id)
         if self.query_id not in (None, query_id):
             with contextlib.suppress(Exception):
@@ -156,17 +123,18 @@ class Actuators:
                 f"{(self.query_id or '')[:8]}) and was stopped again; give it the same "
                 "checkpointLocation each time"
             )
-        self.query, self.query_id, self.root = query, query_id, checkpoint_of(query)
+        self.query, self.query_id = query, query_id
+        self.root = str(query._jsq.streamingQuery().resolvedCheckpointRoot())
         self.at("started")
         return query
 
-    def stop(self, trigger_s: float) -> Stopped:
-        """Stop the query between two batches."""
+    def stop(self, trigger_s: float) -> float:
+        """Stop the query between two batches; returns how long it waited for a gap [s]."""
         assert self.query is not None
         self.at("before stop")
-        stopped = stop_between_batches(self.query, trigger_s, may_cut=self.may_cut)
+        waited_s = stop_between_batches(self.query, trigger_s, may_cut=self.may_cut)
         self.at("stopped")
-        return stopped
+        return waited_s
 
     def stop_at_once(self) -> None:
         """Stop the query, within a batch if necessary."""
@@ -176,21 +144,17 @@ class Actuators:
     def apply(self, kind: ChangeKind, now: Configuration, then: Configuration) -> float:
         """Change the query from one setting to another; returns the pause [s].
 
-        It refers to the target setting only, so it may be repeated.
-
-        Raises
-        ------
-        ActuatorError
-            If it cannot be done; the message states what runs then.
+        It refers to the target setting only, so it may be repeated. If it cannot be done, the
+        message of the ActuatorError states what runs then.
         """
         if kind in (ChangeKind.ADD, ChangeKind.REMOVE):
             return self.set_executors(then.executors, now.trigger_s)
         began_s = time.monotonic()
-        stopped = self.stop(now.trigger_s)
+        waited_s = self.stop(now.trigger_s)
         if kind is ChangeKind.REPARTITION:
             self.repartition(now, then.shuffle_partitions)
         self.start(then)
-        pause_s = time.monotonic() - began_s - stopped.waited_s
+        pause_s = time.monotonic() - began_s - waited_s
         if then.executors != now.executors and why_no_live_executors(self.spark) is None:
             self.set_executors(then.executors, then.trigger_s)
         return pause_s
@@ -218,7 +182,7 @@ class Actuators:
         """The setting with the shuffle partitions of the checkpoint, if there is one."""
         if self.root is None:
             return configuration
-        partitions = partitions_of_checkpoint(self.spark, self.root)
+        partitions = partitions_of_checkpoint(SparkFiles(self.spark), self.root)
         if partitions is None:
             return configuration
         return replace(configuration, shuffle_partitions=partitions)
@@ -228,11 +192,6 @@ class Actuators:
 
         The rows that its source has by then are first processed in a batch with the old number,
         since only the state of complete batches can be repartitioned.
-
-        Raises
-        ------
-        ActuatorError
-            If this Spark version cannot do it, or the state store is not RocksDB.
         """
         manager = getattr(self.spark, "_streamingCheckpointManager", None)
         if manager is None:
@@ -267,11 +226,11 @@ class Actuators:
 
     @property
     def is_in_batch(self) -> bool:
-        """Whether a batch runs now."""
+        """Whether a batch runs now, as far as known."""
         return self.query is not None and bool(self.query.status["isTriggerActive"])
 
     def is_in_gap(self, trigger_s: float) -> bool:
-        """Whether a stop now would be between two batches."""
+        """Whether a stop now would be between two batches, as far as known."""
         return self.query is not None and is_in_gap(self.query, trigger_s)
 
     def num_executors(self) -> int:
@@ -288,9 +247,14 @@ class Actuators:
             ask_for_executors(self.spark, total)
 
     def is_cut(self) -> bool:
-        """Whether the checkpoint has a batch that was started but not completed."""
-        session: Any = self.spark._jsparkSession
-        return self.root is not None and written_in(session, self.root).is_cut
+        """Whether the checkpoint has a batch that was begun but not completed.
+
+        It runs again, with the same rows.
+        """
+        if self.root is None:
+            return False
+        begun, completed = newest_batches(SparkFiles(self.spark), self.root)
+        return begun > completed
 
     def ended_with(self) -> str | None:
         """Why the query ended on its own; None if it runs, or if nothing is known."""

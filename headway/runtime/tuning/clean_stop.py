@@ -7,7 +7,7 @@ import json
 import math
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from headway.assumptions.tuning import (
     LEAST_GAP_S,
@@ -15,11 +15,11 @@ from headway.assumptions.tuning import (
     MOST_BATCHES_WITHOUT_GAP,
     SILENT_STOP_S,
 )
-from headway.errors import ActuatorError, HeadwayError, first_line
+from headway.errors import ActuatorError, first_line
+from headway.runtime.sharing.files import SparkFiles
 from headway.units import counted, format_duration
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
@@ -32,30 +32,9 @@ class NoGapError(ActuatorError):
     """A query had no gap between batches in time; it keeps running, and may have one later."""
 
 
-class Written(NamedTuple):
-    """The newest batch that was started, and the newest completed, by a checkpoint; -1 for none."""
-
-    begun: int
-    done: int
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether a batch was started but not completed; it runs again, with the same rows."""
-        return self.begun > self.done
-
-
-class Stopped(NamedTuple):
-    """A stopped query: how long the wait took, and the state of its checkpoint."""
-
-    waited_s: float
-    written: Written
-
-
 def least_gap_s(trigger_s: float) -> float:
     """Minimum time to the next trigger for a stop [s].
 
-    Examples
-    --------
     >>> least_gap_s(1.0), least_gap_s(10.0)
     (0.5, 2.0)
     """
@@ -65,8 +44,6 @@ def least_gap_s(trigger_s: float) -> float:
 def to_next_trigger_s(trigger_s: float, now_s: float) -> float:
     """Time to the next trigger of Spark's grid, which begins in 1970 [s].
 
-    Examples
-    --------
     >>> to_next_trigger_s(2.0, 11.5)
     0.5
     """
@@ -92,17 +69,12 @@ def is_in_gap(query: StreamingQuery, trigger_s: float) -> bool:
     return to_next_trigger_s(trigger_s, time.time()) > least_gap_s(trigger_s)
 
 
-def always() -> bool:
-    """A stop that is never withdrawn."""
-    return True
-
-
 def wait_for_gap(
     query: StreamingQuery,
     trigger_s: float,
     *,
     may_cut: bool = False,
-    is_wanted: Callable[[], bool] = always,
+    is_wanted: Callable[[], bool] = lambda: True,
 ) -> bool:
     """Wait until no batch runs and the next trigger is far enough away; False if it never is.
 
@@ -143,9 +115,9 @@ def stop_between_batches(
     trigger_s: float,
     *,
     may_cut: bool,
-    is_wanted: Callable[[], bool] = always,
-) -> Stopped:
-    """Stop a query in the gap between two batches.
+    is_wanted: Callable[[], bool] = lambda: True,
+) -> float:
+    """Stop a query in the gap between two batches; returns how long the wait for it took [s].
 
     Parameters
     ----------
@@ -167,7 +139,6 @@ def stop_between_batches(
     ActuatorError
         If the query does not stop.
     """
-    root = checkpoint_of(query)
     began_s = time.monotonic()
     is_gap = wait_for_gap(query, trigger_s, may_cut=may_cut, is_wanted=is_wanted)
     if not is_gap and not is_wanted():
@@ -190,65 +161,29 @@ def stop_between_batches(
                 f"the query did not stop ({type(error).__name__}: {first_line(error)}); it runs "
                 "on as it was"
             ) from None
-    return Stopped(waited_s, written(query, root))
+    return waited_s
 
 
-def checkpoint_of(query: StreamingQuery) -> str:
-    """The folder of a query's checkpoint, as a Hadoop path."""
-    execution: Any = query._jsq.streamingQuery()
-    return str(execution.resolvedCheckpointRoot())
+def newest_batches(files: SparkFiles, checkpoint: str) -> tuple[int, int]:
+    """Numbers of the newest batch that was begun, and of the newest completed; -1 for none."""
+    begun, completed = (
+        max((int(name) for name in names if name.isdecimal()), default=-1)
+        for names in (files.names(f"{checkpoint}/offsets"), files.names(f"{checkpoint}/commits"))
+    )
+    return begun, completed
 
 
-def written(query: StreamingQuery, root: str) -> Written:
-    """The state of a checkpoint, from its own files."""
-    session: Any = query._jsq.sparkSession()
-    return written_in(session, root)
-
-
-def written_in(session: Any, root: str) -> Written:
-    """The same with a Java session, whether or not the query still runs."""
-    gateway: Any = _gateway()
-    hadoop = session.sessionState().newHadoopConf()
-    newest = []
-    for name in ("offsets", "commits"):
-        folder = gateway.jvm.org.apache.hadoop.fs.Path(root, name)
-        files = folder.getFileSystem(hadoop)
-        statuses = list(files.listStatus(folder)) if files.exists(folder) else []
-        file_names = (status.getPath().getName() for status in statuses)
-        newest.append(
-            max((int(file_name) for file_name in file_names if file_name.isdecimal()), default=-1)
-        )
-    return Written(*newest)
-
-
-def partitions_of_checkpoint(spark: SparkSession, root: str) -> int | None:
+def partitions_of_checkpoint(files: SparkFiles, checkpoint: str) -> int | None:
     """Shuffle partitions of the state in a checkpoint, from its newest offsets; None if unknown."""
-    session: Any = spark._jsparkSession
-    newest = written_in(session, root).begun
+    newest, _ = newest_batches(files, checkpoint)
     if newest < 0:
         return None
-    jvm: Any = _gateway().jvm
-    file = jvm.org.apache.hadoop.fs.Path(f"{root}/offsets/{newest}")
-    stream = file.getFileSystem(session.sessionState().newHadoopConf()).open(file)
-    try:
-        text = str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-    finally:
-        stream.close()
     # A version, the metadata of a batch, then the offsets.
-    for line in text.splitlines()[1:2]:
+    for line in files.read(f"{checkpoint}/offsets/{newest}").splitlines()[1:2]:
         with contextlib.suppress(ValueError):
             number = json.loads(line).get("conf", {}).get(_PARTITIONS_KEY)
             return int(number) if number is not None else None
     return None
-
-
-def _gateway() -> Any:
-    from pyspark import SparkContext
-
-    gateway = SparkContext._gateway
-    if gateway is None:
-        raise HeadwayError("the Spark session has ended")
-    return gateway
 
 
 def _last_seen(query: StreamingQuery) -> tuple[int, str] | None:

@@ -34,13 +34,7 @@ class Executor(NamedTuple):
 
 
 def require_classic(spark: SparkSession) -> None:
-    """Reject a session that does not give access to what is tuned.
-
-    Raises
-    ------
-    InputError
-        If it is one of Spark Connect.
-    """
+    """Refuse a session of Spark Connect, which gives no access to what is tuned."""
     require_no_connect(
         spark,
         "neither shows executors nor lets them be changed",
@@ -50,27 +44,23 @@ def require_classic(spark: SparkSession) -> None:
 
 def why_no_live_executors(spark: SparkSession) -> str | None:
     """Why executors of the session cannot be changed while it runs; None if they can."""
-    context: Any = spark.sparkContext
-    if str(context.master).startswith("local") and not str(context.master).startswith(
-        "local-cluster"
-    ):
-        return f"{context.master} has no executors of its own"
-    if str(spark.conf.get(_DYNAMIC_KEY, "false")).lower() == "true":
+    master = str(spark.sparkContext.master)
+    if master.startswith("local") and not master.startswith("local-cluster"):
+        return f"{master} has no executors of its own"
+    if _allocates_dynamically(spark):
         return (
             "dynamic allocation is on and would undo it: set spark.dynamicAllocation.enabled=false"
         )
     return None
 
 
-def require_no_dynamic_allocation(spark: SparkSession) -> None:
-    """Raise an error if Spark itself changes the executors.
+def _allocates_dynamically(spark: SparkSession) -> bool:
+    return str(spark.conf.get(_DYNAMIC_KEY, "false")).lower() == "true"
 
-    Raises
-    ------
-    InputError
-        If dynamic allocation is on.
-    """
-    if str(spark.conf.get(_DYNAMIC_KEY, "false")).lower() == "true":
+
+def require_no_dynamic_allocation(spark: SparkSession) -> None:
+    """Refuse a session whose executors Spark itself changes."""
+    if _allocates_dynamically(spark):
         raise InputError(
             "spark.dynamicAllocation.enabled is true, so Spark would undo what is done to the "
             "executors; set it to false, or leave out mode='act' to get recommendations only"
@@ -119,13 +109,7 @@ def alive_executors(spark: SparkSession) -> list[Executor]:
 
 
 def ask_for_executors(spark: SparkSession, total: int) -> None:
-    """Request a total number of executors from the cluster; does not wait for them.
-
-    Raises
-    ------
-    ActuatorError
-        If the cluster manager refuses.
-    """
+    """Request a total number of executors from the cluster; does not wait for them."""
     context: Any = spark.sparkContext._jsc.sc()
     immutable: Any = spark.sparkContext._jvm.scala.collection.immutable  # type: ignore[union-attr]
     nothing = getattr(getattr(immutable, "Map$"), "MODULE$").empty()
@@ -136,13 +120,7 @@ def ask_for_executors(spark: SparkSession, total: int) -> None:
 
 
 def remove_executors(spark: SparkSession, total: int) -> None:
-    """Remove the newest executors until a given number is left; to be called between batches.
-
-    Raises
-    ------
-    ActuatorError
-        If the cluster manager refuses.
-    """
+    """Remove the newest executors until a given number is left; to be called between batches."""
     ask_for_executors(spark, total)
     context: Any = spark.sparkContext._jsc.sc()
     refused = [

@@ -27,22 +27,12 @@ from headway.formats.setting_file import (
     load_setting,
     save_setting,
 )
-from headway.runtime.tuning.actuators import At, nothing
-from headway.runtime.tuning.clean_stop import NoGapError, always
+from headway.runtime.tuning.clean_stop import NoGapError
 from headway.units import format_duration
 
 _ANSWER_EVERY_S = 0.2
 # Time for an application to end its session, or to answer a withdrawn request.
 _SESSION_ENDS_S = 5.0
-
-
-def never() -> bool:
-    """A request that is never withdrawn."""
-    return False
-
-
-def silently(_event: str, _why: str) -> None:
-    """Log nothing."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,28 +63,21 @@ class SupervisedQuery:
     path: Path
     recording: Path
     may_cut: bool = False
-    at: At = nothing
     query: None = None
     query_id: str | None = None
     root: str | None = None
     configuration: Configuration | None = None
     number: int = 0
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
-    meanwhile: Callable[[], bool] = never
-    left_gap: Callable[[], bool] = always
+    meanwhile: Callable[[], bool] = lambda: False
+    left_gap: Callable[[], bool] = lambda: True
     stopped_s: float = 0.0
-    say: Callable[[str, str], None] = silently
+    say: Callable[[str, str], None] = lambda _event, _why: None
 
     def start(self, configuration: Configuration) -> None:
-        """Start the application at a setting; only if none runs.
-
-        Raises
-        ------
-        HeadwayError
-            If the command cannot be run.
-        """
-        self.at("before start")
-        self.number = max(self.number, self._number_before()) + 1
+        """Start the application at a setting; only if none runs."""
+        number_before = load_setting(self.path).number if self.path.exists() else 0
+        self.number = max(self.number, number_before) + 1
         self._end_left_behind(configuration)
         self._write(configuration)
         answer_file(self.path).unlink(missing_ok=True)
@@ -111,26 +94,17 @@ class SupervisedQuery:
                 "starts the application"
             ) from None
         self.configuration = configuration
-        self.at("started")
 
     def stop(self, trigger_s: float) -> bool:
         """Request a stop between two batches, and wait; returns whether a batch was interrupted.
 
         As long as it shows signs of life, it is not ended. ``meanwhile`` is called repeatedly; if
-        it returns a reason against the stop, the request is withdrawn.
-
-        Raises
-        ------
-        NoGapError
-            If it had no gap in time, or the request was withdrawn; it keeps running.
-        ActuatorError
-            If it reports that it cannot stop; it keeps running.
-        QueryEndedError
-            If it ended on its own instead.
+        it returns a reason against the stop, the request is withdrawn. After a NoGapError (no gap
+        in time, or a withdrawn request) or another ActuatorError it keeps running; after a
+        QueryEndedError it does not.
         """
         if self.process is None or self.configuration is None or not self.is_active:
             return False
-        self.at("before stop")
         self.number += 1
         self._write(self.configuration)
         answer = self._await_answer(2.0 * trigger_s + ANSWERED_WITHIN_S.value)
@@ -145,7 +119,6 @@ class SupervisedQuery:
             self.say("cut", "the application did not answer and was terminated, maybe in a batch")
             self.process.terminate()
         self._await_end()
-        self.at("stopped")
         return is_cut
 
     def _await_answer(self, silent_s: float) -> Answer | None:
@@ -176,13 +149,7 @@ class SupervisedQuery:
             self._await_end()
 
     def apply(self, kind: ChangeKind, now: Configuration, then: Configuration) -> float:
-        """Stop the application, and start it at another setting; from stop to start [s].
-
-        Raises
-        ------
-        ActuatorError
-            If it cannot stop, or the change takes more than a restart.
-        """
+        """Stop the application, and start it at another setting; from stop to start [s]."""
         if kind not in (ChangeKind.RESTART, ChangeKind.APPLICATION):
             raise ActuatorError(f"{kind}: a supervisor can only restart the application")
         self.stopped_s = time.monotonic()
@@ -223,10 +190,6 @@ class SupervisedQuery:
         """How the application ended on its own; None if it runs."""
         code = None if self.process is None else self.process.poll()
         return None if code is None else f"the application ended with exit code {code}"
-
-    def _number_before(self) -> int:
-        """The last number requested by an earlier supervisor."""
-        return load_setting(self.path).number if self.path.exists() else 0
 
     def _end_left_behind(self, configuration: Configuration) -> None:
         """End an application whose supervisor was killed, to avoid two drivers on a checkpoint."""

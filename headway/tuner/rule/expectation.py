@@ -38,27 +38,14 @@ def expectation_of(
     table: CapacityTable,
     executors: int,
     trigger_s: float,
-    *,
     rate_per_s: float,
     cost_ratio: float,
     transition: Transition,
 ) -> Expectation:
     """Expected measurements of a setting, to be recorded before the change.
 
-    Parameters
-    ----------
-    table : CapacityTable
-        Table of the job.
-    executors, trigger_s : int, float
-        The new setting, after rounding and all bounds.
-    rate_per_s, cost_ratio : float
-        The forecast rate, and the factor of durations over those of the profile.
-    transition : Transition
-        What the change does to the query until then.
-
-    Notes
-    -----
-    theory.md (P2), (T6), (A7), (A18), (A19). Intervals are of 90%, by moments.
+    Executors and trigger are those after rounding and all bounds. theory.md (P2), (T6), (A7),
+    (A18), (A19); intervals are of 90%, by moments.
     """
     setting_index = table.place_of[executors, trigger_s]
     setting = table.candidates.take(np.array([setting_index]))

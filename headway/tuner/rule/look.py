@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from headway.assumptions.live import (
@@ -15,12 +16,7 @@ from headway.assumptions.live import (
     MOST_STEP_DOWN_RATIO,
 )
 from headway.domain.live import Alternative, Bounds, ChangeKind, Estimate, Proposal, Reason, Signal
-from headway.models.job.change_cost import (
-    is_worth_leaving,
-    late_price,
-    purse_node_s,
-    return_late_s,
-)
+from headway.models.job.change_cost import is_worth_leaving, late_price, purse_node_s, return_late_s
 from headway.models.job.change_pause import learned_late_s, prior_pause_s
 from headway.tuner.rule.memory import Memory, estimated, learned
 from headway.tuner.rule.table import CapacityTable
@@ -141,8 +137,8 @@ class Look:
             return updated
         return learned(replace(updated, calm_late_s=updated.late_s), at_s)
 
-    def up(self, memory: Memory) -> tuple[Proposal | None, Reason]:
-        """Step up to what the forecast or the backlog needs."""
+    def up(self, memory: Memory) -> Proposal | Reason:
+        """Step up to what the forecast or the backlog needs, or why there is none."""
         after, reason = self.executors, Reason.HOLD
         is_confirmed = memory.is_short or (memory.num_short > 0 and self.estimate.is_jump)
         if is_confirmed:
@@ -155,13 +151,13 @@ class Look:
                 after = catching_up
         if after <= self.executors:
             waits = memory.num_short and not is_confirmed and self.needed > self.executors
-            return None, Reason.CONFIRMING if waits else Reason.HOLD
-        return self.proposed(reason, after, gain_node_s=math.inf, cost_node_s=0.0), reason
+            return Reason.CONFIRMING if waits else Reason.HOLD
+        return self.proposed(reason, after)
 
-    def down(self, memory: Memory) -> tuple[Proposal | None, Reason]:
+    def down(self, memory: Memory) -> Proposal | Reason:
         """Step down to the smallest size that has idled for the cost of leaving and coming back."""
         if self.is_behind or self.signal.num_pending or self.signal.backlog_rows is None:
-            return None, Reason.HOLD
+            return Reason.HOLD
         least = max(
             self.bounds.min_executors,
             math.ceil(self.executors * (1.0 - MOST_STEP_DOWN_RATIO.value)),
@@ -188,15 +184,8 @@ class Look:
             if best is None and is_worth and self._is_allowed_again(memory, size):
                 best = weighed[-1]
         if best is None:
-            return None, Reason.HOLD
-        proposal = self.proposed(
-            Reason.IDLE,
-            best.executors,
-            gain_node_s=best.gain_node_s,
-            cost_node_s=best.cost_node_s,
-            alternatives=tuple(weighed),
-        )
-        return proposal, Reason.IDLE
+            return Reason.HOLD
+        return self.proposed(Reason.IDLE, best.executors, best, weighed)
 
     def purse_node_s(self, memory: Memory, size: int) -> float:
         """Cost of going down to a size and coming back: theory.md (A8)."""
@@ -232,7 +221,7 @@ class Look:
             peak / table.drained_per_s(self.executors, self.trigger_s, costs),
         )
 
-    def other_trigger(self, memory: Memory) -> tuple[Proposal | None, Reason]:
+    def other_trigger(self, memory: Memory) -> Proposal | Reason:
         """Change to a trigger interval that saves more late rows than its restart causes.
 
         Notes
@@ -244,13 +233,13 @@ class Look:
         that a target on the quantile `q` allows, since the target is already met.
         """
         if len(self.table.triggers_s) < 2 or self.signal.num_pending:
-            return None, Reason.HOLD
+            return Reason.HOLD
         costs = self.estimate.cost_ratio
         outlook_s = min(len(memory.forecast.rates_per_s) * BIN_S.value, LONGEST_OUTLOOK_S.value)
         price = late_price(self.table.quantile)
         now_late = self._late_share(self.trigger_s)
         if now_late <= 1.0 - self.table.quantile:
-            return None, Reason.HOLD
+            return Reason.HOLD
         weighed = []
         for trigger_s in self.table.triggers_s:
             if trigger_s == self.trigger_s:
@@ -273,16 +262,8 @@ class Look:
             weighed, key=lambda alternative: alternative.gain_node_s - alternative.cost_node_s
         )
         if best.gain_node_s <= best.cost_node_s:
-            return None, Reason.HOLD
-        proposal = self.proposed(
-            Reason.TRIGGER,
-            self.executors,
-            trigger_s=best.trigger_s,
-            gain_node_s=best.gain_node_s,
-            cost_node_s=best.cost_node_s,
-            alternatives=tuple(weighed),
-        )
-        return proposal, Reason.TRIGGER
+            return Reason.HOLD
+        return self.proposed(Reason.TRIGGER, self.executors, best, weighed)
 
     def _late_share(self, trigger_s: float) -> float:
         """Share of late rows with another trigger at the rate that is prepared for: (T6)."""
@@ -315,24 +296,23 @@ class Look:
         self,
         reason: Reason,
         executors: int,
-        *,
-        gain_node_s: float,
-        cost_node_s: float,
-        trigger_s: float | None = None,
-        alternatives: tuple[Alternative, ...] = (),
+        best: Alternative | None = None,
+        weighed: Sequence[Alternative] = (),
     ) -> Proposal:
+        """A change to some executors, or to the best of the settings that were weighed."""
+        trigger_s = self.trigger_s if best is None else best.trigger_s
         kind = ChangeKind.ADD if executors > self.executors else ChangeKind.REMOVE
         return Proposal(
-            kind=ChangeKind.RESTART if trigger_s is not None else kind,
+            kind=kind if trigger_s == self.trigger_s else ChangeKind.RESTART,
             reason=reason,
             at_s=self.signal.at_s,
             before_executors=self.executors,
             after_executors=executors,
             before_trigger_s=self.trigger_s,
-            after_trigger_s=self.trigger_s if trigger_s is None else trigger_s,
-            gain_node_s=gain_node_s,
-            cost_node_s=cost_node_s,
+            after_trigger_s=trigger_s,
+            gain_node_s=math.inf if best is None else best.gain_node_s,
+            cost_node_s=0.0 if best is None else best.cost_node_s,
             estimate=self.estimate,
             waiting_rows=self.waiting_rows,
-            alternatives=alternatives,
+            alternatives=tuple(weighed),
         )

@@ -10,38 +10,21 @@ import numpy as np
 
 from headway.assumptions.live import SPARE_EXECUTORS_RATIO
 from headway.assumptions.planning import LEAST_LIMIT_RATIO
-from headway.assumptions.tuning import (
-    MOST_POLICY_EXECUTORS,
-    REVERSAL_S,
-    USUAL_CPU_TARGET_RATIO,
-)
+from headway.assumptions.tuning import MOST_POLICY_EXECUTORS, REVERSAL_S, USUAL_CPU_TARGET_RATIO
 from headway.domain import JobProfile, Metric, Outage, RateTrace, StreamAnswer
 from headway.domain.live import Bounds, ExecutorStep, PolicyComparison, PolicyOutcome
 from headway.errors import InputError
 from headway.models.arrays import Array
 from headway.models.job.setting import after_commit_s, duration_model
-from headway.models.simulation.closed_loop import (
-    Costs,
-    LoopJob,
-    LoopTrace,
-    Policy,
-    simulate_closed_loop,
-)
+from headway.models.simulation.closed_loop import LoopJob, LoopTrace, Policy, simulate_closed_loop
 from headway.models.simulation.loop_run import LoopRun
 from headway.models.simulation.rate_trace import BatchNoise
 from headway.planner.question import Question
 from headway.planner.search import question_of
 from headway.planner.space import SearchSpace
 from headway.tuner.rule.optimum import optimal_steps, path_costs
-from headway.tuner.rule.policies import (
-    Ds2Policy,
-    FlinkPolicy,
-    HeadwayPolicy,
-    HpaPolicy,
-    PathPolicy,
-    StaticPolicy,
-)
-from headway.tuner.rule.table import CapacityTable, Duration, capacity_table
+from headway.tuner.rule.policies import Ds2Policy, FlinkPolicy, HeadwayPolicy, HpaPolicy, PathPolicy
+from headway.tuner.rule.table import CapacityTable, capacity_table
 
 POLICIES = ("headway", "hpa", "flink", "ds2", "static", "optimum")
 _USUAL = {"hpa": USUAL_CPU_TARGET_RATIO.value, "flink": USUAL_CPU_TARGET_RATIO.value, "ds2": 1.0}
@@ -68,11 +51,6 @@ class LoopCase:
         """The case of a question with fixed shuffle partitions.
 
         ``triggers_s`` are further intervals that Headway's rule may choose. [s]
-
-        Raises
-        ------
-        InputError
-            If the target is not on a quantile of the tuple latency, since late rows are counted.
         """
         if question.target.metric is not Metric.TUPLE:
             raise InputError(
@@ -84,11 +62,11 @@ class LoopCase:
         profile = table.question.profile
         partitions = question.space.shuffle_partitions or profile.baseline.shuffle_partitions
         one_core = duration_model(profile, 1, partitions)._replace(driver_s=0.0)
-        highest_per_s = max(table.sustained(*setting) for setting in table.settings)
+        highest_per_s = max(table.sustained(*setting) for setting in table.place_of)
         interval_s = max(trigger_s, 0.25 * table.limit_s)
         job = LoopJob(
             duration={
-                num_executors: _costs(table, num_executors, trigger_s)
+                num_executors: table.durations[table.place_of[num_executors, trigger_s]]
                 for num_executors in executors
             },
             cpu=(
@@ -114,11 +92,6 @@ class LoopCase:
         )
         return cls(job=job, table=table, bounds=bounds, trigger_s=trigger_s)
 
-    def start(self, rate_per_s: float) -> int:
-        """Executors at the start of a trace, for its first rate."""
-        needed = self.table.need(rate_per_s, self.trigger_s)
-        return self.bounds.clipped(self.table.most(self.trigger_s) if needed is None else needed)
-
     def policy(self, name: str, constant: float | None) -> Callable[[], Policy]:
         """A factory of policies with a name; each run gets a new one."""
         bounds, value = self.bounds, _USUAL.get(name, 0.0) if constant is None else constant
@@ -129,19 +102,18 @@ class LoopCase:
             "hpa": lambda: HpaPolicy(target_ratio=value, bounds=bounds),
             "flink": lambda: FlinkPolicy(target_ratio=value, bounds=bounds),
             "ds2": lambda: Ds2Policy(factor=value, bounds=bounds),
-            "static": lambda: StaticPolicy(executors=bounds.clipped(int(value))),
+            "static": lambda: PathPolicy(steps=[(0.0, bounds.clipped(int(value)))], period_s=0.0),
         }
         return makers[name]
 
     def run(self, policy: Policy, trace: LoopTrace, seed: int) -> LoopRun:
-        """One run."""
-        executors = (
-            policy.executors
-            if isinstance(policy, StaticPolicy)
-            else policy.steps[0][1]
-            if isinstance(policy, PathPolicy)
-            else self.start(float(trace.rates_per_s[0]))
-        )
+        """One run; it begins with the executors of a path, else with those for the first rate."""
+        if isinstance(policy, PathPolicy):
+            executors = policy.steps[0][1]
+        else:
+            needed = self.table.need(float(trace.rates_per_s[0]), self.trigger_s)
+            most = self.table.most(self.trigger_s)
+            executors = self.bounds.clipped(most if needed is None else needed)
         return simulate_closed_loop(self.job, trace, policy, executors=executors, seed=seed)
 
     def optimum(self, trace: LoopTrace, seed: int) -> Callable[[], Policy]:
@@ -154,11 +126,6 @@ class LoopCase:
             1.0 - self.table.quantile,
         )
         return lambda: PathPolicy(steps=steps)
-
-
-def _costs(table: CapacityTable, executors: int, trigger_s: float) -> Costs:
-    duration: Duration = table.durations[table.place_of[executors, trigger_s]]
-    return duration.fixed_s, duration.terms
 
 
 def compare_policies(
@@ -175,29 +142,9 @@ def compare_policies(
 ) -> PolicyComparison:
     """Compare policies on a plan's job under a trace, all with the same rows and noise.
 
-    Parameters
-    ----------
-    plan : Plan
-        Its target, trigger interval, shuffle partitions, and executors of the static policy.
-    profile : JobProfile
-        The profile of the plan, from which batch durations with other executors follow.
-    trace : RateTrace
-        Arrivals over time.
-    policies : sequence of (name, constant)
-        Names of `POLICIES`; without a constant, the default of each.
-    executors : (int, int) or None
-        Minimum and maximum; None means from 1 to half more than the trace's highest rate needs.
-    triggers_s : sequence of float, > 0
-        Intervals that Headway's rule may change to, besides that of the plan [s].
-    outages : sequence of Outage
-        Times in which the query starts no batch, counted from the start of the trace.
-    num_runs, seed : int
-        Number of runs, each with its own draws, and random seed.
-
-    Raises
-    ------
-    InputError
-        If the target is not about rows, or a policy is unknown.
+    The parameters are those of :func:`headway.simulate` with policies, which are names of
+    `POLICIES` with a constant, or None for the default of each. The plan has the target, the
+    trigger interval, the shuffle partitions, and the executors of the static policy.
 
     Notes
     -----
@@ -243,8 +190,6 @@ def compare_policies(
 def constant_text(name: str, value: float | None) -> str:
     """The constant that the user of a policy has to set, as text.
 
-    Examples
-    --------
     >>> constant_text("hpa", 0.5), constant_text("static", 8.0), constant_text("headway", None)
     ('CPU 50%', '8 executors', '')
     """

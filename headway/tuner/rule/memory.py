@@ -126,12 +126,7 @@ class Memory:
         return max((budget_bin.peak_per_s for budget_bin in self.budget), default=0.0)
 
     def planned_cost_ratio(self, table: CapacityTable, executors: int, trigger_s: float) -> float:
-        """Maximum factor of a setting's durations over the predicted ones, at the confidence.
-
-        Notes
-        -----
-        theory.md (A4), (A15).
-        """
+        """Upper end of a setting's durations over the predicted ones: theory.md (A4), (A15)."""
         noise = table.question.profile.noise
         spread = table.spread_ratio[table.place_of[executors, trigger_s]]
         if (executors, trigger_s) == self.learned_at:
@@ -145,12 +140,7 @@ class Memory:
 
 
 def seen(memory: Memory, signal: Signal, table: CapacityTable, trigger_s: float) -> Memory:
-    """The memory after a signal, before any decision.
-
-    Notes
-    -----
-    theory.md (A1), (A4), (A17).
-    """
+    """The memory after a signal, before any decision: theory.md (A1), (A4), (A17)."""
     updated = memory
     if math.isnan(memory.first_s):
         updated = replace(updated, first_s=signal.at_s)
@@ -202,24 +192,19 @@ def _with_rows(
 ) -> tuple[LateBin, ...]:
     began_s = at_s - at_s % BUDGET_BIN_S.value
     if budget and budget[-1].began_s >= began_s:
-        last = budget[-1]
-        extended_bin = replace(
-            last,
-            batch_rows=last.batch_rows + batch.batch_rows,
-            late_rows=last.late_rows + batch.late_rows,
-            peak_per_s=max(last.peak_per_s, rate_per_s),
-        )
-        return (*budget[:-1], extended_bin)
-    recent_bins = tuple(
-        budget_bin for budget_bin in budget if budget_bin.began_s > at_s - BUDGET_S.value
+        *earlier, last = budget
+    else:
+        earlier = [
+            budget_bin for budget_bin in budget if budget_bin.began_s > at_s - BUDGET_S.value
+        ]
+        last = LateBin(began_s=began_s, batch_rows=0.0, late_rows=0.0)
+    last = replace(
+        last,
+        batch_rows=last.batch_rows + batch.batch_rows,
+        late_rows=last.late_rows + batch.late_rows,
+        peak_per_s=max(last.peak_per_s, rate_per_s),
     )
-    new_bin = LateBin(
-        began_s=began_s,
-        batch_rows=batch.batch_rows,
-        late_rows=batch.late_rows,
-        peak_per_s=rate_per_s,
-    )
-    return (*recent_bins, new_bin)
+    return (*earlier, last)
 
 
 def _with_executors(memory: Memory, signal: Signal) -> Memory:
@@ -268,22 +253,9 @@ def late_ratio(budget: Sequence[LateBin]) -> float:
 
 
 def estimated(memory: Memory, at_s: float, quantile: float, less_score: float = 0.0) -> Estimate:
-    """Estimate from a memory at a given time.
+    """Estimate from a memory with arrivals at a given time: theory.md (A1), (A3), (A6), (A17).
 
-    Parameters
-    ----------
-    memory : Memory
-        Memory with at least one bin of arrivals.
-    at_s : float
-        The time [s].
-    quantile : float
-        Quantile of the target.
-    less_score : float
-        Subtracted from the margin, for the lower margin at which a size is kept.
-
-    Notes
-    -----
-    theory.md (A1), (A3), (A6), (A17).
+    ``less_score`` is subtracted from the margin, for the lower margin at which a size is kept.
     """
     forecast, lead_s = memory.forecast, memory.costs.lead_s()
     line = forecast.line()

@@ -24,18 +24,9 @@ _MOST_PRICE = 1e7
 class PathCosts:
     """Costs of each size in each time step, and of going to it.
 
-    Parameters
-    ----------
-    sizes : (n,) array
-        Numbers of executors.
-    step_s : float
-        Length of a step [s].
-    late_s : (m, n) array
-        Seconds of late arrivals in each step at each size [s].
-    removal_late_s : (m, n) array
-        Seconds of late arrivals of a step down to each size [s].
-    added_s : float
-        Time for which added executors are paid before they work [s].
+    ``sizes`` are ``n`` numbers of executors, and a step takes ``step_s``. The ``(m, n)`` arrays are
+    the seconds of late arrivals in each step at each size, and of a step down to each size [s].
+    ``added_s`` is how long added executors are paid before they work.
     """
 
     sizes: Array
@@ -54,32 +45,11 @@ class PathCosts:
         """Cost of staying at each size for a step [node-seconds]."""
         return np.asarray(self.sizes * self.step_s + price * self.late_s[step])
 
-    def total(self, path: Indices, price: float) -> float:
-        """Cost of a path of indices of sizes, one for each step [node-seconds]."""
-        cost = 0.0
-        for step, size_index in enumerate(path):
-            cost += float(self.staying(step, price)[size_index])
-            if step and size_index != path[step - 1]:
-                cost += float(self.going(step, price)[path[step - 1], size_index])
-        return cost
-
-    def late_of(self, path: Indices) -> float:
-        """Seconds of late arrivals of a path [s]."""
-        steps = np.arange(len(path))
-        late = float(self.late_s[steps, path].sum())
-        down = np.flatnonzero(np.diff(self.sizes[path]) < 0.0) + 1
-        return late + float(self.removal_late_s[down, path[down]].sum())
-
 
 def cheapest_path(costs: PathCosts, price: float) -> Indices:
     """The path with minimum node-seconds plus priced late seconds, by dynamic programming.
 
-    Parameters
-    ----------
-    costs : PathCosts
-        Costs of each step and size.
-    price : float, >= 0
-        Node-seconds per second of late arrivals.
+    The price is in node-seconds per second of late arrivals.
 
     Notes
     -----
@@ -106,7 +76,7 @@ def cheapest_path(costs: PathCosts, price: float) -> Indices:
 
 def path_costs(table: CapacityTable, trace: LoopTrace, trigger_s: float) -> PathCosts:
     """The costs of a trace, from the late rows of settings at each step's rate and costs."""
-    sizes = [count for count, setting_trigger_s in table.settings if setting_trigger_s == trigger_s]
+    sizes = [count for count, setting_trigger_s in table.place_of if setting_trigger_s == trigger_s]
     first_s, end_s = float(trace.edges_s[0]), float(trace.edges_s[-1])
     num_steps = max(int(np.ceil((end_s - first_s) / STEP_S)), 1)
     edges = np.minimum(first_s + STEP_S * np.arange(num_steps + 1), end_s)
@@ -141,23 +111,11 @@ def optimal_steps(
     late_ratio_of: Callable[[list[tuple[float, int]]], float],
     most_late_ratio: float,
 ) -> list[tuple[float, int]]:
-    """Times and executors of the cheapest path with an allowed simulated share of late rows.
+    """Times and executors of the cheapest path with an allowed simulated share of late rows: (A12).
 
-    Parameters
-    ----------
-    costs : PathCosts
-        Costs of the trace.
-    first_s : float
-        Start of the trace [s].
-    late_ratio_of : callable
-        Simulates a path.
-    most_late_ratio : float
-        Share that the target allows; if no path meets it, the path with the fewest late rows is
-        returned.
-
-    Notes
-    -----
-    theory.md (A12). The lowest price is found by bisection on a logarithmic scale.
+    ``first_s`` is the start of the trace, and ``late_ratio_of`` simulates a path. If no path meets
+    the allowed share, that with the fewest late rows is returned. The lowest price is found by
+    bisection on a logarithmic scale.
     """
 
     def steps_at(price: float) -> list[tuple[float, int]]:

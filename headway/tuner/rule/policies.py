@@ -78,21 +78,8 @@ class HeadwayPolicy:
 
 
 @dataclass(slots=True, kw_only=True)
-class StaticPolicy:
-    """A constant number of executors."""
-
-    executors: int
-    period_s: float = 0.0
-    sees_batches: bool = False
-
-    def wanted(self, sight: Sight) -> int:  # noqa: ARG002  # of the protocol
-        """The constant number."""
-        return self.executors
-
-
-@dataclass(slots=True, kw_only=True)
 class PathPolicy:
-    """Given numbers of executors, each from a given time on."""
+    """Given numbers of executors, each from a given time on; one of them is a constant number."""
 
     steps: Sequence[tuple[float, int]]
     period_s: float = 5.0

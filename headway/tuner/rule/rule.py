@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 from headway.assumptions.live import SILENT_LIMITS
@@ -28,23 +27,8 @@ def decide(
 ) -> Decision:
     """Evaluate a running query once; changes nothing except the memory that it returns.
 
-    Parameters
-    ----------
-    memory : Memory
-        Previous memory; ``Memory()`` at the start, with earlier learned costs if these were kept.
-    signal : Signal
-        The observation.
-    table : CapacityTable
-        Table of the job, at its fixed shuffle partitions.
-    bounds : Bounds
-        Allowed changes.
-    trigger_s : float
-        The current trigger interval [s].
-
-    Returns
-    -------
-    Decision
-        A proposal at most once per bin of 15 s; call `applied` after it was applied.
+    At the start, the memory is ``Memory()``, with earlier learned costs if these were kept. There
+    is a proposal at most once per bin of 15 s; call `applied` after it was applied.
 
     Notes
     -----
@@ -69,19 +53,22 @@ def decide(
     updated = replace(updated, decided_bins=updated.forecast.num_bins)
     look = Look.of(updated, signal, table, bounds, trigger_s)
     updated = look.remembered(updated)
-    proposal, reason = look.up(updated)
-    if proposal is None and reason is Reason.HOLD:
-        proposal, reason = look.down(updated)
-    if proposal is None and reason is Reason.HOLD:
-        proposal, reason = look.other_trigger(updated)
-    if proposal is None and reason is Reason.HOLD and updated.is_short:
-        reason = Reason.AT_MAXIMUM
-    refused = None if proposal is None else look.refused(proposal, updated)
+    # A proposal, or why there is none.
+    outcome = look.up(updated)
+    if outcome is Reason.HOLD:
+        outcome = look.down(updated)
+    if outcome is Reason.HOLD:
+        outcome = look.other_trigger(updated)
+    if outcome is Reason.HOLD and updated.is_short:
+        outcome = Reason.AT_MAXIMUM
+    if isinstance(outcome, Reason):
+        return Decision(memory=updated, reason=outcome, estimate=look.estimate)
+    refused = look.refused(outcome, updated)
     return Decision(
         memory=updated,
-        reason=refused or reason,
+        reason=refused or outcome.reason,
         estimate=look.estimate,
-        proposal=None if refused else proposal,
+        proposal=None if refused else outcome,
     )
 
 
@@ -120,5 +107,5 @@ def _while_silent(
         memory=replace(memory, stepped_up_silent=True),
         reason=Reason.SILENT,
         estimate=estimate,
-        proposal=look.proposed(Reason.SILENT, after, gain_node_s=math.inf, cost_node_s=0.0),
+        proposal=look.proposed(Reason.SILENT, after),
     )

@@ -9,11 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headway.assumptions.live import (
-    LARGE_BATCHES_S,
-    LEAST_CARRIED_RATIO,
-    TABLE_FACTORS,
-)
+from headway.assumptions.live import LARGE_BATCHES_S, LEAST_CARRIED_RATIO, TABLE_FACTORS
 from headway.assumptions.planning import LEAST_LIMIT_RATIO
 from headway.errors import InputError
 from headway.models.arrays import Array
@@ -22,6 +18,7 @@ from headway.models.job.change_pause import pause_late_s
 from headway.models.job.duration import DurationModel, DurationStack, LevelSpan
 from headway.models.job.setting import settled_batch_rows
 from headway.models.laws.normal import ndtri
+from headway.models.simulation.closed_loop import Costs
 from headway.planner.candidates import Candidates, candidates_at
 from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.question import Question
@@ -33,42 +30,20 @@ _LOADS = np.geomspace(0.5, 4.0, 96)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Duration:
-    """Mean duration of a batch at one setting, for one number of rows at a time.
-
-    Examples
-    --------
-    >>> Duration(fixed_s=0.2, terms=((1e-5, 1.0),)).mean_s(1000.0)
-    0.21000000000000002
-    """
-
-    fixed_s: float
-    terms: tuple[tuple[float, float], ...]
-
-    def mean_s(self, batch_rows: float) -> float:
-        """Mean batch duration [s]."""
-        total_s = self.fixed_s
-        for per_row_s, exponent in self.terms:
-            total_s += per_row_s * (batch_rows if exponent == 1.0 else batch_rows**exponent)
-        return total_s
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityTable:
     """Rates that settings sustain at the planned confidence, by trigger, executors, cost factor.
 
-    ``settings`` are all pairs of executors and trigger interval; ``sustained_per_s`` has a row for
-    each and a column for each of ``factors``. ``sizes`` are the useful numbers of executors, by
-    trigger. ``spread_ratio`` is the uncertainty of each setting by the profile alone (P2);
-    ``late_ratio`` is its share of late rows at loads, with expected durations.
+    ``place_of`` is the index of each setting, a pair of executors and trigger interval;
+    ``sustained_per_s`` has a row for each and a column for each cost factor. ``sizes`` are the
+    useful numbers of executors, by trigger. ``spread_ratio`` is the uncertainty of each setting by
+    the profile alone (P2); ``late_ratio`` is its share of late rows at loads, with expected
+    durations.
     """
 
     question: Question
     candidates: Candidates
-    settings: tuple[tuple[int, float], ...]
-    factors: tuple[float, ...]
     sustained_per_s: tuple[tuple[float, ...], ...]
-    durations: tuple[Duration, ...]
+    durations: tuple[Costs, ...]
     sizes: dict[float, tuple[int, ...]]
     spread_ratio: tuple[float, ...]
     late_ratio: tuple[tuple[float, ...], ...]
@@ -107,7 +82,7 @@ class CapacityTable:
     def sustained(self, executors: int, trigger_s: float, cost_ratio: float = 1.0) -> float:
         """The highest rate within target with durations multiplied by a factor [rows/s]."""
         row = self.sustained_per_s[self.place_of[executors, trigger_s]]
-        factors = self.factors
+        factors = TABLE_FACTORS.value
         if cost_ratio <= factors[0]:
             return row[0]
         if cost_ratio >= factors[-1]:
@@ -134,13 +109,18 @@ class CapacityTable:
 
     def duration_s(self, executors: int, trigger_s: float, batch_rows: float) -> float:
         """Mean duration of a batch by the profile [s]."""
-        return self.durations[self.place_of[executors, trigger_s]].mean_s(batch_rows)
+        duration_s, terms = self.durations[self.place_of[executors, trigger_s]]
+        for per_row_s, exponent in terms:
+            duration_s += per_row_s * (batch_rows if exponent == 1.0 else batch_rows**exponent)
+        return duration_s
 
     def drained_per_s(self, executors: int, trigger_s: float, cost_ratio: float = 1.0) -> float:
         """Rows that large batches process per second, at which a backlog is processed."""
-        duration = self.durations[self.place_of[executors, trigger_s]]
         rows = self.highest_per_s * max(trigger_s, LARGE_BATCHES_S.value)
-        return rows / max((duration.mean_s(rows) - duration.mean_s(0.0)) * cost_ratio, 1e-12)
+        added_s = self.duration_s(executors, trigger_s, rows) - self.duration_s(
+            executors, trigger_s, 0.0
+        )
+        return rows / max(added_s * cost_ratio, 1e-12)
 
     def limit_rows(self, interval_s: float) -> float:
         """Rows of a batch that are enough for any setting: half more than it drains in an interval.
@@ -170,14 +150,8 @@ class CapacityTable:
         Costs are treated like rate: the share depends only on the rate over the rate that the
         setting sustains at these costs.
         """
-        load = self._load(executors, trigger_s, rate_per_s, cost_ratio)
+        load = rate_per_s / max(self.expected(executors, trigger_s, cost_ratio), 1e-12)
         return float(np.interp(load, _LOADS, self.late_ratio[self.place_of[executors, trigger_s]]))
-
-    def _load(
-        self, executors: int, trigger_s: float, rate_per_s: float, cost_ratio: float
-    ) -> float:
-        """A rate over the expected max rate of a setting. [-]"""
-        return rate_per_s / max(self.expected(executors, trigger_s, cost_ratio), 1e-12)
 
     def late_of_pause_s(
         self,
@@ -196,25 +170,10 @@ class CapacityTable:
 def capacity_table(
     question: Question, executors: Sequence[int], triggers_s: Sequence[float]
 ) -> CapacityTable:
-    """The table of a question: every pair of executors and trigger, at all cost factors.
+    """The table of a question: every pair of executors and trigger, at all cost factors: (A9).
 
-    Parameters
-    ----------
-    question : Question
-        The job with its target; its space has one executor per node and fixed shuffle partitions.
-    executors : sequence of int
-        Allowed numbers of executors, increasing.
-    triggers_s : sequence of float
-        Allowed trigger intervals [s].
-
-    Raises
-    ------
-    InputError
-        If the target is not on a quantile, since late rows cannot be counted for a mean.
-
-    Notes
-    -----
-    theory.md (A9).
+    The space of the question has one executor per node and fixed shuffle partitions; ``executors``
+    increase. A target on a mean is refused, since late rows cannot be counted for it.
     """
     if question.target.quantile is None:
         raise InputError(
@@ -223,7 +182,8 @@ def capacity_table(
         )
     question = replace(question, profile=with_usual_tasks(question.profile))
     partitions = question.space.shuffle_partitions or question.profile.baseline.shuffle_partitions
-    settings = tuple((count, float(trigger)) for trigger in triggers_s for count in executors)
+    settings = [(count, float(trigger)) for trigger in triggers_s for count in executors]
+    place_of = {setting: index for index, setting in enumerate(settings)}
     candidates = candidates_at(
         question, [(count, partitions, trigger_s) for count, trigger_s in settings]
     )
@@ -242,13 +202,11 @@ def capacity_table(
     return CapacityTable(
         question=question,
         candidates=candidates,
-        settings=settings,
-        factors=TABLE_FACTORS.value,
         sustained_per_s=tuple(map(tuple, sustained.tolist())),
         durations=_durations(candidates.durations),
         sizes={
             float(trigger): _worth_going_to(
-                [(count, usual[settings.index((count, float(trigger)))]) for count in executors]
+                [(count, usual[place_of[count, float(trigger)]]) for count in executors]
             )
             for trigger in triggers_s
         },
@@ -256,7 +214,7 @@ def capacity_table(
         late_ratio=late_ratio,
         highest_per_s=2.0 * max(float(usual.max()), 1.0),
         score=score,
-        place_of={setting: index for index, setting in enumerate(settings)},
+        place_of=place_of,
     )
 
 
@@ -278,16 +236,16 @@ def _at_factors(candidates: Candidates, factors: Sequence[float]) -> Candidates:
     return replace(candidates.take(setting_indices), durations=slower)
 
 
-def _durations(stack: DurationStack) -> tuple[Duration, ...]:
+def _durations(stack: DurationStack) -> tuple[Costs, ...]:
     shapes = [
         (scale, exponent)
         for level in stack.alike.levels
         for _, scale, exponent in level.stage_terms
     ]
     return tuple(
-        Duration(
-            fixed_s=float(stack.alike.driver_s + fixed_s.sum()),
-            terms=tuple(
+        (
+            float(stack.alike.driver_s + fixed_s.sum()),
+            tuple(
                 (float(per_row * scale), exponent)
                 for per_row, (scale, exponent) in zip(per_row_s, shapes, strict=True)
                 if per_row * scale > 0.0
@@ -298,12 +256,7 @@ def _durations(stack: DurationStack) -> tuple[Duration, ...]:
 
 
 def _worth_going_to(sustained: Sequence[tuple[int, float]]) -> tuple[int, ...]:
-    """Sizes that sustain clearly more than the next smaller such size.
-
-    Notes
-    -----
-    theory.md (A9).
-    """
+    """Sizes that sustain clearly more than the next smaller such size: theory.md (A9)."""
     useful_sizes = [sustained[0]]
     for count, rate_per_s in sustained[1:]:
         if rate_per_s >= LEAST_CARRIED_RATIO.value * useful_sizes[-1][1] and rate_per_s > 0.0:

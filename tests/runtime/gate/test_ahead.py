@@ -113,9 +113,11 @@ def test_the_jvm_hands_out_what_the_policy_would_decide(
             assert standing.first(now_ms) == -1
             if not went:
                 break
-            handed_out = ahead.went(f"go\t250\t{now_ms}\t{free}\t{went[0]}\t{all_waiting}")
-            decision = handed_out.decision
-            assert handed_out.since_s == pytest.approx(0.00025)
+            decision, numbers, since_s = ahead.went(
+                f"go\t250\t{now_ms}\t{free}\t{went[0]}\t{all_waiting}"
+            )
+            assert numbers == (went[0],)
+            assert since_s == pytest.approx(0.00025)
             assert decision.ahead
             assert decision.num_running == at_once - 1
             assert len(decision.states) == 7

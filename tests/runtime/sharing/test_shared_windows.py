@@ -14,8 +14,7 @@ import pytest
 import headway
 from headway.errors import HeadwayError, InputError
 from headway.runtime.sharing.aggregates import read_aggregates
-from headway.runtime.sharing.fused import STRICT_KEY, exchanges_of
-from headway.runtime.sharing.shared_windows import How
+from headway.runtime.sharing.shared_windows import STRICT_KEY, How, exchanges_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from headway.runtime.sharing.fused import STRICT_KEY
+from headway.runtime.sharing.shared_windows import STRICT_KEY
 from tests.runtime.sharing.typed_cases import Results, differences
 from tests.runtime.sharing.typed_streams import (
     INTERPRETED,
