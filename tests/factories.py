@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 from headway.domain import (
     Application,
+    ApplicationProfile,
     Applies,
     Arrivals,
     Change,
@@ -35,7 +37,15 @@ from headway.domain import (
     Target,
     TasksRule,
 )
+from headway.formats.profile_file import load_any_profile
 from headway.profiler.streaming.samples import StageSample
+
+
+def load_application_profile(path: Path) -> ApplicationProfile:
+    """The profile of a batch or DStreams application in a file."""
+    profile = load_any_profile(path)
+    assert isinstance(profile, ApplicationProfile)
+    return profile
 
 
 def a_configuration(**changes: Any) -> Configuration:

@@ -20,12 +20,13 @@ from headway.domain import AnyAnswer, Finding, FindingCode
 from headway.errors import InputError
 from headway.formats.as_json import dstreams_plan_json, json_text, plan_json
 from headway.formats.from_json import parse_any_plan
-from headway.formats.profile_file import load_application_profile, load_profile
+from headway.formats.profile_file import load_profile
 from headway.words import all_words
 from headway.words.plans import OF_PLANS
 from headway.words.predictions import OF_PREDICTIONS
 from tests.ci.conftest import SPEC
 from tests.ci.conftest import folder as folder
+from tests.factories import load_application_profile
 from tests.planner.test_dstreams import FITTED, profiled
 from tests.sources import modules
 

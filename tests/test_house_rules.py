@@ -60,7 +60,7 @@ UNITS = (
 PURE_NUMBERS = {
     *("autocorrelation", "confidence", "quantile", "scale"),
     *("exponent", "driver_exponent", "rate_exponent"),
-    "maximum",  # of a number of any unit
+    *("minimum", "maximum"),  # of a number of any unit
 }
 WITHOUT_UNIT = {
     "CatchUp.after",

@@ -18,16 +18,15 @@ import headway
 from headway.domain import Deadline, Objective, Target
 from headway.domain.job import Answer
 from headway.errors import InputError
-from headway.formats.profile_file import load_application_profile
 from headway.planner.enumeration import best_of
+from tests.factories import load_application_profile
 from tests.planner.test_dstreams import FITTED, profiled
 
 ROOT = Path(__file__).parents[1] / "headway"
 KINDS = frozenset(
     (
         *("JobProfile", "ApplicationProfile", "DStreamsProfile", "StreamingJob", "BatchJob"),
-        *("Plan", "InfeasiblePlan", "DeadlinePlan", "InfeasibleDeadlinePlan"),
-        *("DStreamsPlan", "InfeasibleDStreamsPlan", "DStreamsAnswer"),
+        *("Plan", "InfeasiblePlan", "DeadlinePlan", "DStreamsPlan"),
         *("StreamAnswer", "BatchAnswer", "AnyAnswer", "Answer", "FleetPlan", "Infeasible"),
         *("StreamBacklog", "EndingJob"),
         *("PlannedJob", "PlannedBatch", "Locked", "LockedBatch"),
@@ -108,7 +107,7 @@ def test_every_kind_of_answer_speaks_the_protocol() -> None:
     assert "most_s" in asked
     seen = set()
     for answer in answers():
-        seen.add(type(answer).__name__)
+        seen.add((type(answer).__name__, answer.feasible))
         for name in asked:
             getattr(answer, name)
         first = answer.promises[0]

@@ -18,9 +18,8 @@ from headway.api.watch import watch
 from headway.domain import Explored
 from headway.domain.result import Result
 from headway.errors import InputError
-from headway.formats.from_json import load_any_plan
+from headway.formats.from_json import load_any_plan, load_result
 from headway.formats.profile_file import load_any_profile
-from headway.formats.results_file import load_result
 from headway.report.columns import USUAL_WIDTH, set_width
 from headway.report.frontier import frontier_rows
 from tests.ci.conftest import SPEC

@@ -7,7 +7,7 @@ from dataclasses import replace
 from headway.api.arguments import positive_trigger_s, require_room_for_tasks
 from headway.api.nodes_to_buy import spaces_of
 from headway.domain import ApplicationProfile, Metric, Target
-from headway.domain.dstreams import DStreamsAnswer, DStreamsPrediction
+from headway.domain.dstreams import DStreamsPlan, DStreamsPrediction
 from headway.domain.question import PlanQuestion, PredictQuestion
 from headway.errors import InputError, argument
 from headway.planner.kinds.dstreams import DStreamsSpace, plan_dstreams
@@ -38,7 +38,7 @@ def predict_application(job: ApplicationProfile, question: PredictQuestion) -> D
     return predicted(batches, setting, batches.load_of(question.rate_per_s))
 
 
-def plan_application(job: ApplicationProfile, question: PlanQuestion) -> DStreamsAnswer:
+def plan_application(job: ApplicationProfile, question: PlanQuestion) -> DStreamsPlan:
     """The fewest nodes with which a DStreams application meets a target for its rows.
 
     Without an interval, others than the profiled one are tried, too.

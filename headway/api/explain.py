@@ -15,7 +15,7 @@ def explain(plan: AnyAnswer | str | Path) -> str:
 
     Parameters
     ----------
-    plan : Plan, InfeasiblePlan, DeadlinePlan, InfeasibleDeadlinePlan or path
+    plan : Plan, InfeasiblePlan, DeadlinePlan or path
         A plan of a streaming query or of a batch job, or the file that ``headway plan --json``
         printed.
 

@@ -16,9 +16,9 @@ from headway.domain.result import Result
 from headway.domain.sheet import Section, Sheet
 from headway.errors import InputError
 from headway.formats.as_json import json_text, stream_json
+from headway.formats.from_json import load_result
 from headway.formats.own_files import read_text
 from headway.formats.profile_file import load_any_profile
-from headway.formats.results_file import load_result
 from headway.models.job.predict import predict
 from headway.report.evidence import evidence_of
 from headway.report.page import Origin, sheet_page

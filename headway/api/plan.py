@@ -33,7 +33,7 @@ from headway.errors import InputError, argument
 if TYPE_CHECKING:
     from headway.api.pipelines import AnyPipeline, AnyPipelinePlan
     from headway.domain import ApplicationProfile, BatchAnswer
-    from headway.domain.dstreams import DStreamsAnswer
+    from headway.domain.dstreams import DStreamsPlan
     from headway.domain.ordered import KeyCounts
     from headway.domain.plan_parts import PlannedSkew
     from headway.domain.real_time import RealTimePlan
@@ -109,7 +109,7 @@ def plan(
     rate: float | str | None,
     target: Target | str,
     **options: Unpack[PlanOptions],
-) -> DStreamsAnswer: ...
+) -> DStreamsPlan: ...
 
 
 @overload

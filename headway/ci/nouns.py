@@ -131,10 +131,10 @@ class Held:
         """The largest change of its cost, nodes or planned time; infinite if it is new."""
         if self.then is None:
             return math.inf
-        now, then = self.now.figures, self.then.figures
+        now, then = self.now, self.then
         pairs = [
             (now.cost, then.cost),
-            (float(self.now.nodes), float(self.then.nodes)),
+            (float(now.nodes), float(then.nodes)),
             (now.planned_s, then.planned_s),
         ]
         return max(_change_ratio(after, before) for after, before in pairs)

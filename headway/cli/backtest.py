@@ -40,7 +40,7 @@ def command(sources: tuple[str, ...], max_error: float | None, as_json: bool, **
     answer(evaluation, as_json=as_json)
     if not as_json:
         suggest(f"headway profile {shlex.join(sources)} --advise")
-    errors = (evaluation.median_mean_error_ratio, evaluation.median_p99_error_ratio)
+    errors = (evaluation.median_error_ratio("mean"), evaluation.median_error_ratio("p99"))
     if max_error is not None and any(error is None or error > max_error for error in errors):
         return ExitCode.REGRESSION
     return 0

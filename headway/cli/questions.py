@@ -11,16 +11,15 @@ import click
 from headway.cli.options import DURATION, LEVEL, Function, Parsed, was_given
 from headway.domain.argument import Argument, Question, arguments_of
 from headway.domain.argument_values import (
+    CONFIDENCE_LEVEL,
     Choice,
-    Confidence,
-    CoresOfTask,
     Count,
     Duration,
     Flag,
+    InRange,
     Positive,
     Promises,
 )
-from headway.domain.configuration import LEAST_TASK_CORES
 from headway.domain.target import parse_promise
 
 
@@ -78,8 +77,10 @@ def _type_of(value: Any, name: str) -> Any:
     match value:
         case Count():
             return click.IntRange(value.minimum, value.maximum)
-        case CoresOfTask():
-            return click.FloatRange(LEAST_TASK_CORES, value.maximum)
+        case _ if value is CONFIDENCE_LEVEL:
+            return LEVEL
+        case InRange():
+            return click.FloatRange(value.minimum, value.maximum)
         case Choice():
             return click.Choice([str(member) for member in value.members])
         case Positive(parse=None):
@@ -90,8 +91,6 @@ def _type_of(value: Any, name: str) -> Any:
             return Parsed(name, parse_promise)
         case Duration():
             return DURATION
-        case Confidence():
-            return LEVEL
         case _ if getattr(value, "is_path", False):
             return click.Path(path_type=Path)
         case _:

@@ -4,29 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headway.domain.burst import Burst
-from headway.domain.coalescing import Coalescing
 from headway.domain.configuration import Arrivals, Cluster, Configuration, Drain
-from headway.domain.coverage import Coverage, Share
-from headway.domain.declared import (
-    Z90,
-    DeclaredCosts,
-    DeclaredWork,
-    Provenance,
-    StatedRange,
-)
+from headway.domain.declared import Z90, DeclaredCosts, DeclaredWork, Provenance, StatedRange
 from headway.domain.finding import NOT_QUOTED, Finding, FindingCode
-from headway.domain.growth import DurationGrowth, GrowthCause
-from headway.domain.job import Answer, Job, JobTime
+from headway.domain.growth import DurationGrowth, GrowthCause, WarmUp, WarmUpPoint
+from headway.domain.job import Answer, Job
 from headway.domain.node_type import PLATFORMS, NodeType, Objective
-from headway.domain.plan import (
-    Change,
-    FrontierPoint,
-    InfeasiblePlan,
-    Plan,
-    Rejection,
-    StreamAnswer,
-)
+from headway.domain.plan import Change, FrontierPoint, InfeasiblePlan, Plan, Rejection, StreamAnswer
 from headway.domain.plan_parts import (
     Advice,
     AfterStart,
@@ -52,8 +36,10 @@ from headway.domain.prediction import (
     Prediction,
 )
 from headway.domain.profile import (
+    APPLICATION_PROFILE_SCHEMA,
     PROFILE_SCHEMA,
     Application,
+    ApplicationKind,
     Drift,
     DriverPhase,
     DurationNoise,
@@ -62,7 +48,15 @@ from headway.domain.profile import (
     ObservedSetting,
     Pins,
 )
+from headway.domain.recorded import (
+    Coverage,
+    MemoryProfile,
+    Share,
+    StateOperatorProfile,
+    StateProfile,
+)
 from headway.domain.source_tasks import (
+    Coalescing,
     DefaultParallelism,
     FileSplits,
     RecordSplits,
@@ -80,9 +74,9 @@ from headway.domain.stage import (
     TasksRule,
     WindowKind,
 )
-from headway.domain.state import MemoryProfile, StateOperatorProfile, StateProfile
 from headway.domain.target import (
     AnyPromise,
+    Burst,
     CatchUp,
     Deadline,
     DuringBurst,
@@ -91,13 +85,10 @@ from headway.domain.target import (
     Target,
     parse_promise,
 )
-from headway.domain.warm_up import WarmUp, WarmUpPoint
 from headway.lazy_names import loads_when_used
 
 if TYPE_CHECKING:
     from headway.domain.application_profile import (
-        APPLICATION_PROFILE_SCHEMA,
-        ApplicationKind,
         ApplicationProfile,
         DStreamsProfile,
         OtherStages,
@@ -113,13 +104,7 @@ if TYPE_CHECKING:
     )
     from headway.domain.backlog import EndingJob, PlannedBacklog, StreamBacklog
     from headway.domain.backtest import Backtest, HeldOut
-    from headway.domain.deadline import (
-        AnyAnswer,
-        BatchAnswer,
-        DeadlinePlan,
-        DeadlinePoint,
-        InfeasibleDeadlinePlan,
-    )
+    from headway.domain.deadline import AnyAnswer, BatchAnswer, DeadlinePlan, DeadlinePoint
     from headway.domain.playback import (
         Outage,
         Playback,
@@ -145,31 +130,22 @@ __all__ = [
     "AdvisedRun", "AfterStart", "Answer", "AnyAnswer", "AnyPromise", "Application",
     "ApplicationKind", "ApplicationProfile", "Applies", "Arrivals", "Backtest", "BatchAnswer",
     "Burst", "CatchUp", "Change", "Cluster", "Coalescing", "ComingBack", "Configuration",
-    "Coverage",
-    "DStreamsProfile", "Deadline", "DeadlinePlan", "DeadlinePoint", "Decision",
+    "Coverage", "DStreamsProfile", "Deadline", "DeadlinePlan", "DeadlinePoint", "Decision",
     "DeclaredCosts", "DeclaredWork", "DefaultParallelism", "Drain", "Drift", "DriverPhase",
-    "DurationGrowth",
-    "DurationNoise", "DuringBurst", "EndingJob", "EventTimeWindow", "Evidence",
-    "Explored", "FileSplits", "Finding", "FindingCode", "FrontierPoint",
-    "GrowthCause", "HeldOut", "InfeasibleDeadlinePlan",
-    "InfeasiblePlan", "Interval", "Job", "JobProfile", "JobTime", "LatencyDistribution",
-    "LevelTime", "MemoryPlan", "MemoryProfile", "Metric", "Narrowing", "NearestTarget",
-    "NodeType", "Objective",
-    "ObservedArrivals", "ObservedSetting", "Optimality", "OtherStages", "Outage", "Pins", "Plan",
-    "PlannedBacklog", "PlannedDurations", "PlannedSetting", "Playback", "Policy", "Prediction",
-    "Promise", "PromiseNeed", "Provenance", "QueryReport", "QuerySetting", "QueryShape",
-    "QueryState", "RateTrace",
-    "RecordSplits", "RecordedStage", "Recovery", "Rejection", "RowsLaw", "RuleOfThumb", "RunShares",
-    "ScheduleReport", "ScheduledQuery", "Sensitivity", "Separation", "Share", "SimulatedTarget",
-    "SourceTasks", "Spread",
-    "StageMemory", "StageObserved", "StageProfile", "StageResources", "StageRows", "StageTerm",
-    "StageVolume",
+    "DurationGrowth", "DurationNoise", "DuringBurst", "EndingJob", "EventTimeWindow", "Evidence",
+    "Explored", "FileSplits", "Finding", "FindingCode", "FrontierPoint", "GrowthCause", "HeldOut",
+    "InfeasiblePlan", "Interval", "Job", "JobProfile", "LatencyDistribution",
+    "LevelTime", "MemoryPlan", "MemoryProfile", "Metric", "Narrowing", "NearestTarget", "NodeType",
+    "Objective", "ObservedArrivals", "ObservedSetting", "Optimality", "OtherStages", "Outage",
+    "Pins", "Plan", "PlannedBacklog", "PlannedDurations", "PlannedSetting", "Playback", "Policy",
+    "Prediction", "Promise", "PromiseNeed", "Provenance", "QueryReport", "QuerySetting",
+    "QueryShape", "QueryState", "RateTrace", "RecordSplits", "RecordedStage", "Recovery",
+    "Rejection", "RowsLaw", "RuleOfThumb", "RunShares", "ScheduleReport", "ScheduledQuery",
+    "Sensitivity", "Separation", "Share", "SimulatedTarget", "SourceTasks", "Spread", "StageMemory",
+    "StageObserved", "StageProfile", "StageResources", "StageRows", "StageTerm", "StageVolume",
     "StateOperatorProfile", "StateProfile", "StatedRange", "StatefulOperator", "StreamAnswer",
-    "StreamBacklog",
-    "Target",
-    "TaskCounts", "TaskTimes", "TasksRule",
-    "TraceStretch", "Verdict", "WallClock", "WarmUp", "WarmUpPoint", "WindowGrid", "WindowKind",
-    "parse_promise",
+    "StreamBacklog", "Target", "TaskCounts", "TaskTimes", "TasksRule", "TraceStretch", "Verdict",
+    "WallClock", "WarmUp", "WarmUpPoint", "WindowGrid", "WindowKind", "parse_promise",
 ]  # fmt: skip
 
 # What a plan of a stream does not speak of is loaded by what does.
@@ -178,15 +154,12 @@ if not TYPE_CHECKING:
         __name__,
         {
             "headway.domain.application_profile": """
-                APPLICATION_PROFILE_SCHEMA ApplicationKind ApplicationProfile
-                DStreamsProfile OtherStages RecordedStage RunShares Spread StageMemory StageRows
-                StageVolume TaskCounts TaskTimes WallClock
+                ApplicationProfile DStreamsProfile OtherStages RecordedStage RunShares Spread
+                StageMemory StageRows StageVolume TaskCounts TaskTimes WallClock
             """,
             "headway.domain.backlog": "EndingJob PlannedBacklog StreamBacklog",
             "headway.domain.backtest": "Backtest HeldOut",
-            "headway.domain.deadline": """
-                AnyAnswer BatchAnswer DeadlinePlan DeadlinePoint InfeasibleDeadlinePlan
-            """,
+            "headway.domain.deadline": "AnyAnswer BatchAnswer DeadlinePlan DeadlinePoint",
             "headway.domain.playback": """
                 Outage Playback TraceStretch RateTrace Recovery SimulatedTarget
             """,

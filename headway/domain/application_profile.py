@@ -8,29 +8,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from enum import StrEnum
+from typing import ClassVar
 
 from headway.domain.argument import JobKind
 from headway.domain.checks import require_count, require_not_negative
 from headway.domain.configuration import Cluster
-from headway.domain.coverage import Coverage
 from headway.domain.declared import DeclaredWork, Provenance
-from headway.domain.profile import Application
+from headway.domain.profile import APPLICATION_PROFILE_SCHEMA, Application, ApplicationKind
+from headway.domain.recorded import Coverage, MemoryProfile
 from headway.domain.result import Result
-from headway.domain.state import MemoryProfile
 from headway.domain.target import AnyPromise, Deadline
 from headway.errors import InputError, argument
 from headway.limits import MOST_INT
 
-APPLICATION_PROFILE_SCHEMA = "headway.application-profile/v1"
 MOST_STAGES = 100
-
-
-class ApplicationKind(StrEnum):
-    """What keeps an application running: its own program, or the clock of DStreams."""
-
-    BATCH = "batch"
-    DSTREAMS = "dstreams"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,27 +202,15 @@ class Spread:
 class DStreamsProfile:
     """The batches of a DStreams application, which a clock starts and a queue holds.
 
-    Parameters
-    ----------
-    batch_interval_s : float or None, > 0
-        The most frequent distance of batch times [s]; None if there is only one batch.
-    num_batches : int
-        Number of batches behind the times below.
-    num_batches_cut : int
-        Batches before them that were cut as warm-up.
-    num_batches_incomplete : int
-        Batches left out because a stage failed, or because the log does not contain all of them.
-    num_receivers : int
-        Number of receivers; each occupies one core as long as the application runs.
-    processing_time : Spread
-        From the submission of a batch's first stage to the completion of its last [s].
-    scheduling_delay : Spread
-        From a batch's own time to the submission of its first stage [s].
-    rows_per_batch : float or None
-        Mean rows of the job with the most rows in each batch, since every output operation reads
-        the rows again; None if Spark counted none.
-    num_typical_batches : int
-        Batches with the same stages; the profile's stages are means over them.
+    ``batch_interval_s`` is the most frequent distance of batch times; None if there is only one
+    batch. The times are of ``num_batches``, after ``num_batches_cut`` that were cut as warm-up,
+    without the incomplete ones, of which a stage failed or a part is missing from the log. Each of
+    ``num_receivers`` occupies one core as long as the application runs. ``processing_time`` is from
+    the submission of a batch's first stage to the completion of its last, ``scheduling_delay`` from
+    a batch's own time to the submission of its first stage. ``rows_per_batch`` are mean rows of the
+    job with the most rows in each batch, since every output operation reads the rows again; None if
+    Spark counted none. The profile's stages are means over the typical batches, which have the same
+    stages.
     """
 
     batch_interval_s: float | None = None
@@ -268,12 +247,14 @@ class ApplicationProfile(Result):
     position, timed from the submission of the first. ``other_stages`` sums up all stages that are
     not in the list, for DStreams all that ran outside the typical batches. ``declared`` are the
     figures that people stated if nothing ran; the cluster and the times of the stages then follow
-    from them.
+    from them. Growth is looked for in streaming queries only, and no batch job has a backlog.
 
     Read and written as YAML by :mod:`headway.formats.profile_file`.
     """
 
     result_kind = "application-profile"
+    growth: ClassVar[None] = None
+    backlog: ClassVar[None] = None
     schema: str = APPLICATION_PROFILE_SCHEMA
     headway_version: str
     kind: ApplicationKind
@@ -314,46 +295,26 @@ class ApplicationProfile(Result):
 
     @property
     def called(self) -> str:
-        """What it is, in words."""
         return f"a {'DStreams' if self.kind is ApplicationKind.DSTREAMS else 'batch'} application"
 
     @property
     def job_kind(self) -> JobKind:
-        """Its kind, as far as different kinds can be asked different things."""
         return JobKind.DSTREAMS if self.kind is ApplicationKind.DSTREAMS else JobKind.ENDING
 
     @property
     def provenance(self) -> Provenance:
-        """Whether the figures were measured or declared."""
         return Provenance.MEASURED if self.declared is None else Provenance.DECLARED
 
     @property
-    def growth(self) -> None:
-        """Growth is only looked for in the micro-batches of a streaming query."""
-        return
-
-    @property
     def applications(self) -> tuple[Application, ...]:
-        """The application of the recorded run."""
         return (self.application,)
 
     @property
     def slots(self) -> Cluster:
-        """The executors of the recorded run, or declared ones."""
         return self.cluster
 
-    @property
-    def backlog(self) -> None:
-        """None: a batch job reads what it reads."""
-
     def for_deadline(self, deadline: Deadline, rows: float | None = None) -> ApplicationProfile:
-        """The job itself.
-
-        Raises
-        ------
-        InputError
-            If it does not end, or ``rows`` are given, as for the backlog of a streaming query.
-        """
+        """The job itself; only a streaming query can be given the ``rows`` of a backlog."""
         self.require_can_promise(deadline)
         if rows is not None:
             raise InputError(
@@ -363,13 +324,7 @@ class ApplicationProfile(Result):
         return self
 
     def require_streaming_query(self) -> None:
-        """Refuse what is asked of streaming queries only.
-
-        Raises
-        ------
-        InputError
-            Says what the profile is of.
-        """
+        """Refuse what is asked of streaming queries only, saying what the profile is of."""
         is_batch = self.kind is ApplicationKind.BATCH
         instead = "; a batch job is planned for a deadline" if is_batch else ""
         raise InputError(
@@ -377,13 +332,7 @@ class ApplicationProfile(Result):
         )
 
     def require_can_promise(self, promise: AnyPromise) -> None:
-        """Refuse everything except a deadline of a batch job.
-
-        Raises
-        ------
-        InputError
-            Names the promise and what it is for.
-        """
+        """Refuse everything except a deadline of a batch job."""
         if self.kind is not ApplicationKind.BATCH:
             raise InputError(
                 f"target '{promise}': {self.called} has no end; a deadline is for batch jobs"

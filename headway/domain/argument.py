@@ -8,7 +8,7 @@ are derived from that one declaration, as keys of files are from `headway.spec.f
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, replace
 from enum import StrEnum
 from functools import lru_cache, wraps
 from inspect import Parameter, signature
@@ -84,37 +84,21 @@ def argument_of(
     is_first: bool = False,
     metavar: str | None = None,
 ) -> Any:
-    """A field of a question.
+    """A field of a question: how its ``value`` is read, and ``about`` as its help.
 
-    Parameters
-    ----------
-    value : Value
-        How it is read.
-    about : str
-        Its help.
-    name : str, optional
-        Its name in the library, if it is not that of the field: ``rate`` for ``rate_per_s``.
-    option : str, optional
-        Its option on the command line, if it is not spelt as the name; None if it has none.
-    default : optional
-        Its value when it is not given.
-    not_for : mapping, optional
-        Kinds of jobs that it means nothing for, and why.
-    is_repeatable : bool
-        Whether its option may be given several times; its value is a list then.
-    is_required : bool
-        Whether its option must be given.
-    is_first : bool
-        Whether it comes before all others in help and reference.
-    metavar : str, optional
-        What the help calls its value.
+    ``name`` is its name in the library, if it is not that of the field: ``rate`` for
+    ``rate_per_s``; ``option`` its option on the command line, if it is not spelt as the name, None
+    if it has none. ``default`` is its value when it is not given, ``not_for`` says for which kinds
+    of jobs it means nothing, and why. Its option may be given several times if ``is_repeatable``,
+    and its value is a list then; it must be given if ``is_required``. It comes before all others in
+    help and reference if ``is_first``; ``metavar`` is what the help calls its value.
     """
-    metadata = {
-        "value": value, "about": about, "name": name, "option": option, "not_for": not_for or {},
-        "is_repeatable": is_repeatable, "is_required": is_required, "is_first": is_first,
-        "metavar": metavar,
-    }  # fmt: skip
-    return field(default=default, metadata=metadata)
+    declared = Argument(
+        field_name="", name=name or "", option=option, value=value, about=about, default=default,
+        not_for=not_for or {}, is_repeatable=is_repeatable, is_required=is_required,
+        is_first=is_first, metavar=metavar,
+    )  # fmt: skip
+    return field(default=default, metadata={"argument": declared})
 
 
 def as_in(question: type[Question], field_name: str) -> Any:
@@ -130,25 +114,16 @@ def arguments_of(question: type[Question]) -> tuple[Argument, ...]:
 
 @lru_cache
 def _arguments_of(question: Any) -> tuple[Argument, ...]:
-    declared = [_argument(member) for member in fields(question) if "value" in member.metadata]
+    declared = [_named_as(member) for member in fields(question) if "argument" in member.metadata]
     return tuple(sorted(declared, key=lambda argument: not argument.is_first))
 
 
-def _argument(declared: Field[Any]) -> Argument:
-    name = declared.metadata["name"] or declared.name
-    option = declared.metadata["option"]
-    return Argument(
-        field_name=declared.name,
-        name=name,
-        option=f"--{name.replace('_', '-')}" if option == "" else option,
-        value=declared.metadata["value"],
-        about=declared.metadata["about"],
-        default=None if declared.default is MISSING else declared.default,
-        **{
-            detail: declared.metadata[detail]
-            for detail in ("not_for", "is_repeatable", "is_required", "is_first", "metavar")
-        },
-    )
+def _named_as(member: Field[Any]) -> Argument:
+    """The argument of a field, by whose name it is called unless it was declared otherwise."""
+    declared: Argument = member.metadata["argument"]
+    name = declared.name or member.name
+    option = f"--{name.replace('_', '-')}" if declared.option == "" else declared.option
+    return replace(declared, field_name=member.name, name=name, option=option)
 
 
 def given_names(options: Mapping[str, Any]) -> frozenset[str]:

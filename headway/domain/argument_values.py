@@ -6,17 +6,17 @@ the argument. Texts are parsed where they are typed: by the units, and by the no
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from headway.domain.burst import Burst
-from headway.domain.configuration import LEAST_TASK_CORES, TaskCores, whole_or_fraction
-from headway.domain.target import AnyPromise, parse_promise
+from headway.domain.configuration import LEAST_TASK_CORES, whole_or_fraction
+from headway.domain.target import AnyPromise, Burst, parse_promise
 from headway.errors import InputError, argument
-from headway.limits import LARGEST_NUMBER, LONGEST_S, MOST_LONG
-from headway.units import parse_duration_s, parse_rate_per_s, parse_rows, spark_memory_text
+from headway.limits import LARGEST_NUMBER, LONGEST_S, MOST_CORES, MOST_LONG
+from headway.units import parse_duration_s, parse_rate_per_s, parse_rows
 
 Member = TypeVar("Member", bound=StrEnum)
 Parse: TypeAlias = Callable[[str], float]
@@ -54,23 +54,24 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoresOfTask:
-    """Cores of a task: a whole number, or a fraction.
+class InRange:
+    """A number from a minimum to a maximum, as it is converted.
 
     Examples
     --------
-    >>> CoresOfTask(maximum=8).read(2.0, "task_cpus"), CoresOfTask(maximum=8).read(0.5, "task_cpus")
+    >>> TASK_CORES.read(2.0, "task_cpus"), TASK_CORES.read(0.5, "task_cpus")
     (2, 0.5)
     """
 
-    maximum: int
+    minimum: float
+    maximum: float
+    expected: str
+    convert: Callable[[Any], Any]
 
-    def read(self, value: Any, name: str) -> TaskCores:
-        if not is_number(value) or not LEAST_TASK_CORES <= value <= self.maximum:
-            raise not_expected(
-                name, value, f"a number of cores from {LEAST_TASK_CORES:g} to {self.maximum:,}"
-            )
-        return whole_or_fraction(value)
+    def read(self, value: Any, name: str) -> Any:
+        if not is_number(value) or not self.minimum <= value <= self.maximum:
+            raise not_expected(name, value, self.expected)
+        return self.convert(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,35 +142,6 @@ class Flag:
         if not isinstance(value, bool):
             raise not_expected(name, value, "True or False")
         return value
-
-
-@dataclass(frozen=True, slots=True)
-class Confidence:
-    """A confidence level: a probability from 0.5 to below 1."""
-
-    def read(self, value: Any, name: str) -> float:
-        if not is_number(value) or not 0.5 <= value < 1:
-            raise not_expected(name, value, "a number of 0.5 or more, and below 1")
-        return float(value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heap:
-    """Bytes of an executor's heap, with which Spark starts.
-
-    Examples
-    --------
-    >>> Heap(minimum_bytes=2**20).read(2.0**30, "executor_memory_bytes")
-    1073741824
-    """
-
-    minimum_bytes: int
-
-    def read(self, value: Any, name: str) -> int:
-        if not is_number(value) or not self.minimum_bytes <= value <= MOST_LONG:
-            minimum = f"{self.minimum_bytes} ({spark_memory_text(self.minimum_bytes)})"
-            raise not_expected(name, value, f"a number of bytes, at least {minimum}")
-        return int(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,6 +236,18 @@ def is_list_of(values: object, members: Any) -> bool:
     )
 
 
+TASK_CORES = InRange(
+    minimum=LEAST_TASK_CORES,
+    maximum=MOST_CORES,
+    expected=f"a number of cores from {LEAST_TASK_CORES:g} to {MOST_CORES:,}",
+    convert=whole_or_fraction,
+)
+CONFIDENCE_LEVEL = InRange(
+    minimum=0.5,
+    maximum=math.nextafter(1.0, 0.0),
+    expected="a number of 0.5 or more, and below 1",
+    convert=float,
+)
 RATE = Positive(words="a positive number of records per second", parse=parse_rate_per_s)
 ROWS = Positive(words="a positive number of rows", parse=parse_rows)
 TOTAL_ROWS = Positive(words="a number above 0", maximum=MOST_LONG)

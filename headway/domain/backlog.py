@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from headway.domain.argument import JobKind
 from headway.domain.configuration import Configuration, Drain
@@ -30,9 +30,12 @@ class PlannedBacklog:
 class StreamBacklog:
     """A streaming query that reads ``backlog_rows`` and ends: it has a run time, as batch jobs do.
 
-    ``drain`` is what the profiled run read.
+    ``drain`` is what the profiled run read. No figures are declared, since declared ones contain no
+    backlog; all else is that of the query.
     """
 
+    job_kind: ClassVar[JobKind] = JobKind.ENDING
+    declared: ClassVar[None] = None
     profile: JobProfile
     drain: Drain
     backlog_rows: float
@@ -62,46 +65,25 @@ class StreamBacklog:
 
     @property
     def application(self) -> Application:
-        """The application of the profiled run."""
         return self.profile.application
 
     @property
     def applications(self) -> tuple[Application, ...]:
-        """Those of all profiled runs, the last one last."""
         return self.profile.applications
 
     @property
     def called(self) -> str:
-        """Its kind, in words."""
         return self.profile.called
 
     @property
-    def job_kind(self) -> JobKind:
-        """Its kind, as far as different kinds can be asked different things."""
-        return JobKind.ENDING
-
-    @property
     def slots(self) -> Configuration:
-        """The executors of the profiled run."""
         return self.profile.baseline
 
     @property
     def provenance(self) -> Provenance:
-        """Measured: declared figures contain no backlog."""
         return self.profile.provenance
 
-    @property
-    def declared(self) -> None:
-        """No figures are declared."""
-
     def require_can_promise(self, promise: AnyPromise) -> None:
-        """Refuse everything except a deadline.
-
-        Raises
-        ------
-        InputError
-            Names the target, and one that it can have.
-        """
         self.profile.require_can_promise(promise)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -23,17 +22,12 @@ class HeldOut:
     observed_latency: LatencyDistribution = field(metadata={"key": "observed_tuple_latency_s"})
     observed_duration: LatencyDistribution = field(metadata={"key": "observed_batch_duration_s"})
 
-    @property
-    def mean_error_ratio(self) -> float | None:
-        """Predicted over observed mean latency, minus one; None if predicted to be unstable."""
+    def error_ratio(self, statistic: str) -> float | None:
+        """Predicted over observed latency, minus one; None if predicted to be unstable."""
         predicted = self.prediction.tuple_latency
-        return None if predicted is None else predicted.mean_s / self.observed_latency.mean_s - 1
-
-    @property
-    def p99_error_ratio(self) -> float | None:
-        """Predicted over observed p99 latency, minus one; None if predicted to be unstable."""
-        predicted = self.prediction.tuple_latency
-        return None if predicted is None else predicted.p99_s / self.observed_latency.p99_s - 1
+        if predicted is None:
+            return None
+        return predicted.statistics_s[statistic] / self.observed_latency.statistics_s[statistic] - 1
 
     @property
     def intervals_held(self) -> tuple[bool, bool] | None:
@@ -71,23 +65,14 @@ class Backtest(Result):
         num_unquotable = sum(not run.prediction.is_quotable for run in self.runs)
         return num_unquotable - self.num_called_unstable
 
-    @property
-    def median_mean_error_ratio(self) -> float | None:
-        """Median absolute error of the mean; None if no run was predicted to be stable."""
-        return _median_size([run.mean_error_ratio for run in self.runs])
-
-    @property
-    def median_p99_error_ratio(self) -> float | None:
-        """Median absolute error of the p99; None if no run was predicted to be stable."""
-        return _median_size([run.p99_error_ratio for run in self.runs])
+    def median_error_ratio(self, statistic: str) -> float | None:
+        """Median absolute error of a statistic; None if no run was predicted to be stable."""
+        errors = [run.error_ratio(statistic) for run in self.runs]
+        sizes = [abs(error) for error in errors if error is not None]
+        return median(sizes) if sizes else None
 
     @property
     def intervals_held(self) -> tuple[int, int]:
         """How many of the 90% intervals contain the observed value, and how many there are."""
         held = [is_held for run in self.runs for is_held in run.intervals_held or ()]
         return sum(held), len(held)
-
-
-def _median_size(errors: Sequence[float | None]) -> float | None:
-    sizes = [abs(error) for error in errors if error is not None]
-    return median(sizes) if sizes else None

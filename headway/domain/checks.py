@@ -20,7 +20,7 @@ SUBDOMAIN_WORDS = (
 
 
 def require_not_negative(where: str, **values: float) -> None:
-    """Refuse values that are negative, undefined, or more than their unit allows.
+    """Refuse values that are negative, undefined, or more than the unit in their name allows.
 
     Raises
     ------
@@ -28,20 +28,14 @@ def require_not_negative(where: str, **values: float) -> None:
         Names the value.
     """
     for name, value in values.items():
-        max_value = _most_of(name)
+        max_value: float = LONGEST_SUM_S if name.endswith("_s") else MOST_LONG
         if not 0 <= value <= max_value:
             up_to = "" if value < 0 or math.isnan(value) else f", up to {max_value:g}"
             raise ValueError(f"{where}: {name} is {value}; expected 0 or more{up_to}")
 
 
 def require_spread(where: str, **ratios: float) -> None:
-    """Refuse spreads of durations that no distribution used here can have.
-
-    Raises
-    ------
-    ValueError
-        Names the value.
-    """
+    """Refuse spreads of durations that no distribution used here can have, as a ValueError."""
     for name, ratio in ratios.items():
         if not 0 <= ratio <= MOST_SPREAD_RATIO:
             raise ValueError(
@@ -63,19 +57,8 @@ def require_count(max_count: int, **counts: int) -> None:
             raise ValueError(f"{name} is {count}; expected at least 1{up_to}")
 
 
-def _most_of(name: str) -> float:
-    """By the unit at the end of a quantity's name."""
-    return LONGEST_SUM_S if name.endswith("_s") else MOST_LONG
-
-
 def require_seconds(**values_s: float) -> None:
-    """Refuse durations that are not positive and finite.
-
-    Raises
-    ------
-    ValueError
-        Names the value.
-    """
+    """Refuse durations that are not positive and finite, as a ValueError."""
     for name, value_s in values_s.items():
         if not 0 < value_s < math.inf:
             raise ValueError(f"{name} is {value_s}; expected a positive number of seconds")
@@ -101,13 +84,7 @@ def require_label(name: str, setting: str) -> None:
 
 
 def require_subdomain(name: str, setting: str) -> None:
-    """Refuse what Kubernetes would refuse for a service account.
-
-    Raises
-    ------
-    InputError
-        As `require_label` does.
-    """
+    """Refuse what Kubernetes would refuse for a service account, as `require_label` does."""
     _require(SUBDOMAIN_PATTERN, SUBDOMAIN_WORDS, name, setting)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from headway.domain.checks import require_count, require_not_negative
 from headway.limits import (
@@ -23,21 +23,9 @@ TaskCores: TypeAlias = float
 LEAST_TASK_CORES = 0.001
 
 
-class _WithTaskCores(Protocol):
-    @property
-    def task_cpus(self) -> TaskCores:
-        """Cores of a task."""
-
-
-def check_task_cores(setting: _WithTaskCores, most_cores: int) -> None:
-    """Refuse cores that no task can have; whole numbers become integers, as Spark writes them.
-
-    Raises
-    ------
-    ValueError
-        Names the value.
-    """
-    task_cpus = setting.task_cpus
+def check_task_cores(setting: Any, most_cores: int) -> None:
+    """Refuse cores that no task can have; whole ones become integers, as Spark writes them."""
+    task_cpus: TaskCores = setting.task_cpus
     if not LEAST_TASK_CORES <= task_cpus <= most_cores:
         raise ValueError(f"task_cpus is {task_cpus}; expected {LEAST_TASK_CORES:g} to {most_cores}")
     object.__setattr__(setting, "task_cpus", whole_or_fraction(task_cpus))
@@ -174,20 +162,11 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """The executors of an application.
+    """The executors of an application; the cores of tasks and executors are as of `Configuration`.
 
-    Parameters
-    ----------
-    executors : int, >= 1
-        Maximum number of executors at one time; local mode counts as one.
-    executors_mean : float
-        Their mean over the time of the application.
-    cores_per_executor : int or None, >= 1
-        Median over the executors; None if no executor's cores are recorded.
-    task_cpus : TaskCores, > 0
-        Cores per task (``spark.task.cpus``); files of earlier versions call it ``cpus_per_task``.
-    tasks_per_executor : int or None, >= 1
-        Most tasks at once on an executor, if something other than cores limits them.
+    ``executors`` is their maximum number at one time, ``executors_mean`` the mean over the time of
+    the application, ``cores_per_executor`` the median over them; None if no executor's cores are
+    recorded.
 
     Examples
     --------

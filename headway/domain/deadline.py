@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from headway.domain.backlog import PlannedBacklog
 from headway.domain.configuration import TaskCores, check_task_cores
@@ -35,8 +35,11 @@ class DeadlinePoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class _BatchAnswer(Result):
-    """What `DeadlinePlan` and `InfeasibleDeadlinePlan` have in common: a size, and its run time.
+class DeadlinePlan(Result):
+    """The fewest nodes, or the lowest cost, with which a job that ends meets its deadline.
+
+    If it is not ``feasible``, the deadline cannot be met, and ``nodes`` are those of the shortest
+    run.
 
     ``floor_s`` is the lower bound for any number of nodes: the longest chain of stages, and the
     driver. ``modelled_ratio`` is the observed run time over the modelled one at the profiled slots,
@@ -48,10 +51,18 @@ class _BatchAnswer(Result):
     row of the frontier is worse than one with fewer nodes. ``kept_probability`` is that of the
     deadline (P26), None in files of earlier versions; ``advice`` says what would decide a verdict
     that is too close to tell. ``backlog`` is what a run reads if the job is a streaming query that
-    ends.
+    ends. There is neither a rate nor a query whose options could be set, and memory is as profiled,
+    or as given.
     """
 
     result_kind = "deadline-plan"
+    ends: ClassVar[Literal[True]] = True
+    rate_per_s: ClassVar[None] = None
+    max_rate_per_s: ClassVar[None] = None
+    target: ClassVar[None] = None
+    prediction: ClassVar[None] = None
+    memory: ClassVar[None] = None
+    feasible: bool
     deadline: Deadline
     nodes: int
     executors: int
@@ -88,39 +99,15 @@ class _BatchAnswer(Result):
         return Verdict.of(self.kept_probability, self.confidence)
 
     @property
-    def ends(self) -> Literal[True]:
-        """A batch job ends by itself."""
-        return True
-
-    @property
     def promises(self) -> tuple[Deadline]:
-        """The deadline."""
         return (self.deadline,)
 
     @property
-    def rate_per_s(self) -> None:
-        """Nothing arrives."""
-
-    @property
-    def target(self) -> None:
-        """None: it has a deadline."""
-
-    @property
-    def prediction(self) -> None:
-        """None: it has a run time."""
-
-    @property
-    def max_rate_per_s(self) -> None:
-        """Nothing arrives."""
-
-    @property
     def expected_s(self) -> float:
-        """The expected run time [s]."""
         return self.run.mean_s
 
     @property
     def planned_s(self) -> float:
-        """The planned run time [s]."""
         return self.run.planned_s
 
     @property
@@ -129,52 +116,20 @@ class _BatchAnswer(Result):
         return self.run.cost_per_run
 
     @property
-    def memory(self) -> None:
-        """None: it is as profiled, or as given."""
-
-    @property
     def query_options(self) -> Mapping[str, str]:
-        """None: there is no query."""
         return {}
 
     @property
     def provenance(self) -> Provenance:
-        """Whether it is based on measured figures or on declared ones."""
         return Provenance.MEASURED if self.declared is None else Provenance.DECLARED
 
     def most_s(self, promise: AnyPromise) -> float:
-        """Run time at the planned confidence [s].
-
-        Raises
-        ------
-        InputError
-            If the promise is no deadline.
-        """
+        """Run time at the planned confidence [s]; it is known for a deadline only."""
         if not isinstance(promise, Deadline):
             raise InputError(f"target '{promise}': a batch job has a deadline only")
         return self.planned_s
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class DeadlinePlan(_BatchAnswer):
-    """The fewest nodes, or the lowest cost, with which a batch job meets its deadline."""
-
-    @property
-    def feasible(self) -> Literal[True]:
-        """The deadline is met."""
-        return True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class InfeasibleDeadlinePlan(_BatchAnswer):
-    """The deadline cannot be met: ``nodes`` are those of the shortest run."""
-
-    @property
-    def feasible(self) -> Literal[False]:
-        """The deadline is not met."""
-        return False
-
-
-#: What comes of planning a batch job, and any job; ``feasible`` and ``ends`` tell which it is.
-BatchAnswer: TypeAlias = DeadlinePlan | InfeasibleDeadlinePlan
+#: What comes of planning a batch job, and any job; ``ends`` tells which it is.
+BatchAnswer: TypeAlias = DeadlinePlan
 AnyAnswer: TypeAlias = StreamAnswer | BatchAnswer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal
 
 from headway.domain.checks import require_count, require_seconds
 from headway.domain.configuration import TaskCores, check_task_cores, task_slots
@@ -106,13 +106,20 @@ class DStreamsPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class _DStreamsAnswer(Result):
-    """What `DStreamsPlan` and `InfeasibleDStreamsPlan` have in common: a setting and its latency.
+class DStreamsPlan(Result):
+    """The fewest nodes with which a DStreams application meets a target.
 
-    ``max_rate_per_s`` is the max rate of the setting within the target.
+    If it is not ``feasible``, the target cannot be met, and the setting is the one with the lowest
+    planned latency. ``max_rate_per_s`` is the max rate of the setting within the target. The
+    ``expected`` prediction has other parts than that of a query, memory is as profiled, or as
+    given, and the batch interval is set in the application's code.
     """
 
     result_kind = "dstreams-plan"
+    ends: ClassVar[Literal[False]] = False
+    prediction: ClassVar[None] = None
+    memory: ClassVar[None] = None
+    feasible: bool
     target: Target = field(metadata={"key": None})
     rate_per_s: float | None = field(
         metadata={"exact": True, "then": {"nodes": "nodes", "planned_latency_s": "planned_s"}}
@@ -133,33 +140,20 @@ class _DStreamsAnswer(Result):
     expected: DStreamsPrediction = field(metadata={"key": "prediction"})
 
     @property
-    def ends(self) -> Literal[False]:
-        """An application goes on until it is stopped."""
-        return False
-
-    @property
     def promises(self) -> tuple[Target]:
-        """The target."""
         return (self.target,)
 
     @property
     def nodes(self) -> int:
-        """Nodes to buy."""
         return self.point.nodes
 
     @property
     def executors(self) -> int:
-        """Executors of the setting."""
         return self.setting.executors
 
     @property
     def cores_per_executor(self) -> int:
-        """Cores of each."""
         return self.setting.cores_per_executor
-
-    @property
-    def prediction(self) -> None:
-        """None: the ``expected`` prediction of DStreams has other parts."""
 
     @property
     def expected_s(self) -> float:
@@ -167,48 +161,29 @@ class _DStreamsAnswer(Result):
         return self.point.expected_s
 
     @property
-    def memory(self) -> None:
-        """None: it is as profiled, or as given."""
+    def planned_s(self) -> float:
+        return self.point.planned_s
 
     @property
     def query_options(self) -> Mapping[str, str]:
-        """None: the batch interval is set in the application's code."""
         return {}
 
     @property
     def provenance(self) -> Provenance:
-        """Whether it is based on measured figures or on declared ones."""
         return self.expected.provenance
 
     @property
-    def planned_s(self) -> float:
-        """The latency at the planned confidence [s]."""
-        return self.point.planned_s
-
-    @property
     def calibrated(self) -> bool:
-        """Whether it is within the calibrated range of the profile."""
         return self.expected.calibrated
 
     @property
-    def cost_per_hour(self) -> float | None:
-        """Of all nodes; None without a price."""
+    def cost(self) -> float | None:
+        """Of all nodes, for an hour; None without a price."""
         price = None if self.node_type is None else self.node_type.price_per_hour
         return None if price is None else self.nodes * price
 
-    @property
-    def cost(self) -> float | None:
-        """Of an hour."""
-        return self.cost_per_hour
-
     def most_s(self, promise: AnyPromise) -> float:
-        """The latency at the planned confidence [s].
-
-        Raises
-        ------
-        InputError
-            If the target is for another latency than that of the plan.
-        """
+        """The latency at the planned confidence [s]; it is known for that of the target only."""
         planned_statistic = (self.target.metric, self.target.quantile)
         if (
             not isinstance(promise, Target)
@@ -216,27 +191,3 @@ class _DStreamsAnswer(Result):
         ):
             raise InputError(f"target '{promise}': the plan is for {self.target} alone")
         return self.planned_s
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class DStreamsPlan(_DStreamsAnswer):
-    """The fewest nodes with which a DStreams application meets a target."""
-
-    @property
-    def feasible(self) -> Literal[True]:
-        """The target is met."""
-        return True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class InfeasibleDStreamsPlan(_DStreamsAnswer):
-    """The target cannot be met: the setting with the lowest planned latency."""
-
-    @property
-    def feasible(self) -> Literal[False]:
-        """The target is not met."""
-        return False
-
-
-#: What comes of planning a DStreams application; ``feasible`` tells which it is.
-DStreamsAnswer: TypeAlias = DStreamsPlan | InfeasibleDStreamsPlan

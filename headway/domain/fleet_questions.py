@@ -12,13 +12,7 @@ from headway.errors import InputError, argument
 
 
 def parse_growth(text: str) -> float:
-    """How many times as much, e.g. ``1.5x``.
-
-    Raises
-    ------
-    InputError
-        If it is no such ratio.
-    """
+    """How many times as much, e.g. ``1.5x``."""
     try:
         return float(text.strip().removesuffix("x"))
     except ValueError:

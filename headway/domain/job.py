@@ -5,13 +5,13 @@ Structured Streaming queries and batch jobs implement these protocols, as new ki
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
     from headway.domain.argument import JobKind
     from headway.domain.backlog import EndingJob
-    from headway.domain.configuration import TaskCores
+    from headway.domain.configuration import Cluster, Configuration
     from headway.domain.declared import Provenance
     from headway.domain.finding import Finding
     from headway.domain.node_type import NodeType
@@ -22,32 +22,8 @@ if TYPE_CHECKING:
     from headway.domain.target import AnyPromise, Deadline, Target
 
 
-class Slots(Protocol):
-    """Executors, and the tasks that they run at the same time; None if not recorded."""
-
-    @property
-    def executors(self) -> int:
-        """Number of executors."""
-
-    @property
-    def cores_per_executor(self) -> int | None:
-        """Cores of each."""
-
-    @property
-    def task_cpus(self) -> TaskCores:
-        """Cores per task."""
-
-    @property
-    def tasks_per_executor(self) -> int | None:
-        """Most tasks at once on an executor if something other than cores limits them."""
-
-    @property
-    def num_slots(self) -> int | None:
-        """Tasks that run at the same time, as `task_slots` counts them."""
-
-
 class Job(Protocol):
-    """A job by its profile: a `JobProfile` or an `ApplicationProfile`."""
+    """A job by its profile: a `JobProfile`, an `ApplicationProfile`, or a `StreamBacklog`."""
 
     @property
     def application(self) -> Application:
@@ -66,8 +42,8 @@ class Job(Protocol):
         """Those of all profiled runs, the last one last."""
 
     @property
-    def slots(self) -> Slots:
-        """The current values of the job: as profiled last, or declared."""
+    def slots(self) -> Configuration | Cluster:
+        """The current executors of the job: as profiled last, or declared."""
 
     @property
     def provenance(self) -> Provenance:
@@ -92,53 +68,10 @@ class Job(Protocol):
         """
 
 
-class JobTime(Protocol):
-    """Time of a job on a number of slots: the time of its target, as expected and as planned.
-
-    For a batch job it is the run time. All times are in seconds.
-    """
-
-    @property
-    def seen_slots(self) -> int:
-        """Slots of the recorded run."""
-
-    @property
-    def modelled_ratio(self) -> float:
-        """The recorded time over the modelled one, by which the model is scaled."""
-
-    def mean_s(self, slots: int, core_speed_ratio: float) -> float:
-        """The expected time, on cores of a speed relative to the profiled ones."""
-
-    def planned_s(self, slots: int, core_speed_ratio: float, confidence: float) -> float:
-        """The time that is exceeded with at most the remaining probability."""
-
-    def spread_ratio(self, slots: int, core_speed_ratio: float) -> float:
-        """Standard deviation of the logarithm of the true over the expected time."""
-
-    def kept_probability(self, slots: int, core_speed_ratio: float, limit_s: float) -> float:
-        """Probability that the time is at most a limit."""
-
-    def least_s(self, slots: int, core_speed_ratio: float, confidence: float) -> float:
-        """Lower bound of the planned time; quick to compute."""
-
-    def parts_s(self, slots: int, core_speed_ratio: float) -> Mapping[str, float]:
-        """The expected time by part."""
-
-    def floor_s(self, core_speed_ratio: float) -> float:
-        """Lower bound of the expected time on any number of slots."""
-
-    def is_calibrated(self, slots: int) -> bool:
-        """Whether this number of slots is within the calibrated range of the profile."""
-
-    def findings(self, slots: int) -> Iterable[Finding]:
-        """Findings about a plan with this number of slots."""
-
-
 class Answer(Protocol):
     """The result of planning a job: the plan if it is ``feasible``, else the nearest one.
 
-    Implemented by `Plan` and `InfeasiblePlan`, `DeadlinePlan` and `InfeasibleDeadlinePlan`,
-    `DStreamsPlan` and `InfeasibleDStreamsPlan`.
+    Implemented by `Plan` and `InfeasiblePlan`, `DeadlinePlan` and `DStreamsPlan`.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]

@@ -9,8 +9,7 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from headway.domain.burst import Burst
-from headway.domain.target import CatchUp, Deadline, DuringBurst, Metric, Promise, Target
+from headway.domain.target import Burst, CatchUp, Deadline, DuringBurst, Metric, Promise, Target
 
 PROMISE_FORM = "headway.promise/v1"
 # Writers of files round what was reckoned, not what was asked for.
@@ -29,22 +28,12 @@ class PromiseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptPromise:
-    """One target in a file.
+    """One target in a file; its ``kind`` determines the other fields.
 
-    Parameters
-    ----------
-    form : str
-        The version of this form.
-    kind : PromiseKind
-        Kind of target, which determines the other fields.
-    text : str
-        The target in words; nothing reads it back.
-    metric, quantile, limit_s
-        As in `Target`, which a burst may limit; ``limit_s`` is also used by the other kinds [s].
-    after_s : float or None, > 0
-        The outage after which a query must catch up [s].
-    burst : Burst or None
-        The burst during or after which the target applies.
+    ``form`` is the version of this form, ``text`` the target in words, which nothing reads back.
+    ``metric``, ``quantile`` and ``limit_s`` are as in `Target`; the other kinds have a ``limit_s``,
+    too. ``after_s`` is the outage after which a query must catch up, ``burst`` the burst during or
+    after which the target applies.
 
     Examples
     --------
@@ -96,13 +85,7 @@ class KeptPromise:
                 return cls(kind=PromiseKind.DEADLINE, text=text, limit_s=limit_s)
 
     def promise(self) -> Promise | Deadline:
-        """The stored target.
-
-        Raises
-        ------
-        ValueError
-            If something that its kind needs is missing.
-        """
+        """The stored target; a ValueError if something that its kind needs is missing."""
         if self.kind is PromiseKind.DEADLINE:
             return Deadline(limit_s=self.limit_s)
         if self.kind is PromiseKind.CATCH_UP:

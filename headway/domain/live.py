@@ -63,30 +63,13 @@ class SeenBatch:
 class Signal:
     """What is known of a running query at a moment: after each batch, or on a tick of the clock.
 
-    Parameters
-    ----------
-    at_s : float
-        The moment, on any clock that only goes forward [s].
-    arrived_rows : float or None
-        Rows that had arrived since any fixed moment, by the offsets of the source; None if unknown
-        [rows].
-    arrived_at_s : float or None
-        When the source was asked for them: before the batch that reported them [s]. None: now.
-    backlog_rows : float or None
-        Rows that had arrived and were in no batch when the last one began; None if unknown [rows].
-    executors : int
-        Requested executors: alive, or being started.
-    num_pending : int
-        Those being started.
-    batch : SeenBatch or None
-        The batch that has just ended; None for a tick of the clock.
-    silent_s : float
-        How long the current, unreported batch has been running [s].
-
-    Examples
-    --------
-    >>> Signal(at_s=30.0, arrived_rows=3e6, backlog_rows=0.0, executors=4).num_pending
-    0
+    ``at_s`` is the moment, on any clock that only goes forward. ``arrived_rows`` had arrived since
+    any fixed moment, by the offsets of the source, which was asked for them at ``arrived_at_s``:
+    before the batch that reported them; None: now. ``backlog_rows`` had arrived and were in no
+    batch when the last one began. Both numbers of rows are None if unknown. ``executors`` are the
+    requested ones, alive or being started, ``num_pending`` those being started. ``batch`` is the
+    one that has just ended; None for a tick of the clock. ``silent_s`` is how long the current,
+    unreported batch has been running.
     """
 
     at_s: float
@@ -103,18 +86,10 @@ class Signal:
 class Bounds:
     """The bounds of a rule.
 
-    Parameters
-    ----------
-    min_executors, max_executors : int, >= 1
-        Minimum and maximum.
-    catch_up_s : float, > 0
-        Time within which a backlog must be processed [s].
-    changes_per_hour : int, >= 1
-        Maximum number of changes in any hour; steps up of a query that is behind are exempt.
-    budget_executor_s : float, > 0
-        Maximum executor-seconds in any 24 hours; inf is no limit [s].
-    quiet_s : tuple of (start, end)
-        Times on the signals' clock at which nothing is changed [s].
+    A backlog must be processed within ``catch_up_s``. ``changes_per_hour`` is the maximum number of
+    changes in any hour; steps up of a query that is behind are exempt. ``budget_executor_s`` is the
+    maximum in any 24 hours; inf is no limit. ``quiet_s`` are starts and ends of times, on the
+    signals' clock, at which nothing is changed.
 
     Examples
     --------

@@ -42,28 +42,14 @@ class Objective(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeType:
-    """A kind of node.
+    """A kind of node, by the provider's name, with what Spark may use of it.
 
-    Parameters
-    ----------
-    name : str
-        Its name, as used by the provider.
-    cores : int, >= 1
-        Cores that Spark may use on a node.
-    memory_bytes : int or None, > 0
-        Memory that Spark's containers may use on a node [bytes]; None is not checked.
-    price_per_hour : float or None, > 0
-        Price of a node per hour, in any currency; None is unknown.
-    core_speed_ratio : float, > 0
-        Core speed relative to the profiled cores. [-]
-    executors_per_node : int or None, >= 1
-        Executors per node; if None, the planner fills it with executors like the profiled ones.
-    reserved_cores, reserved_memory_bytes : int, >= 0
-        What the node has besides ``cores`` and ``memory_bytes``, reserved for the system.
-    reserved_by : str or None
-        Whose figures those are.
-    currency : str
-        Of the price; empty if unknown.
+    ``memory_bytes`` is for Spark's containers; None is not checked. ``price_per_hour`` is in any
+    ``currency``, which is empty if unknown; None is an unknown price. ``core_speed_ratio`` is
+    relative to the profiled cores. If ``executors_per_node`` is None, the planner fills the node
+    with executors like the profiled ones. Besides ``cores`` and ``memory_bytes`` the node has
+    ``reserved_cores`` and ``reserved_memory_bytes`` for the system; ``reserved_by`` says whose
+    figures those are.
 
     Examples
     --------

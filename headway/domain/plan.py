@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from headway.assumptions.planning import CONFIDENCE
 from headway.domain.configuration import Arrivals, Configuration
@@ -88,6 +88,7 @@ class _StreamAnswer(Result):
     """
 
     result_kind = "plan"
+    ends: ClassVar[Literal[False]] = False
     target: Target
     arrivals: Arrivals = field(metadata={"exact": True})
     nodes: int
@@ -127,33 +128,23 @@ class _StreamAnswer(Result):
         return Verdict.of(self.kept_probability, self.confidence)
 
     @property
-    def ends(self) -> Literal[False]:
-        """A query runs until it is stopped."""
-        return False
-
-    @property
     def promises(self) -> tuple[Promise, ...]:
-        """The target, and the further targets."""
         return (self.target, *self.also)
 
     @property
     def rate_per_s(self) -> float:
-        """Input rate of the plan [records/s]."""
         return self.arrivals.rate_per_s
 
     @property
     def executors(self) -> int:
-        """Executors of the setting."""
         return self.configuration.executors
 
     @property
     def cores_per_executor(self) -> int:
-        """Cores of each."""
         return self.configuration.cores_per_executor
 
     @property
     def max_rate_per_s(self) -> float | None:
-        """The plan's own maximum rate within target [records/s]."""
         return None if self.chosen is None else self.chosen.sustainable_rate_per_s
 
     @property
@@ -166,7 +157,6 @@ class _StreamAnswer(Result):
 
     @property
     def planned_s(self) -> float:
-        """The planned latency [s]."""
         return self.planned_latency_s
 
     @property
@@ -176,22 +166,14 @@ class _StreamAnswer(Result):
 
     @property
     def calibrated(self) -> bool:
-        """Whether the prediction is within the calibrated range of the profile."""
         return self.prediction.calibrated
 
     @property
     def provenance(self) -> Provenance:
-        """Whether it is based on measured figures or on declared ones."""
         return Provenance.MEASURED if self.declared is None else Provenance.DECLARED
 
     def most_s(self, promise: AnyPromise) -> float:
-        """Upper end of a latency [s]; the plan's own latency is at the plan's confidence.
-
-        Raises
-        ------
-        InputError
-            If the target is not for a latency, or for one that the prediction does not contain.
-        """
+        """Upper end of a latency [s]; the plan's own latency is at the plan's confidence."""
         if not isinstance(promise, Target):
             raise InputError(f"target '{promise}': expected a latency, e.g. 'p99 <= 2s'")
         if (self.target.metric, self.target.quantile) == (promise.metric, promise.quantile):
@@ -215,14 +197,10 @@ class Plan(_StreamAnswer):
     ``after_start`` says whether the target is met while the JVM is young.
     """
 
+    feasible: ClassVar[Literal[True]] = True
     rejected: tuple[Rejection, ...] = ()
     rules: tuple[RuleOfThumb, ...] = ()
     after_start: AfterStart | None = None
-
-    @property
-    def feasible(self) -> Literal[True]:
-        """Every target is met."""
-        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -235,15 +213,11 @@ class InfeasiblePlan(_StreamAnswer):
     what each target needs alone.
     """
 
+    feasible: ClassVar[Literal[False]] = False
     floor_s: float
     physical_floor_s: float | None = None
     nearest: tuple[NearestTarget, ...] = ()
     needs: tuple[PromiseNeed, ...] = ()
-
-    @property
-    def feasible(self) -> Literal[False]:
-        """Not every target is met."""
-        return False
 
 
 #: What comes of planning a stream; ``feasible`` tells which it is.

@@ -33,13 +33,7 @@ class Outage:
 
     @classmethod
     def parse(cls, text: str) -> Outage:
-        """Read an outage as it is written on the command line.
-
-        Raises
-        ------
-        InputError
-            If the text is no outage.
-        """
+        """Read an outage as it is written on the command line."""
         match = re.fullmatch(r"\s*(?P<length>.+?)\s+at\s+(?P<start>.+?)\s*", text)
         if match is None:
             raise InputError(f"{text!r} is not an outage; expected e.g. '5m at 1h'")
@@ -54,16 +48,9 @@ class Outage:
 class RateTrace:
     """Arrivals whose rate changes at known moments.
 
-    Parameters
-    ----------
-    times_s : tuple of float, increasing
-        Where each rate begins; the first is the start of the simulation [s].
-    rates_per_s : tuple of float, >= 0
-        Mean input rate from there on [records/s]; one for each time.
-    end_s : float
-        End of the last rate [s].
-    rate_at_end_per_s : float or None
-        Another rate that begins at the end, and is not simulated [records/s].
+    At each of ``times_s``, of which the first is the start of the simulation, another one of
+    ``rates_per_s`` begins, the last of which ends at ``end_s``. ``rate_at_end_per_s`` is another
+    rate that begins there, and is not simulated.
 
     Examples
     --------

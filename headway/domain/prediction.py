@@ -15,13 +15,7 @@ from headway.domain.target import Metric
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A 90% interval; the upper end is ``inf`` if the setting may be saturated.
-
-    Examples
-    --------
-    >>> Interval(low=0.9, high=1.2).high
-    1.2
-    """
+    """A 90% interval; the upper end is ``inf`` if the setting may be saturated."""
 
     low: float
     high: float
@@ -33,13 +27,7 @@ QUOTED_PROBABILITIES = (0.50, 0.95, 0.99)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyDistribution:
-    """Mean and percentiles of a latency or a duration [s].
-
-    Examples
-    --------
-    >>> LatencyDistribution(mean_s=1.0, p50_s=0.9, p95_s=1.5, p99_s=1.9).p99_s
-    1.9
-    """
+    """Mean and percentiles of a latency or a duration [s]."""
 
     mean_s: float = field(metadata={"key": "mean"})
     p50_s: float = field(metadata={"key": "p50"})

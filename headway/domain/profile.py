@@ -4,27 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import ClassVar
 
 from headway.assumptions.predictions import USUAL_PERSISTENCE_RATIO
 from headway.domain.argument import JobKind
 from headway.domain.backlog import StreamBacklog
 from headway.domain.checks import require_not_negative, require_spread
 from headway.domain.configuration import Arrivals, Configuration, Drain
-from headway.domain.coverage import Coverage
 from headway.domain.declared import DeclaredCosts, Provenance
-from headway.domain.growth import DurationGrowth
+from headway.domain.growth import DurationGrowth, WarmUp
+from headway.domain.recorded import Coverage, MemoryProfile, StateProfile
 from headway.domain.result import Result
 from headway.domain.stage import QueryShape, StageProfile
-from headway.domain.state import MemoryProfile, StateProfile
 from headway.domain.target import AnyPromise, Deadline
-from headway.domain.warm_up import WarmUp
 from headway.errors import InputError
 from headway.limits import MOST_RATIO
 from headway.units import format_duration
 
 PROFILE_SCHEMA = "headway.profile/v1"
+APPLICATION_PROFILE_SCHEMA = "headway.application-profile/v1"
 CHECKPOINT_PHASES = ("wal_commit", "commit_offsets")
 """Files written and synced: the disk's, whatever the age of the JVM."""
+
+
+class ApplicationKind(StrEnum):
+    """What keeps an application running: its own program, or the clock of DStreams."""
+
+    BATCH = "batch"
+    DSTREAMS = "dstreams"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,6 +220,8 @@ class JobProfile(Result):
     """
 
     result_kind = "profile"
+    called: ClassVar[str] = "a streaming query"
+    job_kind: ClassVar[JobKind] = JobKind.QUERY
     schema: str = PROFILE_SCHEMA
     headway_version: str
     applications: tuple[Application, ...]
@@ -252,41 +262,22 @@ class JobProfile(Result):
             raise ValueError("the stages of a profile are listed by level, lowest first")
 
     @property
-    def called(self) -> str:
-        """Its kind, in words."""
-        return "a streaming query"
-
-    @property
-    def job_kind(self) -> JobKind:
-        """Its kind, as far as different kinds can be asked different things."""
-        return JobKind.QUERY
-
-    @property
     def provenance(self) -> Provenance:
-        """Whether the figures were measured or declared."""
         return Provenance.MEASURED if self.declared is None else Provenance.DECLARED
 
     @property
     def application(self) -> Application:
-        """The application of the last profiled run."""
         return self.applications[-1]
 
     @property
     def slots(self) -> Configuration:
-        """The current setting, with its executors."""
         return self.baseline
 
     def require_streaming_query(self) -> None:
         """Refuse nothing: it is one."""
 
     def require_can_promise(self, promise: AnyPromise) -> None:
-        """Refuse a deadline, unless the profiled query read a backlog and ended.
-
-        Raises
-        ------
-        InputError
-            Names the target, and one that a stream can have.
-        """
+        """Refuse a deadline, unless the profiled query read a backlog and ended."""
         if isinstance(promise, Deadline) and self.drain is None:
             raise InputError(
                 f"target '{promise}': a streaming job has no end to meet; use a latency, e.g. "
@@ -295,13 +286,7 @@ class JobProfile(Result):
             )
 
     def for_deadline(self, deadline: Deadline, rows: float | None = None) -> StreamBacklog:
-        """The backlog that the query reads until a deadline; by default the profiled ``rows``.
-
-        Raises
-        ------
-        InputError
-            If it did not end by itself, or its batches took longer and longer.
-        """
+        """The backlog that the query reads until a deadline; by default the profiled ``rows``."""
         self.require_can_promise(deadline)
         assert self.drain is not None
         if self.growth is not None:
@@ -333,13 +318,10 @@ class JobProfile(Result):
         """Rows of the state at the rate in question: theory.md (E36)."""
         if self.state is None:
             return 0.0
-        rate_ratio = self.arrivals.rate_per_s / self._profiled_rate_per_s
+        # A declared job has no profiled rate but the given one.
+        profiled_per_s = self.settings[-1].rate_per_s if self.settings else self.arrivals.rate_per_s
+        rate_ratio = self.arrivals.rate_per_s / profiled_per_s
         return float(self.state.rows * rate_ratio**self.state.rate_exponent)
-
-    @property
-    def _profiled_rate_per_s(self) -> float:
-        """That of the last run; for a declared job the given one."""
-        return self.settings[-1].rate_per_s if self.settings else self.arrivals.rate_per_s
 
     @property
     def state_growth_per_s(self) -> float:

@@ -17,28 +17,28 @@ from headway.assumptions.resources import LEAST_HEAP_BYTES
 from headway.domain.argument import JobKind, Question, argument_of
 from headway.domain.argument_values import (
     BURSTS,
+    CONFIDENCE_LEVEL,
     RATE,
     ROWS,
+    TASK_CORES,
     TOTAL_ROWS,
     TRIGGER,
     Anything,
     Choice,
-    Confidence,
-    CoresOfTask,
     Count,
     Duration,
     Flag,
-    Heap,
+    InRange,
     ListOf,
     Positive,
     Promises,
 )
-from headway.domain.burst import Burst
 from headway.domain.configuration import TaskCores
 from headway.domain.node_type import NodeType, Objective, Platform
-from headway.domain.target import AnyPromise
+from headway.domain.target import AnyPromise, Burst
 from headway.errors import argument
 from headway.limits import MOST_CORES, MOST_EXECUTORS, MOST_LONG, MOST_NODES, MOST_PARTITIONS
+from headway.units import spark_memory_text
 
 if TYPE_CHECKING:
     from headway.domain.ordered import KeyCounts
@@ -67,6 +67,14 @@ class KeyType(StrEnum):
 
 
 _MODE: Choice[Mode] = Choice(Mode)
+# With less Spark does not start.
+_HEAP = InRange(
+    minimum=LEAST_HEAP_BYTES.value,
+    maximum=MOST_LONG,
+    expected=f"a number of bytes, at least {LEAST_HEAP_BYTES.value} "
+    f"({spark_memory_text(LEAST_HEAP_BYTES.value)})",
+    convert=int,
+)
 #: Jobs that DStreams run at a time, at most.
 MOST_CONCURRENT_JOBS = 1000
 
@@ -120,9 +128,7 @@ class SettingQuestion(Question):
         not_for=_not_for(ending=_DEADLINE, dstreams=_SHUFFLE_OF_DSTREAMS),
     )
     task_cpus: TaskCores | None = argument_of(
-        CoresOfTask(maximum=MOST_CORES),
-        "Cores per task (spark.task.cpus); as profiled by default.",
-        not_for=_not_for(),
+        TASK_CORES, "Cores per task (spark.task.cpus); as profiled by default.", not_for=_not_for()
     )
 
 
@@ -290,10 +296,7 @@ class PlanQuestion(JobQuestion):
         not_for=_not_for(),
     )
     executor_memory_bytes: int | None = argument_of(
-        Heap(minimum_bytes=LEAST_HEAP_BYTES.value),
-        "Heap of an executor, if it is fixed.",
-        option=None,
-        not_for=_not_for(),
+        _HEAP, "Heap of an executor, if it is fixed.", option=None, not_for=_not_for()
     )
     from_start: bool = argument_of(
         Flag(),
@@ -319,7 +322,7 @@ class PlanQuestion(JobQuestion):
         not_for=_not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEYS_OF_DSTREAMS),
     )
     confidence: float = argument_of(
-        Confidence(),
+        CONFIDENCE_LEVEL,
         "Confidence level at which the targets must be met, e.g. 0.95 or 95%.",
         default=CONFIDENCE.value,
         not_for=_not_for(),

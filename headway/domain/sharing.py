@@ -73,20 +73,14 @@ class ModeWork:
     pause_s: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupDeal:
-    """Load of the busiest slot over an even share: with the given partitions, and moved at best."""
-
-    busiest_ratio: float = field(metadata={"key": "busiest_slot_ratio"})
-    moved_ratio: float = field(metadata={"key": "busiest_slot_moved_ratio"})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SharingGain(Result):
     """Effect of sharing for a profiled query: every way at its trigger, and the best setting.
 
     ``break_even_rows`` and ``break_even_keys`` are those of a batch from which panes pay off.
-    ``merges_ratio`` is the minimum number of merges, with ``rollups``, over that from panes alone.
+    ``merges_ratio`` is the minimum number of merges, with ``rollups``, over that from panes alone,
+    ``busiest_ratio`` the load of the busiest slot over an even share with the given partitions,
+    ``moved_ratio`` with partitions that are moved at best.
     ``queries`` are those that currently count the windows, if there are several; ``ways`` then
     count the windows of all of them in one. ``is_update``: windows are emitted repeatedly with
     their current values.
@@ -104,7 +98,8 @@ class SharingGain(Result):
     rollups: tuple[str, ...]
     merges_ratio: float
     modes: ModeWork
-    deal: GroupDeal = field(metadata={"key": ""})
+    busiest_ratio: float = field(metadata={"key": "busiest_slot_ratio"})
+    moved_ratio: float = field(metadata={"key": "busiest_slot_moved_ratio"})
     assumed: tuple[str, ...]
     is_update: bool = field(default=False, metadata={"key": None})
     queries: tuple[QueryWindows, ...] = field(default=(), metadata={"key": None})

@@ -1,26 +1,68 @@
-"""What decides how many tasks read the source of a stream."""
+"""What decides how many tasks a stage has: the rule of its source, or of its exchange."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from headway.domain.checks import require_count
+from headway.domain.checks import require_count, require_not_negative
+from headway.domain.configuration import TaskCores, check_task_cores
 from headway.limits import MOST_CORES, MOST_INT, MOST_LONG, MOST_PARTITIONS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coalescing:
+    """How adaptive execution merges small shuffle partitions: Spark's rule for a stage's tasks.
+
+    Per row that enters the stage it reads ``exchange_bytes_per_row`` from the exchange. A task
+    should have ``advisory_bytes`` (``spark.sql.adaptive.advisoryPartitionSizeInBytes``), and has at
+    least ``smallest_bytes`` (``spark.sql.adaptive.coalescePartitions.minPartitionSize``).
+    ``parallelism`` is the number of tasks that it aims at, where they reach the least size; None:
+    one for each core, of which a slot has ``task_cpus``. ``initial_partitions`` are the partitions
+    before merging, if they are not the shuffle partitions
+    (``spark.sql.adaptive.coalescePartitions.initialPartitionNum``).
+
+    Examples
+    --------
+    >>> rule = Coalescing(exchange_bytes_per_row=100.0, advisory_bytes=2**26, smallest_bytes=2**20)
+    >>> rule.aimed_tasks(num_slots=8), rule.most_tasks(shuffle_partitions=64)
+    (8, 64)
+    """
+
+    exchange_bytes_per_row: float
+    advisory_bytes: int
+    smallest_bytes: int
+    parallelism: int | None = None
+    task_cpus: TaskCores = 1
+    initial_partitions: int | None = None
+
+    def __post_init__(self) -> None:
+        require_not_negative("coalescing", exchange_bytes_per_row=self.exchange_bytes_per_row)
+        require_count(
+            MOST_LONG, advisory_bytes=self.advisory_bytes, smallest_bytes=self.smallest_bytes
+        )
+        check_task_cores(self, MOST_CORES)
+        if self.parallelism is not None:
+            require_count(MOST_INT, parallelism=self.parallelism)
+        if self.initial_partitions is not None:
+            require_count(MOST_PARTITIONS, initial_partitions=self.initial_partitions)
+
+    def aimed_tasks(self, num_slots: int) -> int:
+        """Tasks that it aims at, where they reach the least size."""
+        return self.parallelism or max(round(num_slots * self.task_cpus), 1)
+
+    def most_tasks(self, shuffle_partitions: int) -> int:
+        """Tasks without coalescing."""
+        return self.initial_partitions or shuffle_partitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefaultParallelism:
     """Spark's default parallelism: one for each core, unless it is set.
 
-    Parameters
-    ----------
-    stated : int or None, >= 1
-        What ``spark.default.parallelism`` sets it to; None: one for each core.
-    at_least : int, >= 1
-        Its minimum where cores decide: 2 on a cluster, 1 in local mode.
-    cores_per_slot_ratio : float, > 0
-        Cores for each task that runs at the same time.
+    ``stated`` is what ``spark.default.parallelism`` sets it to. Where cores decide, it is
+    ``at_least`` 2 on a cluster, 1 in local mode, with ``cores_per_slot_ratio`` cores for each task
+    that runs at the same time.
 
     Examples
     --------
@@ -51,19 +93,10 @@ class DefaultParallelism:
 class FileSplits:
     """Spark's rule for the tasks that read files: small ones are packed, large ones may be split.
 
-    Parameters
-    ----------
-    file_rows, file_bytes : float, > 0
-        Mean content of a file.
-    max_split_bytes, open_cost_bytes : int, >= 1
-        ``spark.sql.files.maxPartitionBytes`` and ``spark.sql.files.openCostInBytes``.
-    splits_files : bool
-        Whether a file may be read by several tasks; compressed text and some formats may not.
-
-    Examples
-    --------
-    >>> FileSplits(file_rows=100.0, file_bytes=1e5, max_split_bytes=2**27, open_cost_bytes=2**22)
-    FileSplits(file_rows=100.0, file_bytes=100000.0, max_split_bytes=134217728, ...)
+    ``file_rows`` and ``file_bytes`` are the mean content of a file, ``max_split_bytes`` and
+    ``open_cost_bytes`` are ``spark.sql.files.maxPartitionBytes`` and
+    ``spark.sql.files.openCostInBytes``. ``splits_files`` says whether several tasks may read a
+    file, as compressed text and some formats do not allow.
     """
 
     file_rows: float
@@ -83,19 +116,9 @@ class FileSplits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSplits:
-    """Kafka's ``maxRecordsPerPartition``: a task for so many rows of each topic partition.
+    """Kafka's ``maxRecordsPerPartition``: a task for ``max_records`` rows of each topic partition.
 
-    Parameters
-    ----------
-    topic_partitions : int, >= 1
-        Topic partitions that have rows.
-    max_records : int, >= 1
-        Maximum rows of a task.
-
-    Examples
-    --------
-    >>> RecordSplits(topic_partitions=4, max_records=1000)
-    RecordSplits(topic_partitions=4, max_records=1000)
+    ``topic_partitions`` are those that have rows.
     """
 
     topic_partitions: int

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from headway.domain.checks import require_count, require_not_negative, require_spread
-from headway.domain.coalescing import Coalescing
-from headway.domain.source_tasks import SourceTasks
+from headway.domain.source_tasks import Coalescing, SourceTasks
 from headway.limits import MOST_INT, MOST_RATIO
 
 
@@ -239,13 +238,7 @@ class WindowKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventTimeWindow:
-    """A window of event time [s]; of a session ``size_s`` is the gap that ends it.
-
-    Examples
-    --------
-    >>> EventTimeWindow(kind=WindowKind.SLIDING, size_s=60.0, slide_s=5.0).slide_s
-    5.0
-    """
+    """A window of event time [s]; of a session ``size_s`` is the gap that ends it."""
 
     kind: WindowKind
     size_s: float

@@ -1,17 +1,19 @@
-"""The target: which latency, which statistic of it, and the limit."""
+"""The target: which latency, which statistic of it, and the limit; and the bursts that it names."""
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
-from headway.domain.burst import Burst
 from headway.domain.checks import require_seconds
 from headway.errors import InputError
-from headway.units import exact_duration, parse_duration_s
+from headway.units import exact_duration, exact_rate, parse_duration_s, parse_rate_per_s
 
+Part = TypeVar("Part")
 _GRAMMAR = "e.g. 'p99 <= 3s', 'mean < 1s', 'batch p99 <= 2s'"
 
 
@@ -21,6 +23,76 @@ class Metric(StrEnum):
     TUPLE = "tuple"
     BATCH = "batch"
     WINDOW = "window"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Burst:
+    """A higher rate for a while, once or again and again.
+
+    ``rate_per_s`` is the total input rate while it lasts, ``length_s`` how long that is, and
+    ``every_s`` from the start of one to the start of the next; None means once.
+
+    Examples
+    --------
+    >>> Burst.parse("150k/s for 2m every 1h")
+    Burst(rate_per_s=150000.0, length_s=120.0, every_s=3600.0)
+    """
+
+    rate_per_s: float = field(metadata={"exact": True})
+    length_s: float = field(metadata={"exact": True})
+    every_s: float | None = field(default=None, metadata={"exact": True})
+
+    def __post_init__(self) -> None:
+        for name in ("rate_per_s", "length_s"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected a positive number")
+        if self.every_s is not None and not self.length_s < self.every_s < math.inf:
+            raise ValueError(f"every_s is {self.every_s}; expected more than {self.length_s}")
+
+    @classmethod
+    def parse(cls, text: str) -> Burst:
+        """Read a burst as it is written in a target."""
+        match = re.fullmatch(r"\s*(.+?)\s+for\s+(.+?)(?:\s+every\s+(.+?))?\s*", text)
+        if match is None:
+            raise InputError(
+                f"{text!r} is no burst; expected e.g. '150k/s for 2m' or '150k/s for 2m every 1h'"
+            )
+        return cls._of(text, *match.groups())
+
+    @classmethod
+    def parse_short(cls, text: str) -> Burst:
+        """Read a burst as the option ``--burst`` has it: ``RATE:DURATION[:EVERY]``.
+
+        Examples
+        --------
+        >>> str(Burst.parse_short("150k/s:2m:1h"))
+        '150k/s for 2 min every 60 min'
+        """
+        parts = [part.strip() for part in text.split(":")]
+        if len(parts) not in (2, 3) or not all(parts):
+            raise InputError(f"{text!r} is no burst; expected e.g. 150k/s:2m or 150k/s:2m:1h")
+        return cls._of(text, *parts)
+
+    @classmethod
+    def _of(cls, text: str, rate: str, length: str, interval: str | None = None) -> Burst:
+        try:
+            rate_per_s = parse_rate_per_s(rate)
+            length_s = parse_duration_s(length)
+            every_s = None if interval is None else parse_duration_s(interval)
+        except InputError as error:
+            raise InputError(f"burst {text!r}: {error}") from None
+        if not length_s > 0:
+            raise InputError(f"burst {text!r}: the duration must be above zero")
+        if every_s is not None and every_s <= length_s:
+            raise InputError(
+                f"burst {text!r}: one begins before the last has ended; give the longer time from "
+                "the start of one to the start of the next, or plan for the rate as it is always"
+            )
+        return cls(rate_per_s=rate_per_s, length_s=length_s, every_s=every_s)
+
+    def __str__(self) -> str:
+        again = "" if self.every_s is None else f" every {exact_duration(self.every_s)}"
+        return f"{exact_rate(self.rate_per_s)} for {exact_duration(self.length_s)}{again}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +140,7 @@ class Target:
         )
         if match is None:
             raise _not_a_target(text)
-        limit_s = _duration_in(text, match["limit"])
+        limit_s = _part_of(text, parse_duration_s, match["limit"])
         quantile = None if match["statistic"] == "mean" else float(match["statistic"][1:]) / 100
         if quantile is not None and not 0 < quantile < 1:
             raise InputError(
@@ -140,15 +212,9 @@ class DuringBurst:
 
     @classmethod
     def parse(cls, text: str) -> DuringBurst:
-        """Read the target as it is written on the command line and in files.
-
-        Raises
-        ------
-        InputError
-            If the text is no such target.
-        """
+        """Read the target as `Target.parse` does."""
         target, _, burst = text.partition(" during ")
-        return cls(target=Target.parse(target), burst=_burst_in(text, burst))
+        return cls(target=Target.parse(target), burst=_part_of(text, Burst.parse, burst))
 
     def __str__(self) -> str:
         return f"{self.target} during {self.burst}"
@@ -158,12 +224,8 @@ class DuringBurst:
 class CatchUp:
     """A target for recovery: the backlog of an outage or a burst is processed in time.
 
-    Parameters
-    ----------
-    limit_s : float, > 0
-        From the end of it until batches are back to their usual size [s].
-    after : float, > 0, or Burst
-        How long nothing was read [s], or the burst.
+    ``limit_s`` is from the end of it until batches are back to their usual size, ``after`` is how
+    long nothing was read [s], or the burst.
 
     Examples
     --------
@@ -183,13 +245,7 @@ class CatchUp:
 
     @classmethod
     def parse(cls, text: str) -> CatchUp:
-        """Read the target as it is written on the command line and in files.
-
-        Raises
-        ------
-        InputError
-            If the text is no such target.
-        """
+        """Read the target as `Target.parse` does."""
         match = re.fullmatch(
             r"\s*catch_up\s*<=?\s*(?P<limit>.+?)\s+after\s+(?P<after>.+?)\s*", text
         )
@@ -198,11 +254,11 @@ class CatchUp:
                 f"{text!r} is not a target; expected e.g. 'catch_up <= 15m after 30m' (an outage) "
                 "or 'catch_up <= 1m after 150k/s for 2m' (a burst)"
             )
-        limit_s = _duration_in(text, match["limit"])
-        after = (
-            _burst_in(text, match["after"])
+        limit_s = _part_of(text, parse_duration_s, match["limit"])
+        after: float | Burst = (
+            _part_of(text, Burst.parse, match["after"])
             if " for " in match["after"]
-            else _duration_in(text, match["after"])
+            else _part_of(text, parse_duration_s, match["after"])
         )
         if not limit_s > 0 or after == 0.0:
             raise InputError(f"target {text!r}: both times must be above zero")
@@ -230,17 +286,11 @@ class Deadline:
 
     @classmethod
     def parse(cls, text: str) -> Deadline:
-        """Read the target as it is written on the command line and in files.
-
-        Raises
-        ------
-        InputError
-            If the text is no such target.
-        """
+        """Read the target as `Target.parse` does."""
         match = re.fullmatch(r"\s*deadline\s*<=?\s*(?P<limit>.+?)\s*", text)
         if match is None:
             raise InputError(f"{text!r} is not a target; expected e.g. 'deadline <= 10m'")
-        limit_s = _duration_in(text, match["limit"])
+        limit_s = _part_of(text, parse_duration_s, match["limit"])
         if limit_s <= 0:
             raise InputError(f"target {text!r}: the limit must be above zero")
         return cls(limit_s=limit_s)
@@ -249,18 +299,10 @@ class Deadline:
         return f"deadline <= {exact_duration(self.limit_s)}"
 
 
-def _duration_in(text: str, duration_text: str) -> float:
-    """A duration in a target [s]; an error names the target, too."""
+def _part_of(text: str, parse: Callable[[str], Part], part_text: str) -> Part:
+    """A duration or a burst in a target; an error names the target, too."""
     try:
-        return parse_duration_s(duration_text)
-    except InputError as error:
-        raise InputError(f"target {text!r}: {error}") from None
-
-
-def _burst_in(text: str, burst_text: str) -> Burst:
-    """The burst in a target; an error names the target, too."""
-    try:
-        return Burst.parse(burst_text)
+        return parse(part_text)
     except InputError as error:
         raise InputError(f"target {text!r}: {error}") from None
 

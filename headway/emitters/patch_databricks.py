@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from headway.domain import Answer
-from headway.domain.planned_resources import PlannedResources
+from headway.domain.plan_parts import PlannedResources
 from headway.emitters.databricks import cluster_tree
 from headway.emitters.patch_place import Place, Refusal, conf_changes
 from headway.emitters.submission import Submission

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from headway.domain import Answer
-from headway.domain.planned_resources import PlannedResources
+from headway.domain.plan_parts import PlannedResources
 from headway.emitters.kubernetes import apache_tree, kubeflow_tree
 from headway.emitters.patch_place import ConfChanges, Place, conf_changes
 from headway.emitters.submission import Submission

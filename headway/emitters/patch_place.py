@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headway.domain.planned_resources import PlannedResources
+from headway.domain.plan_parts import PlannedResources
 from headway.formats.yaml_lines import Tree
 from headway.formats.yaml_patch import line_of, scalars_of
 from headway.sparkconf.conflicts import conflicts, unseen_settings

@@ -15,17 +15,10 @@ class FileInUseError(InputError):
 
 
 class AppendedFile:
-    """An open file at whose end lines are written; locked until it is closed.
+    """An open file at whose end lines are written; made if missing, locked until it is closed.
 
     The system releases the lock with its process, however that ends. File systems without locks
-    do without.
-
-    Parameters
-    ----------
-    path : path
-        Made if missing.
-    mode : int
-        Permissions of a new file, from which the umask takes.
+    do without. ``mode`` are the permissions of a new file, from which the umask takes.
 
     Raises
     ------

@@ -19,7 +19,7 @@ from headway.words import all_words
 
 if TYPE_CHECKING:
     from headway.domain import AnyAnswer, BatchAnswer
-    from headway.domain.dstreams import DStreamsAnswer, DStreamsPrediction
+    from headway.domain.dstreams import DStreamsPlan, DStreamsPrediction
     from headway.domain.real_time import RealTimePlan, RealTimePrediction
 
 PREDICTION_SCHEMA = "headway.prediction/v1"
@@ -89,7 +89,7 @@ def dstreams_prediction_json(prediction: DStreamsPrediction) -> dict[str, object
     return {"schema": "headway.dstreams-prediction/v1", **data_of(prediction)}
 
 
-def dstreams_plan_json(plan: DStreamsAnswer) -> dict[str, object]:
+def dstreams_plan_json(plan: DStreamsPlan) -> dict[str, object]:
     """A plan with its prediction as data for :func:`json_text`."""
     return {
         "schema": "headway.dstreams-plan/v1",

@@ -1,4 +1,4 @@
-"""Plans read back from the JSON that ``headway plan --json`` prints."""
+"""Plans and other results read back from the JSON that commands print."""
 
 from __future__ import annotations
 
@@ -6,25 +6,28 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from headway.domain import (
     AnyAnswer,
     AnyPromise,
+    Backtest,
     BatchAnswer,
     Deadline,
     DeadlinePlan,
     Finding,
     FindingCode,
-    InfeasibleDeadlinePlan,
     InfeasiblePlan,
     Plan,
+    Playback,
+    Prediction,
     Promise,
     StreamAnswer,
     Target,
     parse_promise,
 )
 from headway.domain.kept_promise import KeptPromise
+from headway.domain.sheet import Sheet
 from headway.errors import InputError
 from headway.formats.as_json import DEADLINE_SCHEMA, PLAN_SCHEMA
 from headway.formats.codec import noun_of
@@ -32,10 +35,15 @@ from headway.formats.own_files import parse_json, read_whole_text
 from headway.redaction import one_line
 from headway.words import all_words
 
+AnyResult: TypeAlias = AnyAnswer | Backtest | Playback | Prediction
 # What promises say, too, and what plans of earlier versions do not hold.
 _MAY_BE_MISSING = ("target", "also", "declared", "after_start", "skew")
-_EXPECTED = "a plan as 'headway plan --json' prints it"
+_PLAN = "a plan as 'headway plan --json' prints it"
+_RESULT = "a profile, or what a command such as 'headway plan' prints with --json"
 _MOST_BYTES = 64 * 2**20
+_NOUNS: Mapping[str, type[Backtest | Playback | Prediction]] = {
+    f"headway.{noun.result_kind}/v1": noun for noun in (Backtest, Playback, Prediction)
+}
 
 
 def load_plan(path: str | Path) -> StreamAnswer:
@@ -58,25 +66,53 @@ def load_plan(path: str | Path) -> StreamAnswer:
 
 def load_any_plan(path: str | Path) -> AnyAnswer:
     """As `load_plan`, or the plan of a batch job."""
-    text = read_whole_text(Path(path), expected=_EXPECTED, largest_bytes=_MOST_BYTES)
+    text = read_whole_text(Path(path), expected=_PLAN, largest_bytes=_MOST_BYTES)
     return parse_any_plan(text, name=str(path))
 
 
-def parse_plan(text: str, *, name: str) -> StreamAnswer:
-    """A plan of a streaming query from the text of its JSON; messages call it ``name``.
+def load_result(path: str | Path) -> AnyResult | Sheet:
+    """A result from the JSON of its command, or the sheet in it if it is read for nothing else.
 
     Raises
     ------
     InputError
-        As `load_plan`.
+        If the file cannot be read or is none of these; names the file and the position in it.
     """
+    name = str(path)
+    text = read_whole_text(Path(path), expected=_RESULT, largest_bytes=_MOST_BYTES)
+    data = parse_json(text, name=name, expected=_RESULT)
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if schema in (PLAN_SCHEMA, DEADLINE_SCHEMA):
+        return parse_any_plan(text, name=name)
+    try:
+        if isinstance(schema, str) and schema in _NOUNS:
+            result = noun_of(in_todays_form(data), _NOUNS[schema])
+            for prediction in _predictions(result):
+                require_words(prediction.findings, "predicted.findings")
+            return result
+        if isinstance(schema, str) and "sheet" in data:
+            return noun_of(data["sheet"], Sheet)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+    schema_text = f"schema {schema}" if isinstance(schema, str) else "no schema of Headway's"
+    raise InputError(f"{name}: {schema_text}; expected {_RESULT}")
+
+
+def _predictions(result: Backtest | Playback | Prediction) -> list[Prediction]:
+    if isinstance(result, Backtest):
+        return [run.prediction for run in result.runs]
+    return [result] if isinstance(result, Prediction) else []
+
+
+def parse_plan(text: str, *, name: str) -> StreamAnswer:
+    """As `load_plan`, from the text of its JSON; messages call it ``name``."""
     return _of_a_query(parse_any_plan(text, name=name), name)
 
 
 def parse_any_plan(text: str, *, name: str) -> AnyAnswer:
     """As `parse_plan`, or the plan of a batch job."""
     try:
-        data = parse_json(text, name=name, expected=_EXPECTED)
+        data = parse_json(text, name=name, expected=_PLAN)
     except InputError as error:
         raise InputError(_not_a_plan(text, one_line(name)) or str(error)) from None
     schema = data.get("schema") if isinstance(data, dict) else None
@@ -87,13 +123,13 @@ def parse_any_plan(text: str, *, name: str) -> AnyAnswer:
             return plan_from_json(data)
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
-    raise InputError(f"{name}: no {PLAN_SCHEMA}; expected {_EXPECTED}")
+    raise InputError(f"{name}: no {PLAN_SCHEMA}; expected {_PLAN}")
 
 
 def _not_a_plan(text: str, name: str) -> str | None:
     """The command that makes a plan from a text that is no JSON; None if none does."""
     if re.search(r"(?m)^schema:\s*['\"]?headway\.", text):
-        return f"{name}: a profile; expected {_EXPECTED}: headway plan {name} --json > plan.json"
+        return f"{name}: a profile; expected {_PLAN}: headway plan {name} --json > plan.json"
     if re.search(r"(?m)^kind:", text):
         return f"{name}: a spec file; plan it first: headway plan {name} --json > plan.json"
     return None
@@ -132,15 +168,7 @@ class _EarlierTargets:
 
 
 def plan_from_json(data: Mapping[str, object]) -> StreamAnswer:
-    """A plan from the data of :func:`headway.formats.as_json.plan_json`.
-
-    Numbers have the six digits that were written.
-
-    Raises
-    ------
-    InputError
-        Names the key that is missing or invalid.
-    """
+    """A plan from the data of :func:`headway.formats.as_json.plan_json`, with its six digits."""
     kind: type[StreamAnswer] = Plan if noun_of(data, _Head).feasible else InfeasiblePlan
     target, *further_targets = _targets(data)
     if not isinstance(target, Target):
@@ -170,8 +198,7 @@ def _targets(data: Mapping[str, object]) -> list[Promise]:
 
 def _deadline_plan(data: Mapping[str, object]) -> BatchAnswer:
     head = noun_of(data, _Head)
-    kind: type[BatchAnswer] = DeadlinePlan if head.feasible else InfeasibleDeadlinePlan
-    plan = noun_of(in_todays_form(data, words_first=False), kind)
+    plan = noun_of(in_todays_form(data, words_first=False), DeadlinePlan)
     require_words(plan.findings, "findings")
     if "promises" not in data:
         return plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from headway.domain.checks import require_count
 from headway.domain.configuration import Configuration
@@ -28,16 +28,6 @@ _HEADING = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
-    """The values that are compared for jobs of any kind: cost, and the time of the target."""
-
-    cost: float | None
-    cost_of: str
-    planned_s: float | None
-    planned_of: str
-
-
 @made_when_asked("kept_probability", "verdict")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Locked:
@@ -48,9 +38,13 @@ class Locked:
     ``rate_per_s``, ``phases_s`` how the mean latency was split. ``kept_probability`` is that of its
     targets, ``verdict`` the verdict at the confidence of the plan. ``core_speed_ratio`` is present
     if cores are not as fast as the profiled ones, ``from_start`` if the plan is for batches of a
-    fresh JVM.
+    fresh JVM. Jobs of any kind are compared by ``cost`` and ``planned_s``, and ``cost_of`` and
+    ``planned_of`` say of what these are.
     """
 
+    ends: ClassVar[Literal[False]] = False
+    cost_of: ClassVar[str] = "an hour"
+    planned_of: ClassVar[str] = "latency"
     name: str
     file: str
     targets: tuple[str, ...]
@@ -84,31 +78,26 @@ class Locked:
         )
 
     @property
-    def ends(self) -> Literal[False]:
-        """A query runs until it is stopped."""
-        return False
+    def cost(self) -> float | None:
+        return self.cost_per_hour
 
     @property
-    def figures(self) -> Figures:
-        """Its cost and its planned latency."""
-        return Figures(
-            cost=self.cost_per_hour,
-            cost_of="an hour",
-            planned_s=self.planned_latency_s,
-            planned_of="latency",
-        )
+    def planned_s(self) -> float | None:
+        return self.planned_latency_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockedBatch:
-    """What was planned for one batch job when the lock was written.
+    """What was planned for one batch job when the lock was written, as of `Locked`.
 
-    ``targets`` and ``promises`` are as of `Locked`. ``run_time_s`` is the mean that its profile
-    predicted for the locked executors, on cores that are ``core_speed_ratio`` times as fast as the
-    profiled ones. ``kept_probability`` and ``verdict`` are as of `Locked`. ``backlog_rows``
-    are what a streaming query reads in a run.
+    ``run_time_s`` is the mean that its profile predicted for the locked executors, on cores that
+    are ``core_speed_ratio`` times as fast as the profiled ones. ``backlog_rows`` are what a
+    streaming query reads in a run.
     """
 
+    ends: ClassVar[Literal[True]] = True
+    cost_of: ClassVar[str] = "a run"
+    planned_of: ClassVar[str] = "run time"
     name: str
     file: str
     targets: tuple[str, ...]
@@ -132,19 +121,12 @@ class LockedBatch:
             raise ValueError(f"backlog_rows is {self.backlog_rows}; expected a positive number")
 
     @property
-    def ends(self) -> Literal[True]:
-        """A batch job ends by itself."""
-        return True
+    def cost(self) -> float | None:
+        return self.cost_per_run
 
     @property
-    def figures(self) -> Figures:
-        """Its cost and its planned run time."""
-        return Figures(
-            cost=self.cost_per_run,
-            cost_of="a run",
-            planned_s=self.planned_run_time_s,
-            planned_of="run time",
-        )
+    def planned_s(self) -> float | None:
+        return self.planned_run_time_s
 
 
 AnyLocked = Locked | LockedBatch
@@ -204,7 +186,6 @@ def load_lock(path: str | Path) -> Lock:
     ...
     headway.errors.InputError: no/such.lock: no such file; expected a lock as 'headway lock'...
     """
-
     text = read_text(Path(path), expected=_EXPECTED)
     document = parse_document(text, name=str(path))
     schema = document.root.get("schema") if isinstance(document.root, dict) else None

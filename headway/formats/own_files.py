@@ -192,9 +192,9 @@ def parse_json(text: str, *, name: str, expected: str, has_infinity: bool = Fals
         raise InputError(f"{location}: no JSON: {error.msg}; expected {expected}") from None
     if (deep := _too_deep(text)) is not None:
         refuse(deep, _NESTED)
-    if _ESCAPED_SURROGATE.search(text) and any(map(_is_no_text, _texts(data))):
-        surrogate_match = _ESCAPED_SURROGATE.search(text)
-        refuse(surrogate_match.start() if surrogate_match else 0, "half a character; expected text")
+    surrogate_match = _ESCAPED_SURROGATE.search(text)
+    if surrogate_match is not None and any(map(_is_no_text, _texts(data))):
+        refuse(surrogate_match.start(), "half a character; expected text")
     return data
 
 

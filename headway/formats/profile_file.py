@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from headway.domain import PROFILE_SCHEMA, JobProfile
+from headway.domain import APPLICATION_PROFILE_SCHEMA, PROFILE_SCHEMA, ApplicationKind, JobProfile
 from headway.errors import InputError, ProfileError
 from headway.formats.codec import validate
 from headway.formats.own_files import read_text
@@ -21,7 +21,6 @@ Profile = TypeVar("Profile")
 _EVENT_LOG = re.compile(r'\s*\{[^\n]*"Event"\s*:\s*"')
 _JOB = "a job profile as 'headway profile' writes it"
 _OF_BATCH_JOBS = ". A batch job has a deadline: headway plan PROFILE --target 'deadline <= 10m'"
-_APPLICATION = "the profile of a batch or DStreams application as 'headway profile' writes it"
 
 
 def load_profile(path: str | Path) -> JobProfile:
@@ -51,11 +50,7 @@ def load_stream_profile(path: str | Path) -> JobProfile | ApplicationProfile:
     ProfileError
         As `load_profile` does, and if it is the profile of a batch job.
     """
-    return _loaded(
-        path,
-        _JOB,
-        lambda document: (_application_in if _is_of_dstreams(document) else _job_in)(document),
-    )
+    return _loaded(path, _JOB, _stream_in)
 
 
 def load_any_profile(path: str | Path) -> JobProfile | ApplicationProfile:
@@ -67,17 +62,6 @@ def load_any_profile(path: str | Path) -> JobProfile | ApplicationProfile:
         As `load_profile` does.
     """
     return _loaded(path, "a profile", _any_in)
-
-
-def load_application_profile(path: str | Path) -> ApplicationProfile:
-    """Read the profile of a batch or DStreams application.
-
-    Raises
-    ------
-    ProfileError
-        As `load_profile` does, and if it is the profile of a streaming job.
-    """
-    return _loaded(path, _APPLICATION, _application_in)
 
 
 def dump_profile(profile: JobProfile | ApplicationProfile) -> str:
@@ -149,106 +133,70 @@ def _loaded(path: str | Path, expected: str, read: Callable[[Document], Profile]
 
 
 def _job_in(document: Document) -> JobProfile:
-    schema = _schema_of(document, PROFILE_SCHEMA, _JOB)
-    if schema != PROFILE_SCHEMA:
-        _require_no_application(document, schema)
-    _require_schema(document, schema, PROFILE_SCHEMA)
-    return validate(document, JobProfile)
-
-
-def _any_in(document: Document) -> JobProfile | ApplicationProfile:
-    from headway.domain import APPLICATION_PROFILE_SCHEMA
-
-    is_job = _schema_of(document, PROFILE_SCHEMA, "a profile") != APPLICATION_PROFILE_SCHEMA
-    return _job_in(document) if is_job else _application_in(document)
-
-
-def _application_in(document: Document) -> ApplicationProfile:
-    # Imported here: plans of streams do without.
-    from headway.domain import APPLICATION_PROFILE_SCHEMA, ApplicationProfile
-
-    schema = _schema_of(document, APPLICATION_PROFILE_SCHEMA, _APPLICATION)
-    if schema == PROFILE_SCHEMA:
-        raise InputError(
-            _fault(
-                document,
-                f"the profile of a streaming job; expected {APPLICATION_PROFILE_SCHEMA}, "
-                f"{_APPLICATION}",
-            )
-        )
-    _require_schema(document, schema, APPLICATION_PROFILE_SCHEMA)
-    return validate(document, ApplicationProfile)
-
-
-def _is_of_dstreams(document: Document) -> bool:
-    schema = _schema_of(document, PROFILE_SCHEMA, _JOB)
-    if schema == PROFILE_SCHEMA:
-        return False
-    from headway.domain import APPLICATION_PROFILE_SCHEMA, ApplicationKind
-
-    return schema == APPLICATION_PROFILE_SCHEMA and _kind_of(document) == ApplicationKind.DSTREAMS
-
-
-def _schema_of(document: Document, expected_schema: str, expected: str) -> Plain:
-    if not isinstance(document.root, dict):
-        fault = Fault(
-            document.value_mark(()), (), f"got {shown(document.root)}; expected {expected}"
-        )
-        raise InputError(fault.text(document.name))
-    schema = document.root.get("schema")
-    if schema is None and "kind" in document.root:
-        raise InputError(
-            f"{document.name}: a spec file; expected {expected}. A spec file is planned: "
-            f"headway plan {document.name}"
-        )
-    if schema is None:
-        raise InputError(
-            _fault(document, f"missing; expected {expected_schema}, the first line of {expected}")
-        )
-    return schema
-
-
-def _require_no_application(document: Document, schema: Plain) -> None:
-    """The profile of another kind of job is called by its name."""
-    # Imported here: plans of streams do without.
-    from headway.domain import APPLICATION_PROFILE_SCHEMA, ApplicationKind
-
-    if schema != APPLICATION_PROFILE_SCHEMA:
-        return
-    name = "DStreams" if _kind_of(document) == ApplicationKind.DSTREAMS else "batch"
-    raise InputError(
-        _fault(
+    schema = _schema_of(document, _JOB)
+    if schema == APPLICATION_PROFILE_SCHEMA:
+        name, hint = ("DStreams", "") if _is_of_dstreams(document) else ("batch", _OF_BATCH_JOBS)
+        raise _fault(
             document,
             f"the profile of a {name} application; expected that of a streaming job, "
-            f"{PROFILE_SCHEMA}{'' if name == 'DStreams' else _OF_BATCH_JOBS}",
+            f"{PROFILE_SCHEMA}{hint}",
         )
-    )
-
-
-def _kind_of(document: Document) -> Plain:
-    return document.root.get("kind") if isinstance(document.root, dict) else None
-
-
-def _require_schema(document: Document, schema: Plain, expected_schema: str) -> None:
     if isinstance(schema, str) and schema.startswith("headway.") and "profile" not in schema:
         schema_name = schema.removeprefix("headway.").partition("/")[0]
         explained = (
             f"; explain it: headway explain {document.name}" if schema_name == "plan" else ""
         )
-        raise InputError(
-            _fault(document, f"a {schema_name}; expected {expected_schema}, a profile{explained}")
+        raise _fault(document, f"a {schema_name}; expected {PROFILE_SCHEMA}, a profile{explained}")
+    if schema != PROFILE_SCHEMA:
+        raise _fault(
+            document,
+            f"got {shown(schema)}; this Headway reads {PROFILE_SCHEMA}: "
+            "run 'headway profile' on the log again",
         )
-    if schema != expected_schema:
-        raise InputError(
-            _fault(
-                document,
-                f"got {shown(schema)}; this Headway reads {expected_schema}: "
-                "run 'headway profile' on the log again",
-            )
-        )
+    return validate(document, JobProfile)
 
 
-def _fault(document: Document, message: str) -> str:
+def _stream_in(document: Document) -> JobProfile | ApplicationProfile:
+    is_application = _schema_of(document, _JOB) == APPLICATION_PROFILE_SCHEMA
+    is_dstreams = is_application and _is_of_dstreams(document)
+    return _application_in(document) if is_dstreams else _job_in(document)
+
+
+def _any_in(document: Document) -> JobProfile | ApplicationProfile:
+    is_application = _schema_of(document, "a profile") == APPLICATION_PROFILE_SCHEMA
+    return _application_in(document) if is_application else _job_in(document)
+
+
+def _application_in(document: Document) -> ApplicationProfile:
+    # Imported here: plans of streams do without.
+    from headway.domain import ApplicationProfile
+
+    return validate(document, ApplicationProfile)
+
+
+def _is_of_dstreams(document: Document) -> bool:
+    """Whether the profile of an application is one of DStreams, by what it says itself."""
+    root = document.root
+    return isinstance(root, dict) and root.get("kind") == ApplicationKind.DSTREAMS
+
+
+def _schema_of(document: Document, expected: str) -> Plain:
+    root = document.root
+    if not isinstance(root, dict):
+        fault = Fault(document.value_mark(()), (), f"got {shown(root)}; expected {expected}")
+        raise InputError(fault.text(document.name))
+    schema = root.get("schema")
+    if schema is None and "kind" in root:
+        raise InputError(
+            f"{document.name}: a spec file; expected {expected}. A spec file is planned: "
+            f"headway plan {document.name}"
+        )
+    if schema is None:
+        raise _fault(document, f"missing; expected {PROFILE_SCHEMA}, the first line of {expected}")
+    return schema
+
+
+def _fault(document: Document, message: str) -> InputError:
     """The fault of a file's schema, with its position."""
     route = ("schema",)
-    return Fault(document.value_mark(route), route, message).text(document.name)
+    return InputError(Fault(document.value_mark(route), route, message).text(document.name))

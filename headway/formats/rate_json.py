@@ -41,10 +41,7 @@ def is_json(text: str) -> bool:
 def json_samples(text: str, name: str) -> list[Sample]:
     """When each rate begins, in seconds since 1970, and the rate [records/s].
 
-    Raises
-    ------
-    InputError
-        If it has neither form, or contains too little; messages call it ``name``.
+    An InputError if it has neither form, or contains too little; messages call it ``name``.
 
     Examples
     --------

@@ -43,18 +43,10 @@ _MOST_LINES = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenTrace:
-    """The content of a trace file.
+    """The content of a trace file; messages call it ``name``.
 
-    Parameters
-    ----------
-    name : str
-        The file, for messages.
-    since_midnight_s : float
-        Time of day of the first line; for seconds and durations as written [s].
-    times_s : tuple of float, increasing
-        Start of each rate, counted from the first line [s].
-    rates_per_s : tuple of float, >= 0
-        The rates [records/s].
+    ``since_midnight_s`` is the time of day of the first line, for seconds and durations as written.
+    Each of ``rates_per_s`` starts at one of ``times_s``, which are counted from the first line.
     """
 
     name: str
@@ -63,12 +55,7 @@ class WrittenTrace:
     rates_per_s: tuple[float, ...]
 
     def to_simulate(self, length_s: float | None = None) -> RateTrace:
-        """The trace to simulate: until its last line, or with a given length.
-
-        Parameters
-        ----------
-        length_s : float, > 0, optional
-            Its length, whatever the file says; the last rate continues [s].
+        """The trace to simulate: until its last line, or for ``length_s``; the last rate continues.
 
         Raises
         ------

@@ -113,11 +113,6 @@ def load_tuner(path: Path) -> TunerState | None:
 class TunerLock:
     """One tuner per state file: a lock beside it, with a heartbeat.
 
-    Parameters
-    ----------
-    state : path
-        The state file.
-
     Raises
     ------
     TunerLockedError

@@ -85,23 +85,13 @@ class Document:
 
     def value_mark(self, route: Route) -> Mark:
         """Position of the value; for a missing one, that of the nearest thing around it."""
-        return self.values[self._nearest(route)]
+        while route and route not in self.values:
+            route = route[:-1]
+        return self.values[route]
 
     def key_mark(self, route: Route) -> Mark:
         """Position of the key of the value; of the value itself if it has none."""
         return self.keys.get(route) or self.value_mark(route)
-
-    def value(self, route: Route) -> Plain:
-        """The value at ``route``; for a missing one, the nearest thing around it."""
-        part: Any = self.root
-        for step in self._nearest(route):
-            part = part[step]
-        return part  # type: ignore[no-any-return]
-
-    def _nearest(self, route: Route) -> Route:
-        while route and route not in self.values:
-            route = route[:-1]
-        return route
 
 
 def route_text(route: Iterable[str | int]) -> str:

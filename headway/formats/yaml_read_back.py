@@ -26,13 +26,7 @@ _MOST_NODES = 1_000_000
 
 
 def require_no_key_twice(root: Any, name: str) -> None:
-    """Refuse keys that occur twice: readers use the last one, the first one, or neither.
-
-    Raises
-    ------
-    InputError
-        Names both positions.
-    """
+    """Refuse keys that occur twice: readers use the last one, the first one, or neither."""
     for node in _nodes(root):
         if not isinstance(node, yaml.MappingNode):
             continue
@@ -49,13 +43,7 @@ def require_no_key_twice(root: Any, name: str) -> None:
 
 
 def require_no_template(text: str, node: Any, key: str, name: str) -> None:
-    """Refuse a value that a template fills in: the file does not determine it.
-
-    Raises
-    ------
-    InputError
-        Names the position and the template.
-    """
+    """Refuse a value that a template fills in: the file does not determine it."""
     is_block = isinstance(node, yaml.CollectionNode) and not node.flow_style
     written = text[node.start_mark.index : node.end_mark.index]
     template_match = None if is_block else _TEMPLATE.search(written)
@@ -82,13 +70,7 @@ def template_hint(text: str) -> str:
 
 
 def require_readable(root: Any, name: str) -> None:
-    """Refuse aliases that make a file larger than memory, or that contain themselves.
-
-    Raises
-    ------
-    InputError
-        If they do.
-    """
+    """Refuse aliases that make a file larger than memory, or that contain themselves."""
     sizes: dict[int, int] = {}
     begun: set[int] = set()
     waiting = [(root, False)]

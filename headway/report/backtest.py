@@ -31,7 +31,7 @@ def backtest_headline(backtest: Backtest) -> str:
 
 
 def _median_errors(backtest: Backtest) -> list[tuple[str, float]]:
-    errors = (("mean", backtest.median_mean_error_ratio), ("p99", backtest.median_p99_error_ratio))
+    errors = [(name, backtest.median_error_ratio(name)) for name in ("mean", "p99")]
     return [(name, error) for name, error in errors if error is not None]
 
 
@@ -84,8 +84,8 @@ def backtest_json(backtest: Backtest) -> dict[str, object]:
         "schema": BACKTEST_SCHEMA,
         "headline": backtest_headline(backtest),
         "rule": backtest.rule,
-        "median_error_mean": backtest.median_mean_error_ratio,
-        "median_error_p99": backtest.median_p99_error_ratio,
+        "median_error_mean": backtest.median_error_ratio("mean"),
+        "median_error_p99": backtest.median_error_ratio("p99"),
         "intervals90_held": num_held,
         "intervals90": num_intervals,
         "called_unstable": backtest.num_called_unstable,
@@ -95,8 +95,8 @@ def backtest_json(backtest: Backtest) -> dict[str, object]:
             {
                 "run": run.label,
                 "batches": run.num_batches,
-                "error_mean": run.mean_error_ratio,
-                "error_p99": run.p99_error_ratio,
+                "error_mean": run.error_ratio("mean"),
+                "error_p99": run.error_ratio("p99"),
                 "observed_tuple_latency_s": data_of(run.observed_latency.statistics_s),
                 "observed_batch_duration_s": data_of(run.observed_duration.statistics_s),
                 "predicted": prediction_json(run.prediction),
@@ -115,8 +115,8 @@ def _row(run: HeldOut) -> tuple[str, ...]:
         str(configuration.num_slots),
         str(configuration.shuffle_partitions),
         format_duration(configuration.trigger_s) if configuration.trigger_s else "none",
-        *_beside(mean_s, run.observed_latency.mean_s, run.mean_error_ratio, mean_held),
-        *_beside(p99_s, run.observed_latency.p99_s, run.p99_error_ratio, p99_held),
+        *_beside(mean_s, run.observed_latency.mean_s, run.error_ratio("mean"), mean_held),
+        *_beside(p99_s, run.observed_latency.p99_s, run.error_ratio("p99"), p99_held),
         run.label,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headway.digits import format_rate_down
-from headway.domain.dstreams import DStreamsAnswer, DStreamsPrediction, DStreamsSetting
+from headway.domain.dstreams import DStreamsPlan, DStreamsPrediction, DStreamsSetting
 from headway.domain.sheet import Kind, Section, Sheet, setting_lines
 from headway.formats.as_json import dstreams_plan_json, dstreams_prediction_json
 from headway.report.wording import changes_section, per_task_text, purchase_facts
@@ -26,7 +26,7 @@ def dstreams_prediction_sheet(prediction: DStreamsPrediction) -> Sheet:
     )
 
 
-def dstreams_plan_sheet(plan: DStreamsAnswer) -> Sheet:
+def dstreams_plan_sheet(plan: DStreamsPlan) -> Sheet:
     """The answer first and what to paste last."""
     facts = (
         ("setting", _setting(plan.setting)),
@@ -37,7 +37,7 @@ def dstreams_plan_sheet(plan: DStreamsAnswer) -> Sheet:
                 f"{format_duration(plan.point.expected_s)} expected"
             ),
         ),
-        *purchase_facts(plan.max_rate_per_s, plan.node_type, plan.cost_per_hour),
+        *purchase_facts(plan.max_rate_per_s, plan.node_type, plan.cost),
     )
     return Sheet(
         about="Headway plan of a DStreams application",
@@ -69,7 +69,7 @@ def dstreams_plan_sheet(plan: DStreamsAnswer) -> Sheet:
     )
 
 
-def dstreams_headline(plan: DStreamsAnswer) -> str:
+def dstreams_headline(plan: DStreamsPlan) -> str:
     """The answer in one sentence."""
     rate = _rate(plan.rate_per_s)
     if not plan.feasible:
@@ -78,7 +78,7 @@ def dstreams_headline(plan: DStreamsAnswer) -> str:
     return f"{counted(plan.nodes, 'node')} {verb} {plan.target} at {rate}"
 
 
-def dstreams_header(plan: DStreamsAnswer, version: str) -> list[str]:
+def dstreams_header(plan: DStreamsPlan, version: str) -> list[str]:
     """The comment above the settings in a file."""
     missed = f"!!! INFEASIBLE: no configuration meets {plan.target}. !!!"
     return [

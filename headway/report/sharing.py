@@ -160,14 +160,13 @@ def _work(gain: SharingGain) -> Iterator[str]:
     )
     longest = format_duration(gain.windows.longest_ms / 1000)
     yield f"copies, merges and state per {longest}: {work}"
-    if gain.deal.busiest_ratio > UNEVEN_DEAL_RATIO.value:
-        moved = gain.deal.moved_ratio
+    if gain.busiest_ratio > UNEVEN_DEAL_RATIO.value:
         remedy = (
             "other shuffle partitions would even it out"
-            if moved < gain.deal.busiest_ratio
+            if gain.moved_ratio < gain.busiest_ratio
             else "no assignment of partitions evens it out; more partitions or salted keys do"
         )
-        yield f"the busiest slot has {gain.deal.busiest_ratio:.2f} times an even share: {remedy}"
+        yield f"the busiest slot has {gain.busiest_ratio:.2f} times an even share: {remedy}"
 
 
 def _code(gain: SharingGain) -> Iterator[str]:

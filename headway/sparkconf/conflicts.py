@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from headway.assumptions.resources import OVERHEAD_RATIO, PYTHON_OVERHEAD_RATIO
-from headway.domain.planned_resources import PlannedResources
+from headway.domain.plan_parts import PlannedResources
 from headway.sparkconf.container import (
     OFF_HEAP_KEY,
     OVERHEAD_KEY,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from headway.assumptions.resources import LEAST_OVERHEAD_BYTES, OVERHEAD_RATIO
 from headway.domain.job import Answer
-from headway.domain.planned_resources import PlannedResources
+from headway.domain.plan_parts import PlannedResources
 from headway.errors import InputError
 from headway.sparkconf.knobs import task_cpus_of
 from headway.units import spark_memory_bytes

@@ -411,7 +411,7 @@ def test_a_setting_that_was_just_locked_meets_its_target(
     (job,) = check(["orders.yaml"]).jobs
     assert job.locked_today is not None
     assert job.locked_today.met
-    assert job.locked_today.planned_s == pytest.approx(job.now.figures.planned_s, rel=1e-9)
+    assert job.locked_today.planned_s == pytest.approx(job.now.planned_s, rel=1e-9)
 
 
 def test_a_changed_rate_is_named_although_nothing_costs_more(folder: Path) -> None:

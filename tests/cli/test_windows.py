@@ -127,15 +127,15 @@ def test_the_modes_of_the_paper_and_the_deal_of_partitions_are_reported(
     assert gain.modes.break_even_windows_ratio < gain.windows.num_copies
     pauses_s = list(gain.modes.pause_s.values())
     assert pauses_s[0] == pauses_s[1] > pauses_s[2] == 0.0
-    assert gain.deal.busiest_ratio == pytest.approx(1.0)
+    assert gain.busiest_ratio == pytest.approx(1.0)
     made = job()
     hot = replace(made, stages=(made.stages[0], replace(made.stages[1], hot_share_ratio=0.5)))
-    assert headway.windows(hot).deal.busiest_ratio > 4.0
+    assert headway.windows(hot).busiest_ratio > 4.0
     run(["windows", file_of(hot, tmp_path)])
     out = capsys.readouterr().out
     assert "unshared" in out and "salted keys" in out
     # Nine partitions on eight slots: one slot has two.
-    odd = headway.windows(job(), partitions=9).deal
+    odd = headway.windows(job(), partitions=9)
     assert odd.busiest_ratio == pytest.approx(16 / 9)
 
 

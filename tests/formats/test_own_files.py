@@ -18,11 +18,10 @@ from headway.domain.tuner import Phase, TunerState
 from headway.errors import HeadwayError, InputError
 from headway.formats import own_files
 from headway.formats.exploration_file import ExplorationState, load_state
-from headway.formats.from_json import load_any_plan
+from headway.formats.from_json import load_any_plan, load_result
 from headway.formats.key_counts import read_key_counts
 from headway.formats.own_files import beginning_of, parse_json, read_text
 from headway.formats.rate_trace import read_rate_trace
-from headway.formats.results_file import load_result
 from headway.formats.setting_file import answer_file, load_answer, load_setting
 from headway.formats.tuner_files import (
     TunerLock,

@@ -31,12 +31,7 @@ from headway.domain import (
 )
 from headway.errors import InputError, ProfileError
 from headway.formats.codec import noun_or_faults
-from headway.formats.profile_file import (
-    dump_profile,
-    load_application_profile,
-    load_profile,
-    save_profile,
-)
+from headway.formats.profile_file import dump_profile, load_any_profile, load_profile, save_profile
 from headway.formats.yaml_document import Document, Plain, Route, parse_document
 from headway.formats.yaml_text import plain_data
 from headway.limits import LONGEST_S
@@ -429,7 +424,7 @@ def test_an_application_survives_its_file(
     tmp_path: Path, make: Callable[[], ApplicationProfile]
 ) -> None:
     save_profile(make(), tmp_path / "app.yaml")
-    assert load_application_profile(tmp_path / "app.yaml") == make()
+    assert load_any_profile(tmp_path / "app.yaml") == make()
     text = dump_profile(make())
     assert (tmp_path / "app.yaml").read_text(encoding="utf-8") == text
     assert yaml.safe_load(text) == plain_data(make())
@@ -487,7 +482,7 @@ def test_any_application_survives_up_to_six_digits(
 ) -> None:
     text = dump_profile(profile)
     (tmp_path / "app.yaml").write_bytes(text.encode())
-    again = load_application_profile(tmp_path / "app.yaml")
+    again = load_any_profile(tmp_path / "app.yaml")
     assert plain_data(again) == plain_data(profile)
     assert dump_profile(again) == text
 
@@ -508,11 +503,10 @@ def test_an_application_is_no_job_to_plan(
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (dump_profile(a_profile()), "job.yaml:4:9: schema: the profile of a streaming job; expect"),
-        ("a: 1\n", "schema: missing; expected headway.application-profile/v1, the first line of"),
-        ("schema: headway.application-profile/v2\n", "this Headway reads headway.application-"),
-        ("- a\n", "got a list; expected the profile of a batch or DStreams application"),
-        ('{"Event":"SparkListenerLogStart"}\n', "a Spark event log, not the profile of a batch"),
+        ("a: 1\n", "schema: missing; expected headway.profile/v1, the first line of a profile"),
+        ("schema: headway.application-profile/v2\n", "this Headway reads headway.profile/v1: run"),
+        ("- a\n", "got a list; expected a profile"),
+        ('{"Event":"SparkListenerLogStart"}\n', "a Spark event log, not a profile; run"),
         (
             dump_profile(a_batch_application()).replace("parents: [0]", "parents: [7]"),
             "stage 2: parents are [7]; expected places before its own, 1",
@@ -526,7 +520,7 @@ def test_an_application_is_no_job_to_plan(
 def test_what_is_no_application_is_one_line(tmp_path: Path, text: str, expected: str) -> None:
     (tmp_path / "job.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(ProfileError) as caught:
-        load_application_profile(tmp_path / "job.yaml")
+        load_any_profile(tmp_path / "job.yaml")
     assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
     assert caught.value.__suppress_context__

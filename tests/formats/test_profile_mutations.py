@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import headway
 from headway.cli.main import run
-from headway.domain import ApplicationProfile, JobProfile
-from headway.errors import HeadwayError, ProfileError
-from headway.formats.profile_file import load_application_profile, load_profile
+from headway.domain import JobProfile
+from headway.errors import HeadwayError
+from headway.formats.profile_file import load_any_profile
 from headway.limits import LARGEST_NUMBER, MOST_LONG
 from tests.factories import a_profile
 from tests.formats.profile_mutations import profile_mutations
@@ -27,22 +27,13 @@ JOB = (EXAMPLES / "word-count.profile.yaml").read_text()
 APPLICATION = (EXAMPLES / "nightly-totals.profile.yaml").read_text()
 
 
-def loaded(file: Path) -> JobProfile | ApplicationProfile:
-    try:
-        return load_profile(file)
-    except ProfileError as error:
-        if "the profile of a" not in str(error):
-            raise
-        return load_application_profile(file)
-
-
 def num_used(texts: list[str], file: Path) -> int:
     """How many could be read; those are used, the others' messages have places."""
     used = 0
     for text in texts:
         file.write_text(text, encoding="utf-8")
         try:
-            profile = loaded(file)
+            profile = load_any_profile(file)
         except HeadwayError as error:
             for line in str(error).splitlines():
                 assert PLACED.match(line) or "expected" in line, (line, text)

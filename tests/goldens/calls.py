@@ -12,7 +12,7 @@ from headway.domain.argument import JobKind, arguments_of
 from headway.domain.question import PlanQuestion
 from headway.errors import HeadwayError
 from headway.formats.as_json import plan_json
-from headway.formats.profile_file import load_application_profile, load_profile
+from headway.formats.profile_file import load_any_profile, load_profile
 from tests.goldens.commands import ROOT, alike_on_all_machines
 from tests.planner.jobs import windowed
 from tests.planner.test_backlog import ended
@@ -79,7 +79,7 @@ def _profiles() -> dict[str, JobProfile | ApplicationProfile]:
     return {
         "stream": load_profile(examples / "word-count.profile.yaml"),
         "windows": windowed(),
-        "batch": load_application_profile(examples / "nightly-totals.profile.yaml"),
+        "batch": load_any_profile(examples / "nightly-totals.profile.yaml"),
         "backlog": ended(),
         "dstreams": profiled(FITTED),
         "real-time": a_query(),

@@ -36,7 +36,7 @@ from headway.emitters import ALL_FORMATS, Submission
 from headway.errors import InputError
 from headway.formats.as_json import deadline_json, json_text
 from headway.formats.from_json import parse_any_plan
-from headway.formats.profile_file import dump_profile, load_application_profile
+from headway.formats.profile_file import dump_profile
 from headway.planner.kinds.batch_run_time import BatchRunTime, job_stages
 from headway.planner.kinds.deadline import (
     DeadlineSpace,
@@ -47,7 +47,7 @@ from headway.planner.kinds.deadline import (
 from headway.planner.space import SearchSpace
 from headway.words import all_words
 from tests.domain.test_application_profile import a_batch_application, a_recorded_stage
-from tests.factories import a_configuration, a_profile
+from tests.factories import a_configuration, a_profile, load_application_profile
 from tests.oracles.stage_dag import simulated_lognormal_stage_dag
 
 NIGHTLY = Path(__file__).parents[2] / "examples" / "nightly-totals.profile.yaml"

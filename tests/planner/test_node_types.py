@@ -12,7 +12,7 @@ import headway
 from headway.api.results import as_text
 from headway.domain import Pins, StateProfile
 from headway.errors import InputError
-from headway.formats.profile_file import load_application_profile
+from headway.formats.profile_file import load_any_profile
 from tests.factories import a_profile
 from tests.planner.jobs import GIB
 from tests.planner.test_backlog import ended
@@ -26,7 +26,7 @@ TIGHT = "tight:cores=4,memory=64m,price=0.1"
 BATCH = ROOT / "examples" / "nightly-totals.profile.yaml"
 KINDS: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
     "query": (a_profile, {"rate": 2000.0, "target": "p99 <= 3s"}),
-    "batch job": (lambda: load_application_profile(BATCH), {"target": "deadline <= 10m"}),
+    "batch job": (lambda: load_any_profile(BATCH), {"target": "deadline <= 10m"}),
     "backlog": (ended, {"target": "deadline <= 10m"}),
     "DStreams": (lambda: profiled(FITTED), {"rate": 300.0, "target": "p99 <= 20s"}),
     "Real-Time Mode": (

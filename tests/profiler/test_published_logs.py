@@ -16,12 +16,7 @@ import pytest
 import zstandard
 
 from headway.domain import JobProfile
-from headway.formats.profile_file import (
-    dump_profile,
-    load_application_profile,
-    load_profile,
-    save_profile,
-)
+from headway.formats.profile_file import dump_profile, load_any_profile, save_profile
 from headway.profiler.collect import ApplicationFacts, collect
 from headway.profiler.engines.in_process import InProcess
 from headway.profiler.logs.sources import EventLog, find_event_logs
@@ -247,8 +242,7 @@ def test_profiles_load_as_they_were_saved(
         assert entry["file"] in STATUS_FILES | NOTHING_RAN | {NO_LOG, NO_EVENT}
         return
     save_profile(survey.profile, tmp_path / "profile.yaml")
-    load = load_profile if isinstance(survey.profile, JobProfile) else load_application_profile
-    loaded = load(tmp_path / "profile.yaml")
+    loaded = load_any_profile(tmp_path / "profile.yaml")
     assert type(loaded) is type(survey.profile)
     assert dump_profile(loaded) == dump_profile(survey.profile)
 

@@ -12,12 +12,7 @@ import pytest
 
 import headway
 from headway.domain import JobProfile
-from headway.formats.profile_file import (
-    dump_profile,
-    load_application_profile,
-    load_profile,
-    save_profile,
-)
+from headway.formats.profile_file import dump_profile, load_any_profile, save_profile
 from headway.profiler.survey import LogSurvey
 from headway.report.profiles import survey_as_json, survey_as_text
 from tests.shared_data import RECORDED, lines_of_recorded
@@ -85,7 +80,6 @@ def test_profiles_load_as_they_were_saved(
     profile = surveyed[log].profile
     assert profile is not None
     save_profile(profile, tmp_path / "profile.yaml")
-    load = load_profile if isinstance(profile, JobProfile) else load_application_profile
-    loaded = load(tmp_path / "profile.yaml")
+    loaded = load_any_profile(tmp_path / "profile.yaml")
     assert type(loaded) is type(profile)
     assert dump_profile(loaded) == dump_profile(profile)

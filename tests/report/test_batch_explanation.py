@@ -16,12 +16,12 @@ from headway.api.explain import explain
 from headway.assumptions import predictions
 from headway.domain import BatchAnswer
 from headway.formats.as_json import json_text, plan_json
-from headway.formats.profile_file import load_application_profile
 from headway.planner.kinds.batch_run_time import expected_run_time_s
 from headway.report.assumptions import batch_assumptions_of
 from headway.report.equations import equations
 from headway.units import format_duration
 from headway.words import all_words
+from tests.factories import load_application_profile
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROFILE = load_application_profile(EXAMPLES / "nightly-totals.profile.yaml")

@@ -13,7 +13,7 @@ from headway.api.result_kinds import _MODULES
 from headway.cli.main import run
 from headway.domain.sheet import Section, Sheet
 from headway.errors import InputError
-from headway.formats.results_file import load_result
+from headway.formats.from_json import load_result
 from headway.report.page import sheet_page, sheet_screen
 from headway.report.sheet_text import sheet_text
 

@@ -27,11 +27,10 @@ def job_row(held: Held) -> tuple[str, ...]:
 def rows(held: Held) -> list[tuple[str, str, str, str]]:
     """Name, subject, locked and current value of each figure that a reader looks for first."""
     then, now = held.then, held.now
-    figures = now.figures
     figure_rows = [("nodes", "", _of(then, lambda locked: str(locked.nodes)), str(now.nodes))]
-    if figures.cost is not None or (then is not None and then.figures.cost is not None):
-        figure_rows.append(("cost", figures.cost_of, _of(then, _cost), _cost(now)))
-    figure_rows.append(("planned", figures.planned_of, _of(then, _planned), _planned(now)))
+    if now.cost is not None or (then is not None and then.cost is not None):
+        figure_rows.append(("cost", now.cost_of, _of(then, _cost), _cost(now)))
+    figure_rows.append(("planned", now.planned_of, _of(then, _planned), _planned(now)))
     return figure_rows
 
 
@@ -44,12 +43,11 @@ def locked_today_text(held: Held) -> str:
 
 
 def _cost(locked: AnyLocked) -> str:
-    return "-" if locked.figures.cost is None else format_money(locked.figures.cost)
+    return "-" if locked.cost is None else format_money(locked.cost)
 
 
 def _planned(locked: AnyLocked) -> str:
-    planned_s = locked.figures.planned_s
-    return "-" if planned_s is None else format_duration(planned_s)
+    return "-" if locked.planned_s is None else format_duration(locked.planned_s)
 
 
 def changed(then: str, now: str) -> str:

@@ -100,6 +100,7 @@ def sharing_gain(
     ways = tuple(_ways(setting, merges))
     horizon_ms = steady_horizon_ms(merges)
     costs = next(cost_cases(setting)).costs
+    busiest_ratio, moved_ratio = partition_deal(setting)
     return SharingGain(
         windows=windows,
         rate_per_s=rate,
@@ -112,7 +113,8 @@ def sharing_gain(
         rollups=tuple(map(str, merges.rollups)),
         merges_ratio=merges.total_cost(horizon_ms) / merges.naive_cost(horizon_ms),
         modes=mode_work(setting, merges),
-        deal=partition_deal(setting),
+        busiest_ratio=busiest_ratio,
+        moved_ratio=moved_ratio,
         assumed=tuple(assumptions(profile)),
         is_update=setting.is_update,
         queries=tuple(_queries(setting, queries or {})),

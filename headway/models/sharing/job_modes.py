@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headway.domain.sharing import GroupDeal, ModeWork
+from headway.domain.sharing import ModeWork
 from headway.models.sharing.consolidation import MergePlan, steady_horizon_ms
 from headway.models.sharing.modes import (
     SharingMode,
@@ -61,7 +61,7 @@ def mode_work(setting: WindowSetting, merges: MergePlan) -> ModeWork:
     )
 
 
-def partition_deal(setting: WindowSetting) -> GroupDeal:
+def partition_deal(setting: WindowSetting) -> tuple[float, float]:
     """How evenly the last stage's partitions load the slots: as assigned, and after best moves.
 
     Both are the load of the busiest slot over an even share. One of the partitions has, in
@@ -84,4 +84,4 @@ def partition_deal(setting: WindowSetting) -> GroupDeal:
             break
         moved = after_moves(moved, moves)
     as_dealt, at_best = (max(map(sum, nodes)) * slots for nodes in (dealt, moved))
-    return GroupDeal(busiest_ratio=as_dealt, moved_ratio=at_best)
+    return as_dealt, at_best

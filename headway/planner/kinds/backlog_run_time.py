@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
-from headway.domain import EndingJob, Finding, JobTime, StreamBacklog
+from headway.domain import EndingJob, Finding, StreamBacklog
 from headway.limits import MOST_CORES, MOST_EXECUTORS
 from headway.models.job.calibration import (
     doublings_beyond,
@@ -148,3 +149,7 @@ class BacklogRunTime:
         model = duration_model(self.backlog.profile, slots, partitions, rows)
         stages_s = max(float(model.mean_s(rows)) - model.driver_s, _LEAST)
         return model.driver_s, stages_s / core_speed_ratio
+
+
+#: The run time of a job that ends, on a number of slots: as expected, and as planned.
+JobTime: TypeAlias = BatchRunTime | BacklogRunTime

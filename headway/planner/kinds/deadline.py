@@ -17,13 +17,11 @@ from headway.domain import (
     EndingJob,
     Finding,
     FindingCode,
-    InfeasibleDeadlinePlan,
     Objective,
     Provenance,
     Verdict,
 )
 from headway.domain.configuration import task_slots
-from headway.domain.job import JobTime
 from headway.planner.enumeration import (
     Enumerated,
     Fewest,
@@ -31,7 +29,7 @@ from headway.planner.enumeration import (
     fewest_of,
     spread_counts,
 )
-from headway.planner.kinds.backlog_run_time import run_time_of
+from headway.planner.kinds.backlog_run_time import JobTime, run_time_of
 from headway.planner.kinds.executor_conf import changes_of, executor_conf, planned_settings
 from headway.planner.memory import fewest_nodes_by_memory
 from headway.planner.profiled_memory import MemoryRule, profiled_memory
@@ -224,7 +222,8 @@ def _answer(
         heap_bytes=space.executor_memory_bytes,
     )
     settings = tuple(planned_settings(profile, conf))
-    return (DeadlinePlan if choice.feasible else InfeasibleDeadlinePlan)(
+    return DeadlinePlan(
+        feasible=choice.feasible,
         deadline=offer.deadline,
         nodes=run.nodes,
         executors=executors,

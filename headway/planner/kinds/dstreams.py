@@ -18,13 +18,7 @@ from headway.domain import (
     PlannedSetting,
     Target,
 )
-from headway.domain.dstreams import (
-    DStreamsAnswer,
-    DStreamsPlan,
-    DStreamsPoint,
-    DStreamsSetting,
-    InfeasibleDStreamsPlan,
-)
+from headway.domain.dstreams import DStreamsPlan, DStreamsPoint, DStreamsSetting
 from headway.models.batches.job_pool import DStreamJobs
 from headway.models.laws.normal import ndtri
 from headway.planner.enumeration import Fewest, enumerated, fewest_of, spread_counts
@@ -65,7 +59,7 @@ def plan_dstreams(
     *,
     confidence: float = 0.95,
     objective: Objective = Objective.NODES,
-) -> DStreamsAnswer:
+) -> DStreamsPlan:
     """The fewest nodes, or the best ones, with which a DStreams application meets a latency target.
 
     Parameters
@@ -110,8 +104,8 @@ def plan_dstreams(
         **_limit_conf(search, setting),
     }
     settings = tuple(planned_settings(profile, conf))
-    kind = DStreamsPlan if choice.feasible else InfeasibleDStreamsPlan
-    return kind(
+    return DStreamsPlan(
+        feasible=choice.feasible,
         target=target,
         rate_per_s=search.batches.rate_at(search.load),
         point=point,

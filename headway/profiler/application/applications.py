@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.domain import Coverage
-from headway.domain.application_profile import ApplicationKind, ApplicationProfile
+from headway.domain import ApplicationKind, Coverage
+from headway.domain.application_profile import ApplicationProfile
 from headway.domain.configuration import Cluster, task_slots
 from headway.errors import EventLogError
 from headway.profiler import schema

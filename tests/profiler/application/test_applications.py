@@ -16,7 +16,7 @@ from headway.api.profile import profile_and_tables
 from headway.domain import ApplicationKind, ApplicationProfile, RecordedStage
 from headway.domain.application_profile import MOST_STAGES
 from headway.errors import EventLogError
-from headway.formats.profile_file import dump_profile, load_application_profile
+from headway.formats.profile_file import dump_profile
 from headway.profiler import schema
 from headway.profiler.application.applications import profile_application
 from headway.profiler.collect import CollectedLogs, collect, each_application
@@ -26,6 +26,7 @@ from headway.profiler.logs.sources import EventLog, find_event_logs
 from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import pieces_of
 from headway.report.profiles import profile_summary
+from tests.factories import load_application_profile
 from tests.profiler.event_log import EPOCH_S, AppLog, DStreams, Event, Work, write_plain
 from tests.shared_data import EVENT_LOGS, RECORDED, needs
 

@@ -53,7 +53,7 @@ def test_each_setting_is_predicted_from_the_others(by_setting: Backtest) -> None
     assert len(by_setting.runs) == len(SETTINGS)
     rates = [run.prediction.arrivals.rate_per_s for run in by_setting.runs]
     assert rates == pytest.approx([query.rate_per_s for query in SETTINGS], rel=0.02)
-    mean, p99 = by_setting.median_mean_error_ratio, by_setting.median_p99_error_ratio
+    mean, p99 = map(by_setting.median_error_ratio, ("mean", "p99"))
     assert mean is not None
     assert p99 is not None
     # The costs are linear and the noise is 2%: what is left is chance.
@@ -68,7 +68,7 @@ def test_repeats_of_a_setting_are_left_out_together(spark: SparkSession, tmp_pat
     # With its repeat in the fit the slow machine of the last two runs would be known.
     slow = [replace(query, slowness=1.5) for query in SETTINGS[2:4]]
     found = headway.backtest(written(tmp_path, *SETTINGS[:2], *slow), session=spark)
-    errors = [one.mean_error_ratio for one in found.runs[2:]]
+    errors = [one.error_ratio("mean") for one in found.runs[2:]]
     assert all(error is not None and error < -0.1 for error in errors)
 
 
@@ -77,7 +77,7 @@ def test_one_setting_is_split_in_time(spark: SparkSession, tmp_path: Path) -> No
     assert found.rule == BY_TIME
     (only,) = found.runs
     assert only.num_batches < SETTINGS[1].num_batches / 2 + 1
-    assert only.mean_error_ratio == pytest.approx(0.0, abs=0.03)
+    assert only.error_ratio("mean") == pytest.approx(0.0, abs=0.03)
 
 
 def test_too_little_to_leave_a_part_out_is_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_warm_up_is_recognised_under_a_load_that_changes(tmp_path: Path, name:
 
 
 def test_the_headline_says_the_error_of_mean_and_p99(by_setting: Backtest) -> None:
-    mean, p99 = by_setting.median_mean_error_ratio, by_setting.median_p99_error_ratio
+    mean, p99 = map(by_setting.median_error_ratio, ("mean", "p99"))
     headline = f"edian error of the mean {mean:.1%}, of the p99 {p99:.1%} in 5 held-out runs"
     assert as_text(by_setting).startswith(f"M{headline}\n")
     assert backtest_json(by_setting)["headline"] == f"m{headline}"
