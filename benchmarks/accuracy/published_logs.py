@@ -22,7 +22,7 @@ from published.figures import Figure, LogTables, tables_of_logs
 
 from headway.errors import HeadwayError
 from headway.profiler.collect import collect
-from headway.profiler.engines.in_process import InProcess
+from headway.profiler.engines.in_process import read_in_process
 from headway.profiler.logs.sources import find_event_logs
 from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import pieces_of
@@ -132,7 +132,7 @@ def read_tables(event_logs: Path) -> dict[str, LogTables]:
         raise HeadwayError(f"{event_logs}: {len(logs)} logs found; expected {len(names)}")
     with tempfile.TemporaryDirectory() as folder:
         unpack(logs, Path(folder))
-        pieces, engine = pieces_of(Path(folder)), InProcess()
+        pieces, engine = pieces_of(Path(folder)), read_in_process
         _print_step("reading events")
         collected = collect(pieces, engine)
         _print_step("reading tables")

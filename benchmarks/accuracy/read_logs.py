@@ -9,7 +9,7 @@ from pathlib import Path
 
 from headway.domain import JobProfile
 from headway.profiler.collect import CollectedLogs, collect
-from headway.profiler.engines.in_process import InProcess
+from headway.profiler.engines.in_process import read_in_process
 from headway.profiler.logs.sources import EventLog, find_event_logs
 from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import pieces_of
@@ -43,5 +43,5 @@ def read_logs_of_runs(path: Path, tell: Callable[[str], None] = lambda _step: No
     with tempfile.TemporaryDirectory() as scratch:
         logs = unpack(found.logs, Path(scratch)).logs
         tell("reading events")
-        collected = collect(pieces_of(Path(scratch)), InProcess())
+        collected = collect(pieces_of(Path(scratch)), read_in_process)
     return LogsOfRuns(logs, collected)

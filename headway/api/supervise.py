@@ -14,7 +14,7 @@ from headway.domain.tuner import Mode
 from headway.domain.watched import WatchedChange
 from headway.errors import InputError, argument
 from headway.formats.tuner_files import TunerLock
-from headway.profiler.recording.live import LaterLogFeed
+from headway.profiler.recording.live import LogFeed
 from headway.profiler.work_folder import signals_end_the_block
 from headway.runtime.tuning.supervised import SupervisedQuery
 from headway.spec.kinds.tuning import Tuning
@@ -72,7 +72,10 @@ def supervise_spec(
     baseline = replace(job.baseline, max_offsets_per_trigger=None)
     recording = state_path.with_suffix(".headway.jsonl")
     live = LiveQuery(
-        feed=LaterLogFeed(recording), profile=job, target=target, trigger_s=baseline.trigger_s
+        feed=LogFeed(recording, is_supervised=True),
+        profile=job,
+        target=target,
+        trigger_s=baseline.trigger_s,
     )
     bounds = bounds_for((baseline.executors, baseline.executors), tuning.catch_up_s, tuning.budget)
     lock = TunerLock(state_path)

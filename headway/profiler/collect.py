@@ -8,18 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from headway.profiler import schema
-from headway.profiler.engines import Engine
 from headway.profiler.executors import Executor, ExecutorEvent, ResourceProfile, executors_of
-from headway.profiler.files_read import BatchFiles
 from headway.profiler.gathered import JOB_OF_STAGE, Gathered
 from headway.profiler.ids import Ids
 from headway.profiler.known_values import DATABRICKS_RUNTIME, spark_of_runtime
 from headway.profiler.logs.event_logs import UnreadableLogError
 from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
-from headway.profiler.pieces import Order, Piece, Result
+from headway.profiler.pieces import Engine, Order, Piece, Result
 from headway.profiler.recorded_queries import QueryLife
 from headway.profiler.rows import Record
-from headway.profiler.schema import BatchOf
 from headway.profiler.stage_totals import most_waited_for, seconds
 
 _SAID: tuple[Any, ...] = ("application_id", "application_name", "spark_version", "java_version")
@@ -34,17 +31,13 @@ class EventCount(NamedTuple):
     last_id: int | None = None
 
 
-class StageCounts(NamedTuple):
-    """Attempts of stages: all that occur, those with a recorded end, and the tasks of these."""
-
-    num_attempts: int = 0
-    num_ended: int = 0
-    num_tasks: int = 0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationFacts:
-    """Facts about one application as a whole; names and values as in the log."""
+    """Facts about one application as a whole; names and values as in the log.
+
+    ``files`` are number and bytes of the files that a batch read. Attempts of stages are all that
+    occur, those with a recorded end, and the tasks of these.
+    """
 
     app: int
     application_id: str | None
@@ -67,8 +60,10 @@ class ApplicationFacts:
     ended_s: float | None
     plans: Mapping[str, str]
     queries: Mapping[str, QueryLife]
-    files: Mapping[BatchOf, BatchFiles]
-    stages: StageCounts
+    files: Mapping[schema.BatchOf, tuple[int, int]]
+    num_attempts: int
+    num_attempts_ended: int
+    num_tasks_of_ended: int
 
     @property
     def has_events(self) -> bool:
@@ -97,11 +92,11 @@ def collect(
     logs = _Logs(limits)
     logs.read(engine, [Order(piece, limits) for piece in pieces])
     # If the end of a task occurs more than once, it must be counted once.
-    repeated_ids = {
-        app: gathered.ids.get(schema.TASK_END, Ids()).repeated
-        for app, gathered in logs.gathered.items()
-        if gathered.num_unnamed_tasks or gathered.ids.get(schema.TASK_END, Ids()).repeated
-    }
+    repeated_ids = {}
+    for app, gathered in logs.gathered.items():
+        repeated = gathered.ids.get(schema.TASK_END, Ids()).repeated
+        if gathered.num_unnamed_tasks or repeated:
+            repeated_ids[app] = repeated
     for app in repeated_ids:
         del logs.gathered[app]
     logs.read(
@@ -119,7 +114,7 @@ def collect(
         gathered.count_tasks_again()
         stage_runs = [{"app": app, **row} for row in stage_records(gathered)]
         if gathered.counts or gathered.num_damaged:
-            applications[app] = _application_facts(app, gathered, _counted(stage_runs))
+            applications[app] = _application_facts(app, gathered, stage_runs)
         placed = sorted(
             (position, row) for of_run in gathered.batches.values() for position, row in of_run
         )
@@ -139,7 +134,7 @@ class _Logs:
         self._allowances: dict[int, Allowance] = defaultdict(lambda: Allowance(limits, None, None))
 
     def read(self, engine: Engine, orders: Sequence[Order]) -> None:
-        for result in engine.results(orders) if orders else ():
+        for result in engine(orders) if orders else ():
             failure = result.failure or self._too_much(result)
             if failure or result.app in self.failures:
                 self.failures.setdefault(result.app, failure)
@@ -206,18 +201,9 @@ def _by_application(rows: Sequence[Record]) -> dict[int, list[Record]]:
     return by_app
 
 
-def _counted(stage_runs: Sequence[Record]) -> StageCounts:
-    ended = [
-        # If a stage was interrupted, e.g. by the end of its query, tasks that never ran are not
-        # missing.
-        max(row["num_ended"] if row["failed"] else row["num_tasks"], 0)
-        for row in stage_runs
-        if row["num_tasks"] is not None
-    ]
-    return StageCounts(num_attempts=len(stage_runs), num_ended=len(ended), num_tasks=sum(ended))
-
-
-def _application_facts(app: int, gathered: Gathered, stages: StageCounts) -> ApplicationFacts:
+def _application_facts(
+    app: int, gathered: Gathered, stage_runs: Sequence[Record]
+) -> ApplicationFacts:
     def count(event: str) -> EventCount:
         num_lines = gathered.counts[event]
         ids = gathered.ids.get(event)
@@ -230,6 +216,13 @@ def _application_facts(app: int, gathered: Gathered, stages: StageCounts) -> App
     identity["spark_version"] = identity["spark_version"] or spark_of_runtime(
         properties.get(DATABRICKS_RUNTIME)
     )
+    tasks_of_ended = [
+        # If a stage was interrupted, e.g. by the end of its query, tasks that never ran are not
+        # missing.
+        max(row["num_ended"] if row["failed"] else row["num_tasks"], 0)
+        for row in stage_runs
+        if row["num_tasks"] is not None
+    ]
     return ApplicationFacts(
         app=app,
         **identity,
@@ -250,6 +243,8 @@ def _application_facts(app: int, gathered: Gathered, stages: StageCounts) -> App
         ended_s=seconds(gathered.ended_ms),
         files=gathered.files.of_batches(),
         queries=dict(sorted(gathered.queries.items())),
-        plans={run_id: plan.text for run_id, plan in gathered.plans.items()},
-        stages=stages,
+        plans={run_id: text for run_id, (_, _, text) in gathered.plans.items()},
+        num_attempts=len(stage_runs),
+        num_attempts_ended=len(tasks_of_ended),
+        num_tasks_of_ended=sum(tasks_of_ended),
     )

@@ -33,17 +33,21 @@ def coverage_of(facts: ApplicationFacts, batches: Sequence[Record], log: EventLo
         tasks, jobs = _all_of(facts.count(schema.TASK_END)), _all_of(job_starts)
     else:
         tasks, jobs = _by_ids(facts.count(schema.TASK_END)), _by_ids(job_ids)
-    if tasks.expected < facts.stages.num_tasks:
-        tasks = Share(seen=tasks.seen, expected=facts.stages.num_tasks)
+    if tasks.expected < facts.num_tasks_of_ended:
+        tasks = Share(seen=tasks.seen, expected=facts.num_tasks_of_ended)
     added = {executor.executor_id for executor in facts.executors}
+    # The application ended, or all recorders that wrote the log were stopped in order.
+    has_end = facts.count(schema.APPLICATION_END).num_lines > 0 or (
+        bool(facts.recordings) and all(facts.recordings.values())
+    )
     return Coverage(
         tasks=tasks,
-        stages=Share(seen=facts.stages.num_ended, expected=facts.stages.num_attempts),
+        stages=Share(seen=facts.num_attempts_ended, expected=facts.num_attempts),
         jobs=jobs,
         batches=_batches(batches),
         executors=Share(seen=len(added), expected=len(added | facts.task_executor_ids)),
         has_start=facts.count(schema.APPLICATION_START).num_lines > 0,
-        has_end=_has_end(facts),
+        has_end=has_end,
         compacted=log.compacted,
         in_progress=log.in_progress,
         damaged_lines=facts.num_damaged,
@@ -56,13 +60,6 @@ def coverage_of(facts: ApplicationFacts, batches: Sequence[Record], log: EventLo
         passed_over_batches=facts.num_passed_over,
         missing_parts=log.num_missing_parts,
     )
-
-
-def _has_end(facts: ApplicationFacts) -> bool:
-    """Whether the application ended, or all recorders that wrote the log were stopped in order."""
-    if facts.count(schema.APPLICATION_END).num_lines > 0:
-        return True
-    return bool(facts.recordings) and all(facts.recordings.values())
 
 
 def together(coverages: Iterable[Coverage]) -> Coverage:

@@ -12,9 +12,8 @@ from typing import Any
 
 from headway.errors import HeadwayError
 from headway.profiler.collect import ApplicationFacts
-from headway.profiler.engines import Engine
-from headway.profiler.logs.limits import DEFAULT_LIMITS, UnpackLimits
-from headway.profiler.pieces import Order, Piece
+from headway.profiler.logs.limits import DEFAULT_LIMITS
+from headway.profiler.pieces import Engine, Order, Piece
 from headway.profiler.rows import JOB_ENDS, QUERY_EVENTS, Record
 from headway.profiler.schema import TASK_END
 from headway.profiler.stage_totals import seconds
@@ -29,10 +28,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
 
 
 def table_rows_of(
-    pieces: Sequence[Piece],
-    engine: Engine,
-    applications: Mapping[int, ApplicationFacts],
-    limits: UnpackLimits = DEFAULT_LIMITS,
+    pieces: Sequence[Piece], engine: Engine, applications: Mapping[int, ApplicationFacts]
 ) -> Iterator[tuple[str, list[Record]]]:
     """Rows of the tables, in chunks of one table; column ``app`` is the number of the log."""
     yield "applications", [_application_row(facts) for facts in applications.values()]
@@ -42,15 +38,17 @@ def table_rows_of(
     stands_once = {app for app, count in counts.items() if count.num_lines == count.num_distinct}
     jobs: list[Record] = []
     job_ends: dict[tuple[int, int], Record] = {}
-    queries = _Queries()
+    queries: dict[tuple[int, str], dict[str, Any]] = {}
     orders = [
-        Order(piece, limits, wants_rows=True) for piece in pieces if piece.app in applications
+        Order(piece, DEFAULT_LIMITS, wants_rows=True)
+        for piece in pieces
+        if piece.app in applications
     ]
-    for result in engine.results(orders) if orders else ():
+    for result in engine(orders) if orders else ():
         for name, table_rows in result.rows.items():
             rows: list[Record] = [{"app": result.app, **row} for row in table_rows]
             if name == QUERY_EVENTS:
-                queries.add(rows)
+                _add_events_of_queries(queries, rows)
             elif name == JOB_ENDS:
                 for row in rows:
                     job_ends.setdefault((row["app"], row["job_id"]), row)
@@ -62,7 +60,7 @@ def table_rows_of(
                 yield name, rows
     never = {"ended_s": None, "succeeded": None}
     yield "jobs", [{**job, **job_ends.get((job["app"], job["job_id"]), never)} for job in jobs]
-    yield "queries", queries.rows()
+    yield "queries", [_query_row(query) for _, query in sorted(queries.items())]
 
 
 def write_tables(
@@ -70,7 +68,6 @@ def write_tables(
     engine: Engine,
     applications: Mapping[int, ApplicationFacts],
     folder: Path,
-    limits: UnpackLimits = DEFAULT_LIMITS,
 ) -> tuple[Path, ...]:
     """Write every table as Parquet into a sub-folder with its name, replacing existing files.
 
@@ -90,7 +87,7 @@ def write_tables(
             shutil.rmtree(path, ignore_errors=True)
             path.mkdir(parents=True)
             writers[name] = parquet.ParquetWriter(path / "part-00000.parquet", SCHEMAS[name])
-        for name, rows in table_rows_of(pieces, engine, applications, limits):
+        for name, rows in table_rows_of(pieces, engine, applications):
             path = paths[name]
             shown_rows = [_SHOWN[name](row) if name in _SHOWN else row for row in rows]
             if shown_rows:
@@ -141,46 +138,6 @@ def _application_row(facts: ApplicationFacts) -> Record:
     }
 
 
-class _Queries:
-    """Runs of streaming queries, from their events."""
-
-    def __init__(self) -> None:
-        self._said: dict[tuple[int, str], dict[str, Any]] = {}
-        self._batch_ids: dict[tuple[int, str], set[int]] = {}
-
-    def add(self, rows: Sequence[Record]) -> None:
-        for row in rows:
-            if row["run_id"] is None:
-                continue
-            run = row["app"], row["run_id"]
-            query_row = self._said.setdefault(
-                run, {"app": run[0], "run_id": run[1], **_NOTHING_SAID}
-            )
-            for name, choose in _CHOOSE.items():
-                column_values = [
-                    column_value
-                    for column_value in (query_row[name], row.get(name))
-                    if column_value is not None
-                ]
-                query_row[name] = choose(column_values) if column_values else None
-            if row["batch_id"] is not None:
-                self._batch_ids.setdefault(run, set()).add(row["batch_id"])
-
-    def rows(self) -> list[Record]:
-        query_rows: list[Record] = []
-        for run, query_row in sorted(self._said.items()):
-            batch_ids = self._batch_ids.get(run, set())
-            query_rows.append(
-                {
-                    **query_row,
-                    "num_batches": len(batch_ids),
-                    "first_batch_id": min(batch_ids, default=None),
-                    "last_batch_id": max(batch_ids, default=None),
-                }
-            )
-        return query_rows
-
-
 _CHOOSE: Mapping[str, Callable[[list[Any]], Any]] = {
     "query_id": max,
     "query_name": max,
@@ -188,13 +145,37 @@ _CHOOSE: Mapping[str, Callable[[list[Any]], Any]] = {
     "terminated": max,
     "failed": max,
 }
-_NOTHING_SAID = dict.fromkeys(_CHOOSE)
 
 
-def _shown_application(row: Record) -> Record:
+def _add_events_of_queries(
+    queries: dict[tuple[int, str], dict[str, Any]], rows: Sequence[Record]
+) -> None:
+    """Add what events say of runs of streaming queries, by log and run, and ids of batches."""
+    for row in rows:
+        if row["run_id"] is None:
+            continue
+        run = {"app": row["app"], "run_id": row["run_id"]}
+        query = queries.setdefault(
+            (row["app"], row["run_id"]), {**run, **dict.fromkeys(_CHOOSE), "batch_ids": set()}
+        )
+        for name, choose in _CHOOSE.items():
+            column_values = [
+                column_value
+                for column_value in (query[name], row.get(name))
+                if column_value is not None
+            ]
+            query[name] = choose(column_values) if column_values else None
+        if row["batch_id"] is not None:
+            query["batch_ids"].add(row["batch_id"])
+
+
+def _query_row(query: Record) -> Record:
+    batch_ids = query["batch_ids"]
     return {
-        **row,
-        "properties": list(row["properties"].items()),
+        **{name: query[name] for name in ("app", "run_id", *_CHOOSE)},
+        "num_batches": len(batch_ids),
+        "first_batch_id": min(batch_ids, default=None),
+        "last_batch_id": max(batch_ids, default=None),
     }
 
 
@@ -212,6 +193,6 @@ def _shown_batch(row: Record) -> Record:
 
 
 _SHOWN: Mapping[str, Callable[[Record], Record]] = {
-    "applications": _shown_application,
+    "applications": lambda row: {**row, "properties": list(row["properties"].items())},
     "batches": _shown_batch,
 }

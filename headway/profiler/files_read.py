@@ -4,43 +4,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import msgspec
 
-from headway.profiler import schema
-from headway.profiler.plan_nodes import PlanNode
-from headway.profiler.schema import BatchOf
+from headway.profiler.plan_nodes import PlanNode, in_pre_order
+from headway.profiler.schema import BatchOf, DriverUpdates
 
 # Bounds memory regardless of how long a query ran.
 _MOST_SCANS, _MOST_VALUES = 5_000, 50_000
 _METRICS = ("number of files read", "size of files read")
 
 
-class BatchFiles(NamedTuple):
-    """Files that a micro-batch read."""
-
-    num_files: int
-    size_bytes: int
-
-
-class _Scan(NamedTuple):
-    num_files_id: int
-    size_bytes_id: int
-    batch: BatchOf
-
-
 class FilesRead(msgspec.Struct):
-    """Operators that read files in the batches, and values of the driver's accumulators by id."""
+    """Operators that read files in the batches, and values of the driver's accumulators by id.
 
-    scans: set[_Scan] = set()
+    ``scans`` are the accumulators of the number of files and of their bytes, and the batch.
+    """
+
+    scans: set[tuple[int, int, BatchOf]] = set()
     values: dict[int, int] = {}
 
     def note_scan(self, plan: PlanNode, batch: BatchOf) -> None:
         """The plan of a batch, whose operators may read files."""
-        self.scans |= {_Scan(*ids, batch) for ids in _file_metrics(plan)}
+        self.scans |= {(*ids, batch) for ids in _file_metrics(plan)}
 
-    def note_values(self, updates: schema.DriverUpdates) -> None:
+    def note_values(self, updates: DriverUpdates) -> None:
         accumulator_values = self.values
         for pair in updates.values or ():
             if pair is not None and len(pair) == 2:
@@ -64,26 +52,22 @@ class FilesRead(msgspec.Struct):
         if len(self.values) > _MOST_VALUES:
             self.values = dict(sorted(self.values.items())[-_MOST_VALUES:])
 
-    def of_batches(self) -> dict[BatchOf, BatchFiles]:
-        """The files of each batch that reads files in one place; of several, no event shows which
-        one is the stream's.
+    def of_batches(self) -> dict[BatchOf, tuple[int, int]]:
+        """Number and bytes of the files of each batch that reads files in one place; of several,
+        no event shows which one is the stream's.
         """
-        num_places = Counter(scan.batch for scan in self.scans)
+        num_places = Counter(batch for _, _, batch in self.scans)
         files_by_batch = {
-            scan.batch: BatchFiles(
-                self.values.get(scan.num_files_id, 0), self.values.get(scan.size_bytes_id, 0)
-            )
-            for scan in self.scans
-            if num_places[scan.batch] == 1
+            batch: (self.values.get(num_files_id, 0), self.values.get(size_bytes_id, 0))
+            for num_files_id, size_bytes_id, batch in self.scans
+            if num_places[batch] == 1
         }
         return {batch: files for batch, files in sorted(files_by_batch.items()) if min(files) > 0}
 
 
 def _file_metrics(plan: PlanNode) -> Iterator[tuple[int, int]]:
     """The accumulators of each operator that reads files: number of files, and their bytes."""
-    waiting = [plan]
-    while waiting:
-        node = waiting.pop()
+    for node, _ in in_pre_order(plan):
         ids = {
             metric.name: metric.accumulator_id
             for metric in node.metrics or ()
@@ -92,4 +76,3 @@ def _file_metrics(plan: PlanNode) -> Iterator[tuple[int, int]]:
         num_files_id, size_bytes_id = (ids.get(name) for name in _METRICS)
         if num_files_id is not None and size_bytes_id is not None:
             yield num_files_id, size_bytes_id
-        waiting += [child for child in node.children or () if child is not None]

@@ -6,7 +6,8 @@ Pieces may be merged in any order and grouping, with the same resulting tables.
 from __future__ import annotations
 
 import heapq
-from typing import NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -28,6 +29,9 @@ for any length of the run.
 Attempt: TypeAlias = tuple[int, int]
 """A stage and the number of its attempt."""
 
+Place: TypeAlias = tuple[int, int, int]
+"""Position in a log: its part, the bytes before the piece, a number within it."""
+
 JOB_OF_STAGE = (
     *("job_id", "query_id", "batch_id", "run_id", "execution_id"),
     *("dstream_batch_s", "shuffle_partitions", "gated_trigger_s"),
@@ -35,28 +39,13 @@ JOB_OF_STAGE = (
 """Columns kept from the first job that needed a stage."""
 
 
-class Place(NamedTuple):
-    """Position in a log: its part, the bytes before the piece, a number within it."""
-
-    part: int
-    before_bytes: int
-    number: int
-
-
-class Plan(NamedTuple):
-    """The text of a plan; of several, the longest one of the latest batch is used."""
-
-    batch_id: int
-    length: int
-    text: str
-
-
 class Gathered(msgspec.Struct):
     """Data gathered from one log, or from some pieces of it.
 
-    ``counts`` are lines by event; ``tasks_again`` are ends of tasks that occur more than once, as
-    JSON, to be counted once each; ``left_out`` are stages of batches before the kept ones;
-    ``recordings`` are the recorders that wrote it, and whether each was stopped in order.
+    ``counts`` are lines by event; ``plans`` are batch, length and text of the longest plan of the
+    latest batch of each run; ``tasks_again`` are ends of tasks that occur more than once, as JSON,
+    to be counted once each; ``left_out`` are stages of batches before the kept ones; ``recordings``
+    are the recorders that wrote it, and whether each was stopped in order.
     """
 
     counts: dict[str, int] = {}
@@ -75,7 +64,7 @@ class Gathered(msgspec.Struct):
     task_executor_ids: set[str] = set()
     started_ms: int | None = None
     ended_ms: int | None = None
-    plans: dict[str, Plan] = {}
+    plans: dict[str, tuple[int, int, str]] = {}
     queries: dict[str, QueryLife] = {}
     files: FilesRead = msgspec.field(default_factory=FilesRead)
     operators: PlanOperators = msgspec.field(default_factory=PlanOperators)
@@ -93,22 +82,16 @@ class Gathered(msgspec.Struct):
             self.counts[event] = self.counts.get(event, 0) + num_lines
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in _GREATEST:
+            keep_greatest(getattr(self, name), getattr(other, name))
         for event, ids in other.ids.items():
             self.ids[event] = self.ids.get(event, Ids()).with_others(ids)
-        for recording_id, has_ended in other.recordings.items():
-            self.note_recording(recording_id, has_ended=has_ended)
-        for name, text in other.said.items():
-            self.said[name] = max(text, self.said.get(name, text))
         if other.properties is not None:
             self.properties = min(self.properties or other.properties, other.properties)
-        for profile_id, profile in other.resource_profiles.items():
-            self.note_resource_profile(profile_id, profile)
         self.executors |= other.executors
         self.task_executor_ids |= other.task_executor_ids
         self.started_ms = least(self.started_ms, other.started_ms)
         self.ended_ms = most(self.ended_ms, other.ended_ms)
-        for run_id, plan in other.plans.items():
-            self.plans[run_id] = max(plan, self.plans.get(run_id, plan))
         for run_id, life in other.queries.items():
             self.note_query(run_id, life)
         self.files.add(other.files)
@@ -124,8 +107,6 @@ class Gathered(msgspec.Struct):
                 self.stages[attempt] = totals
             else:
                 own_totals.add(totals)
-        for key, task in other.tasks_again.items():
-            self.tasks_again[key] = max(task, self.tasks_again.get(key, task))
         self.left_out = united(self.left_out, other.left_out)
         self.leave_out_old_batches()
 
@@ -135,16 +116,8 @@ class Gathered(msgspec.Struct):
         if first_job is None or _order_of(job) < _order_of(first_job):
             self.job_of_stage[stage_id] = job
 
-    def note_resource_profile(self, profile_id: int, profile: ResourceProfile) -> None:
-        noted = self.resource_profiles.get(profile_id, profile)
-        self.resource_profiles[profile_id] = max(profile, noted)
-
     def note_query(self, run_id: str, life: QueryLife) -> None:
         self.queries[run_id] = life.with_other(self.queries.get(run_id, life))
-
-    def note_recording(self, recording_id: str, *, has_ended: bool) -> None:
-        """A recorder that began or ended; each of its files says that it began."""
-        self.recordings[recording_id] = has_ended or self.recordings.get(recording_id, False)
 
     def leave_out_old_batches(self) -> None:
         """Keep the latest batches of each run, and the stages of those."""
@@ -183,6 +156,19 @@ _SUMS = (
     *("num_damaged", "num_failed_tasks", "num_failed_jobs", "num_lost", "num_passed_over"),
     *("num_unnamed_tasks", "num_batches_left_out"),
 )
+_GREATEST = ("recordings", "said", "resource_profiles", "plans", "tasks_again")
+
+
+def keep_greatest(table: dict[Any, Any], entries: Mapping[Any, Any]) -> None:
+    """Add entries to a table; of several with one key, the greatest, in whatever order they come.
+
+    >>> said = {"spark_version": "3.5.1"}
+    >>> keep_greatest(said, {"spark_version": "4.0.1", "application_id": "app-1"})
+    >>> said
+    {'spark_version': '4.0.1', 'application_id': 'app-1'}
+    """
+    for key, entry in entries.items():
+        table[key] = max(entry, table.get(key, entry))
 
 
 def _order_of(job: Record) -> tuple[int, str]:

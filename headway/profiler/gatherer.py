@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ from headway.profiler import schema
 from headway.profiler.event_parts import ExecutorInfo
 from headway.profiler.events import read_line
 from headway.profiler.executors import ExecutorEvent, resource_profile_of
-from headway.profiler.gathered import JOB_OF_STAGE, Attempt, Gathered, Place, Plan
+from headway.profiler.gathered import JOB_OF_STAGE, Attempt, Gathered, Place, keep_greatest
 from headway.profiler.ids import Ids, Ranges, holds
 from headway.profiler.operators import names_stages, reads_operators
 from headway.profiler.plan_nodes import plan_of
@@ -54,8 +55,8 @@ class Gatherer:
             gathered.num_damaged += damaged
             if name is not None:
                 counts[name] = counts.get(name, 0) + 1
-            if event is not None and (add := _ADD.get(type(event))) is not None:
-                add(self, event)
+                if event is not None:
+                    _ADD[name](self, event)
         return num_events
 
     def done(self) -> Gathered:
@@ -71,21 +72,21 @@ class Gatherer:
 
     def _place(self) -> Place:
         self._num_placed += 1
-        return Place(self._part, self._before_bytes, self._num_placed)
+        return self._part, self._before_bytes, self._num_placed
 
     def _say(self, name: str, text: str | None) -> None:
         if text is not None:
-            self._gathered.said[name] = max(text, self._gathered.said.get(name, text))
+            keep_greatest(self._gathered.said, {name: text})
 
     def _log_start(self, event: schema.LogStart) -> None:
         self._say("spark_version", event.spark_version)
 
-    def _application_start(self, event: schema.ApplicationStart) -> None:
+    def _application_start(self, event: schema.ApplicationEvent) -> None:
         self._say("application_id", event.application_id)
         self._say("application_name", event.application_name)
         self._gathered.started_ms = least(self._gathered.started_ms, event.timestamp_ms)
 
-    def _application_end(self, event: schema.ApplicationEnd) -> None:
+    def _application_end(self, event: schema.ApplicationEvent) -> None:
         self._gathered.ended_ms = most(self._gathered.ended_ms, event.timestamp_ms)
 
     def _environment(self, event: schema.Environment) -> None:
@@ -97,9 +98,10 @@ class Gatherer:
 
     def _resource_profile_added(self, event: schema.ResourceProfileAdded) -> None:
         if event.profile_id is not None:
-            self._gathered.note_resource_profile(event.profile_id, resource_profile_of(event))
+            profile = resource_profile_of(event)
+            keep_greatest(self._gathered.resource_profiles, {event.profile_id: profile})
 
-    def _executor_added(self, event: schema.ExecutorAdded) -> None:
+    def _executor_added(self, event: schema.ExecutorChange) -> None:
         info = event.info or ExecutorInfo()
         self._gathered.executors.add(
             ExecutorEvent(
@@ -107,7 +109,7 @@ class Gatherer:
             )
         )
 
-    def _executor_removed(self, event: schema.ExecutorRemoved) -> None:
+    def _executor_removed(self, event: schema.ExecutorChange) -> None:
         self._gathered.executors.add(ExecutorEvent(event.executor_id, None, event.timestamp_ms))
 
     def _job_start(self, event: schema.JobStart) -> None:
@@ -156,8 +158,7 @@ class Gatherer:
             if event.stage_id % _STAGES_PER_COUNT == 0:
                 totals.keep_span(event)
         else:
-            key, task = (*attempt, task_id), msgspec.json.encode(event)
-            gathered.tasks_again[key] = max(task, gathered.tasks_again.get(key, task))
+            keep_greatest(gathered.tasks_again, {(*attempt, task_id): msgspec.json.encode(event)})
 
     def _attempt(self, attempt: Attempt) -> StageTotals:
         totals = self._gathered.stages.get(attempt)
@@ -181,11 +182,7 @@ class Gatherer:
         if event.plan is None or (batch is not None and not batch.is_sampled):
             return
         run_id, batch_id = batch or (run_without_batches(event.description), -1)
-        plan = Plan(batch_id, len(event.plan), event.plan)
-        self._gathered.plans[run_id] = max(plan, self._gathered.plans.get(run_id, plan))
-
-    def _sql_execution_end(self, event: schema.SqlExecutionEnd) -> None:
-        self._gathered.writes.note_end(event)
+        keep_greatest(self._gathered.plans, {run_id: (batch_id, len(event.plan), event.plan)})
 
     def _adaptive_update(self, event: schema.AdaptiveUpdate) -> None:
         if (tree := plan_of(event.operators)) is not None:
@@ -198,43 +195,39 @@ class Gatherer:
         of_run = self._gathered.batches.setdefault(progress.run_id or "", [])
         of_run.append((self._place(), batch_row(progress)))
 
-    def _query_life(self, event: schema.QueryStarted | schema.QueryTerminated) -> None:
-        self._gathered.note_query(event.run_id or "", life_of(event))
+    def _query_change(self, event: schema.QueryChange, *, has_ended: bool) -> None:
+        self._gathered.note_query(event.run_id or "", life_of(event, has_ended=has_ended))
 
-    def _recorder_start(self, event: schema.RecorderStart) -> None:
-        self._gathered.note_recording(event.recording_id or "", has_ended=False)
+    def _recorder_change(self, event: schema.RecorderEvent, *, has_ended: bool) -> None:
+        # Each file of a recording says that it began.
+        keep_greatest(self._gathered.recordings, {event.recording_id or "": has_ended})
 
-    def _recorder_end(self, event: schema.RecorderEnd) -> None:
-        self._gathered.note_recording(event.recording_id or "", has_ended=True)
-
-    def _recorder_lost(self, event: schema.RecorderLost) -> None:
+    def _recorder_gap(self, event: schema.RecorderEvent) -> None:
         self._gathered.num_lost += event.num_lost or 0
-
-    def _recorder_passed_over(self, event: schema.RecorderPassedOver) -> None:
         self._gathered.num_passed_over += event.num_batches or 0
 
 
-_ADD: dict[type, Callable[[Gatherer, Any], None]] = {
-    schema.LogStart: Gatherer._log_start,
-    schema.ApplicationStart: Gatherer._application_start,
-    schema.ApplicationEnd: Gatherer._application_end,
-    schema.Environment: Gatherer._environment,
-    schema.ResourceProfileAdded: Gatherer._resource_profile_added,
-    schema.ExecutorAdded: Gatherer._executor_added,
-    schema.ExecutorRemoved: Gatherer._executor_removed,
-    schema.JobStart: Gatherer._job_start,
-    schema.JobEnd: Gatherer._job_end,
-    schema.StageCompleted: Gatherer._stage_completed,
-    schema.TaskEnd: Gatherer._task_end,
-    schema.SqlExecutionStart: Gatherer._sql_execution_start,
-    schema.SqlExecutionEnd: Gatherer._sql_execution_end,
-    schema.AdaptiveUpdate: Gatherer._adaptive_update,
-    schema.DriverUpdates: lambda gatherer, event: gatherer._gathered.files.note_values(event),
-    schema.QueryStarted: Gatherer._query_life,
-    schema.QueryProgress: Gatherer._query_progress,
-    schema.QueryTerminated: Gatherer._query_life,
-    schema.RecorderStart: Gatherer._recorder_start,
-    schema.RecorderEnd: Gatherer._recorder_end,
-    schema.RecorderLost: Gatherer._recorder_lost,
-    schema.RecorderPassedOver: Gatherer._recorder_passed_over,
+_ADD: dict[str, Callable[[Gatherer, Any], None]] = {
+    **dict.fromkeys(schema.LOG_STARTS, Gatherer._log_start),
+    schema.APPLICATION_START: Gatherer._application_start,
+    schema.APPLICATION_END: Gatherer._application_end,
+    schema.ENVIRONMENT: Gatherer._environment,
+    schema.RESOURCE_PROFILE_ADDED: Gatherer._resource_profile_added,
+    schema.EXECUTOR_ADDED: Gatherer._executor_added,
+    schema.EXECUTOR_REMOVED: Gatherer._executor_removed,
+    schema.JOB_START: Gatherer._job_start,
+    schema.JOB_END: Gatherer._job_end,
+    schema.STAGE_COMPLETED: Gatherer._stage_completed,
+    schema.TASK_END: Gatherer._task_end,
+    schema.SQL_EXECUTION_START: Gatherer._sql_execution_start,
+    schema.SQL_EXECUTION_END: lambda gatherer, event: gatherer._gathered.writes.note_end(event),
+    schema.ADAPTIVE_UPDATE: Gatherer._adaptive_update,
+    schema.DRIVER_UPDATES: lambda gatherer, event: gatherer._gathered.files.note_values(event),
+    schema.QUERY_STARTED: partial(Gatherer._query_change, has_ended=False),
+    schema.QUERY_PROGRESS: Gatherer._query_progress,
+    schema.QUERY_TERMINATED: partial(Gatherer._query_change, has_ended=True),
+    schema.RECORDER_START: partial(Gatherer._recorder_change, has_ended=False),
+    schema.RECORDER_END: partial(Gatherer._recorder_change, has_ended=True),
+    schema.RECORDER_LOST: Gatherer._recorder_gap,
+    schema.RECORDER_PASSED_OVER: Gatherer._recorder_gap,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -12,7 +12,7 @@ from headway.profiler.ids import Ranges
 from headway.profiler.logs.event_logs import PACKED_SUFFIX, UnreadableLogError, why_unreadable
 from headway.profiler.logs.limits import Allowance, UnpackLimits
 from headway.profiler.logs.log_codecs import HEAD_BYTES, plain_chunks
-from headway.profiler.rows import Record, TableRows
+from headway.profiler.rows import Record, add_rows
 from headway.units import parse_size_bytes
 
 PIECE_BYTES = parse_size_bytes("16m")
@@ -76,6 +76,9 @@ class Result(NamedTuple):
     failure: str = ""
 
 
+Engine = Callable[[Sequence[Order]], Iterator[Result]]
+"""Reads pieces of logs in some place: their results in order; sums of one log may be combined."""
+
 OnProgress = Callable[[int, int], None]
 """Called with the number of further bytes read from files, and of events in them."""
 
@@ -97,38 +100,24 @@ def pieces_of(work_folder: Path) -> list[Piece]:
 
 def carried_out(order: Order, on_progress: OnProgress) -> Result:
     """Read a piece and produce the requested result."""
-    try:
-        return _rows(order, on_progress) if order.wants_rows else _gathered(order, on_progress)
-    except (UnreadableLogError, OSError) as error:
-        return Result(order.piece.app, failure=why_unreadable(error))
-
-
-def _gathered(order: Order, on_progress: OnProgress) -> Result:
     piece = order.piece
     gatherer = Gatherer(piece.part, piece.start_bytes, order.tasks_again)
+    tables: dict[str, list[Record]] = {}
     plain_bytes = 0
-    for block in _blocks(order):
-        plain_bytes += block.plain_bytes
-        on_progress(block.read_bytes, gatherer.gather(block.lines))
+    try:
+        for lines, block_bytes, read_bytes in _blocks(order):
+            plain_bytes += block_bytes
+            num_events = add_rows(tables, lines) if order.wants_rows else gatherer.gather(lines)
+            on_progress(read_bytes, num_events)
+    except (UnreadableLogError, OSError) as error:
+        return Result(piece.app, failure=why_unreadable(error))
+    if order.wants_rows:
+        return Result(piece.app, rows=tables)
     return Result(piece.app, gatherer.done(), unpacked_bytes=plain_bytes if piece.is_packed else 0)
 
 
-def _rows(order: Order, on_progress: OnProgress) -> Result:
-    table_rows = TableRows()
-    for block in _blocks(order):
-        on_progress(block.read_bytes, table_rows.add(block.lines))
-    return Result(order.piece.app, rows=table_rows.tables)
-
-
-class _Block(NamedTuple):
-    """Some lines, their bytes, and the bytes read from the file for them."""
-
-    lines: list[bytes]
-    plain_bytes: int
-    read_bytes: int
-
-
-def _blocks(order: Order) -> Iterator[_Block]:
+def _blocks(order: Order) -> Iterator[tuple[list[bytes], int, int]]:
+    """Lines of a piece, some at a time, their bytes, and the bytes read from the file for them."""
     piece = order.piece
     with Path(piece.file).open("rb") as opened:
         chunks = _unpacked(opened, order) if piece.is_packed else _plain(opened, piece)
@@ -137,7 +126,7 @@ def _blocks(order: Order) -> Iterator[_Block]:
             at_bytes = min(opened.tell(), piece.end_bytes)
             # Of nothing but line ends a small archive can hold many millions.
             lines = [line for line in line_group.splitlines() if line]
-            yield _Block(lines, len(line_group), at_bytes - before_bytes)
+            yield lines, len(line_group), at_bytes - before_bytes
             before_bytes = at_bytes
 
 

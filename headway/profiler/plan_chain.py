@@ -46,20 +46,8 @@ class _Below:
 
 
 def stateful_chain(operators: Sequence[PrintedOperator]) -> tuple[StatefulOperator, ...]:
-    """The operators that keep state, each after those that it reads.
+    """The operators that keep state, each after those that it reads; given are all, sink first.
 
-    Parameters
-    ----------
-    operators : sequence of PrintedOperator
-        From the sink down to the sources.
-
-    Returns
-    -------
-    tuple of StatefulOperator
-        Those nearer to the sources first.
-
-    Notes
-    -----
     A join of two streams holds the watermark back by what it may still emit: the next operator gets
     the minimum of its own watermark and of those by which it removes rows of either side
     (``StreamingSymmetricHashJoinExec.produceOutputWatermark``). All other operators pass it on.

@@ -19,14 +19,13 @@ _ROWS = re.compile(r"rowCount=(?P<rows>[\d.]+(?:E[+-]?\d+)?)|records: (?P<record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanExchange:
-    """One shuffle: keys, tasks behind it, depth in the plan, and the next one towards the sink.
+    """One shuffle: keys, tasks behind it, and the next one towards the sink.
 
     ``rows`` is 1 if the plan contains no rows, so that exchanges are counted.
     """
 
     keys: tuple[str, ...]
     shuffle_partitions: int
-    depth: int
     rows: float = 1.0
     feeds: int | None = None
 
@@ -80,7 +79,6 @@ def plan_exchanges(plan: str) -> tuple[PlanExchange, ...]:
             PlanExchange(
                 keys=tuple(_NUMBERED.sub("", key).strip() for key in _split(hashed["keys"])),
                 shuffle_partitions=int(hashed["number"]),
-                depth=depth,
                 rows=float(rows["rows"] or rows["records"]) if rows else 1.0,
                 feeds=above[-1][1] if above else None,
             )
@@ -97,8 +95,8 @@ def fusion_advice(exchanges: tuple[PlanExchange, ...]) -> tuple[FusionAdvice, ..
 
     Examples
     --------
-    >>> by_user = PlanExchange(keys=("area", "user"), shuffle_partitions=8, depth=6, feeds=0)
-    >>> by_area = PlanExchange(keys=("area",), shuffle_partitions=8, depth=3)
+    >>> by_user = PlanExchange(keys=("area", "user"), shuffle_partitions=8, feeds=0)
+    >>> by_area = PlanExchange(keys=("area",), shuffle_partitions=8)
     >>> [(advice.by, advice.spared) for advice in fusion_advice((by_area, by_user))]
     [(('area',), 1.0)]
     """

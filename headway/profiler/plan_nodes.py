@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, NamedTuple
+from typing import Annotated, TypeAlias
 
 import msgspec
 from msgspec import field
@@ -39,11 +39,8 @@ class PlanNode(msgspec.Struct, gc=False):
     children: list[PlanNode | None] | None = None
 
 
-class PlacedNode(NamedTuple):
-    """An operator, and the positions of its children in pre-order."""
-
-    node: PlanNode
-    children: list[int]
+PlacedNode: TypeAlias = tuple[PlanNode, list[int]]
+"""An operator, and the positions of its children in pre-order."""
 
 
 _decode = msgspec.json.Decoder(PlanNode).decode
@@ -60,24 +57,25 @@ def plan_of(text: msgspec.Raw | None) -> PlanNode | None:
 def in_pre_order(plan: PlanNode) -> list[PlacedNode]:
     """The operators of a plan, each before those below it."""
     nodes = list[PlacedNode]()
-    waiting: list[tuple[PlanNode, PlacedNode | None]] = [(plan, None)]
+    waiting: list[tuple[PlanNode, list[int] | None]] = [(plan, None)]
     while waiting:
-        node, parent = waiting.pop()
-        if parent is not None:
-            parent.children.append(len(nodes))
-        nodes.append(PlacedNode(node, []))
+        node, siblings = waiting.pop()
+        if siblings is not None:
+            siblings.append(len(nodes))
+        positions: list[int] = []
+        nodes.append((node, positions))
         children = [child for child in node.children or () if child is not None]
-        waiting += [(child, nodes[-1]) for child in reversed(children)]
+        waiting += [(child, positions) for child in reversed(children)]
     return nodes
 
 
 def tables_read(nodes: list[PlacedNode]) -> list[frozenset[str]]:
     """The tables that each operator and those below it read."""
     tables = [frozenset[str]() for _ in nodes]
-    for position in reversed(range(len(nodes))):
-        table = table_of(nodes[position].node)
+    for position, (node, children) in reversed(list(enumerate(nodes))):
+        table = table_of(node)
         tables[position] = frozenset({table} if table is not None else ()).union(
-            *(tables[child] for child in nodes[position].children)
+            *(tables[child] for child in children)
         )
     return tables
 

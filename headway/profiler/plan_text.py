@@ -109,10 +109,6 @@ def read_plan(text: str) -> PlanShape:
     )
 
 
-def _is_shuffle(name: str) -> bool:
-    return name.endswith("Exchange") and not name.startswith(("Broadcast", "Reused"))
-
-
 def _join(operator: PrintedOperator) -> str:
     # The kind is after the name, among the arguments or on a separate line.
     kind = _JOIN_KIND.search(_outside_brackets(operator.detail))
@@ -173,7 +169,9 @@ def _state_partitions(operators: list[PrintedOperator]) -> int | None:
     shuffles = [
         int(match[1])
         for operator in operators
-        if _is_shuffle(operator.name) and (match := _STATEFUL_EXCHANGE.search(operator.detail))
+        if operator.name.endswith("Exchange")
+        and not operator.name.startswith(("Broadcast", "Reused"))
+        and (match := _STATEFUL_EXCHANGE.search(operator.detail))
     ]
     return max(stateful or shuffles, default=None)
 

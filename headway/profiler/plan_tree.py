@@ -38,7 +38,9 @@ def printed_operators(text: str) -> list[PrintedOperator]:
     if not heading:
         return []
     tree, _, details = plan.lstrip("\n").partition("\n\n")
-    sections = _sections(details)
+    numbers_and_bodies = _SECTION.split(details)[1:]
+    bodies = zip(numbers_and_bodies[::2], numbers_and_bodies[1::2], strict=True)
+    sections = dict(reversed(list(bodies)))
     operators = []
     for name, line, indentation in _nodes(tree):
         number = _NUMBER.search(line)
@@ -46,12 +48,6 @@ def printed_operators(text: str) -> list[PrintedOperator]:
         detail = line if section is None else f"\n{line}\n{section}"
         operators.append(PrintedOperator(name, detail, indentation))
     return operators
-
-
-def _sections(text: str) -> dict[str, str]:
-    numbers_and_bodies = _SECTION.split(text)[1:]
-    bodies = zip(numbers_and_bodies[::2], numbers_and_bodies[1::2], strict=True)
-    return dict(reversed(list(bodies)))
 
 
 def _nodes(tree: str) -> Iterator[tuple[str, str, int]]:

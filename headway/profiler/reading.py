@@ -7,19 +7,22 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from headway.domain.log_questions import DEFAULT_MASTER, LogEngine, LogsQuestion
 from headway.errors import InputError, MissingPackagesError, SparkUnavailableError
 from headway.profiler.collect import CollectedLogs, collect
-from headway.profiler.engines import Engine
-from headway.profiler.engines.in_process import InProcess
+from headway.profiler.engines.in_process import read_in_process
+from headway.profiler.engines.on_spark import local_session_conf, read_on_spark, require_arrow
 from headway.profiler.logs.event_logs import nothing_read
 from headway.profiler.logs.limits import UnpackLimits
 from headway.profiler.logs.sources import EventLog, LogFailure, find_event_logs
-from headway.profiler.logs.unpacking import Unpacked, unpack
-from headway.profiler.pieces import Piece, pieces_of
+from headway.profiler.logs.through_spark import unpack_with_spark
+from headway.profiler.logs.unpacking import unpack
+from headway.profiler.pieces import Engine, OnProgress, Piece, pieces_of
+from headway.profiler.spark import session as spark_session
 from headway.profiler.work_folder import signals_end_the_block, work_folder
 from headway.units import parse_size_bytes
 
@@ -98,7 +101,9 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
             )
         )
         if not with_spark:
-            unpacked = _without_pending(unpacked)
+            unpacked = unpacked.without_pending(
+                "only Spark can fetch it; choose another engine than in-process"
+            )
         elif session is None:
             session = _started(
                 stack,
@@ -108,19 +113,15 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
                 is_needed=engine is LogEngine.SPARK or asks_for_spark or bool(unpacked.pending),
             )
         if session is not None and unpacked.pending:
-            from headway.profiler.logs.through_spark import unpack_with_spark
-
             tell("fetching")
             unpacked = unpack_with_spark(session, unpacked, folder, limits=limits)
         pieces = pieces_of(folder)
         tell("reading events")
         if session is None:
-            reader: Engine = InProcess(_Progress(pieces, tell).report)
+            reader: Engine = partial(read_in_process, on_progress=_progress_of(pieces, tell))
         else:
-            from headway.profiler.engines.on_spark import OnSpark
-
             tell = stack.enter_context(_watched(session, tell))
-            reader = OnSpark(session)
+            reader = partial(read_on_spark, session)
         collected = collect(pieces, reader, limits)
         failures = (
             *found_logs.failures,
@@ -140,12 +141,6 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
         )
 
 
-def _without_pending(unpacked: Unpacked) -> Unpacked:
-    why = "only Spark can fetch it; choose another engine than in-process"
-    refused = [LogFailure(log.name, why) for log in unpacked.pending.values()]
-    return Unpacked(unpacked.logs, {}, (*unpacked.failures, *refused))
-
-
 def _started(
     stack: contextlib.ExitStack,
     master: str,
@@ -155,14 +150,11 @@ def _started(
     is_needed: bool,
 ) -> SparkSession | None:
     """A session; None if Java or packages for one are missing and processes here are sufficient."""
-    from headway.profiler.engines.on_spark import local_session_conf, require_arrow
-    from headway.profiler.spark.session import embedded_session
-
     try:
         require_arrow()
         tell("starting Spark")
         return stack.enter_context(
-            embedded_session(
+            spark_session.embedded_session(
                 master=master,
                 app_name="headway profile",
                 extra_conf={**(local_session_conf() if master.startswith("local") else {}), **conf},
@@ -174,36 +166,34 @@ def _started(
         return None
 
 
-class _Progress:
-    """Reports how much of the pieces has been read, how fast, and the remaining time."""
+def _progress_of(pieces: Sequence[Piece], tell: Tell) -> OnProgress:
+    """Tells how much of the pieces has been read, how fast, and the remaining time."""
+    total_bytes = max(sum(piece.size_bytes for piece in pieces), 1)
+    begun_s = reported_s = time.monotonic()
+    num_bytes = num_all_events = 0
+    lock = threading.Lock()
 
-    def __init__(self, pieces: Sequence[Piece], tell: Tell) -> None:
-        self._total_bytes = max(sum(piece.size_bytes for piece in pieces), 1)
-        self._tell = tell
-        self._begun_s = time.monotonic()
-        self._reported_s = self._begun_s
-        self._read_bytes = 0
-        self._num_events = 0
-        self._lock = threading.Lock()
-
-    def report(self, read_bytes: int, num_events: int) -> None:
+    def report(read_bytes: int, num_events: int) -> None:
         """Add bytes that were read, and events in them; from any thread."""
-        with self._lock:
+        nonlocal reported_s, num_bytes, num_all_events
+        with lock:
             # If ends of tasks occur twice, a log is read again.
-            self._read_bytes = min(self._read_bytes + read_bytes, self._total_bytes)
-            self._num_events += num_events
+            num_bytes = min(num_bytes + read_bytes, total_bytes)
+            num_all_events += num_events
             now_s = time.monotonic()
-            if now_s - self._reported_s < _TELL_EVERY_S:
+            if now_s - reported_s < _TELL_EVERY_S:
                 return
-            self._reported_s = now_s
-            passed_s = now_s - self._begun_s
-            done = self._read_bytes / self._total_bytes
+            reported_s = now_s
+            passed_s = now_s - begun_s
+            done = num_bytes / total_bytes
             left_s = passed_s / done - passed_s if done else 0.0
-            self._tell(
-                f"reading {self._read_bytes / 1e6:,.0f} of {self._total_bytes / 1e6:,.0f} MB, "
-                f"{self._num_events / passed_s:,.0f} events/s, {left_s:.0f} s left",
+            tell(
+                f"reading {num_bytes / 1e6:,.0f} of {total_bytes / 1e6:,.0f} MB, "
+                f"{num_all_events / passed_s:,.0f} events/s, {left_s:.0f} s left",
                 done,
             )
+
+    return report
 
 
 @contextlib.contextmanager

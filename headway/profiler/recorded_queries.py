@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from headway.assumptions.fits import LEAST_BATCHES
 from headway.profiler.rows import Record
-from headway.profiler.schema import QueryStarted, QueryTerminated
+from headway.profiler.schema import QueryChange
 from headway.redaction import redact
 from headway.units import counted
 
@@ -37,11 +37,11 @@ class QueryLife(NamedTuple):
         )
 
 
-def life_of(event: QueryStarted | QueryTerminated) -> QueryLife:
+def life_of(event: QueryChange, *, has_ended: bool) -> QueryLife:
     """What the start or the end of a run says of it."""
-    if isinstance(event, QueryStarted):
-        return QueryLife(event.query_id, event.query_name)
-    return QueryLife(event.query_id, None, True, event.exception is not None)
+    if has_ended:
+        return QueryLife(event.query_id, None, True, event.exception is not None)
+    return QueryLife(event.query_id, event.query_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,15 +70,9 @@ class RecordedQuery:
             run = f", run {self.number} of {self.num_runs}{newest}"
         label = query_label(self.query_id, self.name)
         batches = counted(self.num_batches, "batch", "batches")
-        line = f"{label}{run}: {batches}, {_STATES[self.state]}"
+        state = "no end recorded" if self.state == "running" else self.state
+        line = f"{label}{run}: {batches}, {state}"
         return f"{line}; of no use: {self.why_not}" if self.why_not else line
-
-
-_STATES = {
-    "ended": "ended",
-    "failed": "failed",
-    "running": "no end recorded",
-}
 
 
 def query_label(query_id: str, query_name: str | None) -> str:
@@ -109,14 +103,7 @@ def recorded_queries(
 ) -> tuple[RecordedQuery, ...]:
     """The runs of a log, those of one query together, the oldest first.
 
-    Parameters
-    ----------
-    lives : mapping of str to QueryLife
-        By the id of the run.
-    batches : sequence of records
-        Progress of all runs.
-    plans : mapping of str to str
-        The text of a plan of each run, if it is recorded.
+    ``lives`` and ``plans``, the texts of recorded plans, are by the id of the run.
     """
     by_run: dict[str, list[Record]] = defaultdict(list)
     for row in batches:
@@ -128,36 +115,27 @@ def recorded_queries(
         # A run without batches has no time: it failed, or is the last.
         started_s = min((row["started_s"] or 0.0 for row in rows), default=float("inf"))
         runs[query_id].append((started_s, run_id))
-    return tuple(
-        _recorded(query_id, run_id, (number, len(of_query)), lives, by_run, plans)
-        for query_id, of_query in sorted(
-            runs.items(), key=lambda query_runs: (min(query_runs[1])[0], query_runs[0])
-        )
-        for number, (_, run_id) in enumerate(sorted(of_query), start=1)
-    )
-
-
-def _recorded(
-    query_id: str,
-    run_id: str,
-    number_and_count: tuple[int, int],
-    lives: Mapping[str, QueryLife],
-    by_run: Mapping[str, Sequence[Record]],
-    plans: Mapping[str, str],
-) -> RecordedQuery:
-    life, rows = lives.get(run_id, QueryLife()), by_run.get(run_id, [])
-    num_batches = len({row["batch_id"] for row in rows})
-    state = "failed" if life.has_failed else "ended" if life.has_ended else "running"
-    return RecordedQuery(
-        query_id=query_id,
-        run_id=run_id,
-        name=life.query_name or (rows[0]["query_name"] if rows else None),
-        number=number_and_count[0],
-        num_runs=number_and_count[1],
-        num_batches=num_batches,
-        state=state,
-        why_not="; ".join(_why_not(num_batches, state, plans.get(run_id, ""))),
-    )
+    recorded = []
+    for query_id, of_query in sorted(
+        runs.items(), key=lambda query_runs: (min(query_runs[1])[0], query_runs[0])
+    ):
+        for number, (_, run_id) in enumerate(sorted(of_query), start=1):
+            life, rows = lives.get(run_id, QueryLife()), by_run.get(run_id, [])
+            num_batches = len({row["batch_id"] for row in rows})
+            state = "failed" if life.has_failed else "ended" if life.has_ended else "running"
+            recorded.append(
+                RecordedQuery(
+                    query_id=query_id,
+                    run_id=run_id,
+                    name=life.query_name or (rows[0]["query_name"] if rows else None),
+                    number=number,
+                    num_runs=len(of_query),
+                    num_batches=num_batches,
+                    state=state,
+                    why_not="; ".join(_why_not(num_batches, state, plans.get(run_id, ""))),
+                )
+            )
+    return tuple(recorded)
 
 
 def _why_not(num_batches: int, state: str, plan: str) -> Iterator[str]:

@@ -18,110 +18,71 @@ from headway.redaction import harmless, redact, without_logins
 from headway.sparkconf import is_resource_key
 
 
-def _keys(prefix: str, names: str) -> frozenset[str]:
-    return frozenset(f"{prefix}.{name}" for name in names.split())
-
-
-_ROCKSDB = "spark.sql.streaming.stateStore.rocksdb"
-_QUANTITIES = (
-    _keys(
-        "spark",
-        """cores.max default.parallelism task.cpus task.maxFailures
+# Names below a prefix whose values are numbers, sizes, durations or flags.
+_QUANTITIES_BELOW = {
+    "spark": """cores.max default.parallelism task.cpus task.maxFailures
         locality.wait locality.wait.process locality.wait.node locality.wait.rack
         speculation network.timeout rdd.compress rpc.message.maxSize python.worker.reuse
         checkpoint.compress broadcast.blockSize io.compression.zstd.level
         io.compression.lz4.blockSize storage.memoryFraction shuffle.memoryFraction""",
-    )
-    | _keys("spark.driver", "cores memory memoryOverhead memoryOverheadFactor maxResultSize")
-    | _keys(
-        "spark.executor",
-        """cores instances memory memoryOverhead memoryOverheadFactor minMemoryOverhead
-        pyspark.memory heartbeatInterval""",
-    )
-    | _keys("spark.memory", "fraction storageFraction offHeap.enabled offHeap.size")
-    | _keys(
-        "spark.dynamicAllocation",
-        """enabled minExecutors maxExecutors initialExecutors executorIdleTimeout
-        cachedExecutorIdleTimeout schedulerBacklogTimeout sustainedSchedulerBacklogTimeout
-        executorAllocationRatio shuffleTracking.enabled shuffleTracking.timeout""",
-    )
-    | _keys(
-        "spark.speculation", "interval multiplier quantile minTaskRuntime task.duration.threshold"
-    )
-    | _keys(
-        "spark.scheduler",
-        "minRegisteredResourcesRatio maxRegisteredResourcesWaitingTime revive.interval",
-    )
-    | _keys(
-        "spark.shuffle",
-        """compress spill.compress file.buffer sort.bypassMergeThreshold service.enabled
-        io.numConnectionsPerPeer io.maxRetries push.enabled""",
-    )
-    | _keys("spark.reducer", "maxSizeInFlight maxReqsInFlight maxBlocksInFlightPerAddress")
-    | _keys(
-        "spark.eventLog",
-        """enabled compress rolling.enabled rolling.maxFileSize logBlockUpdates.enabled overwrite
-        logStageExecutorMetrics buffer.kb includeTaskMetricsAccumulators""",
-    )
-    | _keys("spark.kryoserializer", "buffer buffer.max")
-    | _keys(
-        "spark.streaming",
-        """concurrentJobs blockInterval backpressure.enabled backpressure.initialRate
-        receiver.maxRate kafka.maxRatePerPartition""",
-    )
-    | _keys("spark.kubernetes", "memoryOverheadFactor allocation.batch.size allocation.batch.delay")
-    | _keys(
-        "spark.kubernetes",
-        "executor.request.cores executor.limit.cores driver.request.cores driver.limit.cores",
-    )
-    | _keys("spark.yarn", "executor.memoryOverhead driver.memoryOverhead am.cores am.memory")
-    | _keys(
-        "spark.sql",
-        """shuffle.partitions autoBroadcastJoinThreshold broadcastTimeout
+    "spark.driver": "cores memory memoryOverhead memoryOverheadFactor maxResultSize",
+    "spark.executor": """cores instances memory memoryOverhead memoryOverheadFactor
+        minMemoryOverhead pyspark.memory heartbeatInterval""",
+    "spark.memory": "fraction storageFraction offHeap.enabled offHeap.size",
+    "spark.dynamicAllocation": """enabled minExecutors maxExecutors initialExecutors
+        executorIdleTimeout cachedExecutorIdleTimeout schedulerBacklogTimeout
+        sustainedSchedulerBacklogTimeout executorAllocationRatio shuffleTracking.enabled
+        shuffleTracking.timeout""",
+    "spark.speculation": "interval multiplier quantile minTaskRuntime task.duration.threshold",
+    "spark.scheduler": """minRegisteredResourcesRatio maxRegisteredResourcesWaitingTime
+        revive.interval""",
+    "spark.shuffle": """compress spill.compress file.buffer sort.bypassMergeThreshold
+        service.enabled io.numConnectionsPerPeer io.maxRetries push.enabled""",
+    "spark.reducer": "maxSizeInFlight maxReqsInFlight maxBlocksInFlightPerAddress",
+    "spark.eventLog": """enabled compress rolling.enabled rolling.maxFileSize
+        logBlockUpdates.enabled overwrite logStageExecutorMetrics buffer.kb
+        includeTaskMetricsAccumulators""",
+    "spark.kryoserializer": "buffer buffer.max",
+    "spark.streaming": """concurrentJobs blockInterval backpressure.enabled
+        backpressure.initialRate receiver.maxRate kafka.maxRatePerPartition""",
+    "spark.kubernetes": """memoryOverheadFactor allocation.batch.size allocation.batch.delay
+        executor.request.cores executor.limit.cores driver.request.cores driver.limit.cores""",
+    "spark.yarn": "executor.memoryOverhead driver.memoryOverhead am.cores am.memory",
+    "spark.sql": """shuffle.partitions autoBroadcastJoinThreshold broadcastTimeout
         join.preferSortMergeJoin files.maxPartitionBytes files.openCostInBytes
         files.minPartitionNum files.maxPartitionNum ansi.enabled codegen.wholeStage
         inMemoryColumnarStorage.batchSize inMemoryColumnarStorage.compressed
         execution.pythonUDF.arrow.enabled cbo.enabled ui.retainedExecutions""",
-    )
-    | _keys(
-        "spark.sql.execution.arrow",
-        """enabled pyspark.enabled maxRecordsPerBatch maxBytesPerBatch
+    "spark.sql.execution.arrow": """enabled pyspark.enabled maxRecordsPerBatch maxBytesPerBatch
         pyspark.fallback.enabled pyspark.selfDestruct.enabled""",
-    )
-    | _keys(
-        "spark.sql.adaptive",
-        """enabled forceApply localShuffleReader.enabled advisoryPartitionSizeInBytes
-        nonEmptyPartitionRatioForBroadcastJoin autoBroadcastJoinThreshold
-        maxShuffledHashJoinLocalMapThreshold optimizeSkewsInRebalancePartitions.enabled
-        rebalancePartitionsSmallPartitionFactor forceOptimizeSkewedJoin
-        coalescePartitions.enabled coalescePartitions.parallelismFirst
+    "spark.sql.adaptive": """enabled forceApply localShuffleReader.enabled
+        advisoryPartitionSizeInBytes nonEmptyPartitionRatioForBroadcastJoin
+        autoBroadcastJoinThreshold maxShuffledHashJoinLocalMapThreshold
+        optimizeSkewsInRebalancePartitions.enabled rebalancePartitionsSmallPartitionFactor
+        forceOptimizeSkewedJoin coalescePartitions.enabled coalescePartitions.parallelismFirst
         coalescePartitions.minPartitionSize coalescePartitions.minPartitionNum
-        coalescePartitions.initialPartitionNum
-        skewJoin.enabled skewJoin.skewedPartitionFactor
+        coalescePartitions.initialPartitionNum skewJoin.enabled skewJoin.skewedPartitionFactor
         skewJoin.skewedPartitionThresholdInBytes streaming.stateless.enabled""",
-    )
-    | _keys(
-        "spark.sql.streaming",
-        """noDataMicroBatches.enabled pollingDelay metricsEnabled numRecentProgressUpdates
-        noDataProgressEventInterval minBatchesToRetain maxBatchesToRetainInMemory
-        stopActiveRunOnRestart stopTimeout statefulOperator.allowMultiple
-        statefulOperator.useStrictDistribution sessionWindow.merge.sessions.in.local.partition
-        aggregation.stateFormatVersion join.stateFormatVersion
-        flatMapGroupsWithState.stateFormatVersion fileSource.cleaner.numThreads
-        stateStore.minDeltasForSnapshot stateStore.maintenanceInterval
-        stateStore.numStateStoreMaintenanceThreads stateStore.checkpointFormatVersion
-        stateStore.rowChecksum.enabled stateStore.unloadOnCommit internal.stateStore.partitions
-        asyncLogPurge.enabled offsetLog.formatVersion realTimeMode.minBatchDuration
-        checkpoint.fileChecksum.enabled fileSource.log.compactInterval
-        stateStore.formatValidation.enabled stateStore.skipNullsForStreamStreamJoins.enabled""",
-    )
-    | _keys(
-        _ROCKSDB,
-        """changelogCheckpointing.enabled compactOnCommit blockSizeKB blockCacheSizeMB
-        lockAcquireTimeoutMs resetStatsOnLoad trackTotalNumberOfRows writeBufferSizeMB
-        maxWriteBufferNumber boundedMemoryUsage maxMemoryUsageMB writeBufferCacheRatio
-        highPriorityPoolRatio allowFAllocate maxOpenFiles formatVersion""",
-    )
+    "spark.sql.streaming": """noDataMicroBatches.enabled pollingDelay metricsEnabled
+        numRecentProgressUpdates noDataProgressEventInterval minBatchesToRetain
+        maxBatchesToRetainInMemory stopActiveRunOnRestart stopTimeout
+        statefulOperator.allowMultiple statefulOperator.useStrictDistribution
+        sessionWindow.merge.sessions.in.local.partition aggregation.stateFormatVersion
+        join.stateFormatVersion flatMapGroupsWithState.stateFormatVersion
+        fileSource.cleaner.numThreads stateStore.minDeltasForSnapshot
+        stateStore.maintenanceInterval stateStore.numStateStoreMaintenanceThreads
+        stateStore.checkpointFormatVersion stateStore.rowChecksum.enabled stateStore.unloadOnCommit
+        internal.stateStore.partitions asyncLogPurge.enabled offsetLog.formatVersion
+        realTimeMode.minBatchDuration checkpoint.fileChecksum.enabled
+        fileSource.log.compactInterval stateStore.formatValidation.enabled
+        stateStore.skipNullsForStreamStreamJoins.enabled""",
+    "spark.sql.streaming.stateStore.rocksdb": """changelogCheckpointing.enabled compactOnCommit
+        blockSizeKB blockCacheSizeMB lockAcquireTimeoutMs resetStatsOnLoad trackTotalNumberOfRows
+        writeBufferSizeMB maxWriteBufferNumber boundedMemoryUsage maxMemoryUsageMB
+        writeBufferCacheRatio highPriorityPoolRatio allowFAllocate maxOpenFiles formatVersion""",
+}
+_QUANTITIES = frozenset(
+    f"{prefix}.{name}" for prefix, names in _QUANTITIES_BELOW.items() for name in names.split()
 )
 ALLOWED_PROPERTIES: frozenset[str] = _QUANTITIES | KNOWN_VALUE_PROPERTIES
 """Properties of sizing and behaviour; none names a place, a person or a secret."""

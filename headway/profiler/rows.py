@@ -10,30 +10,11 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from headway.profiler import schema, stage_totals
 from headway.profiler.event_parts import TaskInfo
 from headway.profiler.events import read_line
 from headway.profiler.redaction import name_of
-from headway.profiler.schema import (
-    JobEnd,
-    JobStart,
-    Progress,
-    QueryProgress,
-    QueryStarted,
-    QueryTerminated,
-    SourceProgress,
-    SqlExecutionStart,
-    StageCompleted,
-    StateOperator,
-    TaskEnd,
-)
-from headway.profiler.stage_totals import (
-    SAID_AGAIN,
-    StageTotals,
-    measured_ms,
-    measures,
-    seconds,
-    succeeded,
-)
+from headway.profiler.stage_totals import seconds
 
 Record: TypeAlias = Mapping[str, Any]
 """A row of a table, by column."""
@@ -49,7 +30,7 @@ _LARGEST_LONG = 2**63 - 1
 _LARGEST_INT = 2**31 - 1
 
 
-def batch_row(progress: Progress) -> Record:
+def batch_row(progress: schema.Progress) -> Record:
     """One progress event; missing or malformed values are None."""
     event_time, phases_ms = progress.event_time, progress.phases_ms
     return {
@@ -64,26 +45,28 @@ def batch_row(progress: Progress) -> Record:
         "num_rows": _num_rows(progress),
         "sources": None
         if progress.sources is None
-        else [_source(source or SourceProgress()) for source in progress.sources],
+        else [_source(source or schema.SourceProgress()) for source in progress.sources],
         "sink": progress.sink.description if progress.sink is not None else None,
         "stateful_operators": None
         if progress.operators is None
-        else [_operator(operator or StateOperator()) for operator in progress.operators],
+        else [_operator(operator or schema.StateOperator()) for operator in progress.operators],
         "watermarked": event_time is not None and event_time.watermark is not None,
         "newest_event_s": instant_s(event_time.newest) if event_time else None,
     }
 
 
-def _num_rows(progress: Progress) -> float | None:
+def _num_rows(progress: schema.Progress) -> float | None:
     """Not every version contains the sum, and not every source its part."""
-    of_sources = [(source or SourceProgress()).num_rows for source in progress.sources or ()]
+    of_sources = [
+        (source or schema.SourceProgress()).num_rows for source in progress.sources or ()
+    ]
     reported_rows = [rows for rows in of_sources if rows is not None]
     if progress.sources is None or len(reported_rows) < len(of_sources):
         return None if progress.num_rows is None else float(progress.num_rows)
     return float(sum(reported_rows))
 
 
-def _source(source: SourceProgress) -> Record:
+def _source(source: schema.SourceProgress) -> Record:
     return {
         "description": source.description,
         "start_offset": _as_text(source.start_offset),
@@ -93,7 +76,7 @@ def _source(source: SourceProgress) -> Record:
     }
 
 
-def _operator(operator: StateOperator) -> Record:
+def _operator(operator: schema.StateOperator) -> Record:
     return {
         "name": operator.name,
         "num_rows": operator.num_rows,
@@ -115,7 +98,7 @@ def _store_metrics(metrics: Any) -> dict[str, float]:
     }
 
 
-def job_row(job: JobStart) -> dict[str, Any]:
+def job_row(job: schema.JobStart) -> dict[str, Any]:
     """The start of a job, with the micro-batch, SQL execution or DStreams batch it belongs to."""
     row: dict[str, Any] = {
         "job_id": job.job_id,
@@ -186,44 +169,34 @@ QUERY_EVENTS, JOB_ENDS = "query_events", "job_ends"
 """Tables from which others are built: events of queries, and ends of jobs."""
 
 
-class TableRows:
-    """Rows by table, line by line: what occurs twice in the log occurs twice here.
+def add_rows(tables: dict[str, list[Record]], lines: Iterable[bytes]) -> int:
+    """Add the rows of some lines to their tables; returns how many lines were events.
 
-    Tables are batches, jobs, stages, tasks, plans, and those from which others are built.
+    What occurs twice in the log occurs twice there. Tables are batches, jobs, stages, tasks, plans,
+    and those from which others are built.
     """
-
-    def __init__(self) -> None:
-        self.tables: dict[str, list[Record]] = {
-            name: []
-            for name in ("batches", "jobs", "stages", "tasks", "plans", QUERY_EVENTS, JOB_ENDS)
-        }
-
-    def add(self, lines: Iterable[bytes]) -> int:
-        """Add the rows of some lines; returns how many lines were events."""
-        num_events = 0
-        for line in lines:
-            parsed_line = read_line(line)
-            if parsed_line is None:
-                continue
-            num_events += 1
-            if (
-                parsed_line.event is not None
-                and (rows_of := _ROWS_OF.get(type(parsed_line.event))) is not None
-            ):
-                for table, row in rows_of(parsed_line.event):
-                    self.tables[table].append(row)
-        return num_events
+    num_events = 0
+    for line in lines:
+        parsed_line = read_line(line)
+        if parsed_line is None:
+            continue
+        num_events += 1
+        name, event, _ = parsed_line
+        if event is not None and (rows_of := _ROWS_OF.get(name or "")) is not None:
+            for table, row in rows_of(event):
+                tables.setdefault(table, []).append(row)
+    return num_events
 
 
 _Rows = Iterable[tuple[str, Record]]
 
 
-def _of_job_start(job: JobStart) -> _Rows:
+def _of_job_start(job: schema.JobStart) -> _Rows:
     if job.job_id is not None:
         yield "jobs", job_row(job)
 
 
-def _of_job_end(job: JobEnd) -> _Rows:
+def _of_job_end(job: schema.JobEnd) -> _Rows:
     result = job.result.result if job.result is not None else None
     if job.job_id is not None:
         yield (
@@ -236,19 +209,19 @@ def _of_job_end(job: JobEnd) -> _Rows:
         )
 
 
-def _of_stage_completed(event: StageCompleted) -> _Rows:
+def _of_stage_completed(event: schema.StageCompleted) -> _Rows:
     info = event.info
     if info is not None and info.stage_id is not None:
-        totals = StageTotals()
+        totals = stage_totals.StageTotals()
         totals.add_end(info)
         attempt_key = {"stage_id": info.stage_id, "attempt_id": info.attempt_id or 0}
         yield "stages", attempt_key | totals.end()
 
 
-def _of_task_end(task: TaskEnd) -> _Rows:
+def _of_task_end(task: schema.TaskEnd) -> _Rows:
     """Also for a failed task; ``measured`` is whether it reported metrics."""
     reason = task.reason.reason if task.reason is not None else None
-    if task.stage_id is None or reason == SAID_AGAIN:
+    if task.stage_id is None or reason == stage_totals.SAID_AGAIN:
         return
     info = task.info or TaskInfo()
     launched_ms, finished_ms = info.launched_ms, info.finished_ms
@@ -263,15 +236,15 @@ def _of_task_end(task: TaskEnd) -> _Rows:
             "executor_id": name_of(info.executor_id),
             "launched_s": seconds(launched_ms),
             "finished_s": seconds(finished_ms),
-            "succeeded": succeeded(task),
-            "measured": measured_ms(task.info, task.metrics) is not None,
-            **measures(task, wall_ms or 0).in_units(),
+            "succeeded": stage_totals.succeeded(task),
+            "measured": stage_totals.measured_ms(task) is not None,
+            **stage_totals.measures(task, wall_ms or 0).in_units(),
             "wall_s": seconds(wall_ms),
         },
     )
 
 
-def _of_sql_execution_start(execution: SqlExecutionStart) -> _Rows:
+def _of_sql_execution_start(execution: schema.SqlExecutionStart) -> _Rows:
     """For one in sixteen micro-batches; only names of operators, as plans may contain secrets."""
     batch = execution.batch
     if execution.execution_id is None or execution.plan is None:
@@ -290,36 +263,30 @@ def _of_sql_execution_start(execution: SqlExecutionStart) -> _Rows:
         )
 
 
-def _of_query_progress(event: QueryProgress) -> _Rows:
+def _of_query_progress(event: schema.QueryProgress) -> _Rows:
     progress = event.progress
     if progress is None:
         return
-    yield (
-        QUERY_EVENTS,
-        {
-            **_query_event(progress.query_id, progress.run_id, progress.query_name),
-            "started_s": instant_s(progress.timestamp),
-            "batch_id": progress.batch_id,
-        },
-    )
+    times = {"started_s": instant_s(progress.timestamp), "batch_id": progress.batch_id}
+    yield QUERY_EVENTS, _query_event(progress) | times
     if progress.query_id is not None and progress.batch_id is not None:
         yield "batches", batch_row(progress)
 
 
-def _of_query_started(event: QueryStarted) -> _Rows:
-    yield QUERY_EVENTS, _query_event(event.query_id, event.run_id, event.query_name)
+def _of_query_started(event: schema.QueryChange) -> _Rows:
+    yield QUERY_EVENTS, _query_event(event)
 
 
-def _of_query_terminated(event: QueryTerminated) -> _Rows:
-    query_row = _query_event(event.query_id, event.run_id, None)
-    yield QUERY_EVENTS, {**query_row, "terminated": True, "failed": event.exception is not None}
+def _of_query_terminated(event: schema.QueryChange) -> _Rows:
+    end = {"terminated": True, "failed": event.exception is not None}
+    yield QUERY_EVENTS, _query_event(event) | end
 
 
-def _query_event(query_id: str | None, run_id: str | None, query_name: str | None) -> Record:
+def _query_event(event: schema.Progress | schema.QueryChange) -> dict[str, Any]:
     return {
-        "query_id": query_id,
-        "run_id": run_id,
-        "query_name": query_name,
+        "query_id": event.query_id,
+        "run_id": event.run_id,
+        "query_name": event.query_name,
         "started_s": None,
         "batch_id": None,
         "terminated": False,
@@ -327,13 +294,13 @@ def _query_event(query_id: str | None, run_id: str | None, query_name: str | Non
     }
 
 
-_ROWS_OF: dict[type, Callable[[Any], _Rows]] = {
-    JobStart: _of_job_start,
-    JobEnd: _of_job_end,
-    StageCompleted: _of_stage_completed,
-    TaskEnd: _of_task_end,
-    SqlExecutionStart: _of_sql_execution_start,
-    QueryStarted: _of_query_started,
-    QueryProgress: _of_query_progress,
-    QueryTerminated: _of_query_terminated,
+_ROWS_OF: dict[str, Callable[[Any], _Rows]] = {
+    schema.JOB_START: _of_job_start,
+    schema.JOB_END: _of_job_end,
+    schema.STAGE_COMPLETED: _of_stage_completed,
+    schema.TASK_END: _of_task_end,
+    schema.SQL_EXECUTION_START: _of_sql_execution_start,
+    schema.QUERY_STARTED: _of_query_started,
+    schema.QUERY_PROGRESS: _of_query_progress,
+    schema.QUERY_TERMINATED: _of_query_terminated,
 }

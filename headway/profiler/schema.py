@@ -14,23 +14,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec import field
 
-from headway.profiler.event_parts import (
-    Anything,
-    ExecutorInfo,
-    ExecutorMetrics,
-    Int,
-    JobProperties,
-    JobResult,
-    JvmInformation,
-    Long,
-    ResourceRequest,
-    SparkEvent,
-    StageInfo,
-    TaskEndReason,
-    TaskInfo,
-    TaskMetrics,
-    Text,
-)
+from headway.profiler import event_parts
+from headway.profiler.event_parts import Anything, Int, Long, SparkEvent, Text
 from headway.profiler.known_values import known_version
 from headway.profiler.redaction import allowed_properties, description_of, name_of
 from headway.redaction import HIDDEN
@@ -59,6 +44,7 @@ RECORDER_END = "HeadwayRecorderEnd"
 RECORDER_LOST = "HeadwayRecorderLost"
 RECORDER_PASSED_OVER = "HeadwayRecorderPassedOver"
 RECORDER_EVENTS = (RECORDER_START, RECORDER_END, RECORDER_LOST, RECORDER_PASSED_OVER)
+LOG_STARTS = (LOG_START, "DBCEventLoggingListenerMetadata")  # the second is Databricks'
 
 # Spark events that are not read; any other name is a vendor's or a newer Spark's.
 PASSED_OVER = (b"SparkListener", b"org.apache.spark.")
@@ -73,7 +59,9 @@ class LogStart(SparkEvent):
         self.spark_version = known_version(self.spark_version)
 
 
-class ApplicationStart(SparkEvent):
+class ApplicationEvent(SparkEvent):
+    """The start of an application, or its end, which has only a time."""
+
     application_id: Text = field(default=None, name="App ID")
     application_name: Text = field(default=None, name="App Name")
     timestamp_ms: Long = field(default=None, name="Timestamp")
@@ -83,12 +71,8 @@ class ApplicationStart(SparkEvent):
         self.application_name = name_of(self.application_name)
 
 
-class ApplicationEnd(SparkEvent):
-    timestamp_ms: Long = field(default=None, name="Timestamp")
-
-
 class Environment(SparkEvent):
-    jvm: JvmInformation | None = field(default=None, name="JVM Information")
+    jvm: event_parts.JvmInformation | None = field(default=None, name="JVM Information")
     properties: dict[str, Text] | None = field(default=None, name="Spark Properties")
 
     def __post_init__(self) -> None:
@@ -98,26 +82,20 @@ class Environment(SparkEvent):
 
 class ResourceProfileAdded(SparkEvent):
     profile_id: Int = field(default=None, name="Resource Profile Id")
-    of_executor: dict[str, ResourceRequest | None] | None = field(
+    of_executor: dict[str, event_parts.ResourceRequest | None] | None = field(
         default=None, name="Executor Resource Requests"
     )
-    of_task: dict[str, ResourceRequest | None] | None = field(
+    of_task: dict[str, event_parts.ResourceRequest | None] | None = field(
         default=None, name="Task Resource Requests"
     )
 
 
-class ExecutorAdded(SparkEvent):
+class ExecutorChange(SparkEvent):
+    """An executor that was added, or removed, which says nothing of its cores."""
+
     timestamp_ms: Long = field(default=None, name="Timestamp")
     executor_id: Text = field(default=None, name="Executor ID")
-    info: ExecutorInfo | None = field(default=None, name="Executor Info")
-
-    def __post_init__(self) -> None:
-        self.executor_id = name_of(self.executor_id)
-
-
-class ExecutorRemoved(SparkEvent):
-    timestamp_ms: Long = field(default=None, name="Timestamp")
-    executor_id: Text = field(default=None, name="Executor ID")
+    info: event_parts.ExecutorInfo | None = field(default=None, name="Executor Info")
 
     def __post_init__(self) -> None:
         self.executor_id = name_of(self.executor_id)
@@ -127,26 +105,28 @@ class JobStart(SparkEvent):
     job_id: Int = field(default=None, name="Job ID")
     submitted_ms: Long = field(default=None, name="Submission Time")
     stage_ids: list[Int] | None = field(default=None, name="Stage IDs")
-    properties: JobProperties | None = field(default=None, name="Properties")
+    properties: event_parts.JobProperties | None = field(default=None, name="Properties")
 
 
 class JobEnd(SparkEvent):
     job_id: Int = field(default=None, name="Job ID")
     completed_ms: Long = field(default=None, name="Completion Time")
-    result: JobResult | None = field(default=None, name="Job Result")
+    result: event_parts.JobResult | None = field(default=None, name="Job Result")
 
 
 class StageCompleted(SparkEvent):
-    info: StageInfo | None = field(default=None, name="Stage Info")
+    info: event_parts.StageInfo | None = field(default=None, name="Stage Info")
 
 
 class TaskEnd(SparkEvent):
     stage_id: Int = field(default=None, name="Stage ID")
     attempt_id: Int = field(default=None, name="Stage Attempt ID")
-    reason: TaskEndReason | None = field(default=None, name="Task End Reason")
-    info: TaskInfo | None = field(default=None, name="Task Info")
-    executor_metrics: ExecutorMetrics | None = field(default=None, name="Task Executor Metrics")
-    metrics: TaskMetrics | None = field(default=None, name="Task Metrics")
+    reason: event_parts.TaskEndReason | None = field(default=None, name="Task End Reason")
+    info: event_parts.TaskInfo | None = field(default=None, name="Task Info")
+    executor_metrics: event_parts.ExecutorMetrics | None = field(
+        default=None, name="Task Executor Metrics"
+    )
+    metrics: event_parts.TaskMetrics | None = field(default=None, name="Task Metrics")
 
 
 class BatchOf(NamedTuple):
@@ -188,27 +168,20 @@ class AdaptiveUpdate(SparkEvent):
 
 
 class DriverUpdates(SparkEvent):
-    execution_id: Long = field(default=None, name="executionId")
     values: list[list[Long] | None] | None = field(default=None, name="accumUpdates")
 
 
-class QueryStarted(SparkEvent):
+class QueryChange(SparkEvent):
+    """The start of a run of a query, or its end, which may have an exception but has no name."""
+
     query_id: Text = field(default=None, name="id")
     run_id: Text = field(default=None, name="runId")
     query_name: Text = field(default=None, name="name")
-
-    def __post_init__(self) -> None:
-        self.query_id, self.run_id = name_of(self.query_id), name_of(self.run_id)
-        self.query_name = name_of(self.query_name)
-
-
-class QueryTerminated(SparkEvent):
-    query_id: Text = field(default=None, name="id")
-    run_id: Text = field(default=None, name="runId")
     exception: Text = None
 
     def __post_init__(self) -> None:
         self.query_id, self.run_id = name_of(self.query_id), name_of(self.run_id)
+        self.query_name = name_of(self.query_name)
         self.exception = self.exception and HIDDEN
 
 
@@ -233,18 +206,13 @@ class StateOperator(SparkEvent):
 
 
 class SourceProgress(SparkEvent):
+    """Progress at a source; of a sink, its description is read."""
+
     description: Text = None
     start_offset: Anything = field(default=None, name="startOffset")
     end_offset: Anything = field(default=None, name="endOffset")
     latest_offset: Anything = field(default=None, name="latestOffset")
     num_rows: Long = field(default=None, name="numInputRows")
-
-    def __post_init__(self) -> None:
-        self.description = description_of(self.description)
-
-
-class SinkProgress(SparkEvent):
-    description: Text = None
 
     def __post_init__(self) -> None:
         self.description = description_of(self.description)
@@ -261,7 +229,7 @@ class Progress(SparkEvent):
     event_time: EventTime | None = field(default=None, name="eventTime")
     operators: list[StateOperator | None] | None = field(default=None, name="stateOperators")
     sources: list[SourceProgress | None] | None = None
-    sink: SinkProgress | None = None
+    sink: SourceProgress | None = None
 
     def __post_init__(self) -> None:
         self.query_id, self.run_id = name_of(self.query_id), name_of(self.run_id)
@@ -274,31 +242,21 @@ class QueryProgress(SparkEvent):
     progress: Progress | None = None
 
 
-class RecorderStart(SparkEvent):
+class RecorderEvent(SparkEvent):
+    """What a recorder notes of itself: that it began or ended, or how much it left out."""
+
     recording_id: Text = field(default=None, name="Recording ID")
-
-
-class RecorderEnd(SparkEvent):
-    recording_id: Text = field(default=None, name="Recording ID")
-
-
-class RecorderLost(SparkEvent):
     num_lost: Long = None
-
-
-class RecorderPassedOver(SparkEvent):
     num_batches: Long = None
 
 
 KINDS: Mapping[str, type[SparkEvent]] = MappingProxyType(
     {
-        **dict.fromkeys((LOG_START, "DBCEventLoggingListenerMetadata"), LogStart),  # Databricks'
-        APPLICATION_START: ApplicationStart,
-        APPLICATION_END: ApplicationEnd,
+        **dict.fromkeys(LOG_STARTS, LogStart),
+        **dict.fromkeys((APPLICATION_START, APPLICATION_END), ApplicationEvent),
         ENVIRONMENT: Environment,
         RESOURCE_PROFILE_ADDED: ResourceProfileAdded,
-        EXECUTOR_ADDED: ExecutorAdded,
-        EXECUTOR_REMOVED: ExecutorRemoved,
+        **dict.fromkeys((EXECUTOR_ADDED, EXECUTOR_REMOVED), ExecutorChange),
         JOB_START: JobStart,
         JOB_END: JobEnd,
         STAGE_COMPLETED: StageCompleted,
@@ -307,13 +265,9 @@ KINDS: Mapping[str, type[SparkEvent]] = MappingProxyType(
         SQL_EXECUTION_END: SqlExecutionEnd,
         ADAPTIVE_UPDATE: AdaptiveUpdate,
         DRIVER_UPDATES: DriverUpdates,
-        QUERY_STARTED: QueryStarted,
+        **dict.fromkeys((QUERY_STARTED, QUERY_TERMINATED), QueryChange),
         QUERY_PROGRESS: QueryProgress,
-        QUERY_TERMINATED: QueryTerminated,
-        RECORDER_START: RecorderStart,
-        RECORDER_END: RecorderEnd,
-        RECORDER_LOST: RecorderLost,
-        RECORDER_PASSED_OVER: RecorderPassedOver,
+        **dict.fromkeys(RECORDER_EVENTS, RecorderEvent),
     }
 )
 """Every event that is read, by name, and its fields that are read."""

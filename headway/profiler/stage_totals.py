@@ -13,35 +13,20 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from headway.profiler.event_parts import (
-    ExecutorMetrics,
-    InputMetrics,
-    OutputMetrics,
-    ShuffleReadMetrics,
-    ShuffleWriteMetrics,
-    StageInfo,
-    TaskInfo,
-    TaskMetrics,
-)
-from headway.profiler.operators import (
-    first_rdd_id,
-    is_barrier,
-    num_scans,
-    rows_metric_ids,
-    scopes,
-)
+from headway.profiler import event_parts, operators
+from headway.profiler.event_parts import StageInfo
 from headway.profiler.schema import TaskEnd
 
 SAID_AGAIN = "Resubmitted"
 """Reason of the second end of a task that had succeeded, but whose output was lost."""
-# Spark's names for the time in Python workers, by version; per stage, in milliseconds.
-_PYTHON_TIMES = ("time to run Python workers",)
+# Per stage, in milliseconds.
+_PYTHON_TIME = "time to run Python workers"
 _MOST_DIGITS = 15
 _MS_PER_S = 1e3
 _NS_PER_S = 1e9
-_NO_METRICS = TaskMetrics()
-_NO_EXECUTOR, _NO_INPUT, _NO_OUTPUT = ExecutorMetrics(), InputMetrics(), OutputMetrics()
-_NO_READ, _NO_WRITE = ShuffleReadMetrics(), ShuffleWriteMetrics()
+_NO_METRICS, _NO_EXECUTOR = event_parts.TaskMetrics(), event_parts.ExecutorMetrics()
+_NO_INPUT, _NO_OUTPUT = event_parts.InputMetrics(), event_parts.OutputMetrics()
+_NO_READ, _NO_WRITE = event_parts.ShuffleReadMetrics(), event_parts.ShuffleWriteMetrics()
 
 
 class Measures(NamedTuple):
@@ -84,10 +69,8 @@ _FIRST_COUNT = Measures._fields.index("rows_read")
 def measures(task: TaskEnd, wall_ms: int) -> Measures:
     """Metrics of a task with a given duration; 0 for unreported ones."""
     metrics = task.metrics or _NO_METRICS
-    shuffle_read, shuffle_written = (
-        metrics.shuffle_read or _NO_READ,
-        metrics.shuffle_write or _NO_WRITE,
-    )
+    shuffle_read = metrics.shuffle_read or _NO_READ
+    shuffle_written = metrics.shuffle_write or _NO_WRITE
     input_metrics, output_metrics = metrics.input or _NO_INPUT, metrics.output or _NO_OUTPUT
     run_ms, deserialize_ms = metrics.run_ms or 0, metrics.deserialize_ms or 0
     busy_ms = run_ms + deserialize_ms + (metrics.serialize_ms or 0)
@@ -171,22 +154,21 @@ class StageTotals(msgspec.Struct, gc=False):
 
     def add_end(self, info: StageInfo) -> None:
         """Add one line about the end of the attempt; duplicate lines count once."""
-        parents = None if info.parent_ids is None else tuple(info.parent_ids)
         self.add(
             StageTotals(
                 num_ends=1,
                 num_tasks=info.num_tasks,
-                parent_ids=parents,
+                parent_ids=None if info.parent_ids is None else tuple(info.parent_ids),
                 submitted_ms=info.submitted_ms,
                 completed_ms=info.completed_ms,
                 failed=info.failure is not None,
                 python_ms=python_ms(info),
-                scopes=scopes(info),
-                first_rdd_id=first_rdd_id(info),
-                num_scans=num_scans(info),
+                scopes=operators.scopes(info),
+                first_rdd_id=operators.first_rdd_id(info),
+                num_scans=operators.num_scans(info),
                 resource_profile_id=info.resource_profile_id,
-                is_barrier=is_barrier(info),
-                metric_ids=rows_metric_ids(info),
+                is_barrier=operators.is_barrier(info),
+                metric_ids=operators.rows_metric_ids(info),
             )
         )
 
@@ -195,7 +177,7 @@ class StageTotals(msgspec.Struct, gc=False):
         if not succeeded(task):
             self.num_failed += 1
             return
-        info, wall_ms = task.info, measured_ms(task.info, task.metrics)
+        info, wall_ms = task.info, measured_ms(task)
         if info is None or wall_ms is None:
             return
         of_task = measures(task, wall_ms)
@@ -323,12 +305,13 @@ def succeeded(task: TaskEnd) -> bool:
     return info is None or not (info.failed or info.killed)
 
 
-def measured_ms(info: TaskInfo | None, metrics: TaskMetrics | None) -> int | None:
+def measured_ms(task: TaskEnd) -> int | None:
     """Duration of a task that reported metrics; None if unknown.
 
     If a clock was set back during the task, its time is not usable.
     """
-    if info is None or metrics is None or info.launched_ms is None or info.finished_ms is None:
+    info = task.info
+    if info is None or info.launched_ms is None or info.finished_ms is None or task.metrics is None:
         return None
     wall_ms = info.finished_ms - info.launched_ms
     return wall_ms if info.launched_ms > 0 and wall_ms >= 0 else None
@@ -339,7 +322,7 @@ def python_ms(info: StageInfo) -> int | None:
     stated = [
         metric.value
         for metric in info.accumulables or ()
-        if metric is not None and metric.name in _PYTHON_TIMES
+        if metric is not None and metric.name == _PYTHON_TIME
     ]
     texts = [str(value) for value in stated if type(value) in (int, str)]
     decimal_texts = [text for text in texts if text.isdecimal() and text.isascii()]

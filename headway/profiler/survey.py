@@ -76,7 +76,7 @@ def surveys(
             application=application_of(facts),
             counts=EventCounts(
                 jobs=facts.count(schema.JOB_START).num_distinct,
-                stages=facts.stages.num_ended,
+                stages=facts.num_attempts_ended,
                 tasks=facts.count(schema.TASK_END).num_distinct,
                 failed_tasks=facts.num_failed_tasks,
                 sql_executions=facts.count(schema.SQL_EXECUTION_START).num_distinct,
@@ -109,7 +109,8 @@ def profile_together(
     """
     if logs.batches or queries:
         return summarize(logs, event_logs, queries, version, trigger_s)
-    names = [event_logs[app].name for app, facts in logs.applications.items() if facts.has_events]
+    apps = [app for app, facts in logs.applications.items() if facts.has_events]
+    names = [event_logs[app].name for app in apps]
     if not names:
         raise EventLogError(f"{listed(log.name for log in event_logs.values())}: {NO_EVENT}")
     if len(names) != 1:
@@ -121,9 +122,8 @@ def profile_together(
         raise InputError(
             f"{names[0]}: {argument('trigger')} is for streaming queries; the log has none"
         )
-    (app,) = (app for app, facts in logs.applications.items() if facts.has_events)
-    facts = logs.applications[app]
-    coverage = coverage_of(facts, (), event_logs[app])
+    facts = logs.applications[apps[0]]
+    coverage = coverage_of(facts, (), event_logs[apps[0]])
     try:
         _require_no_silent_queries(recorded_queries(facts.queries, (), facts.plans))
         return profile_application(facts, logs.stage_runs, coverage, version)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import NamedTuple
 
 import msgspec
 
@@ -85,18 +84,14 @@ def _last_name(table: str) -> str:
     return table.replace("`", "").rpartition(".")[2]
 
 
-class _Started(NamedTuple):
-    """Start of an execution: the outermost one that it is part of, and what it writes itself."""
-
-    root_id: int
-    at_ms: int
-    write: str | None
-
-
 class Writes(msgspec.Struct):
-    """Starts of executions, with what those of some batches write, and ends, by execution."""
+    """Starts of executions and ends, by execution.
 
-    starts: dict[int, _Started] = {}
+    A start has the outermost execution that it is part of, its time [ms], and of those of some
+    batches what it writes itself.
+    """
+
+    starts: dict[int, tuple[int, int, str | None]] = {}
     ends_ms: dict[int, int] = {}
 
     def note_start(self, event: SqlExecutionStart, *, reads_plan: bool) -> None:
@@ -104,7 +99,7 @@ class Writes(msgspec.Struct):
         execution_id, root_id = event.execution_id, event.root_execution_id
         if execution_id is not None and root_id is not None and event.started_ms is not None:
             write = write_in_words(event.plan or "") if reads_plan else None
-            self.starts[execution_id] = _Started(root_id, event.started_ms, write)
+            self.starts[execution_id] = root_id, event.started_ms, write
 
     def note_end(self, event: SqlExecutionEnd) -> None:
         if event.execution_id is not None and event.ended_ms is not None:
@@ -126,12 +121,12 @@ class Writes(msgspec.Struct):
     def of_executions(self) -> dict[int, str]:
         """What each execution writes, or the command writes inside which it ran."""
         commands: dict[int, list[tuple[int, str]]] = defaultdict(list)
-        for execution_id, start in sorted(self.starts.items()):
-            if start.write is not None:
-                commands[start.root_id].append((execution_id, start.write))
+        for execution_id, (root_id, _, own_write) in sorted(self.starts.items()):
+            if own_write is not None:
+                commands[root_id].append((execution_id, own_write))
         words = {}
-        for execution_id, start in self.starts.items():
-            for command_id, write in commands.get(start.root_id, ()):
+        for execution_id, (root_id, _, _) in self.starts.items():
+            for command_id, write in commands.get(root_id, ()):
                 if command_id == execution_id or self._is_inside(execution_id, command_id):
                     words[execution_id] = write
         return words
@@ -139,8 +134,5 @@ class Writes(msgspec.Struct):
     def _is_inside(self, execution_id: int, command_id: int) -> bool:
         """Whether an execution began after a command, and before that ended."""
         end_ms = self.ends_ms.get(command_id)
-        return (
-            command_id < execution_id
-            and end_ms is not None
-            and self.starts[command_id].at_ms <= self.starts[execution_id].at_ms < end_ms
-        )
+        (_, command_ms, _), (_, at_ms, _) = self.starts[command_id], self.starts[execution_id]
+        return command_id < execution_id and end_ms is not None and command_ms <= at_ms < end_ms

@@ -29,15 +29,15 @@ from headway.profiler import pieces as cutting
 from headway.profiler import schema
 from headway.profiler.collect import CollectedLogs, collect
 from headway.profiler.engines import in_process
-from headway.profiler.engines.in_process import InProcess, _Shared
-from headway.profiler.engines.on_spark import OnSpark
+from headway.profiler.engines.in_process import _Shared, read_in_process
+from headway.profiler.engines.on_spark import read_on_spark
 from headway.profiler.gathered import Gathered
 from headway.profiler.gatherer import Gatherer
 from headway.profiler.ids import Ids
 from headway.profiler.logs.limits import UnpackLimits
 from headway.profiler.logs.sources import find_event_logs
 from headway.profiler.logs.unpacking import unpack
-from headway.profiler.pieces import Order, Result, pieces_of
+from headway.profiler.pieces import Engine, Order, Result, pieces_of
 from headway.profiler.recording.recorder_file import RotatingFile
 from tests.profiler.event_log import (
     AppLog,
@@ -97,14 +97,13 @@ def write_recorder_files(path: Path) -> None:
     assert len(list(path.parent.glob(f"{path.name}*"))) > 3
 
 
-class _OtherWayRound:
-    """Another engine's results, in the reverse order."""
+def in_processes(number: int) -> Engine:
+    return functools.partial(read_in_process, num_processes=number)
 
-    def __init__(self, engine: InProcess) -> None:
-        self._engine = engine
 
-    def results(self, orders: Sequence[Order]) -> Iterator[Result]:
-        yield from reversed(list(self._engine.results(orders)))
+def other_way_round(orders: Sequence[Order]) -> Iterator[Result]:
+    """Results of one process, in the reverse order."""
+    yield from reversed(list(in_processes(1)(orders)))
 
 
 @pytest.fixture
@@ -118,7 +117,7 @@ def test_every_engine_reads_the_same_whatever_the_pieces_are(
 ) -> None:
     found = find_event_logs([several_logs(tmp_path / "logs")])
     unpack(found.logs, tmp_path / "work", stay_packed=True)
-    whole = collect(pieces_of(tmp_path / "work"), InProcess(num_processes=1))
+    whole = collect(pieces_of(tmp_path / "work"), in_processes(1))
     assert len(whole.applications) > 25
     monkeypatch.setattr("headway.profiler.engines.in_process._WORTH_A_PROCESS_BYTES", 100_000)
     for piece_bytes in (1_000, 30_000):
@@ -126,9 +125,9 @@ def test_every_engine_reads_the_same_whatever_the_pieces_are(
         pieces = pieces_of(tmp_path / "work")
         assert len(pieces) > 2 * len(whole.applications)
         if piece_bytes == 30_000:
-            assert collect(pieces, InProcess(num_processes=3)) == whole
-            assert collect(pieces, OnSpark(spark)) == whole
-        assert collect(pieces, _OtherWayRound(InProcess(num_processes=1))) == whole
+            assert collect(pieces, in_processes(3)) == whole
+            assert collect(pieces, functools.partial(read_on_spark, spark)) == whole
+        assert collect(pieces, other_way_round) == whole
 
 
 @pytest.mark.statistical
@@ -142,11 +141,11 @@ def test_published_logs_are_read_alike_by_every_engine(
 ) -> None:
     found = find_event_logs([EVENT_LOGS, GROUND_TRUTH])
     unpack(found.logs, tmp_path / "packed", stay_packed=True)
-    whole = collect(pieces_of(tmp_path / "packed"), InProcess(num_processes=1))
-    assert collect(pieces_of(tmp_path / "packed"), OnSpark(spark)) == whole
+    whole = collect(pieces_of(tmp_path / "packed"), in_processes(1))
+    assert collect(pieces_of(tmp_path / "packed"), functools.partial(read_on_spark, spark)) == whole
     unpack(found.logs, tmp_path / "plain")
     monkeypatch.setattr(cutting, "PIECE_BYTES", 1_000_000)
-    assert collect(pieces_of(tmp_path / "plain"), InProcess(num_processes=2)) == whole
+    assert collect(pieces_of(tmp_path / "plain"), in_processes(2)) == whole
 
 
 def test_profiles_of_both_engines_are_the_same_to_the_byte(
@@ -231,10 +230,10 @@ def test_long_queries_leave_their_old_batches_behind(
     monkeypatch.setattr(gathering, "MOST_BATCHES_PER_RUN", 10)
     monkeypatch.setattr(cutting, "PIECE_BYTES", 20_000)
     pieces = pieces_of(tmp_path / "work")
-    read = collect(pieces, InProcess(num_processes=1))
+    read = collect(pieces, in_processes(1))
     assert [row["batch_id"] for row in read.batches] == list(range(20, 30))
     assert {row["batch_id"] for row in read.stage_runs} == set(range(20, 30))
-    assert collect(pieces, _OtherWayRound(InProcess(num_processes=1))) == read
+    assert collect(pieces, other_way_round) == read
 
 
 def test_a_bomb_is_stopped_while_it_is_read(tmp_path: Path) -> None:
@@ -243,7 +242,7 @@ def test_a_bomb_is_stopped_while_it_is_read(tmp_path: Path) -> None:
     logs = find_event_logs([bomb, good]).logs
     unpack(logs, tmp_path / "work", stay_packed=True)
     limits = UnpackLimits(ratio_from_bytes=1_000_000)
-    read = collect(pieces_of(tmp_path / "work"), InProcess(), limits)
+    read = collect(pieces_of(tmp_path / "work"), read_in_process, limits)
     assert list(read.applications) == [1]
     assert "over 500 times as much" in read.failures[0]
     # The parts of a log count together.
@@ -252,7 +251,7 @@ def test_a_bomb_is_stopped_while_it_is_read(tmp_path: Path) -> None:
     size = sum(len(line) + 1 for line in AppLog().add(QUERY).lines)
     for max_bytes, is_too_much in ((size, False), (size - 1, True)):
         limits = UnpackLimits(max_bytes=max_bytes)
-        read = collect(pieces_of(tmp_path / "again"), InProcess(), limits)
+        read = collect(pieces_of(tmp_path / "again"), read_in_process, limits)
         assert bool(read.failures) == is_too_much
 
 
@@ -264,7 +263,7 @@ def test_a_file_that_is_gone_while_it_is_read_spares_the_others(
     unpack(find_event_logs(logs).logs, tmp_path / "work")
     pieces = pieces_of(tmp_path / "work")
     logs[0].unlink()
-    read = collect(pieces, InProcess(num_processes=2))
+    read = collect(pieces, in_processes(2))
     assert list(read.applications) == [1]
     assert read.failures[0].startswith("No such file or directory; ")
     assert len(read.batches) == QUERY.num_batches
@@ -283,7 +282,7 @@ def test_lines_are_whole_however_long_they_are(
     for piece_bytes in (101, 4096, 2**24):
         if line_bytes / piece_bytes < 1000:
             monkeypatch.setattr(cutting, "PIECE_BYTES", piece_bytes)
-            read = collect(pieces_of(tmp_path / "work"), InProcess(num_processes=1))
+            read = collect(pieces_of(tmp_path / "work"), in_processes(1))
             (facts,) = read.applications.values()
             assert facts.count("SparkListenerJobStart") == (12, 12, 0, 11)
             assert facts.num_damaged == 0
@@ -301,7 +300,7 @@ def test_a_line_that_never_ends_is_damage_and_takes_no_memory(
             written.write("y" * 2**20)
         written.write('"}\n' + sound.replace("1", "3"))
     unpack(find_event_logs([tmp_path / "log"]).logs, tmp_path / "work")
-    read = collect(pieces_of(tmp_path / "work"), InProcess(num_processes=1))
+    read = collect(pieces_of(tmp_path / "work"), in_processes(1))
     (facts,) = read.applications.values()
     assert facts.count("SparkListenerJobStart").num_lines == 2
     assert facts.num_damaged == 1
@@ -448,7 +447,7 @@ def test_a_file_of_the_working_folder_is_not_taken_for_a_package(
     monkeypatch.chdir(planted)
     # As in an interactive session, where it is the working folder.
     monkeypatch.setattr(sys, "path", ["", *sys.path])
-    results = [*InProcess(num_processes=2).results(orders)]
+    results = [*in_processes(2)(orders)]
     assert not (planted / "executed").exists()
     assert results == [cutting.carried_out(order, lambda *_: None) for order in orders]
 
@@ -473,7 +472,7 @@ def test_how_another_process_ended_is_said_and_nothing_else(
     with pytest.raises(
         HeadwayError, match=f"^one of the processes that read logs {words}"
     ) as raised:
-        list(InProcess(num_processes=2).results(orders))
+        list(in_processes(2)(orders))
     assert "memory" not in str(raised.value)
 
 
@@ -500,7 +499,7 @@ def test_an_error_in_another_process_is_raised_as_in_this_one(
     with pytest.raises(TypeError, match="float") as alone:
         cutting.carried_out(orders[0], lambda *_: None)
     with pytest.raises(TypeError) as beside:
-        list(InProcess(num_processes=2).results(orders))
+        list(in_processes(2)(orders))
     assert str(beside.value) == str(alone.value)
 
 
@@ -514,5 +513,5 @@ def test_python_workers_of_spark_do_not_import_from_the_working_folder(spark: Sp
 
 
 def test_nothing_to_read_is_no_application(tmp_path: Path) -> None:
-    assert collect([], InProcess()) == CollectedLogs(applications={}, batches=[], stage_runs=[])
+    assert collect([], read_in_process) == CollectedLogs(applications={}, batches=[], stage_runs=[])
     shutil.rmtree(tmp_path)

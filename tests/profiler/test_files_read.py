@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import headway
-from headway.profiler.files_read import BatchFiles
 from headway.profiler.gathered import Gathered
 from headway.profiler.gatherer import Gatherer
 from headway.profiler.schema import BatchOf
@@ -72,7 +71,7 @@ def test_pieces_add_up_wherever_the_log_is_cut() -> None:
     reports = [event["progress"] for event in log.of("$QueryProgressEvent")]
     rows = [report["sources"][0]["numInputRows"] for report in reports]
     assert whole.of_batches() == {
-        BatchOf(QUERY.run, batch): BatchFiles(-(-number // 500), 8 * number)
+        BatchOf(QUERY.run, batch): (-(-number // 500), 8 * number)
         for batch, number in enumerate(rows)
         if batch % 16 == 0
     }

@@ -13,7 +13,7 @@ import pytest
 from headway.errors import ProfileError
 from headway.formats.profile_file import load_profile
 from headway.profiler.collect import CollectedLogs, collect, each_application
-from headway.profiler.engines.in_process import InProcess
+from headway.profiler.engines.in_process import read_in_process
 from headway.profiler.logs.sources import find_event_logs
 from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import pieces_of
@@ -70,7 +70,7 @@ def collected(folder: Path) -> dict[str, CollectedLogs]:
     work = folder / "work"
     work.mkdir()
     logs = unpack(find_event_logs([sources]).logs, work).logs
-    of_each = each_application(collect(pieces_of(work), InProcess()))
+    of_each = each_application(collect(pieces_of(work), read_in_process))
     assert len(of_each) == len(LAYOUTS)
     by_file = {Path(log.name).name: of_each[app] for app, log in logs.items()}
     return {name: by_file[f"log-{number}"] for number, name in enumerate(LAYOUTS)}

@@ -18,7 +18,7 @@ import zstandard
 from headway.domain import JobProfile
 from headway.formats.profile_file import dump_profile, load_any_profile, save_profile
 from headway.profiler.collect import ApplicationFacts, collect
-from headway.profiler.engines.in_process import InProcess
+from headway.profiler.engines.in_process import read_in_process
 from headway.profiler.logs.sources import EventLog, find_event_logs
 from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import pieces_of
@@ -118,7 +118,7 @@ def published(benchmarks: None, tmp_path_factory: pytest.TempPathFactory) -> Pub
     unpacked = unpack(logs, folder)
     by_path = {log.name: name for name, log in zip(names, logs, strict=True)}
     refused.update({by_path[failure.name]: failure.why for failure in unpacked.failures})
-    pieces, engine = pieces_of(folder), InProcess()
+    pieces, engine = pieces_of(folder), read_in_process
     collected = collect(pieces, engine)
     tables = tables_of_logs(
         pieces, engine, collected, {name: names.index(name) for name in wanted_logs()}

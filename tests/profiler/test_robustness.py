@@ -17,7 +17,7 @@ import pytest
 from headway.domain import JobProfile
 from headway.formats.profile_file import dump_profile
 from headway.profiler.collect import collect
-from headway.profiler.engines.in_process import InProcess
+from headway.profiler.engines.in_process import read_in_process
 from headway.profiler.logs.sources import find_event_logs
 from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import pieces_of
@@ -126,7 +126,7 @@ def survey_all(damaged: Sequence[Damaged], folder: Path) -> dict[str, LogSurvey]
         files[-1].write_bytes(one.content)
     found = find_event_logs(files)
     unpacked = unpack(found.logs, folder / "work")
-    collected = collect(pieces_of(folder / "work"), InProcess())
+    collected = collect(pieces_of(folder / "work"), read_in_process)
     by_name = {log.name: log for log in surveys(collected, unpacked.logs, "1.0")}
     # What could not be unpacked is said and left no survey.
     refused = {failure.name for failure in (*found.failures, *unpacked.failures)}

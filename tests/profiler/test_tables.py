@@ -10,7 +10,7 @@ import pytest
 
 from headway.profiler import schema
 from headway.profiler.collect import CollectedLogs, collect
-from headway.profiler.engines.in_process import InProcess
+from headway.profiler.engines.in_process import read_in_process
 from headway.profiler.export import TABLES, table_rows_of
 from headway.profiler.logs.sources import find_event_logs
 from headway.profiler.logs.unpacking import unpack
@@ -29,7 +29,7 @@ class Tables(NamedTuple):
 
 
 def read(work_folder: Path) -> Tables:
-    pieces, engine = pieces_of(work_folder), InProcess()
+    pieces, engine = pieces_of(work_folder), read_in_process
     collected = collect(pieces, engine)
     rows: dict[str, list[Record]] = {name: [] for name in TABLES}
     for name, of_table in table_rows_of(pieces, engine, collected.applications):

@@ -26,7 +26,7 @@ from headway.formats.setting_file import (
     load_setting,
     save_setting,
 )
-from headway.profiler.recording.live import LaterLogFeed
+from headway.profiler.recording.live import LogFeed
 from headway.runtime.tuning import supervised
 from headway.runtime.tuning.clean_stop import NoGapError
 from headway.runtime.tuning.supervised import SupervisedQuery
@@ -107,7 +107,7 @@ def a_query(tmp_path: Path, code: str, *more: str) -> SupervisedQuery:
     )
 
 
-def more_of(seen: list[Any], feed: LaterLogFeed) -> list[Any]:
+def more_of(seen: list[Any], feed: LogFeed) -> list[Any]:
     seen += feed.new_batches()
     return seen
 
@@ -351,7 +351,7 @@ def test_without_a_supervisor_there_is_no_setting(
 @pytest.mark.jvm
 def test_a_real_application_records_itself_and_stops_between_two_batches(tmp_path: Path) -> None:
     query = a_query(tmp_path, ON_SPARK, str(tmp_path))
-    feed = LaterLogFeed(query.recording)
+    feed = LogFeed(query.recording, is_supervised=True)
     assert list(feed.new_batches()) == []
     seen: list[Any] = []
     query.start(setting_of())

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from headway.profiler import schema
 from headway.profiler.collect import CollectedLogs
-from headway.profiler.engines import Engine
 from headway.profiler.export import table_rows_of
-from headway.profiler.pieces import Piece
+from headway.profiler.pieces import Engine, Piece
 
 Value: TypeAlias = float | str | None
 Rows: TypeAlias = Sequence[Mapping[str, Any]]

@@ -24,8 +24,7 @@ from headway.domain.application_profile import (
     TaskTimes,
     WallClock,
 )
-from headway.profiler.operator_words import operators_in_words
-from headway.profiler.operators import Operator
+from headway.profiler.operators import Operator, operators_in_words
 from headway.profiler.rows import Record
 from headway.profiler.stage_totals import SUMS_OF_TASKS
 from headway.profiler.streaming.observations import share
@@ -216,6 +215,9 @@ def _sums_of(attempts: Sequence[Record]) -> StageSums:
     def most(name: str) -> float:
         return max((max(row[name] or 0.0, 0.0) for row in finished), default=0.0)
 
+    largest_task_ratio = None
+    if (rows_read := total("rows_read")) > 0:
+        largest_task_ratio = most("rows_largest") * num_finished / rows_read
     return StageSums(
         stage_id=first["stage_id"],
         job_id=first["job_id"],
@@ -249,7 +251,7 @@ def _sums_of(attempts: Sequence[Record]) -> StageSums:
         task_max_s=most("task_max_s"),
         outside_run_s=max(task_time_s - total("run_s"), 0.0),
         python_s=max(math.fsum(python_s), 0.0) if python_s else None,
-        largest_task_ratio=_largest_ratio(most("rows_largest"), total("rows_read"), num_finished),
+        largest_task_ratio=largest_task_ratio,
         peak_memory_bytes=most("peak_memory_bytes"),
         peak_heap_bytes=most("peak_heap_bytes"),
         **{name: total(name) for name in SUMS_OF_TASKS},
@@ -301,7 +303,3 @@ def _wall_clock(stage: StageSums, started_s: float) -> WallClock:
         submitted_s=max(stage.start_s - started_s, 0.0),
         completed_s=max(stage.end_s - started_s, 0.0),
     )
-
-
-def _largest_ratio(rows_largest: float, rows_read: float, num_finished: int) -> float | None:
-    return rows_largest * num_finished / rows_read if rows_read > 0 else None

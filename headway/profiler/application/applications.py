@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 import numpy as np
 
@@ -14,30 +13,13 @@ from headway.domain.application_profile import ApplicationProfile
 from headway.domain.configuration import Cluster, task_slots
 from headway.errors import EventLogError
 from headway.profiler import schema
-from headway.profiler.application.application_stages import (
-    StageSums,
-    heaviest,
-    is_instant,
-    memory_of,
-    num_damaged,
-    other_stages,
-    recorded_stages,
-    stage_sums,
-)
-from headway.profiler.application.dstreams import (
-    SteadyBatches,
-    dstreams_notes,
-    dstreams_profile,
-    receivers,
-    steady_batches,
-    typical_stages,
-)
+from headway.profiler.application import application_stages, dstreams
+from headway.profiler.application.application_stages import StageSums, is_instant, recorded_stages
 from headway.profiler.collect import ApplicationFacts
 from headway.profiler.coverage import gaps
 from headway.profiler.rows import Record
 from headway.profiler.streaming.batch_samples import covered_s
-from headway.profiler.streaming.executor_pools import USUAL_PROFILE
-from headway.profiler.streaming.slots import limit_in_words
+from headway.profiler.streaming.slots import USUAL_PROFILE, limit_in_words
 from headway.profiler.streaming.summarize import application_of
 from headway.sparkconf import task_cpus_of, task_limit
 from headway.units import counted
@@ -48,118 +30,106 @@ _RECORD_NEXT_TIME = (
 )
 
 
-class _Lifetime(NamedTuple):
-    start_s: float
-    end_s: float
-
-    @property
-    def duration_s(self) -> float:
-        return self.end_s - self.start_s
-
-
 def profile_application(
     facts: ApplicationFacts, stage_runs: Sequence[Record], coverage: Coverage, version: str
 ) -> ApplicationProfile:
     """The profile of a batch or DStreams application.
 
-    Raises
-    ------
-    EventLogError
-        If no stage with a finished task is recorded, or for DStreams no complete batch.
+    EventLogError if no stage with a finished task is recorded, or for DStreams no complete batch.
     """
     application = application_of(facts)
-    stages = stage_sums(stage_runs)
-    listed = heaviest(stages)
+    stages = application_stages.stage_sums(stage_runs)
+    listed = application_stages.heaviest(stages)
     if not listed:
         raise EventLogError(
             f"application {application.id}: none of its {len(stages)} stages on record has a "
             f"finished task with metrics; {_RECORD_NEXT_TIME}"
         )
     is_dstreams = any(stage.dstream_batch_s is not None for stage in stages)
-    steady = steady_batches(stages) if is_dstreams else None
+    steady = dstreams.steady_batches(stages) if is_dstreams else None
     if is_dstreams and steady is None:
         raise EventLogError(
             f"application {application.id}: none of its DStreams batches is complete: stages "
             f"failed or have no recorded end; {_RECORD_NEXT_TIME}"
         )
-    endless = receivers(stages) if is_dstreams else []
-    lifetime = _lifetime(facts, stages)
+    endless = dstreams.receivers(stages) if is_dstreams else []
+    start_s, end_s = _lifetime(facts, stages)
     busy_s = covered_s(
         (stage.start_s, stage.end_s)
         for stage in stages
         if stage not in endless and stage.start_s is not None and stage.end_s is not None
     )
-    cluster, notes = _cluster(facts, lifetime)
+    cluster, notes = _cluster(facts, start_s, end_s)
     if not is_dstreams:
         cluster = _with_limit(cluster, facts, stage_runs, notes)
-    if (damaged := num_damaged(stage_runs)) > 0:
+    if (damaged := application_stages.num_damaged(stage_runs)) > 0:
         notes.append(f"{counted(damaged, 'stage')} left out of all sums: their times make no sense")
     return ApplicationProfile(
         headway_version=version,
         kind=ApplicationKind.DSTREAMS if is_dstreams else ApplicationKind.BATCH,
         application=application,
         cluster=cluster,
-        started=_iso(lifetime.start_s),
-        duration_s=lifetime.duration_s,
-        driver_only_s=max(lifetime.duration_s - busy_s, 0.0),
+        started=f"{datetime.fromtimestamp(start_s, UTC):%Y-%m-%dT%H:%M:%SZ}",
+        duration_s=end_s - start_s,
+        driver_only_s=max(end_s - start_s - busy_s, 0.0),
         num_jobs=max(
             facts.count(schema.JOB_START).num_distinct, facts.count(schema.JOB_END).num_distinct
         ),
         num_jobs_failed=facts.num_failed_jobs,
-        dstreams=dstreams_profile(steady, len(endless)) if steady else None,
-        stages=(
-            typical_stages(steady) if steady else recorded_stages(listed, stages, lifetime.start_s)
-        ),
-        other_stages=other_stages(_not_listed(stages, listed, steady)),
-        memory=memory_of(stages),
+        dstreams=dstreams.dstreams_profile(steady, len(endless)) if steady else None,
+        stages=dstreams.typical_stages(steady)
+        if steady
+        else recorded_stages(listed, stages, start_s),
+        other_stages=application_stages.other_stages(_not_listed(stages, listed, steady)),
+        memory=application_stages.memory_of(stages),
         coverage=coverage,
         notes=(
             *notes,
-            *(dstreams_notes(steady) if steady else _stage_notes(stages, listed)),
+            *(dstreams.dstreams_notes(steady) if steady else _stage_notes(stages, listed)),
             *gaps(coverage),
         ),
     )
 
 
 def _not_listed(
-    stages: Sequence[StageSums], listed: Sequence[StageSums], steady: SteadyBatches | None
+    stages: Sequence[StageSums], listed: Sequence[StageSums], steady: dstreams.SteadyBatches | None
 ) -> list[StageSums]:
     """Stages that are not in the profile's list."""
-    shown_stages = (
-        listed if steady is None else [s for batch in steady.typical for s in batch.stages]
-    )
-    ids = {stage.stage_id for stage in shown_stages}
+    if steady is not None:
+        listed = [stage for batch in steady.typical for stage in batch.stages]
+    ids = {stage.stage_id for stage in listed}
     return [stage for stage in stages if stage.stage_id not in ids]
 
 
-def _lifetime(facts: ApplicationFacts, stages: Sequence[StageSums]) -> _Lifetime:
-    """Lifetime of the application; without a recorded start or end, that of its stages."""
+def _lifetime(facts: ApplicationFacts, stages: Sequence[StageSums]) -> tuple[float, float]:
+    """Start and end of the application; without a recorded one, that of its stages."""
     starts_s = [stage.start_s for stage in stages if stage.start_s is not None]
     ends_s = [stage.end_s for stage in stages if stage.end_s is not None]
     if facts.started_s is not None and is_instant(facts.started_s):
         starts_s.append(facts.started_s)
     if facts.ended_s is not None and is_instant(facts.ended_s):
         ends_s.append(facts.ended_s)
-    return _Lifetime(min(starts_s), max(ends_s))
+    return min(starts_s), max(ends_s)
 
 
-def _cluster(facts: ApplicationFacts, lifetime: _Lifetime) -> tuple[Cluster, list[str]]:
-    """The executors over time, and notes about them.
+def _cluster(facts: ApplicationFacts, start_s: float, end_s: float) -> tuple[Cluster, list[str]]:
+    """The executors during the lifetime of an application, and notes about them.
 
     Executors that ran tasks but have no recorded start count as present all the time.
     """
+
+    def within(at_s: float | None, otherwise_s: float) -> float:
+        return otherwise_s if at_s is None or not start_s <= at_s <= end_s else at_s
+
     spans = [
-        (
-            _within(lifetime, executor.added_s, lifetime.start_s),
-            _within(lifetime, executor.removed_s, lifetime.end_s),
-        )
+        (within(executor.added_s, start_s), within(executor.removed_s, end_s))
         for executor in facts.executors
     ]
     recorded_ids = {executor.executor_id for executor in facts.executors}
     unknown = facts.task_executor_ids - recorded_ids
-    spans += [(lifetime.start_s, lifetime.end_s)] * len(unknown)
+    spans += [(start_s, end_s)] * len(unknown)
     # Tasks ran, so there was an executor, whatever the log lacks.
-    spans = spans or [(lifetime.start_s, lifetime.end_s)]
+    spans = spans or [(start_s, end_s)]
     cores = sorted(executor.num_cores for executor in facts.executors if executor.num_cores > 0)
     notes = []
     if not cores:
@@ -175,9 +145,7 @@ def _cluster(facts: ApplicationFacts, lifetime: _Lifetime) -> tuple[Cluster, lis
     per_task = task_cpus_of(facts.properties)
     cluster = Cluster(
         executors=peak_executors,
-        executors_mean=present_s / lifetime.duration_s
-        if lifetime.duration_s > 0
-        else float(peak_executors),
+        executors_mean=present_s / (end_s - start_s) if end_s > start_s else float(peak_executors),
         cores_per_executor=per_executor,
         # Executors with fewer cores than a task needs ran none.
         task_cpus=per_task if per_executor is None else min(per_task, per_executor),
@@ -211,13 +179,6 @@ def _with_limit(
     return replace(cluster, tasks_per_executor=limit.num_tasks)
 
 
-def _within(lifetime: _Lifetime, at_s: float | None, otherwise_s: float) -> float:
-    """The instant, if it is within the application's lifetime."""
-    if at_s is None or not lifetime.start_s <= at_s <= lifetime.end_s:
-        return otherwise_s
-    return at_s
-
-
 def _num_alive(spans: Sequence[tuple[float, float]], at_s: float) -> int:
     """Executors at an instant; one that was removed at once counts at that instant."""
     return sum(
@@ -231,7 +192,3 @@ def _stage_notes(stages: Sequence[StageSums], listed: Sequence[StageSums]) -> li
         return []
     share = sum(stage.task_time_s for stage in listed) / sum(s.task_time_s for s in stages)
     return [f"{len(listed)} of {num_finished} stages are listed, with {share:.1%} of the task time"]
-
-
-def _iso(instant_s: float) -> str:
-    return f"{datetime.fromtimestamp(instant_s, UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -27,38 +27,34 @@ def _tell_nobody(_read_bytes: int, _num_events: int) -> None:
     pass
 
 
-class InProcess:
-    """Reads pieces in processes of this machine, by default one for each core it may use.
+def read_in_process(
+    orders: Sequence[Order],
+    on_progress: OnProgress = _tell_nobody,
+    num_processes: int | None = None,
+) -> Iterator[Result]:
+    """Results of the pieces, read by processes of this machine: one for each core it may use.
 
     ``on_progress`` is called with bytes and events that were read, from several threads.
     """
-
-    def __init__(
-        self, on_progress: OnProgress = _tell_nobody, num_processes: int | None = None
-    ) -> None:
-        self._on_progress = on_progress
-        self._num_processes = num_processes or _num_cores()
-
-    def results(self, orders: Sequence[Order]) -> Iterator[Result]:
-        total_bytes = sum(order.piece.events_bytes for order in orders)
-        num_worthwhile = 1 + int(total_bytes / _WORTH_A_PROCESS_BYTES)
-        num_others = min(self._num_processes, len(orders), num_worthwhile) - 1
-        if num_others < 1:
-            for order in orders:
-                yield carried_out(order, self._on_progress)
-            return
-        shared = _Shared(orders)
-        with contextlib.ExitStack() as ended:
-            for _ in range(num_others):
-                ended.enter_context(_process_at_work(shared, self._on_progress))
-            for order_index in range(len(orders)):
-                while not shared.is_done(order_index):
-                    taken_index = shared.take()
-                    if taken_index is None:
-                        shared.wait_for(order_index)
-                    else:
-                        shared.put(taken_index, carried_out(orders[taken_index], self._on_progress))
-                yield shared.pop(order_index)
+    total_bytes = sum(order.piece.events_bytes for order in orders)
+    num_worthwhile = 1 + int(total_bytes / _WORTH_A_PROCESS_BYTES)
+    num_others = min(num_processes or _num_cores(), len(orders), num_worthwhile) - 1
+    if num_others < 1:
+        for order in orders:
+            yield carried_out(order, on_progress)
+        return
+    shared = _Shared(orders)
+    with contextlib.ExitStack() as ended:
+        for _ in range(num_others):
+            ended.enter_context(_process_at_work(shared, on_progress))
+        for order_index in range(len(orders)):
+            while not shared.is_done(order_index):
+                taken_index = shared.take()
+                if taken_index is None:
+                    shared.wait_for(order_index)
+                else:
+                    shared.put(taken_index, carried_out(orders[taken_index], on_progress))
+            yield shared.pop(order_index)
 
 
 class _Shared:

@@ -39,36 +39,34 @@ def require_arrow() -> None:
     require_packages("logs", "reading logs through Spark", "pandas", "pyarrow")
 
 
-class OnSpark:
-    """Reads pieces in a Spark session, whose nodes see the files and have Headway installed."""
+def read_on_spark(spark: SparkSession, orders: Sequence[Order]) -> Iterator[Result]:
+    """Results of the pieces; each task combines those of one log.
 
-    def __init__(self, spark: SparkSession) -> None:
-        require_arrow()
-        self._spark = spark
+    The nodes of the session must see the files and have Headway installed.
+    """
+    require_arrow()
+    num_tasks = min(len(orders), _TASKS_PER_CORE * _num_cores(spark))
+    # Neighbours stay together, since they are mostly of one log.
+    per_task = -(-len(orders) // num_tasks)
+    rows = [
+        (start, pickle.dumps(list(orders[start : start + per_task])))
+        for start in range(0, len(orders), per_task)
+    ]
+    orders_frame = spark.createDataFrame(rows, "place long, orders binary")
+    done = (
+        orders_frame.repartitionByRange(len(rows), "place")
+        .mapInArrow(_read, "place long, result binary")
+        .toLocalIterator(prefetchPartitions=True)
+    )
+    for row in done:
+        yield pickle.loads(row["result"])
 
-    def results(self, orders: Sequence[Order]) -> Iterator[Result]:
-        """Results of the pieces; each task combines those of one log."""
-        num_tasks = min(len(orders), _TASKS_PER_CORE * self._num_cores())
-        # Neighbours stay together, since they are mostly of one log.
-        per_task = -(-len(orders) // num_tasks)
-        rows = [
-            (start, pickle.dumps(list(orders[start : start + per_task])))
-            for start in range(0, len(orders), per_task)
-        ]
-        orders_frame = self._spark.createDataFrame(rows, "place long, orders binary")
-        done = (
-            orders_frame.repartitionByRange(len(rows), "place")
-            .mapInArrow(_read, "place long, result binary")
-            .toLocalIterator(prefetchPartitions=True)
-        )
-        for row in done:
-            yield pickle.loads(row["result"])
 
-    def _num_cores(self) -> int:
-        # Not available in a session of Spark Connect.
-        with contextlib.suppress(Exception):
-            return self._spark.sparkContext.defaultParallelism
-        return _CORES_OF_A_STRANGER
+def _num_cores(spark: SparkSession) -> int:
+    # Not available in a session of Spark Connect.
+    with contextlib.suppress(Exception):
+        return spark.sparkContext.defaultParallelism
+    return _CORES_OF_A_STRANGER
 
 
 def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

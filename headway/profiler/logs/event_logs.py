@@ -73,16 +73,18 @@ class UnfetchedLogError(UnreadableLogError, LogNotFetchedError):
     """The same, if the log itself may be correct: no answer from a server, disk full."""
 
 
-def exit_code_of(error: Exception) -> ExitCode:
-    """Whether a log is at fault, or the access to it.
+def failure_of(name: str, error: Exception) -> LogFailure:
+    """Why a source or log is not read; the exit code is whether it is at fault, or the access.
 
-    >>> exit_code_of(FileNotFoundError()).name, exit_code_of(OSError(28, "No space left")).name
-    ('INVALID', 'FAILURE')
+    >>> failure_of("app-1", OSError(28, "No space left")).exit_code.name
+    'FAILURE'
     """
+    exit_code = ExitCode.FAILURE
     if isinstance(error, UnreadableLogError):
-        return error.exit_code
-    of_input = isinstance(error, FileNotFoundError | PermissionError | ValueError)
-    return ExitCode.INVALID if of_input else ExitCode.FAILURE
+        exit_code = error.exit_code
+    elif isinstance(error, FileNotFoundError | PermissionError | ValueError):
+        exit_code = ExitCode.INVALID
+    return LogFailure(name, why_unreadable(error), exit_code)
 
 
 def nothing_read(failures: Sequence[LogFailure]) -> EventLogError:
@@ -101,7 +103,7 @@ def reason_of(error: Exception) -> str:
 
 
 def why_unreadable(error: Exception) -> str:
-    """The same for a log that cannot be read because of the operating system or its content."""
+    """Why a log cannot be read, because of the operating system or its content."""
     if isinstance(error, UnreadableLogError):
         return str(error)
     return f"{one_line(reason_of(error))}; expected a Spark event log that can be read"

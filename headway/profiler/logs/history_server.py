@@ -14,7 +14,7 @@ from email.message import Message
 from http import HTTPStatus
 from pathlib import Path
 from typing import IO, Any
-from urllib.parse import SplitResult, quote, unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from headway.profiler.logs.event_logs import (
     EventLog,
@@ -24,7 +24,7 @@ from headway.profiler.logs.event_logs import (
     reason_of,
 )
 from headway.profiler.logs.limits import Allowance
-from headway.profiler.logs.patience import Patience, TooSlowError, Watch
+from headway.profiler.logs.patience import Patience, Watch
 from headway.profiler.logs.zipped import is_zip
 from headway.redaction import one_line
 from headway.units import parse_size_bytes
@@ -98,9 +98,11 @@ def download(
     file: HistoryServerZip, target: Path, allowance: Allowance, on_progress: Callable[[int], None]
 ) -> None:
     """Download the zip of one attempt, and report the bytes of each received piece."""
-    with _opened(file.url, file.credentials, PATIENCE) as answer, target.open("wb") as zip_file:
-        response = answer.response
-        while chunk := answer.next_chunk():
+    with (
+        _opened(file.url, file.credentials, PATIENCE) as (response, chunks),
+        target.open("wb") as zip_file,
+    ):
+        for chunk in chunks:
             if zip_file.tell() == 0 and not is_zip(chunk):
                 kind = one_line(response.headers.get_content_type())
                 raise UnreadableLogError(
@@ -128,7 +130,9 @@ def _parse(address: str) -> _Address:
     prefix = "".join(f"/{quote(part, safe='')}" for part in before)
     return _Address(
         server=f"{parts.scheme.lower()}://{netloc}{prefix}",
-        credentials=_credentials(parts),
+        credentials=None
+        if parts.username is None
+        else (unquote(parts.username), unquote(parts.password or "")),
         application=after[0] if after else None,
         attempt=after[1] if len(after) > 1 and after[1].isdecimal() else None,
     )
@@ -147,12 +151,6 @@ def _split_path(path: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
             if list(path[at : at + len(server_path)]) == server_path:
                 return path[:at], path[at + len(server_path) :]
     return path, []
-
-
-def _credentials(parts: SplitResult) -> Credentials | None:
-    if parts.username is None:
-        return None
-    return unquote(parts.username), unquote(parts.password or "")
 
 
 def _logs_url(at: _Address, attempt: str | None) -> str:
@@ -188,8 +186,8 @@ def _examples(at: _Address) -> str:
 
 def _ask(url: str, credentials: Credentials | None) -> Any:
     text = b""
-    with _opened(url, credentials, replace(PATIENCE, longest_s=_ANSWER_WITHIN_S)) as answer:
-        while len(text) <= _LONGEST_ANSWER_BYTES and (chunk := answer.next_chunk()):
+    with _opened(url, credentials, replace(PATIENCE, longest_s=_ANSWER_WITHIN_S)) as (_, chunks):
+        while len(text) <= _LONGEST_ANSWER_BYTES and (chunk := next(chunks, b"")):
             text += chunk
     try:
         if len(text) <= _LONGEST_ANSWER_BYTES:
@@ -218,26 +216,28 @@ class _StatusError(UnfetchedLogError):
         super().__init__(f"the server answers with HTTP status {status}; {advice}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    response: http.client.HTTPResponse
-    watch: Watch
-
-    def next_chunk(self) -> bytes:
-        """Received bytes; empty at the end."""
+def _chunks(response: http.client.HTTPResponse, watch: Watch) -> Iterator[bytes]:
+    """Bytes as they are received."""
+    while True:
         try:
             # Not a full chunk of a given size, which may never be complete.
-            chunk = self.response.read1(_CHUNK_BYTES)
-            # An answer without a stated length ends with the connection.
-            self.watch.require_in_time()
-        except (OSError, http.client.HTTPException, ValueError, TooSlowError) as error:
-            raise _no_answer(error, self.watch) from None
-        self.watch.came(len(chunk))
-        return chunk
+            chunk = response.read1(_CHUNK_BYTES)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise _no_answer(error, watch) from None
+        # An answer without a stated length ends with the connection.
+        if watch.complaint:
+            raise _no_answer(TimeoutError(), watch)
+        watch.came(len(chunk))
+        if not chunk:
+            return
+        yield chunk
 
 
 @contextmanager
-def _opened(url: str, credentials: Credentials | None, patience: Patience) -> Iterator[_Answer]:
+def _opened(
+    url: str, credentials: Credentials | None, patience: Patience
+) -> Iterator[tuple[http.client.HTTPResponse, Iterator[bytes]]]:
+    """The answer to a request, and its bytes."""
     request = urllib.request.Request(url)
     if credentials is not None:
         encoded = base64.b64encode(":".join(credentials).encode()).decode("ascii")
@@ -255,16 +255,14 @@ def _opened(url: str, credentials: Credentials | None, patience: Patience) -> It
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise _no_answer(error, watch) from None
         with response:
-            yield _Answer(response, watch)
+            yield response, _chunks(response, watch)
 
 
 def _no_answer(error: Exception, watch: Watch) -> UnreadableLogError:
-    try:
-        watch.require_in_time()
-    except TooSlowError as slow:
+    if watch.complaint:
         return UnreadableLogError(
-            f"the server is too slow ({slow}); download the log and name the file, or try again "
-            "when the server has less to do"
+            f"the server is too slow ({watch.complaint}); download the log and name the file, or "
+            "try again when the server has less to do"
         )
     reason = one_line(reason_of(error)) or type(error).__name__
     return UnfetchedLogError(
@@ -277,7 +275,7 @@ def _opener(watch: Watch) -> urllib.request.OpenerDirector:
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(),
-        *watch.handlers(),
+        watch.handler(),
         urllib.request.UnknownHandler(),
         urllib.request.HTTPDefaultErrorHandler(),
         urllib.request.HTTPErrorProcessor(),

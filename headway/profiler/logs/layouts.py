@@ -10,11 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import NamedTuple
+from typing import TypeAlias
 
 from headway.profiler.logs.event_logs import EventLog, LogFile, UnreadableLogError
 
-# : Maximum number of files of a source.
 MOST_FILES = 100_000
 TOO_MANY_FILES = f"more than {MOST_FILES} files; name the folder that holds event logs only"
 NOTHING_THERE = "no such file or folder; expected a Spark event log"
@@ -45,12 +44,8 @@ class _Layout(Enum):
     SINGLE = auto()
 
 
-class _Family(NamedTuple):
-    """What the files of one log have in common."""
-
-    folder: str
-    layout: _Layout
-    application: str
+_Family: TypeAlias = tuple[str, _Layout, str]
+"""What the files of one log have in common: folder, layout, and application."""
 
 
 def is_passed_over(base_name: str) -> bool:
@@ -131,27 +126,22 @@ def group_into_logs(files: Sequence[FoundFile]) -> list[EventLog]:
     for file in files:
         if not is_status(file.base_name):
             families.setdefault(_family_of(file), []).append(file)
-    num_logs = Counter(family.folder for family in families)
+    num_logs = Counter(folder for folder, _, _ in families)
     growing = _growing_folders(files)
     return [
-        _log_of(
-            family,
-            members,
-            owns_folder=num_logs[family.folder] == 1,
-            growing=family.folder in growing,
-        )
+        _log_of(family, members, owns_folder=num_logs[family[0]] == 1, growing=family[0] in growing)
         for family, members in families.items()
     ]
 
 
 def _family_of(file: FoundFile) -> _Family:
     if match := _ROLLING_PART.fullmatch(file.base_name):
-        return _Family(file.folder, _Layout.ROLLING, match[2])
+        return file.folder, _Layout.ROLLING, match[2]
     if _DATABRICKS_PART.fullmatch(file.base_name):
-        return _Family(file.folder, _Layout.DATABRICKS, "")
+        return file.folder, _Layout.DATABRICKS, ""
     if match := _RECORDER_PART.fullmatch(file.base_name):
-        return _Family(file.folder, _Layout.RECORDER, match[1])
-    return _Family(file.folder, _Layout.SINGLE, finished_name(file.base_name))
+        return file.folder, _Layout.RECORDER, match[1]
+    return file.folder, _Layout.SINGLE, finished_name(file.base_name)
 
 
 def _growing_folders(files: Iterable[FoundFile]) -> set[str]:
@@ -163,12 +153,13 @@ def _growing_folders(files: Iterable[FoundFile]) -> set[str]:
 def _log_of(
     family: _Family, members: list[FoundFile], *, owns_folder: bool, growing: bool
 ) -> EventLog:
-    match family.layout:
+    _, layout, application = family
+    match layout:
         case _Layout.ROLLING:
             parts, compacted = _rolling_parts(members)
             folder = members[0].folder_name
             return EventLog(
-                name=folder if owns_folder else f"{folder}/events_*_{family.application}",
+                name=folder if owns_folder else f"{folder}/events_*_{application}",
                 files=tuple(part.file for part in parts),
                 in_progress=growing,
                 compacted=compacted,
@@ -189,7 +180,6 @@ def _log_of(
         name=name,
         files=tuple(file.file for file in members),
         in_progress=members[0].base_name.endswith(_IN_PROGRESS),
-        compacted=False,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
-from enum import Enum
 from io import BufferedIOBase
 from typing import IO, cast
 
@@ -17,34 +16,10 @@ from headway.units import parse_size_bytes
 HEAD_BYTES = 64
 """Bytes of a file's beginning that the functions here need."""
 
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-_GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _CHUNK_BYTES = parse_size_bytes("4m")
-
-
-class Codec(Enum):
-    """Compression of a log."""
-
-    NONE = "none"
-    ZSTD = "zstd"
-    GZIP = "gzip"
-    SPARK = "spark"
-
-
-def codec_of(head: bytes) -> Codec | None:
-    r"""The codec of a file with this beginning; None if it is not an event log.
-
-    >>> codec_of(b'{"Event":'), codec_of(b"\x28\xb5\x2f\xfd"), codec_of(b"PK")
-    (<Codec.NONE: 'none'>, <Codec.ZSTD: 'zstd'>, None)
-    """
-    if head.startswith(_ZSTD_MAGIC):
-        return Codec.ZSTD
-    if head.startswith(_GZIP_MAGIC):
-        return Codec.GZIP
-    if any(head.startswith(magic) for magic, _ in SPARK_CODECS.values()):
-        return Codec.SPARK
-    return Codec.NONE if is_json(head.removeprefix(BYTE_ORDER_MARK)) else None
 
 
 class NothingWholeError(UnreadableLogError):
@@ -63,23 +38,18 @@ def is_json(head: bytes) -> bool:
 def plain_chunks(packed: IO[bytes], head: bytes) -> Iterator[bytes]:
     """The plain text of a file with this beginning; if it was cut off, the text before that.
 
-    Damaged parts are left out and replaced by a line that is not an event.
-
-    Raises
-    ------
-    NothingWholeError
-        If it is empty or ends inside its first block.
-    UnreadableLogError
-        If it is not an event log, or is damaged from the beginning.
+    Damaged parts are left out and replaced by a line that is not an event. NothingWholeError if the
+    file is empty or ends inside its first block; UnreadableLogError if it is not an event log, or
+    is damaged from the beginning.
     """
     if not head:
         raise NothingWholeError("the file is empty; expected a Spark event log")
     if head.startswith(BYTE_ORDER_MARK):
         packed.read(len(BYTE_ORDER_MARK))
         head = head.removeprefix(BYTE_ORDER_MARK)
-    if head.startswith(_ZSTD_MAGIC):
+    if head.startswith(ZSTD_MAGIC):
         return _as_far_as_whole("zstd", _of_zstd(packed))
-    if head.startswith(_GZIP_MAGIC):
+    if head.startswith(GZIP_MAGIC):
         return _as_far_as_whole("gzip", _of_gzip(packed))
     for codec, (magic, blocks) in SPARK_CODECS.items():
         if head.startswith(magic):

@@ -25,10 +25,6 @@ class Patience:
     longest_s: float = 12 * 3600.0
 
 
-class TooSlowError(Exception):
-    """The server exceeded the limits."""
-
-
 class Watch:
     """Ends the connections of one request when the limits are exceeded.
 
@@ -55,29 +51,30 @@ class Watch:
     def came(self, num_bytes: int) -> None:
         self._num_bytes += num_bytes
 
-    def require_in_time(self) -> None:
-        """Raise an error if the connection was ended here."""
-        if self._expired:
-            raise TooSlowError(
-                f"it sent {counted(self._num_bytes, 'byte')} in "
-                f"{time.monotonic() - self._began_s:.0f} s; expected "
-                f"{self._patience.least_bytes_per_s:.0f} bytes a second after the first "
-                f"{self._patience.first_s:.0f} s, and all within {self._patience.longest_s:.0f} s"
-            )
+    @property
+    def complaint(self) -> str:
+        """How slow the server was, if the connection was ended here; else empty."""
+        if not self._expired:
+            return ""
+        return (
+            f"it sent {counted(self._num_bytes, 'byte')} in "
+            f"{time.monotonic() - self._began_s:.0f} s; expected "
+            f"{self._patience.least_bytes_per_s:.0f} bytes a second after the first "
+            f"{self._patience.first_s:.0f} s, and all within {self._patience.longest_s:.0f} s"
+        )
 
-    def handlers(self) -> tuple[urllib.request.BaseHandler, urllib.request.BaseHandler]:
-        """Handlers that open http and https under this watch."""
+    def handler(self) -> urllib.request.BaseHandler:
+        """A handler that opens http and https under this watch."""
         watch = self
 
-        class Http(urllib.request.HTTPHandler):
+        class Opened(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
             def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
                 return self.do_open(watch._connection(http.client.HTTPConnection), req)
 
-        class Https(urllib.request.HTTPSHandler):
             def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
                 return self.do_open(watch._connection(http.client.HTTPSConnection), req)
 
-        return Http(), Https()
+        return Opened()
 
     def _connection(self, kind: Any) -> Any:
         watch = self

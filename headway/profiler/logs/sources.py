@@ -11,28 +11,15 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from headway.profiler.logs import layouts
 from headway.profiler.logs.event_logs import (
     EventLog,
     HadoopFile,
     LogFailure,
     UnreadableLogError,
-    exit_code_of,
-    why_unreadable,
+    failure_of,
 )
-from headway.profiler.logs.layouts import (
-    MOST_FILES,
-    NOTHING_THERE,
-    TOO_MANY_FILES,
-    FoundFile,
-    finished_name,
-    group_into_logs,
-    is_passed_over,
-    is_recorder_file,
-    is_rolling_part,
-    is_rotation_of,
-    is_status,
-    require_event_log,
-)
+from headway.profiler.logs.layouts import FoundFile, is_passed_over
 from headway.profiler.logs.zipped import is_zip, logs_in_zip
 from headway.redaction import one_line, without_secrets
 
@@ -74,9 +61,7 @@ def find_event_logs(sources: Sequence[str | Path]) -> FoundLogs:
             else:
                 failures += local.add(source)
         except (UnreadableLogError, OSError, ValueError) as error:
-            failures.append(
-                LogFailure(_name_of(source), why_unreadable(error), exit_code_of(error))
-            )
+            failures.append(failure_of(_name_of(source), error))
     logs = local.logs + [log for at, log in enumerate(remote) if log not in remote[:at]]
     return FoundLogs(tuple(logs), tuple(dict.fromkeys(failures)))
 
@@ -108,21 +93,21 @@ class _LocalFiles:
     def logs(self) -> list[EventLog]:
         """In the order given, sorted within folders; zips last."""
         of_zips = [log for logs in self._zips.values() for log in logs]
-        return group_into_logs(list(self._files.values())) + of_zips
+        return layouts.group_into_logs(list(self._files.values())) + of_zips
 
     def add(self, source: str | Path) -> list[LogFailure]:
         """Add the files of a source, and return faults of parts of it."""
         failures: list[LogFailure] = []
-        files = list(islice(_files_of(source, failures), MOST_FILES + 1))
-        if len(files) > MOST_FILES:
-            raise UnreadableLogError(TOO_MANY_FILES)
+        files = list(islice(_files_of(source, failures), layouts.MOST_FILES + 1))
+        if len(files) > layouts.MOST_FILES:
+            raise UnreadableLogError(layouts.TOO_MANY_FILES)
         for file in files:
             try:
                 self._add_file(file)
             except (UnreadableLogError, OSError) as error:
-                failures.append(_failure(file, error))
+                failures.append(failure_of(one_line(str(file)), error))
         if not failures:
-            require_event_log(file.name for file in files)
+            layouts.require_event_log(file.name for file in files)
         return failures
 
     def _add_file(self, file: Path) -> None:
@@ -164,7 +149,7 @@ def _files_of(source: str | Path, failures: list[LogFailure]) -> Iterator[Path]:
 
 def _finished(path: Path) -> Path:
     """A log that was renamed when its application ended, under its new name."""
-    renamed = path.with_name(finished_name(path.name)) if path.name else path
+    renamed = path.with_name(layouts.finished_name(path.name)) if path.name else path
     return renamed if renamed.is_file() else path
 
 
@@ -174,7 +159,7 @@ def _matches(pattern: str | Path) -> list[Path]:
         # Path.glob requires relative patterns.
         matches = sorted(glob.glob(str(pattern), recursive=True))  # noqa: PTH207
     if not matches:
-        raise UnreadableLogError(NOTHING_THERE)
+        raise UnreadableLogError(layouts.NOTHING_THERE)
     return [path for path in map(Path, matches) if not is_passed_over(path.name)]
 
 
@@ -192,15 +177,17 @@ def _files_below(roots: Sequence[Path], failures: list[LogFailure]) -> Iterator[
                 children = sorted(path.iterdir(), reverse=True)
                 waiting += [child for child in children if not is_passed_over(child.name)]
         except OSError as error:
-            failures.append(_failure(path, error))
+            failures.append(failure_of(one_line(str(path)), error))
 
 
 def _companions(file: Path) -> Iterator[Path]:
     """Files next to a named one that belong to the same log."""
-    if is_rolling_part(file.name):
-        yield from sorted(path for path in _beside(file) if is_status(path.name))
-    elif is_recorder_file(file.name):
-        yield from sorted(path for path in _beside(file) if is_rotation_of(path.name, file.name))
+    if layouts.is_rolling_part(file.name):
+        yield from sorted(path for path in _beside(file) if layouts.is_status(path.name))
+    elif layouts.is_recorder_file(file.name):
+        yield from sorted(
+            path for path in _beside(file) if layouts.is_rotation_of(path.name, file.name)
+        )
 
 
 def _beside(file: Path) -> Iterable[Path]:
@@ -217,7 +204,3 @@ def _first_bytes(file: Path) -> bytes:
         raise UnreadableLogError(f"it is {kind_name}; expected a file with a Spark event log")
     with file.open("rb") as opened:
         return opened.read(4)
-
-
-def _failure(path: Path, error: Exception) -> LogFailure:
-    return LogFailure(one_line(str(path)), why_unreadable(error), exit_code_of(error))

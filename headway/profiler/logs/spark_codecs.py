@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 
@@ -42,26 +42,19 @@ class DamagedBlockError(UnreadableLogError):
     """A block that cannot be unpacked."""
 
 
-class _Lz4Block(NamedTuple):
-    """An unpacked block, and its checksum; None for one that cannot be unpacked."""
-
-    plain: bytes | None
-    checksum: int
+_Lz4Block: TypeAlias = tuple[bytes | None, int]
+"""An unpacked block, None if it cannot be unpacked, and its checksum."""
 
 
 def lz4_blocks(packed: IO[bytes]) -> Iterator[bytes]:
     """The blocks of a file of Spark's lz4, unpacked; :data:`DAMAGE` in place of damaged ones.
 
-    Raises
-    ------
-    DamagedBlockError
-        At the first block with an invalid header, so that none after it can be found.
-    EOFError
-        If the file ends inside a block.
+    DamagedBlockError at the first block with an invalid header, so that none after it can be found;
+    EOFError if the file ends inside a block.
     """
     blocks = _unchecked_lz4_blocks(packed)
     ended: Exception | None = None
-    together = [_Lz4Block(b"", 0)]
+    together: list[_Lz4Block] = [(b"", 0)]
     while together and ended is None:
         together = []
         try:
@@ -97,15 +90,15 @@ def _unchecked_lz4_blocks(packed: IO[bytes]) -> Iterator[_Lz4Block]:
                 plain = _unpacked(codec.decompress, block, plain_bytes)
             except DamagedBlockError:
                 plain = None
-        yield _Lz4Block(plain, checksum)
+        yield plain, checksum
 
 
 def _checked(blocks: Sequence[_Lz4Block]) -> Iterator[bytes]:
     """The blocks, with :data:`DAMAGE` in place of those with a wrong checksum."""
     by_length: dict[int, list[bytes]] = defaultdict(list)
-    for block in blocks:
-        if block.plain is not None:
-            by_length[len(block.plain)].append(block.plain)
+    for plain, _ in blocks:
+        if plain is not None:
+            by_length[len(plain)].append(plain)
     checksums = {length: iter(_xxh32(alike)) for length, alike in by_length.items()}
     for plain, stated in blocks:
         is_sound = plain is not None and next(checksums[len(plain)]) & _LZ4_CHECKED_BITS == stated

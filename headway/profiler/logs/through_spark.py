@@ -11,25 +11,16 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headway.profiler.logs import layouts
 from headway.profiler.logs.event_logs import (
     EventLog,
     HadoopFile,
     LogFailure,
     LogFile,
     UnreadableLogError,
+    failure_of,
 )
-from headway.profiler.logs.layouts import (
-    MOST_FILES,
-    NOTHING_THERE,
-    TOO_MANY_FILES,
-    FoundFile,
-    finished_name,
-    group_into_logs,
-    is_passed_over,
-    is_recorder_file,
-    is_rolling_part,
-    require_event_log,
-)
+from headway.profiler.logs.layouts import FoundFile, is_passed_over
 from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
 from headway.profiler.logs.unpacking import Progress, Unpacked, Unpacker
 from headway.redaction import one_line, without_secrets
@@ -56,9 +47,9 @@ def unpack_with_spark(
     try:
         hadoop = Hadoop(spark)
     except (AttributeError, NotImplementedError):
-        why = "a session of Spark Connect cannot read it; give a session with a JVM of its own"
-        failures = [LogFailure(log.name, why) for log in unpacked.pending.values()]
-        return Unpacked(unpacked.logs, {}, (*unpacked.failures, *failures))
+        return unpacked.without_pending(
+            "a session of Spark Connect cannot read it; give a session with a JVM of its own"
+        )
     numbers = count(1 + max([*unpacked.logs, *unpacked.pending]))
     pending, unlisted = _pending_logs(hadoop, unpacked.pending, numbers)
     unpacker = Unpacker(work_folder, limits, Progress(), numbers=numbers)
@@ -81,12 +72,12 @@ def _pending_logs(
         try:
             files = hadoop.files_of(address)
         except UnreadableLogError as error:
-            unlisted.append(LogFailure(log.name, str(error), error.exit_code))
+            unlisted.append(failure_of(log.name, error))
             continue
         found_files += [file for file in files if file.file not in number_of]
         number_of |= {file.file: number for file in files if file.file not in number_of}
     logs_by_number: dict[int, EventLog] = {}
-    for log in group_into_logs(found_files):
+    for log in layouts.group_into_logs(found_files):
         number = min(number_of[file] for file in log.files)
         logs_by_number[next(numbers) if number in logs_by_number else number] = log
     return logs_by_number, unlisted
@@ -118,7 +109,7 @@ class Hadoop:
         """The files of an address: a file, a folder or a pattern."""
         with _java_complaints(source.uri):
             files = list(self._files_of(self._path(source.uri)))
-        require_event_log(file.base_name for file in files)
+        layouts.require_event_log(file.base_name for file in files)
         return files
 
     def fetch(self, source: HadoopFile, target: Path, allowance: Allowance) -> None:
@@ -134,7 +125,7 @@ class Hadoop:
     def _files_of(self, path: Any) -> Iterator[FoundFile]:
         files = path.getFileSystem(self._hadoop_conf)
         finished = self._jvm.org.apache.hadoop.fs.Path(
-            path.toString().removesuffix(path.getName()) + finished_name(path.getName())
+            path.toString().removesuffix(path.getName()) + layouts.finished_name(path.getName())
         )
         if path.getName() != finished.getName() and files.exists(finished):
             path = finished
@@ -147,7 +138,7 @@ class Hadoop:
                 if not is_passed_over(status.getPath().getName())
             ]
             if not statuses:
-                raise UnreadableLogError(NOTHING_THERE)
+                raise UnreadableLogError(layouts.NOTHING_THERE)
         for folder in (status for status in statuses if status.isDirectory()):
             yield from _sorted(self._below(files, folder))
         named = [status for status in statuses if not status.isDirectory()]
@@ -164,8 +155,8 @@ class Hadoop:
             if not any(is_passed_over(name) for name in relative_path.split("/")):
                 yield _found_file(status)
             num_files += 1
-            if num_files > MOST_FILES:
-                raise UnreadableLogError(TOO_MANY_FILES)
+            if num_files > layouts.MOST_FILES:
+                raise UnreadableLogError(layouts.TOO_MANY_FILES)
 
     def _companions(self, files: Any, named: Sequence[Any]) -> Iterator[FoundFile]:
         """Files next to the named ones that belong to the same logs."""
@@ -211,9 +202,9 @@ def _companion_pattern(base_name: str) -> str | None:
     >>> print(_companion_pattern("a[1].headway.jsonl"))
     a\[1\].headway.jsonl.*
     """
-    if is_rolling_part(base_name):
+    if layouts.is_rolling_part(base_name):
         return "appstatus_*"
-    if is_recorder_file(base_name):
+    if layouts.is_recorder_file(base_name):
         return re.sub(r"([][{}*?\\])", r"\\\1", base_name) + ".*"
     return None
 

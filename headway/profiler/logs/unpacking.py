@@ -20,8 +20,7 @@ from headway.profiler.logs.event_logs import (
     LogFile,
     UnreadableLogError,
     ZipMember,
-    exit_code_of,
-    why_unreadable,
+    failure_of,
 )
 from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
 from headway.profiler.logs.log_codecs import HEAD_BYTES, NothingWholeError, is_json, plain_chunks
@@ -40,6 +39,11 @@ class Unpacked(NamedTuple):
     logs: dict[int, EventLog]
     pending: dict[int, EventLog]
     failures: tuple[LogFailure, ...]
+
+    def without_pending(self, why: str) -> Unpacked:
+        """The same, with the logs that only a running Spark can fetch as failures."""
+        refused = [LogFailure(log.name, why) for log in self.pending.values()]
+        return Unpacked(self.logs, {}, (*self.failures, *refused))
 
 
 def unpack(
@@ -194,8 +198,7 @@ class Unpacker:
 
     def _fail(self, number: int, log: EventLog, error: UnreadableLogError | OSError) -> None:
         shutil.rmtree(self._app_folder(number), ignore_errors=True)
-        failure = LogFailure(log.name, why_unreadable(error), exit_code_of(error))
-        self._failures.append(failure)
+        self._failures.append(failure_of(log.name, error))
 
     def _write_parts(self, number: int, log: EventLog) -> None:
         folder = self._app_folder(number)
@@ -224,20 +227,29 @@ class Unpacker:
             name = plain
             if not is_json(head):
                 name = plain.with_suffix(PACKED_SUFFIX)
-                _require_something(file, head)
+                # Some of it can be unpacked.
+                with file.open("rb") as packed:
+                    next(plain_chunks(packed, head), None)
             if self._linked(file, name, growing):
                 self._progress.advance(_packed_bytes([file]))
                 return
         self._write_plain(file, head, plain, allowance)
 
-    def _linked(self, file: Path, plain: Path, growing: bool) -> bool:
+    def _linked(self, file: Path, target: Path, growing: bool) -> bool:
         """Whether the part could be linked to the file.
 
         Only a hard link survives when Spark renames a log at the end of the application, and when
-        fetched files are removed.
+        fetched files are removed. It changes the time of the last change of the user's file, and
+        fails across disks and for files of other users.
         """
-        may_go = growing or file.is_relative_to(self._work_folder)
-        return _hard_link(file, plain) if may_go else _link(file, plain)
+        if not growing and not file.is_relative_to(self._work_folder):
+            with contextlib.suppress(OSError):
+                target.symlink_to(file.resolve())
+                return True
+        with contextlib.suppress(OSError):
+            target.hardlink_to(file.resolve())
+            return True
+        return False
 
     def _write_plain(self, file: LogFile, head: bytes, plain: Path, allowance: Allowance) -> None:
         with _opened(file) as packed, plain.open("wb") as written:
@@ -253,30 +265,6 @@ class Unpacker:
 
     def _app_folder(self, number: int) -> Path:
         return self._work_folder / f"app={number}"
-
-
-def _require_something(file: Path, head: bytes) -> None:
-    """Require that the file is an event log, and that some of it can be unpacked."""
-    with file.open("rb") as packed:
-        next(plain_chunks(packed, head), None)
-
-
-def _link(file: Path, target: Path) -> bool:
-    # A hard link would change the user's file: the time of its last change.
-    try:
-        target.symlink_to(file.resolve())
-    except OSError:
-        return _hard_link(file, target)
-    return True
-
-
-def _hard_link(file: Path, target: Path) -> bool:
-    """Fails across disks, and for files of other users."""
-    try:
-        target.hardlink_to(file.resolve())
-    except OSError:
-        return False
-    return True
 
 
 def _opened(file: LogFile) -> AbstractContextManager[IO[bytes]]:

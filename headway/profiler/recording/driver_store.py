@@ -7,10 +7,11 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from headway.profiler import schema
 from headway.profiler.recording.recorder_file import LEFT_OUT_TEXT, Json
+from headway.profiler.schema import BatchOf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,11 +78,6 @@ _JOBS_AT_ONCE = 8
 _DELIVERED_WITHIN_MS = 3000
 
 
-class _Batch(NamedTuple):
-    run_id: str
-    batch_id: int
-
-
 class DriverStore:
     """Executors, jobs, stages and tasks in the driver's status store.
 
@@ -98,8 +94,8 @@ class DriverStore:
         self._any_status = context._jvm.java.util.ArrayList()
         self._no_quantiles = context._gateway.new_array(context._jvm.double, 0)
         self._newest_job = -1
-        self._jobs: dict[_Batch, dict[int, Json]] = {}
-        self._looks: dict[_Batch, int] = {}
+        self._jobs: dict[BatchOf, dict[int, Json]] = {}
+        self._looks: dict[BatchOf, int] = {}
         self._shuffle_partitions: dict[str, str | None] = {}
         self._num_given_up = 0
         self.num_cores: int = context.defaultParallelism
@@ -140,7 +136,7 @@ class DriverStore:
         if "addBatch" not in progress["durationMs"]:
             return 0
         if is_affordable:
-            self._looks[_Batch(progress["runId"], progress["batchId"])] = 0
+            self._looks[BatchOf(progress["runId"], progress["batchId"])] = 0
             self._ask_for_partitions(progress["runId"], progress["id"])
         return int(not is_affordable)
 
@@ -150,8 +146,7 @@ class DriverStore:
         A batch whose last stage has not reached the store yet is returned with a later event.
         """
         if event["Event"] == schema.QUERY_PROGRESS:
-            progress = event["progress"]
-            batch = _Batch(progress["runId"], progress["batchId"])
+            batch = BatchOf(event["progress"]["runId"], event["progress"]["batchId"])
             yield from self.work_due(at_the_end=False)
             self._forget(lambda other: other.run_id == batch.run_id and other < batch)
         elif event["Event"] == schema.QUERY_TERMINATED:
@@ -194,7 +189,7 @@ class DriverStore:
             batch_match = _BATCH_JOB.search(job["description"] or "")
             if batch_match is None:
                 continue
-            batch = _Batch(batch_match[2], int(batch_match[3]))
+            batch = BatchOf(batch_match[2], int(batch_match[3]))
             if job["jobId"] > self._newest_job or batch in self._jobs:
                 jobs_of_batch = self._jobs.setdefault(batch, {})
                 jobs_of_batch[job["jobId"]] = {**job, "queryId": batch_match[1]}
@@ -203,7 +198,7 @@ class DriverStore:
         while len(self._jobs) > _MOST_BATCHES_OPEN:
             del self._jobs[min(self._jobs, key=lambda batch: min(self._jobs[batch]))]
 
-    def _forget(self, is_over: Callable[[_Batch], bool]) -> None:
+    def _forget(self, is_over: Callable[[BatchOf], bool]) -> None:
         for batch in [batch for batch in self._jobs if is_over(batch)]:
             if batch not in self._looks:
                 del self._jobs[batch]
@@ -216,7 +211,7 @@ class DriverStore:
         return attempts
 
     def _job_events(
-        self, batch: _Batch, job: Json, stages: Mapping[int, list[Json]]
+        self, batch: BatchOf, job: Json, stages: Mapping[int, list[Json]]
     ) -> Iterator[Json]:
         properties = {
             "sql.streaming.queryId": job["queryId"],

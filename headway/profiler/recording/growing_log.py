@@ -13,7 +13,7 @@ from headway.assumptions.tuning import LOG_ENDED_S
 from headway.errors import EventLogError
 from headway.profiler.logs.event_logs import nothing_read
 from headway.profiler.logs.layouts import is_compacted_part
-from headway.profiler.logs.log_codecs import Codec, codec_of
+from headway.profiler.logs.log_codecs import BYTE_ORDER_MARK, GZIP_MAGIC, ZSTD_MAGIC, is_json
 from headway.profiler.logs.sources import find_event_logs
 from headway.redaction import one_line
 
@@ -26,16 +26,8 @@ _HEAD_BYTES = 8
 class GrowingLog:
     """The lines of a recorder's file or of an event log, rolling or not, as they are written.
 
-    Parameters
-    ----------
-    path : path
-        The file, or the folder of a rolling log. Parts that are rotated, compacted or renamed while
-        it is read are read once.
-
-    Raises
-    ------
-    EventLogError
-        If the path has no log, or several.
+    Parts that are rotated, compacted or renamed while they are read are read once. EventLogError if
+    the path has no log, or several.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -47,10 +39,7 @@ class GrowingLog:
     def new_lines(self) -> Iterator[bytes]:
         """Complete lines that were written since the last call, oldest first.
 
-        Raises
-        ------
-        EventLogError
-            If the log is gone, or cannot be read while it grows.
+        EventLogError if the log is gone, or cannot be read while it grows.
         """
         files = self._files()
         is_first = not self._parts
@@ -135,10 +124,9 @@ class _Part:
 
 def _unpacker(head: bytes, file: Path) -> Callable[[bytes], Iterable[bytes]]:
     """From packed bytes to text, in pieces of limited size."""
-    codec = codec_of(head)
-    if codec is Codec.NONE:
+    if is_json(head.removeprefix(BYTE_ORDER_MARK)):
         return lambda data: (data,)
-    if codec is Codec.ZSTD:
+    if head.startswith(ZSTD_MAGIC):
         import zstandard
 
         frames = zstandard.ZstdDecompressor().decompressobj(read_across_frames=True)
@@ -151,7 +139,7 @@ def _unpacker(head: bytes, file: Path) -> Callable[[bytes], Iterable[bytes]]:
                 raise ValueError(str(error)) from None
 
         return unpack_zstd
-    if codec is Codec.GZIP:
+    if head.startswith(GZIP_MAGIC):
         stream = zlib.decompressobj(wbits=31)
 
         def unpack_gzip(data: bytes) -> Iterator[bytes]:

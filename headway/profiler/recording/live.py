@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -12,22 +12,14 @@ import msgspec
 
 from headway.domain.watched import LiveBatch
 from headway.errors import EventLogError, InputError, argument
+from headway.profiler import schema
 from headway.profiler.event_parts import SparkEvent
 from headway.profiler.events import read_line
 from headway.profiler.offsets import counts_rows, read_offset
 from headway.profiler.recorded_queries import query_label
 from headway.profiler.recording.growing_log import GrowingLog
 from headway.profiler.rows import Record, batch_row
-from headway.profiler.schema import (
-    ApplicationEnd,
-    Environment,
-    ExecutorAdded,
-    ExecutorRemoved,
-    JobStart,
-    Progress,
-    QueryProgress,
-    QueryTerminated,
-)
+from headway.profiler.schema import Progress
 from headway.redaction import redact
 from headway.units import counted, ms_to_s
 
@@ -78,11 +70,10 @@ class LogFeed:
         A recorder's file or an event log, rolling or not.
     query : str, optional
         Name of the query, or the beginning of its id; required if several run at the same time.
-    cure : str
-        What to do about several.
-    follows_later : bool
-        Whether a query that starts after the followed one has ended takes its place, as a run of
-        the same query from a new checkpoint does.
+    is_supervised : bool
+        Whether the application is started by a tuner: its log may not exist yet, and has one query.
+        In other logs, a query that starts after the followed one has ended takes its place, as a
+        run of the same query from a new checkpoint does.
 
     Raises
     ------
@@ -91,14 +82,10 @@ class LogFeed:
     """
 
     def __init__(
-        self,
-        path: str | Path,
-        query: str | None = None,
-        cure: str = f"name one with {argument('query')}",
-        follows_later: bool = True,
+        self, path: str | Path, query: str | None = None, *, is_supervised: bool = False
     ) -> None:
-        self._log = GrowingLog(path)
-        self._query, self._cure, self._follows_later = query, cure, follows_later
+        self._path, self._query, self._is_supervised = path, query, is_supervised
+        self._log = None if is_supervised else GrowingLog(path)
         self._positions = _Positions()
         self._executors: dict[str, _Executor] = {}
         self._partitions: int | None = None
@@ -114,11 +101,18 @@ class LogFeed:
         EventLogError
             If several queries run at the same time and none was named.
         """
+        if self._log is None:
+            path = Path(self._path)
+            if not (path.exists() and path.stat().st_size):
+                return []
+            self._log = GrowingLog(path)
         batches: list[LiveBatch] = []
         for line in self._log.new_lines():
             parsed_line = read_line(line)
-            event = None if parsed_line is None else parsed_line.event
-            if isinstance(event, QueryProgress) and event.progress is not None:
+            if parsed_line is None:
+                continue
+            name, event, _ = parsed_line
+            if isinstance(event, schema.QueryProgress) and event.progress is not None:
                 if self._is_ours(event.progress):
                     if event.progress.query_id != self._query_id:
                         self._follow(event.progress)
@@ -126,12 +120,17 @@ class LogFeed:
                     self._active = True
                     batches += self._batch_of(event.progress)
             elif event is not None:
-                self._note(event)
+                self._note(name, event)
         return batches
 
     @property
     def is_active(self) -> bool:
-        """Whether no end of the query is recorded, and the log is still written to."""
+        """Whether no end of the query is recorded, and the log is still written to.
+
+        Whether an application runs that a tuner starts, the tuner knows.
+        """
+        if self._is_supervised or self._log is None:
+            return True
         return self._active and self._log.is_written
 
     @property
@@ -148,22 +147,23 @@ class LogFeed:
         batch = live_batch(batch_row(progress), self._positions)
         return [] if batch is None else [_on(batch, list(self._executors.values()))]
 
-    def _note(self, event: SparkEvent) -> None:
+    def _note(self, name: str | None, event: SparkEvent) -> None:
         match event:
-            case ExecutorAdded(executor_id=str(name), info=info) if info is not None:
-                at_ms = event.timestamp_ms
-                started_s = None if at_ms is None else ms_to_s(at_ms)
-                self._executors[name] = _Executor(info.num_cores or 1, started_s)
-            case ExecutorRemoved(executor_id=str(name)):
-                self._executors.pop(name, None)
-            case Environment(properties=dict(properties)):
+            case schema.ExecutorChange(executor_id=str(executor_id), info=info):
+                if name == schema.EXECUTOR_REMOVED:
+                    self._executors.pop(executor_id, None)
+                elif info is not None:
+                    at_ms = event.timestamp_ms
+                    started_s = None if at_ms is None else ms_to_s(at_ms)
+                    self._executors[executor_id] = _Executor(info.num_cores or 1, started_s)
+            case schema.Environment(properties=dict(properties)):
                 self._partitions = _whole(properties.get(_PARTITIONS_KEY)) or self._partitions
-            case JobStart(properties=of_job) if of_job is not None and of_job.query_id:
+            case schema.JobStart(properties=of_job) if of_job is not None and of_job.query_id:
                 if (number := _whole(of_job.shuffle_partitions)) is not None:
                     self._partitions_of[of_job.query_id] = number
-            case QueryTerminated(query_id=name) if name == self._query_id:
-                self._active = False
-            case ApplicationEnd():
+            case schema.QueryChange(query_id=query_id) if name == schema.QUERY_TERMINATED:
+                self._active = self._active and query_id != self._query_id
+            case schema.ApplicationEvent() if name == schema.APPLICATION_END:
                 self._active = False
 
     def _is_ours(self, progress: Progress) -> bool:
@@ -174,9 +174,10 @@ class LogFeed:
         if query is not None and name != redact(query) and not query_id.startswith(query):
             return False
         has_other = self._query_id not in (None, query_id)
-        if has_other and (self._active or not self._follows_later):
+        if has_other and (self._active or self._is_supervised):
             labels = f"{query_label(self._query_id or '', None)}, {query_label(query_id, name)}"
-            raise EventLogError(f"{self._log.path}: has several queries ({labels}); {self._cure}")
+            cure = _ONE_QUERY if self._is_supervised else f"name one with {argument('query')}"
+            raise EventLogError(f"{self._path}: has several queries ({labels}); {cure}")
         return True
 
     def _follow(self, progress: Progress) -> None:
@@ -316,11 +317,11 @@ class _Positions:
         return _sum(end_offsets), _sum(latest_offsets)
 
 
-def live_batch(row: Record, positions: _Positions | None = None) -> LiveBatch | None:
+def live_batch(row: Record, positions: _Positions) -> LiveBatch | None:
     """A batch with rows from the table row of its progress; None for any other progress."""
     phases_s: Mapping[str, float | None] = row["phases_s"] or {}
     whole_s, started_s = phases_s.get(_WHOLE), row["started_s"]
-    position, available = (positions or _Positions()).of(row)
+    position, available = positions.of(row)
     if whole_s is None or started_s is None or "addBatch" not in phases_s or not row["num_rows"]:
         return None
     operators = row["stateful_operators"] or ()
@@ -345,13 +346,10 @@ def live_batch(row: Record, positions: _Positions | None = None) -> LiveBatch | 
     )
 
 
-def _sum(offsets: Iterable[Mapping[str, int] | None]) -> int | None:
-    offset_list = list(offsets)
-    if not offset_list or any(source_offsets is None for source_offsets in offset_list):
-        return None
-    return sum(
-        sum(source_offsets.values()) for source_offsets in offset_list if source_offsets is not None
-    )
+def _sum(offsets: Sequence[Mapping[str, int] | None]) -> int | None:
+    """Rows up to the offsets of all sources; None if those of one are unknown."""
+    counts = [sum(of_source.values()) for of_source in offsets if of_source is not None]
+    return sum(counts) if counts and len(counts) == len(offsets) else None
 
 
 def _whole(text: str | None) -> int | None:
@@ -361,35 +359,3 @@ def _whole(text: str | None) -> int | None:
 def _place(progress: Any) -> tuple[str, int]:
     """Batch of a Java progress object, and the time of the report."""
     return str(progress.timestamp()), int(progress.batchId())
-
-
-class LaterLogFeed:
-    """Batches of a log that does not exist yet; as in :class:`Feed`.
-
-    Parameters
-    ----------
-    path : path
-        Where the log will be.
-    """
-
-    is_active = True
-
-    def __init__(self, path: str | Path) -> None:
-        self._path = Path(path)
-        self._feed: LogFeed | None = None
-
-    def new_batches(self) -> list[LiveBatch]:
-        """None, as long as there is no log."""
-        if self._feed is None and self._path.exists() and self._path.stat().st_size:
-            self._feed = LogFeed(self._path, cure=_ONE_QUERY, follows_later=False)
-        return [] if self._feed is None else self._feed.new_batches()
-
-    @property
-    def executor_cores(self) -> list[int]:
-        """As in the log."""
-        return [] if self._feed is None else self._feed.executor_cores
-
-    @property
-    def shuffle_partitions(self) -> int | None:
-        """As in the log."""
-        return None if self._feed is None else self._feed.shuffle_partitions

@@ -45,14 +45,8 @@ class RotatingFile:
     ) -> None:
         """Open the file; it begins with these events, like every further file.
 
-        ``end`` are the events with which a recording ends that is stopped in order.
-
-        Raises
-        ------
-        FileInUseError
-            If another recorder writes to it.
-        OSError
-            If it cannot be written.
+        ``end`` are the events with which a recording ends that is stopped in order. FileInUseError
+        if another recorder writes to it, OSError if it cannot be written.
         """
         self._application, self._cluster, self._end = application, list(cluster), _lines(end)
         header = self._header()

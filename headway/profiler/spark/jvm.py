@@ -130,14 +130,6 @@ def _load_what_pyspark_loads_later() -> None:
         NumpyScalarConverter().can_convert(None)
 
 
-def end_at_once(process: subprocess.Popen[bytes]) -> None:
-    """End a JVM that needs no orderly shutdown."""
-    if process.poll() is None:
-        # The whole group, since during the start the launcher's shell has children.
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
 def _end(process: subprocess.Popen[bytes], *, within_s: float) -> None:
     """Let the process end on its own, as closing its input requests, else kill it."""
     try:
@@ -146,4 +138,7 @@ def _end(process: subprocess.Popen[bytes], *, within_s: float) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(within_s)
     finally:
-        end_at_once(process)
+        if process.poll() is None:
+            # The whole group, since during the start the launcher's shell has children.
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()

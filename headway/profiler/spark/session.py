@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,12 +30,8 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 # Variables of the caller's shell that would change the session: another Spark, a Connect server, a
 # JVM already started by spark-submit.
 _FOREIGN_VARIABLES = (
-    "PYSPARK_GATEWAY_PORT",
-    "PYSPARK_GATEWAY_SECRET",
-    "PYSPARK_SUBMIT_ARGS",
-    "SPARK_CONNECT_MODE_ENABLED",
-    "SPARK_REMOTE",
-    "SPARK_TESTING",
+    *("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "PYSPARK_SUBMIT_ARGS"),
+    *("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_TESTING"),
 )
 
 _LOG_CONFIGURATION = """\
@@ -103,7 +98,7 @@ def embedded_session(
         If there is no Java, a session is open already, or Spark does not start.
     """
     _require_no_other_session()
-    java = require_java()
+    java_home = require_java()
     local = master.startswith("local")
     spark_home = _spark_home(local=local)
     with contextlib.ExitStack() as cleanup:
@@ -118,7 +113,7 @@ def embedded_session(
         conf[_JAVA_OPTIONS] = " ".join(
             [conf.get(_JAVA_OPTIONS, ""), *map(_quoted, _java_options(scratch))]
         )
-        cleanup.enter_context(_environment(java, spark_home, scratch, local=local))
+        cleanup.enter_context(_environment(java_home, spark_home, scratch, local=local))
         cleanup.enter_context(running_jvm(spark_home, conf, scratch))
         yield cleanup.enter_context(_session(scratch))
 
@@ -210,9 +205,11 @@ def _event_log_conf(folder: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _environment(java: Java, spark_home: Path, scratch: Path, *, local: bool) -> Iterator[None]:
+def _environment(
+    java_home: Path, spark_home: Path, scratch: Path, *, local: bool
+) -> Iterator[None]:
     variables: dict[str, str | None] = dict.fromkeys(_FOREIGN_VARIABLES)
-    variables["JAVA_HOME"] = str(java.home)
+    variables["JAVA_HOME"] = str(java_home)
     variables["SPARK_HOME"] = str(spark_home)
     variables["PYSPARK_PYTHON"] = variables["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if local:
@@ -278,25 +275,20 @@ _OLDEST_JAVA = 17
 _ANSWERS_WITHIN_S = 30.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Java:
-    home: Path
-    feature_version: int
-
-
-def require_java() -> Java:
-    """The Java that Spark will run on, of version 17 or later: that of JAVA_HOME, else of PATH.
+def require_java() -> Path:
+    """Home of the Java that Spark will run on, of version 17 or later: JAVA_HOME, else by PATH.
 
     SparkUnavailableError states how to get one.
     """
     old_versions = []
     for candidate in _candidates():
-        java = _describe(candidate)
+        java = _home_and_version(candidate)
         if java is None:
             continue
-        if java.feature_version >= _OLDEST_JAVA:
-            return java
-        old_versions.append(f"Java {java.feature_version} in {java.home}")
+        home, feature_version = java
+        if feature_version >= _OLDEST_JAVA:
+            return home
+        old_versions.append(f"Java {feature_version} in {home}")
     raise SparkUnavailableError(
         f"Spark needs Java {_OLDEST_JAVA} or later, found {' and '.join(old_versions) or 'none'}: "
         f"apt-get install openjdk-{_OLDEST_JAVA}-jdk-headless, "
@@ -311,8 +303,8 @@ def _candidates() -> Iterator[Path]:
         yield Path(on_path)
 
 
-def _describe(java: Path) -> Java | None:
-    """Version as reported by Java itself; None if this is not a working Java."""
+def _home_and_version(java: Path) -> tuple[Path, int] | None:
+    """As reported by Java itself; None if this is not a working Java."""
     try:
         answer = subprocess.run(
             [java, "-XshowSettings:properties", "-version"],
@@ -327,4 +319,4 @@ def _describe(java: Path) -> Java | None:
     version = re.match(r"(?:1\.)?(\d+)", properties.get("java.specification.version", ""))
     if version is None or "java.home" not in properties:
         return None
-    return Java(home=Path(properties["java.home"]), feature_version=int(version[1]))
+    return Path(properties["java.home"]), int(version[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,15 +13,11 @@ from headway.assumptions.logs import SAME_RATE_RATIO
 from headway.domain import Arrivals, Backtest, HeldOut, JobProfile, LatencyDistribution
 from headway.domain.prediction import QUOTED_PROBABILITIES
 from headway.errors import EventLogError
-from headway.models.batches.tuple_latency import (
-    empirical_latency_mean,
-    empirical_latency_quantile,
-)
+from headway.models.batches.tuple_latency import empirical_latency_mean, empirical_latency_quantile
 from headway.models.job.predict import predict
 from headway.models.job.setting import AFTER_COMMIT_PHASES
 from headway.profiler.collect import CollectedLogs
 from headway.profiler.logs.sources import EventLog
-from headway.profiler.recorded_queries import query_label
 from headway.profiler.streaming.job_runs import runs_of_job
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 from headway.profiler.streaming.summarize import profile_of
@@ -31,9 +27,8 @@ BY_SETTING = "each setting predicted from the runs at all other settings"
 BY_TIME = "the later half of each run predicted from the earlier half: one setting only"
 
 
-class _Fold(NamedTuple):
-    fitted: tuple[QueryRun, ...]
-    held_out: tuple[QueryRun, ...]
+_Fold: TypeAlias = tuple[tuple[QueryRun, ...], tuple[QueryRun, ...]]
+"""Runs that are fitted, and those that are held out."""
 
 
 def backtest(
@@ -55,9 +50,9 @@ def backtest(
         else (BY_TIME, _halves(job.runs))
     )
     judged = []
-    for fold in folds:
-        profile = profile_of(replace(job, runs=fold.fitted, notes=()), logs, event_logs, version)
-        judged += [(run.batches[0].started_s, _judged(run, profile)) for run in fold.held_out]
+    for fitted, held_out in folds:
+        profile = profile_of(replace(job, runs=fitted, notes=()), logs, event_logs, version)
+        judged += [(run.batches[0].started_s, _judged(run, profile)) for run in held_out]
     judged.sort(key=lambda placed: placed[0])
     return Backtest(rule=rule, runs=tuple(run for _, run in judged), notes=job.notes)
 
@@ -85,7 +80,7 @@ def _without_each(settings: Sequence[Sequence[QueryRun]]) -> Iterator[_Fold]:
             run for setting in (*settings[:index], *settings[index + 1 :]) for run in setting
         ]
         other_runs.sort(key=lambda run: run.batches[0].started_s)
-        yield _Fold(tuple(other_runs), tuple(left_out))
+        yield tuple(other_runs), tuple(left_out)
 
 
 def _halves(runs: Sequence[QueryRun]) -> Iterator[_Fold]:
@@ -98,7 +93,7 @@ def _halves(runs: Sequence[QueryRun]) -> Iterator[_Fold]:
             "name more logs"
         )
     halves = [(run, len(run.batches) // 2) for run in runs]
-    yield _Fold(
+    yield (
         tuple(_part(run, run.batches[:middle]) for run, middle in halves),
         tuple(_part(run, run.batches[middle:]) for run, middle in halves),
     )
@@ -118,11 +113,11 @@ def _judged(run: QueryRun, profile: JobProfile) -> HeldOut:
         profile,
         run.configuration,
         Arrivals(rate_per_s=run.rate_per_s, dispersion_ratio=profile.arrivals.dispersion_ratio),
-        jvm_age_s=float(np.mean([batch.jvm_age_s for batch in run.batches])),
+        jvm_age_s=run.mean_age_s,
     )
     durations_s = np.array([batch.duration_s for batch in run.batches])
     return HeldOut(
-        label=query_label(run.query_id, run.query_name),
+        label=run.label,
         num_batches=len(run.batches),
         prediction=prediction,
         observed_latency=_observed_latency(run),
@@ -137,9 +132,8 @@ def _observed_latency(run: QueryRun) -> LatencyDistribution:
     timed = [batch for batch in run.batches if batch.interval_s is not None]
     if not timed:
         raise EventLogError(
-            f"query {query_label(run.query_id, run.query_name)}: no two consecutive "
-            "batches are recorded, so the latency of its rows is unknown; profile a log without "
-            "gaps"
+            f"query {run.label}: no two consecutive batches are recorded, so the latency of its "
+            "rows is unknown; profile a log without gaps"
         )
     intervals_s = np.array([batch.interval_s for batch in timed], dtype=np.float64)
     to_commit_s = np.array(

@@ -10,19 +10,19 @@ from itertools import pairwise
 from typing import Any
 
 from headway.assumptions.logs import LEAST_TASKS_RATIO
+from headway.domain import StateOperatorProfile
 from headway.profiler.offsets import read_offset
 from headway.profiler.rows import Record
 from headway.profiler.stage_totals import NO_TASKS, SUMS_OF_TASKS
-from headway.profiler.streaming.executor_pools import USUAL_PROFILE
 from headway.profiler.streaming.samples import (
     UNKNOWN_NAME,
     BatchSample,
     SourceSample,
     StageSample,
-    StateOperatorSample,
     StateSample,
 )
-from headway.profiler.streaming.stage_kinds import Span, StageKind, kinds_of_batch, levels_of_kinds
+from headway.profiler.streaming.slots import USUAL_PROFILE
+from headway.profiler.streaming.stage_kinds import StageKind, kinds_of_batch, levels_of_kinds
 
 # Spark's phase -> Headway's, in the order in which Spark runs them.
 PHASES = {
@@ -35,6 +35,10 @@ PHASES = {
     "commitBatch": "commit_batch",
     "commitOffsets": "commit_offsets",
 }
+_UNKNOWN_OF_WHOLE_BATCHES = (
+    *("python_s", "execution_id", "kind", "scopes", "first_rdd_id", "num_scans", "most_at_once"),
+    *("write", "submitted_s", "completed_s", "shuffle_partitions", "gated_trigger_s"),
+)
 # Numbers beyond these are damaged, not measured.
 _MOST_ROWS = 1e12
 _LONGEST_S = 1e6
@@ -96,26 +100,23 @@ def intervals_between(reports: Sequence[Record]) -> dict[int, float]:
 
 
 def stages_by_batch(stage_runs: Sequence[Record]) -> dict[int, list[Record]]:
-    """The stages of each batch in the order in which they ran, each with its kind and level."""
+    """The stages of each batch in the order in which they ran.
+
+    Each has what it computes, and a level after its parents and earlier jobs.
+    """
     by_batch: dict[int, list[Record]] = defaultdict(list)
-    for row in stage_runs:
+    for row in sorted(
+        stage_runs, key=lambda row: (row["job_id"], row["stage_id"], row["attempt_id"])
+    ):
         by_batch[row["batch_id"]].append(row)
-    return {
-        batch_id: _recognised(
-            sorted(rows, key=lambda row: (row["job_id"], row["stage_id"], row["attempt_id"]))
-        )
-        for batch_id, rows in by_batch.items()
-    }
-
-
-def _recognised(stages: Sequence[Record]) -> list[Record]:
-    """Stages of a batch, with what each computes and a level after parents and earlier jobs."""
-    levels = _levels(stages)
-    kinds = kinds_of_batch(stages, levels)
-    return [
-        {**stage, "kind": kinds[stage["stage_id"]], "level": levels[stage["stage_id"]]}
-        for stage in stages
-    ]
+    for batch_id, stages in by_batch.items():
+        levels = _levels(stages)
+        kinds = kinds_of_batch(stages, levels)
+        by_batch[batch_id] = [
+            {**stage, "kind": kinds[stage["stage_id"]], "level": levels[stage["stage_id"]]}
+            for stage in stages
+        ]
+    return dict(by_batch)
 
 
 def jvm_age_s(started_s: float, jvm_started_s: float) -> float:
@@ -126,7 +127,7 @@ def jvm_age_s(started_s: float, jvm_started_s: float) -> float:
 def levels_of_batches(batches: Iterable[Sequence[Record]]) -> dict[StageKind, int]:
     """Level of each kind of stage of some batches; empty if the times of stages are missing."""
     return levels_of_kinds(
-        {stage["kind"]: Span(stage["submitted_s"], stage["completed_s"]) for stage in stages}
+        {stage["kind"]: (stage["submitted_s"], stage["completed_s"]) for stage in stages}
         for stages in batches
     )
 
@@ -158,7 +159,10 @@ def batch_sample(
         num_rows=int(report["num_rows"]),
         state_commit_s=sum(max(operator["commit_s"] or 0.0, 0.0) for operator in operators),
         state=_state(operators),
-        event_time_lag_s=_event_time_lag_s(report),
+        # Negative if rows arrived while the batch was querying its sources for offsets.
+        event_time_lag_s=None
+        if report["newest_event_s"] is None
+        else report["started_s"] - report["newest_event_s"],
         stages_s=covered_s(
             (stage["first_launch_s"], stage["first_launch_s"] + stage["launch_to_finish_s"])
             for stage in stages
@@ -199,12 +203,6 @@ def covered_s(spans: Iterable[tuple[float, float]]) -> float:
     return total_s
 
 
-def _event_time_lag_s(report: Record) -> float | None:
-    """Negative if rows arrived while the batch was querying its sources for offsets."""
-    newest_s = report["newest_event_s"]
-    return None if newest_s is None else report["started_s"] - newest_s
-
-
 def source_samples(report: Record) -> tuple[SourceSample, ...]:
     return tuple(
         SourceSample(
@@ -223,28 +221,15 @@ def whole_batch(report: Record, num_slots: int) -> dict[str, Any]:
     with the rows, but nothing about other slots or partitions.
     """
     add_batch_s = (report["phases_s"] or {}).get("addBatch") or 0.0
-    return NO_TASKS | {
-        "python_s": None,
-        "execution_id": None,
-        "kind": None,
-        "level": 0,
-        "scopes": None,
-        "first_rdd_id": None,
-        "num_scans": None,
-        "most_at_once": None,
+    return {
+        **NO_TASKS,
+        **dict.fromkeys(_UNKNOWN_OF_WHOLE_BATCHES),
+        **dict.fromkeys(("level", "job_id", "stage_id", "attempt_id"), 0),
         "operators": (),
-        "write": None,
         "resource_profile_id": USUAL_PROFILE,
         "is_barrier": False,
-        "submitted_s": None,
-        "completed_s": None,
-        "job_id": 0,
-        "stage_id": 0,
-        "attempt_id": 0,
         "parent_ids": [],
         "failed": False,
-        "shuffle_partitions": None,
-        "gated_trigger_s": None,
         "num_tasks": num_slots,
         "num_finished": num_slots,
         "rows_read": known_rows(report),
@@ -273,10 +258,10 @@ def _state(operators: Sequence[Any]) -> StateSample:
     )
 
 
-def _state_of_operator(operator: Any) -> StateOperatorSample:
-    return StateOperatorSample(
+def _state_of_operator(operator: Any) -> StateOperatorProfile:
+    return StateOperatorProfile(
         name=operator["name"] or UNKNOWN_NAME,
-        num_rows=max(operator["num_rows"] or 0, 0),
+        rows=max(operator["num_rows"] or 0, 0),
         memory_bytes=max(operator["memory_bytes"] or 0, 0),
         num_stores=max(operator["num_stores"] or operator["shuffle_partitions"] or 0, 0),
         commit_s=max(operator["commit_s"] or 0.0, 0.0),

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from headway.domain import (
-    Configuration,
-    Drift,
-    DriverPhase,
-    DurationNoise,
-    StageProfile,
-)
+from headway.domain import Configuration, Drift, DriverPhase, DurationNoise, StageProfile
 from headway.domain.profile import CHECKPOINT_PHASES
 from headway.limits import MOST_SPREAD_RATIO
 from headway.models.arrays import Array
@@ -31,7 +24,6 @@ from headway.profiler.streaming.batch_samples import PHASES
 from headway.profiler.streaming.one_size import has_one_size, row_cost_half_range
 from headway.profiler.streaming.samples import BatchSample, QueryRun
 from headway.profiler.streaming.stage_fit import batch_weights, fit_stage
-from headway.profiler.streaming.stage_kinds import StageKind
 from headway.profiler.streaming.static_stages import static_places
 
 OTHER_PHASE = "other"
@@ -62,12 +54,6 @@ class DurationFit:
         )
 
 
-def common_signature(runs: Sequence[QueryRun]) -> tuple[StageKind, ...]:
-    """The stages that most batches have."""
-    counts = Counter(batch.signature for run in runs for batch in run.batches)
-    return counts.most_common(1)[0][0]
-
-
 def fit_duration(runs: Sequence[QueryRun], *, uses_range: bool = True) -> DurationFit:
     """Fit driver phases, task costs and noise on runs whose batches share one signature.
 
@@ -79,7 +65,7 @@ def fit_duration(runs: Sequence[QueryRun], *, uses_range: bool = True) -> Durati
     ``uses_range`` they are at its lower end, as of batches of several sizes.
     """
     at_one_size = uses_range and has_one_size(runs)
-    drift = Drift(exponent=0.0, reference_age_s=_mean_age_s(runs[-1]))
+    drift = Drift(exponent=0.0, reference_age_s=runs[-1].mean_age_s)
     # The lines and the drift explain parts of the same differences. Fitting them in turn until
     # neither changes is a joint fit.
     for _ in range(_MOST_ROUNDS):
@@ -94,7 +80,7 @@ def fit_duration(runs: Sequence[QueryRun], *, uses_range: bool = True) -> Durati
     driver_s = sum(
         phase.mean_s for phase in costs.driver_phases if phase.name not in CHECKPOINT_PHASES
     )
-    ages_s = [_mean_age_s(run) for run in runs]
+    ages_s = [run.mean_age_s for run in runs]
     return DurationFit(
         driver_phases=costs.driver_phases,
         stages=costs.stages,
@@ -107,10 +93,6 @@ def fit_duration(runs: Sequence[QueryRun], *, uses_range: bool = True) -> Durati
         ),
         row_cost_half_range_ratio=costs.row_cost_half_range_ratio,
     )
-
-
-def _mean_age_s(run: QueryRun) -> float:
-    return float(np.mean([batch.jvm_age_s for batch in run.batches]))
 
 
 def _fit_drift(runs: Sequence[QueryRun], fit: _Costs) -> float:
@@ -128,7 +110,7 @@ def _fit_drift(runs: Sequence[QueryRun], fit: _Costs) -> float:
 def _fit_driver_drift(runs: Sequence[QueryRun]) -> float:
     """The driver's own drift, from runs without the drift of the whole batch."""
     driver_s = [float(np.mean([_driver_s(batch) for batch in run.batches])) for run in runs]
-    points = [(seconds, _mean_age_s(run)) for seconds, run in zip(driver_s, runs, strict=True)]
+    points = [(seconds, run.mean_age_s) for seconds, run in zip(driver_s, runs, strict=True)]
     return driver_drift_exponent(*np.log(np.maximum(np.array(points), 1e-6)).T)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,10 +27,7 @@ from headway.sparkconf import reader_limit
 
 #: Causes that go on as they did: not those that end with the memory of executors, or a single key.
 _STEADY_CAUSES = frozenset(
-    (
-        *(GrowthCause.STATE_ROWS, GrowthCause.LISTING),
-        *(GrowthCause.SINK_LOG, GrowthCause.CHECKPOINT),
-    )
+    {GrowthCause.STATE_ROWS, GrowthCause.LISTING, GrowthCause.SINK_LOG, GrowthCause.CHECKPOINT}
 )
 _FILE_SINK, _LISTING_PHASE, _SINK_PHASE = "FileSink", "latest_offset", "add_batch"
 
@@ -105,25 +101,18 @@ def _is_foreseeable(growth: DurationGrowth, part: Trend) -> bool:
 
 def _parts(run: QueryRun, fit: DurationFit, at_s: Array, rows: Array) -> Iterator[_Part]:
     """The phases of the driver and the stages, each at the mean rows of a batch."""
-
-    def part(name: str, value_s: Callable[[BatchSample], float], stage: int | None = None) -> _Part:
-        values_s = np.array([value_s(batch) for batch in run.batches])
-        return _Part(name, *_ends_s(at_s, rows, values_s), values_s, stage)
-
     for phase in fit.driver_phases:
-        yield part(phase.name, partial(_phase_s, name=phase.name))
+        values_s = np.array([_phase_s(batch, phase.name) for batch in run.batches])
+        yield _Part(phase.name, *_ends_s(at_s, rows, values_s), values_s)
     for stage_index, stage in enumerate(fit.stages):
-        yield part(stage.called, partial(_stage_s, stage_index=stage_index), stage_index)
+        values_s = np.array([batch.stages[stage_index].span_s for batch in run.batches])
+        yield _Part(stage.called, *_ends_s(at_s, rows, values_s), values_s, stage_index)
 
 
 def _phase_s(batch: BatchSample, name: str) -> float:
     """Time of the driver in a phase, which for addBatch is the part without a running stage."""
     phase_s = batch.phases_s.get(name, 0.0)
     return max(phase_s - batch.stages_s, 0.0) if name == _SINK_PHASE else phase_s
-
-
-def _stage_s(batch: BatchSample, stage_index: int) -> float:
-    return batch.stages[stage_index].span_s
 
 
 def _ends_s(at_s: Array, rows: Array, values_s: Array) -> tuple[float, float]:

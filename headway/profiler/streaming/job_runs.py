@@ -20,7 +20,7 @@ from headway.profiler.logs.sources import EventLog
 from headway.profiler.plan_text import read_plan
 from headway.profiler.recorded_queries import query_label
 from headway.profiler.rows import Record
-from headway.profiler.streaming.fit import common_signature, fit_duration
+from headway.profiler.streaming.fit import fit_duration
 from headway.profiler.streaming.other_shapes import other_shapes
 from headway.profiler.streaming.runs import SteadyPart, steady_part
 from headway.profiler.streaming.samples import BatchSample, QueryRun
@@ -248,7 +248,7 @@ def _require_one_job(runs: Sequence[QueryRun], notes: list[str], *, chosen_by_na
     """Queries with other sources, state or sinks are other jobs, even with similar stages."""
     jobs: dict[QueryShape, list[str]] = defaultdict(list)
     for run in runs:
-        jobs[_what_it_does(run.shape)].append(query_label(run.query_id, run.query_name))
+        jobs[_what_it_does(run.shape)].append(run.label)
     if len(jobs) > 1:
         described = [
             f"{listed(dict.fromkeys(labels))} ({listed(shape.sources)} to {shape.sink})"
@@ -263,7 +263,7 @@ def _require_one_job(runs: Sequence[QueryRun], notes: list[str], *, chosen_by_na
         notes.append(f"taken as runs of one job, as chosen: {listed(described)}")
     names = dict.fromkeys(run.query_name for run in runs)
     if len(names) > 1 and not chosen_by_name:
-        labels = dict.fromkeys(query_label(run.query_id, run.query_name) for run in runs)
+        labels = dict.fromkeys(run.label for run in runs)
         notes.append(
             f"taken as runs of one job, since they look alike: {listed(labels)}; "
             "name queries to choose"
@@ -315,30 +315,30 @@ def _with_common_levels(runs: Sequence[QueryRun]) -> list[QueryRun]:
 
 def same_stages(runs: Sequence[QueryRun], notes: list[str]) -> list[QueryRun]:
     """Runs reduced to batches with one signature; runs with mostly other ones are another job."""
-    signature = common_signature(runs)
+    signatures = Counter(batch.signature for run in runs for batch in run.batches)
+    signature = signatures.most_common(1)[0][0]
     kept_runs, other_labels = [], []
     for run in runs:
-        label = query_label(run.query_id, run.query_name)
         batches = tuple(batch for batch in run.batches if batch.signature == signature)
         num_others = len(run.batches) - len(batches)
         if len(runs) > 1 and len(batches) < num_others:
-            other_labels.append(label)
+            other_labels.append(run.label)
             continue
         if len(batches) < LEAST_BATCHES.value:
             notes.append(
-                f"query {label}: left out, its batches run different stages and only "
+                f"query {run.label}: left out, its batches run different stages and only "
                 f"{len(batches)} of {len(run.batches)} the most frequent ones"
             )
             continue
         if num_others:
-            notes.append(f"query {label}: {other_shapes(run.batches, signature)}")
+            notes.append(f"query {run.label}: {other_shapes(run.batches, signature)}")
         kept_runs.append(replace(run, num_cut=run.num_cut + num_others, batches=batches))
     kept_runs = _with_common_levels(kept_runs)
     if other_labels:
-        usual = [query_label(run.query_id, run.query_name) for run in kept_runs]
+        usual = dict.fromkeys(run.label for run in kept_runs)
         raise InputError(
             f"the queries are different jobs: {listed(dict.fromkeys(other_labels))} run other "
-            f"stages than {listed(dict.fromkeys(usual)) or 'the most frequent ones'}; "
+            f"stages than {listed(usual) or 'the most frequent ones'}; "
             f"choose the runs of one job, e.g. {_query_options(kept_runs or runs[:1], by_id=True)}"
         )
     return kept_runs

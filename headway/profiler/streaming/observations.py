@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,25 +22,27 @@ from headway.profiler.streaming.samples import BatchSample, QueryRun, StageSampl
 def observe_stage(runs: Sequence[QueryRun], stage_index: int, stage: StageProfile) -> StageObserved:
     """Measurements of the tasks of one stage, by its index in the batch, besides their time."""
     samples = [batch.stages[stage_index] for run in runs for batch in run.batches]
-    rows = _total(samples, lambda sample: sample.rows_read)
-    run_s = _total(samples, lambda sample: sample.run_s)
 
-    def per_row(value: Callable[[StageSample], float]) -> float:
-        return _total(samples, value) / rows if rows > 0 else 0.0
+    def total(name: str) -> float:
+        return float(sum(getattr(sample, name) for sample in samples))
 
-    input_bytes = per_row(lambda sample: sample.input_bytes)
-    shuffle_bytes = per_row(lambda sample: sample.shuffle_read_bytes)
+    rows, run_s = total("rows_read"), total("run_s")
+
+    def per_row(name: str) -> float:
+        return total(name) / rows if rows > 0 else 0.0
+
+    input_bytes, shuffle_bytes = per_row("input_bytes"), per_row("shuffle_read_bytes")
     read_bytes = input_bytes + shuffle_bytes
     python_s = [sample.python_s for sample in samples if sample.python_s is not None]
     return StageObserved(
-        rows_written_ratio=per_row(lambda sample: sample.rows_written),
+        rows_written_ratio=per_row("rows_written"),
         input_bytes_per_row=input_bytes,
         shuffle_read_bytes_per_row=shuffle_bytes,
-        shuffle_write_bytes_per_row=per_row(lambda sample: sample.shuffle_write_bytes),
-        spilled_bytes_per_row=per_row(lambda sample: sample.spilled_bytes),
+        shuffle_write_bytes_per_row=per_row("shuffle_write_bytes"),
+        spilled_bytes_per_row=per_row("spilled_bytes"),
         task_per_byte_s=stage.task_per_row_s / read_bytes if read_bytes > 0 else None,
-        cpu_ratio=share(_total(samples, lambda sample: sample.cpu_s), run_s),
-        gc_ratio=share(_total(samples, lambda sample: sample.gc_s), run_s),
+        cpu_ratio=share(total("cpu_s"), run_s),
+        gc_ratio=share(total("gc_s"), run_s),
         python_ratio=share(float(sum(python_s)), run_s) if python_s else None,
         scheduler_delay_s=float(np.mean([sample.scheduler_delay_s for sample in samples])),
         largest_task_ratio=float(np.mean([_largest_ratio(sample) for sample in samples])),
@@ -76,11 +79,8 @@ def _state_operators(batches: Sequence[BatchSample]) -> Iterator[StateOperatorPr
             if position < len(batch.state.operators)
             if batch.state.operators[position].name == last.name
         ]
-        yield StateOperatorProfile(
-            name=last.name,
-            rows=last.num_rows,
-            memory_bytes=last.memory_bytes,
-            num_stores=last.num_stores,
+        yield replace(
+            last,
             commit_s=float(np.mean([sample.commit_s for sample in samples])),
             store_metrics={
                 name: float(np.mean([sample.store_metrics.get(name, 0.0) for sample in samples]))
@@ -128,10 +128,6 @@ def observe_memory(runs: Sequence[QueryRun]) -> MemoryProfile:
         peak_heap_bytes=int(heap_bytes) if heap_bytes > 0 else None,
         spilled_bytes=int(sum(stage.spilled_bytes for stage in stages)),
     )
-
-
-def _total(samples: Sequence[StageSample], value: Callable[[StageSample], float]) -> float:
-    return float(sum(value(sample) for sample in samples))
 
 
 def share(part_s: float, run_s: float) -> float:

@@ -18,46 +18,13 @@ from headway.profiler.offsets import num_source_partitions
 from headway.profiler.plan_text import PlanShape
 from headway.profiler.recorded_queries import query_label
 from headway.profiler.rows import Record
-from headway.profiler.schema import BatchOf
+from headway.profiler.streaming import batch_samples, rows_at_source, slots
 from headway.profiler.streaming.adaptive import is_replanned
 from headway.profiler.streaming.adaptive_settings import adaptive_settings
-from headway.profiler.streaming.batch_samples import (
-    batch_sample,
-    intervals_between,
-    is_timed,
-    is_usable,
-    jvm_age_s,
-    known_rows,
-    levels_of_batches,
-    one_per_batch,
-    source_samples,
-    stages_by_batch,
-    unpacked,
-    whole_batch,
-)
-from headway.profiler.streaming.drains import arrivals_or_drain
-from headway.profiler.streaming.executor_pools import (
-    USUAL_PROFILE,
-    executor_pools,
-    first_executor_s,
-    pool_for,
-)
-from headway.profiler.streaming.rows_at_source import (
-    contradictions,
-    counted_once,
-    each_source_once,
-    filter_notes,
-    times_read,
-)
-from headway.profiler.streaming.samples import (
-    UNKNOWN_NAME,
-    BatchSample,
-    EarlyBatch,
-    MeanFile,
-    QueryRun,
-)
-from headway.profiler.streaming.slots import slots_seen
-from headway.profiler.streaming.source_facts import source_facts
+from headway.profiler.streaming.arrivals import arrivals_or_drain
+from headway.profiler.streaming.batch_samples import is_timed, is_usable, jvm_age_s, known_rows
+from headway.profiler.streaming.samples import UNKNOWN_NAME, BatchSample, EarlyBatch, QueryRun
+from headway.profiler.streaming.source_rules import source_facts
 from headway.profiler.streaming.stage_kinds import StageKind
 from headway.profiler.streaming.trigger import contradiction, read_trigger
 from headway.sparkconf import reader_limit, task_cpus_of
@@ -87,32 +54,35 @@ def steady_part(
     the batches of the warm-up; by default by their durations (E1). EventLogError if no executor is
     recorded.
     """
-    reports = one_per_batch(reports)
+    reports = batch_samples.one_per_batch(reports)
     last = reports[-1]
     label = f"query {query_label(last['query_id'], last['query_name'])}"
-    jvm_started_s = first_executor_s(facts.executors, label, log_name) or reports[0]["started_s"]
+    first_executor_s = slots.first_executor_s(facts.executors, label, log_name)
+    jvm_started_s = first_executor_s or reports[0]["started_s"]
     notes = []
-    stages: Mapping[int, Sequence[Record]] = stages_by_batch(stage_runs)
+    stages: Mapping[int, Sequence[Record]] = batch_samples.stages_by_batch(stage_runs)
     if not stage_runs and facts.count(schema.RECORDER_START).num_lines > 0:
-        pools = executor_pools(facts.executors, np.inf, label, log_name)
-        num_executors, cores = pool_for(pools, USUAL_PROFILE)
+        pools = slots.executor_pools(facts.executors, np.inf, label, log_name)
+        num_executors, cores = slots.pool_for(pools, slots.USUAL_PROFILE)
         num_slots = task_slots(num_executors, cores, min(task_cpus_of(facts.properties), cores))
-        stages = {report["batch_id"]: [whole_batch(report, num_slots)] for report in reports}
+        stages = {
+            report["batch_id"]: [batch_samples.whole_batch(report, num_slots)] for report in reports
+        }
         notes.append(
             f"{label}: no tasks were recorded, only progress: the cost with other cores or "
             "partitions is unknown; record a classic session, or an event log"
         )
-    reports = each_source_once(reports)
-    num_times = times_read(reports, stages)
+    reports = rows_at_source.each_source_once(reports)
+    num_times = rows_at_source.times_read(reports, stages)
     if num_times > 1:
-        reports = [counted_once(report, num_times) for report in reports]
+        reports = [rows_at_source.counted_once(report, num_times) for report in reports]
         notes.append(
             f"{label}: each batch reads its rows {num_times} times, and Spark counts them each "
             "time; rates and rows are those at the source, each counted once"
         )
     else:
-        notes += [f"{label}: {text}" for text in contradictions(reports)]
-        notes += [f"{label}: {text}" for text in filter_notes(reports, stages, plan)]
+        notes += [f"{label}: {text}" for text in rows_at_source.contradictions(reports)]
+        notes += [f"{label}: {text}" for text in rows_at_source.filter_notes(reports, stages, plan)]
     # The first batch has no interval in which its rows arrived, and includes planning and class
     # loading.
     filled = [report for report in reports[1:] if known_rows(report) != 0]
@@ -134,10 +104,10 @@ def steady_part(
             f"{label}: {len(filled) - len(usable)} of {len(filled)} batches left out: stages "
             "failed, too many tasks are missing, or numbers make no sense"
         )
-    intervals_s = intervals_between(reports)
-    levels = levels_of_batches(stages[report["batch_id"]] for report in usable)
+    intervals_s = batch_samples.intervals_between(reports)
+    levels = batch_samples.levels_of_batches(stages[report["batch_id"]] for report in usable)
     samples = [
-        batch_sample(
+        batch_samples.batch_sample(
             report,
             stages[report["batch_id"]],
             jvm_started_s,
@@ -147,7 +117,7 @@ def steady_part(
         for report in usable
     ]
     if plan.packs_rows:
-        samples = [unpacked(sample) for sample in samples]
+        samples = [batch_samples.unpacked(sample) for sample in samples]
     has_changing_load = is_spread(np.array([float(sample.num_rows) for sample in samples]))
     if num_warm_up is None:
         durations_s = np.array([sample.duration_s for sample in samples])
@@ -177,7 +147,7 @@ def steady_part(
         return SteadyPart(None, tuple(notes))
     gated = _gated_triggers_s(steady, stages)
     if gated:
-        trigger = _Trigger(gated[-1] if trigger_s is None else trigger_s, ())
+        run_trigger_s = gated[-1] if trigger_s is None else trigger_s
         notes.append(
             f"{label}: {len(gated)} of {len(steady)} batches were started by a gate "
             f"(headway.schedule), not by its trigger of {format_duration(gated[-1])}: their "
@@ -185,22 +155,25 @@ def steady_part(
             "the gate; their start times say nothing about the trigger"
         )
     else:
-        trigger = _trigger(reports, label, trigger_s)
-        notes += trigger.notes
+        run_trigger_s, trigger_notes = _trigger_s(reports, label, trigger_s)
+        notes += trigger_notes
     # Not the last one, before which the clock may have been set back.
     latest_s = max(sample.started_s for sample in steady)
-    pools = executor_pools(facts.executors, latest_s, label, log_name)
+    pools = slots.executor_pools(facts.executors, latest_s, label, log_name)
     ran = [stage for sample in steady for stage in stages[sample.batch_id]]
-    slots = slots_seen(facts.properties, pools, ran, facts.resource_profiles)
-    notes += [f"{label}: {text}" for text in slots.notes]
+    ran_on = slots.slots_seen(facts.properties, pools, ran, facts.resource_profiles)
+    notes += [f"{label}: {text}" for text in ran_on.notes]
     configuration = Configuration(
-        executors=slots.pool.executors,
-        cores_per_executor=slots.pool.cores,
+        executors=ran_on.pool.executors,
+        cores_per_executor=ran_on.pool.cores,
         shuffle_partitions=_shuffle_partitions(last, stages[steady[-1].batch_id]),
-        trigger_s=trigger.trigger_s,
-        task_cpus=slots.task_cpus,
-        tasks_per_executor=slots.tasks_per_executor,
+        trigger_s=run_trigger_s,
+        task_cpus=ran_on.task_cpus,
+        tasks_per_executor=ran_on.tasks_per_executor,
     )
+    # The short name of its class, if the application chose one.
+    store_class = facts.properties.get("spark.sql.streaming.stateStore.providerClass")
+    state_store = store_class.rsplit(".", 1)[-1] if store_class else None
     run = QueryRun(
         query_id=last["query_id"],
         query_name=last["query_name"],
@@ -212,16 +185,17 @@ def steady_part(
         num_cut=len(reports) - len(steady),
         pinned_state_partitions=_state_partitions(last) or plan.state_partitions,
         source_partitions=sum(
-            num_source_partitions(source.end) or 0 for source in source_samples(last)
+            num_source_partitions(source.end) or 0
+            for source in batch_samples.source_samples(last)
         )
         or None,
-        state_store=_state_store(facts.properties) if last["stateful_operators"] else None,
+        state_store=state_store if last["stateful_operators"] else None,
         mean_file=_mean_file(reports, facts),
         is_gated=2 * len(gated) > len(steady),
         adaptive=adaptive_settings(facts.properties, facts.spark_version)
         if plan.is_adaptive or is_replanned(steady)
         else None,
-        resources=slots.of_profiles,
+        resources=ran_on.of_profiles,
         source=source_facts(facts.properties, facts.application_id, configuration, observed),
         batches=tuple(steady),
         early=tuple(_early(reports, steady[0].batch_id, jvm_started_s)),
@@ -254,7 +228,7 @@ def _without_rows(
             and is_usable(of_batch)
             and jvm_age_s(report["started_s"], jvm_started_s) > FRESH_JVM_S.value
         ):
-            yield batch_sample(report, of_batch, jvm_started_s, None, levels)
+            yield batch_samples.batch_sample(report, of_batch, jvm_started_s, None, levels)
 
 
 def _early(reports: Sequence[Record], steady_id: int, jvm_started_s: float) -> Iterator[EarlyBatch]:
@@ -285,13 +259,10 @@ def _gated_triggers_s(
     return [mark for mark in marks if mark is not None]
 
 
-class _Trigger(NamedTuple):
-    trigger_s: float
-    notes: tuple[str, ...]
-
-
-def _trigger(reports: Sequence[Record], label: str, stated_s: float | None) -> _Trigger:
-    """As stated, regardless of the log; else inferred from the starts of its batches."""
+def _trigger_s(
+    reports: Sequence[Record], label: str, stated_s: float | None
+) -> tuple[float, list[str]]:
+    """As stated, regardless of the log; else inferred from the starts of its batches. And notes."""
     # The interval is the same during warm-up, which adds more starts, and more after a pause.
     timed = [report for report in reports if is_timed(report)]
     started_s = np.array([report["started_s"] for report in timed])
@@ -299,33 +270,33 @@ def _trigger(reports: Sequence[Record], label: str, stated_s: float | None) -> _
     if stated_s is None:
         reading = read_trigger(started_s, duration_s)
         if reading.trigger_s is not None:
-            return _Trigger(reading.trigger_s, ())
+            return reading.trigger_s, []
         why = (
             f"{label}: trigger interval unknown ({reading.why}); taken as fast as possible; "
             "profile with the trigger stated"
         )
-        return _Trigger(0.0, (why,))
+        return 0.0, [why]
     against = contradiction(stated_s, started_s, duration_s)
     if against is None:
-        return _Trigger(stated_s, ())
+        return stated_s, []
     stated = format_duration(stated_s) if stated_s else "as fast as possible"
     why = f"{label}: the log contradicts the stated trigger ({stated}): {against}; taken as stated"
-    return _Trigger(stated_s, (why,))
+    return stated_s, [why]
 
 
-def _mean_file(reports: Sequence[Record], facts: ApplicationFacts) -> MeanFile | None:
-    """Mean content of a file of the source, if the query has one file source and all is counted."""
+def _mean_file(reports: Sequence[Record], facts: ApplicationFacts) -> tuple[float, float] | None:
+    """Mean rows and bytes of a file, if the query has one file source and all of it is counted."""
     sources: Sequence[Any] = reports[-1]["sources"] or ()
     if len(sources) != 1 or not reader_limit(sources[0]["description"] or "").counts.of_files:
         return None
     num_rows, num_files, size_bytes = 0.0, 0, 0
     for report in reports:
-        files = facts.files.get(BatchOf(report["run_id"] or "", report["batch_id"]))
-        if files is not None and known_rows(report) > 0:
+        batch = schema.BatchOf(report["run_id"] or "", report["batch_id"])
+        if batch in facts.files and known_rows(report) > 0:
             num_rows += known_rows(report)
-            num_files += files.num_files
-            size_bytes += files.size_bytes
-    return MeanFile(num_rows / num_files, size_bytes / num_files) if num_files else None
+            num_files += facts.files[batch][0]
+            size_bytes += facts.files[batch][1]
+    return (num_rows / num_files, size_bytes / num_files) if num_files else None
 
 
 def _shuffle_partitions(report: Record, stages: Sequence[Record]) -> int:
@@ -342,12 +313,6 @@ def _shuffle_partitions(report: Record, stages: Sequence[Record]) -> int:
 def _state_partitions(report: Record) -> int | None:
     stated = [operator["shuffle_partitions"] for operator in report["stateful_operators"] or ()]
     return next((int(number) for number in stated if number and number > 0), None)
-
-
-def _state_store(properties: Mapping[str, str]) -> str | None:
-    """Short name of the state store class, if the application chose one."""
-    provider = properties.get("spark.sql.streaming.stateStore.providerClass")
-    return provider.rsplit(".", 1)[-1] if provider else None
 
 
 def _shape(report: Record, plan: PlanShape) -> QueryShape:

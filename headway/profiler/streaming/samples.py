@@ -16,9 +16,11 @@ from headway.domain import (
     QueryShape,
     Share,
     StageResources,
+    StateOperatorProfile,
 )
 from headway.models.arrays import Array
 from headway.profiler.operators import Operator
+from headway.profiler.recorded_queries import query_label
 from headway.profiler.streaming.adaptive_settings import AdaptiveSettings
 from headway.profiler.streaming.stage_kinds import StageKind
 
@@ -77,27 +79,15 @@ class SourceSample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StateOperatorSample:
-    """State of one operator after one batch, and how its stores were committed."""
-
-    name: str
-    num_rows: int
-    memory_bytes: int
-    num_stores: int
-    commit_s: float
-    store_metrics: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StateSample:
-    """All state of the query after one batch."""
+    """All state of the query after one batch; ``operators`` are measured in this batch alone."""
 
     num_rows: int
     memory_bytes: int
     num_stores: int
     num_updated: int = 0
     updates_s: float = 0.0
-    operators: tuple[StateOperatorSample, ...] = ()
+    operators: tuple[StateOperatorProfile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,13 +179,6 @@ class SourceFacts(NamedTuple):
     partition_rows: Mapping[int, tuple[int, ...]]
 
 
-class MeanFile(NamedTuple):
-    """Mean content of a file of a source."""
-
-    rows: float
-    size_bytes: float
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlyBatch:
     """A batch before the steady part of a run: age of the JVM, and duration."""
@@ -214,7 +197,7 @@ class QueryRun:
     nothing, in a JVM that has run for a while, mostly the first of a query. ``resources`` are those
     of stages with a resource profile other than the usual one, by its id. ``is_gated``: most
     batches were started by a gate, not by the trigger. ``drain`` is the backlog that it read, if it
-    did nothing else.
+    did nothing else. ``mean_file`` are the mean rows and bytes of a file of its source.
     """
 
     query_id: str
@@ -227,7 +210,7 @@ class QueryRun:
     pinned_state_partitions: int | None
     source_partitions: int | None
     state_store: str | None = None
-    mean_file: MeanFile | None = None
+    mean_file: tuple[float, float] | None = None
     is_gated: bool = False
     drain: Drain | None = None
     adaptive: AdaptiveSettings | None = None
@@ -236,6 +219,16 @@ class QueryRun:
     batches: tuple[BatchSample, ...]
     early: tuple[EarlyBatch, ...] = ()
     without_rows: tuple[BatchSample, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Name of the query in messages."""
+        return query_label(self.query_id, self.query_name)
+
+    @property
+    def mean_age_s(self) -> float:
+        """Mean age of the JVM at the starts of its batches."""
+        return float(np.mean([batch.jvm_age_s for batch in self.batches]))
 
     @property
     def began_in_fresh_jvm(self) -> bool:

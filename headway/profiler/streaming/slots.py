@@ -1,4 +1,7 @@
-"""Task slots of an executor as the settings and the tasks of a log show them."""
+"""Executors that a query ran on, and their task slots as the settings and tasks of a log show them.
+
+Executors differ by the resource profile of the stages that they are for.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from headway.assumptions.logs import FEWEST_WAITING_STAGES, LIMITED_STAGES_RATIO
 from headway.domain import StageResources
 from headway.domain.configuration import TaskCores, recorded_task_cores, task_slots
-from headway.profiler.executors import ResourceProfile
+from headway.errors import EventLogError
+from headway.profiler.executors import Executor, ResourceProfile
 from headway.profiler.rows import Record
-from headway.profiler.streaming.executor_pools import USUAL_PROFILE, ExecutorPool, pool_for
 from headway.sparkconf import (
     KNOBS,
     TaskLimit,
@@ -23,6 +28,59 @@ from headway.sparkconf import (
 from headway.units import counted
 
 _CPUS = "cpus"
+USUAL_PROFILE = 0
+"""The resource profile of the application's settings."""
+
+
+class ExecutorPool(NamedTuple):
+    """Executors with one resource profile: how many, and the cores of each."""
+
+    executors: int
+    cores: int
+
+
+def first_executor_s(executors: Sequence[Executor], label: str, log_name: str) -> float | None:
+    """When the first executor was added [s]; None if not recorded. EventLogError without any."""
+    if not executors:
+        raise EventLogError(
+            f"{log_name}: {label}: no executor is on record (no ExecutorAdded event), so its "
+            "cores are unknown; profile a log that starts with the application"
+        )
+    return min(
+        (executor.added_s for executor in executors if executor.added_s is not None), default=None
+    )
+
+
+def executor_pools(
+    executors: Sequence[Executor], at_s: float, label: str, log_name: str
+) -> dict[int, ExecutorPool]:
+    """Executors alive at a given time, by resource profile; of local mode one, the driver."""
+    cores: dict[int, list[int]] = defaultdict(list)
+    for executor in executors:
+        is_added = (executor.added_s or 0.0) <= at_s
+        if is_added and (executor.removed_s is None or executor.removed_s > at_s):
+            cores[executor.resource_profile_id].append(executor.num_cores)
+    if not cores:
+        raise EventLogError(
+            f"{log_name}: {label}: none of the {len(executors)} executors on record was alive at "
+            "its last batch; profile a log that starts with the application"
+        )
+    return {
+        profile_id: ExecutorPool(len(alive), max(int(np.median(alive)), 1))
+        for profile_id, alive in sorted(cores.items())
+    }
+
+
+def pool_for(pools: Mapping[int, ExecutorPool], profile_id: int) -> ExecutorPool:
+    """The executors of stages with a resource profile.
+
+    A profile that only says what tasks need has none of its own: its stages run on the usual ones.
+
+    >>> pools = {0: ExecutorPool(2, 4), 3: ExecutorPool(1, 8)}
+    >>> pool_for(pools, 3), pool_for(pools, 2)
+    (ExecutorPool(executors=1, cores=8), ExecutorPool(executors=2, cores=4))
+    """
+    return pools.get(profile_id) or pools.get(USUAL_PROFILE) or next(iter(pools.values()))
 
 
 class SlotsSeen(NamedTuple):
@@ -48,18 +106,6 @@ class _Needs(NamedTuple):
     amounts: Sequence[str]
 
 
-class _TasksAtOnce(NamedTuple):
-    """Tasks that run at once on an executor, if cores do not limit them, and notes."""
-
-    number: int | None
-    room: int
-    notes: tuple[str, ...]
-
-    @property
-    def slots(self) -> int:
-        return self.room if self.number is None else self.number
-
-
 def slots_seen(
     properties: Mapping[str, str],
     pools: Mapping[int, ExecutorPool],
@@ -77,27 +123,26 @@ def slots_seen(
         of_profile[stage["resource_profile_id"]].append(stage)
     usual_id = min(of_profile, key=lambda key: (key != USUAL_PROFILE, -len(of_profile[key]), key))
     pool, needs = pool_for(pools, usual_id), _needs(usual_id, properties, profiles)
-    usual = _tasks_at_once(needs, pool.cores, of_profile.pop(usual_id))
-    of_profiles, notes = {}, list(usual.notes)
+    of_profiles, notes = {}, list[str]()
     if usual_id != USUAL_PROFILE:
-        notes.insert(
-            0,
+        notes.append(
             f"its stages ran with resource profile {usual_id} of the job's code ("
-            f"{_in_words(needs)}), not with the settings of the application",
+            f"{_in_words(needs)}), not with the settings of the application"
         )
+    usual_limit, usual_slots = _tasks_at_once(needs, pool.cores, of_profile.pop(usual_id), notes)
     for profile_id, of_stages in sorted(of_profile.items()):
         own_pool, own_needs = pool_for(pools, profile_id), _needs(profile_id, properties, profiles)
-        at_once = _tasks_at_once(own_needs, own_pool.cores, of_stages)
+        _, num_slots = _tasks_at_once(own_needs, own_pool.cores, of_stages, [])
         resources = StageResources(
             needs=_in_words(own_needs),
-            slots_ratio=(at_once.slots * own_pool.executors) / (usual.slots * pool.executors),
+            slots_ratio=(num_slots * own_pool.executors) / (usual_slots * pool.executors),
             has_own_executors=profile_id in pools,
         )
         of_profiles[profile_id] = resources
-        notes.append(_of_profile_in_words(profile_id, resources, at_once.slots, usual.slots))
+        notes.append(_of_profile_in_words(profile_id, resources, num_slots, usual_slots))
     # Not more than executors have, since those with fewer cores ran no task.
     task_cpus = min(needs.task_cpus, pool.cores)
-    return SlotsSeen(pool, task_cpus, usual.number, tuple(notes), of_profiles)
+    return SlotsSeen(pool, task_cpus, usual_limit, tuple(notes), of_profiles)
 
 
 def _needs(
@@ -133,12 +178,16 @@ def _in_words(needs: _Needs) -> str:
     return ", ".join([needs.cpus_words, *needs.amounts])
 
 
-def _tasks_at_once(needs: _Needs, cores: int, stages: Sequence[Record]) -> _TasksAtOnce:
-    """Tasks at once on an executor with some cores, as stages with the same needs show them."""
+def _tasks_at_once(
+    needs: _Needs, cores: int, stages: Sequence[Record], notes: list[str]
+) -> tuple[int | None, int]:
+    """Tasks at once on an executor with some cores, as stages with the same needs show them.
+
+    The limit, None if cores are the only one, and the number; notes are added.
+    """
     room = task_slots(1, cores, min(needs.task_cpus, cores))
     at_once = [num_tasks for stage in stages if (num_tasks := stage["most_at_once"]) is not None]
     most_tasks = max(at_once, default=0)
-    notes = []
     stated = needs.cpus_words.rpartition("=")[2]
     # Of whole cores a task may seem to begin before another ends: the driver notes ends late.
     if most_tasks > room and not stated.strip().isdigit():
@@ -150,7 +199,8 @@ def _tasks_at_once(needs: _Needs, cores: int, stages: Sequence[Record]) -> _Task
     limit = needs.limit
     if limit is not None and limit.num_tasks < room:
         if most_tasks <= limit.num_tasks:
-            return _TasksAtOnce(limit.num_tasks, room, (*notes, limit_in_words(limit, cores)))
+            notes.append(limit_in_words(limit, cores))
+            return limit.num_tasks, limit.num_tasks
         notes.append(
             f"{limit.cause} allows {counted(limit.num_tasks, 'task')} at once on an executor, but "
             f"{most_tasks} ran at once; its cores are taken as its slots"
@@ -161,14 +211,14 @@ def _tasks_at_once(needs: _Needs, cores: int, stages: Sequence[Record]) -> _Task
         and at_once.count(most_tasks) >= LIMITED_STAGES_RATIO.value * len(at_once)
     )
     if not is_limited:
-        return _TasksAtOnce(None, room, tuple(notes))
+        return None, room
     notes.append(
         f"never more than {counted(most_tasks, 'task')} ran at once on an executor of "
         f"{counted(cores, 'core')} while others of the stage waited "
         f"({counted(len(at_once), 'stage')} looked at), {_likely_cause(needs)}; plans count "
         f"{counted(most_tasks, 'slot')} for each executor, whatever its cores"
     )
-    return _TasksAtOnce(most_tasks, room, tuple(notes))
+    return most_tasks, most_tasks
 
 
 def limit_in_words(limit: TaskLimit, cores: int) -> str:

@@ -1,19 +1,33 @@
-"""The rule by which the tasks that read a source follow the cores or rows, if it has one."""
+"""The rule by which the tasks that read a source follow the cores or rows, if it has one.
+
+And what a log says of a source that may decide it.
+"""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TypeAlias
 
 from headway.assumptions.logs import SOURCE_TASKS_RATIO
-from headway.domain import FileSplits, RecordSplits, SourceTasks, StageProfile
+from headway.assumptions.resources import MOST_SPLIT_BYTES, OPEN_COST_BYTES
+from headway.domain import (
+    Configuration,
+    DefaultParallelism,
+    FileSplits,
+    RecordSplits,
+    SourceTasks,
+    StageProfile,
+)
 from headway.limits import MOST_LONG
 from headway.models.stages.source_tasks import source_tasks
-from headway.profiler.streaming.adaptive_settings import setting_size_text
-from headway.profiler.streaming.samples import BatchSample, QueryRun
+from headway.profiler.offsets import num_source_partitions, rows_between
+from headway.profiler.rows import Record
+from headway.profiler.streaming.adaptive_settings import count_of, setting_size_text, size_bytes_of
+from headway.profiler.streaming.batch_samples import source_samples
+from headway.profiler.streaming.samples import BatchSample, QueryRun, SourceFacts
 from headway.units import counted
 
 _MOST_SCANS = 8
@@ -21,29 +35,75 @@ _RATE = re.compile(r"Rate\w*\[.*\bnumPartitions=(\d{1,9}|default)")
 _SOCKET = "TextSocket"
 # Formats whose files Spark splits, compressed or not.
 _SPLIT_FORMATS = re.compile(r"\b(?:parquet|orc|avro)\b")
+_PARALLELISM = "spark.default.parallelism"
+_LOCAL = re.compile(r"local-\d")
+
+_Count: TypeAlias = tuple[QueryRun, BatchSample, int]
+_Reading: TypeAlias = tuple[SourceTasks | None, str | None]
+_UNKNOWN: _Reading = (None, None)
 
 
-class SourceReading(NamedTuple):
-    """How many tasks read the source: the rule, None if the number is fixed, and the reason."""
+def source_facts(
+    properties: Mapping[str, str],
+    application_id: str | None,
+    configuration: Configuration,
+    reports: Sequence[Record],
+) -> SourceFacts:
+    """What a log says of the source of a run that may decide the tasks that read it.
 
-    tasks: SourceTasks | None
-    reason: str | None = None
+    >>> setting = Configuration(executors=1, cores_per_executor=2, shuffle_partitions=2,
+    ...                         trigger_s=1.0)
+    >>> source_facts({"spark.default.parallelism": "3"}, "local-1", setting, []).parallelism.stated
+    3
+    """
+    parallelism = DefaultParallelism(
+        stated=count_of(properties.get(_PARALLELISM)),
+        at_least=1 if _LOCAL.match(application_id or "") else 2,
+        cores_per_slot_ratio=configuration.executors
+        * configuration.cores_per_executor
+        / configuration.num_slots,
+    )
+    of_files = count_of(properties.get("spark.sql.files.minPartitionNum"))
+    split_bytes = size_bytes_of(properties.get("spark.sql.files.maxPartitionBytes"))
+    open_bytes = size_bytes_of(properties.get("spark.sql.files.openCostInBytes"))
+    return SourceFacts(
+        parallelism=parallelism,
+        file_parallelism=parallelism if of_files is None else DefaultParallelism(stated=of_files),
+        max_split_bytes=split_bytes or MOST_SPLIT_BYTES.value,
+        open_cost_bytes=open_bytes or OPEN_COST_BYTES.value,
+        partition_rows={
+            report["batch_id"]: rows
+            for report in reports
+            if (rows := _partition_rows(report)) is not None
+        },
+    )
 
 
-def source_reading(runs: Sequence[QueryRun], stage_index: int) -> SourceReading:
-    """What decides the tasks of a stage that reads the source.
+def _partition_rows(report: Record) -> tuple[int, ...] | None:
+    """Rows of each topic partition that has any; None if the offsets do not tell."""
+    rows: list[int] = []
+    for source in source_samples(report):
+        advanced = rows_between(source.start, source.end)
+        if num_source_partitions(source.end) is None or len(advanced) < len(source.end or ()):
+            return None
+        rows += [number for number in advanced.values() if number > 0]
+    return tuple(sorted(rows)) or None
 
-    Of the source's description, its offsets and its files, and of the numbers of tasks, which have
-    to agree with the rule.
+
+def source_reading(runs: Sequence[QueryRun], stage_index: int) -> _Reading:
+    """What decides the tasks of a stage that reads the source: the rule, and the reason in words.
+
+    The rule is None if the number is fixed. It follows from the source's description, its offsets
+    and its files, and from the numbers of tasks, which have to agree with it.
     """
     counts = [
         (run, batch, batch.stages[stage_index].num_tasks) for run in runs for batch in run.batches
     ]
     if any(run.source is None for run in runs):
-        return SourceReading(None)
+        return _UNKNOWN
     sources = runs[-1].shape.sources
     if len(sources) != 1:
-        return SourceReading(None)
+        return _UNKNOWN
     if any(run.source.partition_rows for run in runs if run.source is not None):
         return _of_topics(counts)
     if runs[-1].mean_file is not None:
@@ -54,32 +114,29 @@ def source_reading(runs: Sequence[QueryRun], stage_index: int) -> SourceReading:
 def source_notes(runs: Sequence[QueryRun], stages: Sequence[StageProfile]) -> Iterator[str]:
     """What the profile says of the stages that read the source."""
     for stage_index, stage in enumerate(stages):
-        reason = source_reading(runs, stage_index).reason if stage.reads_source else None
+        reason = source_reading(runs, stage_index)[1] if stage.reads_source else None
         if reason is not None:
             yield f"{stage.called}: source tasks {reason}"
 
 
-_Count = tuple[QueryRun, BatchSample, int]
-
-
-def _of_cores(description: str, counts: Sequence[_Count]) -> SourceReading:
+def _of_cores(description: str, counts: Sequence[_Count]) -> _Reading:
     """Sources that are read by as many tasks as the default parallelism, unless set otherwise."""
     option = _RATE.match(description)
     numbers = [_parallelism(run) for run, _, _ in counts]
     kind = description.split("[", 1)[0]
     if option is not None and option[1] != "default" and any(n != int(option[1]) for n in numbers):
-        return SourceReading(None, f"are fixed by numPartitions={option[1]} of {kind}")
+        return None, f"are fixed by numPartitions={option[1]} of {kind}"
     varies = len(set(numbers)) > 1
     if option is None and not description.startswith(_SOCKET) and not varies:
-        return SourceReading(None)
+        return _UNKNOWN
     facts = counts[-1][0].source
     assert facts is not None  # checked by source_reading
     rule = _agreeing(SourceTasks(parallelism=facts.parallelism), counts)
     if rule is None:
-        return SourceReading(None)
+        return _UNKNOWN
     stated = facts.parallelism.stated
     if stated is not None:
-        return SourceReading(rule, f"are spark.default.parallelism={stated}, whatever the cores")
+        return rule, f"are spark.default.parallelism={stated}, whatever the cores"
     why = f"{kind} without numPartitions"
     if option is None:
         why = f"{kind}, as the runs show"
@@ -88,10 +145,10 @@ def _of_cores(description: str, counts: Sequence[_Count]) -> SourceReading:
             f"{kind} has numPartitions={option[1]}, as by default on these cores; if the option is "
             "set, state --source-partitions"
         )
-    return SourceReading(rule, f"follow the cores: {why}")
+    return rule, f"follow the cores: {why}"
 
 
-def _of_topics(counts: Sequence[_Count]) -> SourceReading:
+def _of_topics(counts: Sequence[_Count]) -> _Reading:
     """Kafka: a task per topic partition, unless ``minPartitions`` or rows split them further."""
     rows_and_tasks = [
         (rows, number)
@@ -100,27 +157,27 @@ def _of_topics(counts: Sequence[_Count]) -> SourceReading:
         and (rows := run.source.partition_rows.get(batch.batch_id)) is not None
     ]
     if not rows_and_tasks:
-        return SourceReading(None)
+        return _UNKNOWN
     num_topic_partitions = max(len(rows) for rows, _ in rows_and_tasks)
     if all(number == len(rows) for rows, number in rows_and_tasks):
         of_each = f"each of {num_topic_partitions} topic partitions"
         which = "the only topic partition" if num_topic_partitions == 1 else of_each
-        return SourceReading(None, f"are fixed: one for {which}")
+        return None, f"are fixed: one for {which}"
     numbers = {number for _, number in rows_and_tasks}
     if len(numbers) == 1:
         number = numbers.pop()
         if number < num_topic_partitions:
-            return SourceReading(None)
-        return SourceReading(
+            return _UNKNOWN
+        return (
             None,
             f"are fixed, {number} for {counted(num_topic_partitions, 'topic partition')}, as by "
             "minPartitions, or by several reads of the source",
         )
     most_rows = _rows_of_task(rows_and_tasks)
     if most_rows is None:
-        return SourceReading(None)
+        return _UNKNOWN
     records = RecordSplits(topic_partitions=num_topic_partitions, max_records=most_rows)
-    return SourceReading(
+    return (
         SourceTasks(records=records),
         f"follow the rows of a batch: one for every {most_rows:,} rows of a topic partition, as by "
         "maxRecordsPerPartition",
@@ -148,9 +205,7 @@ def _fewest_rows(rows: Sequence[int], num_tasks: int) -> int:
     )
 
 
-def _of_files(
-    runs: Sequence[QueryRun], stage_index: int, counts: Sequence[_Count]
-) -> SourceReading:
+def _of_files(runs: Sequence[QueryRun], stage_index: int, counts: Sequence[_Count]) -> _Reading:
     """Files: Spark packs small ones, and splits large ones of some formats."""
     rules = {}
     for splits_files in (False, True):
@@ -158,7 +213,7 @@ def _of_files(
         if rule is not None:
             rules[splits_files] = rule
     if not rules:
-        return SourceReading(None)
+        return _UNKNOWN
     misfits = {splits: _misfit(rule, counts) for splits, rule in rules.items()}
     is_shown = len(misfits) < 2 or misfits[True] != misfits[False]
     splits_files = min(misfits, key=lambda splits: misfits[splits])
@@ -177,7 +232,7 @@ def _of_files(
             "no file was so large that it shows whether such are split; they are taken not to be"
         )
     least, largest = map(setting_size_text, (files.open_cost_bytes, files.max_split_bytes))
-    return SourceReading(
+    return (
         rule,
         f"follow the files of a batch and the cores: {aim}, unless a task would read less than "
         f"{least} (openCostInBytes, counted for each file, too) or more than {largest}; files of "
@@ -186,14 +241,15 @@ def _of_files(
 
 
 def _rule_of_files(run: QueryRun, *, splits_files: bool) -> SourceTasks:
-    facts, mean_file = run.source, run.mean_file
+    facts = run.source
     assert facts is not None
-    assert mean_file is not None
+    assert run.mean_file is not None
+    file_rows, file_bytes = run.mean_file
     return SourceTasks(
         parallelism=facts.file_parallelism,
         files=FileSplits(
-            file_rows=mean_file.rows,
-            file_bytes=mean_file.size_bytes,
+            file_rows=file_rows,
+            file_bytes=file_bytes,
             max_split_bytes=facts.max_split_bytes,
             open_cost_bytes=facts.open_cost_bytes,
             splits_files=splits_files,

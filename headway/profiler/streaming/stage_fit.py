@@ -180,7 +180,7 @@ def _fit_stage(
         tasks_rule=rule,
         num_source_tasks=num_source_tasks,
         coalescing=coalescing,
-        source_tasks=source_reading(runs, stage_index).tasks if reads_source else None,
+        source_tasks=source_reading(runs, stage_index)[0] if reads_source else None,
         resources=runs[-1].resources.get(samples[-1].resource_profile_id),
         rows=law,
         task_fixed_s=float(fixed_s),

@@ -11,10 +11,9 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from headway.profiler.operator_words import operators_in_words
-from headway.profiler.operators import Operator
+from headway.profiler.operators import Operator, operators_in_words
 from headway.profiler.rows import Record
 
 
@@ -91,11 +90,8 @@ def _action_in_words(write: int, actions: Mapping[int, str | None]) -> str | Non
     return actions[write] or f"action {number} of {len(groups)}"
 
 
-class Span(NamedTuple):
-    """When a stage of a batch was submitted and completed [s]; None if not recorded."""
-
-    submitted_s: float | None
-    completed_s: float | None
+Span: TypeAlias = tuple[float | None, float | None]
+"""When a stage of a batch was submitted and completed [s]; None if not recorded."""
 
 
 def levels_of_kinds(batches: Iterable[Mapping[StageKind, Span]]) -> dict[StageKind, int]:
@@ -106,7 +102,7 @@ def levels_of_kinds(batches: Iterable[Mapping[StageKind, Span]]) -> dict[StageKi
 
     >>> scan, table = (StageKind(0, False, (name,), 0) for name in ("Scan json", "Scan parquet"))
     >>> join = StageKind(0, True, ("Exchange",), 0)
-    >>> batch = {scan: Span(0.0, 1.0), table: Span(0.1, 0.4), join: Span(1.0, 2.0)}
+    >>> batch = {scan: (0.0, 1.0), table: (0.1, 0.4), join: (1.0, 2.0)}
     >>> list(levels_of_kinds([batch]).values())
     [0, 0, 1]
     """
@@ -114,15 +110,15 @@ def levels_of_kinds(batches: Iterable[Mapping[StageKind, Span]]) -> dict[StageKi
     submitted_s: dict[StageKind, float] = defaultdict(float)
     num_before: dict[tuple[StageKind, StageKind], int] = defaultdict(int)
     for batch in batches:
-        first_s = min((span.submitted_s or 0.0 for span in batch.values()), default=0.0)
-        for kind, span in batch.items():
-            if span.submitted_s is None or span.completed_s is None:
+        first_s = min((start_s or 0.0 for start_s, _ in batch.values()), default=0.0)
+        for kind, (start_s, end_s) in batch.items():
+            if start_s is None or end_s is None:
                 return {}
             num_batches[kind] += 1
-            submitted_s[kind] += span.submitted_s - first_s
-            for other, of_other in batch.items():
-                ended_s = math.inf if of_other.completed_s is None else of_other.completed_s
-                num_before[other, kind] += other != kind and ended_s <= span.submitted_s
+            submitted_s[kind] += start_s - first_s
+            for other, (_, other_end_s) in batch.items():
+                ended_s = math.inf if other_end_s is None else other_end_s
+                num_before[other, kind] += other != kind and ended_s <= start_s
 
     def mean_start(kind: StageKind) -> tuple[float, StageKind]:
         return submitted_s[kind] / num_batches[kind], kind

@@ -22,7 +22,6 @@ from headway.limits import MOST_SPREAD_RATIO
 from headway.profiler.collect import ApplicationFacts, CollectedLogs, each_application
 from headway.profiler.coverage import coverage_of, gaps, together
 from headway.profiler.logs.sources import EventLog
-from headway.profiler.recorded_queries import query_label
 from headway.profiler.streaming.adaptive import coalescing_notes
 from headway.profiler.streaming.arrivals import observed_arrivals
 from headway.profiler.streaming.fit import DurationFit, fit_duration
@@ -181,11 +180,9 @@ def _less_sure(fit: DurationFit, runs: Sequence[QueryRun], notes: list[str]) -> 
     ones, the mean of all is off by their share of it.
     """
     tasks = [run.tasks for run in runs]
-    num_seen, num_expected = (
-        sum(share.seen for share in tasks),
-        sum(share.expected for share in tasks),
-    )
-    missing = 1 - Share(seen=num_seen, expected=num_expected).ratio
+    missing = 1 - Share(
+        seen=sum(share.seen for share in tasks), expected=sum(share.expected for share in tasks)
+    ).ratio
     if missing == 0:
         return fit.noise
     hidden_ratio = missing * max(stage.task_noise_ratio for stage in fit.stages)
@@ -207,7 +204,7 @@ def _setting(run: QueryRun, modelled_s: float) -> ObservedSetting:
         rate_per_s=run.rate_per_s,
         num_batches=len(rows),
         num_batches_cut=run.num_cut,
-        jvm_age_s=float(np.mean([batch.jvm_age_s for batch in run.batches])),
+        jvm_age_s=run.mean_age_s,
         rows_per_batch_low=float(min(rows)),
         rows_per_batch_high=float(max(rows)),
         batch_duration_mean_s=float(durations_s.mean()),
@@ -224,8 +221,7 @@ def _drift_notes(runs: Sequence[QueryRun], fit: DurationFit) -> tuple[str, ...]:
         observed_s = float(np.mean([batch.duration_s for batch in run.batches]))
         if abs(observed_s / modelled_s - 1) > 0.1:
             notes.append(
-                f"query {query_label(run.query_id, run.query_name)}: batches took "
-                f"{observed_s / modelled_s - 1:+.0%} compared with what all runs together suggest "
-                "(drift, or other load on the machine)"
+                f"query {run.label}: batches took {observed_s / modelled_s - 1:+.0%} compared with "
+                "what all runs together suggest (drift, or other load on the machine)"
             )
     return tuple(notes)

@@ -21,7 +21,7 @@ from headway.profiler import schema
 from headway.profiler.application.applications import profile_application
 from headway.profiler.collect import CollectedLogs, collect, each_application
 from headway.profiler.coverage import coverage_of
-from headway.profiler.engines.in_process import InProcess
+from headway.profiler.engines.in_process import read_in_process
 from headway.profiler.logs.sources import EventLog, find_event_logs
 from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import pieces_of
@@ -326,7 +326,7 @@ class Read(NamedTuple):
 
 def read(logs: tuple[EventLog, ...], folder: Path) -> Read:
     unpacked = unpack(logs, folder)
-    collected = collect(pieces_of(folder), InProcess())
+    collected = collect(pieces_of(folder), read_in_process)
     return Read(collected, dict(unpacked.logs), folder)
 
 

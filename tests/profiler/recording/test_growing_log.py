@@ -14,7 +14,7 @@ import zstandard
 from headway.errors import EventLogError
 from headway.profiler import schema
 from headway.profiler.recording.growing_log import GrowingLog
-from headway.profiler.recording.live import LaterLogFeed, LogFeed
+from headway.profiler.recording.live import LogFeed
 from tests.factories import a_profile
 from tests.live_logs import QUERY_ID, FakeQuery, a_log
 
@@ -157,7 +157,7 @@ def test_several_queries_need_a_name(tmp_path: Path) -> None:
     assert len(LogFeed(path, "3f1c").new_batches()) == 2
     # Of an application that a tuner starts nobody names one: it is another checkpoint.
     with pytest.raises(EventLogError, match="from the same checkpointLocation"):
-        LaterLogFeed(path).new_batches()
+        LogFeed(path, is_supervised=True).new_batches()
 
 
 def ended(query: FakeQuery) -> str:
@@ -207,7 +207,7 @@ def test_a_supervised_application_is_not_followed_to_another_checkpoint(tmp_path
     lines = [*first.head(), *first.batches(2), ended(first), *second.batches(2)]
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(EventLogError, match="from the same checkpointLocation"):
-        LaterLogFeed(path).new_batches()
+        LogFeed(path, is_supervised=True).new_batches()
 
 
 def test_a_log_that_ends_says_so(tmp_path: Path) -> None:

@@ -14,8 +14,7 @@ from headway.api.results import as_text
 from headway.domain import ApplicationProfile, Configuration
 from headway.errors import InputError
 from headway.profiler.stage_totals import StageTotals, most_waited_for
-from headway.profiler.streaming.executor_pools import ExecutorPool
-from headway.profiler.streaming.slots import SlotsSeen, slots_seen
+from headway.profiler.streaming.slots import ExecutorPool, SlotsSeen, slots_seen
 from headway.report.profiles import profile_summary
 from headway.sparkconf import spark_conf, task_cpus_of, task_limit
 from tests.profiler.event_log import EPOCH_S, AppLog, Query, Stage, Work, write_plain

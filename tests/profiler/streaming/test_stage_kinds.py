@@ -25,7 +25,6 @@ from headway.profiler.operators import (
 from headway.profiler.plan_nodes import PlanMetric, PlanNode, PlanNodeFacts
 from headway.profiler.schema import BatchOf
 from headway.profiler.streaming.stage_kinds import (
-    Span,
     StageKind,
     kinds_of_batch,
     levels_of_kinds,
@@ -240,12 +239,12 @@ def test_a_state_that_emitted_nothing_is_named() -> None:
 
 def test_levels_are_those_of_most_batches() -> None:
     scan, table, join = (StageKind(0, name == "join", (name,), 0) for name in ("a", "b", "join"))
-    side_by_side = {scan: Span(0.0, 1.0), table: Span(0.1, 0.5), join: Span(1.0, 2.0)}
+    side_by_side = {scan: (0.0, 1.0), table: (0.1, 0.5), join: (1.0, 2.0)}
     # A short scan that had ended before the other one was submitted.
-    by_chance = {scan: Span(0.6, 1.0), table: Span(0.0, 0.5), join: Span(1.0, 2.0)}
+    by_chance = {scan: (0.6, 1.0), table: (0.0, 0.5), join: (1.0, 2.0)}
     levels = levels_of_kinds([side_by_side, by_chance, side_by_side])
     assert levels == {scan: 0, table: 0, join: 1}
-    unknown = {scan: Span(None, None)}
+    unknown = {scan: (None, None)}
     assert levels_of_kinds([side_by_side, unknown]) == {}
 
 

@@ -17,7 +17,7 @@ from headway.formats.profile_file import dump_profile, load_profile
 from headway.models.job.predict import predict
 from headway.profiler.collect import CollectedLogs, collect
 from headway.profiler.coverage import gaps
-from headway.profiler.engines.in_process import InProcess
+from headway.profiler.engines.in_process import read_in_process
 from headway.profiler.logs.sources import EventLog, find_event_logs
 from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import pieces_of
@@ -356,7 +356,7 @@ class Pipeline:
 
     def __init__(self, logs: Sequence[EventLog], folder: Path) -> None:
         self._logs = unpack(logs, folder).logs
-        self._collected = collect(pieces_of(folder), InProcess())
+        self._collected = collect(pieces_of(folder), read_in_process)
 
     def profile(self, *numbers: int, queries: Sequence[str] = ()) -> JobProfile:
         """The profile of some of the logs."""
