@@ -155,6 +155,15 @@ def harmless(text: str) -> str:
     return "".join(" " if unicodedata.category(c)[0] in "CZ" else c for c in text)
 
 
+def printable(text: str) -> str:
+    """The text with a blank for each line end and control character: logs may hold commands.
+
+    >>> printable("two\\nlines")
+    'two lines'
+    """
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
 def without_logins(text: str) -> str:
     text = _ORACLE_LOGIN.sub(rf"\1{HIDDEN}@", text)
     return re.sub(r"\S++", lambda word: _without_login(word[0]), text) if "@" in text else text

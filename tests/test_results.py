@@ -132,7 +132,7 @@ def test_the_table_of_a_plan_has_its_own_row_as_its_text_and_page_do(
     assert own["configuration.max_offsets_per_trigger"] == (
         plan.configuration.max_offsets_per_trigger
     )
-    assert len(frontier) == len(frontier_rows(plan))
+    assert len(frontier) == len(list(frontier_rows(plan)))
 
 
 def words_of(text: str) -> set[str]:

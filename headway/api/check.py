@@ -248,7 +248,7 @@ def _key_and_place(cost_causes: Sequence[Cause], planned: Planned) -> tuple[str,
 
 
 def _slower(planned: Planned, now: AnyLocked, then: AnyLocked, limits: Limits) -> Iterator[Finding]:
-    after_s, before_s, key = now.figures.planned_s, then.figures.planned_s, planned.promise_key
+    after_s, before_s, key = now.planned_s, then.planned_s, planned.promise_key
     if after_s is None or not before_s:
         return
     if not same_promises(now, then):

@@ -99,12 +99,12 @@ def patched(
 
     Errors are those of `headway.emitters.patch.patch`.
     """
-    patch_of_file = patch(text, plan, name=name, submission=submission, job=job)
+    after, destination = patch(text, plan, name=name, submission=submission, job=job)
     return Emitted(
-        text=patch_of_file.text,
+        text=after,
         beside=(
-            *(f"{name}: {note}" for note in patch_of_file.notes),
-            *query_option_lines(plan, has_trigger=patch_of_file.has_trigger),
+            *(f"{name}: {note}" for note in destination.notes),
+            *query_option_lines(plan, has_trigger=destination.has_trigger),
         ),
     )
 

@@ -21,7 +21,7 @@ from headway.formats.own_files import read_text
 from headway.formats.profile_file import load_any_profile
 from headway.models.job.predict import predict
 from headway.report.evidence import evidence_of
-from headway.report.page import Origin, sheet_page
+from headway.report.page import origin_rows, sheet_page
 from headway.report.profile_sheet import SeenRun, profile_sheet
 from headway.report.stream_page import stream_page_sheet
 from headway.report.what_if import Question
@@ -84,7 +84,7 @@ def page(
         sheet = profile_sheet(result, _profile_evidence(result, profile_file, tell), runs)
     else:
         sheet = result if isinstance(result, Sheet) else sheet_of(result)
-    origin = Origin.of(
+    origin = origin_rows(
         files=files,
         profile=result if kind in ("profile", "application-profile") else job,
         spark_version=getattr(result, "spark_version", None),

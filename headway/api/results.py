@@ -13,7 +13,7 @@ from headway.errors import InputError, require_packages
 from headway.formats.as_json import json_text
 from headway.formats.codec import data_of
 from headway.formats.profile_file import save_profile
-from headway.report.columns import printable
+from headway.redaction import printable
 from headway.report.sheet_text import sheet_text
 
 

@@ -64,7 +64,6 @@ def same_promises(now: AnyLocked, then: AnyLocked) -> bool:
 
 def locked_slots(planned: PlannedBatch, then: LockedBatch) -> int:
     """Tasks that the locked setting of a job that ends can run at the same time."""
-
     return task_slots(
         then.executors,
         then.cores_per_executor,
@@ -80,36 +79,13 @@ def what_grew(then: AnyLocked, predicted: Prediction | None) -> str:
     """
     from headway.planner.explain.difference import parts
 
-    if then.ends or predicted is None:
+    if then.ends or predicted is None or not then.phases_s:
         return ""
-    grown_part = next(
-        (part for part in parts(then.phases_s, predicted.phases_s) if part.change_s > 0), None
-    )
-    if grown_part is None or not then.phases_s:
-        return ""
-    before, after = (
-        format_duration(grown_part.before_s or 0.0),
-        format_duration(grown_part.after_s or 0.0),
-    )
-    return f" (most of it in {grown_part.name}: {after}, was {before})"
-
-
-def drift(
-    planned: Planned, then_s: float, now_s: float, limit_ratio: float, subject: str
-) -> Finding | None:
-    """The finding that the current profile predicts a different time for the locked setting.
-
-    A shorter time is no regression, but changes what the lock is based on.
-    """
-    change = now_s / then_s - 1
-    if abs(change) <= limit_ratio:
-        return None
-    text = (
-        f"{subject} {format_duration(now_s)} with the current profile, "
-        f"{format_duration(then_s)} with the locked one ({change:+.0%})"
-    )
-    level = Level.ERROR if change > 0 else Level.NOTE
-    return finding(planned, Rule.DRIFT, level, "profile", text)
+    for part in parts(then.phases_s, predicted.phases_s):
+        if part.change_s > 0:
+            before, after = map(format_duration, (part.before_s or 0.0, part.after_s or 0.0))
+            return f" (most of it in {part.name}: {after}, was {before})"
+    return ""
 
 
 def stream_changes(
@@ -121,12 +97,24 @@ def stream_changes(
     """
     if planned.plan.feasible:
         yield from _other_settings(planned, now, then)
-    yield from _drifted(planned, then, predicted, limits)
+    if predicted is None or not then.batch_duration_s:
+        return
+    if predicted.batch_duration is None:
+        state = "too close to saturation" if predicted.is_close_to_saturation else "over capacity"
+        text = (
+            f"the locked configuration is {state} at {format_rate(then.rate_per_s)} "
+            "with the current profile"
+        )
+        yield finding(planned, Rule.DRIFT, Level.ERROR, "profile", text)
+        return
+    yield from _drift(
+        planned, then.batch_duration_s, predicted.batch_duration.mean_s, limits.drift_ratio,
+        "batches in the locked configuration take",
+    )  # fmt: skip
 
 
 def _other_settings(planned: PlannedJob, now: Locked, then: Locked) -> Iterator[Finding]:
     """Each setting that changes, and what it takes for the change to reach the query."""
-
     # A version that is not known fixes the same as the oldest does.
     version = planned.profile.application.spark_version
     version = version if version[:1].isdigit() else "2.0"
@@ -139,28 +127,6 @@ def _other_settings(planned: PlannedJob, now: Locked, then: Locked) -> Iterator[
         )
         text = f"{knob.label} {_shown(name, before)} -> {_shown(name, after)}: {applies}"
         yield finding(planned, Rule.SETTINGS, Level.NOTE, planned.promise_key, text)
-
-
-def _drifted(
-    planned: PlannedJob, then: Locked, prediction: Prediction | None, limits: Limits
-) -> Iterator[Finding]:
-    """Whether the current profile predicts something else for the locked setting."""
-    if prediction is None or not then.batch_duration_s:
-        return
-    if prediction.batch_duration is None:
-        state = "too close to saturation" if prediction.is_close_to_saturation else "over capacity"
-        text = (
-            f"the locked configuration is {state} at {format_rate(then.rate_per_s)} "
-            "with the current profile"
-        )
-        yield finding(planned, Rule.DRIFT, Level.ERROR, "profile", text)
-        return
-    drift_finding = drift(
-        planned, then.batch_duration_s, prediction.batch_duration.mean_s, limits.drift_ratio,
-        "batches in the locked configuration take",
-    )  # fmt: skip
-    if drift_finding is not None:
-        yield drift_finding
 
 
 def _locked_value(locked: Locked, knob: Knob) -> object:
@@ -186,7 +152,6 @@ def batch_changes(
             text = f"the backlog is {backlog.backlog_rows:,.0f} rows, was {then.backlog_rows:,.0f}"
             yield finding(planned, Rule.RATE, Level.NOTE, "rows", text)
         job = replace(backlog, backlog_rows=then.backlog_rows)
-
     if planned.plan.feasible:
         for knob in KNOBS.values():
             before, after = then.spark_conf.get(knob.key), now.spark_conf.get(knob.key)
@@ -195,6 +160,22 @@ def batch_changes(
                 yield finding(planned, Rule.SETTINGS, Level.NOTE, planned.promise_key, text)
     now_s = run_time_of(job).mean_s(locked_slots(planned, then), then.core_speed_ratio)
     subject = "a run of the locked size takes"
-    drift_finding = drift(planned, then.run_time_s, now_s, limits.drift_ratio, subject)
-    if drift_finding is not None:
-        yield drift_finding
+    yield from _drift(planned, then.run_time_s, now_s, limits.drift_ratio, subject)
+
+
+def _drift(
+    planned: Planned, then_s: float, now_s: float, limit_ratio: float, subject: str
+) -> Iterator[Finding]:
+    """Whether the current profile predicts a different time for the locked setting.
+
+    A shorter time is no regression, but changes what the lock is based on.
+    """
+    change = now_s / then_s - 1
+    if abs(change) <= limit_ratio:
+        return
+    text = (
+        f"{subject} {format_duration(now_s)} with the current profile, "
+        f"{format_duration(then_s)} with the locked one ({change:+.0%})"
+    )
+    level = Level.ERROR if change > 0 else Level.NOTE
+    yield finding(planned, Rule.DRIFT, level, "profile", text)

@@ -61,7 +61,6 @@ def _stream(
 
 def _judged(planned: PlannedJob, then: Locked) -> JudgedSetting:
     """The locked setting at the current rate, targets and confidence, on the locked cores."""
-
     plan, profile = planned.plan, planned.profile
     if planned.file.spec.from_start:
         profile = for_fresh_jvm(profile)
@@ -72,9 +71,7 @@ def _judged(planned: PlannedJob, then: Locked) -> JudgedSetting:
         plan.confidence,
         plan.also,
     )
-    question = replace(
-        question, profile=at_core_speed(question.profile, then.core_speed_ratio or 1.0)
-    )
+    at_speed = at_core_speed(question.profile, then.core_speed_ratio or 1.0)
     setting = Configuration(
         executors=then.executors,
         cores_per_executor=then.cores_per_executor,
@@ -84,7 +81,7 @@ def _judged(planned: PlannedJob, then: Locked) -> JudgedSetting:
         task_cpus=task_cpus_of(then.spark_conf),
         tasks_per_executor=profile.baseline.tasks_per_executor,
     )
-    return judged_setting(question, setting)
+    return judged_setting(replace(question, profile=at_speed), setting)
 
 
 def _setting_text(then: Locked) -> str:

@@ -204,18 +204,15 @@ class Report(Result):
 
         Locked settings that miss their target come first, then the additional cost per month.
         """
+        parts = []
+        missing = [job.name for job in self.jobs if job.locked_today and not job.locked_today.met]
+        if missing:
+            settings = "setting misses its" if len(missing) == 1 else "settings miss their"
+            parts.append(f"the locked {settings} target today: {', '.join(missing)}")
         added = sum(job.change_per_month for job in self.jobs)
-        money = f"{format_money(added, sign=True)} per month" if abs(added) >= 0.005 else ""
-        return "; ".join(filter(None, (self._missing, money, self._outcome)))
-
-    @property
-    def _missing(self) -> str:
-        """Which locked settings miss their targets today."""
-        names = [job.name for job in self.jobs if job.locked_today and not job.locked_today.met]
-        if not names:
-            return ""
-        settings = "setting misses its" if len(names) == 1 else "settings miss their"
-        return f"the locked {settings} target today: {', '.join(names)}"
+        if abs(added) >= 0.005:
+            parts.append(f"{format_money(added, sign=True)} per month")
+        return "; ".join([*parts, self._outcome])
 
     @property
     def _outcome(self) -> str:
@@ -225,10 +222,6 @@ class Report(Result):
             return f"{num_failed} of {jobs} failed"
         if self.errors:
             return f"{len(self.errors)} errors in the lock file"
-        num_warnings = sum(1 for finding in self.findings if finding.level is Level.WARNING)
-        tail = (
-            ""
-            if not num_warnings
-            else f", {num_warnings} warning" + ("s" if num_warnings > 1 else "")
-        )
-        return f"{jobs}: every target is met{tail}"
+        num_warnings = sum(finding.level is Level.WARNING for finding in self.findings)
+        warnings = f", {num_warnings} warning{'s' if num_warnings > 1 else ''}"
+        return f"{jobs}: every target is met{warnings if num_warnings else ''}"

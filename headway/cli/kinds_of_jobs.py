@@ -50,7 +50,7 @@ def configuration_formats(kind: JobKind) -> Mapping[str, Callable[[Any], str]]:
 
             return {"spark-defaults": lambda plan: _properties(plan, dstreams_header)}
         case JobKind.REAL_TIME:
-            from headway.emitters.real_time import real_time_snippet
+            from headway.emitters.pyspark_snippet import real_time_snippet
             from headway.report.real_time import real_time_header
 
             return {

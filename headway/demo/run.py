@@ -15,12 +15,7 @@ from typing import TYPE_CHECKING
 import headway
 from headway.api.page import plan_evidence
 from headway.api.results import as_text
-from headway.domain import (
-    JobProfile,
-    Prediction,
-    StreamAnswer,
-    Target,
-)
+from headway.domain import JobProfile, Prediction, StreamAnswer, Target
 from headway.emitters import FORMATS
 from headway.errors import HeadwayError
 from headway.formats.as_json import json_text, plan_json
@@ -28,7 +23,7 @@ from headway.formats.text_file import write_text
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from headway.profiler.work_folder import work_folder
 from headway.report.comparison import ComparisonRow, comparison_sections
-from headway.report.page import Origin, sheet_page
+from headway.report.page import origin_rows, sheet_page
 from headway.report.sheet_text import text_of_sections
 from headway.report.stream_page import stream_page_sheet
 from headway.report.wording import trigger_words
@@ -82,6 +77,7 @@ _MOST_NODES = 4  # a node is this machine, and more of its kind
 _LITTLE_LESS, _HALF = 0.9, 0.5
 _ABOVE_FLOOR_FACTOR = 1.35
 _LEAST_RATE_PER_S = 4_000.0
+_TOO_SLOW = "this machine is too slow or too busy for the demonstration"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +149,6 @@ def run_demo(
     SparkUnavailableError
         If there is no Java to run Spark with.
     """
-
     length = length.on_busy_machine if is_busy else length
     event_logs = folder / "event-logs"
     with contextlib.ExitStack() as stack:
@@ -169,7 +164,8 @@ def run_demo(
                 extra_conf=local_checkpoint_conf(),
             )
         )
-        bench = _Bench(spark, scratch / "checkpoints", step, share)
+        checkpoints = scratch / "checkpoints"
+        bench = _Bench(spark=spark, checkpoints=checkpoints, step=step, share=share)
         bench.warm_up(length)
         for name, setting in PROFILED.items():
             bench.run(name, setting, run_s=length.profiled_s)
@@ -180,10 +176,7 @@ def run_demo(
         plans = _plans(profile, is_busy=is_busy)
         plan = plans[-1]
         if not plan.feasible:
-            raise HeadwayError(
-                "this machine is too slow or too busy for the demonstration: "
-                f"{'; '.join(plan.binding)}"
-            )
+            raise HeadwayError(f"{_TOO_SLOW}: {'; '.join(plan.binding)}")
         _write_plan(folder, plan)
         comparisons: list[ComparisonRow] = []
         if length.predicted_s:
@@ -212,7 +205,7 @@ def run_demo(
         plans=tuple(plans),
         comparisons=tuple(comparisons),
         measured=measured,
-        promise_kept=_is_kept(plan.target, measured),
+        promise_kept=measured.kept_up and measured.tuple_latency.p99_s <= plan.target.limit_s,
         was_busy=is_busy,
     )
 
@@ -248,25 +241,14 @@ def _cpu_ticks() -> tuple[int, int] | None:
         return None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Bench:
     """Runs settings of the word count, one after the other, in one warm JVM."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        checkpoints: Path,
-        step: Callable[[str], None],
-        share: Callable[[float], None],
-    ) -> None:
-        self._spark = spark
-        self._checkpoints = checkpoints
-        self._step = step
-        self._share = share
-
-    @property
-    def num_cores(self) -> int:
-        """Slots of this machine."""
-        return self._spark.sparkContext.defaultParallelism
+    spark: SparkSession
+    checkpoints: Path
+    step: Callable[[str], None]
+    share: Callable[[float], None]
 
     def warm_up(self, length: Length) -> None:
         """Run batches until the JVM has compiled what they run, or for twice as long as planned."""
@@ -279,13 +261,12 @@ class _Bench:
         self, name: str, setting: Setting, *, run_s: float, max_rows: int | None = None
     ) -> MeasuredRun:
         """Run one setting for a while and measure it."""
-
-        self._step(f"running {name}: {setting}")
+        self.step(f"running {name}: {setting}")
         query = word_count(
-            self._spark,
+            self.spark,
             rate_per_s=setting.rate_per_s,
             # More map tasks than slots, as a topic has more partitions than a small cluster.
-            num_source_partitions=2 * self.num_cores,
+            num_source_partitions=2 * self.spark.sparkContext.defaultParallelism,
             hash_rounds=_HASH_ROUNDS,
             max_rows_per_trigger=max_rows,
         )
@@ -293,12 +274,12 @@ class _Bench:
             query,
             query_name=name,
             trigger_s=setting.trigger_s,
-            checkpoint=self._checkpoints / name,
+            checkpoint=self.checkpoints / name,
             warm_s=_WARM_S,
             run_s=run_s,
             shuffle_partitions=setting.shuffle_partitions,
             least_batches=_LEAST_BATCHES,
-            progress=self._share,
+            progress=self.share,
         )
 
 
@@ -325,22 +306,15 @@ def _plans(profile: JobProfile, *, is_busy: bool) -> list[StreamAnswer]:
         return [requested_plan]
     if within_reach_per_s >= _LEAST_RATE_PER_S:
         rounded_per_s = float(f"{within_reach_per_s:.1e}")
-        return [
-            requested_plan,
-            headway.plan(profile, rate=rounded_per_s, target=TARGET, max_nodes=1),
-        ]
+        plan_here = headway.plan(profile, rate=rounded_per_s, target=TARGET, max_nodes=1)
+        return [requested_plan, plan_here]
     fastest = headway.plan(profile, rate=_LEAST_RATE_PER_S, target="p99 <= 1ms", max_nodes=1)
     floor_s = fastest.planned_latency_s if fastest.feasible else fastest.floor_s
     if math.isinf(floor_s):
-        raise HeadwayError(
-            "this machine is too slow or too busy for the demonstration: "
-            f"{requested_plan.binding[0]}"
-        )
+        raise HeadwayError(f"{_TOO_SLOW}: {requested_plan.binding[0]}")
     laxer = Target(quantile=0.99, limit_s=math.ceil(_ABOVE_FLOOR_FACTOR / share * floor_s))
-    return [
-        requested_plan,
-        headway.plan(profile, rate=_LEAST_RATE_PER_S, target=laxer, max_nodes=1),
-    ]
+    plan_here = headway.plan(profile, rate=_LEAST_RATE_PER_S, target=laxer, max_nodes=1)
+    return [requested_plan, plan_here]
 
 
 def _compared(
@@ -352,11 +326,6 @@ def _compared(
         predicted=prediction.tuple_latency,
         measured=measured.tuple_latency,
     )
-
-
-def _is_kept(target: Target, measured: MeasuredRun) -> bool:
-    """Whether the measured run met the demonstration's target, a p99."""
-    return measured.kept_up and measured.tuple_latency.p99_s <= target.limit_s
 
 
 def _write_plan(folder: Path, plan: StreamAnswer) -> None:
@@ -378,7 +347,7 @@ def _write_comparison(
     file = "word-count.profile.yaml"
     page = sheet_page(
         stream_page_sheet(plan, comparisons, plan_evidence(profile, plan, profile_file=file)),
-        origin=Origin.of(files=["plan.json", file], profile=profile, made_at=datetime.now(UTC)),
+        origin=origin_rows(files=["plan.json", file], profile=profile, made_at=datetime.now(UTC)),
         data_json=json_text(plan_json(plan)),
     )
     write_text(folder / "report.html", page, label="the report")

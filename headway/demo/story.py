@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from headway.demo.run import PREDICTED, PROFILED, DemoOutcome
-from headway.domain import (
-    StreamAnswer,
-)
+from headway.domain import StreamAnswer
 from headway.report.comparison import comparison_sections
 from headway.report.sheet_text import sheet_text, text_of_sections
 from headway.report.stream import answer_sheet
@@ -16,17 +14,26 @@ _COMPARED = ("mean", "p99")  # comparison.txt has all
 
 def story(outcome: DemoOutcome) -> str:
     """What was run, predicted, planned and measured; the verdict last."""
+    reasons = [_why_less(requested_plan) for requested_plan in outcome.plans[:-1]]
     return "\n".join(
-        [*_profiled(outcome), *_predicted(outcome), *_planned(outcome), *_verdict(outcome)]
+        [
+            *_profiled(outcome),
+            *_predicted(outcome),
+            *("Planned:", *reasons, sheet_text(answer_sheet(outcome.plan)), ""),
+            "Predicted and measured tuple latency:",
+            text_of_sections(comparison_sections(outcome.comparisons, statistics=_COMPARED)),
+            "",
+            _verdict_text(outcome),
+            f"All files: {outcome.folder}",
+            "(open report.html; plan.txt is the whole plan, comparison.txt has all figures,",
+            "spark-defaults.conf and query_settings.py apply the plan)",
+        ]
     )
 
 
 def _profiled(outcome: DemoOutcome) -> list[str]:
     lines = ["Profiled from the event log of a running Spark:"]
-    settings_by_name = {
-        profiled_setting.query_name: profiled_setting
-        for profiled_setting in outcome.profile.settings
-    }
+    settings_by_name = {setting.query_name: setting for setting in outcome.profile.settings}
     for name, setting in PROFILED.items():
         profiled_setting = settings_by_name.get(name)
         if profiled_setting is None:  # the notes say why
@@ -50,48 +57,28 @@ def _predicted(outcome: DemoOutcome) -> list[str]:
     lines = ["Predicted, for configurations that have not run:"]
     for name, setting in PREDICTED.items():
         latency = outcome.predictions[name].tuple_latency
-        lines.append(
-            f"  {setting}: "
-            + (
-                f"mean {format_duration(latency.mean_s)}, p99 {format_duration(latency.p99_s)}"
-                if latency
-                else "not stable"
-            )
-        )
+        figures = "not stable"
+        if latency:
+            mean, p99 = format_duration(latency.mean_s), format_duration(latency.p99_s)
+            figures = f"mean {mean}, p99 {p99}"
+        lines.append(f"  {setting}: {figures}")
     return [*lines, ""]
-
-
-def _planned(outcome: DemoOutcome) -> list[str]:
-    reasons = [_why_less(requested_plan) for requested_plan in outcome.plans[:-1]]
-    return ["Planned:", *reasons, sheet_text(answer_sheet(outcome.plan)), ""]
 
 
 def _why_less(requested_plan: StreamAnswer) -> str:
     """Why the requested plan is not the one that is run."""
-    target_and_rate = (
-        f"{requested_plan.target} at {format_rate(requested_plan.arrivals.rate_per_s)}"
-    )
+    rate = format_rate(requested_plan.arrivals.rate_per_s)
+    target_and_rate = f"{requested_plan.target} at {rate}"
     if requested_plan.feasible and requested_plan.nodes == 1:
         return (
             f"{target_and_rate} is close to the limit of a busy machine: the demo plans with more "
             "room."
         )
+    number = requested_plan.nodes if requested_plan.feasible else "an unknown number of"
     return (
-        f"{target_and_rate} would need {_machines(requested_plan)}: the demo plans for what this "
-        "one sustains."
+        f"{target_and_rate} would need {number} such machines: the demo plans for what this one "
+        "sustains."
     )
-
-
-def _verdict(outcome: DemoOutcome) -> list[str]:
-    return [
-        "Predicted and measured tuple latency:",
-        text_of_sections(comparison_sections(outcome.comparisons, statistics=_COMPARED)),
-        "",
-        _verdict_text(outcome),
-        f"All files: {outcome.folder}",
-        "(open report.html; plan.txt is the whole plan, comparison.txt has all figures,",
-        "spark-defaults.conf and query_settings.py apply the plan)",
-    ]
 
 
 def _verdict_text(outcome: DemoOutcome) -> str:
@@ -108,7 +95,3 @@ def _verdict_text(outcome: DemoOutcome) -> str:
         why = f"measured p99 {p99}, {excess_ratio:.0%} above the limit"
     busy_text = "; this machine was busy, see the note above" if outcome.was_busy else ""
     return f"Target MISSED: {target_and_rate}: {why}{busy_text}."
-
-
-def _machines(plan: StreamAnswer) -> str:
-    return f"{plan.nodes} such machines" if plan.feasible else "an unknown number of such machines"

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from headway.domain import Answer
 from headway.emitters.submission import Submission
-from headway.emitters.wording import (
-    container_lines,
-    header_lines,
-    python_literal,
-    query_option_lines,
-    reasons,
-)
+from headway.emitters.wording import comment_lines, entry_lines, python_literal, reasons
 
 
 def render(plan: Answer, *, version: str, submission: Submission) -> str:
@@ -18,16 +12,9 @@ def render(plan: Answer, *, version: str, submission: Submission) -> str:
 
     All sizes are in ``conf``, so that one dictionary contains the plan.
     """
-    why = reasons(plan)
+    comments = comment_lines(plan, version=version, fits_any_cluster=True)
     lines = [
-        f"# {line}"
-        for line in (
-            *header_lines(plan, version=version),
-            *query_option_lines(plan),
-            *container_lines(plan),
-        )
-    ]
-    lines += [
+        *(f"# {line}" for line in comments),
         "#",
         "# from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator",
         "# SparkSubmitOperator(**SPARK_SUBMIT)",
@@ -39,9 +26,5 @@ def render(plan: Answer, *, version: str, submission: Submission) -> str:
     if submission.arguments:
         arguments = ", ".join(map(python_literal, submission.arguments))
         lines.append(f'    "application_args": [{arguments}],')
-    lines.append('    "conf": {')
-    for key, value in plan.spark_conf.items():
-        if key in why:
-            lines.append(f"        # {why[key]}")
-        lines.append(f"        {python_literal(key)}: {python_literal(value)},")
-    return "\n".join([*lines, "    },", "}"]) + "\n"
+    entries = entry_lines(plan.spark_conf, reasons(plan), " " * 8)
+    return "\n".join([*lines, '    "conf": {', *entries, "    },", "}"]) + "\n"

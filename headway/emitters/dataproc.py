@@ -7,7 +7,7 @@ import shlex
 
 from headway.domain import Answer
 from headway.emitters.submission import Submission
-from headway.emitters.wording import header_lines, query_option_lines, reasons
+from headway.emitters.wording import command_text, comment_lines
 from headway.errors import InputError
 from headway.units import counted
 
@@ -17,12 +17,6 @@ _DELIMITERS = "#|;@~!+"
 
 def render_job(plan: Answer, *, version: str, submission: Submission) -> str:
     """A ``gcloud`` command that submits the job to a cluster."""
-    why = reasons(plan)
-    comments = [
-        *header_lines(plan, version=version),
-        *query_option_lines(plan),
-        *(f"{key}: {why[key]}" for key in plan.spark_conf if key in why),
-    ]
     command = [
         f"gcloud dataproc jobs submit pyspark {shlex.quote(submission.main or 'gs://BUCKET/app.py')}",
         "  --cluster=CLUSTER",
@@ -31,7 +25,7 @@ def render_job(plan: Answer, *, version: str, submission: Submission) -> str:
     ]
     if submission.arguments:
         command.append(f"  -- {shlex.join(submission.arguments)}")
-    return "".join(f"# {line}\n" for line in comments) + " \\\n".join(command) + "\n"
+    return command_text(plan, comment_lines(plan, version=version), command)
 
 
 def render_serverless(plan: Answer, *, version: str, submission: Submission) -> str:  # noqa: ARG001

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
 from headway.assumptions.resources import LEAST_OVERHEAD_BYTES, OVERHEAD_RATIO
@@ -19,7 +20,6 @@ from headway.emitters.submission import (
 from headway.errors import InputError
 from headway.units import parse_size_bytes, spark_memory_bytes, spark_memory_text
 
-_MAIN = "s3://BUCKET/app.py"
 # vCPU of a worker -> memory in GB that it may have.
 _WORKERS_GB = {
     1: tuple(range(2, 9)),
@@ -41,20 +41,8 @@ def render_ec2(plan: Answer, *, version: str, submission: Submission) -> str:  #
 def render_eks(plan: Answer, *, version: str, submission: Submission) -> str:  # noqa: ARG001
     """The part of ``aws emr-containers start-job-run`` that a plan determines."""
     plan = with_kubernetes_overhead(plan)
-    driver: dict[str, Any] = {
-        "entryPoint": submission.main or _MAIN,
-        "sparkSubmitParameters": shlex.join(conf_arguments(executor_conf(plan))),
-    }
-    if submission.arguments:
-        driver["entryPointArguments"] = list(submission.arguments)
-    return _json(
-        {
-            "name": submission.slug,
-            **({"releaseLabel": submission.runtime} if submission.runtime else {}),
-            "jobDriver": {"sparkSubmitJobDriver": driver},
-            "configurationOverrides": _overrides(plan),
-        }
-    )
+    release = {"releaseLabel": submission.runtime} if submission.runtime else {}
+    return _job_run(plan, submission, "sparkSubmitJobDriver", executor_conf(plan), release)
 
 
 def render_serverless(plan: Answer, *, version: str, submission: Submission) -> str:  # noqa: ARG001
@@ -65,19 +53,31 @@ def render_serverless(plan: Answer, *, version: str, submission: Submission) -> 
     InputError
         If there is no worker of the plan's size.
     """
-    sizes = _worker_conf(plan)
+    mode = {"mode": "BATCH" if plan.ends else "STREAMING"}
+    return _job_run(plan, submission, "sparkSubmit", _worker_conf(plan), mode)
+
+
+def _job_run(
+    plan: Answer,
+    submission: Submission,
+    driver_key: str,
+    sizes: Mapping[str, str],
+    of_service: Mapping[str, str],
+) -> str:
+    """A job run; ``of_service`` is what only one of the two services has."""
     driver: dict[str, Any] = {
-        "entryPoint": submission.main or _MAIN,
+        "entryPoint": submission.main or "s3://BUCKET/app.py",
         "sparkSubmitParameters": shlex.join(conf_arguments(sizes)),
     }
     if submission.arguments:
         driver["entryPointArguments"] = list(submission.arguments)
+    overrides = [{"classification": "spark-defaults", "properties": other_conf(plan)}]
     return _json(
         {
             "name": submission.slug,
-            "mode": "BATCH" if plan.ends else "STREAMING",
-            "jobDriver": {"sparkSubmit": driver},
-            "configurationOverrides": _overrides(plan),
+            **of_service,
+            "jobDriver": {driver_key: driver},
+            "configurationOverrides": {"applicationConfiguration": overrides},
         }
     )
 
@@ -85,23 +85,10 @@ def render_serverless(plan: Answer, *, version: str, submission: Submission) -> 
 def worker_heap_bytes(
     cores: int, heap_bytes: int, *, beside_bytes: int = 0, overhead_bytes: int | None = None
 ) -> int:
-    """The heap that fills the smallest worker of EMR Serverless with enough room.
+    """The heap that fills the smallest worker of EMR Serverless with enough room for one.
 
-    Parameters
-    ----------
-    cores : int
-        vCPU of the worker.
-    heap_bytes : int
-        Minimum heap. [bytes]
-    beside_bytes : int
-        Other memory of the worker, of a fixed size: Python workers, memory off the heap. [bytes]
-    overhead_bytes : int or None
-        Overhead, if the plan sets it; None is Spark's own, a tenth of the heap. [bytes]
-
-    Raises
-    ------
-    InputError
-        If there is no such worker.
+    Beside it are other memory of a fixed size and the overhead, which is Spark's own, a tenth of
+    the heap, unless the plan sets it. No such worker is an InputError.
 
     Examples
     --------
@@ -129,11 +116,9 @@ def worker_heap_bytes(
         if max_heap_bytes >= heap_bytes:
             return max_heap_bytes // mebibyte * mebibyte
     other_memory = "" if not beside_bytes else f", {spark_memory_text(beside_bytes)} beside it"
-    overhead = (
-        "its overhead"
-        if overhead_bytes is None
-        else f"an overhead of {spark_memory_text(overhead_bytes)}"
-    )
+    overhead = "its overhead"
+    if overhead_bytes is not None:
+        overhead = f"an overhead of {spark_memory_text(overhead_bytes)}"
     raise InputError(
         f"emr-serverless: a worker of {cores} vCPU has at most {_WORKERS_GB[cores][-1]} GB, too "
         f"little for a heap of {spark_memory_text(heap_bytes)}{other_memory} and {overhead}: "
@@ -158,14 +143,6 @@ def _worker_conf(plan: Answer) -> dict[str, str]:
         overhead_bytes=None if overhead is None else spark_memory_bytes(overhead),
     )
     return {**sizes, "spark.executor.memory": spark_memory_text(filled_heap_bytes)}
-
-
-def _overrides(plan: Answer) -> dict[str, Any]:
-    return {
-        "applicationConfiguration": [
-            {"classification": "spark-defaults", "properties": other_conf(plan)}
-        ]
-    }
 
 
 def _json(data: object) -> str:

@@ -3,43 +3,30 @@
 from __future__ import annotations
 
 from headway.domain import Answer
-from headway.emitters.submission import Submission, is_executor_size, with_kubernetes_overhead
-from headway.emitters.wording import header_lines, one_line, query_option_lines, reasons
+from headway.emitters.submission import Submission, other_conf, with_kubernetes_overhead
+from headway.emitters.wording import comment_lines, reasons
 from headway.formats.yaml_lines import Tree, yaml_document
+from headway.redaction import printable
 from headway.sparkconf import KNOBS
 from headway.sparkconf.container import OVERHEAD_KEY
 
 _MAIN = "local:///opt/app/app.py"
 
 
-def kubeflow_tree(plan: Answer, submission: Submission) -> dict[str, Tree]:  # noqa: ARG001
-    """The fields of ``sparkoperator.k8s.io/v1beta2`` that a plan determines, by their path."""
+def kubeflow_executor(plan: Answer) -> dict[str, Tree]:
+    """The fields of an executor in ``sparkoperator.k8s.io/v1beta2`` that a plan determines."""
     conf = plan.spark_conf
-    executor: dict[str, Tree] = {}
-    if "spark.executor.instances" in conf:
-        executor["instances"] = int(conf["spark.executor.instances"])
-    if "spark.executor.cores" in conf:
-        executor["cores"] = int(conf["spark.executor.cores"])
-    if "spark.executor.memory" in conf:
-        executor["memory"] = conf["spark.executor.memory"]
-    if "spark.executor.memoryOverhead" in conf:
-        executor["memoryOverhead"] = conf["spark.executor.memoryOverhead"]
-    others: dict[str, Tree] = {
-        key: value for key, value in conf.items() if not is_executor_size(key)
+    counts = {"instances": "spark.executor.instances", "cores": "spark.executor.cores"}
+    sizes = {"memory": "spark.executor.memory", "memoryOverhead": OVERHEAD_KEY}
+    return {
+        **{field: int(conf[key]) for field, key in counts.items() if key in conf},
+        **{field: conf[key] for field, key in sizes.items() if key in conf},
     }
-    return {"spec": {"sparkConf": others, "executor": executor}}
-
-
-def apache_tree(plan: Answer, submission: Submission) -> dict[str, Tree]:  # noqa: ARG001
-    """The fields of ``spark.apache.org/v1`` that a plan determines: all are configuration."""
-    return {"spec": {"sparkConf": dict(plan.spark_conf)}}
 
 
 def render_kubeflow(plan: Answer, *, version: str, submission: Submission) -> str:
     """The manifest for the operator of kubeflow, ``v1beta2``."""
     plan = with_kubernetes_overhead(plan)
-    decided = kubeflow_tree(plan, submission)["spec"]
-    assert isinstance(decided, dict)
     driver: dict[str, Tree] = {"cores": 1, "memory": "2g"}
     if submission.service_account is not None:
         driver["serviceAccount"] = submission.service_account
@@ -52,9 +39,9 @@ def render_kubeflow(plan: Answer, *, version: str, submission: Submission) -> st
         "mainApplicationFile": submission.main or _MAIN,
         **({"arguments": list(submission.arguments)} if submission.arguments else {}),
         "restartPolicy": {"type": "Never" if plan.ends else "Always"},
-        "sparkConf": decided["sparkConf"],
+        "sparkConf": other_conf(plan),
         "driver": driver,
-        "executor": decided["executor"],
+        "executor": kubeflow_executor(plan),
     }
     return _manifest(plan, "sparkoperator.k8s.io/v1beta2", spec, version, submission)
 
@@ -83,7 +70,7 @@ def _about_image(plan: Answer, submission: Submission) -> str:
     text = "the Spark project's image, by its usual name; name your own with --image"
     if profiled is not None and not profiled.startswith(submission.full_version):
         text += f" (profiled on Spark {profiled})"
-    return one_line(text)
+    return printable(text)
 
 
 def _manifest(
@@ -98,14 +85,11 @@ def _manifest(
         "metadata": metadata,
         "spec": spec,
     }
-    why = reasons(plan)
-    comments = dict(why)
+    comments = reasons(plan)
     for field, key in (("instances", KNOBS["executors"].key), ("memoryOverhead", OVERHEAD_KEY)):
-        if key in why:
-            comments[field] = why[key]
+        if key in comments:
+            comments[field] = comments[key]
     if submission.image is None:
-        comments["image"] = comments["spark.kubernetes.container.image"] = _about_image(
-            plan, submission
-        )
-    header = [*header_lines(plan, version=version), *query_option_lines(plan)]
-    return yaml_document(tree, header=header, comments=comments)
+        about_image = _about_image(plan, submission)
+        comments |= {"image": about_image, "spark.kubernetes.container.image": about_image}
+    return yaml_document(tree, header=comment_lines(plan, version=version), comments=comments)

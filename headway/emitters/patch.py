@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from headway.domain import Answer
@@ -21,21 +20,10 @@ _EXPECTED = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patch:
-    """The text of a file with a plan in it, and what the file does not contain.
-
-    ``notes`` are sentences about what was not checked; ``has_trigger`` says that the text contains
-    the trigger interval.
-    """
-
-    text: str
-    notes: tuple[str, ...] = ()
-    has_trigger: bool = False
-
-
-def patch(text: str, plan: Answer, *, name: str, submission: Submission, job: str | None) -> Patch:
-    """The text of a file with the plan in it, and everything else unchanged.
+def patch(
+    text: str, plan: Answer, *, name: str, submission: Submission, job: str | None
+) -> tuple[str, Place]:
+    """The text of a file with the plan in it and everything else unchanged, and where that is.
 
     What contradicts the plan's assumptions is set too, or refused with its line.
 
@@ -63,14 +51,10 @@ def patch(text: str, plan: Answer, *, name: str, submission: Submission, job: st
     documents = documents_of(text, name)
     destination = _place(documents, plan, submission, name, job)
     if destination.refusals:
-        raise InputError(
-            refusal_message(
-                (f"{name}:{refusal.line}", refusal.text)
-                for refusal in sorted(destination.refusals, key=lambda refusal: refusal.line)
-            )
-        )
+        by_line = sorted(destination.refusals, key=lambda refusal: refusal[0])
+        raise InputError(refusal_message((f"{name}:{line}", why) for line, why in by_line))
     changed = patched(text, documents, destination.node, destination.changes, name)
-    return Patch(text=mark + changed, notes=destination.notes, has_trigger=destination.has_trigger)
+    return mark + changed, destination
 
 
 def names_node_types(text: str, name: str) -> bool:
@@ -86,28 +70,23 @@ def _place(
     candidates = [
         candidate
         for node in documents
-        for find in (manifest_places, bundle_places)
-        for candidate in find(node, plan, submission)
+        for candidate in (*manifest_places(node, plan), *bundle_places(node, plan, submission))
     ]
     if job is not None:
-        job_labels = (
-            ", ".join(
-                dict.fromkeys(_short_label(candidate, candidates) for candidate in candidates)
-            )
-            or "none"
-        )
+        labels = dict.fromkeys(_short_label(candidate, candidates) for candidate in candidates)
         candidates = [candidate for candidate in candidates if job in candidate.labels]
         if not candidates:
             raise InputError(
-                f"{name}: {argument('job')} {job!r}: no such job; expected one of: {job_labels}"
+                f"{name}: {argument('job')} {job!r}: no such job; expected one of: "
+                f"{', '.join(labels) or 'none'}"
             )
     if not candidates:
         contents = ", ".join(text for node in documents for text in _contents(node))
         contains = f" ({contents})" if contents else ""
         raise InputError(f"{name}: nothing to put a plan into{contains}; {_EXPECTED}")
     if len(candidates) > 1:
-        labels = ", ".join(_short_label(candidate, candidates) for candidate in candidates)
-        raise InputError(f"{name}: several jobs, {labels}; name one with {argument('job')}")
+        jobs = ", ".join(_short_label(candidate, candidates) for candidate in candidates)
+        raise InputError(f"{name}: several jobs, {jobs}; name one with {argument('job')}")
     return candidates[0]
 
 

@@ -8,19 +8,11 @@ from typing import Any
 
 from headway.domain import Answer
 from headway.domain.plan_parts import PlannedResources
-from headway.emitters.databricks import cluster_tree
 from headway.emitters.patch_place import Place, Refusal, conf_changes
-from headway.emitters.submission import Submission
+from headway.emitters.submission import Submission, sizeless_conf
 from headway.errors import argument
 from headway.formats.yaml_lines import Tree
-from headway.formats.yaml_patch import (
-    items_of,
-    line_of,
-    pairs_of,
-    scalars_of,
-    text_at,
-    value_at,
-)
+from headway.formats.yaml_patch import items_of, line_of, pairs_of, scalars_of, text_at, value_at
 from headway.sparkconf.conflicts import overhead_ratio_of
 from headway.sparkconf.container import planned_resources
 from headway.units import counted, spark_trigger_text
@@ -51,8 +43,7 @@ def bundle_places(node: Any, plan: Answer, submission: Submission) -> Iterator[P
 
 def _with_override(candidate: Place, override: Place, target: str) -> Place:
     """A place with a note about a target that overrides it."""
-    exact = candidate.labels[0]
-    if exact not in override.labels:
+    if candidate.labels[0] not in override.labels:
         return candidate
     stated = [(key, line_of(override.node, key)) for key, _ in pairs_of(override.node)]
     keys = ", ".join(f"{key} in line {line}" for key, line in stated if key in _SIZES)
@@ -91,36 +82,29 @@ def _clusters_of_job(body: Any) -> Iterator[tuple[str, Any]]:
 def _cluster_place(
     labels: tuple[str, ...], cluster: Any, plan: Answer, submission: Submission
 ) -> Place:
-    changes, refusals, notes = _cluster_changes(cluster, plan, submission)
+    """A cluster: what must change in it, what contradicts the plan, and what stays unchecked."""
+    resources = planned_resources(plan)
+    conf_node = value_at(cluster, ("spark_conf",))
+    current = scalars_of(conf_node)
+    values, refusals, notes = conf_changes(conf_node, resources, usual_overhead_ratio=_RATIO)
+    changes: dict[str, Tree] = {}
+    if "spark.executor.instances" in plan.spark_conf:
+        changes["num_workers"] = plan.nodes
+    if submission.node_type is not None:
+        changes["node_type_id"] = submission.node_type
+    # Databricks sizes executors itself, unless the file does.
+    changes["spark_conf"] = {
+        **sizeless_conf(plan),
+        **{key: value for key, value in plan.spark_conf.items() if key in current},
+        **{key: value for key, value in values.items() if key in current},
+    }
     return Place(
         labels=labels,
         node=cluster,
         changes=changes,
-        refusals=tuple(refusals),
-        notes=tuple(notes),
+        refusals=(*refusals, *_refusals(cluster, resources, submission)),
+        notes=(*notes, *_node_type_notes(cluster, plan, submission)),
     )
-
-
-def _cluster_changes(
-    cluster: Any, plan: Answer, submission: Submission
-) -> tuple[dict[str, Tree], list[Refusal], list[str]]:
-    """What must change in a cluster, what contradicts the plan, and what stays unchecked."""
-    resources = planned_resources(plan)
-    conf_node = value_at(cluster, ("spark_conf",))
-    current = scalars_of(conf_node)
-    conf_edits = conf_changes(conf_node, resources, usual_overhead_ratio=_RATIO)
-    changes = cluster_tree(plan, submission)
-    decided = changes["spark_conf"]
-    assert isinstance(decided, dict)
-    # Databricks sizes executors itself, unless the file does.
-    sizes = {key: value for key, value in plan.spark_conf.items() if key in current}
-    changes["spark_conf"] = {
-        **decided,
-        **sizes,
-        **{key: value for key, value in conf_edits.values.items() if key in current},
-    }
-    refusals = [*conf_edits.refusals, *_refusals(cluster, resources, submission)]
-    return changes, refusals, [*conf_edits.notes, *_node_type_notes(cluster, plan, submission)]
 
 
 def _refusals(
@@ -130,20 +114,18 @@ def _refusals(
     stated = scalars_of(cluster)
     if value_at(cluster, ("autoscale",)) is not None:
         text = f"autoscale contradicts the plan's fixed number of workers ({workers})"
-        yield Refusal(line=line_of(cluster, "autoscale"), text=text)
+        yield line_of(cluster, "autoscale"), text
     if stated.get("is_single_node", "").lower() == "true":
         text = f"is_single_node contradicts the plan's {workers}"
-        yield Refusal(line=line_of(cluster, "is_single_node"), text=text)
+        yield line_of(cluster, "is_single_node"), text
     tags = value_at(cluster, ("custom_tags",))
     if scalars_of(tags).get("ResourceClass", "").lower() == _SINGLE_NODE:
         text = f"ResourceClass is SingleNode, which contradicts the plan's {workers}"
-        yield Refusal(line=line_of(tags, "ResourceClass"), text=text)
+        yield line_of(tags, "ResourceClass"), text
     if submission.node_type is not None and "instance_pool_id" in stated:
-        text = (
-            f"instance_pool_id decides the node type, not {argument('node_type')} "
-            f"{submission.node_type}"
-        )
-        yield Refusal(line=line_of(cluster, "instance_pool_id"), text=text)
+        option = f"{argument('node_type')} {submission.node_type}"
+        text = f"instance_pool_id decides the node type, not {option}"
+        yield line_of(cluster, "instance_pool_id"), text
 
 
 def _node_type_notes(cluster: Any, plan: Answer, submission: Submission) -> Iterator[str]:
@@ -172,22 +154,22 @@ def _pipeline_place(
     sized = [index for index, label in enumerate(label_of) if label in ("default", "updates")]
     if len(sized) != 1:
         text = f"clusters has {len(sized)} of label default or updates, the plan is for one"
-        refusals.append(Refusal(line=line_of(pipeline, "clusters"), text=text))
+        refusals.append((line_of(pipeline, "clusters"), text))
     if (text_at(pipeline, ("serverless",)) or "").lower() == "true":
         text = "serverless contradicts the plan's fixed number of workers"
-        refusals.append(Refusal(line=line_of(pipeline, "serverless"), text=text))
-    changes: dict[str, Tree] = {}
-    notes: list[str] = []
-    for index in sized[:1]:
-        cluster_changes, cluster_refusals, notes = _cluster_changes(
-            clusters[index], plan, submission
-        )
-        refusals += cluster_refusals
-        changes["clusters"] = {str(index): cluster_changes}
+        refusals.append((line_of(pipeline, "serverless"), text))
     conf_node = value_at(pipeline, ("configuration",))
     current = scalars_of(conf_node)
-    conf_edits = conf_changes(conf_node, planned_resources(plan), usual_overhead_ratio=_RATIO)
-    planned = {**plan.spark_conf, **conf_edits.values}
+    values, conf_refusals, notes = conf_changes(
+        conf_node, planned_resources(plan), usual_overhead_ratio=_RATIO
+    )
+    changes: dict[str, Tree] = {}
+    for index in sized[:1]:
+        cluster = _cluster_place((), clusters[index], plan, submission)
+        refusals += cluster.refusals
+        notes += cluster.notes
+        changes["clusters"] = {str(index): cluster.changes}
+    planned = {**plan.spark_conf, **values}
     configuration = {key: value for key, value in planned.items() if key in current}
     trigger = plan.query_options.get("trigger")
     if trigger == _AS_FAST_AS_POSSIBLE:
@@ -206,8 +188,8 @@ def _pipeline_place(
         labels=labels,
         node=pipeline,
         changes=changes,
-        refusals=(*refusals, *conf_edits.refusals),
-        notes=(*conf_edits.notes, *notes),
+        refusals=(*refusals, *conf_refusals),
+        notes=tuple(notes),
         has_trigger=_PIPELINE_TRIGGER in configuration,
     )
 

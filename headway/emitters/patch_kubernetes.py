@@ -7,9 +7,9 @@ from typing import Any
 
 from headway.domain import Answer
 from headway.domain.plan_parts import PlannedResources
-from headway.emitters.kubernetes import apache_tree, kubeflow_tree
-from headway.emitters.patch_place import ConfChanges, Place, conf_changes
-from headway.emitters.submission import Submission
+from headway.emitters.kubernetes import kubeflow_executor
+from headway.emitters.patch_place import Place, conf_changes
+from headway.emitters.submission import other_conf
 from headway.formats.yaml_lines import Tree
 from headway.formats.yaml_patch import items_of, line_of, scalars_of, text_at, value_at
 from headway.sparkconf.conflicts import (
@@ -41,40 +41,36 @@ _CONTAINER_NAME_KEY = "spark.kubernetes.executor.podTemplateContainerName"
 _INSTANCES = ("initExecutors", "minExecutors", "maxExecutors")
 
 
-def manifest_places(node: Any, plan: Answer, submission: Submission) -> Iterator[Place]:
+def manifest_places(node: Any, plan: Answer) -> Iterator[Place]:
     """The applications of a document: a manifest, or a list of manifests."""
     if text_at(node, ("kind",)) == "List":
         for item in items_of(value_at(node, ("items",))):
-            yield from manifest_places(item, plan, submission)
+            yield from manifest_places(item, plan)
     group = (text_at(node, ("apiVersion",)) or "").partition("/")[0]
     label = text_at(node, ("metadata", "name")) or "unnamed"
     match (group, text_at(node, ("kind",))):
         case ("sparkoperator.k8s.io", "SparkApplication"):
-            yield _kubeflow_place(label, node, (), plan, submission)
+            yield _kubeflow_place(label, node, (), plan)
         case ("sparkoperator.k8s.io", "ScheduledSparkApplication"):
-            yield _kubeflow_place(label, node, ("template",), plan, submission)
+            yield _kubeflow_place(label, node, ("template",), plan)
         case ("spark.apache.org", "SparkApplication"):
-            yield _apache_place(label, node, plan, submission)
+            yield _apache_place(label, node, plan)
 
 
-def _kubeflow_place(
-    label: str, node: Any, below: tuple[str, ...], plan: Answer, submission: Submission
-) -> Place:
+def _kubeflow_place(label: str, node: Any, below: tuple[str, ...], plan: Answer) -> Place:
     """Sizes are put where the file has them: the operator's own fields override ``sparkConf``."""
     spec = value_at(node, ("spec", *below))
     resources = planned_resources(plan)
     is_jvm_job = text_at(spec, ("type",)) in ("Java", "Scala")
     ratio = overhead_ratio_of(is_on_kubernetes=True, is_jvm_job=is_jvm_job)
-    decided = kubeflow_tree(plan, submission)["spec"]
-    assert isinstance(decided, dict)
-    executor: dict[str, Tree] = dict(decided["executor"])
+    executor = kubeflow_executor(plan)
     conf_node = value_at(spec, ("sparkConf",))
-    changes = conf_changes(conf_node, resources, usual_overhead_ratio=ratio)
+    values, refusals, notes = conf_changes(conf_node, resources, usual_overhead_ratio=ratio)
     current = scalars_of(conf_node)
     conf = {
-        **decided["sparkConf"],
+        **other_conf(plan),
         **{key: value for key, value in plan.spark_conf.items() if key in current},
-        **{key: value for key, value in changes.values.items() if key in current},
+        **{key: value for key, value in values.items() if key in current},
     }
     fields = _field_settings(spec)
     stated = {_FIELDS[field]: field for field in _FIELDS if field in fields}
@@ -105,8 +101,8 @@ def _kubeflow_place(
         labels=(label,),
         node=node,
         changes={"spec": {below[0]: tree} if below else tree},
-        refusals=tuple(changes.refusals),
-        notes=(*changes.notes, *_unseen_maps(spec)),
+        refusals=tuple(refusals),
+        notes=(*notes, *_unseen_maps(spec)),
     )
 
 
@@ -124,18 +120,16 @@ def _as_conf(fields: Mapping[str, Tree]) -> dict[str, str]:
     return {keys[field]: str(value) for field, value in fields.items() if field in keys}
 
 
-def _apache_place(label: str, node: Any, plan: Answer, submission: Submission) -> Place:
+def _apache_place(label: str, node: Any, plan: Answer) -> Place:
     """All is configuration; limits may be in the executors' pod template."""
     spec = value_at(node, ("spec",))
     resources = planned_resources(plan)
     is_jvm_job = not any(text_at(spec, (key,)) for key in ("pyFiles", "sparkRFiles"))
     ratio = overhead_ratio_of(is_on_kubernetes=True, is_jvm_job=is_jvm_job)
     conf_node = value_at(spec, ("sparkConf",))
-    changes: ConfChanges = conf_changes(conf_node, resources, usual_overhead_ratio=ratio)
-    decided = apache_tree(plan, submission)["spec"]
-    assert isinstance(decided, dict)
+    values, refusals, notes = conf_changes(conf_node, resources, usual_overhead_ratio=ratio)
     current = scalars_of(conf_node)
-    conf = {**decided["sparkConf"], **changes.values}
+    conf = {**plan.spark_conf, **values}
     tree: dict[str, Tree] = {"sparkConf": conf}
     template = _template_changes(
         value_at(spec, ("executorSpec", "podTemplateSpec")),
@@ -157,8 +151,8 @@ def _apache_place(label: str, node: Any, plan: Answer, submission: Submission) -
         labels=(label,),
         node=node,
         changes={"spec": tree},
-        refusals=tuple(changes.refusals),
-        notes=tuple(changes.notes),
+        refusals=tuple(refusals),
+        notes=tuple(notes),
     )
 
 
@@ -192,24 +186,20 @@ def _template_changes(
         quantity = memory_quantity(room_bytes)
         if "memory" in limits and _limits_memory(limits["memory"], room_bytes):
             corrections["limits"]["memory"] = quantity
-        if "memory" in requests and _whole(requests["memory"]) != quantity:
-            corrections["requests"]["memory"] = quantity
+        if "memory" in requests:
+            request_bytes = memory_bytes_of(requests["memory"])
+            if request_bytes is None or memory_quantity(request_bytes) != quantity:
+                corrections["requests"]["memory"] = quantity
     changed: dict[str, Tree] = {key: value for key, value in corrections.items() if value}
-    return (
-        {"spec": {"containers": {str(container_index): {"resources": changed}}}} if changed else {}
-    )
+    if not changed:
+        return {}
+    return {"spec": {"containers": {str(container_index): {"resources": changed}}}}
 
 
 def _limits_memory(stated: str, room_bytes: int) -> bool:
     """Whether a limit of memory is below what Spark requests."""
     limit_bytes = memory_bytes_of(stated)
     return limit_bytes is None or limit_bytes < room_bytes
-
-
-def _whole(stated: str) -> str | None:
-    """A quantity of memory in whole ``Mi``; None if it is none."""
-    size_bytes = memory_bytes_of(stated)
-    return None if size_bytes is None else memory_quantity(size_bytes)
 
 
 def _unseen_maps(spec: Any) -> Iterator[str]:

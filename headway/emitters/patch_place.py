@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from headway.domain.plan_parts import PlannedResources
 from headway.formats.yaml_lines import Tree
 from headway.formats.yaml_patch import line_of, scalars_of
 from headway.sparkconf.conflicts import conflicts, unseen_settings
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """Something in a line of a file that contradicts the plan, and that no value sets right."""
-
-    line: int
-    text: str
+#: A line of a file, and what in it contradicts the plan and is set right by no value.
+Refusal: TypeAlias = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,40 +32,25 @@ class Place:
     has_trigger: bool = False
 
 
-@dataclass(slots=True)
-class ConfChanges:
-    """Values to set in a Spark configuration, in addition to the plan's own."""
-
-    values: dict[str, str] = field(default_factory=dict)
-    refusals: list[Refusal] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-
 def conf_changes(
     node: Any, resources: PlannedResources, *, usual_overhead_ratio: float
-) -> ConfChanges:
-    """What must change in a configuration for it not to contradict a plan.
+) -> tuple[dict[str, str], list[Refusal], list[str]]:
+    """Values to set in a configuration for it not to contradict a plan, refusals, and notes.
 
-    Parameters
-    ----------
-    node : node or None
-        The mapping of the configuration in the file; None if it has none.
-    resources : PlannedResources
-        What the plan assumes.
-    usual_overhead_ratio : float
-        Overhead as a share of the heap if nothing is set. [-]
+    ``node`` is its mapping in the file, None if there is none; ``usual_overhead_ratio`` is the
+    overhead as a share of the heap if nothing is set.
     """
     current = scalars_of(node)
-    changes = ConfChanges(
-        notes=[f"line {line_of(node, key)}: {text}" for key, text in unseen_settings(current)]
-    )
+    values: dict[str, str] = {}
+    refusals: list[Refusal] = []
     for conflict in conflicts(resources, current, usual_overhead_ratio=usual_overhead_ratio):
         if conflict.planned is not None:
-            changes.values[conflict.key] = conflict.planned
+            values[conflict.key] = conflict.planned
         else:
             text = f"{conflict.key} is {conflict.current}: {conflict.reason}"
-            changes.refusals.append(Refusal(line=line_of(node, conflict.key), text=text))
-    return changes
+            refusals.append((line_of(node, conflict.key), text))
+    notes = [f"line {line_of(node, key)}: {text}" for key, text in unseen_settings(current)]
+    return values, refusals, notes
 
 
 def refusal_message(refusals: Iterable[tuple[str, str]]) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 
 from headway.domain import Answer
-from headway.emitters.submission import Submission, conf_arguments, executor_conf
-from headway.emitters.wording import container_lines, header_lines, query_option_lines, reasons
+from headway.emitters.submission import Submission, conf_arguments, sizeless_conf
+from headway.emitters.wording import comment_lines, reasons
 from headway.errors import InputError, argument
 from headway.formats.yaml_lines import Tree, yaml_document
 
@@ -26,28 +26,17 @@ def render(plan: Answer, *, version: str, submission: Submission) -> str:
             f"declarative-pipelines: Spark {submission.spark_version} does not have them; "
             f"expected 4.1 or later, give {argument('spark_version')}"
         )
-    sizes = executor_conf(plan)
-    others: dict[str, Tree] = {
-        key: value
-        for key, value in plan.spark_conf.items()
-        if key not in sizes and not key.startswith("spark.dynamicAllocation.")
-    }
-    fixed = {
-        key: value
-        for key, value in plan.spark_conf.items()
-        if key in sizes or key.startswith("spark.dynamicAllocation.")
-    }
+    configuration = sizeless_conf(plan)
+    sizes = {key: value for key, value in plan.spark_conf.items() if key not in configuration}
     tree: dict[str, Tree] = {
         "name": submission.name,
         "storage": "file:///path/to/pipeline-storage",
-        "configuration": others,
+        "configuration": configuration,
         "libraries": [{"glob": {"include": "transformations/**"}}],
     }
     header = [
-        *header_lines(plan, version=version),
-        *query_option_lines(plan),
-        *container_lines(plan),
+        *comment_lines(plan, version=version, fits_any_cluster=True),
         "Sizes belong to the session:",
-        f"  spark-pipelines run {shlex.join(conf_arguments(fixed))}",
+        f"  spark-pipelines run {shlex.join(conf_arguments(sizes))}",
     ]
     return yaml_document(tree, header=header, comments=reasons(plan))

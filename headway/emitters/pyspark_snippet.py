@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from headway.domain import Answer
+from headway.emitters.submission import Submission
 from headway.emitters.wording import (
     container_lines,
+    entry_lines,
     header_lines,
-    one_line,
     python_literal,
     reader_options_of,
     reasons,
 )
+from headway.redaction import printable
+from headway.units import spark_trigger_text
+
+if TYPE_CHECKING:
+    from headway.domain.real_time import RealTimePlan
 
 # In client mode the driver's JVM is up before the application's first line: these come too late.
 _DRIVER_SIDE = ("spark.driver.", "spark.master", "spark.submit.")
@@ -59,9 +66,32 @@ _BATCH_USE = """
 #
 #     spark = configure(SparkSession.builder.appName("nightly")).getOrCreate()
 """
+_REAL_TIME_USE = '''
+
+def write(writer):
+    """Give `df.writeStream` mode and trigger; call before `.start()`."""
+    return writer.outputMode("update").trigger(realTime=BATCH_LENGTH)
 
 
-def render(plan: Answer, *, version: str) -> str:
+# In the job:
+#
+#     from pyspark.sql import SparkSession
+#
+#     spark = configure(SparkSession.builder.appName("orders")).getOrCreate()
+#     source = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "broker:9092")
+#     orders = source.option("subscribe", "orders").load()
+#     result = orders.selectExpr("CAST(value AS STRING) AS value")
+#     sink = result.writeStream.format("kafka").option("kafka.bootstrap.servers", "broker:9092")
+#     sink = sink.option("topic", "done").option("checkpointLocation", "/path/to/checkpoint")
+#     query = write(sink).start()
+#     query.awaitTermination()
+#
+# Leave out maxOffsetsPerTrigger and minPartitions: Real-Time Mode reads what there is, a task for
+# each partition.
+'''
+
+
+def render(plan: Answer, *, version: str, submission: Submission | None = None) -> str:  # noqa: ARG001
     """Python with functions that put the plan on a builder and, of a query, a reader and a writer.
 
     Settings of the driver's own process are in a comment and not in the code, where they would be
@@ -70,44 +100,42 @@ def render(plan: Answer, *, version: str) -> str:
     A plan that misses its target is rendered with a warning on top.
     """
     why = reasons(plan)
-    too_late = {key: value for key, value in plan.spark_conf.items() if _is_driver_side(key)}
-    in_time = {key: value for key, value in plan.spark_conf.items() if key not in too_late}
+    conf = plan.spark_conf
+    too_late = {key: value for key, value in conf.items() if key.startswith(_DRIVER_SIDE)}
+    in_time = {key: value for key, value in conf.items() if key not in too_late}
     header = [*header_lines(plan, version=version), *container_lines(plan)]
     lines = [f"# {line}" for line in header]
     lines += [
-        one_line(f"# too late for the builder, give to spark-submit: --conf {key}={value}")
+        printable(f"# too late for the builder, give to spark-submit: --conf {key}={value}")
         for key, value in too_late.items()
     ]
     lines += ["", *_dictionary("SPARK_CONF", in_time, why)]
     if plan.ends:
         return "\n".join(lines) + "\n" + _CONFIGURE + _BATCH_USE
-    lines += _query_lines(plan, why)
+    limits = reader_options_of(plan)
+    lines += ["", *_dictionary("READ_OPTIONS", limits, why)]
+    if not limits:
+        lines.append("# No rate limit is planned: remove one that the reader has.")
+    lines.append("")
+    if "trigger" in why:
+        lines.append(f"# {why['trigger']}")
+    lines.append(f"TRIGGER = {python_literal(plan.query_options['trigger'])}")
     return "\n".join(lines) + "\n" + _CONFIGURE + _READ_AND_WRITE
 
 
-def _query_lines(plan: Answer, why: dict[str, str]) -> list[str]:
-    """Rate limit and trigger."""
-    limits = reader_options_of(plan)
-    lines = ["", *_dictionary("READ_OPTIONS", limits, why)]
-    if not limits:
-        lines.append("# No rate limit is planned: remove one that the reader has.")
-    trigger = plan.query_options["trigger"]
-    return [*lines, "", *_comment(why.get("trigger")), f"TRIGGER = {python_literal(trigger)}"]
+def real_time_snippet(plan: RealTimePlan, header: Sequence[str]) -> str:
+    """Python with functions that put a plan of Real-Time Mode on a builder and a writer.
+
+    A plan that misses its target says so in its header.
+    """
+    length = spark_trigger_text(plan.setting.batch_length_s)
+    lines = [f"# {line}" for line in header]
+    lines += ["", *_dictionary("SPARK_CONF", plan.spark_conf, {})]
+    lines += ["", f"BATCH_LENGTH = {python_literal(length)}"]
+    return "\n".join(lines) + "\n" + _CONFIGURE + _REAL_TIME_USE
 
 
-def _is_driver_side(key: str) -> bool:
-    return key.startswith(_DRIVER_SIDE)
-
-
-def _dictionary(name: str, entries: Mapping[str, str], why: dict[str, str]) -> list[str]:
+def _dictionary(name: str, entries: Mapping[str, str], why: Mapping[str, str]) -> list[str]:
     if not entries:
         return [f"{name} = {{}}"]
-    lines = [f"{name} = {{"]
-    for key, value in entries.items():
-        lines += [f"    {comment}" for comment in _comment(why.get(key))]
-        lines.append(f"    {python_literal(key)}: {python_literal(value)},")
-    return [*lines, "}"]
-
-
-def _comment(reason: str | None) -> list[str]:
-    return [] if reason is None else [f"# {reason}"]
+    return [f"{name} = {{", *entry_lines(entries, why, " " * 4), "}"]

@@ -18,45 +18,27 @@ SomePlan = TypeVar("SomePlan", bound=Answer)
 
 OLDEST_RELEASE = (3, 5)
 _NEWEST_MAJOR = 4
-_DEFAULT_VERSION = "4.0.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
     """An application as its platform knows it; None means the platform's usual form.
 
-    Parameters
-    ----------
-    name : str
-        The job's name.
-    main : str or None
-        The application's file.
-    arguments : tuple of str
-        Its arguments.
-    spark_version : str
-        Spark that will run it, e.g. ``4.0.1``.
-    image, namespace, service_account : str or None
-        For Kubernetes.
-    runtime : str or None
-        The platform's release, e.g. ``17.3.x-scala2.13`` or ``emr-7.10.0``.
-    node_type : str or None
-        Node type as the platform calls it.
+    ``main`` is the application's file, ``spark_version`` the Spark that will run it, e.g.
+    ``4.0.1``, and ``runtime`` the platform's release, e.g. ``17.3.x-scala2.13`` or ``emr-7.10.0``;
+    ``node_type`` is as the platform calls it. Image, namespace and service account are for
+    Kubernetes. A name that is not valid on its platform is an InputError.
 
     Examples
     --------
     >>> Submission(name="Orders (EU)").slug
     'orders-eu'
-
-    Raises
-    ------
-    InputError
-        If a name is not valid on its platform.
     """
 
     name: str = "app"
     main: str | None = None
     arguments: tuple[str, ...] = ()
-    spark_version: str = _DEFAULT_VERSION
+    spark_version: str = "4.0.1"
     image: str | None = None
     namespace: str | None = None
     service_account: str | None = None
@@ -72,12 +54,8 @@ class Submission:
             raise InputError(
                 f"{argument('name')} {self.name!a}: expected a name on one line, e.g. orders"
             )
-        for name, value in (
-            ("main", self.main),
-            ("image", self.image),
-            ("node_type", self.node_type),
-            ("runtime", self.runtime),
-        ):
+        for name in ("main", "image", "node_type", "runtime"):
+            value = getattr(self, name)
             if value is not None and not (value.strip() and value.isprintable()):
                 raise InputError(
                     f"{argument(name)} {value!a}: expected a text on one line, not empty"
@@ -93,14 +71,16 @@ class Submission:
 
         It begins with a letter, as the services that operators create from it require.
         """
-        text = re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-") or "app"
-        return (f"job-{text}" if text[0].isdigit() else text)[:63].rstrip("-")
+        return self._joined("-")[:63].rstrip("-")
 
     @property
     def identifier(self) -> str:
         """The name as an identifier of programming languages."""
-        text = re.sub(r"[^a-z0-9]+", "_", self.name.lower()).strip("_") or "app"
-        return f"job_{text}" if text[0].isdigit() else text
+        return self._joined("_")
+
+    def _joined(self, separator: str) -> str:
+        text = re.sub(r"[^a-z0-9]+", separator, self.name.lower()).strip(separator) or "app"
+        return f"job{separator}{text}" if text[0].isdigit() else text
 
     @property
     def release(self) -> tuple[int, int]:
@@ -155,6 +135,12 @@ def other_conf(plan: Answer) -> dict[str, str]:
     return {key: value for key, value in plan.spark_conf.items() if not is_executor_size(key)}
 
 
+def sizeless_conf(plan: Answer) -> dict[str, str]:
+    """The settings that neither size executors nor decide whether their number is fixed."""
+    dynamic = "spark.dynamicAllocation."
+    return {key: value for key, value in other_conf(plan).items() if not key.startswith(dynamic)}
+
+
 def is_executor_size(key: str) -> bool:
     """Whether a key says how many executors there are, or how large one is.
 
@@ -163,12 +149,8 @@ def is_executor_size(key: str) -> bool:
     >>> is_executor_size("spark.executor.memory"), is_executor_size("spark.sql.shuffle.partitions")
     (True, False)
     """
-    return key in (
-        "spark.executor.instances",
-        "spark.executor.cores",
-        "spark.executor.memory",
-        "spark.executor.memoryOverhead",
-    )
+    prefix, _, size = key.rpartition(".")
+    return prefix == "spark.executor" and size in ("instances", "cores", "memory", "memoryOverhead")
 
 
 def with_kubernetes_overhead(plan: SomePlan) -> SomePlan:
@@ -177,11 +159,10 @@ def with_kubernetes_overhead(plan: SomePlan) -> SomePlan:
     There, containers of jobs that are not JVM ones get a larger overhead unless one is set.
     """
     ratio = overhead_ratio_of(is_on_kubernetes=True, is_jvm_job=False)
+    resources = planned_resources(plan)
     settings = {
         conflict.key: conflict.planned
-        for conflict in conflicts(
-            planned_resources(plan), plan.spark_conf, usual_overhead_ratio=ratio
-        )
+        for conflict in conflicts(resources, plan.spark_conf, usual_overhead_ratio=ratio)
         if conflict.key == OVERHEAD_KEY
     }
     return with_changes(plan, spark_conf={**plan.spark_conf, **settings}) if settings else plan

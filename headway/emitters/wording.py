@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from headway.digits import format_max_rate, format_rate_down
-from headway.domain import Answer, Applies, LatencyDistribution, Metric, Provenance
+from headway.domain import Answer, Applies, Metric, Provenance
 from headway.emitters.submission import with_kubernetes_overhead
+from headway.redaction import printable
 from headway.sparkconf import KNOBS, knob_named
 from headway.sparkconf.conflicts import REASONS
 from headway.units import format_duration, format_rate
@@ -21,12 +22,23 @@ _APPLIES = {
 }
 
 
+def comment_lines(plan: Answer, *, version: str, fits_any_cluster: bool = False) -> list[str]:
+    """The header and the options of the query, for formats that cannot contain these.
+
+    A format that ``fits_any_cluster`` also says what a job needs on Kubernetes.
+    """
+    on_kubernetes = container_lines(plan) if fits_any_cluster else []
+    return [*header_lines(plan, version=version), *query_option_lines(plan), *on_kubernetes]
+
+
 def header_lines(plan: Answer, *, version: str) -> list[str]:
     """The comment above the settings, one line each, without a comment sign.
 
     For a plan that misses its target, this comes first.
     """
-    target = _asked(plan)
+    target = str(plan.promises[0])
+    if plan.rate_per_s is not None:
+        target += f" at {format_rate(plan.rate_per_s)}"
     lines = []
     if not plan.feasible:
         lines += [
@@ -57,7 +69,7 @@ def header_lines(plan: Answer, *, version: str) -> list[str]:
     lines += [f"binding constraint: {text}" for text in plan.binding]
     lines += [f"warning: {text}" for text in dict.fromkeys(all_words(findings))]
     # A message must not be able to end the comment that it stands in.
-    return [one_line(line) for line in lines]
+    return [printable(line) for line in lines]
 
 
 def reasons(plan: Answer) -> dict[str, str]:
@@ -80,7 +92,7 @@ def reasons(plan: Answer) -> dict[str, str]:
             continue
         is_limit = knob.setting == "max_offsets_per_trigger"
         for key in reader_options_of(plan) or [knob.key] if is_limit else [knob.key]:
-            reason_of[key] = one_line(f"was {change.before}; {_APPLIES[change.applies]}")
+            reason_of[key] = printable(f"was {change.before}; {_APPLIES[change.applies]}")
     assumed = {key: reason for key, reason in REASONS.items() if key in plan.spark_conf}
     return {**assumed, **reason_of}
 
@@ -101,7 +113,7 @@ def query_option_lines(plan: Answer, *, has_trigger: bool = False) -> list[str]:
             if key == "trigger"
             else f'.readStream.option("{key}", "{value}")'
         )
-        lines.append(one_line(f"  {call}" + (f"   ({why[key]})" if key in why else "")))
+        lines.append(printable(f"  {call}" + (f"   ({why[key]})" if key in why else "")))
     return lines
 
 
@@ -115,15 +127,19 @@ def container_lines(plan: Answer) -> list[str]:
     ]
 
 
-def one_line(text: str) -> str:
-    """The text without line ends and control characters.
+def command_text(plan: Answer, comments: Sequence[str], command: Sequence[str]) -> str:
+    """A command over several lines, below its comments and the reasons of the settings."""
+    why = reasons(plan)
+    comments = [*comments, *(f"{key}: {why[key]}" for key in plan.spark_conf if key in why)]
+    return "".join(f"# {line}\n" for line in comments) + " \\\n".join(command) + "\n"
 
-    Examples
-    --------
-    >>> one_line("two\\nlines")
-    'two lines'
-    """
-    return "".join(char if char.isprintable() else " " for char in text)
+
+def entry_lines(entries: Mapping[str, str], why: Mapping[str, str], indent: str) -> Iterator[str]:
+    """Entries of a dictionary in Python, each below its reason."""
+    for key, value in entries.items():
+        if key in why:
+            yield f"{indent}# {why[key]}"
+        yield f"{indent}{python_literal(key)}: {python_literal(value)},"
 
 
 def python_literal(text: str) -> str:
@@ -143,11 +159,6 @@ def reader_options_of(plan: Answer) -> Mapping[str, str]:
     return {key: value for key, value in plan.query_options.items() if key != "trigger"}
 
 
-def _asked(plan: Answer) -> str:
-    promised, rate_per_s = str(plan.promises[0]), plan.rate_per_s
-    return promised if rate_per_s is None else f"{promised} at {format_rate(rate_per_s)}"
-
-
 def _predicted(plan: Answer) -> str:
     prediction, target = plan.prediction, plan.target
     if prediction is None or target is None:
@@ -165,16 +176,13 @@ def _predicted(plan: Answer) -> str:
         return "no latency: too close to saturation to predict one"
     distribution = prediction.latency(target.metric)
     name = "batch duration" if target.metric is Metric.BATCH else f"{target.metric} latency"
-    parts = [] if distribution is None else _distribution_parts(distribution)
+    parts = []
+    if distribution is not None:
+        parts.append(f"p99 {format_duration(distribution.p99_s)}")
+        interval = distribution.interval90_p99_s
+        if interval is not None:
+            low, high = format_duration(interval.low), format_duration(interval.high)
+            parts[0] += f" (90% interval {low} to {high})"
     if target.statistic != "p99":
         parts.append(f"planned {target.statistic} {format_duration(plan.planned_s)}")
     return f"{name} {', '.join(parts) or 'unknown'}"
-
-
-def _distribution_parts(distribution: LatencyDistribution) -> list[str]:
-    interval = distribution.interval90_p99_s
-    text = f"p99 {format_duration(distribution.p99_s)}"
-    if interval is not None:
-        low, high = format_duration(interval.low), format_duration(interval.high)
-        text += f" (90% interval {low} to {high})"
-    return [text]

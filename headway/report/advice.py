@@ -55,31 +55,21 @@ def next_run_texts(prediction: Prediction) -> tuple[str, ...]:
 def narrowing_text(run: AdvisedRun, configuration: Configuration) -> str:
     """How a run would narrow the answer about a setting, as a sentence without a full stop.
 
-    Parameters
-    ----------
-    run : AdvisedRun
-        With ``narrowing``.
-    configuration : Configuration
-        The setting of the question; only what differs from it is named besides the pace.
+    Besides its pace, only what differs from the setting in question is named.
     """
-    setting = run.configuration
-    others = [
-        *(
-            [counted(setting.num_slots, "slot")]
-            if setting.num_slots != configuration.num_slots
-            else []
-        ),
-        *(
-            [counted(setting.shuffle_partitions, "shuffle partition")]
-            if setting.shuffle_partitions != configuration.shuffle_partitions
-            else []
-        ),
-    ]
+    setting, others = run.configuration, []
+    if setting.num_slots != configuration.num_slots:
+        others.append(counted(setting.num_slots, "slot"))
+    if setting.shuffle_partitions != configuration.shuffle_partitions:
+        others.append(counted(setting.shuffle_partitions, "shuffle partition"))
     with_others = f" with {' and '.join(others)}" if others else ""
+    pace = _pace(setting)
+    if setting.trigger_s:
+        pace = f"on a trigger of {format_duration(setting.trigger_s)}"
     assert run.narrowing is not None
     return (
         f"{format_duration(run.duration_s)} at {format_rate(run.rate_per_s)} "
-        f"{_how(setting)}{with_others}{_times(run)}, would {_gain_text(run.narrowing)}"
+        f"{pace}{with_others}{_times(run)}, would {_gain_text(run.narrowing)}"
     )
 
 
@@ -168,12 +158,6 @@ def _pace(setting: Configuration) -> str:
     if not setting.trigger_s:
         return "as fast as possible"
     return f"trigger {format_duration(setting.trigger_s)}"
-
-
-def _how(setting: Configuration) -> str:
-    if not setting.trigger_s:
-        return _pace(setting)
-    return f"on a trigger of {format_duration(setting.trigger_s)}"
 
 
 def _times(run: AdvisedRun) -> str:

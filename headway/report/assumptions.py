@@ -3,44 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from headway.assumptions import AnyAssumption, advice, fits, planning, predictions, resources
 from headway.domain import (
-    Answer,
+    AnyAnswer,
     BatchAnswer,
     CatchUp,
     DuringBurst,
     Evidence,
     FindingCode,
     InfeasiblePlan,
+    StatedRange,
     StreamAnswer,
 )
-from headway.report.columns import paragraph
+from headway.report.columns import paragraphs
 from headway.units import parse_size_bytes
 
 _MIB = parse_size_bytes("1m")
 
 
-def assumption_lines(plan: StreamAnswer) -> list[str]:
+def assumption_lines(plan: AnyAnswer) -> list[str]:
     """What the plan assumes, one item each: name, value, source."""
-    return _lines(plan, assumptions_of(plan))
-
-
-def batch_assumption_lines(plan: BatchAnswer) -> list[str]:
-    """As `assumption_lines`, for the plan of a batch job."""
-    return _lines(plan, batch_assumptions_of(plan))
-
-
-def _lines(plan: Answer, assumptions: Iterator[AnyAssumption]) -> list[str]:
-    lines: list[str] = []
+    assumptions = batch_assumptions_of(plan) if plan.ends else assumptions_of(plan)
+    texts = [
+        f"{assumption.name}: {assumption.text} ({assumption.source})." for assumption in assumptions
+    ]
     if plan.node_type is not None and plan.node_type.reserve_text is not None:
-        lines += paragraph(f"{plan.node_type.reserve_text}.", lead="  ")
-    for assumption in assumptions:
-        lines += paragraph(
-            f"{assumption.name}: {assumption.text} ({assumption.source}).", lead="  "
-        )
-    return lines
+        texts.insert(0, f"{plan.node_type.reserve_text}.")
+    return paragraphs(*texts)
 
 
 def assumptions_of(plan: StreamAnswer) -> Iterator[AnyAssumption]:
@@ -52,17 +43,10 @@ def assumptions_of(plan: StreamAnswer) -> Iterator[AnyAssumption]:
     if plan.declared is None:
         yield fits.LEAST_BATCHES_TO_CUT
         yield fits.HUBER_SCORE
-        yield predictions.USUAL_RUN_TO_RUN_RATIO
-        yield predictions.SPREAD_PER_DOUBLING_RATIO
-        yield predictions.CALIBRATED_DOUBLINGS
+        yield from _of_measured_durations()
     else:
-        figures = (plan.declared.driver, plan.declared.task_fixed, *plan.declared.task_per_row)
-        factor = predictions.DECLARED_RANGE_RATIO.value
-        if any(
-            figure.mid_s > 0 and math.isclose(figure.high_s, factor * figure.mid_s)
-            for figure in figures
-        ):
-            yield predictions.DECLARED_RANGE_RATIO
+        costs = plan.declared
+        yield from _of_ranges((costs.driver, costs.task_fixed, *costs.task_per_row))
         yield predictions.DECLARED_BATCH_NOISE_RATIO
         yield predictions.DECLARED_TASK_NOISE_RATIO
     yield predictions.HIGHEST_QUOTED_UTILIZATION_RATIO
@@ -84,23 +68,31 @@ def assumptions_of(plan: StreamAnswer) -> Iterator[AnyAssumption]:
 def batch_assumptions_of(plan: BatchAnswer) -> Iterator[AnyAssumption]:
     """As `assumptions_of`, for the plan of a batch job."""
     if plan.declared is None:
-        yield predictions.USUAL_RUN_TO_RUN_RATIO
-        yield predictions.SPREAD_PER_DOUBLING_RATIO
-        yield predictions.CALIBRATED_DOUBLINGS
+        yield from _of_measured_durations()
     else:
-        factor = predictions.DECLARED_RANGE_RATIO.value
-        figures = (plan.declared.work, plan.declared.driver)
-        if any(
-            figure.mid_s > 0 and math.isclose(figure.high_s, factor * figure.mid_s)
-            for figure in figures
-        ):
-            yield predictions.DECLARED_RANGE_RATIO
+        yield from _of_ranges((plan.declared.work, plan.declared.driver))
         yield predictions.DECLARED_TASK_NOISE_RATIO
     codes = {finding.code for finding in plan.findings}
     if FindingCode.MODEL_FAR_OFF in codes:
         yield advice.FAR_OFF_RATIO
     if codes & {FindingCode.MODEL_RISES, FindingCode.MORE_NODES_LESS_SURE}:
         yield planning.SAME_FIGURE_RATIO
+
+
+def _of_measured_durations() -> Iterator[AnyAssumption]:
+    yield predictions.USUAL_RUN_TO_RUN_RATIO
+    yield predictions.SPREAD_PER_DOUBLING_RATIO
+    yield predictions.CALIBRATED_DOUBLINGS
+
+
+def _of_ranges(figures: Sequence[StatedRange]) -> Iterator[AnyAssumption]:
+    """The range of a figure that was declared without one, if there is such a figure."""
+    factor = predictions.DECLARED_RANGE_RATIO.value
+    if any(
+        figure.mid_s > 0 and math.isclose(figure.high_s, factor * figure.mid_s)
+        for figure in figures
+    ):
+        yield predictions.DECLARED_RANGE_RATIO
 
 
 def _of_the_choice(plan: StreamAnswer) -> Iterator[AnyAssumption]:

@@ -13,7 +13,6 @@ from headway.report.charts import DotChart, dot_charts
 from headway.report.comparison import ComparisonRow
 from headway.units import counted, format_duration, format_rate
 
-BACKTEST_SCHEMA = "headway.backtest/v1"
 _HEAD = (
     "rate", "slots", "parts", "trigger", "mean", "was", "error", "p99", "was", "error", "run",
 )  # fmt: skip
@@ -81,7 +80,7 @@ def backtest_json(backtest: Backtest) -> dict[str, object]:
     """A backtest as data for :func:`headway.formats.as_json.json_text`."""
     num_held, num_intervals = backtest.intervals_held
     return {
-        "schema": BACKTEST_SCHEMA,
+        "schema": "headway.backtest/v1",
         "headline": backtest_headline(backtest),
         "rule": backtest.rule,
         "median_error_mean": backtest.median_error_ratio("mean"),
@@ -126,12 +125,8 @@ def _beside(
 ) -> tuple[str, str, str]:
     if predicted_s is None or error_ratio is None:
         return "none", format_duration(observed_s), ""
-    error = f"{error_ratio:+.0%}"
-    return (
-        format_duration(predicted_s),
-        format_duration(observed_s),
-        error if is_held else f"{error} {_OUTSIDE}",
-    )
+    error = f"{error_ratio:+.0%}" if is_held else f"{error_ratio:+.0%} {_OUTSIDE}"
+    return format_duration(predicted_s), format_duration(observed_s), error
 
 
 def _together(backtest: Backtest) -> Iterator[str]:

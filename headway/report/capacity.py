@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
 
 import numpy as np
 
 from headway.assumptions.advice import SAVING_SHOWN_PER_DAY
 from headway.domain.sheet import Kind, Section, Sheet
-from headway.fleet.nouns import (
-    Capacity,
-    FleetPlan,
-    GrowthPoint,
-    Infeasible,
-    Supply,
-    TargetPrice,
-)
+from headway.fleet.nouns import Capacity, FleetPlan, GrowthPoint, Infeasible, Supply
 from headway.formats.codec import data_of
 from headway.units import DAYS_PER_MONTH, counted
 
-CAPACITY_SCHEMA = "headway.capacity/v1"
 _ABOUT = "Headway capacity plan"
 _SAME_WEIGHT = 1e-6
 _SAME_GAP = 1e-6
 _HOURS_ON_A_LINE = 12
-Rows: TypeAlias = tuple[tuple[str, ...], ...]
 
 
 def capacity_sheet(answer: Capacity) -> Sheet:
@@ -36,12 +26,15 @@ def capacity_sheet(answer: Capacity) -> Sheet:
 
 def _plan_sheet(answer: Capacity, plan: FleetPlan) -> Sheet:
     num_jobs, num_served = len(answer.fleet.jobs), int((plan.supply_of >= 0).sum())
-    served = (
-        counted(num_jobs, "job") if num_served == num_jobs else f"{num_served} of {num_jobs} jobs"
-    )
+    served = f"{num_served} of {num_jobs} jobs"
+    if num_served == num_jobs:
+        served = counted(num_jobs, "job")
     nodes, cost = counted(_max_nodes(plan), "node"), plan.bill.cost_per_day
     by_day, by_month = _money(answer, cost), _by_month(answer, cost)
-    proof = f"{_proof_text(answer, plan)}; prices of {answer.prices_of}; {answer.scenarios}"
+    texts = [f"{_proof_text(answer, plan)}; prices of {answer.prices_of}; {answer.scenarios}"]
+    budget = answer.fleet.budget_per_day
+    if budget is not None:
+        texts.append(f"budget {_by_month(answer, budget)} per month, {cost / budget:.0%} used")
     return Sheet(
         about=_ABOUT,
         headline=(
@@ -53,7 +46,7 @@ def _plan_sheet(answer: Capacity, plan: FleetPlan) -> Sheet:
             ("most nodes at a time", f"{_max_nodes(plan):,}", ""),
         ),
         sections=(
-            Section(texts=(proof, *_budget_texts(answer, cost)), indent=2, close=True),
+            Section(texts=tuple(texts), indent=2, close=True),
             Section(
                 title="jobs",
                 head=(
@@ -67,11 +60,11 @@ def _plan_sheet(answer: Capacity, plan: FleetPlan) -> Sheet:
             Section(
                 title="nodes to buy",
                 head=("node type", "nodes", "spot", "committed", "cost/month"),
-                rows=_purchase_rows(answer, plan),
+                rows=tuple(_purchase_rows(answer, plan)),
                 right=(1, 2, 3, 4),
             ),
             *_hours(answer, plan),
-            Section(title="cost of targets", rows=_target_rows(answer)),
+            Section(title="cost of targets", rows=tuple(_target_rows(answer))),
             Section(
                 title="cost of limits", texts=tuple(price.text for price in answer.shadow_prices)
             ),
@@ -89,7 +82,7 @@ def capacity_json(answer: Capacity) -> dict[str, object]:
     """A capacity plan as data for :func:`headway.formats.as_json.json_text`."""
     plan = answer.plan
     head: dict[str, object] = {
-        "schema": CAPACITY_SCHEMA,
+        "schema": "headway.capacity/v1",
         "name": answer.name,
         "feasible": answer.feasible,
         "currency": answer.currency,
@@ -104,59 +97,61 @@ def capacity_json(answer: Capacity) -> dict[str, object]:
             "unserved": list(plan.unserved),
             "relaxations": list(plan.relaxations),
         }
+    bill = plan.bill
     return head | {
         "proof": _proof_text(answer, plan),
-        "cost_per_day": _rounded(plan.bill.cost_per_day),
+        "cost_per_day": _rounded(bill.cost_per_day),
         "budget_per_day": answer.fleet.budget_per_day,
         "bound_per_day": _rounded(plan.bound_per_day),
         "gap": _rounded(plan.gap_ratio),
         "jobs": [_job_json(answer, plan, job_index) for job_index in range(len(answer.fleet.jobs))],
         "purchases": [
             {
-                "node_type": offer.name,
-                "nodes": plan.bill.nodes[offer_index].tolist(),
-                "spot": plan.bill.spot[offer_index].tolist(),
-                "committed": int(plan.bill.committed[offer_index]),
-                "cost_per_day": _rounded(plan.bill.cost_by_offer[offer_index]),
+                "node_type": answer.fleet.offers[index].name,
+                "nodes": bill.nodes[index].tolist(),
+                "spot": bill.spot[index].tolist(),
+                "committed": int(bill.committed[index]),
+                "cost_per_day": _rounded(bill.cost_by_offer[index]),
             }
-            for offer_index, offer in enumerate(answer.fleet.offers)
-            if plan.bill.nodes[offer_index].any() or plan.bill.committed[offer_index]
+            for index in _bought(answer, plan)
         ],
         "period_hours": answer.fleet.hours.tolist(),
         "promise_prices": data_of(answer.target_prices),
         "shadow_prices": data_of(answer.shadow_prices),
-        "growth": [
-            {
-                "month": point.month,
-                "ratio": _rounded(point.ratio),
-                "cost_per_day": _rounded(point.plan.bill.cost_per_day)
-                if point.plan.feasible
-                else None,
-                "max_nodes": _max_nodes(point.plan) if point.plan.feasible else None,
-                "why": "" if point.plan.feasible else _first_reason(point.plan),
-            }
-            for point in answer.growth
-        ],
+        "growth": [_growth_json(point) for point in answer.growth],
     }
 
 
 def _job_json(answer: Capacity, plan: FleetPlan, job_index: int) -> dict[str, object]:
-    supply_index = int(plan.supply_of[job_index])
+    name, supply_index = answer.fleet.jobs[job_index], int(plan.supply_of[job_index])
     if supply_index < 0:
-        name = answer.fleet.jobs[job_index]
         return {"job": name, "served": False, "why": _why_not_served(answer, name)}
-    supply = answer.fleet.supplies[supply_index]
+    supply, estimate = answer.fleet.supplies[supply_index], answer.kept.get(name)
+    units = answer.fleet.units[job_index, supply_index]
+    certainty: dict[str, object] = {}
+    if estimate is not None:
+        probability = _rounded(estimate.probability)
+        certainty = {"kept_probability": probability, "verdict": estimate.verdict}
     return {
-        "job": answer.fleet.jobs[job_index],
+        "job": name,
         "served": True,
         "pool": supply.pool,
         "zone": supply.zone,
         "node_type": answer.fleet.offers[supply.offer].name,
-        "executors" if supply.shared else "nodes": answer.fleet.units[
-            job_index, supply_index
-        ].tolist(),
+        "executors" if supply.shared else "nodes": units.tolist(),
         "cost_per_day": _rounded(plan.cost_by_job[job_index]),
-        **_kept_json(answer, answer.fleet.jobs[job_index]),
+        **certainty,
+    }
+
+
+def _growth_json(point: GrowthPoint) -> dict[str, object]:
+    plan = point.plan
+    return {
+        "month": point.month,
+        "ratio": _rounded(point.ratio),
+        "cost_per_day": _rounded(plan.bill.cost_per_day) if plan.feasible else None,
+        "max_nodes": _max_nodes(plan) if plan.feasible else None,
+        "why": "" if plan.feasible else _first_reason(plan),
     }
 
 
@@ -164,11 +159,14 @@ def _max_nodes(plan: FleetPlan) -> int:
     return int(plan.bill.nodes.sum(axis=0).max())
 
 
-def _budget_texts(answer: Capacity, cost_per_day: float) -> tuple[str, ...]:
-    budget = answer.fleet.budget_per_day
-    if budget is None:
-        return ()
-    return (f"budget {_by_month(answer, budget)} per month, {cost_per_day / budget:.0%} used",)
+def _bought(answer: Capacity, plan: FleetPlan) -> list[int]:
+    """Indexes of the offers of which nodes are bought."""
+    bill = plan.bill
+    return [
+        index
+        for index in range(len(answer.fleet.offers))
+        if bill.nodes[index].any() or bill.committed[index]
+    ]
 
 
 def _proof_text(answer: Capacity, plan: FleetPlan) -> str:
@@ -177,12 +175,10 @@ def _proof_text(answer: Capacity, plan: FleetPlan) -> str:
     no_plan = "no plan with these executors"
     if num_served < num_jobs:
         no_plan = "no plan that serves as much"
-    proved = (
-        f"{no_plan} costs less"
-        if plan.gap_ratio < 1e-9
-        else f"{no_plan} costs less than {_by_month(answer, plan.bound_per_day)} per month: "
-        f"gap {plan.gap_ratio:.2%}"
-    )
+    proved = f"{no_plan} costs less"
+    if not plan.gap_ratio < 1e-9:
+        bound = _by_month(answer, plan.bound_per_day)
+        proved += f" than {bound} per month: gap {plan.gap_ratio:.2%}"
     if plan.gap_ratio > answer.gap_asked_ratio + _SAME_GAP:
         proved += f", not the requested {answer.gap_asked_ratio:.2%}: the time limit was reached"
     if num_served < num_jobs:
@@ -214,51 +210,38 @@ def _why_not_served(answer: Capacity, name: str) -> str:
 
 
 def _job_rows(answer: Capacity, plan: FleetPlan) -> Iterator[tuple[str, ...]]:
-    """Where each served job runs, the most expensive first."""
+    """Where each served job runs, the most expensive first.
+
+    The last column, if it is known of any job, is the probability that the job meets its targets in
+    its busiest hour.
+    """
     for job_index in np.argsort(-plan.cost_by_job, kind="stable").tolist():
-        supply_index = int(plan.supply_of[job_index])
+        name, supply_index = answer.fleet.jobs[job_index], int(plan.supply_of[job_index])
         if supply_index < 0:
             continue
-        supply = answer.fleet.supplies[supply_index]
+        supply, estimate = answer.fleet.supplies[supply_index], answer.kept.get(name)
         counts = answer.fleet.units[job_index, supply_index]
+        probability = "" if estimate is None else f"{estimate.probability:.1%}"
         yield (
-            answer.fleet.jobs[job_index],
+            name,
             _pool(supply),
             answer.fleet.offers[supply.offer].name,
             _span(counts, "executor" if supply.shared else "node"),
             _by_month(answer, float(plan.cost_by_job[job_index])),
-            *_probability(answer, answer.fleet.jobs[job_index]),
+            *((probability,) if answer.kept else ()),
         )
 
 
-def _kept_json(answer: Capacity, name: str) -> dict[str, object]:
-    estimate = answer.kept.get(name)
-    if estimate is None:
-        return {}
-    return {"kept_probability": _rounded(estimate.probability), "verdict": estimate.verdict}
-
-
-def _probability(answer: Capacity, name: str) -> tuple[str, ...]:
-    """Probability that a job meets its targets in its busiest hour: a column, if any is known."""
-    if not answer.kept:
-        return ()
-    estimate = answer.kept.get(name)
-    return ("" if estimate is None else f"{estimate.probability:.1%}",)
-
-
-def _purchase_rows(answer: Capacity, plan: FleetPlan) -> Rows:
+def _purchase_rows(answer: Capacity, plan: FleetPlan) -> Iterator[tuple[str, ...]]:
     bill = plan.bill
-    return tuple(
-        (
-            offer.name,
-            _span(bill.nodes[index], ""),
-            _span(bill.spot[index], "") if bill.spot[index].any() else "",
+    for index in _bought(answer, plan):
+        yield (
+            answer.fleet.offers[index].name,
+            _span(bill.nodes[index]),
+            _span(bill.spot[index]) if bill.spot[index].any() else "",
             str(bill.committed[index]) if bill.committed[index] else "",
             _by_month(answer, float(bill.cost_by_offer[index])),
         )
-        for index, offer in enumerate(answer.fleet.offers)
-        if bill.nodes[index].any() or bill.committed[index]
-    )
 
 
 def _hours(answer: Capacity, plan: FleetPlan) -> Iterator[Section]:
@@ -283,19 +266,12 @@ def _hours(answer: Capacity, plan: FleetPlan) -> Iterator[Section]:
         )
 
 
-def _target_rows(answer: Capacity) -> Rows:
-    return tuple(
-        (
-            price.job,
-            f"{price.promise} costs {_saving(answer, price)} more per month than {price.looser}",
-        )
-        for price in answer.target_prices
-        if price.saves_per_day >= SAVING_SHOWN_PER_DAY.value
-    )
-
-
-def _saving(answer: Capacity, price: TargetPrice) -> str:
-    return f"{'' if price.is_all else 'at least '}{_by_month(answer, price.saves_per_day)}"
+def _target_rows(answer: Capacity) -> Iterator[tuple[str, str]]:
+    for price in answer.target_prices:
+        if price.saves_per_day >= SAVING_SHOWN_PER_DAY.value:
+            at_least = "" if price.is_all else "at least "
+            saving = f"{at_least}{_by_month(answer, price.saves_per_day)}"
+            yield price.job, f"{price.promise} costs {saving} more per month than {price.looser}"
 
 
 def _growth_row(answer: Capacity, point: GrowthPoint) -> tuple[str, ...]:
@@ -307,12 +283,13 @@ def _growth_row(answer: Capacity, point: GrowthPoint) -> tuple[str, ...]:
 
 
 def _infeasible_sheet(answer: Capacity, plan: Infeasible) -> Sheet:
-    which = "the fewest jobs" if plan.fewest_unserved else "jobs"
     reasons = [
         f"{name} cannot run anywhere: {answer.why_impossible[name]}" for name in plan.impossible
     ]
     if plan.unserved and not plan.impossible:
+        which = "the fewest jobs" if plan.fewest_unserved else "jobs"
         reasons.append(f"{which} to leave out: {', '.join(plan.unserved)}")
+    ways_out = "smallest changes of a limit, each sufficient by itself:"
     return Sheet(
         about=_ABOUT,
         headline=f"{answer.name}: infeasible",
@@ -320,9 +297,7 @@ def _infeasible_sheet(answer: Capacity, plan: Infeasible) -> Sheet:
         sections=(
             Section(texts=tuple(reasons), indent=2, close=True),
             Section(
-                title="alternatives:"
-                if plan.impossible
-                else "smallest changes of a limit, each sufficient by itself:",
+                title="alternatives:" if plan.impossible else ways_out,
                 texts=plan.relaxations,
                 close=True,
             ),
@@ -340,7 +315,7 @@ def _pool(supply: Supply) -> str:
     return supply.pool if supply.zone == "-" else f"{supply.pool}/{supply.zone}"
 
 
-def _span(counts: Sequence[int] | np.ndarray, unit: str) -> str:
+def _span(counts: Sequence[int] | np.ndarray, unit: str = "") -> str:
     low, high = int(min(counts)), int(max(counts))
     span = str(high) if low == high else f"{low} to {high}"
     if not unit:

@@ -11,16 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from headway.digits import format_money
 from headway.domain import Prediction, StreamAnswer
 from headway.report.comparison import ComparedFigure, ComparisonRow
 from headway.report.frontier import another_carries_more, rate_text
-from headway.report.wording import (
-    brief_setting_text,
-    cost_per_month_text,
-    interval_text,
-    percent,
-)
-from headway.units import counted, format_duration, format_rate
+from headway.report.wording import brief_setting_text, interval_text, percent
+from headway.units import HOURS_PER_MONTH, counted, format_duration, format_rate
 
 #: Parts of a latency that are no stages, as people read them; Spark's own names beside.
 PHASES = {
@@ -144,15 +140,17 @@ def frontier_charts(plan: StreamAnswer) -> tuple[FrontierChart, ...]:
     ticks, top = axis([*rates_per_s, requested_rate_per_s], format_rate)
     marks = []
     for index, point in enumerate(plan.frontier):
-        is_plan = planned_point is not None and planned_point.nodes == point.nodes
-        if is_plan and better_point is None:
-            assert planned_point is not None
-            point = planned_point  # the plan's own setting is the best of its nodes
+        own_point = planned_point
+        if planned_point is not None and planned_point.nodes != point.nodes:
+            own_point = None
+        if own_point is not None and better_point is None:
+            point = own_point  # the plan's own setting is the best of its nodes
         rate_per_s, rate = point.sustainable_rate_per_s, rate_text(point)
         setting = "" if point.configuration is None else brief_setting_text(point.configuration)
         parts = [f"{counted(point.nodes, 'node')}: {rate}", setting]
-        cost = "" if point.cost_per_hour is None else cost_per_month_text(point.cost_per_hour)
-        if cost:
+        cost = ""
+        if point.cost_per_hour is not None:
+            cost = format_money(point.cost_per_hour * HOURS_PER_MONTH)
             parts.append(f"{cost} per month")
         if rate_per_s > 0 and not point.calibrated:
             parts.append("extrapolated")
@@ -163,10 +161,10 @@ def frontier_charts(plan: StreamAnswer) -> tuple[FrontierChart, ...]:
                 nodes=f"{point.nodes:,}",
                 rate=rate,
                 keeps_rate=rate_per_s >= requested_rate_per_s,
-                plan_height_percent=place_percent(planned_point.sustainable_rate_per_s, top)
-                if is_plan and planned_point is not None
-                else None,
-                plan_rate=rate_text(planned_point) if is_plan and planned_point is not None else "",
+                plan_height_percent=None
+                if own_point is None
+                else place_percent(own_point.sustainable_rate_per_s, top),
+                plan_rate="" if own_point is None else rate_text(own_point),
                 tooltip="\n".join(filter(None, parts)),
                 cost=cost,
             )
@@ -235,15 +233,10 @@ def dot_charts(rows: Sequence[ComparisonRow]) -> tuple[DotChart, ...]:
 
 
 def _dot_chart(row: ComparisonRow, *, has_legend: bool) -> DotChart:
-    reached_s = [
-        value_s
-        for figure in row.figures
-        for value_s in (
-            figure.predicted_s,
-            figure.measured_s,
-            figure.interval90_s.high if figure.interval90_s else 0.0,
-        )
-    ]
+    reached_s: list[float] = []
+    for figure in row.figures:
+        high_s = figure.interval90_s.high if figure.interval90_s else 0.0
+        reached_s += (figure.predicted_s, figure.measured_s, high_s)
     ticks, top = axis(reached_s, format_duration)
     return DotChart(
         label=row.label,
@@ -276,13 +269,9 @@ def axis(values: Sequence[float], label: Callable[[float], str]) -> tuple[tuple[
     highest = max((value for value in values if math.isfinite(value)), default=0.0) or 1.0
     top = highest * _HEADROOM_RATIO
     step = _round_step(top / _MOST_TICKS)
-    tick_values = [step * count for count in range(int(top / step) + 1)]
     ticks = tuple(
-        Tick(
-            place_percent=place_percent(tick_value, top),
-            label=label(tick_value) if tick_value else "0",
-        )
-        for tick_value in tick_values
+        Tick(place_percent=place_percent(value, top), label=label(value) if value else "0")
+        for value in (step * count for count in range(int(top / step) + 1))
     )
     return ticks, top
 

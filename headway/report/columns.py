@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Collection, Sequence
 from contextvars import ContextVar
 
+from headway.redaction import printable
+
 USUAL_WIDTH = 100
 _width: ContextVar[int] = ContextVar("width", default=USUAL_WIDTH)
 _GAP = "  "
@@ -33,16 +35,8 @@ def aligned(
     """Rows with the same number of cells as lines of at most `width` columns; no cell is cut off.
 
     The last cells of a wider row go to a further line. A text behind a name, and one that alone is
-    longer than a line, continues under its own beginning.
-
-    Parameters
-    ----------
-    rows : sequence of sequences of str
-        The cells.
-    right : collection of int
-        Columns that are aligned at their right edge, as numbers are.
-    indent : int, >= 0
-        Number of blanks before the first column.
+    longer than a line, continues under its own beginning. Columns that are ``right`` are aligned at
+    their right edge, as numbers are.
 
     Examples
     --------
@@ -124,6 +118,11 @@ def paragraph(text: str, *, lead: str = "") -> list[str]:
     return lines or [lead.rstrip()]
 
 
+def paragraphs(*texts: str, lead: str = "  ") -> list[str]:
+    """Texts one below the other, each behind the same lead."""
+    return [line for text in texts for line in paragraph(text, lead=lead)]
+
+
 def fitted(text: str) -> str:
     """A text whose lines are at most `width` wide: longer ones continue, further indented.
 
@@ -141,12 +140,9 @@ def _pieces(line: str) -> list[str]:
     if len(line) <= width() or COPIED.match(line):
         return [line]
     start = line[: len(line) - len(line.lstrip())]
+    indent = start + _GAP
     return textwrap.wrap(
-        line,
-        width(),
-        subsequent_indent=start + _GAP,
-        break_long_words=False,
-        break_on_hyphens=False,
+        line, width(), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
 
 
@@ -160,14 +156,3 @@ def bar(share_ratio: float, *, width: int) -> str:
     """
     eighths = round(min(max(share_ratio, 0.0), 1.0) * width * 8)
     return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
-
-
-def printable(text: str) -> str:
-    """The text with a blank for each control character: logs may hold terminal commands.
-
-    Examples
-    --------
-    >>> printable("two\\nlines")
-    'two lines'
-    """
-    return "".join(char if char.isprintable() else " " for char in text)

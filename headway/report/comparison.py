@@ -14,6 +14,39 @@ _STATISTICS = ("mean", "p50", "p95", "p99")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedFigure:
+    """One statistic of a comparison; ``interval90_s`` is its predicted interval."""
+
+    statistic: str
+    predicted_s: float
+    measured_s: float
+    interval90_s: Interval | None
+
+    @property
+    def is_inside(self) -> bool | None:
+        """Whether the measured value is in the predicted interval; None if there is none."""
+        if self.interval90_s is None:
+            return None
+        return self.interval90_s.low <= self.measured_s <= self.interval90_s.high
+
+    @property
+    def error_text(self) -> str:
+        """Predicted over measured minus one, with one decimal below ten per cent."""
+        if not self.measured_s > 0:
+            return "-"
+        error_ratio = (self.predicted_s - self.measured_s) / self.measured_s
+        decimals = 1 if abs(error_ratio) < 0.0995 else 0
+        return f"{error_ratio:+.{decimals}%}"
+
+    @property
+    def interval_text(self) -> str:
+        """The interval, and whether it contains the measured value."""
+        if self.interval90_s is None:
+            return "-"
+        return f"{interval_text(self.interval90_s)}, {'inside' if self.is_inside else 'outside'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonRow:
     """One latency, predicted and measured.
 
@@ -33,57 +66,15 @@ class ComparisonRow:
     @property
     def figures(self) -> tuple[ComparedFigure, ...]:
         """Mean, p50, p95 and p99."""
-        measured_s = self.measured.statistics_s
-        intervals = self.predicted.intervals90_s
         return tuple(
             ComparedFigure(
                 statistic=statistic,
                 predicted_s=predicted_s,
-                measured_s=measured_s[statistic],
-                interval90_s=intervals.get(statistic),
+                measured_s=self.measured.statistics_s[statistic],
+                interval90_s=self.predicted.intervals90_s.get(statistic),
             )
             for statistic, predicted_s in self.predicted.statistics_s.items()
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedFigure:
-    """One statistic of a comparison; ``interval90_s`` is its predicted interval."""
-
-    statistic: str
-    predicted_s: float
-    measured_s: float
-    interval90_s: Interval | None
-
-    @property
-    def error_ratio(self) -> float | None:
-        """Predicted minus measured, over measured; None if nothing was measured."""
-        if not self.measured_s > 0:
-            return None
-        return (self.predicted_s - self.measured_s) / self.measured_s
-
-    @property
-    def is_inside(self) -> bool | None:
-        """Whether the measured value is in the predicted interval; None if there is none."""
-        if self.interval90_s is None:
-            return None
-        return self.interval90_s.low <= self.measured_s <= self.interval90_s.high
-
-    @property
-    def error_text(self) -> str:
-        """The error in per cent, with one decimal below ten."""
-        if self.error_ratio is None:
-            return "-"
-        decimals = 1 if abs(self.error_ratio) < 0.0995 else 0
-        return f"{self.error_ratio:+.{decimals}%}"
-
-    @property
-    def interval_text(self) -> str:
-        """The interval, and whether it contains the measured value."""
-        if self.interval90_s is None:
-            return "-"
-        verdict = "inside" if self.is_inside else "outside"
-        return f"{interval_text(self.interval90_s)}, {verdict}"
 
 
 def comparison_sections(

@@ -11,7 +11,7 @@ from headway.domain import BatchAnswer, DeadlinePoint, Verdict
 from headway.domain.sheet import Kind, Section, Sheet, setting_lines
 from headway.formats.as_json import deadline_json
 from headway.formats.codec import data_of
-from headway.report.wording import changes_section, likely_text, per_task_text
+from headway.report.wording import changes_section, executors_text, likely_text, nodes_meet
 from headway.units import counted, format_duration
 from headway.words import all_words, certainty_text
 
@@ -21,22 +21,18 @@ _MOST_ROWS = 16
 def deadline_sheet(plan: BatchAnswer) -> Sheet:
     """The answer first and what to paste last."""
     expected, planned = format_duration(plan.run.mean_s), format_duration(plan.run.planned_s)
-    sure = f"with {plan.confidence:.0%} confidence"
+    sure = f"with {plan.confidence:.0%} confidence{likely_text(plan.kept_probability)}"
     facts = [
         ("configuration", configuration_text(plan)),
         *backlog_facts(plan),
-        (
-            "run time",
-            f"{expected} expected, up to {planned} {sure}{likely_text(plan.kept_probability)}",
-        ),
+        ("run time", f"{expected} expected, up to {planned} {sure}"),
         ("physical floor", format_duration(plan.floor_s)),
     ]
     if plan.node_type is not None:
         facts.append(("node type", plan.node_type.name))
     if plan.run.cost_per_run is not None:
-        facts.append(
-            ("cost per run", format_money(plan.run.cost_per_run, currency=_currency(plan)))
-        )
+        currency = "" if plan.node_type is None else plan.node_type.currency
+        facts.append(("cost per run", format_money(plan.run.cost_per_run, currency=currency)))
     return Sheet(
         about=f"Headway plan of a {'batch job' if plan.backlog is None else 'backlog'}",
         headline=deadline_headline(plan),
@@ -54,26 +50,19 @@ def deadline_sheet(plan: BatchAnswer) -> Sheet:
     )
 
 
-def _currency(plan: BatchAnswer) -> str:
-    return "" if plan.node_type is None else plan.node_type.currency
-
-
 def deadline_headline(plan: BatchAnswer) -> str:
     """The answer in one sentence."""
-    if not plan.feasible:
-        if plan.verdict is Verdict.TOO_CLOSE and plan.kept_probability is not None:
-            certainty = certainty_text(plan.kept_probability, plan.confidence)
-            return f"infeasible: {plan.deadline} is {certainty}"
-        return f"infeasible: no configuration meets {plan.deadline}"
-    verb = "meets" if plan.nodes == 1 else "meet"
-    return f"{counted(plan.nodes, 'node')} {verb} {plan.deadline}"
+    if plan.feasible:
+        return nodes_meet(plan.nodes, plan.deadline)
+    if plan.verdict is Verdict.TOO_CLOSE and plan.kept_probability is not None:
+        certainty = certainty_text(plan.kept_probability, plan.confidence)
+        return f"infeasible: {plan.deadline} is {certainty}"
+    return f"infeasible: no configuration meets {plan.deadline}"
 
 
 def configuration_text(plan: BatchAnswer) -> str:
     """The executors of a plan, and the cores per task."""
-    executors = counted(plan.executors, "executor")
-    cores = counted(plan.cores_per_executor, "core")
-    return f"{executors} x {cores}{per_task_text(plan.task_cpus)}"
+    return executors_text(plan.executors, plan.cores_per_executor, plan.task_cpus)
 
 
 def backlog_facts(plan: BatchAnswer) -> list[tuple[str, str]]:
@@ -92,10 +81,9 @@ def run_time_sections(plan: BatchAnswer) -> tuple[Section, ...]:
     """Run time and cost by the number of nodes, and what the marks mean."""
     points, worse = all_points(plan), _worse_than_fewer(plan)
     plan_mark = ">" if plan.feasible else "~"
-    legend = (
-        *(() if plan.feasible else ("~ the nearest plan",)),
-        *(("* a longer planned run time than with fewer nodes: see the notes",) if worse else ()),
-    )
+    legend = [] if plan.feasible else ["~ the nearest plan"]
+    if worse:
+        legend.append("* a longer planned run time than with fewer nodes: see the notes")
     return (
         Section(
             title="run time by nodes",
@@ -114,14 +102,14 @@ def run_time_sections(plan: BatchAnswer) -> tuple[Section, ...]:
             marks=tuple(plan_mark if point.nodes == plan.nodes else "" for point in points),
             text_rows=_MOST_ROWS,
         ),
-        Section(texts=legend, close=True),
+        Section(texts=tuple(legend), close=True),
     )
 
 
 def all_points(plan: BatchAnswer) -> tuple[DeadlinePoint, ...]:
     """The numbers of nodes that were tried for the table, and the plan's own among them."""
-    points = {point.nodes: point for point in plan.frontier}
-    return tuple(sorted({**points, plan.nodes: plan.run}.values(), key=lambda point: point.nodes))
+    points = {point.nodes: point for point in plan.frontier} | {plan.nodes: plan.run}
+    return tuple(sorted(points.values(), key=lambda point: point.nodes))
 
 
 def _worse_than_fewer(plan: BatchAnswer) -> set[int]:

@@ -9,7 +9,6 @@ from headway.planner.explain.difference import Difference, Figure, Unit
 from headway.report.wording import APPLIES, percent
 from headway.units import counted, format_duration, format_rate
 
-DIFFERENCE_SCHEMA = "headway.diff/v1"
 _MOST_PARTS = 8
 
 
@@ -18,7 +17,7 @@ def difference_json(difference: Difference) -> dict[str, object]:
     before, after = difference.names
     feasible = difference.feasible or (None, None)
     return {
-        "schema": DIFFERENCE_SCHEMA,
+        "schema": "headway.diff/v1",
         "headline": headline(difference),
         "kind": difference.kind,
         "same": difference.is_none,
@@ -73,10 +72,7 @@ def headline(difference: Difference) -> str:
     if difference.feasible is not None and not all(difference.feasible):
         return _feasibility(*difference.feasible)
     changes = [_money(difference.figure("cost")), _nodes(difference.figure("nodes"))]
-    changes = [change for change in changes if change]
-    if not changes:
-        changes = [_time(difference)]
-    return ": ".join(changes)
+    return ": ".join(filter(None, changes)) or _time(difference)
 
 
 def _feasibility(before: bool, after: bool) -> str:

@@ -7,40 +7,26 @@ import math
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from markupsafe import Markup
 
-from headway.domain import (
-    JobProfile,
-    Metric,
-)
+from headway.domain import JobProfile, Metric, Prediction
 from headway.domain.sheet import Section
 from headway.report.charts import place_percent
-from headway.report.feasibility import setting_map
-from headway.report.line_charts import Axes, LineChart, finite, lines_of
-from headway.report.what_if import (
-    SHARES,
-    Grid,
-    Outlook,
-    Question,
-    Shares,
-    grid_of,
-    partitions_map,
-    shares_of,
-    trigger_map,
-    upper_s,
-)
-from headway.report.wording import percent, setting_text, trigger_words
+from headway.report.feasibility import partitions_map, trigger_map
+from headway.report.line_charts import Axes, LineChart
+from headway.report.what_if import SHARES, Grid, Question, grid_of, is_over, shares_of, upper_s
+from headway.report.wording import percent, setting_text, trigger_text
 from headway.units import HOURS_PER_MONTH, format_duration, format_rate
 
+_STATISTICS = ("mean", "p50", "p95", "p99")
 _SAME_WITHIN = 0.01
 _TOP_OF_TARGET = 2.5  # the rate chart shows this many times the limit
 _TARGET_STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slider:
+class Slider(NamedTuple):
     """One slider: its stops in words, and its start."""
 
     name: str
@@ -51,14 +37,12 @@ class Slider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIfPanel:
-    """The sliders, the figures before they are moved, and the grid as JSON."""
+    """The sliders, name and label of the figures that they change, and the grid as JSON."""
 
     form: ClassVar[str] = "what_if"
     about: str
     sliders: tuple[Slider, ...]
-    verdict: str
-    figures: tuple[tuple[str, str, str, str], ...]
-    command: str
+    figures: tuple[tuple[str, str], ...]
     data_json: Markup
 
 
@@ -66,21 +50,7 @@ def evidence_of(
     profile: JobProfile, question: Question, *, tell: Callable[[str, float], None] = lambda *_: None
 ) -> tuple[Section, ...]:
     """The charts for a configuration of a profiled job; takes seconds, reported to ``tell``."""
-    grid = grid_of(
-        profile,
-        question.configuration,
-        nodes=question.nodes,
-        rate_per_s=question.rate_per_s,
-        highest_rate_per_s=question.highest_rate_per_s,
-        tell=tell,
-    )
-    rate_outlooks = grid.at(question.nodes, question.configuration.trigger_s)
-    maps = (
-        trigger_map(grid, question.rate_per_s, _trigger_text),
-        partitions_map(
-            profile, question.configuration, nodes=question.nodes, rate_per_s=question.rate_per_s
-        ),
-    )
+    grid = grid_of(profile, question, tell)
     setting = setting_text(grid.base)
     meaning = (
         "✓ meets the target, ✗ misses it, outlined: this configuration. Each cell shows the figure "
@@ -91,45 +61,41 @@ def evidence_of(
         Section(
             title=f"{question.name} against the rate",
             texts=(f"{setting}, no rate limit; the line ends where no latency can be quoted.",),
-            charts=(_rate_chart(question, rate_outlooks),),
+            charts=(_rate_chart(question, grid),),
         ),
         Section(
             title="distribution of the latency",
             charts=tuple(
-                _share_chart(question, shares) for shares in shares_of(profile, question.prediction)
+                _share_chart(question, name, latencies_s)
+                for name, latencies_s in shares_of(profile, question.prediction).items()
             ),
         ),
         Section(
             title="feasible configurations",
             texts=(meaning,),
-            charts=tuple(setting_map(question, outlook_map) for outlook_map in maps),
+            charts=(trigger_map(question, grid), partitions_map(question, profile)),
         ),
     )
 
 
-def _rate_chart(question: Question, outlooks: Sequence[Outlook]) -> LineChart:
-    rates = [outlook.rate_per_s for outlook in outlooks]
-    latencies = [question.latency(outlook) for outlook in outlooks]
-    values = [
-        None if latency is None else latency.statistics_s[question.statistic]
-        for latency in latencies
-    ]
+def _rate_chart(question: Question, grid: Grid) -> LineChart:
+    rates, statistic = grid.rates_per_s, question.statistic
+    row = grid.at(question.nodes, question.configuration.trigger_s)
+    latencies = [question.latency(prediction) for prediction in row]
+    values = [None if latency is None else latency.statistics_s[statistic] for latency in latencies]
     intervals = [
-        None if latency is None else latency.intervals90_s.get(question.statistic)
-        for latency in latencies
+        None if latency is None else latency.intervals90_s.get(statistic) for latency in latencies
     ]
     limit_s = question.target.limit_s
-    highest_s = min(max(finite(values), default=limit_s), _TOP_OF_TARGET * limit_s)
+    finite = (value for value in values if value is not None and math.isfinite(value))
+    highest_s = min(max(finite, default=limit_s), _TOP_OF_TARGET * limit_s)
     axes = Axes.of(rates, [highest_s, limit_s], format_rate, format_duration)
     return LineChart(
         name="rate-chart",
         title=question.name,
         x_title="input rate",
-        ticks=axes.ticks,
-        x_ticks=axes.x_ticks,
-        top=axes.top,
-        right=axes.right,
-        lines=lines_of(axes, rates, {f"predicted {question.statistic}": values}),
+        axes=axes,
+        lines={f"predicted {statistic}": axes.pieces(rates, values)},
         band=axes.band(
             rates,
             [None if interval is None else interval.low for interval in intervals],
@@ -142,31 +108,23 @@ def _rate_chart(question: Question, outlooks: Sequence[Outlook]) -> LineChart:
     )
 
 
-def _share_chart(question: Question, shares: Shares) -> LineChart:
-    is_target_metric = (question.target.metric is Metric.WINDOW) == (shares.name == "windows")
-    is_target_metric = is_target_metric and question.target.metric is not Metric.BATCH
-    limit_s = question.target.limit_s
-    latency = (
-        question.prediction.window_latency
-        if shares.name == "windows"
-        else question.prediction.tuple_latency
-    )
+def _share_chart(question: Question, name: str, latencies_s: Sequence[float]) -> LineChart:
+    """The distribution of the latency of ``rows`` or ``windows``."""
+    target, prediction = question.target, question.prediction
+    is_of_windows = name == "windows"
+    is_target_metric = target.metric is (Metric.WINDOW if is_of_windows else Metric.TUPLE)
+    latency = prediction.window_latency if is_of_windows else prediction.tuple_latency
     interval = None if latency is None else latency.interval90_p99_s
     beyond = [interval.high] if interval is not None and math.isfinite(interval.high) else []
-    reached = [*shares.latencies_s, *([limit_s] if is_target_metric else []), *beyond]
+    reached = [*latencies_s, *([target.limit_s] if is_target_metric else []), *beyond]
     axes = Axes.of(reached, [1.0 / 1.08], format_duration, percent)
-    kind = "tuple" if shares.name == "rows" else "window"
     return LineChart(
-        name="",
-        title=f"share of {shares.name} within a latency",
-        x_title=f"{kind} latency",
-        ticks=axes.ticks,
-        x_ticks=axes.x_ticks,
-        top=axes.top,
-        right=axes.right,
-        lines=lines_of(axes, shares.latencies_s, {shares.name: SHARES}),
-        here_percent=place_percent(limit_s, axes.right) if is_target_metric else None,
-        here_name=f"target, {question.target}",
+        title=f"share of {name} within a latency",
+        x_title=f"{'window' if is_of_windows else 'tuple'} latency",
+        axes=axes,
+        lines={name: axes.pieces(latencies_s, SHARES)},
+        here_percent=place_percent(target.limit_s, axes.right) if is_target_metric else None,
+        here_name=f"target, {target}",
         shades=(_shade(interval.low, interval.high, axes.right),) if interval is not None else (),
         shade_name="90% interval of the p99",
         shade_kind="band",
@@ -179,9 +137,8 @@ def _shade(low: float, high: float, right: float) -> tuple[float, float]:
 
 
 def _panel(question: Question, grid: Grid) -> WhatIfPanel:
-
-    targets_s = sorted({float(f"{question.target.limit_s * step:.3g}") for step in _TARGET_STEPS})
-    targets_s = sorted({*targets_s, question.target.limit_s})
+    base, limit_s = grid.base, question.target.limit_s
+    targets_s = sorted({limit_s, *(float(f"{limit_s * step:.3g}") for step in _TARGET_STEPS)})
     rates = (
         f"below {format_rate(grid.rates_per_s[0])}",
         *map(format_rate, grid.rates_per_s),
@@ -192,32 +149,15 @@ def _panel(question: Question, grid: Grid) -> WhatIfPanel:
         *(f"{count:,}" for count in grid.nodes),
         f"more than {grid.nodes[-1]:,}",
     )
+    targets, target = tuple(map(format_duration, targets_s)), f"target for the {question.statistic}"
+    triggers, trigger_s = tuple(map(trigger_text, grid.triggers_s)), base.trigger_s
     sliders = (
-        Slider(
-            name="rate",
-            label="input rate",
-            stops=rates,
-            start=1 + grid.rates_per_s.index(question.rate_per_s),
-        ),
-        Slider(
-            name="target",
-            label=f"target for the {question.statistic}",
-            stops=tuple(map(format_duration, targets_s)),
-            start=targets_s.index(question.target.limit_s),
-        ),
-        Slider(
-            name="nodes", label="nodes", stops=nodes, start=1 + grid.nodes.index(question.nodes)
-        ),
-        Slider(
-            name="trigger",
-            label="trigger interval",
-            stops=tuple(map(_trigger_text, grid.triggers_s)),
-            start=grid.triggers_s.index(question.configuration.trigger_s),
-        ),
+        Slider("rate", "input rate", rates, 1 + grid.rates_per_s.index(question.rate_per_s)),
+        Slider("target", target, targets, targets_s.index(limit_s)),
+        Slider("nodes", "nodes", nodes, 1 + grid.nodes.index(question.nodes)),
+        Slider("trigger", "trigger interval", triggers, grid.triggers_s.index(trigger_s)),
     )
     cost = question.cost_per_node_hour
-    per_month = None if cost is None else cost * HOURS_PER_MONTH
-    base = grid.base
     command = (
         f"headway predict {shlex.quote(question.profile_file)} --rate {{rate}}/s "
         f"--trigger {{trigger}}s --executors {{executors}} --cores {base.cores_per_executor} "
@@ -231,12 +171,12 @@ def _panel(question: Question, grid: Grid) -> WhatIfPanel:
         "triggers": grid.triggers_s,
         "targets": targets_s,
         "stops": {slider.name: slider.stops for slider in sliders},
-        "statistic": 1 + ("mean", "p50", "p95", "p99").index(question.statistic),
+        "statistic": 1 + _STATISTICS.index(question.statistic),
         "statistic_name": question.statistic,
         "executors_per_node": grid.executors_per_node,
-        "cost_per_node_month": per_month,
+        "cost_per_node_month": None if cost is None else cost * HOURS_PER_MONTH,
         "command": command,
-        "cells": [_numbers(question, outlook) for outlook in grid.outlooks],
+        "cells": [_numbers(question, prediction) for prediction in grid.predictions],
     }
     text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     return WhatIfPanel(
@@ -246,9 +186,12 @@ def _panel(question: Question, grid: Grid) -> WhatIfPanel:
             f"computed.{_difference_text(question, grid)}"
         ),
         sliders=sliders,
-        verdict="",
-        figures=_figures(question, per_month),
-        command="",
+        figures=(
+            ("high", f"{question.statistic} up to"),
+            *((name, name) for name in _STATISTICS),
+            *(("load", "utilisation"), ("stable", "stable up to")),
+            *(() if cost is None else (("cost", "cost per month"),)),
+        ),
         data_json=Markup(text.replace("<", "\\u003c")),
     )
 
@@ -256,9 +199,7 @@ def _panel(question: Question, grid: Grid) -> WhatIfPanel:
 def _difference_text(question: Question, grid: Grid) -> str:
     """A note, if the plan assumes other durations than its profile contains."""
     row = grid.at(question.nodes, question.configuration.trigger_s)
-    grid_latency = row[grid.rates_per_s.index(question.rate_per_s)].prediction.latency(
-        question.target.metric
-    )
+    grid_latency = row[grid.rates_per_s.index(question.rate_per_s)].latency(question.target.metric)
     planned = question.prediction.latency(question.target.metric)
     if grid_latency is None or planned is None:
         return ""
@@ -270,26 +211,13 @@ def _difference_text(question: Question, grid: Grid) -> str:
     )
 
 
-def _figures(question: Question, per_month: float | None) -> tuple[tuple[str, str, str, str], ...]:
-    """Name, label, value and text of the figures that sliders change; the script fills them in."""
-    names = [("high", f"{question.statistic} up to"), *((name, name) for name in _STATISTICS)]
-    names += [("load", "utilisation"), ("stable", "stable up to")]
-    if per_month is not None:
-        names.append(("cost", "cost per month"))
-    return tuple((name, label, "", "-") for name, label in names)
-
-
-_STATISTICS = ("mean", "p50", "p95", "p99")
-
-
-def _numbers(question: Question, outlook: Outlook) -> list[object]:
+def _numbers(question: Question, prediction: Prediction) -> list[object]:
     """A cell for the page: state, statistics, low and high, utilisation, bound, calibrated."""
-    prediction = outlook.prediction
-    latency = question.latency(outlook)
+    latency = question.latency(prediction)
     load, max_rate_per_s = prediction.utilization_ratio, prediction.sustainable_rate_per_s
     tail = [_short(100 * load), _short(max_rate_per_s), int(prediction.calibrated)]
     if latency is None:
-        state = outlook.state if outlook.state != "ok" else "close"
+        state = "over" if is_over(prediction) else "close"
         return [state, None, None, None, None, None, None, *tail]
     interval = latency.intervals90_s.get(question.statistic)
     low = None if interval is None else _short(interval.low)
@@ -300,7 +228,3 @@ def _numbers(question: Question, outlook: Outlook) -> list[object]:
 def _short(value: float) -> float | None:
     """Four digits: far more precise than the one per cent that a reader may rely on."""
     return float(f"{value:.4g}") if math.isfinite(value) else None
-
-
-def _trigger_text(trigger_s: float) -> str:
-    return trigger_words(trigger_s).removeprefix("every ")

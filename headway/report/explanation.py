@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from headway.assumptions.predictions import SPREAD_PER_DOUBLING_RATIO
 from headway.domain import (
@@ -16,20 +16,20 @@ from headway.domain import (
     StreamAnswer,
 )
 from headway.domain.sheet import Section
+from headway.redaction import printable
 from headway.report.advice import narrowing_text
-from headway.report.after_start import after_start_lines
 from headway.report.assumptions import assumption_lines
-from headway.report.columns import aligned, paragraph, printable
+from headway.report.columns import aligned, paragraphs
+from headway.report.facts import after_start_lines, memory_rows, nearest_rows
 from headway.report.frontier import max_rate_text, needs_rows
-from headway.report.infeasible import nearest_rows
-from headway.report.memory import memory_rows
 from headway.report.sheet_text import section_lines
 from headway.report.wording import (
     METRIC_NAMES,
-    caution_text,
+    caution_texts,
     cautions,
     cost_text,
     headline,
+    latency_text,
     notes,
     promise_text,
     rejection_rows,
@@ -61,8 +61,6 @@ _FORMULAS = {
         "and max(B, D); theory.md (W1)-(W3), (T5)"
     ),
 }
-
-
 _NUMBERS = "Numbers in brackets are equations; headway explain --equation P2 shows (P2)."
 
 
@@ -71,9 +69,9 @@ def explanation_text(plan: StreamAnswer) -> str:
     return sections_text(
         ("Answer", _answer(plan)),
         ("Declared costs", _declared(plan)),
-        ("Binding constraints", [line for text in plan.binding for line in item(text)]),
+        ("Binding constraints", paragraphs(*plan.binding)),
         ("Nodes for each target", aligned(needs_rows(plan))),
-        ("Distance from the optimum", _optimality(plan)),
+        ("Distance from the optimum", paragraphs(*_optimality(plan))),
         ("Nearest feasible targets", _nearest(plan)),
         ("Where the latency comes from", _latency(plan)),
         ("Uncertainty", _confidence(plan)),
@@ -84,8 +82,8 @@ def explanation_text(plan: StreamAnswer) -> str:
         ("Settings, and when they apply", settings_lines(plan)),
         ("Executor memory", _memory(plan)),
         ("Comparison with rules of thumb", section_lines(rule_section(plan))[1:]),
-        ("Other improvements", _advice(plan)),
-        ("Rejected node types", [line for text in plan.refused_node_types for line in item(text)]),
+        ("Other improvements", paragraphs(*(advice.text for advice in plan.advice), lead="  * ")),
+        ("Rejected node types", paragraphs(*plan.refused_node_types)),
     )
 
 
@@ -95,27 +93,20 @@ def sections_text(*sections: tuple[str, list[str]]) -> str:
     return "\n\n".join([*parts, _NUMBERS])
 
 
-def item(text: str) -> list[str]:
-    """A text under a title, as lines."""
-    return paragraph(text, lead="  ")
-
-
 def _answer(plan: StreamAnswer) -> list[str]:
-    lines = item(headline(plan) + ".")
-    for text in cautions(plan):
-        lines += item(as_sentence(text))
+    texts = [headline(plan) + ".", *map(as_sentence, cautions(plan))]
     if plan.also:
-        lines += item("It also meets " + " and ".join(map(str, plan.also)) + ".")
+        texts.append("It also meets " + " and ".join(map(str, plan.also)) + ".")
     if plan.feasible:
-        lines += item(f"Planned {plan.target.statistic}: {promise_text(plan)}.")
-    lines += item(f"Configuration: {setting_text(plan.configuration)}.")
-    lines += item(f"Max rate within target: {max_rate_text(plan)}.")
+        texts.append(f"Planned {plan.target.statistic}: {promise_text(plan)}.")
+    texts.append(f"Configuration: {setting_text(plan.configuration)}.")
+    texts.append(f"Max rate within target: {max_rate_text(plan)}.")
     if plan.node_type is not None:
         price = ""
         if plan.cost_per_hour is not None:
             price = f", {cost_text(plan.cost_per_hour)} per hour"
-        lines += item(f"Nodes: {counted(plan.nodes, 'node')} of {plan.node_type.name}{price}.")
-    return lines + item(stability_text(plan.prediction))
+        texts.append(f"Nodes: {counted(plan.nodes, 'node')} of {plan.node_type.name}{price}.")
+    return paragraphs(*texts, stability_text(plan.prediction))
 
 
 def _declared(plan: StreamAnswer) -> list[str]:
@@ -135,18 +126,12 @@ def _declared(plan: StreamAnswer) -> list[str]:
 def range_lines(ranges: Mapping[str, StatedRange]) -> list[str]:
     """Declared figures by name, and what their ranges mean."""
     rows = [("", "low", "middle", "high")] + [
-        (
-            name,
-            *(
-                format_duration(end_s)
-                for end_s in (stated_range.low_s, stated_range.mid_s, stated_range.high_s)
-            ),
-        )
-        for name, stated_range in ranges.items()
+        (name, *map(format_duration, (stated.low_s, stated.mid_s, stated.high_s)))
+        for name, stated in ranges.items()
     ]
     return [
         *aligned(rows, right=(1, 2, 3)),
-        *item(
+        *paragraphs(
             "Each range contains the true value with a probability of 90%. A figure declared "
             "without a range is taken to be right within a factor of 1.5."
         ),
@@ -154,55 +139,53 @@ def range_lines(ranges: Mapping[str, StatedRange]) -> list[str]:
 
 
 def _optimality(plan: StreamAnswer) -> list[str]:
-    optimality, lines = plan.optimality, []
+    optimality = plan.optimality
     if optimality is None:
         return []
     if not plan.feasible:
-        if optimality.proved:
-            lines += item(
-                "Proven: every configuration of every number of nodes was tried, or ruled out by "
-                "a bound; theory.md (P5), (P9)."
-            )
-        return lines
+        proof = (
+            "Proven: every configuration of every number of nodes was tried, or ruled out by a "
+            "bound; theory.md (P5), (P9)."
+        )
+        return [proof] if optimality.proved else []
     if plan.objective is Objective.LATENCY:
-        lines += item("The plan has the lowest latency in the search space; (P6).")
+        proof = "The plan has the lowest latency in the search space; (P6)."
     elif plan.nodes == 1:
-        lines += item("One node is the minimum.")
+        proof = "One node is the minimum."
     elif optimality.proved:
-        lines += item(
+        proof = (
             f"Proven: every configuration with fewer than {counted(plan.nodes, 'node')} was tried, "
             "or ruled out by a bound that noise can only worsen; theory.md (P5), (P9)."
         )
     else:
-        lines += item(
+        proof = (
             f"No plan has fewer than {counted(optimality.least_nodes, 'node')}, by the bound of "
             f"theory.md (P9): this one is at most {optimality.gap_ratio(plan.nodes):.0%} above the "
             "minimum. The numbers just below it were tried."
         )
-    if optimality.relaxed_nodes is not None:
-        lines += item(
-            f"The convex relaxation, theory.md (P15), needs {optimality.relaxed_nodes:.3g} nodes; "
-            "it allows fractions of nodes and tasks, and has no noise."
-        )
-    return lines
+    if optimality.relaxed_nodes is None:
+        return [proof]
+    relaxation = (
+        f"The convex relaxation, theory.md (P15), needs {optimality.relaxed_nodes:.3g} nodes; it "
+        "allows fractions of nodes and tasks, and has no noise."
+    )
+    return [proof, relaxation]
 
 
 def _nearest(plan: StreamAnswer) -> list[str]:
     lines = aligned(nearest_rows(plan, "with another {}"))
     if not plan.feasible and plan.physical_floor_s is not None:
-        lines += item(
+        lines += paragraphs(
             f"Physical floor: {format_duration(plan.physical_floor_s)}, for the driver and one "
-            "task "
-            "per stage without rows; theory.md (P13)."
+            "task per stage without rows; theory.md (P13)."
         )
     return lines
 
 
 def _latency(plan: StreamAnswer) -> list[str]:
-    lines = item(METRIC_NAMES[plan.target.metric] + ": " + _FORMULAS[plan.target.metric] + ".")
+    lines = paragraphs(f"{METRIC_NAMES[plan.target.metric]}: {_FORMULAS[plan.target.metric]}.")
     if not plan.prediction.is_quotable:
         return lines
-    total_s = sum(plan.prediction.phases_s.values())
     levels = {level.name for level in plan.durations.levels} if plan.durations else set()
 
     def source(name: str) -> str:
@@ -213,50 +196,46 @@ def _latency(plan: StreamAnswer) -> list[str]:
             return ("" if work is None else f"{work}: ") + "makespan of its tasks; (T2)"
         return "measured on the driver" if plan.declared is None else "declared"
 
+    return lines + part_lines("Mean tuple latency by phase", plan.prediction.phases_s, source)
+
+
+def part_lines(title: str, parts_s: Mapping[str, float], source: Callable[[str], str]) -> list[str]:
+    """The parts of a time, each with its share and its source; nothing if there is no time."""
+    total_s = sum(parts_s.values())
     rows = [
-        (name, format_duration(value_s), f"{value_s / total_s:.0%}", source(name))
-        for name, value_s in plan.prediction.phases_s.items()
-        if total_s > 0 and value_s / total_s >= 0.005
+        (name, format_duration(part_s), f"{part_s / total_s:.0%}", source(name))
+        for name, part_s in parts_s.items()
+        if total_s > 0 and part_s / total_s >= 0.005
     ]
-    if not rows:
-        return lines
-    return [*lines, "  Mean tuple latency by phase:", *aligned(rows, right=(1, 2), indent=4)]
+    return [f"  {title}:", *aligned(rows, right=(1, 2), indent=4)] if rows else []
 
 
 def _confidence(plan: StreamAnswer) -> list[str]:
-    durations = plan.durations
-    lines = item(
-        f"Planned at a confidence level of {plan.confidence:.0%}: durations are taken "
-        + (
-            f"{durations.planned_ratio:.3g} times as long as expected, "
-            if durations
-            else "longer, "
-        )
-        + (
+    durations, run = plan.durations, plan.prediction.next_run
+    longer = "longer, " if durations is None else ""
+    if durations is not None:
+        longer = f"{durations.planned_ratio:.3g} times as long as expected, "
+    reason = "with every figure at that end of its declared range; theory.md (P4), (P19)."
+    if plan.declared is None:
+        reason = (
             f"for the spread between runs and {SPREAD_PER_DOUBLING_RATIO.value:.0%} per doubling "
             "beyond what was profiled; theory.md (P2), (P4)."
-            if plan.declared is None
-            else "with every figure at that end of its declared range; theory.md (P4), (P19)."
         )
-    )
+    level = f"Planned at a confidence level of {plan.confidence:.0%}"
+    texts = [f"{level}: durations are taken {longer}{reason}"]
     if durations is not None and plan.declared is not None:
-        lines += item(
-            f"Noise: batches of a run are assumed to vary by {durations.batch_noise_ratio:.0%}."
-        )
+        noise = f"{durations.batch_noise_ratio:.0%}"
+        texts.append(f"Noise: batches of a run are assumed to vary by {noise}.")
     elif durations is not None:
-        lines += item(
+        texts.append(
             f"Noise: batches of a run vary by {durations.batch_noise_ratio:.0%} "
             f"({durations.autocorrelation:.0%} of the variance lasts over batches), runs by "
             f"{durations.run_to_run_ratio:.0%}."
         )
-    caution = caution_text(plan.prediction)
-    if caution is not None:
-        lines += item(caution)
-    run = plan.prediction.next_run
+    texts += caution_texts(plan.prediction)
     if run is not None and run.narrowing is not None:
-        text = narrowing_text(run, plan.configuration)
-        lines += item(f"Next run: {text}; theory.md (E42).")
-    return lines + [line for text in notes(plan) for line in paragraph(text, lead="  note: ")]
+        texts.append(f"Next run: {narrowing_text(run, plan.configuration)}; theory.md (E42).")
+    return paragraphs(*texts) + paragraphs(*notes(plan), lead="  note: ")
 
 
 def sensitivity_section(plan: StreamAnswer) -> Section:
@@ -266,9 +245,7 @@ def sensitivity_section(plan: StreamAnswer) -> Section:
         rows=tuple(
             (
                 sensitivity.change,
-                "saturated"
-                if math.isinf(sensitivity.latency_s)
-                else format_duration(sensitivity.latency_s),
+                latency_text(sensitivity.latency_s),
                 "met" if sensitivity.keeps_target else "missed",
                 _difference(sensitivity.latency_s, plan.planned_latency_s),
             )
@@ -280,12 +257,13 @@ def sensitivity_section(plan: StreamAnswer) -> Section:
 
 def _sensitivities(plan: StreamAnswer) -> list[str]:
     lines = section_lines(sensitivity_section(plan))[1:]
-    limit_s = plan.target.limit_s
     if any(
-        sensitivity.latency_s <= limit_s and not sensitivity.keeps_target
+        sensitivity.latency_s <= plan.target.limit_s and not sensitivity.keeps_target
         for sensitivity in plan.sensitivities
     ):
-        lines += item("A latency below the limit that is marked as missed misses another target.")
+        lines += paragraphs(
+            "A latency below the limit that is marked as missed misses another target."
+        )
     return lines
 
 
@@ -298,31 +276,20 @@ def _difference(latency_s: float, planned_s: float) -> str:
 def settings_lines(plan: Answer) -> list[str]:
     """Every setting, when it applies, and what it was."""
     was = {change.setting: change.before for change in plan.changes}
-    rows = [
-        (
-            setting.key,
-            setting.value,
-            _WHEN[setting.applies],
-            "; ".join(
-                filter(
-                    None,
-                    (
-                        f"fixed by {setting.pinned_by}" if setting.pinned_by else "",
-                        f"was {was[setting.setting]}" if setting.setting in was else "",
-                    ),
-                )
-            ),
-        )
-        for setting in plan.settings
-    ]
+    rows = []
+    for setting in plan.settings:
+        remarks = [f"fixed by {setting.pinned_by}"] if setting.pinned_by else []
+        if setting.setting in was:
+            remarks.append(f"was {was[setting.setting]}")
+        rows.append((setting.key, setting.value, _WHEN[setting.applies], "; ".join(remarks)))
     return aligned(rows)
 
 
 def _memory(plan: StreamAnswer) -> list[str]:
     if plan.memory is None:
         source = "profiled" if plan.declared is None else "declared"
-        return item(f"As {source}: no memory peak was recorded and no node type was given.")
-    return [*aligned(memory_rows(plan.memory), right=(1,)), *item("theory.md (P10).")]
+        return paragraphs(f"As {source}: no memory peak was recorded and no node type was given.")
+    return [*aligned(memory_rows(plan.memory), right=(1,)), *paragraphs("theory.md (P10).")]
 
 
 def rule_section(plan: StreamAnswer) -> Section:
@@ -341,12 +308,8 @@ def _rule_row(rule: RuleOfThumb) -> tuple[str, ...]:
     return (
         printable(rule.rule),
         f"{rule.nodes:,}",
-        "saturated" if math.isinf(rule.latency_s) else format_duration(rule.latency_s),
+        latency_text(rule.latency_s),
         "met" if rule.keeps_target else "missed",
         format_rate(rule.sustainable_rate_per_s) if rule.sustainable_rate_per_s > 0 else "no rate",
         cost_text(rule.cost_per_hour),
     )
-
-
-def _advice(plan: StreamAnswer) -> list[str]:
-    return [line for advice in plan.advice for line in paragraph(advice.text, lead="  * ")]

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import ClassVar
 
-from headway.report.what_if import MapOf, Outlook, Question, upper_s
-from headway.report.wording import setting_text
+from headway.domain import JobProfile, Prediction
+from headway.report.what_if import Grid, Question, is_over, predicted_at, upper_s
+from headway.report.wording import setting_text, trigger_text
 from headway.units import format_duration, format_rate
+
+_PARTITIONS = (1, 2, 4, 8, 16, 32, 64, 128, 200)
+_CORES = (1, 2, 4, 8, 16)
+_MOST_ROWS = 7
+_place_of = attrgetter("num_slots", "cores_per_executor", "shuffle_partitions", "trigger_s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +31,7 @@ class MapCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingMap:
-    """A table of configurations: which of them meet the target."""
+    """A table of configurations, by two settings: which of them meet the target."""
 
     form: ClassVar[str] = "setting_map"
     caption: str
@@ -32,40 +41,63 @@ class SettingMap:
     rows: tuple[tuple[str, tuple[MapCell, ...]], ...]
 
 
-def setting_map(question: Question, outlook_map: MapOf) -> SettingMap:
+def trigger_map(question: Question, grid: Grid) -> SettingMap:
+    """Trigger interval by nodes at the requested rate."""
+    rate_index = grid.rates_per_s.index(question.rate_per_s)
+    rows = [
+        (trigger_text(trigger_s), [grid.at(count, trigger_s)[rate_index] for count in grid.nodes])
+        for trigger_s in grid.triggers_s
+    ]
+    return _setting_map(question, "trigger interval", rows, "nodes", grid.nodes)
+
+
+def partitions_map(question: Question, profile: JobProfile) -> SettingMap:
+    """Shuffle partitions by cores per executor at the requested rate."""
+    base = replace(question.configuration, max_offsets_per_trigger=None)
+    cores = [count for count in _around(_CORES, base.cores_per_executor) if count >= base.task_cpus]
+    rows = []
+    for parts in _around(_PARTITIONS, base.shuffle_partitions):
+        settings = [
+            replace(base, shuffle_partitions=parts, cores_per_executor=count) for count in cores
+        ]
+        row = [predicted_at(profile, setting, question.rate_per_s) for setting in settings]
+        rows.append((f"{parts:,}", row))
+    return _setting_map(question, "shuffle partitions", rows, "cores per executor", cores)
+
+
+def _around(values: Sequence[int], center: int) -> list[int]:
+    """The values nearest to a given one, which is included."""
+    nearest_first = sorted({*values, center}, key=lambda value: abs(math.log2(value / center)))
+    return sorted(nearest_first[:_MOST_ROWS])
+
+
+def _setting_map(
+    question: Question,
+    row_name: str,
+    rows: Sequence[tuple[str, Sequence[Prediction]]],
+    column_name: str,
+    columns: Sequence[int],
+) -> SettingMap:
     """A map in words, with the configuration in question marked."""
-    rows = tuple(
-        (label, tuple(_cell(question, outlook) for outlook in row))
-        for label, row in zip(outlook_map.rows, outlook_map.outlooks, strict=True)
-    )
+    rate = format_rate(question.rate_per_s)
     return SettingMap(
-        caption=(
-            f"{outlook_map.row_name.capitalize()} by {outlook_map.column_name} at "
-            f"{format_rate(question.rate_per_s)}"
+        caption=f"{row_name.capitalize()} by {column_name} at {rate}",
+        row_name=row_name,
+        column_name=column_name,
+        columns=tuple(f"{count:,}" for count in columns),
+        rows=tuple(
+            (label, tuple(_cell(question, prediction) for prediction in predictions))
+            for label, predictions in rows
         ),
-        row_name=outlook_map.row_name,
-        column_name=outlook_map.column_name,
-        columns=outlook_map.columns,
-        rows=rows,
     )
 
 
-def _cell(question: Question, outlook: Outlook) -> MapCell:
-    setting, requested = outlook.prediction.configuration, question.configuration
-    is_here = (
-        setting.num_slots,
-        setting.cores_per_executor,
-        setting.shuffle_partitions,
-        setting.trigger_s,
-    ) == (
-        requested.num_slots,
-        requested.cores_per_executor,
-        requested.shuffle_partitions,
-        requested.trigger_s,
-    )
-    latency, tooltip = question.latency(outlook), setting_text(setting)
+def _cell(question: Question, prediction: Prediction) -> MapCell:
+    setting = prediction.configuration
+    is_here = _place_of(setting) == _place_of(question.configuration)
+    latency, tooltip = question.latency(prediction), setting_text(setting)
     if latency is None:
-        text = "✗ over capacity" if outlook.state == "over" else "✗ saturated"
+        text = "✗ over capacity" if is_over(prediction) else "✗ saturated"
         return MapCell(text=text, kind="no", is_here=is_here, tooltip=tooltip)
     high_s = upper_s(latency, question.statistic)
     meets = high_s <= question.target.limit_s
@@ -73,5 +105,5 @@ def _cell(question: Question, outlook: Outlook) -> MapCell:
         text=f"{'✓' if meets else '✗'} {format_duration(high_s)}",
         kind="yes" if meets else "no",
         is_here=is_here,
-        tooltip=tooltip if outlook.prediction.calibrated else f"{tooltip} (extrapolated)",
+        tooltip=tooltip if prediction.calibrated else f"{tooltip} (extrapolated)",
     )

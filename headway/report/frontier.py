@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from headway.assumptions.planning import SAME_FIGURE_RATIO
 from headway.digits import format_max_rate, format_money
 from headway.domain import FrontierPoint, InfeasiblePlan, PromiseNeed, StreamAnswer
 from headway.units import counted, format_duration
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrontierRow:
-    """A setting and its max rate within target: the plan's own, or the best for its nodes."""
-
-    point: FrontierPoint
-    is_plan: bool
-
-    @property
-    def rate(self) -> str:
-        """The maximum rate for people."""
-        return rate_text(self.point)
 
 
 def rate_text(point: FrontierPoint) -> str:
@@ -30,23 +17,18 @@ def rate_text(point: FrontierPoint) -> str:
     return format_max_rate(rate_per_s) if rate_per_s > 0 else "no rate"
 
 
-def frontier_rows(plan: StreamAnswer) -> tuple[FrontierRow, ...]:
-    """One row for each number of nodes, and before that of the plan's nodes the plan's own setting.
+def frontier_rows(plan: StreamAnswer) -> Iterator[tuple[FrontierPoint, bool]]:
+    """Settings, and whether each is the plan's own: one for each number of nodes, the best there.
 
-    If the plan's own setting is the best for its nodes, there is one row for both.
+    Before that of the plan's nodes comes the plan's own, unless it is the best itself.
     """
-    return tuple(_rows(plan))
-
-
-def _rows(plan: StreamAnswer) -> Iterator[FrontierRow]:
     planned_point = plan.chosen if plan.feasible else None
     for point in plan.frontier:
         if planned_point is not None and point.nodes == planned_point.nodes:
-            yield FrontierRow(point=planned_point, is_plan=True)
-            if not _is_own(plan, point):
-                yield FrontierRow(point=point, is_plan=False)
-        else:
-            yield FrontierRow(point=point, is_plan=False)
+            yield planned_point, True
+            if _is_own(plan, point):
+                continue
+        yield point, False
 
 
 def max_rate_text(plan: StreamAnswer) -> str:
@@ -82,19 +64,11 @@ def _is_own(plan: StreamAnswer, point: FrontierPoint) -> bool:
     """Whether a point adds nothing to the plan's own."""
     planned_point = plan.chosen
     assert planned_point is not None
-    if point.configuration is None or planned_point.configuration is None:
-        return (
-            point.sustainable_rate_per_s
-            <= planned_point.sustainable_rate_per_s * SAME_FIGURE_RATIO.value
-        )
-    is_same_setting = (
-        replace(planned_point.configuration, max_offsets_per_trigger=None) == point.configuration
-    )
-    return (
-        is_same_setting
-        or point.sustainable_rate_per_s
-        <= planned_point.sustainable_rate_per_s * SAME_FIGURE_RATIO.value
-    )
+    setting, rate_per_s = planned_point.configuration, planned_point.sustainable_rate_per_s
+    unlimited = None if setting is None else replace(setting, max_offsets_per_trigger=None)
+    if unlimited is not None and unlimited == point.configuration:
+        return True
+    return point.sustainable_rate_per_s <= rate_per_s * SAME_FIGURE_RATIO.value
 
 
 def failing_promises(plan: InfeasiblePlan) -> str:
@@ -114,13 +88,13 @@ def needs_rows(plan: StreamAnswer) -> list[tuple[str, ...]]:
     needs = () if plan.feasible else plan.needs
     if len(needs) < 2 and plan.budget_per_hour is None:
         return []
+    max_nodes = plan.frontier[-1].nodes if plan.frontier else plan.nodes
+    most = _of_type(max_nodes, None if plan.node_type is None else plan.node_type.name)
     rows: list[tuple[str, ...]] = [(need.promise, "alone", _need_text(need)) for need in needs]
     if len(rows) > 1:
-        rows.append(("all targets", "together", f"not with {_most_text(plan)}"))
+        rows.append(("all targets", "together", f"not with up to {most}"))
     if plan.budget_per_hour is not None:
-        max_nodes = plan.frontier[-1].nodes if plan.frontier else plan.nodes
-        budget = f"budget of {format_money(plan.budget_per_hour)} per hour"
-        rows.append((budget, "buys", _of_type(max_nodes, _type_name(plan))))
+        rows.append((f"budget of {format_money(plan.budget_per_hour)} per hour", "buys", most))
     return rows
 
 
@@ -137,14 +111,5 @@ def _need_text(need: PromiseNeed) -> str:
     return text if need.within else f"{text}, more than allowed"
 
 
-def _most_text(plan: StreamAnswer) -> str:
-    max_nodes = plan.frontier[-1].nodes if plan.frontier else plan.nodes
-    return f"up to {_of_type(max_nodes, _type_name(plan))}"
-
-
 def _of_type(nodes: int, name: str | None) -> str:
     return counted(nodes, "node") + ("" if name is None else f" of {name}")
-
-
-def _type_name(plan: StreamAnswer) -> str | None:
-    return None if plan.node_type is None else plan.node_type.name

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 #: A test holds these to docs/glossary.md.
 DEFINITIONS = {
     "batch duration": "Time that Spark takes for one batch (`triggerExecution` of its progress).",
-    "trigger interval": ("Time between the starts of two batches; 0 means as fast as possible."),
+    "trigger interval": "Time between the starts of two batches; 0 means as fast as possible.",
     "rate limit": "Maximum number of rows per batch.",
     "shuffle partitions": (
         "Number of tasks behind an exchange. A checkpoint fixes it for stateful queries."
@@ -19,13 +19,13 @@ DEFINITIONS = {
     "tuple latency": (
         "Time from when a row is available at the source until its batch is committed."
     ),
-    "window latency": ("Time from the end of a window until its final result is committed."),
+    "window latency": "Time from the end of a window until its final result is committed.",
     "target": "An upper limit that a plan must meet.",
     "binding constraint": (
         "What prevents a cheaper plan: a target, or a minimum of the search space."
     ),
     "max rate within target": "Highest rate at which a configuration meets all targets.",
-    "stable up to": ("Highest rate at which the backlog does not grow, whatever the latency."),
+    "stable up to": "Highest rate at which the backlog does not grow, whatever the latency.",
     "planned latency": (
         "Upper end of the prediction interval at the confidence level of the plan, which is "
         "compared with the target."
@@ -58,7 +58,6 @@ class Glossary:
 
     def __init__(self) -> None:
         self._used: list[str] = []
-        self._count = 0
 
     @property
     def used(self) -> list[tuple[str, str]]:
@@ -67,15 +66,12 @@ class Glossary:
 
     def explained(self, text: str) -> Markup:
         """A text of Headway or of a user, escaped, its first term with its definition."""
-        # Imported when a page is made: the commands that make none start faster without.
-
         match = _TERM.search(text)
         if match is None:
             return escape(text)
         term = match[0].lower()
         self._used.append(term)
-        self._count += 1
-        name = f"tip-{self._count}"
+        name = f"tip-{len(self._used)}"
         return Markup(
             '{}<span class="term" tabindex="0" aria-describedby="{}">{}'
             '<span class="tip" role="tooltip" id="{}">{}</span></span>{}'

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import ClassVar
 
@@ -13,18 +12,6 @@ from headway.report.charts import Tick, axis, place_percent
 from headway.units import format_duration
 
 _TIME_TICKS = 6
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One line of a chart, in one or more pieces.
-
-    Points are in per cent of its width and height, from the top left.
-    """
-
-    name: str
-    kind: str
-    pieces: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,37 +25,8 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LineChart:
-    """Lines, a band behind them, marks on them, and limits across them.
-
-    ``top`` and ``right`` are the values at the ends of the axes, ``shades`` stretches of the
-    horizontal axis, each with its start and width in per cent; ``height`` is in pixels.
-    """
-
-    form: ClassVar[str] = "lines"
-    name: str
-    title: str
-    x_title: str
-    ticks: tuple[Tick, ...]
-    x_ticks: tuple[Tick, ...]
-    top: float
-    right: float
-    lines: tuple[Line, ...] = ()
-    band: str = ""
-    marks: tuple[Mark, ...] = ()
-    limit_percent: float | None = None
-    limit_name: str = ""
-    here_percent: float | None = None
-    here_name: str = ""
-    shades: tuple[tuple[float, float], ...] = ()
-    shade_name: str = ""
-    shade_kind: str = "outage"
-    height: int = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Axes:
-    """Both axes of a chart, from zero: positions and labels."""
+    """Both axes of a chart, from zero: labels, positions, and the values at their ends."""
 
     right: float
     top: float
@@ -89,7 +47,7 @@ class Axes:
         return cls(right=right, top=top, x_ticks=x_ticks, ticks=ticks)
 
     def point(self, x: float, y: float) -> str:
-        """A point as SVG has it."""
+        """A point as SVG has it: from the top left."""
         return f"{place_percent(x, self.right):.2f},{100.0 - place_percent(y, self.top):.2f}"
 
     def pieces(self, xs: Sequence[float], ys: Sequence[float | None]) -> tuple[str, ...]:
@@ -119,19 +77,30 @@ class Axes:
         return " ".join((*upper_edge, *lower_edge))
 
 
-def lines_of(
-    axes: Axes, xs: Sequence[float], ys: Mapping[str, Sequence[float | None]]
-) -> tuple[Line, ...]:
-    """A line for each name."""
-    return tuple(
-        Line(name=name, kind=f"line{number}", pieces=axes.pieces(xs, values))
-        for number, (name, values) in enumerate(ys.items(), start=1)
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineChart:
+    """Lines, a band behind them, marks on them, and limits across them.
 
+    ``lines`` are the pieces of each line by its name, ``shades`` stretches of the horizontal axis,
+    each with its start and width in per cent; ``height`` is in pixels.
+    """
 
-def finite(values: Sequence[float | None]) -> list[float]:
-    """The values that exist and are finite."""
-    return [value for value in values if value is not None and math.isfinite(value)]
+    form: ClassVar[str] = "lines"
+    name: str = ""
+    title: str
+    x_title: str
+    axes: Axes
+    lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    band: str = ""
+    marks: tuple[Mark, ...] = ()
+    limit_percent: float | None = None
+    limit_name: str = ""
+    here_percent: float | None = None
+    here_name: str = ""
+    shades: tuple[tuple[float, float], ...] = ()
+    shade_name: str = ""
+    shade_kind: str = "outage"
+    height: int = 200
 
 
 def over_time(
@@ -157,14 +126,10 @@ def over_time(
     )
     axes = Axes(right=length_s, top=top, x_ticks=x_ticks, ticks=ticks)
     return LineChart(
-        name="",
         title=title,
         x_title="time",
-        ticks=ticks,
-        x_ticks=x_ticks,
-        top=top,
-        right=length_s,
-        lines=lines_of(axes, times_s, values),
+        axes=axes,
+        lines={name: axes.pieces(times_s, line) for name, line in values.items()},
         limit_percent=None if limit_s is None else place_percent(limit_s, top),
         limit_name="limit",
         shades=tuple(

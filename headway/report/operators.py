@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from headway.domain.sheet import Kind, Section, Sheet
+from headway.report.wording import finite_or_none, latency_text
 from headway.units import counted, format_duration, format_rate
 
 if TYPE_CHECKING:
     from headway.models.simulation.ordered_schedulers import SchedulerRun
     from headway.planner.kinds.operators import OperatorsPlan, OperatorsPrediction, OperatorsRuns
-
-OPERATORS_SCHEMA = "headway.ordered-prediction/v1"
-OPERATORS_RUNS_SCHEMA = "headway.ordered-simulation/v1"
-OPERATORS_PLAN_SCHEMA = "headway.ordered-plan/v1"
 
 
 def operators_sheet(prediction: OperatorsPrediction) -> Sheet:
@@ -39,8 +35,8 @@ def operators_sheet(prediction: OperatorsPrediction) -> Sheet:
                         operator.name,
                         str(operator.type),
                         f"{busy:.2f}",
-                        _time(latency.mean_s),
-                        _time(latency.p99_s),
+                        latency_text(latency.mean_s),
+                        latency_text(latency.p99_s),
                     )
                     for operator, busy, latency in operators
                 ),
@@ -53,12 +49,13 @@ def operators_sheet(prediction: OperatorsPrediction) -> Sheet:
 
 def operators_json(prediction: OperatorsPrediction) -> dict[str, object]:
     """A prediction as data for :func:`headway.formats.as_json.json_text`."""
-    spark = prediction.spark
+    pipeline, real_time = prediction.pipeline, prediction.spark.real_time
+    operators = zip(pipeline.operators, prediction.workers, prediction.latencies, strict=True)
     return {
-        "schema": OPERATORS_SCHEMA,
+        "schema": "headway.ordered-prediction/v1",
         "headline": _headline(prediction),
         "saturated": prediction.is_saturated,
-        "rate_per_s": prediction.pipeline.rate_per_s,
+        "rate_per_s": pipeline.rate_per_s,
         "max_rate_per_s": prediction.allocation.throughput_per_s,
         "max_rate_without_order_per_s": prediction.unordered.throughput_per_s,
         "limiting": prediction.limiting,
@@ -67,22 +64,18 @@ def operators_json(prediction: OperatorsPrediction) -> dict[str, object]:
                 "name": operator.name,
                 "type": str(operator.type),
                 "workers": busy,
-                "latency_s": {"mean": _finite(latency.mean_s), "p99": _finite(latency.p99_s)},
+                "latency_s": {
+                    "mean": finite_or_none(latency.mean_s),
+                    "p99": finite_or_none(latency.p99_s),
+                },
                 "simulated": latency.is_simulated,
             }
-            for operator, busy, latency in zip(
-                prediction.pipeline.operators,
-                prediction.workers,
-                prediction.latencies,
-                strict=True,
-            )
+            for operator, busy, latency in operators
         ],
         "on_spark": {
-            "micro_batch_rate_per_s": spark.micro_batch_per_s,
-            "real_time_tasks": None if spark.real_time is None else list(spark.real_time.num_tasks),
-            "real_time_rate_per_s": None
-            if spark.real_time is None
-            else spark.real_time.throughput_per_s,
+            "micro_batch_rate_per_s": prediction.spark.micro_batch_per_s,
+            "real_time_tasks": None if real_time is None else list(real_time.num_tasks),
+            "real_time_rate_per_s": None if real_time is None else real_time.throughput_per_s,
         },
     }
 
@@ -106,7 +99,7 @@ def operators_runs_sheet(runs: OperatorsRuns) -> Sheet:
                         str(scheduler),
                         format_rate(run.throughput_per_s),
                         f"{run.throughput_per_s / best_per_s:.1%}",
-                        *map(_time, (run.mean_s, run.p50_s, run.p99_s)),
+                        *map(latency_text, (run.mean_s, run.p50_s, run.p99_s)),
                     )
                     for scheduler, run in runs.runs.items()
                 ),
@@ -120,7 +113,7 @@ def operators_runs_sheet(runs: OperatorsRuns) -> Sheet:
 def operators_runs_json(runs: OperatorsRuns) -> dict[str, object]:
     """Simulated schedulers as data."""
     return {
-        "schema": OPERATORS_RUNS_SCHEMA,
+        "schema": "headway.ordered-simulation/v1",
         "headline": _headline(runs.predicted),
         "predicted": operators_json(runs.predicted),
         "schedulers": {str(scheduler): _run_json(run) for scheduler, run in runs.runs.items()},
@@ -138,7 +131,7 @@ def operators_plan_sheet(plan: OperatorsPlan) -> Sheet:
         sections=()
         if plan.is_saturated
         else (
-            Section(lead=simulated, texts=(_time(plan.planned_s),), close=True),
+            Section(lead=simulated, texts=(latency_text(plan.planned_s),), close=True),
             Section(lead="proved", texts=(fewer,), close=True),
         ),
     )
@@ -158,7 +151,7 @@ def _answer(plan: OperatorsPlan) -> str:
 def operators_plan_json(plan: OperatorsPlan) -> dict[str, object]:
     """A plan as data."""
     return {
-        "schema": OPERATORS_PLAN_SCHEMA,
+        "schema": "headway.ordered-plan/v1",
         "headline": _answer(plan),
         "feasible": plan.feasible,
         "saturated": plan.is_saturated,
@@ -166,27 +159,27 @@ def operators_plan_json(plan: OperatorsPlan) -> dict[str, object]:
         "rate_per_s": plan.pipeline.rate_per_s,
         "workers": plan.pipeline.num_workers if plan.feasible else None,
         "scheduler": str(plan.pipeline.compare[0]),
-        "planned_latency_s": _finite(plan.planned_s),
+        "planned_latency_s": finite_or_none(plan.planned_s),
         "simulated": None if plan.run is None else _run_json(plan.run),
         "proof": {"min_workers": plan.proved_workers},
     }
 
 
 def _headline(prediction: OperatorsPrediction) -> str:
-    max_rate = format_rate(prediction.allocation.throughput_per_s)
+    max_rate_per_s = prediction.allocation.throughput_per_s
     workers = counted(prediction.pipeline.num_workers, "worker")
-    limit = f"limited by {prediction.limiting}"
-    unordered = prediction.unordered.throughput_per_s
-    free = f"{format_rate(unordered)} if order cost nothing"
-    carries = f"{workers} carry up to {max_rate} in order, {limit}; {free}"
+    carries = (
+        f"{workers} carry up to {format_rate(max_rate_per_s)} in order, limited by "
+        f"{prediction.limiting}; {format_rate(prediction.unordered.throughput_per_s)} if order "
+        "cost nothing"
+    )
     rate_per_s = prediction.pipeline.rate_per_s
     if rate_per_s is None:
         return f"{carries}; simulated at saturation"
     rate = format_rate(rate_per_s)
     if prediction.is_saturated:
         return f"saturated at {rate}: {carries}"
-    share = rate_per_s / prediction.allocation.throughput_per_s
-    return f"keeps up at {rate}, {share:.0%} of its maximum: {carries}"
+    return f"keeps up at {rate}, {rate_per_s / max_rate_per_s:.0%} of its maximum: {carries}"
 
 
 def _on_spark(prediction: OperatorsPrediction) -> str:
@@ -201,21 +194,12 @@ def _on_spark(prediction: OperatorsPrediction) -> str:
 
 
 def _run_json(run: SchedulerRun) -> dict[str, object]:
+    latency_s = {"mean": run.mean_s, "p50": run.p50_s, "p99": run.p99_s}
     return {
         "rate_per_s": run.throughput_per_s,
-        "latency_s": {
-            "mean": _finite(run.mean_s), "p50": _finite(run.p50_s), "p99": _finite(run.p99_s),
-        },
+        "latency_s": {name: finite_or_none(value_s) for name, value_s in latency_s.items()},
         "busy_workers": [float(num_busy) for num_busy in run.busy_workers],
-    }  # fmt: skip
-
-
-def _time(seconds: float) -> str:
-    return "saturated" if math.isinf(seconds) else format_duration(seconds)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    }
 
 
 KINDS = {

@@ -7,18 +7,13 @@ import io
 from collections.abc import Iterator
 
 from headway.assumptions.planning import WORTH_PLACING_RATIO
-from headway.domain.ordered import (
-    KeyPlacement,
-    OrderedPlan,
-    RealTimeSlots,
-)
+from headway.domain.ordered import KeyPlacement, OrderedPlan
 from headway.domain.plan_parts import PartitionChoice, PlannedSkew
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import EXACT, data_of
-from headway.report.columns import printable
+from headway.redaction import printable
 from headway.units import counted, format_duration, format_rate
 
-KEYS_SCHEMA = "headway.keys/v1"
 _HEAD = ("shuffle partitions", "fullest", "stage mean", "stage p99", "")
 _NUMBERS = (0, 1, 2, 3)
 _SHOWN_KEYS = 5
@@ -27,25 +22,30 @@ _MOST_KEY_CHARS = 24
 
 def ordered_json(plan: OrderedPlan) -> dict[str, object]:
     """The plan as JSON."""
-    placed = plan.placed
+    placed, slots = plan.placed, plan.real_time
+    buckets = zip(placed.keys, placed.key_share, placed.buckets, strict=True)
     return {
-        "schema": KEYS_SCHEMA,
+        "schema": "headway.keys/v1",
         "headline": _headline(plan)[0],
         **data_of(plan, EXACT),
         "today": _choice_json(plan.today),
         "choices": [_choice_json(choice) for choice in plan.choices],
         "best": _choice_json(plan.best),
-        "placed": _choice_json(placed.choice)
-        | {
+        "placed": {
+            **_choice_json(placed.choice),
             "buckets": [
-                {"key": key, "share": share, "bucket": bucket}
-                for key, share, bucket in zip(
-                    placed.keys, placed.key_share, placed.buckets, strict=True
-                )
+                {"key": key, "share": share, "bucket": bucket} for key, share, bucket in buckets
             ],
             "spread_ids": list(placed.spread_ids),
         },
-        "real_time": None if plan.real_time is None else _slots_json(plan.real_time),
+        "real_time": None
+        if slots is None
+        else {
+            "tasks": dict(zip(slots.stages, slots.num_tasks, strict=True)),
+            "rate_per_s": slots.rate_per_s,
+            "one_number_rate_per_s": slots.one_number_rate_per_s,
+            "bound_per_s": slots.bound_per_s,
+        },
     }
 
 
@@ -55,15 +55,6 @@ def _choice_json(choice: PartitionChoice) -> dict[str, object]:
         "largest_share": choice.largest_share,
         "stage_mean_s": choice.mean_s,
         "stage_p99_s": choice.p99_s,
-    }
-
-
-def _slots_json(slots: RealTimeSlots) -> dict[str, object]:
-    return {
-        "tasks": dict(zip(slots.stages, slots.num_tasks, strict=True)),
-        "rate_per_s": slots.rate_per_s,
-        "one_number_rate_per_s": slots.one_number_rate_per_s,
-        "bound_per_s": slots.bound_per_s,
     }
 
 
@@ -80,7 +71,7 @@ def placement_csv(placed: KeyPlacement) -> str:
 def ordered_sheet(plan: OrderedPlan, *, file: str | None = None) -> Sheet:
     """The answer, the table, why, what to paste; ``file`` is that of the placed keys."""
     headline, comparison = _headline(plan)
-    by_file = "" if file else "-o placed.csv writes the table of placed keys"
+    by_file = () if file else ("-o placed.csv writes the table of placed keys",)
     return Sheet(
         about="Headway plan of keys",
         headline=headline,
@@ -98,7 +89,7 @@ def ordered_sheet(plan: OrderedPlan, *, file: str | None = None) -> Sheet:
             ),
             Section(texts=tuple(_reasons(plan)), indent=2),
             *_code(plan, file or "placed.csv"),
-            Section(texts=(by_file,) if by_file else ()),
+            Section(texts=by_file),
         ),
     )
 
@@ -106,15 +97,12 @@ def ordered_sheet(plan: OrderedPlan, *, file: str | None = None) -> Sheet:
 def skew_section(skew: PlannedSkew) -> Section:
     """Effect of the heaviest key on its stage at a planned setting: the limit, then the table."""
     share, needs = f"{skew.hottest_share:.1%} of the rows", format_duration(skew.serial_s)
-    if skew.hottest_key is None:
-        subject = f"the largest task on record has {share}, as with one heavy key: it"
-    else:
+    subject = f"the largest task on record has {share}, as with one heavy key: it"
+    if skew.hottest_key is not None:
         subject = f"key {_named(skew.hottest_key)} ({share})"
-    consequence = (
-        ""
-        if skew.keeps_up
-        else ", longer than the trigger interval: batches overrun on any cluster"
-    )
+    consequence = ""
+    if not skew.keeps_up:
+        consequence = ", longer than the trigger interval: batches overrun on any cluster"
     rows = [_row(skew.planned, "planned")]
     if skew.best.shuffle_partitions != skew.planned.shuffle_partitions:
         rows.append(_row(skew.best, "shortest p99 without placing keys"))
@@ -150,10 +138,10 @@ def _headline(plan: OrderedPlan) -> tuple[str, str]:
 
 
 def _remark(plan: OrderedPlan, choice: PartitionChoice) -> str:
-    remarks = [
-        *(["today"] if choice.shuffle_partitions == plan.today.shuffle_partitions else []),
-        *(["best without placing"] if choice is plan.best else []),
-    ]
+    is_today = choice.shuffle_partitions == plan.today.shuffle_partitions
+    remarks = ["today"] if is_today else []
+    if choice is plan.best:
+        remarks.append("best without placing")
     return ", ".join(remarks)
 
 
@@ -178,9 +166,8 @@ def _reasons(plan: OrderedPlan) -> Iterator[str]:
             f"{counted(plan.num_map_tasks, 'task')} before it combine the rows of a key, so that "
             "a batch has a few rows of each: shares refer to those rows"
         )
-    if plan.keeps_up:
-        consequence = "no number of partitions makes the stage faster"
-    else:
+    consequence = "no number of partitions makes the stage faster"
+    if not plan.keeps_up:
         consequence = (
             f"more than the trigger interval of {format_duration(plan.trigger_s)}: batches "
             "overrun on any cluster; split the key, or do less per row"
@@ -224,7 +211,7 @@ def _named(key: str | int) -> str:
 
 
 def _code(plan: OrderedPlan, file: str) -> tuple[Section, ...]:
-    number = plan.placed.choice.shuffle_partitions
+    number, ids = plan.placed.choice.shuffle_partitions, plan.placed.spread_ids
     return (
         Section(
             texts=("put your own names for KEY, ORDER, the step and what it keeps and returns:",)
@@ -243,7 +230,7 @@ def _code(plan: OrderedPlan, file: str) -> tuple[Section, ...]:
                 "from pyspark.sql import functions as F",
                 f'placed = [F.lit(x) for row in csv.DictReader(open("{file}"))',
                 '          for x in (row["key"], int(row["bucket"]))]',
-                f"others = F.array(*map(F.lit, {_ids(plan.placed.spread_ids)}))",
+                f"others = F.array(*map(F.lit, [{', '.join(map(str, ids))}]))",
                 f'spread = F.pmod(F.xxhash64("KEY"), F.lit({number})).cast("int") + 1',
                 'bucket = F.coalesce(F.create_map(*placed)[F.col("KEY").cast("string")],',
                 "                    F.element_at(others, spread))",
@@ -251,10 +238,6 @@ def _code(plan: OrderedPlan, file: str) -> tuple[Section, ...]:
             )
         ),
     )
-
-
-def _ids(ids: tuple[int, ...]) -> str:
-    return f"[{', '.join(map(str, ids))}]"
 
 
 KINDS = {"keys": Kind(sheet=ordered_sheet, data=ordered_json, main="choices")}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING
@@ -27,42 +26,30 @@ _MOST_APPLICATIONS = 5
 _MOST_ROWS = 20  # of a table in a notebook
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """Source of a page: label and text, as shown in its last section."""
-
-    rows: tuple[tuple[str, str], ...]
-
-    @classmethod
-    def of(
-        cls,
-        *,
-        files: Sequence[str] = (),
-        profile: JobProfile | ApplicationProfile | None = None,
-        spark_version: str | None = None,
-        made_at: datetime | None = None,
-    ) -> Origin:
-        """From the files that a page was made from, and the profile behind it."""
-        rows = [("made", _made_text(made_at))]
-        rows += [("from", shortened(one_line(name))) for name in files]
-        if profile is not None:
-            rows += _profile_rows(profile)
-        elif spark_version is not None:
-            rows.append(("Spark", spark_version))
-        return cls(rows=tuple(rows))
-
-
-def _made_text(made_at: datetime | None) -> str:
+def origin_rows(
+    *,
+    files: Sequence[str] = (),
+    profile: JobProfile | ApplicationProfile | None = None,
+    spark_version: str | None = None,
+    made_at: datetime | None = None,
+) -> list[tuple[str, str]]:
+    """The files that a page was made from, and the profile behind it: labels and texts."""
     by = f"by Headway {__version__}"
-    return by if made_at is None else f"{made_at:%Y-%m-%d %H:%M %Z}".strip() + f", {by}"
+    made = by if made_at is None else f"{made_at:%Y-%m-%d %H:%M %Z}".strip() + f", {by}"
+    rows = [("made", made), *(("from", shortened(one_line(name))) for name in files)]
+    if profile is not None:
+        rows += _profile_rows(profile)
+    elif spark_version is not None:
+        rows.append(("Spark", spark_version))
+    return rows
 
 
 def _profile_rows(profile: JobProfile | ApplicationProfile) -> list[tuple[str, str]]:
     latest = profile.applications[-_MOST_APPLICATIONS:]
     num_earlier = len(profile.applications) - len(latest)
-    rows = [
-        ("job", shortened(f"{application.name} ({application.id})")) for application in latest
-    ] + ([("job", f"and {num_earlier} earlier")] if num_earlier else [])
+    rows = [("job", shortened(f"{application.name} ({application.id})")) for application in latest]
+    if num_earlier:
+        rows.append(("job", f"and {num_earlier} earlier"))
     versions = dict.fromkeys(
         f"Spark {application.spark_version}"
         + (f", Java {application.java_version}" if application.java_version else "")
@@ -84,13 +71,16 @@ def shortened(text: str, most: int = _MOST_NAME) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def sheet_page(sheet: Sheet, *, origin: Origin | None = None, data_json: str = "") -> str:
+def sheet_page(
+    sheet: Sheet, *, origin: Sequence[tuple[str, str]] | None = None, data_json: str = ""
+) -> str:
     """A sheet as a page: it loads nothing, and follows the reader's light or dark scheme.
 
-    ``data_json`` is embedded for programs that read the page.
+    ``origin`` is shown in its last section; ``data_json`` is embedded for programs that read it.
     """
     glossary, templates, headline = Glossary(), environment(), _one_line(sheet.headline)
-    script = _source(templates, "page.js")
+    assert templates.loader is not None
+    script, _, _ = templates.loader.get_source(templates, "page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # The filter belongs to the page: it remembers which terms the page used.
     page_environment = templates.overlay()
@@ -101,7 +91,7 @@ def sheet_page(sheet: Sheet, *, origin: Origin | None = None, data_json: str = "
         title=headline,
         # A target stays on one line where the headline has to wrap.
         headline=_capitalised(headline).replace(" <= ", "\u00a0<=\u00a0"),
-        origin=origin or Origin.of(),
+        origin=origin_rows() if origin is None else origin,
         glossary=glossary,
         # Inside a script element, which no name with a closing tag can end.
         data_json=Markup(data_json.replace("<", "\\u003c")),
@@ -163,12 +153,6 @@ def _signed(text: str) -> str:
     return f"{sign}{text}"
 
 
-def _source(templates: Environment, name: str) -> str:
-    assert templates.loader is not None
-    source, _, _ = templates.loader.get_source(templates, name)
-    return source
-
-
 @cache
 def environment() -> Environment:
     """The templates of all pages, with their filters."""
@@ -182,14 +166,10 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        place=_place,
+        place="{:.2f}%".format,
         explained=str,
         shortened=_one_line,
         capitalised=_capitalised,
         signed=_signed,
     )
     return environment
-
-
-def _place(place_percent: float) -> str:
-    return f"{place_percent:.2f}%"

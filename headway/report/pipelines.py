@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import EXACT, data_of
 from headway.planner.kinds.pipelines import busy_ratios, statistic_s
+from headway.report.wording import finite_or_none, latency_text, nodes_meet
 from headway.units import counted, exact_duration, format_duration, format_rate
 
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from headway.planner.kinds.pipeline_search import PipelinePlan, PipelineRule, RoundsPlan
     from headway.planner.kinds.pipelines import PipelinePrediction
 
-PREDICTION_SCHEMA = "headway.pipeline-prediction/v1"
-RUNS_SCHEMA = "headway.pipeline-simulation/v1"
-PLAN_SCHEMA = "headway.pipeline-plan/v1"
 _LEVELS = (0.5, 0.95, 0.99, 0.999)
 _NO_VALUE = "-"
 _SHORTEST_SHOWN_S = 1e-7
@@ -28,18 +26,14 @@ _SHORTEST_SHOWN_S = 1e-7
 
 def pipeline_prediction_sheet(prediction: PipelinePrediction) -> Sheet:
     """The latency first, then how busy each part is, the phases, and the quantiles."""
-    latency, subject = prediction.latency, "windows" if prediction.is_windowed else "rows"
+    subject = "windows" if prediction.is_windowed else "rows"
     rate = format_rate(float(prediction.rounds[0].rate_per_s))
     if prediction.overloaded:
         overloaded = "; ".join(prediction.overloaded)
         headline = f"saturated at {rate}: latency grows without bound; too busy: {overloaded}"
         tables: tuple[Section, ...] = ()
     else:
-        mean, p99 = float(latency.mean_s), float(latency.quantile_s(0.99))
-        headline = (
-            f"latency of {subject} at {rate}: mean {format_duration(mean)}, "
-            f"p99 {format_duration(p99)}"
-        )
+        headline = f"latency of {subject} at {rate}: {_mean_and_p99(prediction.latency)}"
         tables = (_phases(prediction), _quantiles(prediction))
     return Sheet(
         about="Headway prediction of a pipeline",
@@ -47,6 +41,11 @@ def pipeline_prediction_sheet(prediction: PipelinePrediction) -> Sheet:
         verdict=not prediction.overloaded,
         sections=(*_target(prediction), *_settings(prediction), *tables),
     )
+
+
+def _mean_and_p99(latency: PipelineLatency) -> str:
+    mean_s, p99_s = float(latency.mean_s), float(latency.quantile_s(0.99))
+    return f"mean {format_duration(mean_s)}, p99 {format_duration(p99_s)}"
 
 
 def _target(prediction: PipelinePrediction) -> Iterator[Section]:
@@ -103,9 +102,8 @@ def _quantiles(prediction: PipelinePrediction) -> Section:
 
 def pipeline_prediction_json(prediction: PipelinePrediction) -> dict[str, object]:
     """A prediction as data for :func:`headway.formats.as_json.json_text`."""
-
     return {
-        "schema": PREDICTION_SCHEMA,
+        "schema": "headway.pipeline-prediction/v1",
         "headline": pipeline_prediction_sheet(prediction).headline,
         "saturated": bool(prediction.overloaded),
         "overloaded": list(prediction.overloaded),
@@ -164,10 +162,17 @@ def _compared_rows(runs: PipelineRuns) -> Iterator[tuple[str, ...]]:
             yield _compared(name, mean_s, predicted[name])
 
 
+def _compared(name: str, simulated_s: float, predicted_s: float) -> tuple[str, ...]:
+    error = _NO_VALUE
+    if 1e-4 < simulated_s < math.inf and predicted_s < math.inf:
+        error = f"{predicted_s / simulated_s - 1.0:+.1%}"
+    return (name, _time(simulated_s), _time(predicted_s), error)
+
+
 def pipeline_runs_json(runs: PipelineRuns) -> dict[str, object]:
     """Simulated runs as data."""
     return {
-        "schema": RUNS_SCHEMA,
+        "schema": "headway.pipeline-simulation/v1",
         "headline": pipeline_runs_sheet(runs).headline,
         "saturated": runs.is_saturated,
         "runs": runs.num_runs,
@@ -175,11 +180,11 @@ def pipeline_runs_json(runs: PipelineRuns) -> dict[str, object]:
         "rate_per_s": float(runs.pipeline.rate_per_s),
         "setting": setting_json(runs.pipeline.setting),
         "simulated_s": {
-            "mean": _finite(runs.mean_s),
-            "sd": _finite(runs.sd_s),
-            **{_level(level): _finite(runs.quantile_s(level)) for level in _LEVELS},
+            "mean": finite_or_none(runs.mean_s),
+            "sd": finite_or_none(runs.sd_s),
+            **{_level(level): finite_or_none(runs.quantile_s(level)) for level in _LEVELS},
         },
-        "phase_means_s": {name: _finite(mean) for name, mean in runs.phase_means_s.items()},
+        "phase_means_s": {name: finite_or_none(mean) for name, mean in runs.phase_means_s.items()},
         "predicted_s": _latency_json(runs.predicted),
     }
 
@@ -203,12 +208,10 @@ def rounds_plan_sheet(plan: RoundsPlan) -> Sheet:
 def rounds_plan_json(plan: RoundsPlan) -> dict[str, object]:
     """A plan as data."""
     return {
-        "schema": PLAN_SCHEMA,
+        "schema": "headway.pipeline-plan/v1",
         "headline": rounds_plan_sheet(plan).headline,
         "feasible": plan.feasible,
-        "nodes": sum(round_plan.num_nodes or 0 for round_plan in plan.rounds)
-        if plan.feasible
-        else None,
+        "nodes": _num_nodes(plan) if plan.feasible else None,
         "latency_s": None if plan.latency is None else _latency_json(plan.latency),
         "rounds": [_plan_json(round_plan) for round_plan in plan.rounds],
     }
@@ -239,14 +242,16 @@ def setting_json(setting: PipelineSetting) -> dict[str, object]:
     }
 
 
+def _num_nodes(plan: RoundsPlan) -> int:
+    return sum(round_plan.num_nodes or 0 for round_plan in plan.rounds)
+
+
 def _sum_of_rounds(plan: RoundsPlan) -> str:
     if not plan.feasible or plan.latency is None:
         return "infeasible: not every round can meet its part of the limit"
-    nodes = sum(round_plan.num_nodes or 0 for round_plan in plan.rounds)
-    mean, p99 = float(plan.latency.mean_s), float(plan.latency.quantile_s(0.99))
     return (
-        f"{counted(nodes, 'node')} in {len(plan.rounds)} rounds: mean {format_duration(mean)}, p99 "
-        f"{format_duration(p99)} through all of them"
+        f"{counted(_num_nodes(plan), 'node')} in {len(plan.rounds)} rounds: "
+        f"{_mean_and_p99(plan.latency)} through all of them"
     )
 
 
@@ -254,9 +259,7 @@ def _answer(plan: PipelinePlan) -> str:
     target, rate = plan.question.target, format_rate(plan.question.rate_per_s)
     if plan.setting is None:
         return f"infeasible: no setting meets {target} at {rate}"
-    num_nodes = int(plan.setting.num_nodes)
-    verb = "meets" if num_nodes == 1 else "meet"
-    return f"{counted(num_nodes, 'node')} {verb} {target} at {rate}"
+    return f"{nodes_meet(int(plan.setting.num_nodes), target)} at {rate}"
 
 
 def _details(plan: PipelinePlan) -> Iterator[Section]:
@@ -326,7 +329,7 @@ def _rule_row(rule: PipelineRule) -> tuple[str, ...]:
         exact_duration(rule.shuffle_period_s),
         exact_duration(rule.poll_period_s),
         _NO_VALUE if rule.num_nodes is None else str(rule.num_nodes),
-        "saturated" if math.isinf(rule.statistic_s) else format_duration(rule.statistic_s),
+        latency_text(rule.statistic_s),
         _NO_VALUE if rule.highest_rate_per_s == 0.0 else format_rate(rule.highest_rate_per_s),
     )
 
@@ -340,40 +343,34 @@ def _plan_json(plan: PipelinePlan) -> dict[str, object]:
         "rate_per_s": plan.question.rate_per_s,
         "nodes": plan.num_nodes,
         "setting": None if setting is None else setting_json(setting),
-        "planned_latency_s": _finite(plan.planned_s),
+        "planned_latency_s": finite_or_none(plan.planned_s),
         "sustainable_rate_per_s": plan.highest_rate_per_s,
         "latency_s": None if plan.latency is None else _latency_json(plan.latency),
         "lowest_latency_setting": None if lowest is None else setting_json(lowest),
         "proof": {
             "min_nodes": plan.proved_nodes,
             "gap_nodes": None if plan.num_nodes is None else plan.num_nodes - plan.proved_nodes,
-            "max_rate_per_s": _finite(plan.most_rate_per_s),
+            "max_rate_per_s": finite_or_none(plan.most_rate_per_s),
         },
         "rules": data_of(plan.rules, EXACT),
     }
 
 
 def _latency_json(latency: PipelineLatency) -> dict[str, object]:
+    quantiles_s = {_level(level): float(latency.quantile_s(level)) for level in _LEVELS}
     return {
-        "mean": _finite(float(latency.mean_s)),
-        "variance_s2": _finite(float(latency.variance_s2)),
-        **{_level(level): _finite(float(latency.quantile_s(level))) for level in _LEVELS},
+        "mean": finite_or_none(float(latency.mean_s)),
+        "variance_s2": finite_or_none(float(latency.variance_s2)),
+        **{name: finite_or_none(quantile_s) for name, quantile_s in quantiles_s.items()},
         "phases": [
             {
                 "name": part.name,
-                "mean": _finite(float(part.mean_s)),
-                "variance_s2": _finite(float(part.variance_s2)),
+                "mean": finite_or_none(float(part.mean_s)),
+                "variance_s2": finite_or_none(float(part.variance_s2)),
             }
             for part in latency.parts
         ],
     }
-
-
-def _compared(name: str, simulated_s: float, predicted_s: float) -> tuple[str, ...]:
-    error = _NO_VALUE
-    if 1e-4 < simulated_s < math.inf and predicted_s < math.inf:
-        error = f"{predicted_s / simulated_s - 1.0:+.1%}"
-    return (name, _time(simulated_s), _time(predicted_s), error)
 
 
 def _level(level: float) -> str:
@@ -381,13 +378,7 @@ def _level(level: float) -> str:
 
 
 def _time(seconds: float) -> str:
-    if math.isinf(seconds):
-        return "saturated"
-    return format_duration(seconds if seconds >= _SHORTEST_SHOWN_S else 0.0)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    return latency_text(seconds if seconds >= _SHORTEST_SHOWN_S else 0.0)
 
 
 KINDS = {

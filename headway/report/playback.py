@@ -6,19 +6,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from headway.domain import (
-    Playback,
-    SimulatedTarget,
-    StreamAnswer,
-    TraceStretch,
-)
+from headway.domain import Playback, RateTrace, SimulatedTarget, StreamAnswer, TraceStretch
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import data_of
 from headway.report.line_charts import LineChart, over_time
 from headway.report.wording import headline, percent, setting_text
 from headway.units import counted, format_duration, format_rate
 
-PLAYBACK_SCHEMA = "headway.playback/v1"
 _MOST_ROWS = 24
 _LONGEST_BAR = 0.8  # of the width of a bar: the rows are long
 _TIMES_FROM = 2.0  # a miss is shown as a ratio from here on, below it as a difference
@@ -27,7 +21,7 @@ _TIMES_FROM = 2.0  # a miss is shown as a ratio from here on, below it as a diff
 def playback_json(playback: Playback) -> dict[str, object]:
     """A playback as data for :func:`headway.formats.as_json.json_text`."""
     return {
-        "schema": PLAYBACK_SCHEMA,
+        "schema": "headway.playback/v1",
         "headline": verdict_text(playback),
         "feasible": playback.feasible,
         **data_of(playback),
@@ -66,11 +60,9 @@ def _value_text(target: SimulatedTarget) -> str:
     ratio = target.value_s / target.limit_s
     if ratio <= 1.0:
         return value
-    return (
-        f"{value}, {ratio:.3g} times its limit"
-        if ratio >= _TIMES_FROM
-        else (f"{value}, {format_duration(target.value_s - target.limit_s)} above its limit")
-    )
+    if ratio >= _TIMES_FROM:
+        return f"{value}, {ratio:.3g} times its limit"
+    return f"{value}, {format_duration(target.value_s - target.limit_s)} above its limit"
 
 
 def playback_sheet(playback: Playback, plan: StreamAnswer | None = None) -> Sheet:
@@ -83,11 +75,15 @@ def playback_sheet(playback: Playback, plan: StreamAnswer | None = None) -> Shee
         if plan is None
         else (("plan", headline(plan)), ("setting", setting_text(plan.configuration)))
     )
+    text = verdict_text(playback)
+    # Names of statistics stay as they are, words that begin a sentence do not.
+    if text.startswith(("the ", "simulated ")):
+        text = text[:1].upper() + text[1:]
     rows = _stretches(playback)
     worst_s = max(stretch.p99_s or 0.0 for stretch in rows)
     return Sheet(
         about="Headway plan, simulated with a rate trace",
-        headline=_capitalised(verdict_text(playback)),
+        headline=text,
         verdict=playback.feasible,
         facts=(*simulated, *_figures(playback)),
         sections=(
@@ -105,20 +101,22 @@ def playback_sheet(playback: Playback, plan: StreamAnswer | None = None) -> Shee
     )
 
 
+def input_rate_fact(trace: RateTrace) -> tuple[str, str]:
+    """The rates of a trace, as label and text."""
+    length, mean = format_duration(trace.length_s), format_rate(trace.mean_rate_per_s)
+    lowest, highest = format_rate(min(trace.rates_per_s)), format_rate(max(trace.rates_per_s))
+    return "input rate", f"{length} of {lowest} to {highest}, {mean} on average"
+
+
 def _figures(playback: Playback) -> list[tuple[str, str]]:
     """The results, as label and text."""
-    rates = playback.trace.rates_per_s
-    length, mean = format_duration(playback.trace.length_s), playback.trace.mean_rate_per_s
-    lowest, highest = format_rate(min(rates)), format_rate(max(rates))
+    trace = playback.trace
     p50, p95, p99, longest = map(
         format_duration, (playback.p50_s, playback.p95_s, playback.p99_s, playback.max_s)
     )
     rows = [
-        ("input rate", f"{length} of {lowest} to {highest}, {format_rate(mean)} on average"),
-        (
-            "simulated",
-            f"{counted(playback.num_runs, 'run')}, {playback.num_batches:,} batches",
-        ),
+        input_rate_fact(trace),
+        ("simulated", f"{counted(playback.num_runs, 'run')}, {playback.num_batches:,} batches"),
         ("tuple latency", f"p50 {p50}, p95 {p95}, p99 {p99}, max {longest}"),
     ]
     if playback.limit_s is not None:
@@ -133,23 +131,16 @@ def _figures(playback: Playback) -> list[tuple[str, str]]:
         if target.met is None
     ]
     for recovery in playback.recoveries:
-        outage = recovery.outage
-        outage_text = f"{format_duration(outage.length_s)} at {format_duration(outage.start_s)}"
-        rows.append(
-            (
-                f"recovery after {outage_text}",
-                f"{_recovered(recovery.median_s)}, worst run {_recovered(recovery.worst_s)}",
-            )
-        )
-    trace = playback.trace
+        length, start = map(format_duration, (recovery.outage.length_s, recovery.outage.start_s))
+        median, worst = _recovered(recovery.median_s), _recovered(recovery.worst_s)
+        rows.append((f"recovery after {length} at {start}", f"{median}, worst run {worst}"))
     if trace.rate_at_end_per_s is not None:
         begun = format_rate(trace.rate_at_end_per_s) if trace.rate_at_end_per_s else "no arrivals"
-        rows.append(
-            (
-                "end of the trace",
-                f"its last line, at {length}; a longer simulation continues with {begun}",
-            )
+        text = (
+            f"its last line, at {format_duration(trace.length_s)}; a longer simulation continues "
+            f"with {begun}"
         )
+        rows.append(("end of the trace", text))
     if playback.ends_behind:
         rows.append(("at the end", "the backlog still grows: the plan does not sustain this trace"))
     return rows
@@ -168,14 +159,9 @@ def _timelines(playback: Playback) -> tuple[LineChart, ...]:
         values: Mapping[str, Sequence[float | None]],
         limit_s: float | None = None,
     ) -> LineChart:
+        outages = playback.outages
         return over_time(
-            title,
-            label,
-            middles_s,
-            values,
-            length_s=length_s,
-            outages=playback.outages,
-            limit_s=limit_s,
+            title, label, middles_s, values, length_s=length_s, outages=outages, limit_s=limit_s
         )
 
     return (
@@ -243,11 +229,6 @@ def _late_ratio(group: Sequence[TraceStretch]) -> float | None:
     if total_rate_per_s <= 0:
         return max((late for late, _ in late_ratios), default=None)
     return sum(late * rate_per_s for late, rate_per_s in late_ratios) / total_rate_per_s
-
-
-def _capitalised(text: str) -> str:
-    """With a capital where a sentence begins with a word; names of statistics stay as they are."""
-    return text[:1].upper() + text[1:] if text.startswith(("the ", "simulated ")) else text
 
 
 def _share(ratio: float | None) -> str:

@@ -10,17 +10,17 @@ from headway.domain.live import PolicyComparison, PolicyOutcome
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import data_of
 from headway.report.line_charts import over_time
+from headway.report.playback import input_rate_fact
 from headway.report.wording import percent, setting_text
 from headway.units import counted, format_duration, format_rate
 
-POLICIES_SCHEMA = "headway.policies/v1"
 _HEADING = ("policy", "", "node-hours", "late", "target", "windows kept", "changes", "reversals")
 
 
 def policies_json(comparison: PolicyComparison) -> dict[str, object]:
     """A comparison as data for :func:`headway.formats.as_json.json_text`."""
     return {
-        "schema": POLICIES_SCHEMA,
+        "schema": "headway.policies/v1",
         "headline": headline(comparison),
         "feasible": comparison.feasible,
         **data_of(comparison),
@@ -40,12 +40,14 @@ def headline(comparison: PolicyComparison) -> str:
     meeting = [outcome.policy for outcome in comparison.outcomes if comparison.meets(outcome)]
     verdict = f"met by {' and '.join(meeting)}" if meeting else "met by no policy"
     limit, most_late = format_duration(comparison.limit_s), percent(comparison.most_late_ratio)
-    target = f"at most {most_late} of the rows above {limit}"
-    node_hours = (
+    node_hours = ", ".join(
         f"{outcome.policy} {comparison.node_hours(outcome):.3g}" for outcome in comparison.outcomes
     )
     length = format_duration(comparison.trace.length_s)
-    return f"{target}: {verdict}; node-hours over {length}: {', '.join(node_hours)}"
+    return (
+        f"at most {most_late} of the rows above {limit}: {verdict}; node-hours over {length}: "
+        f"{node_hours}"
+    )
 
 
 def policies_sheet(comparison: PolicyComparison, plan: StreamAnswer | None = None) -> Sheet:
@@ -76,26 +78,15 @@ def policies_sheet(comparison: PolicyComparison, plan: StreamAnswer | None = Non
     )
 
 
-def _facts(comparison: PolicyComparison) -> list[tuple[str, str]]:
+def _facts(comparison: PolicyComparison) -> Iterator[tuple[str, str]]:
     """The simulation, as label and text."""
-    rates = comparison.trace.rates_per_s
-    lowest, highest = format_rate(min(rates)), format_rate(max(rates))
-    mean = format_rate(comparison.trace.mean_rate_per_s)
-    length = format_duration(comparison.trace.length_s)
-    return [
-        ("input rate", f"{length} of {lowest} to {highest}, {mean} on average"),
-        ("simulated", f"{counted(comparison.num_runs, 'run')} of each policy"),
-        ("executors", f"{comparison.min_executors} to {comparison.max_executors}"),
-        *(
-            [("trigger", f"{', '.join(map(format_duration, comparison.triggers_s))} (headway)")]
-            if len(comparison.triggers_s) > 1
-            else []
-        ),
-        *(
-            ("outage", f"{format_duration(outage.length_s)} at {format_duration(outage.start_s)}")
-            for outage in comparison.outages
-        ),
-    ]
+    yield input_rate_fact(comparison.trace)
+    yield "simulated", f"{counted(comparison.num_runs, 'run')} of each policy"
+    yield "executors", f"{comparison.min_executors} to {comparison.max_executors}"
+    if len(comparison.triggers_s) > 1:
+        yield "trigger", f"{', '.join(map(format_duration, comparison.triggers_s))} (headway)"
+    for outage in comparison.outages:
+        yield "outage", f"{format_duration(outage.length_s)} at {format_duration(outage.start_s)}"
 
 
 def _rows(comparison: PolicyComparison) -> tuple[tuple[str, ...], ...]:
@@ -117,9 +108,9 @@ def _rows(comparison: PolicyComparison) -> tuple[tuple[str, ...], ...]:
 def _timelines(comparison: PolicyComparison) -> Iterator[Section]:
     """Arrivals, and the executors and late rows of each policy over time."""
     num_stretches = len(comparison.stretch_rates_per_s)
-    width_s = comparison.trace.length_s / num_stretches
+    length_s, first_s = comparison.trace.length_s, comparison.trace.times_s[0]
+    width_s = length_s / num_stretches
     middles_s = [(index + 0.5) * width_s for index in range(num_stretches)]
-    first_s = comparison.trace.times_s[0]
 
     def executors(outcome: PolicyOutcome) -> list[float]:
         moments = [step.at_s - first_s for step in outcome.steps]
@@ -131,14 +122,9 @@ def _timelines(comparison: PolicyComparison) -> Iterator[Section]:
     def timeline(
         title: str, label: Callable[[float], str], line: str, values: Sequence[float | None]
     ) -> Section:
+        outages, lines = comparison.outages, {line: values}
         chart = over_time(
-            title,
-            label,
-            middles_s,
-            {line: values},
-            length_s=comparison.trace.length_s,
-            outages=comparison.outages,
-            height=120,
+            title, label, middles_s, lines, length_s=length_s, outages=outages, height=120
         )
         return Section(title=title, charts=(chart,))
 

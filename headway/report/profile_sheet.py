@@ -15,12 +15,12 @@ from headway.report.line_charts import Axes, LineChart, Mark
 from headway.report.stream import latency_section
 from headway.report.stream_page import p99_section
 from headway.report.wording import (
-    caution_text,
+    caution_texts,
     percent,
     prediction_notes,
     setting_text,
     stability_text,
-    trigger_words,
+    trigger_text,
 )
 from headway.units import counted, format_duration, format_rate
 
@@ -46,28 +46,22 @@ class SeenRun:
 
 
 def profile_sheet(
-    profile: JobProfile,
-    evidence: Sequence[Section] = (),
-    runs: Sequence[SeenRun] = (),
+    profile: JobProfile, evidence: Sequence[Section] = (), runs: Sequence[SeenRun] = ()
 ) -> Sheet:
     """A streaming job's profile at the configuration that was profiled last, and its runs."""
     prediction = predict(profile, profile.baseline, profile.arrivals)
     latency = prediction.tuple_latency
     num_batches = sum(setting.num_batches for setting in profile.settings)
+    stable_up_to = f"stable up to {format_rate_down(prediction.sustainable_rate_per_s)}"
     keys = [
         ("input rate", format_rate(profile.arrivals.rate_per_s), "of the last profiled run"),
-        (
-            "utilisation",
-            percent(prediction.utilization_ratio),
-            f"stable up to {format_rate_down(prediction.sustainable_rate_per_s)}",
-        ),
+        ("utilisation", percent(prediction.utilization_ratio), stable_up_to),
     ]
     if latency is not None and prediction.is_quotable:
         keys.append(("p99 tuple latency", format_duration(latency.p99_s), "predicted"))
     keys.append(
         ("runs", f"{len(profile.settings):,}", f"{counted(num_batches, 'batch', 'batches')} used")
     )
-    caution = caution_text(prediction)
     return Sheet(
         about="Headway profile",
         headline=profile_headline(profile),
@@ -81,7 +75,7 @@ def profile_sheet(
             *evidence,
             Section(
                 title="expected latency in the profiled configuration",
-                texts=(stability_text(prediction), *(() if caution is None else (caution,))),
+                texts=(stability_text(prediction), *caution_texts(prediction)),
             ),
             latency_section(prediction),
             p99_section(prediction),
@@ -141,7 +135,7 @@ def _settings(profile: JobProfile) -> Section:
             (
                 setting.query_name or setting.query_id[:8],
                 format_rate(setting.rate_per_s),
-                trigger_words(setting.configuration.trigger_s).removeprefix("every "),
+                trigger_text(setting.configuration.trigger_s),
                 f"{setting.num_batches:,}",
                 f"{setting.num_batches_cut:,}",
                 format_duration(setting.batch_duration_mean_s),
@@ -192,26 +186,20 @@ def _time_line(run: SeenRun) -> Section:
         format_duration,
         format_duration,
     )
+    marks = tuple(
+        Mark(
+            x_percent=place_percent(batch.started_s, axes.right),
+            y_percent=place_percent(batch.duration_s, axes.top),
+            is_kept=batch.is_used,
+            tooltip=(
+                f"{format_duration(batch.duration_s)}, {counted(batch.num_rows, 'row')}, "
+                f"{'used' if batch.is_used else 'left out'}"
+            ),
+        )
+        for batch in shown_batches
+    )
     chart = LineChart(
-        name="",
-        title="batch duration",
-        x_title="time since the first batch",
-        ticks=axes.ticks,
-        x_ticks=axes.x_ticks,
-        top=axes.top,
-        right=axes.right,
-        marks=tuple(
-            Mark(
-                x_percent=place_percent(batch.started_s, axes.right),
-                y_percent=place_percent(batch.duration_s, axes.top),
-                is_kept=batch.is_used,
-                tooltip=(
-                    f"{format_duration(batch.duration_s)}, {counted(batch.num_rows, 'row')}, "
-                    f"{'used' if batch.is_used else 'left out'}"
-                ),
-            )
-            for batch in shown_batches
-        ),
+        title="batch duration", x_title="time since the first batch", axes=axes, marks=marks
     )
     return Section(title=f"time line of {run.name}", charts=(chart,))
 

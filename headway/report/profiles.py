@@ -11,18 +11,14 @@ from headway.domain import ApplicationProfile, JobProfile
 from headway.formats.as_json import json_text
 from headway.formats.yaml_text import plain_data
 from headway.profiler.coverage import gaps
-from headway.report.columns import paragraph, printable
+from headway.redaction import printable
+from headway.report.columns import paragraph, paragraphs
 from headway.report.wording import percent
 from headway.units import counted, format_duration, format_rate
 from headway.words import as_sentence, words_of
 
 if TYPE_CHECKING:
-    from headway.domain import (
-        EventTimeWindow,
-        StageProfile,
-        StatefulOperator,
-        StateOperatorProfile,
-    )
+    from headway.domain import EventTimeWindow, StageProfile, StatefulOperator, StateOperatorProfile
     from headway.profiler.logs.sources import LogFailure
     from headway.profiler.recorded_queries import RecordedQuery
     from headway.profiler.survey import EventCounts, LogSurvey
@@ -38,7 +34,6 @@ _OPERATORS = {
     "StreamingDeduplicate": "deduplication",
     "StreamingDeduplicateWithinWatermark": "deduplication within the watermark",
 }
-SURVEY_SCHEMA = "headway.survey/v1"
 _MOST_QUERIES = 20
 _MOST_STAGES = 5
 
@@ -57,7 +52,7 @@ def survey_as_text(logs: Sequence[LogSurvey]) -> str:
 def survey_as_json(logs: Sequence[LogSurvey], failures: Sequence[LogFailure]) -> str:
     """The same for machines; shares as seen and expected."""
     document = {
-        "schema": SURVEY_SCHEMA,
+        "schema": "headway.survey/v1",
         "logs": [
             {
                 "name": log.name,
@@ -90,8 +85,7 @@ def _survey_lines(log: LogSurvey) -> Iterator[str]:
         yield from _query_lines(log.queries)
         missing = gaps(log.coverage)
         yield "  nothing is missing" if not missing else "  missing:"
-        for gap in missing:
-            yield from paragraph(gap, lead="    ")
+        yield from paragraphs(*missing, lead="    ")
         if log.coverage.unknown_events:
             yield f"  skipped {log.coverage.unknown_events} events that Spark does not write"
     if log.profile is None:
@@ -108,8 +102,7 @@ def _query_lines(queries: Sequence[RecordedQuery]) -> Iterator[str]:
     """Every run of a query, if there are several or one is of no use."""
     if len(queries) > 1 or any(query.why_not for query in queries):
         yield f"  {counted(len(queries), 'run')} of streaming queries:"
-        for query in queries[:_MOST_QUERIES]:
-            yield from paragraph(printable(query.text), lead="    ")
+        yield from paragraphs(*(query.text for query in queries[:_MOST_QUERIES]), lead="    ")
         if len(queries) > _MOST_QUERIES:
             yield f"    and {len(queries) - _MOST_QUERIES} more, which --json lists"
 
@@ -131,8 +124,7 @@ def _job_lines(profile: JobProfile) -> Iterator[str]:
     last = f"last at {rate}" if profile.drain is None else f"last reading a backlog at {rate}"
     yield (
         f"{counted(len(profile.settings), 'run')}, {counted(num_batches, 'batch', 'batches')}, "
-        f"{counted(len(profile.stages), 'stage')} per batch, "
-        f"{last}"
+        f"{counted(len(profile.stages), 'stage')} per batch, {last}"
     )
     for phase in profile.driver_phases:
         if phase.mean_s >= 0.001:
@@ -174,10 +166,9 @@ def _window_text(window: EventTimeWindow) -> str:
     size = format_duration(window.size_s)
     if window.slide_s is None:
         return f"sessions with gaps of {size}"
-    slide_text = (
-        "" if window.slide_s == window.size_s else f" every {format_duration(window.slide_s)}"
-    )
-    return f"windows of {size}{slide_text}"
+    if window.slide_s == window.size_s:
+        return f"windows of {size}"
+    return f"windows of {size} every {format_duration(window.slide_s)}"
 
 
 def _state_text(operator: StateOperatorProfile) -> str:

@@ -9,7 +9,8 @@ from headway.domain import Interval
 from headway.domain.real_time import RealTimePlan, RealTimePrediction, RealTimeSetting
 from headway.domain.sheet import Kind, Section, Sheet, setting_lines
 from headway.formats.as_json import real_time_plan_json, real_time_prediction_json
-from headway.report.wording import interval_text, per_task_text, percent, purchase_facts
+from headway.report.facts import purchase_facts
+from headway.report.wording import executors_text, interval_text, nodes_meet, percent
 from headway.units import counted, format_duration, format_rate
 
 _NEARLY_ALL = 0.99
@@ -25,9 +26,14 @@ _NEW_CHECKPOINT = (
 
 def real_time_prediction_sheet(prediction: RealTimePrediction) -> Sheet:
     """The verdict first, then the latency and its parts."""
+    state = "stable" if prediction.stable else "not stable: the backlog grows"
     return Sheet(
         about="Headway prediction in Real-Time Mode",
-        headline=_verdict(prediction),
+        headline=(
+            f"Real-Time Mode: {state} at {format_rate(prediction.rate_per_s)}, on "
+            f"{counted(prediction.num_slots_needed, 'slot')}; stable up to "
+            f"{format_rate(prediction.sustainable_rate_per_s)}"
+        ),
         verdict=prediction.stable,
         sections=(
             Section(lead="configuration", texts=(_setting(prediction.setting),), close=True),
@@ -40,19 +46,18 @@ def real_time_prediction_sheet(prediction: RealTimePrediction) -> Sheet:
 
 def real_time_plan_sheet(plan: RealTimePlan) -> Sheet:
     """The answer first and what to paste last."""
-    facts = (
-        ("configuration" if plan.feasible else "nearest", _setting(plan.setting)),
-        (
-            f"planned {plan.target.statistic}",
-            f"{format_duration(plan.planned_s)} with {plan.confidence:.0%} confidence",
-        ),
-        *purchase_facts(plan.max_rate_per_s, plan.node_type, plan.cost),
-    )
     return Sheet(
         about="Headway plan in Real-Time Mode",
         headline=real_time_headline(plan),
         verdict=plan.feasible,
-        facts=facts,
+        facts=(
+            ("configuration" if plan.feasible else "nearest", _setting(plan.setting)),
+            (
+                f"planned {plan.target.statistic}",
+                f"{format_duration(plan.planned_s)} with {plan.confidence:.0%} confidence",
+            ),
+            *purchase_facts(plan.max_rate_per_s, plan.node_type, plan.cost),
+        ),
         sections=(
             Section(
                 title="binding constraints" if plan.feasible else "in the way", texts=plan.binding
@@ -70,10 +75,10 @@ def real_time_plan_sheet(plan: RealTimePlan) -> Sheet:
 def real_time_headline(plan: RealTimePlan) -> str:
     """The answer in one sentence."""
     rate, targets = format_rate(plan.rate_per_s), " and ".join(map(str, plan.promises))
-    if not plan.feasible:
-        return f"infeasible: no configuration meets {targets} at {rate} in Real-Time Mode"
-    verb = "meets" if plan.nodes == 1 else "meet"
-    return f"{counted(plan.nodes, 'node')} {verb} {targets} at {rate} in Real-Time Mode"
+    met = f"infeasible: no configuration meets {targets}"
+    if plan.feasible:
+        met = nodes_meet(plan.nodes, targets)
+    return f"{met} at {rate} in Real-Time Mode"
 
 
 def real_time_header(plan: RealTimePlan, version: str) -> list[str]:
@@ -107,27 +112,16 @@ def _gap(prediction: RealTimePrediction) -> str:
     text = f"between two batches nothing is read for {gap}"
     # A growing backlog delays all rows, not the gap.
     if prediction.stable:
-        is_nearly_all = prediction.gap_share > _NEARLY_ALL
-        share = (
-            f"more than {percent(_NEARLY_ALL)}" if is_nearly_all else percent(prediction.gap_share)
-        )
+        share = percent(prediction.gap_share)
+        if prediction.gap_share > _NEARLY_ALL:
+            share = f"more than {percent(_NEARLY_ALL)}"
         text += f", which delays {share} of the rows"
     return f"{text}; after a failure a batch of {length} is repeated from its beginning"
 
 
-def _verdict(prediction: RealTimePrediction) -> str:
-    state = "stable" if prediction.stable else "not stable: the backlog grows"
-    return (
-        f"Real-Time Mode: {state} at {format_rate(prediction.rate_per_s)}, on "
-        f"{counted(prediction.num_slots_needed, 'slot')}; stable up to "
-        f"{format_rate(prediction.sustainable_rate_per_s)}"
-    )
-
-
 def _setting(setting: RealTimeSetting) -> str:
     return (
-        f"{counted(setting.executors, 'executor')} x "
-        f"{counted(setting.cores_per_executor, 'core')}{per_task_text(setting.task_cpus)}, "
+        f"{executors_text(setting.executors, setting.cores_per_executor, setting.task_cpus)}, "
         f"{counted(setting.source_partitions, 'source partition')}, "
         f"{counted(setting.shuffle_partitions, 'shuffle partition')}, batches of "
         f"{format_duration(setting.batch_length_s)}"

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from headway.domain.scheduling import Replay
     from headway.turns.scheduling import PolicyFigures, QueryFigures, Verdict
 
-SCHEDULE_SCHEMA = "headway.schedule/v1"
-REPLAY_SCHEMA = "headway.schedule-replay/v1"
 _HEAD = ("policy", "at once", "mean", "p99", "targets met", "cores busy")
 _QUERY_HEAD = ("query", "window mean", "p99", "row mean", "p99", "target")
 
@@ -48,7 +46,7 @@ def schedule_json(verdict: Verdict) -> dict[str, object]:
     """A verdict as data for :func:`headway.formats.as_json.json_text`."""
     recommended = verdict.recommended
     return {
-        "schema": SCHEDULE_SCHEMA,
+        "schema": "headway.schedule/v1",
         "headline": headline(verdict),
         "pays": recommended is not None,
         "policy": None if recommended is None else recommended.policy,
@@ -65,16 +63,12 @@ def schedule_json(verdict: Verdict) -> dict[str, object]:
 def replay_sheet(replay: Replay) -> Sheet:
     """Whether the decisions of a log are reproduced, and the errors of the durations."""
     decisions = counted(replay.num_decisions, "decision")
-    same = (
-        f"The log replays exactly: {decisions}, none different ({replay.policy})."
-        if not replay.num_differing
-        else f"Different from the log: {replay.num_differing} of {decisions} ({replay.policy})."
-    )
-    durations = (
-        f"{counted(replay.num_batches, 'batch', 'batches')}: predicted "
-        f"{format_duration(replay.predicted_mean_s)}, measured "
-        f"{format_duration(replay.observed_mean_s)} on average."
-    )
+    same = f"The log replays exactly: {decisions}, none different ({replay.policy})."
+    if replay.num_differing:
+        same = f"Different from the log: {replay.num_differing} of {decisions} ({replay.policy})."
+    batches = counted(replay.num_batches, "batch", "batches")
+    predicted, measured = map(format_duration, (replay.predicted_mean_s, replay.observed_mean_s))
+    durations = f"{batches}: predicted {predicted}, measured {measured} on average."
     return Sheet(
         about="Headway replay of a schedule",
         headline=same,
@@ -85,16 +79,15 @@ def replay_sheet(replay: Replay) -> Sheet:
 
 def replay_json(replay: Replay) -> dict[str, object]:
     """A replay as data."""
-    return {"schema": REPLAY_SCHEMA, **data_of(replay, EXACT)}
+    return {"schema": "headway.schedule-replay/v1", **data_of(replay, EXACT)}
 
 
 def headline(verdict: Verdict) -> str:
     """Whether taking turns pays off, in a sentence."""
     best, ungated = verdict.recommended, verdict.sparks_best
     if best is not None:
-        if not ungated.keeps_up:
-            gain = "without it the queries fall behind"
-        else:
+        gain = "without it the queries fall behind"
+        if ungated.keeps_up:
             gain = (
                 f"mean latency {format_duration(best.mean_s)} instead of "
                 f"{format_duration(ungated.mean_s)} ({-100 * verdict.gain_ratio:+.0f}%)"
@@ -103,12 +96,12 @@ def headline(verdict: Verdict) -> str:
             f"Taking turns pays: policy {best.policy}, {best.at_once} at once; {gain}, targets of "
             f"{best.num_met} of {len(best.queries)} queries met instead of {ungated.num_met}."
         )
-    shorter = " with a shorter trigger" if ungated.free_running else ""
     if not any(figures.keeps_up for figures in verdict.figures):
         return (
             f"{verdict.cores:g} cores are too few for these queries: the backlog grows under every "
             "policy. Add cores, or shed rows (headway.shed)."
         )
+    shorter = " with a shorter trigger" if ungated.free_running else ""
     return (
         f"Not worth it: Spark by itself has a mean latency of {format_duration(ungated.mean_s)}"
         f"{shorter}; the best policy changes it by {round(-100 * verdict.gain_ratio) + 0:+d}%."

@@ -17,14 +17,13 @@ from headway.units import counted, format_duration, format_rate, spark_trigger_t
 if TYPE_CHECKING:
     from headway.profiler.plan_exchanges import FusionAdvice
 
-SHARING_SCHEMA = "headway.windows/v1"
 _HEAD = ("way", "batch", "saved", "from", "to", "p99", "window p99", "state rows", "stored rows")
 
 
 def sharing_json(gain: SharingGain) -> dict[str, object]:
     """The prediction as JSON; what is unbounded is null."""
     return {
-        "schema": SHARING_SCHEMA,
+        "schema": "headway.windows/v1",
         "headline": _headline(gain),
         "windows": [str(spec) for spec in gain.windows.windows],
         "pane_s": gain.windows.pane_ms / 1000,
@@ -47,6 +46,7 @@ def sharing_json(gain: SharingGain) -> dict[str, object]:
 def sharing_sheet(gain: SharingGain) -> Sheet:
     """The answer, the table, why, what to do."""
     has_code = gain.paying and (gain.queries or gain.best.how is not WindowsHow.DIRECT)
+    own_names = "put your own names for TIME, KEY and the aggregates:"
     return Sheet(
         about="Headway verdict on shared windows",
         headline=_headline(gain),
@@ -67,9 +67,7 @@ def sharing_sheet(gain: SharingGain) -> Sheet:
                 ),
                 indent=2,
             ),
-            Section(
-                texts=("put your own names for TIME, KEY and the aggregates:",) if has_code else ()
-            ),
+            Section(texts=(own_names,) if has_code else ()),
             Section(code=tuple(_code(gain)) if has_code else ()),
         ),
     )
@@ -161,22 +159,19 @@ def _work(gain: SharingGain) -> Iterator[str]:
     longest = format_duration(gain.windows.longest_ms / 1000)
     yield f"copies, merges and state per {longest}: {work}"
     if gain.busiest_ratio > UNEVEN_DEAL_RATIO.value:
-        remedy = (
-            "other shuffle partitions would even it out"
-            if gain.moved_ratio < gain.busiest_ratio
-            else "no assignment of partitions evens it out; more partitions or salted keys do"
-        )
+        remedy = "no assignment of partitions evens it out; more partitions or salted keys do"
+        if gain.moved_ratio < gain.busiest_ratio:
+            remedy = "other shuffle partitions would even it out"
         yield f"the busiest slot has {gain.busiest_ratio:.2f} times an even share: {remedy}"
 
 
 def _code(gain: SharingGain) -> Iterator[str]:
-    texts = [str(spec) for spec in gain.windows.windows]
     best = gain.best
     trigger, is_log = spark_trigger_text(best.trigger_s), best.how is WindowsHow.LOG
     yield "log = headway.window_log(" if is_log else "counted = headway.shared_windows("
     yield '    df, time="TIME", key=["KEY"],'
     yield '    aggregates={"n": "count(*)"},'
-    yield f"    windows={json.dumps(texts)},"
+    yield f"    windows={json.dumps([str(spec) for spec in gain.windows.windows])},"
     if is_log:
         emit = "update" if gain.is_update else "early"
         yield f'    store="STORE", emit="{emit}", rollups={json.dumps(list(best.rollups))},'

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from headway.domain.sheet import Section, Sheet
-from headway.report.columns import aligned, bar, paragraph, printable, width
+from headway.redaction import printable
+from headway.report.columns import aligned, bar, paragraph, paragraphs, width
 
 _BAR_WIDTH, _LEAST_BAR_WIDTH = 30, 8
 _GAP = 2
@@ -26,11 +27,7 @@ def sheet_text(sheet: Sheet) -> str:
       name  nodes
       ours      2
     """
-    head = [
-        *paragraph(sheet.headline),
-        *(line for text in sheet.cautions for line in paragraph(text, lead="  ")),
-        *aligned(sheet.facts),
-    ]
+    head = [*paragraph(sheet.headline), *paragraphs(*sheet.cautions), *aligned(sheet.facts)]
     return "\n".join([*head, *_lines_of(sheet.sections)])
 
 
@@ -53,7 +50,7 @@ def section_lines(section: Section) -> list[str]:
         return []
     indent = (2 if section.title else 0) if section.indent is None else section.indent
     lead = f"{section.lead}: " if section.lead else " " * indent
-    lines = [line for text in section.texts for line in paragraph(text, lead=lead)]
+    lines = paragraphs(*section.texts, lead=lead)
     lines += _table_lines(section, indent)
     lines += [f"{' ' * indent}{printable(line)}".rstrip() for line in section.code]
     return [*paragraph(section.title), *lines] if section.title and lines else lines

@@ -8,23 +8,15 @@ from dataclasses import replace
 from headway.domain import FrontierPoint, InfeasiblePlan, Metric, Prediction, StreamAnswer
 from headway.domain.sheet import Section, Sheet, setting_lines
 from headway.report.advice import next_run_texts
-from headway.report.frontier import (
-    FrontierRow,
-    another_carries_more,
-    frontier_rows,
-    needs_rows,
-    rate_text,
-)
-from headway.report.infeasible import nearest_rows
-from headway.report.memory import memory_rows
+from headway.report.facts import facts, memory_rows, nearest_rows
+from headway.report.frontier import another_carries_more, frontier_rows, needs_rows, rate_text
 from headway.report.wording import (
     METRIC_NAMES,
     brief_setting_text,
-    caution_text,
+    caution_texts,
     cautions,
     changes_section,
     cost_text,
-    facts,
     headline,
     latencies,
     notes,
@@ -48,7 +40,7 @@ def prediction_sheet(prediction: Prediction) -> Sheet:
         headline=stability_text(prediction),
         verdict=prediction.stable,
         sections=(
-            Section(texts=_caution(prediction), close=True),
+            Section(texts=caution_texts(prediction), close=True),
             Section(lead="configuration", texts=(setting_text(prediction.configuration),)),
             latency,
             Section(texts=next_run_texts(prediction), close=not latency.is_empty),
@@ -60,18 +52,18 @@ def prediction_sheet(prediction: Prediction) -> Sheet:
 
 def answer_sheet(plan: StreamAnswer) -> Sheet:
     """Only the answer of a plan: whether it is feasible, the nodes, and the configuration."""
+    rows = []
+    if plan.feasible:
+        rows.append((f"planned {plan.target.statistic}", promise_text(plan)))
     relaxed = plan.optimality and plan.optimality.relaxed_nodes
-    planned = (f"planned {plan.target.statistic}", promise_text(plan)) if plan.feasible else None
+    if relaxed is not None:
+        rows.append(("convex relaxation", f"{relaxed:.3g} nodes"))
     return Sheet(
         about="Headway plan",
         headline=headline(plan),
         verdict=plan.feasible,
         cautions=cautions(plan),
-        facts=(
-            *(() if planned is None else (planned,)),
-            *(() if relaxed is None else (("convex relaxation", f"{relaxed:.3g} nodes"),)),
-            *facts(plan),
-        ),
+        facts=(*rows, *facts(plan)),
     )
 
 
@@ -102,7 +94,7 @@ def stream_sheet(plan: StreamAnswer) -> Sheet:
 def reason_sections(plan: StreamAnswer) -> tuple[Section, ...]:
     """The latency, and what prevents a cheaper plan, or any."""
     return (
-        Section(texts=(stability_text(plan.prediction), *_caution(plan.prediction))),
+        Section(texts=(stability_text(plan.prediction), *caution_texts(plan.prediction))),
         latency_section(plan.prediction),
         Section(texts=next_run_texts(plan.prediction), close=True),
         Section(title="binding constraints", texts=plan.binding),
@@ -117,18 +109,14 @@ def reason_sections(plan: StreamAnswer) -> tuple[Section, ...]:
 
 def setting_sections(plan: StreamAnswer) -> tuple[Section, ...]:
     """Why not less, what changes, and what to paste."""
+    memory = () if plan.memory is None else tuple(memory_rows(plan.memory))
+    in_query = "query options, set in the query itself"
     return (
         Section(title="rejected neighbours", rows=tuple(rejection_rows(plan))),
         changes_section(plan),
-        Section(
-            title="executor memory",
-            rows=() if plan.memory is None else tuple(memory_rows(plan.memory)),
-            right=(1,),
-        ),
+        Section(title="executor memory", rows=memory, right=(1,)),
         Section(title="Spark configuration", code=setting_lines(plan.spark_conf)),
-        Section(
-            title="query options, set in the query itself", code=setting_lines(plan.query_options)
-        ),
+        Section(title=in_query, code=setting_lines(plan.query_options)),
     )
 
 
@@ -150,16 +138,16 @@ def frontier_sections(plan: StreamAnswer) -> tuple[Section, Section]:
     """The max rate by number of nodes, and what the marks mean."""
     requested_rate_per_s = plan.arrivals.rate_per_s
     has_cost = any(point.cost_per_hour is not None for point in plan.frontier)
-    marked_rows = frontier_rows(plan)
+    points = list(frontier_rows(plan))
     rows = [
         (
-            f"{row.point.nodes:,}",
-            f"{row.rate}{'*' if _is_extrapolated(row.point) else ' '}",
-            "met" if row.point.sustainable_rate_per_s >= requested_rate_per_s else "missed",
-            *((cost_text(row.point.cost_per_hour),) if has_cost else ()),
-            "-" if row.point.configuration is None else brief_setting_text(row.point.configuration),
+            f"{point.nodes:,}",
+            f"{rate_text(point)}{'*' if _is_extrapolated(point) else ' '}",
+            "met" if point.sustainable_rate_per_s >= requested_rate_per_s else "missed",
+            *((cost_text(point.cost_per_hour),) if has_cost else ()),
+            "-" if point.configuration is None else brief_setting_text(point.configuration),
         )
-        for row in marked_rows
+        for point, _ in points
     ]
     promised = " and ".join(map(str, plan.promises))
     return (
@@ -172,10 +160,10 @@ def frontier_sections(plan: StreamAnswer) -> tuple[Section, Section]:
             ),
             rows=tuple(rows),
             right=(0, 1),
-            marks=tuple(">" if row.is_plan else "" for row in marked_rows),
+            marks=tuple(">" if is_plan else "" for _, is_plan in points),
             indent=0,
         ),
-        Section(texts=tuple(_legend(plan, marked_rows)), close=True),
+        Section(texts=tuple(_legend(plan, points)), close=True),
     )
 
 
@@ -183,26 +171,19 @@ def _is_extrapolated(point: FrontierPoint) -> bool:
     return point.sustainable_rate_per_s > 0 and not point.calibrated
 
 
-def _legend(plan: StreamAnswer, rows: Iterable[FrontierRow]) -> Iterator[str]:
-    if any(row.is_plan for row in rows):
+def _legend(plan: StreamAnswer, points: Iterable[tuple[FrontierPoint, bool]]) -> Iterator[str]:
+    if any(is_plan for _, is_plan in points):
         better_point = another_carries_more(plan)
-        better_text = (
-            ""
-            if better_point is None
-            else f"; another with as many nodes sustains {rate_text(better_point)}"
-        )
+        better_text = ""
+        if better_point is not None:
+            better_text = f"; another with as many nodes sustains {rate_text(better_point)}"
         yield f"> the planned configuration{better_text}"
-    if any(_is_extrapolated(row.point) for row in rows):
+    if any(_is_extrapolated(point) for point, _ in points):
         yield (
             "* extrapolated: more than four times outside the profiled range"
             if plan.declared is None
             else "* from declared costs: nothing was measured"
         )
-
-
-def _caution(prediction: Prediction) -> tuple[str, ...]:
-    caution = caution_text(prediction)
-    return () if caution is None else (caution,)
 
 
 def _phases(prediction: Prediction) -> Iterator[Section]:

@@ -15,8 +15,8 @@ from headway.report.wording import headline, latencies, stability_text
 
 def _frontier_data(plan: StreamAnswer) -> Iterator[Mapping[str, object]]:
     """The frontier as text and page show it: with the plan's own setting, which is marked."""
-    for row in frontier_rows(plan):
-        yield {**data_of(row.point), "is_plan": row.is_plan}
+    for point, is_plan in frontier_rows(plan):
+        yield {**data_of(point), "is_plan": is_plan}
 
 
 def _statistics(prediction: Prediction) -> Iterator[Mapping[str, object]]:
@@ -37,8 +37,7 @@ def _brief_sheet(plan: StreamAnswer) -> Sheet:
 
 
 def _page_sheet(plan: StreamAnswer) -> Sheet:
-    """A plan with its charts."""
-    # Commands that make no page start faster without its charts.
+    """A plan with its charts, without which commands that make no page start faster."""
     from headway.report.stream_page import stream_page_sheet
 
     return stream_page_sheet(plan)

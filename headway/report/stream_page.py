@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from headway.digits import format_rate_down
-from headway.domain import LatencyDistribution, Prediction, StreamAnswer
+from headway.domain import Prediction, StreamAnswer
 from headway.domain.sheet import Section, Sheet
 from headway.report.charts import dot_charts, frontier_charts, latency_charts
 from headway.report.comparison import ComparisonRow, comparison_sections
@@ -15,18 +15,17 @@ from headway.report.stream import answer_sheet, frontier_sections, reason_sectio
 from headway.report.wording import (
     METRIC_NAMES,
     brief_setting_text,
+    executors_text,
     interval_text,
     latencies,
     percent,
-    trigger_words,
+    trigger_text,
 )
 from headway.units import counted, format_duration
 
 
 def stream_page_sheet(
-    plan: StreamAnswer,
-    comparisons: Sequence[ComparisonRow] = (),
-    evidence: Sequence[Section] = (),
+    plan: StreamAnswer, comparisons: Sequence[ComparisonRow] = (), evidence: Sequence[Section] = ()
 ) -> Sheet:
     """A plan with its charts, compared with measured runs, and with what only its profile shows."""
     frontier, legend = frontier_sections(plan)
@@ -67,52 +66,27 @@ def p99_section(prediction: Prediction) -> Section:
     )
 
 
-def _key_figures(plan: StreamAnswer) -> list[tuple[str, str, str]]:
+def _key_figures(plan: StreamAnswer) -> Iterator[tuple[str, str, str]]:
     """Label, figure and remark."""
     configuration, prediction = plan.configuration, plan.prediction
-    executors = counted(configuration.executors, "executor")
-    cores = counted(configuration.cores_per_executor, "core")
-    figures = [
-        (
-            "nodes" if plan.feasible else "nodes of the nearest plan",
-            f"{plan.nodes:,}",
-            f"{executors} x {cores}",
-        )
-    ]
+    executors = executors_text(configuration.executors, configuration.cores_per_executor)
+    yield "nodes" if plan.feasible else "nodes of the nearest plan", f"{plan.nodes:,}", executors
     if plan.feasible:
-        figures.append(
-            (
-                f"planned {plan.target.statistic}",
-                format_duration(plan.planned_latency_s),
-                f"limit {format_duration(plan.target.limit_s)}, including the safety margin",
-            )
-        )
+        limit = format_duration(plan.target.limit_s)
+        remark = f"limit {limit}, including the safety margin"
+        yield f"planned {plan.target.statistic}", format_duration(plan.planned_latency_s), remark
     distribution = latencies(prediction).get(METRIC_NAMES[plan.target.metric])
     if distribution is not None:
-        figures += _predicted_figures(plan.target.statistic, distribution)
+        values_s, intervals = distribution.statistics_s, distribution.intervals90_s
+        for name in dict.fromkeys((plan.target.statistic, "mean")):
+            if name in values_s:
+                interval = intervals.get(name)
+                remark = "" if interval is None else f"90% interval {interval_text(interval)}"
+                yield f"predicted {name}", format_duration(values_s[name]), remark
         stable_up_to = f"stable up to {format_rate_down(prediction.sustainable_rate_per_s)}"
-        figures.append(("utilisation", percent(prediction.utilization_ratio), stable_up_to))
-    limit = configuration.max_offsets_per_trigger
-    figures.append(
-        (
-            "trigger",
-            trigger_words(configuration.trigger_s).removeprefix("every "),
-            "no rate limit" if limit is None else f"at most {counted(limit, 'row')} per batch",
-        )
-    )
-    return figures
-
-
-def _predicted_figures(
-    statistic: str, distribution: LatencyDistribution
-) -> list[tuple[str, str, str]]:
-    values_s, intervals = distribution.statistics_s, distribution.intervals90_s
-    statistics = [name for name in dict.fromkeys((statistic, "mean")) if name in values_s]
-    return [
-        (
-            f"predicted {name}",
-            format_duration(values_s[name]),
-            f"90% interval {interval_text(intervals[name])}" if name in intervals else "",
-        )
-        for name in statistics
-    ]
+        yield "utilisation", percent(prediction.utilization_ratio), stable_up_to
+    limit_rows = configuration.max_offsets_per_trigger
+    remark = "no rate limit"
+    if limit_rows is not None:
+        remark = f"at most {counted(limit_rows, 'row')} per batch"
+    yield "trigger", trigger_text(configuration.trigger_s), remark

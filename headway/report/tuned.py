@@ -7,19 +7,17 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 from headway.domain import Interval
-from headway.domain.live import Alternative, Expectation, Proposal
+from headway.domain.live import Expectation, Proposal
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.domain.tuner import ChangeOutcome, ExplainedChange
 from headway.formats.codec import data_of
 from headway.report.wording import brief_setting_text, percent
 from headway.units import counted, format_duration, format_rate
 
-EXPLAINED_SCHEMA = "headway.explained-change/v1"
-
 
 def explained_json(explained: ExplainedChange) -> dict[str, object]:
     """The change as data for `headway.formats.as_json.json_text`."""
-    return {"schema": EXPLAINED_SCHEMA, **data_of(explained)}
+    return {"schema": "headway.explained-change/v1", **data_of(explained)}
 
 
 def explained_sheet(explained: ExplainedChange) -> Sheet:
@@ -27,11 +25,9 @@ def explained_sheet(explained: ExplainedChange) -> Sheet:
     change, proposal = explained.change, explained.proposal
     before, after = brief_setting_text(change.now), brief_setting_text(change.then)
     began = _clock(change.began_s)
-    reasons = (
-        ()
-        if proposal is None
-        else (Section(rows=tuple(_estimate(proposal)), indent=2), _alternatives(proposal))
-    )
+    reasons: tuple[Section, ...] = ()
+    if proposal is not None:
+        reasons = (Section(rows=tuple(_estimate(proposal)), indent=2), _alternatives(proposal))
     return Sheet(
         about="Headway explanation of a change",
         headline=f"change {change.number}, {began}: {change.kind} ({change.reason})",
@@ -49,11 +45,8 @@ def explained_sheet(explained: ExplainedChange) -> Sheet:
 
 def _estimate(proposal: Proposal) -> Iterator[tuple[str, str]]:
     estimate = proposal.estimate
-    lead = format_duration(estimate.lead_s)
-    yield (
-        "input rate",
-        f"{format_rate(estimate.rate_per_s)}; {_rate(estimate.forecast_per_s)} in {lead}",
-    )
+    forecast = f"{_rate(estimate.forecast_per_s)} in {format_duration(estimate.lead_s)}"
+    yield "input rate", f"{format_rate(estimate.rate_per_s)}; {forecast}"
     yield "prepared for", _rate(estimate.planned_per_s)
     yield "batches take", f"{estimate.cost_ratio:.2f} times what the profile says"
     yield "late rows", f"{percent(estimate.late_ratio)} of the rows"
@@ -72,20 +65,16 @@ def _alternatives(proposal: Proposal) -> Section:
         head=("weighed", "sustains", "gains", "costs"),
         rows=tuple(
             (
-                _setting(alternative),
-                _rate(alternative.sustained_per_s),
-                _node_time(alternative.gain_node_s),
-                _node_time(alternative.cost_node_s),
+                f"{option.executors} executors, every {format_duration(option.trigger_s)}",
+                _rate(option.sustained_per_s),
+                _node_time(option.gain_node_s),
+                _node_time(option.cost_node_s),
             )
-            for alternative in proposal.alternatives
+            for option in proposal.alternatives
         ),
         right=(1, 2, 3),
         indent=2,
     )
-
-
-def _setting(alternative: Alternative) -> str:
-    return f"{alternative.executors} executors, every {format_duration(alternative.trigger_s)}"
 
 
 def _expected(expectation: Expectation) -> Iterator[tuple[str, str]]:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from headway.domain import Configuration, LatencyDistribution
 from headway.domain.sheet import Kind, Section, Sheet
-from headway.domain.watched import Look, Standing, WatchedChange
+from headway.domain.watched import Look, SeenDrift, Standing, WatchedChange
 from headway.formats.as_json import prediction_json
 from headway.formats.codec import EXACT, data_of
 from headway.report.wording import brief_setting_text, percent
 from headway.units import counted, format_duration, format_rate
 
-WATCH_SCHEMA = "headway.watch/v1"
 _WORDS = {
     Standing.HELD: "the target is met",
     Standing.LEARNING: "too few batches yet",
@@ -37,10 +36,7 @@ def look_sheet(look: Look) -> Sheet:
         sections=(
             Section(texts=(setting,), indent=2, close=True),
             Section(
-                head=("", "predicted", "measured"),
-                rows=tuple(_rows(look)),
-                right=(1, 2),
-                indent=2,
+                head=("", "predicted", "measured"), rows=tuple(_rows(look)), right=(1, 2), indent=2
             ),
             Section(rows=tuple(_facts(look)), indent=2),
         ),
@@ -56,21 +52,9 @@ def _rows(look: Look) -> Iterator[tuple[str, str, str]]:
     yield "input rate", _UNKNOWN, _UNKNOWN if rate is None else format_rate(rate)
     latency = None if predicted is None else predicted.latency(look.target.metric)
     duration = None if predicted is None else predicted.batch_duration
-    yield (
-        "latency mean",
-        _seconds(_of(latency, "mean")),
-        _seconds(_of(look.latency, "mean")),
-    )
-    yield (
-        "latency p99",
-        _seconds(_of(latency, "p99")),
-        _seconds(_of(look.latency, "p99")),
-    )
-    yield (
-        "batch duration mean",
-        _seconds(_of(duration, "mean")),
-        _seconds(_of(look.batch_duration, "mean")),
-    )
+    for statistic in ("mean", "p99"):
+        yield f"latency {statistic}", _time(latency, statistic), _time(look.latency, statistic)
+    yield "batch duration mean", _time(duration, "mean"), _time(look.batch_duration, "mean")
     yield (
         "utilisation",
         _UNKNOWN if predicted is None else percent(predicted.utilization_ratio),
@@ -80,19 +64,15 @@ def _rows(look: Look) -> Iterator[tuple[str, str, str]]:
     yield "backlog", _UNKNOWN, _UNKNOWN if backlog is None else counted(round(backlog), "row")
 
 
+def _time(distribution: LatencyDistribution | None, statistic: str) -> str:
+    if distribution is None:
+        return _UNKNOWN
+    return format_duration(distribution.statistics_s[statistic])
+
+
 def _facts(look: Look) -> Iterator[tuple[str, str]]:
-    drift = look.drift
-    if drift is not None:
-        text = f"batches take {drift.duration_ratio:.2f} times what the profile says"
-        if drift.since_s is not None:
-            since = datetime.fromtimestamp(drift.since_s, UTC).strftime("%H:%M:%S UTC")
-            text += f", since {since}: profile anew"
-        elif drift.num_batches_to_find is None:
-            text += "; an increase by a fifth would not yet exceed the usual difference of runs"
-        else:
-            number = counted(drift.num_batches_to_find, "batch", "batches")
-            text += f"; an increase by a fifth is detected after {number}"
-        yield "drift", text
+    if look.drift is not None:
+        yield "drift", _drift_text(look.drift)
     if look.late_ratio is not None and look.budget_left_ratio is not None:
         remaining_ratio = look.budget_left_ratio
         text = f"{percent(remaining_ratio)} of the allowed late rows are left"
@@ -108,6 +88,17 @@ def _facts(look: Look) -> Iterator[tuple[str, str]]:
         yield "because", look.why_no_change
 
 
+def _drift_text(drift: SeenDrift) -> str:
+    text = f"batches take {drift.duration_ratio:.2f} times what the profile says"
+    if drift.since_s is not None:
+        since = datetime.fromtimestamp(drift.since_s, UTC).strftime("%H:%M:%S UTC")
+        return f"{text}, since {since}: profile anew"
+    if drift.num_batches_to_find is None:
+        return f"{text}; an increase by a fifth would not yet exceed the usual difference of runs"
+    number = counted(drift.num_batches_to_find, "batch", "batches")
+    return f"{text}; an increase by a fifth is detected after {number}"
+
+
 def change_text(change: WatchedChange) -> str:
     """A change that would be made, in a sentence."""
     saved = change.saved_node_s_per_hour
@@ -116,11 +107,9 @@ def change_text(change: WatchedChange) -> str:
         gain = f"{format_duration(abs(saved))} of a node {'less' if saved > 0 else 'more'} an hour"
     latency = ""
     if change.latency_then_s is not None:
-        before = (
-            "no latency now"
-            if change.latency_now_s is None
-            else f"{format_duration(change.latency_now_s)} now"
-        )
+        before = "no latency now"
+        if change.latency_now_s is not None:
+            before = f"{format_duration(change.latency_now_s)} now"
         latency = f"; planned latency {format_duration(change.latency_then_s)}, {before}"
     return (
         f"{_difference(change.now, change.then)} ({change.why}): {gain}{latency}; expected: a "
@@ -134,9 +123,8 @@ def _difference(now: Configuration, then: Configuration) -> str:
     if then.executors != now.executors:
         parts.append(f"{now.executors} -> {counted(then.executors, 'executor')}")
     if then.trigger_s != now.trigger_s:
-        parts.append(
-            f"trigger {format_duration(now.trigger_s)} -> {format_duration(then.trigger_s)}"
-        )
+        before, after = format_duration(now.trigger_s), format_duration(then.trigger_s)
+        parts.append(f"trigger {before} -> {after}")
     if then.shuffle_partitions != now.shuffle_partitions:
         parts.append(f"{now.shuffle_partitions} -> {then.shuffle_partitions} shuffle partitions")
     if then.max_offsets_per_trigger != now.max_offsets_per_trigger:
@@ -147,7 +135,7 @@ def _difference(now: Configuration, then: Configuration) -> str:
 def look_json(look: Look) -> dict[str, object]:
     """The same for machines."""
     return {
-        "schema": WATCH_SCHEMA,
+        "schema": "headway.watch/v1",
         "headline": _headline(look),
         "query": look.query,
         "target": str(look.target),
@@ -179,7 +167,7 @@ def look_prometheus(look: Look) -> str:
     query = look.query.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
     lines = []
     for name, about, values in _metrics(look):
-        samples = [(labels, value) for labels, value in values if value is not None]
+        samples = [(labels, value) for labels, value in values.items() if value is not None]
         if samples:
             lines += [f"# HELP {name} {about}", f"# TYPE {name} gauge"]
         for labels, value in samples:
@@ -187,47 +175,39 @@ def look_prometheus(look: Look) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _metrics(look: Look) -> Iterator[tuple[str, str, list[tuple[str, float | None]]]]:
-    predicted = look.prediction
+def _metrics(look: Look) -> Iterator[tuple[str, str, Mapping[str, float | None]]]:
+    """Name, meaning, and the value for each combination of further labels."""
+    predicted, drift = look.prediction, look.drift
     latency = None if predicted is None else predicted.latency(look.target.metric)
-    measured, duration = look.latency, look.batch_duration
-    latencies = (
-        (',source="predicted"', latency),
-        (',source="measured"', measured),
-    )
+    duration = None if predicted is None else predicted.batch_duration
     yield (
         "headway_latency_seconds",
         "Latency that the target is about.",
-        [
-            (f'{source},statistic="{name}"', value)
-            for source, distribution in latencies
+        {
+            f',source="{source}",statistic="{name}"': value
+            for source, distribution in (("predicted", latency), ("measured", look.latency))
             if distribution is not None
             for name, value in distribution.statistics_s.items()
-        ],
+        },
     )
-    yield "headway_limit_seconds", "Limit of the target.", [("", look.target.limit_s)]
-    yield (
-        "headway_batch_duration_seconds",
-        "Mean batch duration.",
-        [
-            (
-                ',source="predicted"',
-                predicted.batch_duration.mean_s
-                if predicted is not None and predicted.batch_duration is not None
-                else None,
-            ),
-            (',source="measured"', None if duration is None else duration.mean_s),
-        ],
-    )
-    yield (
-        "headway_utilization_ratio",
-        "Share of time in which a batch runs.",
-        [
-            (',source="predicted"', None if predicted is None else predicted.utilization_ratio),
-            (',source="measured"', look.utilization_ratio),
-        ],
-    )
-    drift = look.drift
+    yield "headway_limit_seconds", "Limit of the target.", {"": look.target.limit_s}
+    for name, about, predicted_value, measured_value in (
+        (
+            "headway_batch_duration_seconds",
+            "Mean batch duration.",
+            None if duration is None else duration.mean_s,
+            None if look.batch_duration is None else look.batch_duration.mean_s,
+        ),
+        (
+            "headway_utilization_ratio",
+            "Share of time in which a batch runs.",
+            None if predicted is None else predicted.utilization_ratio,
+            look.utilization_ratio,
+        ),
+    ):
+        values = {',source="predicted"': predicted_value, ',source="measured"': measured_value}
+        yield name, about, values
+    wanted = (look.change.then if look.change else look.configuration).executors
     for name, about, value in (
         ("headway_input_rows_per_second", "Input rate.", look.rate_per_s),
         ("headway_backlog_rows", "Rows at the source that are not yet read.", look.backlog_rows),
@@ -241,26 +221,10 @@ def _metrics(look: Look) -> Iterator[tuple[str, str, list[tuple[str, float | Non
         ),
         ("headway_drift_alarm", "Whether costs drift.", float(drift.is_alarm) if drift else None),
         ("headway_feasible", "Whether the bounds allow it.", float(look.is_feasible)),
-        (
-            "headway_executors",
-            "Executors that there are.",
-            float(look.configuration.executors),
-        ),
-        (
-            "headway_executors_wanted",
-            "Executors that a change would ask for.",
-            float((look.change.then if look.change else look.configuration).executors),
-        ),
+        ("headway_executors", "Executors that there are.", float(look.configuration.executors)),
+        ("headway_executors_wanted", "Executors that a change would ask for.", float(wanted)),
     ):
-        yield name, about, [("", value)]
-
-
-def _of(distribution: LatencyDistribution | None, statistic: str) -> float | None:
-    return None if distribution is None else distribution.statistics_s[statistic]
-
-
-def _seconds(value: float | None) -> str:
-    return _UNKNOWN if value is None else format_duration(value)
+        yield name, about, {"": value}
 
 
 def _number(value: float) -> str:

@@ -31,16 +31,11 @@ def _expected_with_more(numbers: Mapping[str, float]) -> str:
 
 
 def _model_rises(finding: Finding) -> str:
-    numbers = finding.numbers
+    nodes, ratio = counted(round(finding.numbers["nodes"]), "node"), finding.numbers["ratio"]
     return (
-        f"from {_nodes(numbers['nodes'])} on, the model predicts up to "
-        f"{numbers['ratio'] - 1.0:.0%} more run time than with fewer: it approximates stages that "
-        "compete for slots; a real run takes no longer"
+        f"from {nodes} on, the model predicts up to {ratio - 1.0:.0%} more run time than with "
+        "fewer: it approximates stages that compete for slots; a real run takes no longer"
     )
-
-
-def _nodes(number: float) -> str:
-    return counted(round(number), "node")
 
 
 def _state_breaks(finding: Finding) -> str:
@@ -57,21 +52,15 @@ def _state_breaks(finding: Finding) -> str:
 def _growth_ends(finding: Finding) -> str:
     numbers, until = finding.numbers, finding.names["until"]
     per_hour_s = numbers["part_rise_ratio"] * S_PER_HOUR
-    after = (
-        "and missed after that"
-        if numbers["is_missed"]
-        else "and what comes after that is not known: growth was measured for "
-        f"{format_duration(numbers['span_s'])}"
-    )
+    after = "and missed after that"
+    if not numbers["is_missed"]:
+        span = format_duration(numbers["span_s"])
+        after = f"and what comes after that is not known: growth was measured for {span}"
     return (
         f"caution: {finding.names['part']} gets longer, by up to {format_duration(per_hour_s)} in "
         f"an hour; if that goes on, the target is met until {until}, "
         f"{format_duration(numbers['held_s'])} after the profiled run, {after}"
     )
-
-
-def _limit_of_kafka(finding: Finding) -> str:
-    return f"only direct Kafka streams use {finding.names['key']}"
 
 
 def _idle_slots(finding: Finding) -> str:
@@ -139,35 +128,34 @@ def _limit_beyond_profile(finding: Finding) -> str:
     )
 
 
-def _no_limit(finding: Finding) -> str:
+def _no_limit(finding: Finding, why: str) -> str:
     rows = rows_text(finding.numbers["batch_rows"])
-    return f"no rate limit, though batches of up to {rows} meet the target"
+    return f"no rate limit, though batches of up to {rows} meet the target: {why}"
 
 
 def _limit_of_each_source(finding: Finding) -> str:
-    return (
-        f"{_no_limit(finding)}: each of the {finding.numbers['num_sources']:.0f} sources has its "
-        "own rate limit; divide the rows among them by their input rates"
+    return _no_limit(
+        finding,
+        f"each of the {finding.numbers['num_sources']:.0f} sources has its own rate limit; divide "
+        "the rows among them by their input rates",
     )
-
-
-def _limit_not_offered(finding: Finding) -> str:
-    return f"{_no_limit(finding)}: {finding.names['why']}"
 
 
 def _limit_by_partition(finding: Finding) -> str:
     partitions = counted(round(finding.numbers["num_source_partitions"]), "partition")
-    return (
-        f"{_no_limit(finding)}: {finding.names['source']} limits each of its {partitions} "
-        "separately, and the busiest one would fall behind"
+    return _no_limit(
+        finding,
+        f"{finding.names['source']} limits each of its {partitions} separately, and the busiest "
+        "one would fall behind",
     )
 
 
 def _limit_by_file(finding: Finding) -> str:
-    return (
-        f"{_no_limit(finding)}: {finding.names['source']} takes whole files, of "
-        f"{rows_text(finding.numbers['file_rows'])} on average, and fewer "
-        "files than that would let the query fall behind; write smaller files"
+    return _no_limit(
+        finding,
+        f"{finding.names['source']} takes whole files, of "
+        f"{rows_text(finding.numbers['file_rows'])} on average, and fewer files than that would "
+        "let the query fall behind; write smaller files",
     )
 
 
@@ -193,17 +181,15 @@ def _skewed_stage(finding: Finding) -> str:
     )
 
 
-def _earlier_words(finding: Finding) -> str:
-    return finding.names["text"]
-
-
 #: By the code of a finding about a plan.
 OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     FindingCode.MORE_NODES_LESS_SURE: _less_sure,
     FindingCode.MODEL_RISES: _model_rises,
     FindingCode.STATE_BREAKS_PROMISE: _state_breaks,
     FindingCode.GROWTH_ENDS_PROMISE: _growth_ends,
-    FindingCode.RATE_LIMIT_OF_KAFKA_ONLY: _limit_of_kafka,
+    FindingCode.RATE_LIMIT_OF_KAFKA_ONLY: lambda finding: (
+        f"only direct Kafka streams use {finding.names['key']}"
+    ),
     FindingCode.ROWS_NOT_COUNTED: (
         "the log counts no rows: planned for the profiled rate, and without a rate limit"
     ),
@@ -222,11 +208,11 @@ OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     FindingCode.PYTHON_MEMORY_UNKNOWN: _python_memory,
     FindingCode.RATE_LIMIT_BEYOND_PROFILE: _limit_beyond_profile,
     FindingCode.RATE_LIMIT_OF_EACH_SOURCE: _limit_of_each_source,
-    FindingCode.RATE_LIMIT_NOT_OFFERED: _limit_not_offered,
+    FindingCode.RATE_LIMIT_NOT_OFFERED: lambda finding: _no_limit(finding, finding.names["why"]),
     FindingCode.RATE_LIMIT_BY_PARTITION: _limit_by_partition,
     FindingCode.RATE_LIMIT_BY_FILE: _limit_by_file,
     FindingCode.MODEL_FAR_OFF: _model_far_off,
     FindingCode.JOBS_FAILED: _jobs_failed,
     FindingCode.SKEWED_STAGE: _skewed_stage,
-    FindingCode.EARLIER_WORDS: _earlier_words,
+    FindingCode.EARLIER_WORDS: lambda finding: finding.names["text"],
 }

@@ -7,13 +7,9 @@ from collections.abc import Callable, Mapping
 
 from headway.digits import format_rate_down
 from headway.domain import Finding, FindingCode
-from headway.units import (
-    counted,
-    exact_duration,
-    format_duration,
-    format_rate,
-    parse_duration_s,
-)
+from headway.units import counted, exact_duration, format_duration, format_rate, parse_duration_s
+
+FAR_OUTSIDE = "that is far outside what was profiled, where batches may be shorter than expected"
 
 
 def _over_capacity(finding: Finding) -> str:
@@ -23,19 +19,13 @@ def _over_capacity(finding: Finding) -> str:
     return text if finding.numbers.get("is_sure", 1.0) else f"{text}; {FAR_OUTSIDE}"
 
 
-FAR_OUTSIDE = "that is far outside what was profiled, where batches may be shorter than expected"
-
-
 def _too_close(finding: Finding) -> str:
     numbers = finding.numbers
     if "rate_per_s" not in numbers:  # rows are not counted
         return "too close to saturation to predict a latency"
-    predicted_up_to_per_s = numbers["told_up_to_per_s"]
-    predicted_text = (
-        f"; predicted up to {format_rate(predicted_up_to_per_s)}"
-        if predicted_up_to_per_s > 0
-        else ""
-    )
+    predicted_text = ""
+    if numbers["told_up_to_per_s"] > 0:
+        predicted_text = f"; predicted up to {format_rate(numbers['told_up_to_per_s'])}"
     load = numbers.get("offered_load_ratio", numbers["utilization_ratio"])  # in earlier files
     return (
         f"too close to saturation to predict a latency at {format_rate(numbers['rate_per_s'])}: "
@@ -61,17 +51,16 @@ def _stability_not_known(finding: Finding) -> str:
 
 
 def _mostly_overruns(finding: Finding) -> str:
+    numbers = finding.numbers
     text = (
-        f"{finding.numbers['overrun_probability']:.0%} of the batches overrun the trigger "
-        "interval, so the query runs as fast as possible"
+        f"{numbers['overrun_probability']:.0%} of the batches overrun the trigger interval, so the "
+        "query runs as fast as possible"
     )
     cures = []
-    if "enough_trigger_s" in finding.numbers:
-        cures.append(
-            f"a trigger interval of {format_duration(finding.numbers['enough_trigger_s'])}"
-        )
-    if "enough_slots" in finding.numbers:
-        cures.append(counted(round(finding.numbers["enough_slots"]), "slot"))
+    if "enough_trigger_s" in numbers:
+        cures.append(f"a trigger interval of {format_duration(numbers['enough_trigger_s'])}")
+    if "enough_slots" in numbers:
+        cures.append(counted(round(numbers["enough_slots"]), "slot"))
     return f"{text}; {' or '.join(cures)} would avoid that" if cures else text
 
 
@@ -210,11 +199,9 @@ def _rows_far_off(finding: Finding) -> str:
 def _far_off(finding: Finding, requested: str, why: str) -> str:
     numbers = finding.numbers
     smallest, largest, reach = numbers["least"], numbers["most"], numbers["reach_doublings"]
-    profiled = (
-        _rounded(smallest)
-        if smallest == largest
-        else f"{_rounded(smallest)} to {_rounded(largest)}"
-    )
+    profiled = _rounded(smallest)
+    if smallest != largest:
+        profiled += f" to {_rounded(largest)}"
     if not reach:
         why = "no tasks were recorded, only progress events"
     return f"{requested}, {_beyond(reach)} the profiled {profiled}: {why}"

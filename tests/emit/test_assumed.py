@@ -58,7 +58,7 @@ def require_assumed(cluster: Cluster, *, has_container: bool = True) -> None:
 
 
 def patched(text: str, job: str | None = None) -> str:
-    return patch(text, PLAN, name="f.yaml", submission=Submission(), job=job).text
+    return patch(text, PLAN, name="f.yaml", submission=Submission(), job=job)[0]
 
 
 def kubeflow(
@@ -312,8 +312,8 @@ def test_a_target_that_overrides_the_cluster_is_said() -> None:
         f"    {line}\n" for line in bundle("{num_workers: 1}").splitlines()
     )
     text = bundle("{num_workers: 9}") + override
-    found = patch(text, PLAN, name="f.yaml", submission=Submission(), job=None)
-    assert found.notes == (
+    _, destination = patch(text, PLAN, name="f.yaml", submission=Submission(), job=None)
+    assert destination.notes == (
         "target dev overrides num_workers in line 14: the plan does not hold for that target",
     )
     # Where only the target has a cluster, the plan is put there.
@@ -407,8 +407,8 @@ def test_a_patch_says_where_trigger_and_rate_limit_are_set(
 
 def test_a_plan_without_a_container_leaves_memory_besides_the_heap() -> None:
     text = kubeflow(executor="{instances: 1, memoryOverhead: 3g, memoryLimit: 9Gi}")
-    found = patch(text, a_plan(), name="f.yaml", submission=Submission(), job=None)
-    executor = application_in(found.text)["spec"]["executor"]
+    after, _ = patch(text, a_plan(), name="f.yaml", submission=Submission(), job=None)
+    executor = application_in(after)["spec"]["executor"]
     assert executor["memoryOverhead"] == "3g"
     # But a limit below what Spark then requests would be refused by Kubernetes.
     assert executor["memoryLimit"] == "11264Mi"

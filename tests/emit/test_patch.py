@@ -59,7 +59,7 @@ resources:
 
 
 def patch_of(text: str, job: str | None = None) -> str:
-    return patch(text, a_plan(), name="f.yaml", submission=Submission(), job=job).text
+    return patch(text, a_plan(), name="f.yaml", submission=Submission(), job=job)[0]
 
 
 def changed_lines(before: str, after: str) -> list[str]:

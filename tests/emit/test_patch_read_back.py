@@ -30,7 +30,7 @@ spec:
 
 
 def patch_of(text: str, job: str | None = None) -> str:
-    return patch(text, a_plan(), name="f.yaml", submission=Submission(), job=job).text
+    return patch(text, a_plan(), name="f.yaml", submission=Submission(), job=job)[0]
 
 
 def executor_of(text: str) -> object:

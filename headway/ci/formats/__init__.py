@@ -13,12 +13,7 @@ from headway.ci.nouns import Report
 
 #: By the names that ``headway check --format`` takes, beside text and JSON, which all results have.
 FORMATS: Mapping[str, Callable[[Report], str]] = MappingProxyType(
-    {
-        "github": github_text,
-        "junit": junit_text,
-        "markdown": markdown_text,
-        "sarif": sarif_text,
-    }
+    {"github": github_text, "junit": junit_text, "markdown": markdown_text, "sarif": sarif_text}
 )
 
 __all__ = ["FORMATS"]

@@ -1,12 +1,13 @@
-"""Locked and current figures, for people."""
+"""Locked and current figures, and where a finding is, for people."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from headway.ci.nouns import Held
+from headway.ci.nouns import Finding, Held
 from headway.digits import format_money
 from headway.formats.lock_file import AnyLocked
+from headway.redaction import harmless
 from headway.units import format_duration
 
 #: The columns of `job_row`.
@@ -42,12 +43,10 @@ def locked_today_text(held: Held) -> str:
     return f"{'meets' if today.met else 'misses'} its target today"
 
 
-def _cost(locked: AnyLocked) -> str:
-    return "-" if locked.cost is None else format_money(locked.cost)
-
-
-def _planned(locked: AnyLocked) -> str:
-    return "-" if locked.planned_s is None else format_duration(locked.planned_s)
+def located_text(finding: Finding) -> str:
+    """A finding on a line, behind its position."""
+    position = f"{finding.file}:{finding.line}:{finding.column}"
+    return f"{position}: {finding.level}: {harmless(finding.message)} ({finding.rule})"
 
 
 def changed(then: str, now: str) -> str:
@@ -59,6 +58,14 @@ def changed(then: str, now: str) -> str:
     ('2 -> 3', '2', '2')
     """
     return now if then in (now, "-") else f"{then} -> {now}"
+
+
+def _cost(locked: AnyLocked) -> str:
+    return "-" if locked.cost is None else format_money(locked.cost)
+
+
+def _planned(locked: AnyLocked) -> str:
+    return "-" if locked.planned_s is None else format_duration(locked.planned_s)
 
 
 def _of(locked: AnyLocked | None, show: Callable[[AnyLocked], str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from headway.ci.formats.figures import located_text
 from headway.ci.nouns import Held, Level, Report
 from headway.redaction import harmless
 
@@ -13,31 +14,27 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def junit_text(report: Report) -> str:
     """One suite; a job that fails has its errors as the failure, and all findings as output."""
-    num_failed = sum(held.failed for held in report.jobs)
+    counts = f'tests="{len(report.jobs)}" failures="{sum(held.failed for held in report.jobs)}"'
     cases = "".join(map(_case, report.jobs))
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
-        f'<testsuites tests="{len(report.jobs)}" failures="{num_failed}">\n'
-        f'<testsuite name="headway" tests="{len(report.jobs)}" failures="{num_failed}">\n'
+        f"<testsuites {counts}>\n"
+        f'<testsuite name="headway" {counts}>\n'
         f"{cases}</testsuite>\n</testsuites>"
     )
 
 
 def _case(held: Held) -> str:
     head = f"<testcase classname={_quoted(held.file)} name={_quoted(held.name)}"
-    errors = [finding for finding in held.findings if finding.level is Level.ERROR]
-    findings_text = "\n".join(
-        f"{finding.file}:{finding.line}:{finding.column}: {finding.level}: "
-        f"{harmless(finding.message)} ({finding.rule})"
-        for finding in held.findings
-    )
-    if not findings_text:
+    if not held.findings:
         return f"{head}/>\n"
+    errors = [finding for finding in held.findings if finding.level is Level.ERROR]
     failure = ""
     if errors:
         message = "; ".join(harmless(finding.message) for finding in errors)
         failure = f"<failure message={_quoted(message)} type={_quoted(str(errors[0].rule))}/>\n"
-    return f"{head}>\n{failure}<system-out>{_escaped(findings_text)}</system-out>\n</testcase>\n"
+    out = _escaped("\n".join(map(located_text, held.findings)))
+    return f"{head}>\n{failure}<system-out>{out}</system-out>\n</testcase>\n"
 
 
 def _quoted(text: str) -> str:

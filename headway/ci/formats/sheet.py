@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headway.ci.formats.figures import HEAD, changed, job_row, locked_today_text, rows
+from headway.ci.formats.figures import HEAD, changed, job_row, located_text, locked_today_text, rows
 from headway.ci.formats.machine import check_json
-from headway.ci.nouns import Held, Level, Report
+from headway.ci.nouns import Held, Report
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.redaction import harmless
-
-_SIGNS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "note"}
 
 
 def report_sheet(report: Report) -> Sheet:
@@ -27,22 +25,21 @@ def report_sheet(report: Report) -> Sheet:
                 rows=tuple((*job_row(held), _state(held)) for held in report.jobs),
                 only_on_pages=True,
             ),
-            *map(_job_section, report.jobs),
             *(
                 Section(
-                    lead=_SIGNS[finding.level],
+                    title=f"{held.name}: {_state(held)}; {' and '.join(held.now.targets)}",
+                    texts=tuple(_job_texts(held)),
+                )
+                for held in report.jobs
+            ),
+            *(
+                Section(
+                    lead=str(finding.level),
                     texts=(f"{harmless(finding.message)} ({finding.rule})",),
                 )
                 for finding in report.others
             ),
         ),
-    )
-
-
-def _job_section(held: Held) -> Section:
-    return Section(
-        title=f"{held.name}: {_state(held)}; {' and '.join(held.now.targets)}",
-        texts=tuple(_job_texts(held)),
     )
 
 
@@ -58,10 +55,7 @@ def _job_texts(held: Held) -> Iterator[str]:
     today = locked_today_text(held)
     if today:
         yield f"the locked setting {today}"
-    for finding in held.findings:
-        location = f"{finding.file}:{finding.line}:{finding.column}"
-        message = f"{harmless(finding.message)} ({finding.rule})"
-        yield f"{location}: {_SIGNS[finding.level]}: {message}"
+    yield from map(located_text, held.findings)
 
 
 KINDS = {"check": Kind(sheet=report_sheet, data=check_json, main="findings")}

@@ -1,0 +1,209 @@
+"""What is said of a plan as labels with texts: its setting and cost, its first minutes, its memory.
+
+Of a target that no configuration meets it is the lowest possible value, and the nearest plan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from headway.digits import format_money
+from headway.domain import (
+    AfterStart,
+    Evidence,
+    FindingCode,
+    InfeasiblePlan,
+    NodeType,
+    Plan,
+    StreamAnswer,
+)
+from headway.domain.plan_parts import MemoryPlan
+from headway.report.columns import aligned, paragraphs
+from headway.report.frontier import max_rate_text
+from headway.report.wording import setting_text
+from headway.units import HOURS_PER_MONTH, counted, format_duration, format_rate, spark_memory_text
+from headway.words.predictions import duration_against
+
+_AFTER_START = "after a restart"
+
+
+def facts(plan: StreamAnswer) -> tuple[tuple[str, str], ...]:
+    """The facts right under the headline."""
+    rows = [
+        ("configuration", setting_text(plan.configuration)),
+        ("max rate within target", max_rate_text(plan)),
+    ]
+    if plan.node_type is not None:
+        bought = f"{counted(plan.nodes, 'node')} of {plan.node_type.name}"
+        if plan.cost_per_hour is not None:
+            currency = plan.node_type.currency
+            by_hour = format_money(plan.cost_per_hour, currency=currency)
+            by_month = format_money(plan.cost_per_hour * HOURS_PER_MONTH, currency=currency)
+            bought += f", {by_hour} per hour, {by_month} per month"
+        rows.append(("nodes", bought))
+    if plan.also:
+        label = "also met" if plan.feasible else "other targets"
+        rows.append((label, " and ".join(map(str, plan.also))))
+    if plan.feasible:
+        return (*rows, *_after_start_fact(plan))
+    return (*_infeasible_facts(plan), *rows)
+
+
+def purchase_facts(
+    max_rate_per_s: float | None, node_type: NodeType | None, cost_per_hour: float | None
+) -> Iterator[tuple[str, str]]:
+    """What a plan carries, on which nodes, at what cost; only what is known."""
+    if max_rate_per_s is not None:
+        yield "max rate within target", format_rate(max_rate_per_s)
+    if node_type is not None:
+        yield "node type", node_type.name
+    if cost_per_hour is not None:
+        yield "cost per hour", format_money(cost_per_hour)
+
+
+def _after_start_fact(plan: Plan) -> Iterator[tuple[str, str]]:
+    """From which minute on the target is met, and what is expected in the first one."""
+    after_start = plan.after_start
+    if after_start is None:
+        return
+    if after_start.evidence is Evidence.UNAVAILABLE:
+        yield _AFTER_START, f"unavailable: {after_start.reason}"
+        return
+    expected_s = after_start.expected_first_minute_s
+    expected = "" if expected_s is None else f"{format_duration(expected_s)}, "
+    upper_end = format_duration(after_start.by_minute_s[0])
+    first_minute = f"first minute {plan.target.statistic} {expected}up to {upper_end}"
+    yield _AFTER_START, f"{_holds_text(after_start)}; {first_minute}"
+
+
+def after_start_lines(plan: Plan) -> list[str]:
+    """The first minutes one by one, and what they are based on."""
+    after_start = plan.after_start
+    if after_start is None:
+        return []
+    if after_start.evidence is Evidence.UNAVAILABLE:
+        return paragraphs(f"Unavailable: {after_start.reason}.")
+    rows = [
+        (
+            f"minute {minute}",
+            f"{plan.target.statistic} up to {format_duration(value_s)}",
+            "met" if value_s <= plan.target.limit_s else "missed",
+        )
+        for minute, value_s in enumerate(after_start.by_minute_s, start=1)
+    ]
+    first_batch = ""
+    if after_start.first_batch_s is not None:
+        first_batch = f" The first batch takes {format_duration(after_start.first_batch_s)}."
+    return [
+        *aligned(rows),
+        *paragraphs(
+            f"{_holds_text(after_start).capitalize()}: {after_start.reason}; theory.md (P20)."
+            f"{first_batch} headway plan --from-start plans with the batch durations of a fresh "
+            "JVM."
+        ),
+    ]
+
+
+def _holds_text(after_start: AfterStart) -> str:
+    if after_start.holds_from_minute is None:
+        return f"the target is missed for {len(after_start.by_minute_s)} minutes and more"
+    if after_start.holds_from_minute == 1:
+        return "the target is met from the first minute on"
+    return f"the target is met from minute {after_start.holds_from_minute} on"
+
+
+def _infeasible_facts(plan: InfeasiblePlan) -> tuple[tuple[str, str], ...]:
+    """The lowest possible value of the target and the nearest plan.
+
+    While batches grow, there is no lowest value that lasts.
+    """
+    nearest = _nearest_text(plan)
+    if any(finding.code is FindingCode.BATCHES_GROW for finding in plan.findings):
+        return (("without growth", f"{nearest}, with batches as long as the mean of the profile"),)
+    lowest = (f"lowest possible {plan.target.statistic}", _lowest_text(plan))
+    return (lowest, ("nearest plan", nearest))
+
+
+def _lowest_text(plan: InfeasiblePlan) -> str:
+    """The lowest value that any configuration reaches at the rate, or why there is none.
+
+    It is one of the planned confidence: with less of it, lower values are reached.
+    """
+    rate = format_rate(plan.arrivals.rate_per_s)
+    if math.isfinite(plan.floor_s):
+        return f"{duration_against(plan.floor_s, plan.target.limit_s)} at {rate}"
+    if plan.prediction.is_quotable:
+        return f"none at {rate}: the upper end of batch durations is too close to saturation"
+    if plan.prediction.is_stability_open:
+        return (
+            f"none: no configuration is known to keep up at {rate}, since the profile has batches "
+            "of one size, which do not show what a row costs"
+        )
+    return f"none: every configuration is over capacity at {rate}, or too close to saturation"
+
+
+def _nearest_text(plan: InfeasiblePlan) -> str:
+    """Nodes of the nearest plan, and what it reaches."""
+    nodes = counted(plan.nodes, "node")
+    if plan.prediction.is_stability_open:
+        return f"{nodes}, not known to keep up"
+    if not (plan.prediction.stable or plan.prediction.is_close_to_saturation):
+        return f"{nodes}, over capacity"
+    if math.isinf(plan.planned_latency_s):
+        end = " at the upper end" if plan.prediction.is_quotable else ""
+        return f"{nodes}, too close to saturation{end}"
+    planned = duration_against(plan.planned_latency_s, plan.target.limit_s)
+    return f"{nodes}, {plan.target.statistic} up to {planned}"
+
+
+def nearest_rows(plan: StreamAnswer, label: str) -> list[tuple[str, str]]:
+    """The nearest feasible targets, with the part that is relaxed; none for feasible plans."""
+    nearest = () if plan.feasible else plan.nearest
+    return [(label.format(target.gives_way), target.text) for target in nearest]
+
+
+def memory_rows(memory: MemoryPlan) -> list[tuple[str, str, str]]:
+    """How the memory of an executor is derived: each part, its size and its source.
+
+    >>> mebibyte = 2**20
+    >>> memory = MemoryPlan(
+    ...     heap_bytes=1024 * mebibyte,
+    ...     overhead_bytes=384 * mebibyte,
+    ...     needed_heap_bytes=480 * mebibyte,
+    ...     native_bytes=0,
+    ...     parts={"Spark": 300 * mebibyte, "state": 100 * mebibyte, "headroom": 80 * mebibyte},
+    ...     reason="as requested",
+    ... )
+    >>> for row in memory_rows(memory):
+    ...     print(*row, sep=" | ")
+    Spark | 300m | reserved
+    state | 100m | recorded
+    headroom | 80m |
+    heap needed | 480m | their sum
+    heap planned | 1g | as requested
+    memory overhead | 384m |
+    container | 1408m | total
+    """
+    peak = "peak of one JVM with the driver" if memory.is_measured_locally else "measured peak"
+    # Without peaks, what is needed is known from the record of the state.
+    sources = {} if "tasks" in memory.parts else {"Spark": "reserved", "state": "recorded"}
+    rows = [
+        (name, size_bytes, "" if name == "headroom" else sources.get(name, peak))
+        for name, size_bytes in memory.parts.items()
+        if size_bytes
+    ]
+    if memory.parts:
+        rows.append(("heap needed", memory.needed_heap_bytes, "their sum"))
+    if memory.profiled_heap_bytes is not None:
+        rows.append(("heap profiled", memory.profiled_heap_bytes, memory.profiled_heap))
+    rows.append(("heap planned", memory.heap_bytes, memory.reason))
+    beside_heap = (
+        ("memory overhead", memory.overhead_bytes, ""),
+        ("of which state", memory.native_bytes, "RocksDB"),
+        ("off-heap memory", memory.off_heap_bytes, "as profiled"),
+        ("Python workers", memory.python_bytes, "as profiled, per core"),
+    )
+    rows += [row for row in beside_heap if row[1]]
+    rows.append(("container", memory.container_bytes, "total"))
+    return [(name, spark_memory_text(size_bytes), why) for name, size_bytes, why in rows]
