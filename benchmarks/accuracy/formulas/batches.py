@@ -10,11 +10,7 @@ from formulas.cells import Cell, Family, Judged, judged
 from headway.models.batches.batch_chain import batch_chain
 from headway.models.batches.microbatch import AffineDuration, steady_state
 from headway.models.batches.tuple_latency import tuple_latency_mean, tuple_latency_quantile
-from headway.models.batches.windows import (
-    WindowEnds,
-    append_window_latency,
-    update_window_latency,
-)
+from headway.models.batches.windows import append_window_latency, update_window_latency
 from tests.oracles.microbatch import MicrobatchTrace, simulate_microbatch
 from tests.oracles.microbatch_runs import simulate_microbatch_runs
 from tests.oracles.tail_index import LATENCY_HAS_VARIANCE, tail_index
@@ -131,11 +127,11 @@ def simulated_windows(
     )
     latency_s = simulated_runs.latency_s[50:-50]
     state = steady_state(duration, _RATE_PER_S, trigger_s, 0.0)
-    ends, gap_s = WindowEnds(slide_s=slide_s), 1.0 / _ROWS_PER_S
+    gap_s = 1.0 / _ROWS_PER_S
     law = (
-        append_window_latency(state, ends, _WATERMARK_DELAY_S, _LAG_S + gap_s)
+        append_window_latency(state, slide_s, _WATERMARK_DELAY_S, _LAG_S + gap_s)
         if mode == "append"
-        else update_window_latency(state, ends, _LAG_S - gap_s)
+        else update_window_latency(state, slide_s, _LAG_S - gap_s)
     )
     chance = float(latency_s.std() / latency_s.mean() / np.sqrt(len(latency_s)))
     p99_s = float(np.quantile(latency_s, 0.99))

@@ -11,7 +11,7 @@ import numpy as np
 
 from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.batches.microbatch import SteadyState
-from headway.models.batches.stationary_chain import Recursion, Stationary, stationary
+from headway.models.batches.stationary_chain import Recursion, stationary
 from headway.models.laws.normal import quick_ndtr
 
 _HIGHEST_LOAD = 0.98
@@ -186,7 +186,20 @@ def batch_chain(state: SteadyState) -> BatchChain | None:
 
 @lru_cache(maxsize=256)  # a plan evaluates the setting that it prints several times
 def _chain_of(recursion: Recursion) -> BatchChain:
-    return _as_chain(stationary(recursion), recursion)
+    with_levels, levels, grid, joint = stationary(recursion)
+    interval_s, lasting_sd = grid.interval_s, with_levels.lasting_sd
+    next_level = levels.transition.T @ joint
+    level_factor = np.exp(lasting_sd * levels.score - 0.5 * lasting_sd**2)
+    is_relevant = next_level > _NEGLIGIBLE * next_level.max()
+    mean_s = level_factor[:, np.newaxis] * with_levels.mean_s(interval_s)
+    log_sd = np.broadcast_to(with_levels.fresh_sd(interval_s), is_relevant.shape)
+    return BatchChain(
+        probability=next_level[is_relevant] / next_level[is_relevant].sum(),
+        interval_s=np.broadcast_to(interval_s, is_relevant.shape)[is_relevant],
+        next_mean_s=mean_s[is_relevant],
+        next_log_sd=log_sd[is_relevant],
+        recursion=recursion,
+    )
 
 
 @lru_cache(maxsize=128)
@@ -194,24 +207,6 @@ def _amplification_ratio(recursion: Recursion) -> float:
     # Cells end where the range of one load does, so a smaller difference would be theirs.
     longer, shorter = (_chain_of(recursion.times(ratio)) for ratio in (_LONGER, 1.0 / _LONGER))
     return math.log(longer.latency_mean_s / shorter.latency_mean_s) / (2.0 * math.log(_LONGER))
-
-
-def _as_chain(distribution: Stationary, recursion: Recursion) -> BatchChain:
-    levels, interval_s = distribution.levels, distribution.grid.interval_s
-    next_level = levels.transition.T @ distribution.joint
-    lasting_sd = distribution.recursion.lasting_sd
-    level_factor = np.exp(lasting_sd * levels.score - 0.5 * lasting_sd**2)
-    is_relevant = next_level > _NEGLIGIBLE * next_level.max()
-    mean_s = level_factor[:, np.newaxis] * distribution.recursion.mean_s(interval_s)
-    return BatchChain(
-        probability=next_level[is_relevant] / next_level[is_relevant].sum(),
-        interval_s=np.broadcast_to(interval_s, is_relevant.shape)[is_relevant],
-        next_mean_s=mean_s[is_relevant],
-        next_log_sd=np.broadcast_to(distribution.recursion.fresh_sd(interval_s), is_relevant.shape)[
-            is_relevant
-        ],
-        recursion=recursion,
-    )
 
 
 def _at_each(values: Numeric, function: Callable[[float], float]) -> Array:

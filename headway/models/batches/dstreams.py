@@ -6,22 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.models.arrays import Array, Numeric, open_probability
-from headway.models.batches.job_pool import (
-    DStreamJobs,
-    busy_mean_s,
-    busy_time,
-    scheduling_delay,
-    trimmed,
-)
-from headway.models.queues.lattice import LatticeLaw, LatticeTooLongError
-from headway.models.queues.lattice_parts import (
-    on_step,
-    smooth_quantile_s,
-    uniform_law,
-    zero_or_gamma_law,
-)
-from headway.models.queues.queueing import WaitMoments
+from headway.models.arrays import Array, Numeric
+from headway.models.batches.job_pool import DStreamJobs, busy_time, scheduling_delay, trimmed
+from headway.models.queues.lattice import LatticeLaw, LatticeTooLongError, on_step
+from headway.models.queues.lattice_parts import smooth_quantile_s, uniform_law, zero_or_gamma_law
+from headway.models.queues.times import QueueTime
 from headway.models.queues.wait import Wait
 
 _STEPS = 8192.0
@@ -64,11 +53,11 @@ class DStreamsLatency:
 
     def total_delay_quantile_s(self, q: Numeric) -> Array:
         """Quantiles of the total delay, 0 < q < 1; ``inf`` if unstable. [s]"""
-        return _quantile(self.total_delay_law, q)
+        return smooth_quantile_s(self.total_delay_law, q)
 
     def tuple_quantile_s(self, q: Numeric) -> Array:
         """Quantiles of the latency of rows, 0 < q < 1; ``inf`` if unstable. [s]"""
-        return _quantile(self.tuple_law, q)
+        return smooth_quantile_s(self.tuple_law, q)
 
 
 def dstreams_latency(
@@ -117,26 +106,26 @@ def dstreams_latency(
     if jobs.job.on_lattice is None:
         raise ValueError("the law of a job must be known: lognormal_time, gamma_time")
     wait = scheduling_delay(interval_s, jobs)
-    delay_mean_s = wait.mean_s + busy_mean_s(jobs)
-    laws = _laws(wait, jobs, interval_s, receive_delay_s)
+    busy = busy_time(jobs)
+    delay_mean_s = wait.mean_s + busy.mean_s
+    delay_law, tuple_law = _laws(wait, busy, interval_s, receive_delay_s)
     return DStreamsLatency(
         wait=wait,
         total_delay_mean_s=delay_mean_s,
         tuple_mean_s=receive_delay_s + 0.5 * interval_s + delay_mean_s,
         utilization_ratio=jobs.work_s / (jobs.num_concurrent * interval_s),
         is_exact=jobs.num_concurrent == 1 and jobs.autocorrelation == 0.0,
-        total_delay_law=laws[0] if laws else None,
-        tuple_law=laws[1] if laws else None,
+        total_delay_law=delay_law,
+        tuple_law=tuple_law,
     )
 
 
 def _laws(
-    wait: Wait, jobs: DStreamJobs, interval_s: float, receive_delay_s: float
-) -> tuple[LatticeLaw, LatticeLaw] | None:
+    wait: Wait, busy: QueueTime, interval_s: float, receive_delay_s: float
+) -> tuple[LatticeLaw, LatticeLaw] | tuple[None, None]:
     """Distributions of the total delay and of the latency of rows, or None if unstable."""
     if not np.isfinite(wait.mean_s):
-        return None
-    busy = busy_time(jobs)
+        return None, None
     assert busy.on_lattice is not None
     busy_sd_s = float(np.sqrt(busy.variance_s2))
     reach_s = interval_s + busy.mean_s + wait.mean_s + _REACH * (busy_sd_s + wait.sd_s)
@@ -146,32 +135,13 @@ def _laws(
     except LatticeTooLongError:  # a tail longer than a million steps
         step_s *= 100.0
         delay = busy.on_lattice(step_s).plus(_law_of_wait(wait, step_s))
-    received = _shifted(uniform_law(interval_s, step_s), receive_delay_s)
     delay = trimmed(delay)
-    return delay, delay.plus(received)
+    return delay, delay.plus(uniform_law(interval_s, step_s).later(receive_delay_s))
 
 
 def _law_of_wait(wait: Wait, step_s: float) -> LatticeLaw:
     if wait.law is not None:
         return on_step(wait.law, step_s)
-    return zero_or_gamma_law(_with_known_probability(wait.moments), step_s)
-
-
-def _with_known_probability(moments: WaitMoments) -> WaitMoments:
-    """A gamma has these moments only if the wait is likely enough."""
-    mean, variance, prob = (float(value) for value in moments)
-    return WaitMoments(np.array(mean), np.array(variance), np.array(max(prob, 1e-12)))
-
-
-def _shifted(law: LatticeLaw, shift_s: float) -> LatticeLaw:
-    steps = int(np.rint(shift_s / law.step_s))
-    return LatticeLaw(
-        step_s=law.step_s, lowest_index=law.lowest_index + steps, probability=law.probability
-    )
-
-
-def _quantile(law: LatticeLaw | None, q: Numeric) -> Array:
-    if law is None:
-        level = open_probability(q)
-        return np.full(level.shape, np.inf)
-    return smooth_quantile_s(law, q)
+    # A gamma has these moments only if the wait is likely enough.
+    likely_prob = np.maximum(wait.moments.wait_prob, 1e-12)
+    return zero_or_gamma_law(wait.moments._replace(wait_prob=likely_prob), step_s)

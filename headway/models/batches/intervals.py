@@ -73,14 +73,16 @@ class Overrun(NamedTuple):
         variance = np.maximum(excess_square - excess * excess, 0.0)
         return IntervalMoments(mean, variance + mean * mean, variance, overrun_share)
 
-    def slopes(self) -> IntervalSlopes:
-        """Derivatives of its mean and mean square."""
+    def slopes(self) -> tuple[Array, Array, Array, Array]:
+        """Derivatives of its mean, then of its mean square, each by the duration's mean, then by
+        its variance."""
         mean, mean_square = self.mean_s, self.mean_s * self.mean_s + self.variance_s2
         _, first_over, second_over = self.shares
-        first_density, second_density = _normal_density(self.scores[1:])
+        scores = self.scores[1:]
+        first_density, second_density = np.exp(-0.5 * scores * scores) / np.sqrt(2.0 * np.pi)
         width_by_variance = 1.0 / (2.0 * self.log_sd * mean_square)
         width_by_mean = -self.variance_s2 / (self.log_sd * mean * mean_square)
-        return IntervalSlopes(
+        return (
             first_over + mean * first_density * width_by_mean,
             mean * first_density * width_by_variance,
             2.0 * mean * second_over + 2.0 * mean_square * second_density * width_by_mean,
@@ -102,17 +104,3 @@ def overrun_of(trigger_s: Array, mean_s: Array, variance_s2: Array) -> Overrun:
         score = np.log(trigger_s / mean_s) / log_sd + 0.5 * log_sd
     scores = np.stack([-score, log_sd - score, 2.0 * log_sd - score])
     return Overrun(trigger_s, mean_s, variance_s2, log_sd, scores, quick_ndtr(scores))
-
-
-class IntervalSlopes(NamedTuple):
-    """Derivatives of the interval's mean and mean square by the duration's mean and variance."""
-
-    mean_by_mean: Array
-    mean_by_variance: Array
-    square_by_mean: Array
-    square_by_variance: Array
-
-
-def _normal_density(score: Array) -> Array:
-    density: Array = np.exp(-0.5 * score * score) / np.sqrt(2.0 * np.pi)
-    return density

@@ -181,8 +181,8 @@ def _thinned(wait: Wait, ratio: float) -> Wait:
     )
 
 
-def busy_mean_s(jobs: DStreamJobs) -> float:
-    """Mean of `busy_time` (V2). [s]
+def busy_time(jobs: DStreamJobs) -> QueueTime:
+    """From the start of a batch's first job to the end of its last, with the pool to itself.
 
     Parameters
     ----------
@@ -190,7 +190,8 @@ def busy_mean_s(jobs: DStreamJobs) -> float:
 
     Returns
     -------
-    float
+    QueueTime
+        Lognormal if several jobs run at a time: (M1)-(M5).
 
     Notes
     -----
@@ -198,24 +199,10 @@ def busy_mean_s(jobs: DStreamJobs) -> float:
 
     Examples
     --------
-    >>> busy_mean_s(DStreamJobs(job=lognormal_time(1.0, 0.0), num_jobs=3, num_concurrent=2))
-    2.0
-    """
-    if jobs.num_concurrent == 1 or jobs.num_jobs == 1:
-        return jobs.work_s
-    cv = min(float(np.sqrt(jobs.job.scv)), 10.0)
-    return makespan_moments(jobs.num_jobs, jobs.num_concurrent, cv).mean * jobs.job.mean_s
-
-
-def busy_time(jobs: DStreamJobs) -> QueueTime:
-    """From the start of a batch's first job to the end of its last, with the pool to itself (V2).
-
-    If several jobs run at a time, it is lognormal: (M1)-(M5).
-
-    Examples
-    --------
     >>> busy_time(DStreamJobs(job=lognormal_time(1.0, 0.5), num_jobs=4)).mean_s
     4.0
+    >>> busy_time(DStreamJobs(job=lognormal_time(1.0, 0.0), num_jobs=3, num_concurrent=2)).mean_s
+    2.0
     """
     if jobs.num_concurrent == 1 or jobs.num_jobs == 1:
         return repeated_time(jobs.job, jobs.num_jobs)

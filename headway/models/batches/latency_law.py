@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import fields
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,18 +25,8 @@ _LEAST_BEYOND = 1e-14
 _BLOCK = 2048
 
 
-class _Reached(NamedTuple):
-    """Share of rows that are committed within a time of their arrival, and its density."""
-
-    probability: Array
-    density_per_s: Array
-
-
-class _Next(NamedTuple):
-    """Mean and logarithmic width, as a row sees it, of the batch that an interval collects."""
-
-    mean_s: Array
-    log_sd: Array
+#: Mean [s] and logarithmic width, as a row sees it, of the batch that an interval collects.
+_Next: TypeAlias = tuple[Array, Array]
 
 
 class LatencyLaw:
@@ -51,20 +42,27 @@ class LatencyLaw:
 
     def __init__(self, state: SteadyState) -> None:
         self._shape = state.is_stable.shape
-        self.stable = state.is_stable.ravel()
-        self._after_commit_s = state.after_commit_s.ravel()
-        self._trigger_s = state.trigger_s.ravel()
-        self._mean_s = np.where(self.stable, state.mean_duration_s.ravel(), 1.0)
-        self._sd_s = np.where(self.stable, state.sd_duration_s.ravel(), 0.0)
-        overrun_prob = np.where(self.stable, state.overrun_probability.ravel(), 0.0)
-        self._state = _Noise(state)
-        self._on_time = np.where(self._trigger_s > 0.0, 1.0 - overrun_prob, 0.0)
+        flat = SteadyState(*(getattr(state, field.name).ravel() for field in fields(state)))
+        self._state = flat
+        self._mean_s = np.where(flat.is_stable, flat.mean_duration_s, 1.0)
+        self._sd_s = np.where(flat.is_stable, flat.sd_duration_s, 0.0)
+        overrun_prob = np.where(flat.is_stable, flat.overrun_probability, 0.0)
+        self._log_sd = np.maximum(
+            np.sqrt(np.log1p((self._sd_s / self._mean_s) ** 2)), _NARROWEST_LOG_SD
+        )
+        # Normal score of a duration that is as long as the trigger interval.
+        with np.errstate(divide="ignore"):
+            score = np.log(flat.trigger_s / self._mean_s) / self._log_sd
+        self._trigger_score = score + 0.5 * self._log_sd
+        # Logarithm of the slowdown of the next batch, per unit of this one's score (B15).
+        self._resemblance = flat.next_correlation * np.sqrt(np.log1p(flat.relative_noise**2))
+        self._on_time = np.where(flat.trigger_s > 0.0, 1.0 - overrun_prob, 0.0)
         self._next = self._after_on_time()
         overrunning = np.flatnonzero(overrun_prob > _NEGLIGIBLE)
-        self._row_of_nodes = np.full(self.stable.size, -1)
+        self._row_of_nodes = np.full(flat.is_stable.size, -1)
         self._row_of_nodes[overrunning] = np.arange(overrunning.size)
         self._add_nodes(overrunning)
-        seconds = self._on_time * self._trigger_s
+        seconds = self._on_time * flat.trigger_s
         seconds[overrunning] += (self._node_weight * self._node_interval_s).sum(axis=-1)
         self._seconds = np.where(seconds > 0.0, seconds, 1.0)
 
@@ -73,14 +71,15 @@ class LatencyLaw:
         points, settings = self._pairs(x_s)
         probability = np.empty(points.size)
         for block in _blocks(points.size):
-            probability[block] = self._reached(points.flat[block], settings.flat[block]).probability
-        return np.where(self.stable[settings], probability.reshape(points.shape), 0.0)
+            probability[block], _ = self._reached(points.flat[block], settings.flat[block])
+        is_stable = self._state.is_stable[settings]
+        return np.where(is_stable, probability.reshape(points.shape), 0.0)
 
     def quantile(self, q: Array) -> Array:
         """Smallest latency that a share ``q`` of rows does not exceed; ``inf`` where unstable."""
         probability, settings = self._pairs(q)
         quantile = np.full(probability.size, np.inf)
-        stable_pairs = np.flatnonzero(self.stable[settings.ravel()])
+        stable_pairs = np.flatnonzero(self._state.is_stable[settings.ravel()])
         for block in _blocks(stable_pairs.size):
             pairs = stable_pairs[block]
             quantile[pairs] = self._quantile(probability.flat[pairs], settings.flat[pairs])
@@ -88,7 +87,7 @@ class LatencyLaw:
 
     def _pairs(self, values: Array) -> tuple[Array, NDArray[np.intp]]:
         """Values broadcast against the settings, and the number of the setting of each."""
-        numbers = np.arange(self.stable.size).reshape(self._shape)
+        numbers = np.arange(self._mean_s.size).reshape(self._shape)
         points, settings = np.broadcast_arrays(values, numbers)
         return points, settings
 
@@ -99,20 +98,21 @@ class LatencyLaw:
         again.
         """
         low, high = np.zeros(q.size), np.full(q.size, np.inf)
-        point = self._trigger_s[settings] + self._mean_s[settings] + 2.0 * self._sd_s[settings]
+        point = self._state.trigger_s[settings] + self._mean_s[settings]
+        point += 2.0 * self._sd_s[settings]
         goal = np.log1p(-q)
         open_ = np.arange(q.size)
         for _ in range(_MOST_STEPS):
             open_points = point[open_]
-            reached = self._reached(open_points, settings[open_])
-            tail = 1.0 - reached.probability
+            probability, density_per_s = self._reached(open_points, settings[open_])
+            tail = 1.0 - probability
             # A tail this small is a rounding error; Newton's rule cannot follow it.
             resolved = tail > _LEAST_BEYOND
             excess = np.log(np.where(resolved, tail, _LEAST_BEYOND)) - goal[open_]
             low[open_] = np.where(excess > 0.0, open_points, low[open_])
             high[open_] = np.where(excess > 0.0, high[open_], open_points)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                newton = open_points + excess * tail / reached.density_per_s
+                newton = open_points + excess * tail / density_per_s
             bottom, top = low[open_], np.minimum(high[open_], 4.0 * open_points)
             inside = resolved & (newton > bottom) & (newton < top)
             settled = (np.abs(excess) <= _TOLERANCE) | (top - bottom <= _TOLERANCE * top)
@@ -123,29 +123,33 @@ class LatencyLaw:
                 break
         return point
 
-    def _reached(self, x_s: Array, settings: NDArray[np.intp]) -> _Reached:
-        """For pairs of a time after arrival and the number of a setting."""
+    def _reached(self, x_s: Array, settings: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Share of rows that are committed within a time of their arrival, and its density.
+
+        For pairs of such a time and the number of a setting.
+        """
         # The latency to the commit is the latency to the batch's end, less what comes after.
-        end = x_s + self._after_commit_s[settings]
+        end = x_s + self._state.after_commit_s[settings]
         share = self._on_time[settings]
+        mean_s, log_sd = self._next
         seconds, density = self._seconds_reached(
-            end,
-            self._trigger_s[settings],
-            _Next(self._next.mean_s[settings], self._next.log_sd[settings]),
+            end, self._state.trigger_s[settings], (mean_s[settings], log_sd[settings])
         )
         seconds, density = share * seconds, share * density
         stretched = np.flatnonzero(self._row_of_nodes[settings] >= 0)
         if stretched.size:
             rows = self._row_of_nodes[settings[stretched]]
             weight = self._node_weight[rows]
-            following = _Next(self._node_next.mean_s[rows], self._node_next.log_sd[rows])
+            mean_s, log_sd = self._node_next
             of_nodes = self._seconds_reached(
-                end[stretched, np.newaxis], self._node_interval_s[rows], following
+                end[stretched, np.newaxis],
+                self._node_interval_s[rows],
+                (mean_s[rows], log_sd[rows]),
             )
             seconds[stretched] += np.einsum("ij,ij->i", weight, of_nodes[0])
             density[stretched] += np.einsum("ij,ij->i", weight, of_nodes[1])
         total = self._seconds[settings]
-        return _Reached(np.clip(seconds / total, 0.0, 1.0), density / total)
+        return np.clip(seconds / total, 0.0, 1.0), density / total
 
     def _seconds_reached(self, x: Array, interval: Array, following: _Next) -> tuple[Array, Array]:
         """Seconds of an interval whose rows are committed within ``x``, and their growth."""
@@ -165,13 +169,8 @@ class LatencyLaw:
 
     def _add_nodes(self, settings: NDArray[np.intp]) -> None:
         """Gauss-Legendre nodes over the normal score of a duration beyond the trigger."""
-        mean, trigger = self._mean_s[settings], self._trigger_s[settings]
-        log_sd = np.maximum(
-            np.sqrt(np.log1p((self._sd_s[settings] / mean) ** 2)), _NARROWEST_LOG_SD
-        )
-        with np.errstate(divide="ignore"):
-            first = np.log(trigger / mean) / log_sd + 0.5 * log_sd
-        lowest = np.clip(first, -_FARTHEST_SCORE, _FARTHEST_SCORE)
+        mean, log_sd = self._mean_s[settings], self._log_sd[settings]
+        lowest = np.clip(self._trigger_score[settings], -_FARTHEST_SCORE, _FARTHEST_SCORE)
         # Rows see long intervals more often, which shifts their scores by the width.
         highest = np.maximum(lowest, 0.0) + _FARTHEST_SCORE + log_sd
         half = (0.5 * (highest - lowest))[:, np.newaxis]
@@ -182,57 +181,40 @@ class LatencyLaw:
         scale = ndtr(-lowest) / np.where(raw_total > 0.0, raw_total, 1.0)
         self._node_weight = raw * scale[:, np.newaxis]
         self._node_interval_s = mean[:, np.newaxis] * np.exp(width * score - 0.5 * width * width)
-        self._node_next = self._state.next_duration(self._node_interval_s, settings, score)
+        self._node_next = self._next_duration(self._node_interval_s, settings, score)
 
     def _after_on_time(self) -> _Next:
         """The batch after one that did not overrun: (B15) averaged over such batches."""
-        state = self._state
-        following = state.next_duration(self._trigger_s, slice(None))
-        log_sd = np.maximum(np.sqrt(np.log1p((self._sd_s / self._mean_s) ** 2)), _NARROWEST_LOG_SD)
-        with np.errstate(divide="ignore"):
-            last = np.log(self._trigger_s / self._mean_s) / log_sd + 0.5 * log_sd
-        faster = ndtr(last - state.resemblance) / np.maximum(ndtr(last), _LEAST_BEYOND)
-        return _Next(
-            following.mean_s * np.where(self._on_time > 0.0, faster, 1.0), following.log_sd
+        mean_s, log_sd = self._next_duration(self._state.trigger_s, slice(None))
+        faster = ndtr(self._trigger_score - self._resemblance) / np.maximum(
+            ndtr(self._trigger_score), _LEAST_BEYOND
         )
+        return mean_s * np.where(self._on_time > 0.0, faster, 1.0), log_sd
 
-
-class _Noise:
-    """How long a batch takes, given the interval that collected it."""
-
-    def __init__(self, state: SteadyState) -> None:
-        self._fixed_s = (state.fixed_s + state.burst_s).ravel()
-        self._offered_load_ratio = state.offered_load_ratio.ravel()
-        self._relative_noise = state.relative_noise.ravel()
-        self._additive_sd_s = state.additive_sd_s.ravel()
-        self._per_row_noise = state.per_row_noise.ravel()
-        self._count_noise_s = state.count_noise_s.ravel()
-        # Logarithm of the slowdown of the next batch, per unit of this one's score (B15).
-        self.resemblance = state.next_correlation.ravel() * np.sqrt(
-            np.log1p(self._relative_noise**2)
-        )
-
-    def next_duration(
+    def _next_duration(
         self, interval_s: Array, selection: NDArray[np.intp] | slice, score: Array | None = None
     ) -> _Next:
+        """How long a batch takes, given the interval that collected it."""
+
         def of(values: Array) -> Array:
             selected = values[selection]
             return selected[:, np.newaxis] if interval_s.ndim == 2 else selected
 
-        work = of(self._offered_load_ratio) * interval_s
-        mean = of(self._fixed_s) + work
+        state = self._state
+        work = of(state.offered_load_ratio) * interval_s
+        mean = of(state.fixed_s + state.burst_s) + work
         variance = (
-            (of(self._relative_noise) * mean) ** 2
-            + of(self._additive_sd_s) ** 2
-            + (of(self._per_row_noise) * work) ** 2
-            + of(self._count_noise_s) * interval_s
+            (of(state.relative_noise) * mean) ** 2
+            + of(state.additive_sd_s) ** 2
+            + (of(state.per_row_noise) * work) ** 2
+            + of(state.count_noise_s) * interval_s
         )
         log_variance = np.log1p(variance / (mean * mean))
         if score is not None:
-            resemblance = of(self.resemblance)
+            resemblance = of(self._resemblance)
             mean = mean * np.exp(resemblance * score - 0.5 * resemblance * resemblance)
             log_variance = np.maximum(log_variance - resemblance * resemblance, 0.0)
-        return _Next(mean, np.maximum(np.sqrt(log_variance), _NARROWEST_LOG_SD))
+        return mean, np.maximum(np.sqrt(log_variance), _NARROWEST_LOG_SD)
 
 
 def _blocks(size: int) -> list[slice]:

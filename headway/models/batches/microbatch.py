@@ -66,11 +66,8 @@ class AffineDuration:
 
 
 @dataclass(frozen=True, slots=True)
-class SteadyState:
-    """The stationary behaviour of a query; every array has the shape of the settings.
-
-    Fields that are not described are those of `AffineDuration`.
-    """
+class _Inputs:
+    """What a steady state follows from; fields that are not described are of `AffineDuration`."""
 
     fixed_s: Array
     """Batch duration without rows. [s]"""
@@ -78,6 +75,22 @@ class SteadyState:
     """r: processing time that one second of input adds. [-]"""
     trigger_s: Array
     """Trigger interval; 0 starts the next batch at once. [s]"""
+    relative_noise: Array
+    additive_sd_s: Array
+    per_row_noise: Array
+    count_noise_s: Array
+    """Variance of the duration per second of interval that comes from row counts. [s]"""
+    burst_s: Array
+    """Work beyond the mean that a row finds in its batch, since rows arrive together. [s]"""
+    after_commit_s: Array
+    lasting_share: Array
+    persistence_ratio: Array
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyState(_Inputs):
+    """The stationary behaviour of a query; every array has the shape of the settings."""
+
     mean_duration_s: Array
     """Mean batch duration; inf where unstable. [s]"""
     sd_duration_s: Array
@@ -92,16 +105,6 @@ class SteadyState:
     """Mean share of time in which a batch runs; 1 where free running or unstable. [-]"""
     is_stable: BoolArray
     """Whether a stationary distribution with finite variance exists."""
-    relative_noise: Array
-    additive_sd_s: Array
-    per_row_noise: Array
-    count_noise_s: Array
-    """Variance of the duration per second of interval that comes from row counts. [s]"""
-    burst_s: Array
-    """Work beyond the mean that a row finds in its batch, since rows arrive together. [s]"""
-    after_commit_s: Array
-    lasting_share: Array
-    persistence_ratio: Array
     next_correlation: Array
     """Correlation of a duration with the noise of the batch after it; 0 where unstable. [-]"""
 
@@ -191,46 +194,29 @@ def steady_state(
     if not all(np.all(np.isfinite(values)) for values in (rate, trigger, scatter)):
         raise ValueError("rate_per_s, trigger_s and dispersion must be finite")
     per_row = np.asarray(duration.per_row_s, dtype=np.float64)
-    (
-        fixed,
-        offered_load,
-        interval,
-        relative,
-        additive,
-        row_noise,
-        count_noise,
-        burst,
-        after_commit,
-        lasting,
-        persistence,
-    ) = (
-        np.array(field, dtype=np.float64)
-        for field in np.broadcast_arrays(
-            duration.fixed_s,
-            per_row * rate,
-            trigger,
-            duration.relative_noise,
-            duration.additive_sd_s,
-            duration.per_row_noise,
-            per_row * per_row * rate * scatter,
-            per_row * scatter,
-            duration.after_commit_s,
-            duration.lasting_share,
-            duration.persistence_ratio,
+    inputs = _Inputs(
+        *(
+            np.array(values, dtype=np.float64)
+            for values in np.broadcast_arrays(
+                duration.fixed_s,
+                per_row * rate,
+                trigger,
+                duration.relative_noise,
+                duration.additive_sd_s,
+                duration.per_row_noise,
+                per_row * per_row * rate * scatter,
+                per_row * scatter,
+                duration.after_commit_s,
+                duration.lasting_share,
+                duration.persistence_ratio,
+            )
         )
     )
-    settings = (
-        *(fixed, offered_load, interval, relative, additive, row_noise, count_noise),
-        *(lasting, persistence),
-    )
-    solution = _FixedPoint(*(values.ravel() for values in settings)).solve()
-    mean, variance = (values.reshape(fixed.shape) for values in solution[:2])
-    stable = solution[2].reshape(fixed.shape)
-    moments = interval_moments(interval, mean, variance)
+    mean, variance, stable = _fixed_point(inputs)
+    moments = interval_moments(inputs.trigger_s, mean, variance)
+    relative, persistence = inputs.relative_noise, inputs.persistence_ratio
     return SteadyState(
-        fixed_s=fixed,
-        offered_load_ratio=offered_load,
-        trigger_s=interval,
+        **{field.name: getattr(inputs, field.name) for field in fields(inputs)},
         mean_duration_s=np.where(stable, mean, np.inf),
         sd_duration_s=np.where(stable, np.sqrt(variance), np.inf),
         mean_interval_s=np.where(stable, moments.mean, np.inf),
@@ -238,19 +224,11 @@ def steady_state(
         overrun_probability=np.where(stable, moments.overrun_probability, 1.0),
         utilization_ratio=np.where(stable, np.minimum(mean / moments.mean, 1.0), 1.0),
         is_stable=stable,
-        relative_noise=relative,
-        additive_sd_s=additive,
-        per_row_noise=row_noise,
-        count_noise_s=count_noise,
-        burst_s=burst,
-        after_commit_s=after_commit,
-        lasting_share=lasting,
-        persistence_ratio=persistence,
         next_correlation=np.where(
             stable,
             _next_correlation(
-                relative * relative * lasting * persistence,
-                offered_load * persistence * moments.overrun_probability,
+                relative * relative * inputs.lasting_share * persistence,
+                inputs.offered_load_ratio * persistence * moments.overrun_probability,
                 np.maximum(np.sqrt(variance) / mean, NARROWEST_LOG_SD) * relative,
             ),
             0.0,
@@ -266,94 +244,87 @@ def _next_correlation(lasting_variance: Array, carried: Array, product: Array) -
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _FixedPoint:
-    """(B3): the duration determines the interval, and the interval determines the rows."""
+def _fixed_point(inputs: _Inputs) -> tuple[Array, Array, BoolArray]:
+    """Mean and variance of the duration, and stability: (B3).
 
-    fixed_s: Array
-    offered_load: Array
-    trigger_s: Array
-    relative: Array
-    additive_s: Array
-    row_noise: Array
-    count_noise_s: Array
-    lasting: Array
-    persistence: Array
-
-    def solve(self) -> tuple[Array, Array, BoolArray]:
-        """Mean, variance and stability of each setting."""
-        mean = self.fixed_s + np.minimum(self.offered_load, 1.0) * self.trigger_s
-        variance = (self.relative * mean) ** 2 + self.additive_s**2
-        stable = np.zeros(mean.shape, dtype=np.bool_)
-        # Both maps increase: from below, the iteration reaches the smallest solution.
-        open_settings = np.flatnonzero(self.offered_load < 1.0)
-        for _ in range(_MOST_ITERATIONS):
-            if not open_settings.size:
-                break
-            old_mean, old_variance = mean[open_settings], variance[open_settings]
-            of_open = self if open_settings.size == mean.size else self._take(open_settings)
-            new_mean, new_variance = of_open._step(old_mean, old_variance)
-            mean[open_settings], variance[open_settings] = new_mean, new_variance
-            tolerance = _TOLERANCE_RATIO * new_mean
-            settled = (np.abs(new_mean - old_mean) <= tolerance) & (
-                np.abs(new_variance - old_variance) <= tolerance * new_mean
-            )
-            stable[open_settings[settled]] = True
-            diverged = new_variance > (_LARGEST_CV * new_mean) ** 2
-            open_settings = open_settings[~(settled | diverged)]
-        return mean, variance, stable
-
-    def _take(self, settings: NDArray[np.intp]) -> _FixedPoint:
-        return _FixedPoint(*(getattr(self, field.name)[settings] for field in fields(self)))
-
-    def _step(self, mean: Array, variance: Array) -> tuple[Array, Array]:
-        """Newton's rule in mean and variance together, since they are strongly coupled."""
-        overrun = overrun_of(self.trigger_s, mean, variance)
-        moments, slopes = overrun.interval(), overrun.slopes()
-        piled_up = self._piled_up(moments)
-        mean_gap = self.fixed_s + self.offered_load * moments.mean + piled_up * mean - mean
-        variance_gap = self._variance(mean, moments) + 2.0 * piled_up * mean**2 - variance
-
-        # Derivatives of the map: the first letter is the result, the second the argument.
-        spread = self.offered_load**2 * (1.0 + self.relative**2)
-        square = (self.row_noise * self.offered_load) ** 2
-        mm, mv = (
-            self.offered_load * slopes.mean_by_mean,
-            self.offered_load * slopes.mean_by_variance,
+    The duration determines the interval, and the interval determines the rows.
+    """
+    shape = inputs.fixed_s.shape
+    flat = _Inputs(*(getattr(inputs, field.name).ravel() for field in fields(inputs)))
+    mean = flat.fixed_s + np.minimum(flat.offered_load_ratio, 1.0) * flat.trigger_s
+    variance = (flat.relative_noise * mean) ** 2 + flat.additive_sd_s**2
+    stable = np.zeros(mean.shape, dtype=np.bool_)
+    # Both maps increase: from below, the iteration reaches the smallest solution.
+    open_settings = np.flatnonzero(flat.offered_load_ratio < 1.0)
+    of_open = flat
+    for _ in range(_MOST_ITERATIONS):
+        if not open_settings.size:
+            break
+        old_mean, old_variance = mean[open_settings], variance[open_settings]
+        if open_settings.size < mean.size:
+            of_open = _Inputs(*(getattr(flat, field.name)[open_settings] for field in fields(flat)))
+        new_mean, new_variance = _newton_step(of_open, old_mean, old_variance)
+        mean[open_settings], variance[open_settings] = new_mean, new_variance
+        tolerance = _TOLERANCE_RATIO * new_mean
+        settled = (np.abs(new_mean - old_mean) <= tolerance) & (
+            np.abs(new_variance - old_variance) <= tolerance * new_mean
         )
-        vm = 2.0 * self.relative**2 * mean + self.count_noise_s * slopes.mean_by_mean
-        vm += (spread + square) * slopes.square_by_mean
-        vm -= 2.0 * spread * moments.mean * slopes.mean_by_mean
-        vv = self.count_noise_s * slopes.mean_by_variance
-        vv += (spread + square) * slopes.square_by_variance
-        vv -= 2.0 * spread * moments.mean * slopes.mean_by_variance
+        stable[open_settings[settled]] = True
+        diverged = new_variance > (_LARGEST_CV * new_mean) ** 2
+        open_settings = open_settings[~(settled | diverged)]
+    return mean.reshape(shape), variance.reshape(shape), stable.reshape(shape)
 
-        determinant = (1.0 - mm) * (1.0 - vv) - mv * vm
-        # Where Newton's rule does not apply, plain iteration distinguishes growth from convergence.
-        plain = (determinant <= 1e-9) | (mm >= 1.0) | (vv >= 1.0)
-        divisor = np.where(plain, 1.0, determinant)
-        newton_mean = ((1.0 - vv) * mean_gap + mv * variance_gap) / divisor
-        newton_variance = (vm * mean_gap + (1.0 - mm) * variance_gap) / divisor
-        return (
-            np.maximum(mean + np.where(plain, mean_gap, newton_mean), self.fixed_s),
-            np.maximum(variance + np.where(plain, variance_gap, newton_variance), 0.0),
-        )
 
-    def _piled_up(self, moments: IntervalMoments) -> Array:
-        """What lasting noise adds to the mean, as a share of it: an interval and the noise of the
-        batch that it collects are slow together."""
-        lasting = self.relative**2 * self.lasting * self.persistence
-        carried = self.offered_load * moments.overrun_probability
-        piled_up = carried * lasting / (1.0 - np.minimum(carried * self.persistence, _MOST_CARRIED))
-        # Capped at what light noise could add: more leaves no moments, although slow periods end.
-        return np.asarray(np.minimum(piled_up, 0.5 * (1.0 - self.offered_load)))
+def _newton_step(inputs: _Inputs, mean: Array, variance: Array) -> tuple[Array, Array]:
+    """Newton's rule in mean and variance together, since they are strongly coupled."""
+    load, counts = inputs.offered_load_ratio, inputs.count_noise_s
+    overrun = overrun_of(inputs.trigger_s, mean, variance)
+    moments = overrun.interval()
+    mean_by_mean, mean_by_variance, square_by_mean, square_by_variance = overrun.slopes()
+    piled_up = _piled_up(inputs, moments)
+    mean_gap = inputs.fixed_s + load * moments.mean + piled_up * mean - mean
+    variance_gap = _variance(inputs, mean, moments) + 2.0 * piled_up * mean**2 - variance
 
-    def _variance(self, mean: Array, moments: IntervalMoments) -> Array:
-        spread = self.offered_load**2 * moments.variance
-        return (
-            self.relative**2 * (mean * mean + spread)
-            + spread
-            + self.additive_s**2
-            + (self.row_noise * self.offered_load) ** 2 * moments.mean_square
-            + self.count_noise_s * moments.mean
-        )
+    # Derivatives of the map: the first letter is the result, the second the argument.
+    spread = load**2 * (1.0 + inputs.relative_noise**2)
+    square = (inputs.per_row_noise * load) ** 2
+    mm, mv = load * mean_by_mean, load * mean_by_variance
+    vm = 2.0 * inputs.relative_noise**2 * mean + counts * mean_by_mean
+    vm += (spread + square) * square_by_mean
+    vm -= 2.0 * spread * moments.mean * mean_by_mean
+    vv = counts * mean_by_variance
+    vv += (spread + square) * square_by_variance
+    vv -= 2.0 * spread * moments.mean * mean_by_variance
+
+    determinant = (1.0 - mm) * (1.0 - vv) - mv * vm
+    # Where Newton's rule does not apply, plain iteration distinguishes growth from convergence.
+    plain = (determinant <= 1e-9) | (mm >= 1.0) | (vv >= 1.0)
+    divisor = np.where(plain, 1.0, determinant)
+    newton_mean = ((1.0 - vv) * mean_gap + mv * variance_gap) / divisor
+    newton_variance = (vm * mean_gap + (1.0 - mm) * variance_gap) / divisor
+    return (
+        np.maximum(mean + np.where(plain, mean_gap, newton_mean), inputs.fixed_s),
+        np.maximum(variance + np.where(plain, variance_gap, newton_variance), 0.0),
+    )
+
+
+def _piled_up(inputs: _Inputs, moments: IntervalMoments) -> Array:
+    """What lasting noise adds to the mean, as a share of it: an interval and the noise of the batch
+    that it collects are slow together."""
+    persistence, load = inputs.persistence_ratio, inputs.offered_load_ratio
+    lasting = inputs.relative_noise**2 * inputs.lasting_share * persistence
+    carried = load * moments.overrun_probability
+    piled_up = carried * lasting / (1.0 - np.minimum(carried * persistence, _MOST_CARRIED))
+    # Capped at what light noise could add: more leaves no moments, although slow periods end.
+    return np.asarray(np.minimum(piled_up, 0.5 * (1.0 - load)))
+
+
+def _variance(inputs: _Inputs, mean: Array, moments: IntervalMoments) -> Array:
+    spread = inputs.offered_load_ratio**2 * moments.variance
+    return (
+        inputs.relative_noise**2 * (mean * mean + spread)
+        + spread
+        + inputs.additive_sd_s**2
+        + (inputs.per_row_noise * inputs.offered_load_ratio) ** 2 * moments.mean_square
+        + inputs.count_noise_s * moments.mean
+    )

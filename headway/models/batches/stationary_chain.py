@@ -253,16 +253,7 @@ class _Step(NamedTuple):
         return following
 
 
-class Stationary(NamedTuple):
-    """The stationary distribution: the probability of each level and interval."""
-
-    recursion: Recursion
-    levels: Levels
-    grid: Grid
-    joint: Array
-
-
-def stationary(recursion: Recursion) -> Stationary:
+def stationary(recursion: Recursion) -> tuple[Recursion, Levels, Grid, Array]:
     """The stationary distribution of intervals and levels of one setting.
 
     Parameters
@@ -272,7 +263,9 @@ def stationary(recursion: Recursion) -> Stationary:
 
     Returns
     -------
-    Stationary
+    Recursion, Levels, Grid, array
+        The recursion, in which lasting noise that no level distinguishes is drawn anew, its levels
+        and intervals, and the probability of each pair of these.
 
     Notes
     -----
@@ -283,8 +276,8 @@ def stationary(recursion: Recursion) -> Stationary:
     --------
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> state = steady_state(AffineDuration(1.0, 5e-4, 0.1), 1000.0, 0.0, dispersion=0.0)
-    >>> distribution = stationary(Recursion.of(state))
-    >>> round(float((distribution.joint @ distribution.grid.interval_s).sum()), 3)
+    >>> _, _, grid, joint = stationary(Recursion.of(state))
+    >>> round(float((joint @ grid.interval_s).sum()), 3)
     2.0
     """
     levels = recursion.levels()
@@ -292,7 +285,7 @@ def stationary(recursion: Recursion) -> Stationary:
         recursion = recursion.all_drawn_anew()
     grid = recursion.grid(levels)
     step = _Step.of(recursion, levels, grid)
-    return Stationary(recursion, levels, grid, _iterated(step, recursion.start(levels, grid)))
+    return recursion, levels, grid, _iterated(step, recursion.start(levels, grid))
 
 
 def _iterated(step: _Step, joint: Array) -> Array:

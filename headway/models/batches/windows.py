@@ -25,22 +25,6 @@ _NEGLIGIBLE = 1e-10
 _HIGHEST_QUANTILE = 1.0 - 1e-15
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowEnds:
-    """Where windows end in event time.
-
-    Spark's ``window(ts, length, slide, start)`` ends at ``start + length + k * slide``.
-    """
-
-    slide_s: Numeric = 0.0
-    """Distance of two ends, >= 0; 0 means anywhere: session windows, random ends. [s]"""
-    offset_s: Numeric = 0.0
-    """One of the ends, counted from the epoch. [s]"""
-
-    def __post_init__(self) -> None:
-        _checked("slide_s and the size of offset_s", self.slide_s, np.abs(self.offset_s))
-
-
 @dataclass(frozen=True, slots=True)
 class WindowLatency:
     """Distribution of the latency, a mixture: each part is a uniform wait plus a lognormal time.
@@ -68,14 +52,9 @@ class WindowLatency:
     @property
     def mean_s(self) -> Array:
         """Mean. [s]"""
-        return self.watermark_delay_s + self.mean_above_delay_s
-
-    @property
-    def mean_above_delay_s(self) -> Array:
-        """Mean time on top of the watermark delay. [s]"""
         parts = self.wait_low_s + 0.5 * self.wait_width_s + self.batch_mean_s
-        mean = self.fixed_s + (self.weight * parts).sum(axis=-1)
-        return np.where(self.is_finite, mean, np.inf)
+        above_delay = self.fixed_s + (self.weight * parts).sum(axis=-1)
+        return np.where(self.is_finite, self.watermark_delay_s + above_delay, np.inf)
 
     @property
     def sd_s(self) -> Array:
@@ -96,10 +75,6 @@ class WindowLatency:
 
     def quantile_s(self, q: Numeric) -> Array:
         """Quantile, for ``q`` strictly between 0 and 1. [s]"""
-        return self.watermark_delay_s + self.quantile_above_delay_s(q)
-
-    def quantile_above_delay_s(self, q: Numeric) -> Array:
-        """Quantile less the watermark delay. [s]"""
         probability = open_probability(q)
         mean, cv = self.batch_mean_s, self.batch_sd_s / self.batch_mean_s
         batch = lognormal_quantile(probability[..., np.newaxis], mean, cv) * (1.0 + 1e-8)
@@ -112,12 +87,13 @@ class WindowLatency:
             np.zeros_like(base),
             np.where(self.weight > 0.0, upper_s, 0.0).max(axis=-1),
         )
-        return np.where(self.is_finite, quantile + self.fixed_s, np.inf)
+        above_delay = quantile + self.fixed_s
+        return np.where(self.is_finite, self.watermark_delay_s + above_delay, np.inf)
 
 
 def append_window_latency(
     state: SteadyState,
-    window_ends: WindowEnds,
+    slide_s: Numeric,
     watermark_delay_s: Numeric,
     lag_s: Numeric,
     *,
@@ -128,8 +104,9 @@ def append_window_latency(
     Parameters
     ----------
     state : SteadyState
-    window_ends : WindowEnds
-        Where windows end. A session ends one session gap after its last row.
+    slide_s : float or array, >= 0
+        Distance of two ends of windows, one of which is taken to be at the epoch. 0 means anywhere:
+        a session ends one session gap after its last row. [s]
     watermark_delay_s : float or array, >= 0
         Delay of the watermark behind the newest event time. [s]
     lag_s : float or array, >= 0
@@ -162,9 +139,9 @@ def append_window_latency(
     --------
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> state = steady_state(AffineDuration(2.0, 3e-4, 0.1), 1000.0, 10.0, dispersion=0.0)
-    >>> float(append_window_latency(state, WindowEnds(slide_s=60.0), 10.0, 0.5).mean_s)
+    >>> float(append_window_latency(state, slide_s=60.0, watermark_delay_s=10.0, lag_s=0.5).mean_s)
     35.00
-    >>> float(append_window_latency(state, WindowEnds(slide_s=60.0), 9.4, 0.5).mean_s)
+    >>> float(append_window_latency(state, slide_s=60.0, watermark_delay_s=9.4, lag_s=0.5).mean_s)
     25.00
     """
     delay, lag = _checked("watermark_delay_s, lag_s", watermark_delay_s, lag_s)
@@ -172,17 +149,17 @@ def append_window_latency(
     possible = (skipped > 0.0) & (skipped <= _MOST_SKIPPED) & (state.trigger_s > 0.0)
     if not np.all(possible | (skipped == 0.0) | (skipped == 1.0)):
         raise ValueError(f"skipped_trigger_ratio must lie in 0..{_MOST_SKIPPED}, or be 1")
-    return _mixture(state, window_ends, delay, lag, skipped, num_batches=2)
+    return _mixture(state, slide_s, delay, lag, skipped, num_batches=2)
 
 
 def update_window_latency(
-    state: SteadyState, window_ends: WindowEnds, last_lag_s: Numeric
+    state: SteadyState, slide_s: Numeric, last_lag_s: Numeric
 ) -> WindowLatency:
     r"""Latency of a window's final value in update mode, and in complete mode.
 
     Parameters
     ----------
-    state, window_ends
+    state, slide_s
         As in `append_window_latency`. In complete mode each batch writes all result keys:
         ``AffineDuration.fixed_s`` must include the time for their largest number.
     last_lag_s : float or array, finite
@@ -210,12 +187,12 @@ def update_window_latency(
     --------
     >>> from headway.models.batches.microbatch import AffineDuration, steady_state
     >>> state = steady_state(AffineDuration(2.0, 3e-4, 0.1), 1000.0, 10.0, dispersion=0.0)
-    >>> float(update_window_latency(state, WindowEnds(slide_s=60.0), 0.5).mean_s)
+    >>> float(update_window_latency(state, slide_s=60.0, last_lag_s=0.5).mean_s)
     15.00
     """
     _checked("the size of last_lag_s", np.abs(last_lag_s))
     zeros = np.zeros(np.shape(last_lag_s))
-    return _mixture(state, window_ends, zeros, np.asarray(last_lag_s), zeros, num_batches=1)
+    return _mixture(state, slide_s, zeros, np.asarray(last_lag_s), zeros, num_batches=1)
 
 
 def _checked(names: str, *values: Numeric) -> list[Array]:
@@ -225,7 +202,7 @@ def _checked(names: str, *values: Numeric) -> list[Array]:
     return arrays
 
 
-def _phases(trigger: Array, window_ends: WindowEnds, after_end: Array) -> tuple[Array, Array]:
+def _phases(trigger: Array, slide_s: Numeric, after_end: Array) -> tuple[Array, Array]:
     """(W1): number of positions of window ends on the trigger grid, 0 for anywhere; the first.
 
     Notes
@@ -237,27 +214,26 @@ def _phases(trigger: Array, window_ends: WindowEnds, after_end: Array) -> tuple[
     `n > 32` or the ends are random. In an interval that an overrun has stretched, the wait is
     uniform on `[0, T']`, whatever the alignment.
     """
+    (slide,) = _checked("slide_s", slide_s)
     ticks = np.maximum(np.rint(trigger * _TICKS_PER_S), 1.0).astype(np.int64)
-    slide = np.rint(np.asarray(window_ends.slide_s, dtype=np.float64) * _TICKS_PER_S).astype(
-        np.int64
-    )
-    number = ticks // np.gcd(ticks, slide)
-    is_on_grid = (slide > 0) & (number <= _MOST_PHASES) & (trigger > 0.0)
+    slide_ticks = np.rint(slide * _TICKS_PER_S).astype(np.int64)
+    number = ticks // np.gcd(ticks, slide_ticks)
+    is_on_grid = (slide_ticks > 0) & (number <= _MOST_PHASES) & (trigger > 0.0)
     step = np.where(is_on_grid, trigger / number, 1.0)
-    past = np.mod(np.asarray(window_ends.offset_s) + after_end, step)
+    past = np.mod(after_end, step)
     past = np.where(step - past < _ROUNDING_S, 0.0, past)
     return np.where(is_on_grid, number, 0).astype(np.float64), past
 
 
 def _mixture(
     state: SteadyState,
-    window_ends: WindowEnds,
+    slide_s: Numeric,
     delay: Array,
     lag: Array,
     skipped: Array,
     num_batches: int,
 ) -> WindowLatency:
-    number, past = _phases(state.trigger_s, window_ends, delay + lag)
+    number, past = _phases(state.trigger_s, slide_s, delay + lag)
     shape = np.broadcast_shapes(past.shape, skipped.shape)
     is_on_grid, divisor = number[..., np.newaxis] > 0.0, np.maximum(number, 1.0)[..., np.newaxis]
     trigger = state.trigger_s[..., np.newaxis]

@@ -16,20 +16,19 @@ from headway.assumptions.live import (
 )
 from headway.domain import DurationNoise
 from headway.models.arrays import Array
-from headway.models.estimation.drift import Alarm, Direction, cusum_threshold, first_alarm
+from headway.models.estimation.drift import Alarm, cusum_threshold, first_alarm
 from headway.models.estimation.run_level import lasting_score, news_of
 from headway.models.estimation.shift import Shift, shift_since
 from headway.models.laws.normal import ndtri
 
 
 class CostDrift(NamedTuple):
-    """A drift of costs: its batches, its direction, what changed, and by how much."""
+    """A drift of costs: its batches, what changed, and by how much."""
 
     first_batch: int
     """Index of its most likely first batch."""
     alarm_batch: int
     """Index of the batch that made it certain."""
-    direction: Direction
     shift: Shift
     """What has changed since, and its amount."""
 
@@ -176,8 +175,8 @@ def drift_found(
     >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.3, run_to_run_ratio=0.1)
     >>> drift = drift_found(rows, slower * 5.0, fixed_s=2.0, per_row_s=3e-4, noise=noise,
     ...     interval_s=10.0)
-    >>> drift.first_batch, drift.direction.value, round(drift.shift.ratio, 2)
-    (100, 'slower', 1.3)
+    >>> drift.first_batch, round(drift.shift.ratio, 2)
+    (100, 1.3)
     """
     expected_s = fixed_s + per_row_s * np.asarray(num_rows, dtype=np.float64)
     if not (np.all(expected_s > 0.0) and np.all(np.asarray(duration_s) > 0.0)):
@@ -188,7 +187,7 @@ def drift_found(
         return None
     since = slice(alarm.first_batch, None)
     shift = shift_since(num_rows[since], duration_s[since], fixed_s, per_row_s, noise.batch_ratio)
-    return CostDrift(alarm.first_batch, alarm.batch, alarm.direction, shift)
+    return CostDrift(alarm.first_batch, alarm.batch, shift)
 
 
 def batches_to_find(
@@ -248,13 +247,13 @@ def _alarm(
         raise ValueError("interval_s must be positive")
     if len(log_ratio) == 0:
         return None
-    news = news_of(log_ratio, expected_s, noise)
+    scores, levels = news_of(log_ratio, expected_s, noise)
     allowance = 0.5 * SMALLEST_DRIFT_SPREADS.value * lasting_score(float(expected_s[0]), noise)
     num_batches = max(FALSE_ALARM_S.value / interval_s, 10.0)
-    alarm = first_alarm(news.score, allowance, _threshold(num_batches, allowance))
+    alarm = first_alarm(scores, allowance, _threshold(num_batches, allowance))
     if alarm is not None:
         alarm = alarm._replace(first_batch=_parted_at(log_ratio[: alarm.batch + 1]))
-    of_level = _level_alarm(news.level, noise.run_to_run_ratio)
+    of_level = _level_alarm(levels, noise.run_to_run_ratio)
     if alarm is None or (of_level is not None and of_level.batch < alarm.batch):
         return of_level
     return alarm
@@ -270,10 +269,7 @@ def _level_alarm(level: Array, run_to_run_ratio: float) -> Alarm | None:
     """An alarm of the run as a whole: it is further off than runs usually are."""
     limit = run_to_run_ratio * float(ndtri(1.0 - 0.25 * FALSE_LEVEL_RATIO.value))
     crossings = np.flatnonzero(np.abs(level) > limit)
-    if not len(crossings):
-        return None
-    batch = int(crossings[0])
-    return Alarm(batch, 0, Direction.SLOWER if level[batch] > 0.0 else Direction.FASTER)
+    return Alarm(int(crossings[0]), 0) if len(crossings) else None
 
 
 def _parted_at(values: Array) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
@@ -14,13 +13,6 @@ _OVERSHOOT = 1.166
 _MOST_THRESHOLD = 1e6
 
 
-class Direction(Enum):
-    """The direction in which durations have changed."""
-
-    SLOWER = "slower"
-    FASTER = "faster"
-
-
 class Alarm(NamedTuple):
     """A drift that was found."""
 
@@ -28,7 +20,6 @@ class Alarm(NamedTuple):
     """Index of the batch that raised the alarm."""
     first_batch: int
     """Index of the most likely first batch of the drift."""
-    direction: Direction
 
 
 def cusum(scores: Array, allowance: float) -> Array:
@@ -54,32 +45,28 @@ def cusum(scores: Array, allowance: float) -> Array:
     return np.asarray(walk - np.minimum(np.minimum.accumulate(walk, axis=-1), 0.0))
 
 
-def first_alarm(
-    scores: Array, allowance: float, threshold: float, *, two_sided: bool = True
-) -> Alarm | None:
+def first_alarm(scores: Array, allowance: float, threshold: float) -> Alarm | None:
     r"""The first batch at which a drift is certain enough (E24); None if there is none.
 
     ``scores`` are uncorrelated deviations of variance 1, in order of time. ``threshold``, above 0,
-    is from `cusum_threshold`. If ``two_sided``, batches that become faster count too.
+    is from `cusum_threshold`, for both sides. Batches that become faster count, too.
 
     Examples
     --------
     >>> first_alarm(np.repeat([0.0, 1.5], [30, 10]), 0.5, 4.0)
-    Alarm(batch=34, first_batch=30, direction=<Direction.SLOWER: 'slower'>)
+    Alarm(batch=34, first_batch=30)
     """
     if not threshold > 0.0:
         raise ValueError("threshold must be positive")
-    sides = {Direction.SLOWER: np.asarray(scores, dtype=np.float64)}
-    if two_sided:
-        sides[Direction.FASTER] = -sides[Direction.SLOWER]
+    slower = np.asarray(scores, dtype=np.float64)
     alarms = []
-    for direction, values in sides.items():
+    for values in (slower, -slower):
         path = cusum(values, allowance)
         crossings = np.flatnonzero(path > threshold)
         if len(crossings):
             batch = int(crossings[0])
             zeros = np.flatnonzero(path[:batch] <= 0.0)
-            alarms.append(Alarm(batch, int(zeros[-1]) + 1 if len(zeros) else 0, direction))
+            alarms.append(Alarm(batch, int(zeros[-1]) + 1 if len(zeros) else 0))
     return min(alarms, key=lambda alarm: alarm.batch) if alarms else None
 
 

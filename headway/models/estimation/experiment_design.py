@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,15 +13,6 @@ _MOST_SWEEPS = 100
 _LEAST_GAIN = 1e-9
 # The information of fewer than k settings is singular; this part of the whole keeps it solvable.
 _HINT = 1e-6
-
-
-class Design(NamedTuple):
-    """Settings to run."""
-
-    chosen: NDArray[np.intp]
-    """Indices of the candidates, ascending; an index is repeated as often as the setting is run."""
-    log_information: float
-    """Logarithm of the determinant of the information; -inf if a coefficient stays open."""
 
 
 def log_information(columns: Array, indices: NDArray[np.intp]) -> float:
@@ -59,7 +48,7 @@ def d_optimal_design(
     most_repeats: int = 1,
     already_run: NDArray[np.intp] | None = None,
     seed: int = 0,
-) -> Design:
+) -> NDArray[np.intp]:
     r"""The settings that are most informative on all coefficients together, found by exchange.
 
     Parameters
@@ -77,8 +66,9 @@ def d_optimal_design(
 
     Returns
     -------
-    Design
-        The chosen runs, without those already run, and the information of all together.
+    (num_runs,) array of int
+        Indices of the candidates, ascending, without those already run; an index is repeated as
+        often as the setting is run.
 
     Raises
     ------
@@ -98,7 +88,7 @@ def d_optimal_design(
     Examples
     --------
     >>> loads = np.column_stack([np.ones(5), np.linspace(1.0, 3.0, 5)])
-    >>> d_optimal_design(loads, 2).chosen
+    >>> d_optimal_design(loads, 2)
     array([0, 4])
     """
     candidates = np.asarray(columns, dtype=np.float64)
@@ -121,7 +111,7 @@ def d_optimal_design(
     best = int(np.argmax(informations))
     if informations[best] == float("-inf"):
         raise ValueError("these candidates leave a coefficient open, whichever are run")
-    return Design(np.sort(designs[best]), informations[best])
+    return np.sort(designs[best])
 
 
 def _greedy(
@@ -132,9 +122,9 @@ def _greedy(
     num_uses = np.zeros(len(scaled), dtype=np.intp)
     design = np.zeros(num_runs, dtype=np.intp)
     for index in range(num_runs):
-        unknown = _unknown(scaled, information)
-        unknown[num_uses >= most_repeats] = -np.inf
-        design[index] = np.argmax(unknown)
+        variance = _variance(scaled, np.linalg.inv(information))
+        variance[num_uses >= most_repeats] = -np.inf
+        design[index] = np.argmax(variance)
         num_uses[design[index]] += 1
         information += np.outer(scaled[design[index]], scaled[design[index]])
     return design
@@ -161,10 +151,9 @@ def _swap_best(
         information = information + _hint(scaled)
     inverse = np.linalg.inv(information)
     cross_variance = scaled[design] @ inverse @ scaled.T
-    of_run = np.einsum("ij,jk,ik->i", scaled[design], inverse, scaled[design])
-    of_candidate = np.einsum("ij,jk,ik->i", scaled, inverse, scaled)
+    of_run = _variance(scaled[design], inverse)
     # Factor on the determinant: one run out, one candidate in.
-    factor = (1.0 - of_run)[:, np.newaxis] * (1.0 + of_candidate) + cross_variance**2
+    factor = (1.0 - of_run)[:, np.newaxis] * (1.0 + _variance(scaled, inverse)) + cross_variance**2
     factor[:, np.bincount(design, minlength=len(scaled)) >= most_repeats] = -np.inf
     if factor.size == 0:
         return False
@@ -175,9 +164,9 @@ def _swap_best(
     return True
 
 
-def _unknown(scaled: Array, information: Array) -> Array:
-    """Variance of the duration of every candidate."""
-    return np.asarray(np.einsum("ij,jk,ik->i", scaled, np.linalg.inv(information), scaled))
+def _variance(rows: Array, inverse_information: Array) -> Array:
+    """Variance of the duration of each setting."""
+    return np.asarray(np.einsum("ij,jk,ik->i", rows, inverse_information, rows))
 
 
 def _hint(scaled: Array) -> Array:

@@ -23,8 +23,20 @@ class RowWaits(NamedTuple):
     """Index of the batch that read it."""
 
     def late_rows(self, limit_s: float) -> float:
-        """Rows later than a limit."""
-        return float(late_rows_of(self, limit_s).sum())
+        """Rows later than a limit, which is above 0: (A13).
+
+        Examples
+        --------
+        >>> RowWaits(*np.array([[1.0], [2.0], [10.0]]), np.array([1])).late_rows(1.5)
+        5.0
+        """
+        if not limit_s > 0.0:
+            raise ValueError("limit_s must be positive")
+        width = self.high_s - self.low_s
+        share = (self.high_s - limit_s) / np.where(width > 0.0, width, 1.0)
+        is_late = (self.low_s > limit_s).astype(np.float64)
+        late_share = np.where(width > 0.0, np.clip(share, 0.0, 1.0), is_late)
+        return float((self.num_rows * late_share).sum())
 
 
 def row_waits(
@@ -102,19 +114,3 @@ def _came_s(
     share = (rows - arrived[after - 1]) / np.where(step_rows > 0.0, step_rows, 1.0)
     arrival_s: Array = planned_s[after - 1] + share * (planned_s[after] - planned_s[after - 1])
     return arrival_s
-
-
-def late_rows_of(waits: RowWaits, limit_s: float) -> Array:
-    r"""Rows of each part (n,) that are later than a limit, which is above 0: (A13).
-
-    Examples
-    --------
-    >>> late_rows_of(RowWaits(*np.array([[1.0], [2.0], [10.0]]), np.array([1])), 1.5)
-    array([5.])
-    """
-    if not limit_s > 0.0:
-        raise ValueError("limit_s must be positive")
-    width = waits.high_s - waits.low_s
-    share = (waits.high_s - limit_s) / np.where(width > 0.0, width, 1.0)
-    is_late = (waits.low_s > limit_s).astype(np.float64)
-    return waits.num_rows * np.where(width > 0.0, np.clip(share, 0.0, 1.0), is_late)

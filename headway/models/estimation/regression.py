@@ -26,16 +26,10 @@ from headway.assumptions.predictions import (
     PRIOR_RUNS,
     USUAL_RUN_TO_RUN_RATIO,
 )
+from headway.domain import RowsLaw
 from headway.models.arrays import Array
 from headway.models.estimation.nonnegative import nonnegative_least_squares
 from headway.models.laws.normal import MAD_TO_SD
-
-
-class PowerLaw(NamedTuple):
-    """``y = scale * x ** exponent``."""
-
-    scale: float
-    exponent: float
 
 
 def is_spread(values: Array) -> bool:
@@ -165,7 +159,7 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
     return coefficients
 
 
-def power_law(x: Array, y: Array, weights: Array) -> PowerLaw:
+def power_law(x: Array, y: Array, weights: Array) -> RowsLaw:
     """Scale and exponent (0 to 1) of ``y = scale * x ** exponent`` by weighted logarithms.
 
     If the points do not determine the exponent, it is taken as 1 (proportional), which
@@ -178,7 +172,7 @@ def power_law(x: Array, y: Array, weights: Array) -> PowerLaw:
 
     Returns
     -------
-    PowerLaw
+    RowsLaw, without static rows
 
     Notes
     -----
@@ -193,7 +187,7 @@ def power_law(x: Array, y: Array, weights: Array) -> PowerLaw:
     Examples
     --------
     >>> power_law(np.array([1.0, 4.0]), np.array([3.0, 6.0]), np.ones(2))
-    PowerLaw(scale=3.0, exponent=0.5)
+    RowsLaw(scale=3.0, exponent=0.5, static_rows=0.0)
     """
     log_x, log_y = np.log(x), np.log(y)
     centred = log_x - np.average(log_x, weights=weights)
@@ -210,7 +204,7 @@ def power_law(x: Array, y: Array, weights: Array) -> PowerLaw:
         if is_determined or is_spread(x):
             exponent = min(max(slope, 0.0), 1.0)
     scale = float(np.exp(np.average(log_y - exponent * log_x, weights=weights)))
-    return PowerLaw(scale, exponent)
+    return RowsLaw(scale=scale, exponent=exponent)
 
 
 def lag_one_correlation(residuals: Sequence[Array]) -> float:

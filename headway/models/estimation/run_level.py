@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -13,21 +12,13 @@ from headway.domain import DurationNoise
 from headway.models.arrays import Array
 
 
-class News(NamedTuple):
-    """A run compared with its profile, batch by batch."""
-
-    score: Array
-    """Deviation of each batch from its forecast by those before it, over its spread."""
-    level: Array
-    """How far the run as a whole is off, as known after each batch: the logarithm."""
-
-
-def news_of(log_ratio: Array, expected_s: Array, noise: DurationNoise) -> News:
+def news_of(log_ratio: Array, expected_s: Array, noise: DurationNoise) -> tuple[Array, Array]:
     r"""New information in each batch of a run, beyond the batches before it.
 
-    ``log_ratio`` is the logarithm of each measured over its modelled duration ``expected_s``, in
-    order of time. There must be noise; its ``run_to_run_ratio`` is the spread of this run's level,
-    including the error of the fit.
+    Two arrays: the deviation of each batch from its forecast, over its spread, and the logarithm of
+    how far the run as a whole is off, as known after the batch. ``log_ratio`` is the logarithm of
+    each measured over its modelled duration ``expected_s``, in order of time. There must be noise;
+    its ``run_to_run_ratio`` is the spread of this run's level, including the error of the fit.
 
     Notes
     -----
@@ -47,19 +38,38 @@ def news_of(log_ratio: Array, expected_s: Array, noise: DurationNoise) -> News:
     A run that is a tenth slower from its first batch on: less and less of that is new.
 
     >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.0, run_to_run_ratio=0.1)
-    >>> news = news_of(np.full(4, 0.1), np.ones(4), noise)
-    >>> news.score.round(2), news.level.round(3)
+    >>> scores, levels = news_of(np.full(4, 0.1), np.ones(4), noise)
+    >>> scores.round(2), levels.round(3)
     (array([0.74, 0.43, 0.3 , 0.23]), array([0.053, 0.07 , 0.079, 0.084]))
     """
     fresh, values = _fresh_and_centred(log_ratio, expected_s, noise)
-    run = _Filter.begun(noise)
-    score_and_level = np.array(
-        [
-            (run.score(value, variance), run.level)
-            for value, variance in zip(values.tolist(), fresh.tolist(), strict=True)
-        ]
-    ).reshape(-1, 2)
-    return News(score_and_level[:, 0], score_and_level[:, 1])
+    scores_and_levels = np.array(list(_scores_and_levels(values, fresh, noise))).reshape(-1, 2)
+    return scores_and_levels[:, 0], scores_and_levels[:, 1]
+
+
+def _scores_and_levels(
+    values: Array, fresh_variances: Array, noise: DurationNoise
+) -> Iterator[tuple[float, float]]:
+    """The score of each batch and the estimated level after it, by the filter of (E23)."""
+    persistence, lasting_variance = noise.persistence_ratio, _lasting_variance(noise)
+    level = lasting_noise = covariance = 0.0
+    level_variance, noise_variance = noise.run_to_run_ratio**2, lasting_variance
+    limit = MOST_SCORE.value
+    for value, fresh_variance in zip(values.tolist(), fresh_variances.tolist(), strict=True):
+        of_level = level_variance + covariance
+        of_noise = noise_variance + covariance
+        spread = math.sqrt(of_level + of_noise + fresh_variance)
+        of_level, of_noise = of_level / spread, of_noise / spread
+        score = min(max((value - level - lasting_noise) / spread, -limit), limit)
+        level += of_level * score
+        lasting_noise = persistence * (lasting_noise + of_noise * score)
+        level_variance -= of_level**2
+        covariance = persistence * (covariance - of_level * of_noise)
+        remaining_variance = noise_variance - of_noise**2
+        noise_variance = (
+            persistence**2 * remaining_variance + (1.0 - persistence**2) * lasting_variance
+        )
+        yield score, level
 
 
 def noise_at_most(batch_ratio: float, num_free: float, probability: float) -> float:
@@ -121,45 +131,6 @@ def lasting_score(expected_s: float, noise: DurationNoise) -> float:
     return remaining_ratio * math.sqrt(
         (fresh_variance + lasting) / (forecast_variance + fresh_variance)
     )
-
-
-@dataclass(slots=True)
-class _Filter:
-    """Estimates of a run's level and of its lasting noise, and their variances: (E23)."""
-
-    persistence_ratio: float
-    lasting_variance: float
-    level_variance: float
-    noise_variance: float
-    """Variance of the estimated lasting noise of the next batch."""
-    covariance: float = 0.0
-    level: float = 0.0
-    noise: float = 0.0
-
-    @classmethod
-    def begun(cls, noise: DurationNoise) -> _Filter:
-        """Before the first batch."""
-        lasting = _lasting_variance(noise)
-        return cls(noise.persistence_ratio, lasting, noise.run_to_run_ratio**2, lasting)
-
-    def score(self, value: float, fresh_variance: float) -> float:
-        """The score of a batch; updates the estimates."""
-        of_level = self.level_variance + self.covariance
-        of_noise = self.noise_variance + self.covariance
-        spread = math.sqrt(of_level + of_noise + fresh_variance)
-        of_level, of_noise = of_level / spread, of_noise / spread
-        limit = MOST_SCORE.value
-        score = min(max((value - self.level - self.noise) / spread, -limit), limit)
-        persistence = self.persistence_ratio
-        self.level += of_level * score
-        self.noise = persistence * (self.noise + of_noise * score)
-        self.level_variance -= of_level**2
-        self.covariance = persistence * (self.covariance - of_level * of_noise)
-        remaining_variance = self.noise_variance - of_noise**2
-        self.noise_variance = (
-            persistence**2 * remaining_variance + (1.0 - persistence**2) * self.lasting_variance
-        )
-        return score
 
 
 def _lasting_variance(noise: DurationNoise) -> float:

@@ -54,13 +54,6 @@ def _mean_of_sample_sd(num_values: int) -> float:
     return math.sqrt(1.0 / half) * math.exp(math.lgamma(half + 0.5) - math.lgamma(half))
 
 
-class FixedTime(NamedTuple):
-    """Estimated time of a task without rows."""
-
-    mean_s: float
-    sd_s: float
-
-
 class AlmostEmpty(NamedTuple):
     """A stage of an almost empty batch, compared with those of the same run: means per task.
 
@@ -74,7 +67,9 @@ class AlmostEmpty(NamedTuple):
     readers: int
 
 
-def time_without_rows(batches: Sequence[AlmostEmpty], per_partition_s: float) -> FixedTime | None:
+def time_without_rows(
+    batches: Sequence[AlmostEmpty], per_partition_s: float
+) -> tuple[float, float] | None:
     r"""Time of a task that has no rows, from batches that read almost none.
 
     Parameters
@@ -85,8 +80,8 @@ def time_without_rows(batches: Sequence[AlmostEmpty], per_partition_s: float) ->
 
     Returns
     -------
-    FixedTime or None
-        None if none of the batches shows it.
+    (float, float) or None
+        Its estimate and the standard deviation of that; None if none of the batches shows it. [s]
 
     Notes
     -----
@@ -106,7 +101,7 @@ def time_without_rows(batches: Sequence[AlmostEmpty], per_partition_s: float) ->
     ...     task_s=0.06, rows=100.0, usual_task_s=0.55, usual_rows=5_000.0, readers=0
     ... )
     >>> time_without_rows([first], 0.0)
-    FixedTime(mean_s=0.05, sd_s=0.015)
+    (0.05, 0.015)
     """
     times_s = []
     for batch in batches:
@@ -121,7 +116,7 @@ def time_without_rows(batches: Sequence[AlmostEmpty], per_partition_s: float) ->
             times_s.append(max(batch.usual_task_s - per_partition_s * batch.readers, 0.0))
     if not times_s or not (mean_s := float(np.median(times_s))) > 0:
         return None
-    return FixedTime(mean_s, EMPTY_BATCH_SD_RATIO.value * mean_s)
+    return mean_s, EMPTY_BATCH_SD_RATIO.value * mean_s
 
 
 def handover_s(

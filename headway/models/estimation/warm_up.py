@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from headway.assumptions.fits import (
@@ -11,16 +9,9 @@ from headway.assumptions.fits import (
     LEAST_BATCHES_TO_CUT,
     WARM_UP_BINS_PER_DOUBLING,
 )
+from headway.domain import WarmUpPoint
 from headway.models.arrays import Array
 from headway.models.estimation.trend import trend_of
-
-
-class AgedRatio(NamedTuple):
-    """Duration of the batches of about one age, over that once the JVM is warm."""
-
-    jvm_age_s: float
-    ratio: float
-    num_batches: int
 
 
 def warm_up_length(series: Array) -> int:
@@ -140,7 +131,7 @@ def _is_slower(series: Array, tolerance: Array, num_cut: int) -> bool:
     return float(slower.mean()) > float(series[num_cut:].mean())
 
 
-def falling_ratios(jvm_age_s: Array, ratio: Array) -> tuple[AgedRatio, ...]:
+def falling_ratios(jvm_age_s: Array, ratio: Array) -> tuple[WarmUpPoint, ...]:
     r"""Mean ratios by age, which never rise with age.
 
     Parameters
@@ -151,7 +142,7 @@ def falling_ratios(jvm_age_s: Array, ratio: Array) -> tuple[AgedRatio, ...]:
 
     Returns
     -------
-    tuple of AgedRatio
+    tuple of WarmUpPoint
         For each half doubling of the age that contains a batch, youngest first; neighbours that
         would rise are merged.
 
@@ -167,8 +158,8 @@ def falling_ratios(jvm_age_s: Array, ratio: Array) -> tuple[AgedRatio, ...]:
 
     Examples
     --------
-    >>> ratios = falling_ratios(np.array([4.0, 8.0, 16.0, 32.0]), np.array([3.0, 1.2, 1.3, 1.0]))
-    >>> [(round(aged.jvm_age_s), round(aged.ratio, 2), aged.num_batches) for aged in ratios]
+    >>> points = falling_ratios(np.array([4.0, 8.0, 16.0, 32.0]), np.array([3.0, 1.2, 1.3, 1.0]))
+    >>> [(round(at.jvm_age_s), round(at.duration_ratio, 2), at.num_batches) for at in points]
     [(4, 3.0, 1), (11, 1.25, 2), (32, 1.0, 1)]
     """
     log_age, log_ratio = np.log(jvm_age_s), np.log(ratio)
@@ -181,6 +172,10 @@ def falling_ratios(jvm_age_s: Array, ratio: Array) -> tuple[AgedRatio, ...]:
             last, before = pools.pop(), pools.pop()
             pools.append((before[0] + last[0], before[1] + last[1], before[2] + last[2]))
     return tuple(
-        AgedRatio(float(np.exp(ages / count)), float(np.exp(ratios / count)), int(count))
+        WarmUpPoint(
+            jvm_age_s=float(np.exp(ages / count)),
+            duration_ratio=float(np.exp(ratios / count)),
+            num_batches=int(count),
+        )
         for ages, ratios, count in pools
     )

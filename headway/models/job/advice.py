@@ -299,7 +299,7 @@ def _far_apart(profile: JobProfile, candidates: Sequence[_Candidate]) -> tuple[_
         columns, min(MOST_ADVISED_RUNS.value, len(candidates)), already_run=np.arange(len(runs))
     )
     # Existing runs may be chosen again; the best of the new ones is selected elsewhere.
-    return tuple(candidates[index - len(runs)] for index in design.chosen if index >= len(runs))
+    return tuple(candidates[index - len(runs)] for index in design if index >= len(runs))
 
 
 def _columns(profile: JobProfile, shares: Shares) -> Array:

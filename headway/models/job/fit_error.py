@@ -62,14 +62,6 @@ class Shares(NamedTuple):
         return cls(batch, model.driver_s / duration_s, gained / duration_s)
 
 
-class _Observation(NamedTuple):
-    """Half of the batches of a run: the smaller or the larger ones."""
-
-    shuffle_partitions: int
-    num_rows: float
-    num_batches: float
-
-
 @dataclass(frozen=True, kw_only=True)
 class FitError:
     """The error that remains after a fit to some runs, by the costs in the job's profile.
@@ -98,7 +90,8 @@ class FitError:
         (E43). A run counts as two observations that share its `e_i`, its smaller and its larger
         batches, each with the noise of half of its batches, counted as in (E18).
         """
-        weights = np.full(len(self._observations), shares.of_driver / len(self._observations))
+        num_observations = 2 * len(self.settings)
+        weights = np.full(num_observations, shares.of_driver / num_observations)
         of_prior = 0.0
         for gained, (columns, inverse, prior) in zip(
             shares.of_coefficients, self._fits, strict=True
@@ -109,7 +102,7 @@ class FitError:
         of_runs = np.square(weights.reshape(-1, 2).sum(axis=1)).sum()
         noise = self.profile.noise
         effective = (1.0 - noise.autocorrelation) / (1.0 + noise.autocorrelation)
-        num_batches = np.array([observation.num_batches for observation in self._observations])
+        num_batches = np.repeat([setting.num_batches / 2.0 for setting in self.settings], 2)
         of_batches = np.sum(np.square(weights * noise.batch_ratio) / (num_batches * effective))
         return float(np.sqrt(of_runs * noise.run_to_run_ratio**2 + of_batches + of_prior))
 
@@ -130,14 +123,6 @@ class FitError:
         return float(widened(run_and_fit_ratio, *doublings_beyond(fitted_profile, *shares.asked)))
 
     @cached_property
-    def _observations(self) -> tuple[_Observation, ...]:
-        return tuple(
-            _Observation(setting.configuration.shuffle_partitions, rows, setting.num_batches / 2.0)
-            for setting in self.settings
-            for rows in _smaller_and_larger(setting)
-        )
-
-    @cached_property
     def _fits(self) -> tuple[tuple[Array, Array, Array], ...]:
         """For each stage: information from runs, inverse of all information, and prior."""
         fits = []
@@ -145,10 +130,9 @@ class FitError:
             writes = _is_followed(self.profile.stages, index)
             rows = np.array(
                 [
-                    _terms(
-                        stage, observation.num_rows, observation.shuffle_partitions, writes=writes
-                    )
-                    for observation in self._observations
+                    _terms(stage, num_rows, setting.configuration.shuffle_partitions, writes=writes)
+                    for setting in self.settings
+                    for num_rows in _smaller_and_larger(setting)
                 ]
             )
             task_s = np.maximum(rows @ _coefficients(stage), _TINY_S)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from headway.domain import EventTimeWindow, Finding, FindingCode, JobProfile, WindowKind
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.windows import (
-    WindowEnds,
     WindowLatency,
     append_window_latency,
     update_window_latency,
@@ -142,16 +141,16 @@ def window_law(profile: JobProfile, law: SettingLaw) -> WindowLaw | None:
     assert arrivals is not None
     assert arrivals.event_time_lag_s is not None
     window = max(shape.emitted_windows, key=_slide_s)
-    window_ends = WindowEnds(slide_s=_slide_s(window))
+    slide_s = _slide_s(window)
     lag_s = arrivals.event_time_lag_s - _HALF_A_MILLISECOND_S
     if shape.output_mode in _FINAL_IN_ONE_BATCH:
         # The last row of a session arrives one gap before its end.
         gap_s = window.size_s if window.kind is WindowKind.SESSION else 0.0
-        return WindowLaw(update_window_latency(law.state, window_ends, lag_s - gap_s), law)
+        return WindowLaw(update_window_latency(law.state, slide_s, lag_s - gap_s), law)
     assert shape.windows_wait_s is not None
     # Which trigger moves the watermark depends on the sum alone, and the lag may be negative.
     behind_s = max(shape.windows_wait_s + lag_s, 0.0)
-    return WindowLaw(append_window_latency(law.state, window_ends, behind_s, 0.0), law)
+    return WindowLaw(append_window_latency(law.state, slide_s, behind_s, 0.0), law)
 
 
 def _slide_s(window: EventTimeWindow) -> float:

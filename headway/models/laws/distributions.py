@@ -106,19 +106,11 @@ def lognormal_partial_expectation(x: Numeric, mean: Numeric, cv: Numeric) -> Arr
     1.0
     """
     point = np.asarray(x, dtype=np.float64)
-    return partial_expectation_from_log_sd(point, np.asarray(mean), _log_sd(mean, cv))
+    return _partial_expectation(point, np.asarray(mean), _log_sd(mean, cv))
 
 
-def partial_expectation_from_log_sd(x: Array, mean: Array, log_sd: Array) -> Array:
-    r"""The unchecked kernel of `lognormal_partial_expectation` (D3), for inner loops.
-
-    ``log_sd``, above 0, is the standard deviation of the logarithm of ``D``.
-
-    Examples
-    --------
-    >>> float(partial_expectation_from_log_sd(np.array(6.0), np.array(5.0), np.array(1e-9)))
-    1.0
-    """
+def _partial_expectation(x: Array, mean: Array, log_sd: Array) -> Array:
+    """(D3) without checks; ``log_sd`` is the standard deviation of the logarithm, above 0."""
     score = _score(x, mean, log_sd)
     value = x * ndtr(score) - mean * ndtr(score - log_sd)
     # Far in the lower tail the difference of two tiny terms may be negative by rounding.
@@ -155,14 +147,18 @@ def uniform_plus_lognormal_cdf(
     >>> float(uniform_plus_lognormal_cdf(16.0303, 10.0, 5.0, 1.0))
     0.9900
     """
-    interval, mean, log_sd = _checked_sum(interval_s, mean_s, sd_s)
-    return uniform_wait_cdf(
-        np.asarray(x, dtype=np.float64),
-        interval,
-        mean,
-        lambda point: ndtr(_score(point, mean, log_sd)),
-        lambda point: partial_expectation_from_log_sd(point, mean, log_sd),
-    )
+    interval = np.asarray(interval_s, dtype=np.float64)
+    mean = np.asarray(mean_s, dtype=np.float64)
+    if not np.all(interval >= 0.0):
+        raise ValueError("interval_s must be non-negative")
+    log_sd = _log_sd(mean, np.asarray(sd_s, dtype=np.float64) / mean)
+    point = np.asarray(x, dtype=np.float64)
+    vanishing = interval <= _VANISHING_RATIO * np.maximum(np.abs(point), mean)
+    difference = _partial_expectation(point, mean, log_sd)
+    difference = difference - _partial_expectation(point - interval, mean, log_sd)
+    quotient = difference / np.where(vanishing, 1.0, interval)
+    without_wait = ndtr(_score(point, mean, log_sd))
+    return np.clip(np.where(vanishing, without_wait, quotient), 0.0, 1.0)
 
 
 def bisect_increasing(
@@ -228,42 +224,6 @@ def _score(x: Array, mean: Numeric, log_sd: Array) -> Array:
     ratio = np.maximum(x, 0.0) / mean
     with np.errstate(divide="ignore"):
         return np.log(ratio) / log_sd + 0.5 * log_sd
-
-
-def _checked_sum(interval_s: Numeric, mean_s: Numeric, sd_s: Numeric) -> tuple[Array, Array, Array]:
-    interval = np.asarray(interval_s, dtype=np.float64)
-    mean = np.asarray(mean_s, dtype=np.float64)
-    if not np.all(interval >= 0.0):
-        raise ValueError("interval_s must be non-negative")
-    return interval, mean, _log_sd(mean, np.asarray(sd_s, dtype=np.float64) / mean)
-
-
-def uniform_wait_cdf(
-    x: Array,
-    interval: Array,
-    scale: Array,
-    cdf: Callable[[Array], Array],
-    partial_expectation: Callable[[Array], Array],
-) -> Array:
-    r"""Distribution function of a uniform wait plus an independent duration.
-
-    ``cdf`` is the distribution function of the duration, and ``partial_expectation`` its integral,
-    the mean of the positive part of ``x - D``: theory.md (D4), exact if that is. Intervals that are
-    much shorter than ``scale``, a typical size of the duration, count as zero. Arguments are not
-    checked.
-
-    Examples
-    --------
-    >>> one = np.array(1.0)
-    >>> step = lambda x: np.where(x >= 5.0, 1.0, 0.0)
-    >>> ramp = lambda x: np.maximum(x - 5.0, 0.0)
-    >>> float(uniform_wait_cdf(np.array(12.5), 10.0 * one, 5.0 * one, step, ramp))
-    0.75
-    """
-    vanishing = interval <= _VANISHING_RATIO * np.maximum(np.abs(x), scale)
-    difference = partial_expectation(x) - partial_expectation(x - interval)
-    quotient = difference / np.where(vanishing, 1.0, interval)
-    return np.clip(np.where(vanishing, cdf(x), quotient), 0.0, 1.0)
 
 
 @cache

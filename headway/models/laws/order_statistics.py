@@ -15,15 +15,15 @@ _LOWEST_SCORE = -9.0
 _TAIL_SCORES = 9.0
 
 
-class MaximumMoments(NamedTuple):
-    """Mean and standard deviation of a maximum, in the unit of its values."""
+class MeanAndSd(NamedTuple):
+    """Mean and standard deviation of a maximum or a makespan, in the unit of its values."""
 
     mean: float
     sd: float
 
 
 @lru_cache(maxsize=4096)
-def max_normal(num_values: int) -> MaximumMoments:
+def max_normal(num_values: int) -> MeanAndSd:
     r"""Mean and standard deviation of the largest of n standard normals.
 
     Parameters
@@ -32,7 +32,7 @@ def max_normal(num_values: int) -> MaximumMoments:
 
     Returns
     -------
-    MaximumMoments
+    MeanAndSd
 
     Notes
     -----
@@ -44,15 +44,15 @@ def max_normal(num_values: int) -> MaximumMoments:
     Examples
     --------
     >>> max_normal(40)
-    MaximumMoments(mean=2.16078, sd=0.47749)
+    MeanAndSd(mean=2.16078, sd=0.47749)
     """
     score, probability = _scores_of_maximum(num_values, highest_shift=0.0)
     mean = float(probability @ score)
-    return MaximumMoments(mean, float(np.sqrt(probability @ (score - mean) ** 2)))
+    return MeanAndSd(mean, float(np.sqrt(probability @ (score - mean) ** 2)))
 
 
 @lru_cache(maxsize=16384)
-def max_lognormal(num_values: int, cv: float) -> MaximumMoments:
+def max_lognormal(num_values: int, cv: float) -> MeanAndSd:
     r"""Mean and standard deviation of the largest of n lognormals of mean 1.
 
     Parameters
@@ -62,7 +62,7 @@ def max_lognormal(num_values: int, cv: float) -> MaximumMoments:
 
     Returns
     -------
-    MaximumMoments
+    MeanAndSd
 
     Notes
     -----
@@ -73,7 +73,7 @@ def max_lognormal(num_values: int, cv: float) -> MaximumMoments:
     Examples
     --------
     >>> max_lognormal(1, 0.5)
-    MaximumMoments(mean=1.00, sd=0.50)
+    MeanAndSd(mean=1.00, sd=0.50)
     """
     if not 0.0 <= cv <= 100.0:
         raise ValueError(f"cv must lie in 0..100, got {cv}")
@@ -83,7 +83,7 @@ def max_lognormal(num_values: int, cv: float) -> MaximumMoments:
     score, probability = _scores_of_maximum(num_values, highest_shift=2.0 * log_sd)
     value = np.exp(log_sd * score - log_variance / 2.0)
     mean = float(probability @ value)
-    return MaximumMoments(mean, float(np.sqrt(probability @ (value - mean) ** 2)))
+    return MeanAndSd(mean, float(np.sqrt(probability @ (value - mean) ** 2)))
 
 
 def _scores_of_maximum(num_values: int, highest_shift: float) -> tuple[Array, Array]:

@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 from scipy.special import gammainc, gammaincinv
 
 from headway.models.arrays import Array
-from headway.models.laws.distributions import (
-    lognormal_cdf,
-    lognormal_partial_expectation,
-    lognormal_quantile,
-)
 
 _NEGLIGIBLE = 1e-11
 _FINE, _COARSE = 6000, 3000
 
 
-class ServiceKind(StrEnum):
-    """Laws of a service time; both are constant for cv 0."""
-
-    GAMMA = "gamma"
-    LOGNORMAL = "lognormal"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceLaw:
-    """A service time of mean > 0 [s] and coefficient of variation 0 to 3.
+    """A gamma distributed service time of mean > 0 [s] and coefficient of variation 0 to 3.
 
     Examples
     --------
@@ -39,7 +26,6 @@ class ServiceLaw:
 
     mean_s: float
     cv: float
-    kind: ServiceKind = ServiceKind.GAMMA
 
     def __post_init__(self) -> None:
         if not (0.0 < self.mean_s < np.inf and 0.0 <= self.cv <= 3.0):
@@ -55,8 +41,6 @@ class ServiceLaw:
         time = np.maximum(time_s, 0.0)
         if self.is_constant:
             return np.where(time >= self.mean_s, 1.0, 0.0)
-        if self.kind is ServiceKind.LOGNORMAL:
-            return lognormal_cdf(time, self.mean_s, self.cv)
         shape = self.cv**-2
         return np.asarray(gammainc(shape, time * shape / self.mean_s), dtype=np.float64)
 
@@ -65,12 +49,9 @@ class ServiceLaw:
         time = np.maximum(time_s, 0.0)
         if self.is_constant:
             return np.minimum(time / self.mean_s, 1.0)
-        if self.kind is ServiceKind.LOGNORMAL:
-            below = lognormal_partial_expectation(time, self.mean_s, self.cv)
-        else:
-            shape = self.cv**-2
-            weighted_cdf = np.asarray(gammainc(shape + 1.0, time * shape / self.mean_s))
-            below = time * self.cdf(time) - self.mean_s * weighted_cdf
+        shape = self.cv**-2
+        weighted_cdf = np.asarray(gammainc(shape + 1.0, time * shape / self.mean_s))
+        below = time * self.cdf(time) - self.mean_s * weighted_cdf
         return np.clip((time - below) / self.mean_s, 0.0, 1.0)
 
     def grid_s(self, num_others: float = 1.0) -> Array:
@@ -78,8 +59,6 @@ class ServiceLaw:
         tail_prob = _NEGLIGIBLE / max(num_others, 1.0)
         if self.is_constant:
             highest = self.mean_s
-        elif self.kind is ServiceKind.LOGNORMAL:
-            highest = float(lognormal_quantile(1.0 - tail_prob, self.mean_s, self.cv)) * 2.0
         else:
             shape = self.cv**-2
             highest = float(gammaincinv(shape + 1.0, 1.0 - tail_prob)) * self.mean_s / shape

@@ -9,14 +9,15 @@ from numpy.typing import NDArray
 
 from headway.models.arrays import Array, Numeric
 from headway.models.laws.order_statistics import max_normal
-from headway.models.pipeline.latency import PHASES, LatencyPart, PipelineLatency
+from headway.models.pipeline.latency import PHASES, PipelineLatency, latency_parts
 from headway.models.pipeline.parameters import (
     Pipeline,
     PipelineLoads,
     PipelineSetting,
     pipeline_loads,
 )
-from headway.models.queues.queueing import WaitMoments, qna_wait
+from headway.models.pipeline.stages import product_scv
+from headway.models.queues.queueing import qna_wait
 from headway.models.stages.shared_resources import published_slowdown
 
 _SHORTEST_RATIO = 1e-9
@@ -129,8 +130,8 @@ def _tuple_latency(
         np.where(stable, value, 0.0)
         for value in (loads.input_transfer_s, map_s, write_s, fetch_s, reduce_s)
     )
-    map_scv = _product_scv(loads.input_rows_scv, pipeline.job.map_cv)
-    reduce_scv = _product_scv(loads.shuffle_rows_scv, pipeline.job.reduce_cv)
+    map_scv = product_scv(loads.input_rows_scv, pipeline.job.map_cv)
+    reduce_scv = product_scv(loads.shuffle_rows_scv, pipeline.job.reduce_cv)
     arrival_scv = _arrival_scv(arrivals, loads, setting)
     moments = (
         _clock(setting.input_period_s),
@@ -165,14 +166,7 @@ def _independent(
     names: tuple[str, ...], moments: tuple[tuple[Numeric, Numeric], ...], stable: NDArray[np.bool_]
 ) -> PipelineLatency:
     """A normal sum of independent parts."""
-    parts = tuple(
-        LatencyPart(
-            name=name,
-            mean_s=np.where(stable, mean, np.inf),
-            variance_s2=np.where(stable, variance, np.inf),
-        )
-        for name, (mean, variance) in zip(names, moments, strict=True)
-    )
+    parts = latency_parts(names, moments, stable)
     mean_s = sum((part.mean_s for part in parts), np.zeros(()))
     return PipelineLatency(
         parts=parts,
@@ -191,11 +185,6 @@ def _clock(period_s: Numeric) -> tuple[Numeric, Numeric]:
 def _somewhere_in(batch_s: Array, scv: Array) -> tuple[Array, Array]:
     """Mean and variance of the time to a row at a random place in a batch."""
     return 0.5 * batch_s, batch_s**2 * (1.0 / 12.0 + scv / 3.0)
-
-
-def _product_scv(rows_scv: Numeric, noise_cv: Numeric) -> Array:
-    """Squared variation of the work in a batch: both its rows and the time per row vary."""
-    return (1.0 + np.asarray(rows_scv)) * (1.0 + np.asarray(noise_cv) ** 2) - 1.0
 
 
 def _arrival_scv(
@@ -218,10 +207,11 @@ def _queue(
     """Mean and variance of a G/G/1 wait; the service is taken as lognormal."""
     # Zero service times cause no wait, and the formula does not accept them.
     service = np.maximum(service_s, _SHORTEST_RATIO * np.asarray(interarrival_s))
-    wait: WaitMoments = qna_wait(
-        interarrival_s, interarrival_scv, service, service_scv, (1.0 + service_scv) ** 3
+    third_ratio = (1.0 + service_scv) ** 3
+    mean_s, variance_s2, _ = qna_wait(
+        interarrival_s, interarrival_scv, service, service_scv, third_ratio
     )
-    return wait.mean_s, wait.variance_s2
+    return mean_s, variance_s2
 
 
 def _max_normal_of(num_values: Array) -> tuple[Array, Array]:

@@ -29,15 +29,6 @@ class TwoClockDelay(NamedTuple):
     """Greatest common divisor of the periods: how far the means of two runs can differ. [s]"""
 
 
-class PollSharing(NamedTuple):
-    """The other batches in the poll of a random batch."""
-
-    others: Array
-    """Mean number. [-]"""
-    variance_ahead: Array
-    """Variance of the number served first, given the moment of packing. [-]"""
-
-
 def two_clock_delay(first_period_s: Numeric, second_period_s: Numeric) -> TwoClockDelay:
     r"""Wait for the next tick of a second clock, starting at the ticks of a first one.
 
@@ -74,9 +65,10 @@ def two_clock_delay(first_period_s: Numeric, second_period_s: Numeric) -> TwoClo
     )
 
 
-def poll_sharing(num_mappers: Numeric, shuffle_periods_per_poll: Numeric) -> PollSharing:
+def poll_sharing(num_mappers: Numeric, shuffle_periods_per_poll: Numeric) -> tuple[Array, Array]:
     r"""Other batches in the poll of a random batch, if mappers have random phases.
 
+    Their mean number, and the variance of the number served first, given the moment of packing.
     Each of the mappers, at least one, packs one batch per shuffle period.
     ``shuffle_periods_per_poll`` is finite and above 0.
 
@@ -102,7 +94,7 @@ def poll_sharing(num_mappers: Numeric, shuffle_periods_per_poll: Numeric) -> Pol
     num_same_mapper = (num_whole * num_whole + (2.0 * num_whole + 1.0) * part) / ratio - 1.0
     # It has one of two successive counts, each in a share of the poll period: a Bernoulli trial.
     spread = (num_whole / 6.0 + part * part / 2.0 - part**3 / 3.0) / ratio
-    return PollSharing((mappers - 1.0) * ratio + num_same_mapper, (mappers - 1.0) * spread)
+    return (mappers - 1.0) * ratio + num_same_mapper, (mappers - 1.0) * spread
 
 
 def poll_carry_over(

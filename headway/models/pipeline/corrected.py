@@ -51,7 +51,6 @@ def tuple_latency(pipeline: Pipeline) -> PipelineLatency:
         stages.reducer_wait,
         stages.update,
     )
-    parts = stages.parts(PHASES, moments)
     packed_width = np.abs(stages.shuffle_period_s - stages.reduce_rows_s)
     variance = (
         # Early rows of a batch wait longer until it is packed, and are processed first.
@@ -69,7 +68,7 @@ def tuple_latency(pipeline: Pipeline) -> PipelineLatency:
         + stages.disk_wait[1]
         + stages.count_variance_s2
     )
-    return stages.latency(parts, variance, (packed_width, stages.polled_width_s))
+    return stages.latency(PHASES, moments, variance, (packed_width, stages.polled_width_s))
 
 
 def window_latency(pipeline: Pipeline) -> PipelineLatency:
@@ -134,10 +133,10 @@ def window_latency(pipeline: Pipeline) -> PipelineLatency:
         (mean_of_last, variance_of_last),
         (0.5 * (1.0 + 1.0 / keys) * final_s, (1.0 - 1.0 / keys**2) * final_s**2 / 12.0),
     )
-    parts = stages.parts(("last rows of all mappers", "finalize"), moments)
+    names = ("last rows of all mappers", "finalize")
     final_width = final_s * np.sqrt(1.0 - 1.0 / keys**2)
     variance = variance_of_last + final_width**2 / 12.0
-    latency = stages.latency(parts, variance, (final_width, stages.polled_width_s))
+    latency = stages.latency(names, moments, variance, (final_width, stages.polled_width_s))
     between_runs = last_variance + stages.polled_width_s**2 / (12.0 * stages.loads.num_reducers)
     return replace(latency, run_to_run_sd_s=np.where(stages.stable, np.sqrt(between_runs), np.inf))
 

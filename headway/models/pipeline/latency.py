@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,27 @@ class LatencyPart:
     """What happens in it."""
     mean_s: Array
     variance_s2: Array
+
+
+def latency_parts(
+    names: tuple[str, ...], moments: tuple[tuple[Numeric, Numeric], ...], stable: NDArray[np.bool_]
+) -> tuple[LatencyPart, ...]:
+    """Phases with their means [s] and variances [s^2], ``inf`` where unstable: (L7), (L11).
+
+    Examples
+    --------
+    >>> (part,) = latency_parts(("map",), ((0.2, 0.01),), np.array(False))
+    >>> part.name, float(part.mean_s)
+    ('map', inf)
+    """
+    return tuple(
+        LatencyPart(
+            name=name,
+            mean_s=np.where(stable, mean_s, np.inf),
+            variance_s2=np.where(stable, variance_s2, np.inf),
+        )
+        for name, (mean_s, variance_s2) in zip(names, moments, strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -100,13 +121,6 @@ class PipelineLatency:
         """Whether the latency is finite."""
         return np.isfinite(self.mean_s)
 
-    @property
-    def covariance_s2(self) -> Array:
-        """Variance minus the sum of the variances of all parts; 0 if unstable. [s^2]"""
-        parts_variance_s2 = sum((part.variance_s2 for part in self.parts), np.zeros(()))
-        with np.errstate(invalid="ignore"):
-            return np.where(self.is_stable, self.variance_s2 - parts_variance_s2, 0.0)
-
     def with_independent_phases(self) -> PipelineLatency:
         """The normal law of the latency if its phases were independent.
 
@@ -116,12 +130,10 @@ class PipelineLatency:
         `E + σ sqrt(q/(1-q))`, for any law.
         """
         no_width = np.zeros_like(self.mean_s)
-        return PipelineLatency(
-            parts=self.parts,
-            mean_s=self.mean_s,
+        return replace(
+            self,
             variance_s2=sum((part.variance_s2 for part in self.parts), np.zeros(())),
             uniform_widths_s=(no_width, no_width),
-            run_to_run_sd_s=self.run_to_run_sd_s,
         )
 
     def cdf(self, x_s: Numeric) -> Array:
@@ -196,11 +208,7 @@ def in_series(latencies: tuple[PipelineLatency, ...]) -> PipelineLatency:
     widest = np.sort(np.stack(widths), axis=0)[::-1]
     return PipelineLatency(
         parts=tuple(
-            LatencyPart(
-                name=f"round {number}: {part.name}",
-                mean_s=part.mean_s,
-                variance_s2=part.variance_s2,
-            )
+            replace(part, name=f"round {number}: {part.name}")
             for number, latency in enumerate(latencies, start=1)
             for part in latency.parts
         ),

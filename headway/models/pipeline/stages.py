@@ -8,13 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.models.arrays import Array, Numeric
-from headway.models.pipeline.clocks import (
-    PollSharing,
-    poll_carry_over,
-    poll_sharing,
-    two_clock_delay,
-)
-from headway.models.pipeline.latency import LatencyPart, PipelineLatency
+from headway.models.pipeline.clocks import poll_carry_over, poll_sharing, two_clock_delay
+from headway.models.pipeline.latency import PipelineLatency, latency_parts
 from headway.models.pipeline.parameters import Pipeline, PipelineLoads, pipeline_loads
 from headway.models.queues.queue_increments import clocked_increment, lognormal_third_central_s3
 from headway.models.queues.queueing import pollaczek_khinchine_wait
@@ -90,16 +85,14 @@ class PipelineStages:
             pace_s,
             poll_fixed_s,
         )
-        map_scv = _product_scv(loads.input_rows_scv, job.map_cv)
-        reduce_scv = _product_scv(loads.shuffle_rows_scv, job.reduce_cv)
-        sharing = poll_sharing(loads.num_mappers, poll / setting.shuffle_period_s)
-        carry_mean, carry_variance = _carry_over(pipeline, loads, sharing, pace, fixed, reduce_scv)
-        ahead_s = 0.5 * sharing.others * pace
-        polled_width = np.abs(poll - sharing.others * pace)
+        map_scv = product_scv(loads.input_rows_scv, job.map_cv)
+        reduce_scv = product_scv(loads.shuffle_rows_scv, job.reduce_cv)
+        others, variance_ahead = poll_sharing(loads.num_mappers, poll / setting.shuffle_period_s)
+        carry_mean, carry_variance = _carry_over(pipeline, loads, others, pace, fixed, reduce_scv)
+        ahead_s = 0.5 * others * pace
+        polled_width = np.abs(poll - others * pace)
         count_variance = (
-            sharing.variance_ahead * pace**2
-            + 0.5 * sharing.others * pace**2 * reduce_scv
-            + carry_variance
+            variance_ahead * pace**2 + 0.5 * others * pace**2 * reduce_scv + carry_variance
         )
         common = two_clock_delay(setting.shuffle_period_s, poll).common_s
         pairs = loads.num_mappers * loads.num_reducers
@@ -125,7 +118,7 @@ class PipelineStages:
             reducer_wait=(
                 # The work of the poll itself continues while the first batch is transferred.
                 ahead_s + carry_mean + np.maximum(fixed - fetch, 0.0),
-                (sharing.others * pace) ** 2 / 12.0 + count_variance,
+                (others * pace) ** 2 / 12.0 + count_variance,
             ),
             polled_width_s=polled_width,
             count_variance_s2=count_variance,
@@ -161,20 +154,12 @@ class PipelineStages:
         """Mean and variance of a row's wait for the end of the period."""
         return 0.5 * period_s, period_s * period_s / 12.0
 
-    def parts(
-        self, names: tuple[str, ...], moments: tuple[tuple[Numeric, Numeric], ...]
-    ) -> tuple[LatencyPart, ...]:
-        return tuple(
-            LatencyPart(
-                name=name,
-                mean_s=np.where(self.stable, mean, np.inf),
-                variance_s2=np.where(self.stable, variance, np.inf),
-            )
-            for name, (mean, variance) in zip(names, moments, strict=True)
-        )
-
     def latency(
-        self, parts: tuple[LatencyPart, ...], variance_s2: Array, widths_s: tuple[Array, Array]
+        self,
+        names: tuple[str, ...],
+        moments: tuple[tuple[Numeric, Numeric], ...],
+        variance_s2: Array,
+        widths_s: tuple[Array, Array],
     ) -> PipelineLatency:
         """The sum of the parts, with their dependence.
 
@@ -186,6 +171,7 @@ class PipelineStages:
         `1 + c^2 = (1+v)(1+c_S^2)`. A row is more often in a large batch, so the means of `w`, `N`
         and `S/2` are `1 + v` times longer.
         """
+        parts = latency_parts(names, moments, self.stable)
         return PipelineLatency(
             parts=parts,
             mean_s=sum((part.mean_s for part in parts), np.zeros(())),
@@ -206,7 +192,7 @@ def _link_slowdown(pipeline: Pipeline, loads: PipelineLoads) -> Array:
 def _carry_over(
     pipeline: Pipeline,
     loads: PipelineLoads,
-    sharing: PollSharing,
+    others: Array,
     pace_s: Array,
     poll_fixed_s: Array,
     reduce_scv: Array,
@@ -216,7 +202,7 @@ def _carry_over(
     ratio = poll / pipeline.setting.shuffle_period_s
     # If polls are more frequent than packing, a batch never queues behind batches of its own
     # mapper.
-    num_batches = np.where(ratio < 1.0, sharing.others, loads.batches_per_poll)
+    num_batches = np.where(ratio < 1.0, others, loads.batches_per_poll)
     return poll_carry_over(
         poll,
         num_batches * pace_s + poll_fixed_s,
@@ -276,6 +262,6 @@ def in_batch(batch_s: Array, rows_scv: Array, scv: Array) -> tuple[Array, Array]
     return 0.5 * batch_s * (1.0 + rows_scv), batch_s**2 * (1.0 / 12.0 + scv / 3.0)
 
 
-def _product_scv(rows_scv: Numeric, noise_cv: Numeric) -> Array:
-    """Squared variation of the work in a batch: both its rows and the time per row vary."""
+def product_scv(rows_scv: Numeric, noise_cv: Numeric) -> Array:
+    """Squared variation of the work in a batch (L7): both its rows and the time per row vary."""
     return (1.0 + np.asarray(rows_scv)) * (1.0 + np.asarray(noise_cv) ** 2) - 1.0

@@ -85,7 +85,9 @@ def autocorrelated_service_wait(
 def _spitzer_sums(slack: float, cv: float, phi: float) -> tuple[float, float, float]:
     """Cumulants of the wait in units of a mean service, and the sum that gives its probability."""
     last = _last_sum(slack, cv, phi)
-    count, weight = _counts(last)
+    # Numbers of jobs and weights 1/n: one by one, then by quadrature in the logarithm.
+    num_terms = int(min(_NUM_EXACT_SUMS, np.ceil(last)))
+    count, weight = spitzer_terms(num_terms, last, _TAIL_NODES, _TAIL_WEIGHTS)
     variance, third = _cumulants_of_sums(count, cv, phi)
     positive, first, second = positive_parts(slack * count, np.sqrt(variance), third)
     return float(weight @ first), float(weight @ second), float(weight @ positive)
@@ -102,12 +104,6 @@ def _last_sum(slack: float, cv: float, phi: float) -> float:
     if len(above) == 0:
         raise ValueError("the queue is too full: more than 1e8 jobs decide about the wait")
     return float(count[above[0]])
-
-
-def _counts(last: float) -> tuple[Array, Array]:
-    """Numbers of jobs and weights 1/n: one by one, then by quadrature in the logarithm."""
-    num_terms = int(min(_NUM_EXACT_SUMS, np.ceil(last)))
-    return spitzer_terms(num_terms, last, _TAIL_NODES, _TAIL_WEIGHTS)
 
 
 def _cumulants_of_sums(count: Array, cv: float, phi: float) -> tuple[Array, Array]:

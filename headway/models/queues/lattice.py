@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -97,6 +97,11 @@ class LatticeLaw:
             probability=self.probability[::-1],
         )
 
+    def later(self, delay_s: float) -> LatticeLaw:
+        """Law of the time with a constant added, rounded to whole steps."""
+        num_steps = int(np.rint(delay_s / self.step_s))
+        return replace(self, lowest_index=self.lowest_index + num_steps)
+
 
 def lattice_law(
     cdf: Callable[[Array], Array], step_s: float, lowest_s: float, highest_s: float
@@ -137,16 +142,57 @@ def lattice_sample(values_s: Array, step_s: float) -> LatticeLaw:
     values = np.asarray(values_s, dtype=np.float64)
     if values.ndim != 1 or len(values) == 0 or not np.all(np.isfinite(values)):
         raise ValueError("values_s must hold at least one time, and finite ones only")
-    lowest, num_times = _range(step_s, float(values.min()), float(values.max()))
-    position = np.maximum(values / step_s - lowest, 0.0)
-    below = np.floor(position)
-    share = position - below
+    lowest, _ = _range(step_s, float(values.min()), float(values.max()))
+    mass = _between_neighbours(values / step_s - lowest, np.ones(len(values)))
+    return LatticeLaw(step_s=step_s, lowest_index=lowest, probability=mass / len(values))
+
+
+def on_step(law: LatticeLaw, step_s: float) -> LatticeLaw:
+    r"""A law on another step, each time split between its neighbours so as to keep the mean.
+
+    Parameters
+    ----------
+    law : LatticeLaw
+    step_s : float, > 0
+        New step, preferably a longer one. [s]
+
+    Returns
+    -------
+    LatticeLaw
+        Its variance is larger by at most ``step_s**2 / 4``.
+
+    Notes
+    -----
+    theory.md (Q16).
+
+    Examples
+    --------
+    >>> fine = LatticeLaw(step_s=1.0, lowest_index=0, probability=np.full(4, 0.25))
+    >>> on_step(fine, 2.0).probability
+    array([0.375, 0.5  , 0.125])
+    """
+    if not (np.isfinite(step_s) and step_s > 0.0):
+        raise ValueError(f"step_s must be positive, got {step_s}")
+    if step_s == law.step_s:
+        return law
+    position = law.time_s / step_s
+    lowest = int(np.floor(position[0] + 1e-9))
+    mass = _between_neighbours(position - lowest, law.probability)
+    return LatticeLaw(step_s=step_s, lowest_index=lowest, probability=mass)
+
+
+def _between_neighbours(position: Array, mass: Array) -> Array:
+    """Mass at each whole step, where that at any position is split so as to keep the mean."""
+    from_lowest = np.maximum(position, 0.0)
+    below = np.floor(from_lowest)
+    share = from_lowest - below
     index = below.astype(np.int64)
-    mass = np.bincount(index, 1.0 - share, num_times + 1)
-    mass += np.bincount(index + 1, share, num_times + 1)
-    return LatticeLaw(
-        step_s=step_s, lowest_index=lowest, probability=np.trim_zeros(mass, "b") / len(values)
-    )
+    num_times = int(index.max()) + 2
+    split = np.zeros(num_times)
+    split += np.bincount(index, mass * (1.0 - share), num_times)
+    split += np.bincount(index + 1, mass * share, num_times)
+    without_padding: Array = np.trim_zeros(split, "b")
+    return without_padding
 
 
 def _range(step_s: float, lowest_s: float, highest_s: float) -> tuple[int, int]:

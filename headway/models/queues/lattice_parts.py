@@ -1,4 +1,4 @@
-"""Parts of a latency on one lattice: uniform waits, waits with known moments, coarser steps."""
+"""Parts of a latency on one lattice: uniform waits and waits with known moments."""
 
 from __future__ import annotations
 
@@ -95,59 +95,19 @@ def zero_or_gamma_law(wait: WaitMoments, step_s: float) -> LatticeLaw:
     return LatticeLaw(step_s=step_s, lowest_index=law.lowest_index, probability=probability)
 
 
-def on_step(law: LatticeLaw, step_s: float) -> LatticeLaw:
-    r"""A law on another step, each time split between its neighbours so as to keep the mean.
-
-    Parameters
-    ----------
-    law : LatticeLaw
-    step_s : float, > 0
-        New step, preferably a longer one. [s]
-
-    Returns
-    -------
-    LatticeLaw
-        Its variance is larger by at most ``step_s**2 / 4``.
-
-    Notes
-    -----
-    theory.md (Q16).
-
-    Examples
-    --------
-    >>> fine = LatticeLaw(step_s=1.0, lowest_index=0, probability=np.full(4, 0.25))
-    >>> on_step(fine, 2.0).probability
-    array([0.375, 0.5  , 0.125])
-    """
-    if not (np.isfinite(step_s) and step_s > 0.0):
-        raise ValueError(f"step_s must be positive, got {step_s}")
-    if step_s == law.step_s:
-        return law
-    position = law.time_s / step_s
-    lowest = int(np.floor(position[0] + _NEGLIGIBLE))
-    position = np.maximum(position - lowest, 0.0)
-    below = np.floor(position)
-    share = position - below
-    index = below.astype(np.int64)
-    mass = np.zeros(int(index[-1]) + 2)
-    mass += np.bincount(index, law.probability * (1.0 - share), int(index[-1]) + 2)
-    mass += np.bincount(index + 1, law.probability * share, int(index[-1]) + 2)
-    return LatticeLaw(step_s=step_s, lowest_index=lowest, probability=np.trim_zeros(mass, "b"))
-
-
-def smooth_quantile_s(law: LatticeLaw, q: Numeric) -> Array:
+def smooth_quantile_s(law: LatticeLaw | None, q: Numeric) -> Array:
     r"""Quantile of a law without atoms: the mass of each time is spread over its step.
 
     Parameters
     ----------
-    law : LatticeLaw
-        On a lattice, of a time that has a density.
+    law : LatticeLaw or None
+        On a lattice, of a time that has a density; None if the time is unbounded.
     q : float or (n,) array, 0 < q < 1
 
     Returns
     -------
     array
-        Shape of ``q``. [s]
+        Shape of ``q``; ``inf`` without a law. [s]
 
     Notes
     -----
@@ -162,6 +122,8 @@ def smooth_quantile_s(law: LatticeLaw, q: Numeric) -> Array:
     0.90
     """
     level = open_probability(q)
+    if law is None:
+        return np.full(level.shape, np.inf)
     edge = law.step_s * (law.lowest_index - 0.5 + np.arange(len(law.probability) + 1.0))
     below = np.concatenate([[0.0], np.cumsum(law.probability)])
     return np.asarray(np.maximum(np.interp(level * below[-1], below, edge), 0.0))

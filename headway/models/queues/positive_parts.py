@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.special import gammaincc, ndtr
 
@@ -12,15 +10,7 @@ from headway.models.arrays import Array
 _NORMAL_SHAPE = 1e6  # from this shape on, a gamma is taken as normal
 
 
-class PositiveParts(NamedTuple):
-    """Probability that a value is positive, and the first two moments of its positive part."""
-
-    probability: Array
-    first: Array
-    second: Array
-
-
-def positive_parts(drift: Array, sd: Array, third: Array) -> PositiveParts:
+def positive_parts(drift: Array, sd: Array, third: Array) -> tuple[Array, Array, Array]:
     r"""Positive part of shifted gammas with given cumulants.
 
     Parameters
@@ -34,7 +24,8 @@ def positive_parts(drift: Array, sd: Array, third: Array) -> PositiveParts:
 
     Returns
     -------
-    PositiveParts
+    tuple of (n,) arrays
+        Probability that a value is positive, and the first two moments of its positive part.
 
     Notes
     -----
@@ -43,8 +34,8 @@ def positive_parts(drift: Array, sd: Array, third: Array) -> PositiveParts:
 
     Examples
     --------
-    >>> parts = positive_parts(np.array([0.0, 0.5]), np.ones(2), np.array([0.0, 2.0]))
-    >>> parts.first
+    >>> _, first, _ = positive_parts(np.array([0.0, 0.5]), np.ones(2), np.array([0.0, 2.0]))
+    >>> first
     array([0.3989, 0.2231])
     """
     if not np.all(sd > 0.0):
@@ -64,9 +55,7 @@ def positive_parts(drift: Array, sd: Array, third: Array) -> PositiveParts:
     first = np.where(reflected, score + first, first)
     second = np.where(reflected, 1.0 + score**2 - second, second)
     # Differences of nearly equal terms far in the tail may be slightly negative.
-    return PositiveParts(
-        np.maximum(tail, 0.0), sd * np.maximum(first, 0.0), sd**2 * np.maximum(second, 0.0)
-    )
+    return np.maximum(tail, 0.0), sd * np.maximum(first, 0.0), sd**2 * np.maximum(second, 0.0)
 
 
 def _of_gamma(score: Array, skewness: Array) -> tuple[Array, Array, Array]:

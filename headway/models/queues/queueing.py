@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headway.models.arrays import Array, Numeric
 
@@ -71,14 +70,24 @@ def qna_wait(
     >>> [round(float(value), 5) for value in qna_wait(1.0, 0.25, 0.8, 0.25, 1.953125)]
     [0.66322, 0.85846, 0.65500]
     """
-    queue = _Queue.checked(interarrival_s, interarrival_scv, service_s, service_scv)
-    third = np.asarray(service_third_ratio, dtype=np.float64)
-    rho, idle = queue.utilization, queue.slack_s / queue.interarrival_s
-    ca2, cs2 = queue.interarrival_scv, queue.service_scv
+    interarrival, ca2, service, cs2, third = (
+        np.asarray(value, dtype=np.float64)
+        for value in (interarrival_s, interarrival_scv, service_s, service_scv, service_third_ratio)
+    )
+    if not all(np.all(np.isfinite(value)) for value in (interarrival, ca2, service, cs2)):
+        raise ValueError("times and their variability must be finite")
+    if not (np.all(interarrival > 0.0) and np.all(service > 0.0)):
+        raise ValueError("interarrival_s and service_s must be positive")
+    if not (np.all(ca2 >= 0.0) and np.all(cs2 >= 0.0)):
+        raise ValueError("interarrival_scv and service_scv must be non-negative")
     # E[S] E[S^3] >= E[S^2]^2. The tolerance accepts rounded moments of a constant.
     if not np.all(third >= (1.0 + cs2) ** 2 * (1.0 - 1e-9)):
         raise ValueError("service_third_ratio must be at least (1 + service_scv)^2")
-    mean = queue.heavy_traffic_s() * _correction(queue)
+    stable = service < interarrival
+    # Subtracted once, since 1 - rho loses digits; if unstable, a placeholder to divide by.
+    slack = np.where(stable, interarrival - service, interarrival)
+    rho, idle = service / interarrival, slack / interarrival
+    mean = _heavy_traffic_s(service, slack, ca2 + cs2) * _correction(ca2, ca2 + cs2, rho, idle)
 
     spread = 4.0 * ca2 + cs2
     regular = (1.0 + ca2 + rho * cs2) / (idle + rho * cs2 + rho * rho * spread)
@@ -89,7 +98,9 @@ def qna_wait(
     delayed_scv = 2.0 * rho - 1.0 + 4.0 * idle * third / (3.0 * (cs2 + 1.0) ** 2)
     variance = mean * mean * (delayed_scv + 1.0 - delay_prob) / delay_prob
     return WaitMoments(
-        queue.or_inf(mean), queue.or_inf(variance), np.where(queue.stable, delay_prob, 1.0)
+        np.where(stable, mean, np.inf),
+        np.where(stable, variance, np.inf),
+        np.where(stable, delay_prob, 1.0),
     )
 
 
@@ -148,64 +159,20 @@ def pollaczek_khinchine_wait(
     )
 
 
-class _Queue(NamedTuple):
-    """Checked inputs. If the queue is unstable, ``slack_s`` is a placeholder to divide by."""
+def _heavy_traffic_s(service_s: Array, slack_s: Array, total_scv: Array) -> Array:
+    """Mean wait in heavy traffic.
 
-    interarrival_s: Array
-    interarrival_scv: Array
-    service_s: Array
-    service_scv: Array
-    slack_s: Array  # between arrivals; subtracted once, since 1 - rho loses digits by rounding
-    stable: NDArray[np.bool_]
-
-    @classmethod
-    def checked(
-        cls,
-        interarrival_s: Numeric,
-        interarrival_scv: Numeric,
-        service_s: Numeric,
-        service_scv: Numeric,
-    ) -> _Queue:
-        interarrival, ca2, service, cs2 = (
-            np.asarray(value, dtype=np.float64)
-            for value in (interarrival_s, interarrival_scv, service_s, service_scv)
-        )
-        if not all(np.all(np.isfinite(value)) for value in (interarrival, ca2, service, cs2)):
-            raise ValueError("times and their variability must be finite")
-        if not (np.all(interarrival > 0.0) and np.all(service > 0.0)):
-            raise ValueError("interarrival_s and service_s must be positive")
-        if not (np.all(ca2 >= 0.0) and np.all(cs2 >= 0.0)):
-            raise ValueError("interarrival_scv and service_scv must be non-negative")
-        stable = service < interarrival
-        slack = np.where(stable, interarrival - service, interarrival)
-        return cls(interarrival, ca2, service, cs2, slack, stable)
-
-    @property
-    def utilization(self) -> Array:
-        return self.service_s / self.interarrival_s
-
-    def heavy_traffic_s(self) -> Array:
-        """Mean wait in heavy traffic.
-
-        Notes
-        -----
-        **(Q2)** Heavy traffic, exact for Poisson arrivals: `V = ρ/(1-ρ) · (c_A^2+c_S^2)/2 · E[S]`.
-        """
-        variability = (self.interarrival_scv + self.service_scv) / 2.0
-        return self.service_s / self.slack_s * self.service_s * variability
-
-    def or_inf(self, value: Array) -> Array:
-        return np.where(self.stable, value, np.inf)
+    Notes
+    -----
+    **(Q2)** Heavy traffic, exact for Poisson arrivals: `V = ρ/(1-ρ) · (c_A^2+c_S^2)/2 · E[S]`.
+    """
+    return service_s / slack_s * service_s * (total_scv / 2.0)
 
 
-def _correction(queue: _Queue) -> Array:
+def _correction(ca2: Array, total_scv: Array, rho: Array, idle: Array) -> Array:
     """Factor on the heavy-traffic wait; 1 for arrivals burstier than Poisson."""
-    ca2 = queue.interarrival_scv
-    idle = queue.slack_s / queue.interarrival_s
-    rho = queue.utilization
-    total = ca2 + queue.service_scv
     # Two clocks: nothing varies and nothing waits, with any factor.
-    safe_total = np.where(total > _NO_VARIATION, total, 1.0)
+    safe_total = np.where(total_scv > _NO_VARIATION, total_scv, 1.0)
     with np.errstate(over="ignore"):  # an infinite exponent has the same effect as a huge one
         regular = np.exp(-2.0 * idle * (1.0 - ca2) ** 2 / (3.0 * rho * safe_total))
     return np.where(ca2 <= 1.0, regular, 1.0)

@@ -137,7 +137,13 @@ def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
     3.2
     """
     if service.mean_s >= interarrival.mean_s:
-        return _unbounded_wait()
+        unbounded = np.array(np.inf)
+        return Wait(
+            moments=WaitMoments(unbounded, unbounded, np.array(1.0)),
+            method=WaitMethod.STABILITY,
+            in_range=True,
+            remark="at utilization 1 and above the wait grows without bound",
+        )
     if interarrival.on_lattice is not None and service.on_lattice is not None:
         return _lattice_wait(interarrival, interarrival.on_lattice, service, service.on_lattice)
     if interarrival.third_central_s3 is not None and service.third_central_s3 is not None:
@@ -171,20 +177,20 @@ def _lattice_wait(
         if not difference.mean_s < 0.0:
             # This close to capacity, the result depends on the rounding of times to steps.
             raise LatticeTooLongError("the lattice is too coarse for a queue this full")
-        wait = lattice_wait(difference)
+        law, wait_prob = lattice_wait(difference)
     except LatticeTooLongError:
         return _three_moment_wait(interarrival, service, "the law does not fit on a lattice")
     remark = ""
-    if not wait.law.mean_s > _RAREST_WAIT_RATIO * interarrival.mean_s:
+    if not law.mean_s > _RAREST_WAIT_RATIO * interarrival.mean_s:
         remark = "a wait this rare is accurate to 3% only"
     elif not (_keeps_its_tail(services, service) and _keeps_its_tail(arrivals, interarrival)):
         remark = "times vary so much that the lattice cuts off a tail that matters"
     return Wait(
-        moments=wait.moments,
+        moments=WaitMoments(np.array(law.mean_s), np.array(law.variance_s2), np.array(wait_prob)),
         method=WaitMethod.LATTICE,
         in_range=not remark,
         remark=remark,
-        law=wait.law,
+        law=law,
     )
 
 
@@ -214,7 +220,7 @@ def _outside_of_three_moments(
     clocked = interarrival.scv == 0.0
     lowest = _LEAST_BUSY_CLOCKED if clocked and service.scv >= _STEADY_SCV else _LEAST_BUSY
     gamma_s3 = float(gamma_third_central_s3(interarrival.mean_s, np.sqrt(interarrival.scv)))
-    if _utilization(interarrival, service) < lowest:
+    if service.mean_s / interarrival.mean_s < lowest:
         return f"measured only for utilization {lowest:g} and above"
     if service.scv > _LARGEST_SERVICE_SCV or interarrival.scv > _LARGEST_ARRIVAL_SCV:
         return "measured only for a service cv up to 1 and arrivals of a cv up to 2"
@@ -233,7 +239,7 @@ def _qna_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
     remark = ""
     if third is None:
         remark = "third moment assumed: lognormal service"
-    elif _utilization(interarrival, service) < _LEAST_BUSY_QNA:
+    elif service.mean_s / interarrival.mean_s < _LEAST_BUSY_QNA:
         remark = f"two moments of arrivals are enough from utilization {_LEAST_BUSY_QNA:g} on"
     elif service.scv > _LARGEST_SERVICE_SCV:
         remark = "measured only for a service cv up to 1"
@@ -242,20 +248,6 @@ def _qna_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
         method=WaitMethod.QNA,
         in_range=not remark,
         remark=remark,
-    )
-
-
-def _utilization(interarrival: QueueTime, service: QueueTime) -> float:
-    return service.mean_s / interarrival.mean_s
-
-
-def _unbounded_wait() -> Wait:
-    unbounded = np.array(np.inf)
-    return Wait(
-        moments=WaitMoments(unbounded, unbounded, np.array(1.0)),
-        method=WaitMethod.STABILITY,
-        in_range=True,
-        remark="at utilization 1 and above the wait grows without bound",
     )
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from headway.models.arrays import Array
 from headway.models.queues.lattice import LatticeLaw, LatticeTooLongError
 from headway.models.queues.queue_increments import Increment
-from headway.models.queues.queueing import WaitMoments
 from headway.models.queues.wait_quantiles import wait_decay_per_s
 
 _FEWEST_CELLS = 1 << 12
@@ -20,22 +17,8 @@ _DECAY_LENGTHS = 40.0
 _MOST_BISECTIONS = 100
 
 
-class WaitingTime(NamedTuple):
-    """Law of a wait on a lattice, and the probability of a wait."""
-
-    law: LatticeLaw
-    wait_prob: float
-
-    @property
-    def moments(self) -> WaitMoments:
-        """Mean, variance and probability of the wait."""
-        return WaitMoments(
-            np.array(self.law.mean_s), np.array(self.law.variance_s2), np.array(self.wait_prob)
-        )
-
-
-def lattice_wait(increment: LatticeLaw) -> WaitingTime:
-    r"""Law of the wait of a queue from the law of its increment.
+def lattice_wait(increment: LatticeLaw) -> tuple[LatticeLaw, float]:
+    r"""Law of the wait of a queue, and probability of a wait, from the law of its increment.
 
     The increment is service minus inter-arrival time, ``service.plus(interarrival.negative())``,
     with a negative mean; the wait is on its lattice. If it needs more than a million steps, a
@@ -57,8 +40,8 @@ def lattice_wait(increment: LatticeLaw) -> WaitingTime:
     Examples
     --------
     >>> coin = LatticeLaw(step_s=1.0, lowest_index=-1, probability=np.array([0.75, 0.0, 0.25]))
-    >>> wait = lattice_wait(coin)
-    >>> wait.law.probability[:3]
+    >>> law, _ = lattice_wait(coin)
+    >>> law.probability[:3]
     array([0.666667, 0.222222, 0.074074])
     """
     first, last = increment.lowest_index, increment.lowest_index + len(increment.probability) - 1
@@ -66,7 +49,7 @@ def lattice_wait(increment: LatticeLaw) -> WaitingTime:
         raise ValueError(f"the mean increment must be negative, got {increment.mean_s} s")
     if last <= 0:
         no_wait = LatticeLaw(step_s=increment.step_s, lowest_index=0, probability=np.ones(1))
-        return WaitingTime(no_wait, 0.0)
+        return no_wait, 0.0
 
     num_cells = _num_cells(increment)
     index = np.arange(first, last + 1, dtype=float)
@@ -85,7 +68,7 @@ def lattice_wait(increment: LatticeLaw) -> WaitingTime:
     total = float(density.sum())
     law = np.fft.irfft(np.exp(np.fft.rfft(density) - total), num_cells)[:num_positive]
     law = np.maximum(law, 0.0)
-    return WaitingTime(
+    return (
         LatticeLaw(step_s=increment.step_s, lowest_index=0, probability=law / law.sum()),
         float(-np.expm1(-(total + 0.5 * at_zero))),
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from headway.assumptions.resources import SHUFFLE_MAX_WAIT_S
-from headway.models.arrays import Array, Numeric, open_probability
+from headway.models.arrays import Array, Numeric
 from headway.models.laws.distributions import lognormal_quantile
 from headway.models.queues.lattice import LatticeLaw
 from headway.models.queues.lattice_parts import smooth_quantile_s, uniform_law, zero_or_gamma_law
@@ -56,10 +56,7 @@ class RealTimeLatency:
 
     def quantile_s(self, q: Numeric) -> Array:
         """Quantiles of the latency, 0 < q < 1; ``inf`` if unstable. [s]"""
-        if self.law is not None:
-            return smooth_quantile_s(self.law, q)
-        level = open_probability(q)
-        return np.full(level.shape, np.inf)
+        return smooth_quantile_s(self.law, q)
 
 
 def real_time_latency(
@@ -211,19 +208,12 @@ class _Visit:
             )
             work = zero_or_gamma_law(WaitMoments(*map(np.asarray, moments)), step_s)
             remaining_s = self.flush_s * (1.0 - (number + 1.0) / _NUM_PARTS)
-            parts.append((1.0 / _NUM_PARTS, _later(part.plus(work), remaining_s)))
+            parts.append((1.0 / _NUM_PARTS, part.plus(work).later(remaining_s)))
         return _mixture(parts)
 
     @property
     def _square_s2(self) -> float:
         return self.row_s**2 * (1.0 + self.row_cv**2)
-
-
-def _later(law: LatticeLaw, delay_s: float) -> LatticeLaw:
-    steps = int(np.rint(delay_s / law.step_s))
-    return LatticeLaw(
-        step_s=law.step_s, lowest_index=law.lowest_index + steps, probability=law.probability
-    )
 
 
 _Mixed = list[tuple[float, _Visit]]
@@ -279,9 +269,7 @@ def _read(rate_per_s: float, arrival_scv: float, stage: RealTimeStage) -> _Visit
     else:
         arrivals = gamma_time(1.0 / rate_per_s, float(np.sqrt(arrival_scv)))
         wait = queue_wait(
-            QueueTime(
-                mean_s=arrivals.mean_s, scv=arrivals.scv, third_central_s3=arrivals.third_central_s3
-            ),
+            replace(arrivals, on_lattice=None),
             QueueTime(
                 mean_s=stage.row_s,
                 scv=stage.row_cv**2,

@@ -116,11 +116,10 @@ def _alone(work: _Work) -> WaitMoments:
     last = work.last_period()
     count, weight = spitzer_terms(int(min(_MOST_WHOLE_PERIODS, last)), last, _NODE, _WEIGHT)
     rows = work.rows * count
-    parts = positive_parts(
+    positive, mean_s, square_s2 = positive_parts(
         count * work.period_s - rows * first, np.sqrt(rows * second), rows * third
     )
-    exponent = weight @ parts.probability
-    return WaitMoments(weight @ parts.first, weight @ parts.second, -np.expm1(-exponent))
+    return WaitMoments(weight @ mean_s, weight @ square_s2, -np.expm1(-(weight @ positive)))
 
 
 def _among_others(work: _Work) -> WaitMoments:
@@ -137,7 +136,7 @@ def _among_others(work: _Work) -> WaitMoments:
     # In the logarithm of time, the weight 1/t is constant.
     node = np.exp(middle + half_width * _NODE).ravel()
     weight = (half_width * _WEIGHT).ravel()
-    parts = positive_parts(*work.surplus(node * work.period_s))
+    positive, mean_s, square_s2 = positive_parts(*work.surplus(node * work.period_s))
     # At short times, gammas are positive too often; a task cannot be busy for more than this share.
-    prob = min(float(-np.expm1(-(weight @ parts.probability))), work.busy)
-    return WaitMoments(weight @ parts.first, weight @ parts.second, np.array(prob))
+    prob = min(float(-np.expm1(-(weight @ positive))), work.busy)
+    return WaitMoments(weight @ mean_s, weight @ square_s2, np.array(prob))

@@ -4,8 +4,57 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
+from headway.assumptions.turns import MEMORY_LOOK_AHEAD_S
 from headway.domain import Policy, QueryState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryReading:
+    """State sizes of the queries that could run, when memory is checked.
+
+    Parameters
+    ----------
+    used_bytes : float, >= 0
+        State of all queries. [bytes]
+    limit_bytes : float, > 0
+        Limit from which memory is short. [bytes]
+    relieving_since_s : float or None
+        Time since when the query that frees the most goes first; None if it does not. [s]
+    used_then_bytes : float
+        Memory used at that time. [bytes]
+    """
+
+    used_bytes: float
+    limit_bytes: float
+    relieving_since_s: float | None = None
+    used_then_bytes: float = 0.0
+
+    def later(self, used_bytes: float, now_s: float) -> MemoryReading:
+        """The next reading of memory, with which relief continues, ends or begins.
+
+        theory.md (G7); Klink (SIGMOD 2021, 3.4): from when the limit is reached until half of the
+        used memory is free or 3 s have passed.
+
+        Examples
+        --------
+        >>> reading = MemoryReading(used_bytes=0.0, limit_bytes=800.0).later(900.0, 10.0)
+        >>> reading.relieving_since_s, reading.used_then_bytes
+        (10.0, 900.0)
+        >>> [reading.later(used, 11.0).relieving_since_s for used in (500.0, 400.0)]
+        [10.0, None]
+        """
+        if (
+            self.relieving_since_s is not None
+            and now_s - self.relieving_since_s < MEMORY_LOOK_AHEAD_S.value
+            and used_bytes > 0.5 * self.used_then_bytes
+        ):
+            return replace(self, used_bytes=used_bytes)
+        reading = MemoryReading(used_bytes=used_bytes, limit_bytes=self.limit_bytes)
+        if used_bytes < self.limit_bytes:
+            return reading
+        return replace(reading, relieving_since_s=now_s, used_then_bytes=used_bytes)
 
 
 def grant_order(

@@ -2,32 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from headway.models.arrays import Array
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PunctualSubset:
-    """The kept rows of a batch.
-
-    Parameters
-    ----------
-    kept : (b, g) array of int
-        Kept rows of each deadline and cost class.
-    end_s : float
-        Predicted end of the batch. [s]
-    """
-
-    kept: np.ndarray
-    end_s: float
-
-    @property
-    def num_kept(self) -> int:
-        """Number of kept rows. [-]"""
-        return int(self.kept.sum())
 
 
 def punctual_subset(
@@ -38,7 +15,7 @@ def punctual_subset(
     *,
     fixed_s: float = 0.0,
     shed_cost_s: float = 0.0,
-) -> PunctualSubset:
+) -> tuple[np.ndarray, float]:
     r"""The largest set of rows of a batch that are in time if all others are shed.
 
     Parameters
@@ -58,8 +35,10 @@ def punctual_subset(
 
     Returns
     -------
-    PunctualSubset
-        The rows: the cheapest ones whose deadline is the end of the batch or later.
+    kept_rows : (b, g) array of int
+        Kept rows by deadline and class: the cheapest whose deadline is not before the end.
+    end_s : float
+        Predicted end of the batch. [s]
 
     Notes
     -----
@@ -77,7 +56,8 @@ def punctual_subset(
 
     >>> counts = np.array([[0, 2, 0, 0], [1, 1, 1, 0], [0, 0, 0, 1]])
     >>> deadlines, costs = np.array([10.0, 15.0, 20.0]), np.array([1.0, 2.0, 3.0, 4.0])
-    >>> [punctual_subset(0.0, deadlines, costs, counts, fixed_s=a).num_kept for a in (0, 1, 6)]
+    >>> kept = [punctual_subset(0.0, deadlines, costs, counts, fixed_s=a)[0] for a in (0, 1, 6)]
+    >>> [int(rows.sum()) for rows in kept]
     [5, 4, 3]
     """
     counts = np.asarray(counts, dtype=np.int64)
@@ -108,4 +88,4 @@ def punctual_subset(
             # The latest deadlines first: they have the most room if the batch takes longer.
             kept_rows[index] = np.minimum(counts[index], best_class_rows)
             best_class_rows = best_class_rows - kept_rows[index]
-    return PunctualSubset(kept=kept_rows, end_s=now_s + always_s + best_spent_s)
+    return kept_rows, now_s + always_s + best_spent_s

@@ -12,7 +12,7 @@ from headway.units import ms_to_s
 
 
 class StateWrites(NamedTuple):
-    """State rows that every batch writes, and additional ones of a batch that closes a pane."""
+    """State rows that panes write in every batch, and additional ones in one that closes a pane."""
 
     every_batch_rows: float
     closing_rows: float
@@ -36,7 +36,24 @@ class BatchKeys:
             raise ValueError(f"batch_s is {self.batch_s}; expected a positive number of seconds")
 
 
-def direct_state_writes(keys: BatchKeys, windows: WindowSet) -> StateWrites:
+def windows_touched(windows: WindowSet, span_s: float) -> float:
+    """Mean number of windows that a span of event time touches: the sum of (H2).
+
+    Notes
+    -----
+    Enorm 2016, doi:10.1145/2933267.2933315.
+
+    Examples
+    --------
+    >>> windows_touched(WindowSet.parse(["60s every 5s"]), 1.0)
+    12.2
+    """
+    return sum(
+        (ms_to_s(spec.size_ms) + span_s) / ms_to_s(spec.slide_ms) for spec in windows.windows
+    )
+
+
+def direct_state_writes(keys: BatchKeys, windows: WindowSet) -> float:
     r"""State rows that the direct query writes: one per key and window that a batch touches.
 
     They are the same in every batch.
@@ -50,13 +67,10 @@ def direct_state_writes(keys: BatchKeys, windows: WindowSet) -> StateWrites:
     Examples
     --------
     >>> keys = BatchKeys(batch_keys=1000.0, pane_keys=1000.0, batch_s=1.0)
-    >>> direct_state_writes(keys, WindowSet.parse(["60s every 5s"])).every_batch_rows
+    >>> direct_state_writes(keys, WindowSet.parse(["60s every 5s"]))
     12200.0
     """
-    touched = sum(
-        (ms_to_s(spec.size_ms) + keys.batch_s) / ms_to_s(spec.slide_ms) for spec in windows.windows
-    )
-    return StateWrites(keys.batch_keys * touched, 0.0)
+    return keys.batch_keys * windows_touched(windows, keys.batch_s)
 
 
 def shared_state_writes(keys: BatchKeys, windows: WindowSet) -> StateWrites:
@@ -129,16 +143,20 @@ class UnitCosts:
         return self.state_row_s if self.closing_row_s is None else self.closing_row_s
 
 
-class StateTime(NamedTuple):
-    """Wall time for state in every batch, and additional time in one that closes a pane. [s]"""
+class BatchTime(NamedTuple):
+    """Wall time in every batch, and additional time in one that closes a pane. [s]"""
 
     every_batch_s: float
     closing_s: float
 
+    def mean_s(self, closing_share_ratio: float) -> float:
+        """Mean over batches, a share of which closes a pane."""
+        return self.every_batch_s + closing_share_ratio * self.closing_s
+
 
 def shared_state_time(
     costs: UnitCosts, keys: BatchKeys, windows: WindowSet, *, row_s: float
-) -> StateTime:
+) -> BatchTime:
     r"""Wall time for the state of panes: in every batch, and in addition if a pane closes. [s]
 
     ``row_s`` is the wall time of a state row that rows of the batch write.
@@ -156,14 +174,12 @@ def shared_state_time(
     >>> costs = UnitCosts(copy_s=0.0, state_row_s=3e-6, second_stage_s=0.0, held_row_s=1e-6)
     >>> keys = BatchKeys(batch_keys=1000.0, pane_keys=1000.0, batch_s=1.0)
     >>> shared_state_time(costs, keys, WindowSet.parse(["60s every 5s"]), row_s=3e-6)
-    StateTime(every_batch_s=0.0146, closing_s=0.036)
+    BatchTime(every_batch_s=0.0146, closing_s=0.036)
     """
     writes = shared_state_writes(keys, windows)
-    held_rows = direct_state_writes(keys, windows).every_batch_rows
+    held_s = costs.held_row_s * direct_state_writes(keys, windows)
     written_s = max(row_s - costs.held_row_s, 0.0) * writes.every_batch_rows
-    return StateTime(
-        written_s + costs.held_row_s * held_rows, costs.closing_s * writes.closing_rows
-    )
+    return BatchTime(written_s + held_s, costs.closing_s * writes.closing_rows)
 
 
 def panes_change_s(num_rows: float, costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> float:
@@ -186,9 +202,9 @@ def panes_change_s(num_rows: float, costs: UnitCosts, keys: BatchKeys, windows: 
     >>> panes_change_s(100_000, costs, keys, WindowSet.parse(["60s every 5s"]))
     -0.475
     """
-    before_s = costs.state_row_s * direct_state_writes(keys, windows).every_batch_rows
+    before_s = costs.state_row_s * direct_state_writes(keys, windows)
     state = shared_state_time(costs, keys, windows, row_s=costs.state_row_s)
-    after_s = state.every_batch_s + closing_share(keys.batch_s, windows) * state.closing_s
+    after_s = state.mean_s(closing_share(keys.batch_s, windows))
     copies_s = costs.copy_s * (windows.num_copies - 1.0) * num_rows
     return costs.second_stage_s - copies_s - (before_s - after_s)
 

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from headway.assumptions.sharing import LEAST_SAVED_RATIO, TRIGGER_RATIOS
-from headway.domain import (
-    Configuration,
-    EventTimeWindow,
-    JobProfile,
-    WindowKind,
-)
+from headway.domain import Configuration, EventTimeWindow, JobProfile, WindowKind
 from headway.domain.sharing import QueryWindows, SharingGain, SharingWay, WindowsHow
 from headway.domain.window_set import WindowSet
 from headway.models.arrays import Array, Numeric
-from headway.models.batches.windows import WindowEnds, update_window_latency
+from headway.models.batches.windows import update_window_latency
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import SettingLaw, setting_law
 from headway.models.job.window_law import WindowLaw, why_no_window_law, window_law
@@ -30,9 +24,11 @@ from headway.models.sharing.consolidation import (
     with_rollups,
 )
 from headway.models.sharing.gain import (
+    BatchTime,
     break_even_keys,
     break_even_rows,
     closing_share,
+    windows_touched,
 )
 from headway.models.sharing.job_modes import mode_work, partition_deal
 from headway.models.sharing.profiled_windows import (
@@ -41,12 +37,7 @@ from headway.models.sharing.profiled_windows import (
     cost_cases,
     setting_of,
 )
-from headway.models.sharing.way_costs import (
-    BatchChange,
-    batch_change,
-    cheapest_merges,
-    ways_of,
-)
+from headway.models.sharing.way_costs import batch_change, cheapest_merges, ways_of
 from headway.units import ms_to_s
 
 
@@ -188,28 +179,38 @@ def _ways(setting: WindowSetting, merges: MergePlan) -> Iterator[SharingWay]:
 
 
 def _way(
-    how: WindowsHow, setting: WindowSetting, changes: list[BatchChange], plan: MergePlan
+    how: WindowsHow, setting: WindowSetting, changes: list[BatchTime], plan: MergePlan
 ) -> SharingWay:
     share = closing_share(setting.keys.batch_s, setting.windows)
     savings_s = [-change.mean_s(share) for change in changes]
     expected_change = changes[0]
     light = _law(setting, expected_change.every_batch_s)
     heavy = _law(setting, expected_change.every_batch_s + expected_change.closing_s)
-    mixture = _Mixture(light, heavy, share)
+    is_stable = light.is_stable & heavy.is_stable
+
+    def mixed(of_light: float, of_heavy: float) -> float:
+        return (1.0 - share) * of_light + share * of_heavy
+
+    def cdf(x_s: Numeric) -> Array:
+        return np.asarray(
+            (1.0 - share) * light.batch_duration_cdf(x_s) + share * heavy.batch_duration_cdf(x_s)
+        )
+
+    mean_s = mixed(float(light.batch_duration_mean_s()), float(heavy.batch_duration_mean_s()))
     return SharingWay(
         how=how,
         trigger_s=setting.trigger_s,
-        batch_mean_s=mixture.mean_s(),
-        batch_p99_s=mixture.quantile_s(0.99),
+        batch_mean_s=mean_s,
+        batch_p99_s=float(averaged_quantile_s(cdf, np.asarray(mean_s), 0.99, is_stable)),
         saved_s=savings_s[0],
         saved_low_s=min(savings_s),
         saved_high_s=max(savings_s),
-        utilization_ratio=mixture.utilization_ratio(),
+        utilization_ratio=mixed(float(light.utilization_ratio), float(heavy.utilization_ratio)),
         window_p99_s=_window_p99_s(how, setting, heavy),
         state_rows=_state_rows(how, setting),
         log_rows=_log_rows(setting) if how is WindowsHow.LOG else 0.0,
         rollups=tuple(map(str, plan.rollups)) if how is WindowsHow.LOG else (),
-        is_stable=bool(light.is_stable) and bool(heavy.is_stable),
+        is_stable=bool(is_stable),
     )
 
 
@@ -229,33 +230,6 @@ def _law(setting: WindowSetting, change_s: float) -> SettingLaw:
     )
 
 
-class _Mixture(NamedTuple):
-    """Batches, a share of which closes panes."""
-
-    light: SettingLaw
-    heavy: SettingLaw
-    share: float
-
-    def mean_s(self) -> float:
-        return self._mixed(
-            float(self.light.batch_duration_mean_s()), float(self.heavy.batch_duration_mean_s())
-        )
-
-    def utilization_ratio(self) -> float:
-        return self._mixed(float(self.light.utilization_ratio), float(self.heavy.utilization_ratio))
-
-    def quantile_s(self, q: float) -> float:
-        def cdf(x_s: Numeric) -> Array:
-            light, heavy = (law.batch_duration_cdf(x_s) for law in (self.light, self.heavy))
-            return np.asarray((1.0 - self.share) * light + self.share * heavy)
-
-        stable = self.light.is_stable & self.heavy.is_stable
-        return float(averaged_quantile_s(cdf, np.asarray(self.mean_s()), q, stable))
-
-    def _mixed(self, light: float, heavy: float) -> float:
-        return (1.0 - self.share) * light + self.share * heavy
-
-
 def _window_p99_s(how: WindowsHow, setting: WindowSetting, heavy: SettingLaw) -> float | None:
     profile = setting.profile
     counted_shape = profile.shape.with_windows(tuple(_event_time_windows(setting.windows)))
@@ -268,10 +242,10 @@ def _window_p99_s(how: WindowsHow, setting: WindowSetting, heavy: SettingLaw) ->
         assert profile.observed_arrivals is not None
         assert shape.windows_wait_s is not None
         lag_s = profile.observed_arrivals.event_time_lag_s or 0.0
-        window_ends = WindowEnds(slide_s=ms_to_s(setting.windows.windows[-1].slide_ms))
+        slide_s = ms_to_s(setting.windows.windows[-1].slide_ms)
         shift_s = shape.windows_wait_s + lag_s
         law: WindowLaw | None = WindowLaw(
-            update_window_latency(heavy.state, window_ends, shift_s), heavy
+            update_window_latency(heavy.state, slide_s, shift_s), heavy
         )
     else:
         law = window_law(windowed, heavy)
@@ -295,11 +269,7 @@ def _state_rows(how: WindowsHow, setting: WindowSetting) -> float:
     """Rows in Spark's state: keys of open windows, and of open panes."""
     if how is WindowsHow.LOG:
         return 0.0
-    windows_open = sum(
-        (ms_to_s(spec.size_ms) + _open_s(setting)) / ms_to_s(spec.slide_ms)
-        for spec in setting.windows.windows
-    )
-    rows = setting.keys.pane_keys * windows_open
+    rows = setting.keys.pane_keys * windows_touched(setting.windows, _open_s(setting))
     if how is not WindowsHow.DIRECT:
         rows += setting.keys.pane_keys * (1.0 + _open_s(setting) / ms_to_s(setting.windows.pane_ms))
     return rows

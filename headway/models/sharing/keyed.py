@@ -63,7 +63,7 @@ def keyed_costs(profile: JobProfile) -> KeyedCosts | None:
         if row_s >= 0.0 and state_s >= 0.0:
             return KeyedCosts(row_s, state_s)
         return KeyedCosts(n1 / nn, 0.0) if state_s < 0.0 else KeyedCosts(0.0, u1 / uu)
-    state_s = _measured_state_row_s(profile)
+    state_s = measured_state_row_s(profile, profile.baseline) or 0.0
     return KeyedCosts(max(n1 - state_s * nu, 0.0) / nn, state_s)
 
 
@@ -96,11 +96,17 @@ def _products(
     return (rows, rows), (rows, states), (states, states), (rows, ones), (states, ones)
 
 
-def _measured_state_row_s(profile: JobProfile) -> float:
-    state, baseline = profile.state, profile.baseline
-    if state is None or state.updated_row_s is None:
-        return 0.0
-    return state.updated_row_s / min(baseline.num_slots, baseline.shuffle_partitions)
+def measured_state_row_s(profile: JobProfile, configuration: Configuration) -> float | None:
+    """Wall time of a state row as Spark's state store measured it, over the tasks at a time.
+
+    Notes
+    -----
+    The `v` of (H10), after Enorm 2016, doi:10.1145/2933267.2933315, for updates and commits only.
+    """
+    if profile.state is None or profile.state.updated_row_s is None:
+        return None
+    tasks_at_a_time = min(configuration.num_slots, configuration.shuffle_partitions)
+    return profile.state.updated_row_s / tasks_at_a_time
 
 
 def stream_keys(num_keys: float, num_rows: float, batch_s: float, windows: WindowSet) -> BatchKeys:

@@ -21,8 +21,18 @@ from headway.domain import Configuration, JobProfile, TasksRule, WindowKind
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model, settled_batch_rows
-from headway.models.sharing.gain import BatchKeys, UnitCosts, direct_state_writes
-from headway.models.sharing.keyed import keyed_costs, keyed_model, stream_keys
+from headway.models.sharing.gain import (
+    BatchKeys,
+    UnitCosts,
+    direct_state_writes,
+    windows_touched,
+)
+from headway.models.sharing.keyed import (
+    keyed_costs,
+    keyed_model,
+    measured_state_row_s,
+    stream_keys,
+)
 from headway.units import format_duration, ms_to_s, s_to_ms
 
 _STAGES_PHASE = "add_batch"
@@ -149,12 +159,11 @@ def _model_of_keys(
         for level, profiled_level in zip(model.levels, profiled.levels, strict=True)
     ]
     state_row_s = costs.state_row_s * slower[-1]
-    written = direct_state_writes(keys, windows).every_batch_rows
     keyed = keyed_model(
         model,
         _are_sources(profile),
         row_s=costs.row_s * slower[0] * _rows_ratio(windows, profile_windows),
-        state_rows_s=state_row_s * written,
+        state_rows_s=state_row_s * direct_state_writes(keys, windows),
     )
     return keyed, state_row_s
 
@@ -206,10 +215,6 @@ def _keys(profile: JobProfile, num_rows: float, batch_s: float, windows: WindowS
     pane_s = ms_to_s(windows.pane_ms)
 
     def at(rows: float, span_s: float) -> float:
-        touched = sum(
-            (ms_to_s(spec.size_ms) + span_s) / ms_to_s(spec.slide_ms)
-            for spec in profile_windows.windows
-        )
         state, settings = profile.state, profile.settings
         reduce = profile.stages[-1]
         maps = max((s.num_source_tasks or 1 for s in profile.stages if s.reads_source), default=1)
@@ -217,13 +222,10 @@ def _keys(profile: JobProfile, num_rows: float, batch_s: float, windows: WindowS
             last_setting = settings[-1]
             seen_rows = 0.5 * (last_setting.rows_per_batch_low + last_setting.rows_per_batch_high)
             seen_s = max(seen_rows / last_setting.rate_per_s, 1e-3)
-            seen_touched = sum(
-                (ms_to_s(spec.size_ms) + seen_s) / ms_to_s(spec.slide_ms)
-                for spec in profile_windows.windows
-            )
-            keys = state.updated_rows / seen_touched
+            keys = state.updated_rows / windows_touched(profile_windows, seen_s)
             grown = reduce.rows.rows(rows) / max(reduce.rows.rows(seen_rows), 1e-12)
             return min(keys * grown, rows)
+        touched = windows_touched(profile_windows, span_s)
         return min(reduce.rows.rows(rows) / maps / touched, rows)
 
     return BatchKeys(
@@ -248,11 +250,12 @@ def cost_cases(setting: WindowSetting) -> Iterator[CostCase]:
     slots = setting.configuration.num_slots
     slope_s = _source_slope_s(setting)
     per_copy_s = slope_s / setting.windows.num_copies
-    state_s = _state_row_s(setting)
+    measured_s = measured_state_row_s(setting.profile, setting.configuration)
+    state_s = _state_row_s(setting, measured_s)
     stage_s = _second_stage_s(setting)
 
     def case(share: float, factor: float, state_row_s: float) -> CostCase:
-        closing_s = min(_measured_or(setting, state_row_s), state_row_s)
+        closing_s = state_row_s if measured_s is None else min(measured_s, state_row_s)
         costs = UnitCosts(
             copy_s=share * per_copy_s,
             state_row_s=state_row_s,
@@ -271,7 +274,7 @@ def cost_cases(setting: WindowSetting) -> Iterator[CostCase]:
 
     expected, lowest, highest = COPIES_SHARE_RATIO.value
     yield case(expected, 1.0, state_s)
-    lowest_s = state_s if _state_is_measured(setting.profile) else 0.0
+    lowest_s = 0.0 if measured_s is None else state_s
     for share in (lowest, highest):
         for factor in (1.0 / EITHER_WAY_RATIO.value, EITHER_WAY_RATIO.value):
             for state_row_s in {lowest_s, state_s}:
@@ -297,27 +300,15 @@ def _source_slope_s(setting: WindowSetting) -> float:
     )
 
 
-def _state_is_measured(profile: JobProfile) -> bool:
-    return profile.state is not None and profile.state.updated_row_s is not None
-
-
-def _measured_or(setting: WindowSetting, default_s: float) -> float:
-    """Wall time of a state row as Spark's state store measured it, over the tasks at a time."""
-    state, configuration = setting.profile.state, setting.configuration
-    if state is None or state.updated_row_s is None:
-        return default_s
-    return state.updated_row_s / min(configuration.num_slots, configuration.shuffle_partitions)
-
-
-def _state_row_s(setting: WindowSetting) -> float:
+def _state_row_s(setting: WindowSetting, measured_s: float | None) -> float:
     """Wall time of a state row: as measured, or the total cost of rows in the last stage."""
     if setting.state_row_s is not None:
         return setting.state_row_s
-    if _state_is_measured(setting.profile):
-        return _measured_or(setting, 0.0)
+    if measured_s is not None:
+        return measured_s
     last = setting.model.levels[-1]
     in_rows_s = float(last.at(np.asarray(setting.num_rows))) - float(last.fixed_s)
-    written = direct_state_writes(setting.keys, setting.windows).every_batch_rows
+    written = direct_state_writes(setting.keys, setting.windows)
     return max(in_rows_s, 0.0) / written if written > 0 else 0.0
 
 
@@ -345,7 +336,7 @@ def assumptions(profile: JobProfile) -> Iterator[str]:
     """
     expected, lowest, highest = COPIES_SHARE_RATIO.value
     yield f"copies take {expected:.0%} of the time per row ({lowest:.0%} to {highest:.0%})"
-    if not _state_is_measured(profile):
+    if profile.state is None or profile.state.updated_row_s is None:
         yield "the time of a state row, from 0 to all that a row costs in the last stage"
     yield (
         f"fused: {RAW_SHUFFLE_S.value * 1e6:.1f} us a shuffled row and slot; log: "

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
 
 from headway.domain.sharing import WindowsHow
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.models.sharing.consolidation import MergePlan, steady_horizon_ms
 from headway.models.sharing.gain import (
     BatchKeys,
+    BatchTime,
     closing_share,
     direct_state_writes,
     shared_state_time,
@@ -19,20 +19,9 @@ from headway.models.sharing.profiled_windows import CostCase, WindowSetting, cos
 from headway.units import ms_to_s
 
 
-class BatchChange(NamedTuple):
-    """Batch time of a way minus that of the direct query: for every batch, and for closing ones."""
-
-    every_batch_s: float
-    closing_s: float
-
-    def mean_s(self, closing_share_ratio: float) -> float:
-        """Mean over batches, a share of which closes a pane."""
-        return self.every_batch_s + closing_share_ratio * self.closing_s
-
-
 def batch_change(
     how: WindowsHow, setting: WindowSetting, case: CostCase, merges: MergePlan
-) -> BatchChange:
+) -> BatchTime:
     r"""Batch time of a way less that of the direct query, below 0 if it takes less time. [s]
 
     ``merges`` are the pieces from which a log merges windows.
@@ -49,28 +38,26 @@ def batch_change(
     """
     costs, keys, windows = case.costs, setting.keys, setting.windows
     if how is WindowsHow.DIRECT:
-        return BatchChange(0.0, 0.0)
-    before = direct_state_writes(keys, windows).every_batch_rows
+        return BatchTime(0.0, 0.0)
+    before_s = costs.state_row_s * direct_state_writes(keys, windows)
     copies_s = costs.copy_s * (windows.num_copies - 1.0) * setting.num_rows
     if how is WindowsHow.LOG:
         written = keys.batch_keys * (1.0 + keys.batch_s / ms_to_s(windows.pane_ms))
         files_s = case.log_batch_s + case.log_row_s * written
-        every_s = files_s - copies_s - costs.state_row_s * before
+        every_s = files_s - copies_s - before_s
         if setting.is_update:
             read = keys.pane_keys * update_merges(windows, keys.batch_s)
-            return BatchChange(every_s + case.log_read_s + case.log_row_s * read, 0.0)
+            return BatchTime(every_s + case.log_read_s + case.log_row_s * read, 0.0)
         jobs, rows = due_work(merges, keys)
-        return BatchChange(every_s, case.log_read_s * jobs + case.log_row_s * rows)
-    spared_s = copies_s + costs.state_row_s * before
+        return BatchTime(every_s, case.log_read_s * jobs + case.log_row_s * rows)
+    spared_s = copies_s + before_s
     if how is WindowsHow.PANES:
         state = shared_state_time(costs, keys, windows, row_s=costs.state_row_s)
-        return BatchChange(costs.second_stage_s + state.every_batch_s - spared_s, state.closing_s)
+        return BatchTime(costs.second_stage_s + state.every_batch_s - spared_s, state.closing_s)
     state = shared_state_time(costs, keys, windows, row_s=costs.closing_s)
     combined = min(setting.num_rows, keys.batch_keys * windows.num_copies)
     raw_s = case.raw_shuffle_s * (setting.num_rows - combined)
-    return BatchChange(
-        case.second_state_s + raw_s + state.every_batch_s - spared_s, state.closing_s
-    )
+    return BatchTime(case.second_state_s + raw_s + state.every_batch_s - spared_s, state.closing_s)
 
 
 def ways_of(setting: WindowSetting) -> tuple[WindowsHow, ...]:
@@ -84,15 +71,8 @@ def ways_of(setting: WindowSetting) -> tuple[WindowsHow, ...]:
     return (WindowsHow.DIRECT, WindowsHow.LOG) if setting.is_update else tuple(WindowsHow)
 
 
-class DueWork(NamedTuple):
-    """Jobs of a batch in which windows are due, and rows of partial windows it reads and keeps."""
-
-    jobs: float
-    rows: float
-
-
-def due_work(merges: MergePlan, keys: BatchKeys) -> DueWork:
-    """Mean work of a log in a batch that closes panes.
+def due_work(merges: MergePlan, keys: BatchKeys) -> tuple[float, float]:
+    """Mean jobs of a log in a batch that closes panes, and rows of partial windows in them.
 
     One job emits the windows, and one more for each size keeps those from which larger windows are
     merged.
@@ -107,14 +87,14 @@ def due_work(merges: MergePlan, keys: BatchKeys) -> DueWork:
     >>> windows = WindowSet.parse(["60s every 5s"])
     >>> plan = MergePlan(windows=windows, pane_ms=windows.pane_ms)
     >>> due_work(plan, BatchKeys(batch_keys=1000.0, pane_keys=1000.0, batch_s=1.0))
-    DueWork(jobs=1.0, rows=12000.0)
+    (1.0, 12000.0)
     """
     panes = max(keys.batch_s / ms_to_s(merges.pane_ms), 1.0)
     share = closing_share(keys.batch_s, merges.windows)
     num_merged, kept_specs = _merged_and_kept(merges)
     num_kept = sum(merges.pane_ms / spec.slide_ms for spec in kept_specs)
     jobs = 1.0 + sum(min(keys.batch_s / ms_to_s(spec.slide_ms), 1.0) for spec in kept_specs) / share
-    return DueWork(jobs, keys.pane_keys * (num_merged + num_kept) * panes)
+    return jobs, keys.pane_keys * (num_merged + num_kept) * panes
 
 
 @cache

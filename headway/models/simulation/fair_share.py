@@ -5,17 +5,9 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 Payload = TypeVar("Payload")
-
-
-class Done(NamedTuple, Generic[Payload]):
-    """A job that has ended."""
-
-    payload: Payload
-    start_s: float
-    end_s: float
 
 
 class FairShare(Generic[Payload]):
@@ -38,7 +30,7 @@ class FairShare(Generic[Payload]):
     >>> cores.next_end_s
     1.0
     >>> cores.finish_next()
-    Done(payload='b', start_s=0.5, end_s=1.0)
+    ('b', 0.5, 1.0)
     """
 
     __slots__ = ("_ends", "_now_s", "_num_servers", "_progress_s", "_queues", "_running", "version")
@@ -73,8 +65,11 @@ class FairShare(Generic[Payload]):
         else:
             self._queues[thread].append((work_s, payload))
 
-    def finish_next(self) -> Done[Payload]:
-        """End the job that is due at `next_end_s` and start the next one of its thread."""
+    def finish_next(self) -> tuple[Payload, float, float]:
+        """End the job that is due at `next_end_s` and start the next one of its thread.
+
+        The result is the ended job with its start and its end.
+        """
         end_s = self.next_end_s
         progress, thread = heapq.heappop(self._ends)
         self._now_s, self._progress_s = end_s, progress
@@ -85,7 +80,7 @@ class FairShare(Generic[Payload]):
         if self._queues[thread]:
             self._start(thread, *self._queues[thread].popleft())
         self.version += 1
-        return Done(payload, start_s, end_s)
+        return payload, start_s, end_s
 
     def current(self, now_s: float, thread: int) -> tuple[Payload, float] | None:
         """The current job of a thread, and the completed share of it; None if idle."""

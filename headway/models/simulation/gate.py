@@ -221,12 +221,8 @@ def simulate_gate(
 
 def _state(running: _Running, share_cores: float) -> QueryState:
     """What the policy sees; it does not change while the query waits."""
-    if running.state is None:
-        running.state = _new_state(running, share_cores)
-    return running.state
-
-
-def _new_state(running: _Running, share_cores: float) -> QueryState:
+    if running.state is not None:
+        return running.state
     work, query = running.work, running.work.query
     # Rows that have arrived when it is started; rows that arrive later are in the next batch.
     rows = work.rate_per_s * max(running.ready_s - running.read_to_s, 0.0)
@@ -236,7 +232,7 @@ def _new_state(running: _Running, share_cores: float) -> QueryState:
     closing_s = None
     if query.windows is not None:
         closing_s = running.next_end_s + query.windows.watermark_delay_s + work.closing_delay_s
-    return QueryState(
+    running.state = QueryState(
         name=query.name,
         ready_s=running.ready_s,
         oldest_unread_s=running.read_to_s,
@@ -250,6 +246,7 @@ def _new_state(running: _Running, share_cores: float) -> QueryState:
         output_rows=work.output_rows,
         most_wait_s=query.most_wait_s,
     )
+    return running.state
 
 
 def _end_batch(running: _Running, now_s: float, warm_up_s: float, on_grid: bool) -> None:

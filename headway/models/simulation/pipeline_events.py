@@ -6,7 +6,6 @@ import heapq
 import math
 from enum import IntEnum
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
@@ -33,9 +32,7 @@ class _Work(IntEnum):
     FINALIZE = 4
 
 
-class _Job(NamedTuple):
-    work: _Work
-    number: int
+_Job = tuple[_Work, int]  # with the number of a batch, a mapper or a window
 
 
 class ShuffleBatches:
@@ -192,8 +189,10 @@ class PipelineRun:
         node, thread = self._map_thread(mapper)
         mapped = self._mapped[mapper]
         current_job = self._cores[node].current(now_s, thread)
-        if current_job is not None and current_job[0].work is _Work.MAP:
-            mapped += current_job[1] * float(self.input.num_rows[current_job[0].number])
+        if current_job is not None:
+            (work, number), share = current_job
+            if work is _Work.MAP:
+                mapped += share * float(self.input.num_rows[number])
         if self._pack_s > 0.0:
             self._work_on(now_s, node, thread, self._pack_s, _Work.PACK, mapper)
         rows = mapped - self._packed[mapper]
@@ -293,7 +292,7 @@ class PipelineRun:
     ) -> None:
         cores = self._cores[node]
         before = cores.version
-        cores.submit(now_s, thread, work_s, _Job(work, number))
+        cores.submit(now_s, thread, work_s, (work, number))
         if cores.version != before:
             self._push(cores.next_end_s, _Event.CORES, node, cores.version)
 

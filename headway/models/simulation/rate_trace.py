@@ -160,11 +160,11 @@ def simulate_rate_trace(
         duration = durations.draw(mean_duration_s(rows))
         steps.append((start, duration, np.where(has_rows, rows, 0.0), waiting, read_rows.copy()))
         read_rows = read_rows + np.where(has_rows, rows, 0.0)
-        start = np.where(
-            has_rows,
-            _next_start(start, duration, trigger_s),
-            _next_idle_start(start, trigger_s),
-        )
+        if trigger_s == 0.0:
+            start = np.where(has_rows, start + duration, start + POLLING_DELAY_S.value)
+        else:
+            later = grid_point_after(start, trigger_s)
+            start = np.where(has_rows, np.maximum(start + duration, later), later)
     return _simulated(steps, counts, after_commit_s)
 
 
@@ -231,7 +231,8 @@ class _Durations:
 
     def __init__(self, noise: BatchNoise, num_runs: int, random: np.random.Generator) -> None:
         self._random, self._num_runs = random, num_runs
-        self._fresh_sd = _log_sd(math.sqrt(1.0 - noise.autocorrelation) * noise.batch_ratio)
+        fresh_cv = math.sqrt(1.0 - noise.autocorrelation) * noise.batch_ratio
+        self._fresh_sd = math.sqrt(math.log1p(fresh_cv * fresh_cv))
         self._slow_sd = math.sqrt(noise.autocorrelation) * noise.batch_ratio
         self._factor = np.exp(noise.run_to_run_ratio * random.standard_normal(num_runs))
         self._slow = random.standard_normal(num_runs)
@@ -245,24 +246,11 @@ class _Durations:
         return np.asarray(self._factor * mean_s * np.exp(score - half_variance))
 
 
-def _log_sd(cv: float) -> float:
-    return math.sqrt(math.log1p(cv * cv))
-
-
 def _after_outages(start: Array, outages_s: Sequence[tuple[float, float]]) -> Array:
     for begin, finish in outages_s:
         # After an outage, a query starts its first batch at once, regardless of the grid.
         start = np.where((start >= begin) & (start < finish), finish, start)
     return start
-
-
-def _next_start(start: Array, duration_s: Array, trigger_s: float) -> Array:
-    end = start + duration_s
-    return end if trigger_s == 0.0 else np.maximum(end, grid_point_after(start, trigger_s))
-
-
-def _next_idle_start(start: Array, trigger_s: float) -> Array:
-    return start + POLLING_DELAY_S.value if trigger_s == 0.0 else grid_point_after(start, trigger_s)
 
 
 def grid_point_after(moment: Array, trigger_s: float) -> Array:

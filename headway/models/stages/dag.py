@@ -12,7 +12,7 @@ import numpy as np
 
 from headway.models.laws.order_statistics import max_lognormal
 from headway.models.stages.joining import latest
-from headway.models.stages.pooling import JobStage, PooledStages, pooled_stages, sinks_of
+from headway.models.stages.pooling import JobStage, pooled_stages, sinks_of
 from headway.models.stages.schedule import StageSchedule
 
 
@@ -69,14 +69,9 @@ class StageDag:
         return sum(stage.work_s for stage in self.launched)
 
     @cached_property
-    def pooled(self) -> PooledStages:
-        """Stages, those merged that begin together, have the same successors and are similar."""
+    def pooled(self) -> tuple[tuple[JobStage, ...], tuple[int, ...]]:
+        """The launched stages by (J3), and for each of the job's, the number of its pool."""
         return pooled_stages(self.launched)
-
-    @cached_property
-    def sinks(self) -> tuple[int, ...]:
-        """Numbers of the stages that no other stage waits for."""
-        return sinks_of(self.stages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,16 +118,16 @@ def run_time(dag: StageDag, num_cores: int) -> RunTime:
     if num_cores < 1:
         raise ValueError(f"num_cores must be at least 1, got {num_cores}")
     lower_s, upper_s = run_time_bounds(dag, num_cores)
-    pooled = dag.pooled
-    schedule = StageSchedule(pooled.stages, dag.driver_gap_s, num_cores)
+    merged, pool_of = dag.pooled
+    schedule = StageSchedule(merged, dag.driver_gap_s, num_cores)
     stage_ends = schedule.stage_ends()
-    last = latest([stage_ends[number] for number in pooled.sinks], schedule.skewness)
+    last = latest([stage_ends[number] for number in sinks_of(merged)], schedule.skewness)
     return RunTime(
         mean_s=min(max(last.mean_s, lower_s), upper_s),
         sd_s=last.sd_s,
         lower_s=lower_s,
         upper_s=upper_s,
-        stage_end_s=tuple(stage_ends[number].mean_s for number in pooled.pool_of),
+        stage_end_s=tuple(stage_ends[number].mean_s for number in pool_of),
     )
 
 
@@ -176,7 +171,7 @@ def run_time_bounds(dag: StageDag, num_cores: int) -> tuple[float, float]:
         upper.append(
             (mean_s + dag.driver_gap_s + idle * longest_s, variance_s2 + (idle * sd_s) ** 2)
         )
-    chain_s, _ = _largest_at_most([upper[number] for number in dag.sinks])
+    chain_s, _ = _largest_at_most([upper[number] for number in sinks_of(dag.stages)])
     even_s = dag.work_s / num_cores
     lower_s = max(max(lower), dag.driver_gap_s + even_s)
     return lower_s, max(even_s + chain_s, lower_s)  # equal bounds may differ by rounding

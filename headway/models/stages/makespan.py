@@ -13,7 +13,7 @@ import numpy as np
 from headway.models.arrays import Array, Numeric
 from headway.models.laws.distributions import lognormal_cdf, lognormal_partial_expectation
 from headway.models.laws.normal import ndtr, ndtri
-from headway.models.laws.order_statistics import max_lognormal
+from headway.models.laws.order_statistics import MeanAndSd, max_lognormal
 
 _DAMPING = 18.0  # e^-18: values that wrap around the transform are damped to 1.5e-8
 _SMALLEST_CV = 0.01  # below, the spread of the makespan is proportional to cv
@@ -21,14 +21,7 @@ _NEGLIGIBLE = 1e-9
 _MOST_CELLS = 8192
 
 
-class MakespanMoments(NamedTuple):
-    """Mean and standard deviation of a makespan, in units of the mean task time."""
-
-    mean: float
-    sd: float
-
-
-def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MakespanMoments:
+def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
     r"""Mean and standard deviation of the makespan of independent tasks on identical cores.
 
     Parameters
@@ -41,7 +34,7 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MakespanMomen
 
     Returns
     -------
-    MakespanMoments
+    MeanAndSd, in units of the mean task time
 
     Notes
     -----
@@ -56,9 +49,9 @@ def makespan_moments(num_tasks: int, num_cores: int, cv: float) -> MakespanMomen
     Examples
     --------
     >>> makespan_moments(25, 8, 0.0)
-    MakespanMoments(mean=4.0, sd=0.0)
+    MeanAndSd(mean=4.0, sd=0.0)
     >>> makespan_moments(24, 16, 0.3)
-    MakespanMoments(mean=2.29, sd=0.29)
+    MeanAndSd(mean=2.29, sd=0.29)
     """
     if num_tasks < 1 or num_cores < 1:
         raise ValueError(f"need at least 1 task and 1 core, got {num_tasks} and {num_cores}")
@@ -136,13 +129,13 @@ def _cached_first_idle(num_tasks: int, num_cores: int, cv: float) -> float:
 
 
 @lru_cache(maxsize=65536)
-def _cached_moments(num_tasks: int, num_cores: int, cv: float) -> MakespanMoments:
+def _cached_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
     if cv == 0.0:
-        return MakespanMoments(float(-(-num_tasks // num_cores)), 0.0)
+        return MeanAndSd(float(-(-num_tasks // num_cores)), 0.0)
     if num_cores == 1:
-        return MakespanMoments(float(num_tasks), cv * float(np.sqrt(num_tasks)))
+        return MeanAndSd(float(num_tasks), cv * float(np.sqrt(num_tasks)))
     if num_tasks <= num_cores:
-        return MakespanMoments(*max_lognormal(num_tasks, cv))
+        return max_lognormal(num_tasks, cv)
     if cv < _SMALLEST_CV:
         return _scaled_from_smallest_cv(num_tasks, num_cores, cv)
     if _cores_are_desynchronised(num_tasks, num_cores, cv):
@@ -150,12 +143,12 @@ def _cached_moments(num_tasks: int, num_cores: int, cv: float) -> MakespanMoment
     return _synchronised_moments(num_tasks, num_cores, cv)
 
 
-def _scaled_from_smallest_cv(num_tasks: int, num_cores: int, cv: float) -> MakespanMoments:
+def _scaled_from_smallest_cv(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
     """While waves do not overlap, the effect of noise is proportional to its size."""
     waves = -(-num_tasks // num_cores)
     at_smallest = _cached_moments(num_tasks, num_cores, _SMALLEST_CV)
     share = cv / _SMALLEST_CV
-    return MakespanMoments(waves + share * (at_smallest.mean - waves), share * at_smallest.sd)
+    return MeanAndSd(waves + share * (at_smallest.mean - waves), share * at_smallest.sd)
 
 
 def _cores_are_desynchronised(num_tasks: int, num_cores: int, cv: float) -> bool:
@@ -166,7 +159,7 @@ def _cores_are_desynchronised(num_tasks: int, num_cores: int, cv: float) -> bool
     return long_enough and cv * float(np.sqrt(2.0 * tasks_per_core)) > 1.2
 
 
-def _desynchronised_moments(num_tasks: int, num_cores: int, cv: float) -> MakespanMoments:
+def _desynchronised_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
     """(M5): the tasks on the other cores are at stationary random positions.
 
     Notes
@@ -185,10 +178,10 @@ def _desynchronised_moments(num_tasks: int, num_cores: int, cv: float) -> Makesp
         after, last_finished * np.clip(finished_others, 0.0, 1.0) ** (num_cores - 1)
     )
     variance += num_tasks * cv * cv / num_cores**2
-    return MakespanMoments(last_start + mean, float(np.sqrt(variance)))
+    return MeanAndSd(last_start + mean, float(np.sqrt(variance)))
 
 
-def _synchronised_moments(num_tasks: int, num_cores: int, cv: float) -> MakespanMoments:
+def _synchronised_moments(num_tasks: int, num_cores: int, cv: float) -> MeanAndSd:
     """(M2)-(M4): all cores began together, and waves of tasks are still distinct.
 
     Notes
@@ -200,7 +193,7 @@ def _synchronised_moments(num_tasks: int, num_cores: int, cv: float) -> Makespan
     start_mean, start_variance = _last_start(completions, num_tasks, num_cores)
     rest_mean, rest_variance = _rest_after(start_mean, completions, num_cores, cv)
     sd = float(np.sqrt(start_variance + rest_variance))
-    return MakespanMoments(start_mean + rest_mean, sd)
+    return MeanAndSd(start_mean + rest_mean, sd)
 
 
 class _Completions(NamedTuple):

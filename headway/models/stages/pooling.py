@@ -50,22 +50,6 @@ class JobStage:
         return self.num_tasks * self.mean_s
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PooledStages:
-    """Stages of which some have been merged, parents first.
-
-    ``pool_of`` has, for each original stage, the number of the one that contains it.
-    """
-
-    stages: tuple[JobStage, ...]
-    pool_of: tuple[int, ...]
-
-    @property
-    def sinks(self) -> tuple[int, ...]:
-        """Numbers of the stages that no other stage waits for."""
-        return sinks_of(self.stages)
-
-
 def sinks_of(stages: tuple[JobStage, ...]) -> tuple[int, ...]:
     """Numbers of the stages that no other stage waits for, ascending (J3).
 
@@ -79,10 +63,11 @@ def sinks_of(stages: tuple[JobStage, ...]) -> tuple[int, ...]:
     return tuple(number for number in range(len(stages)) if number not in parents)
 
 
-def pooled_stages(stages: tuple[JobStage, ...]) -> PooledStages:
+def pooled_stages(stages: tuple[JobStage, ...]) -> tuple[tuple[JobStage, ...], tuple[int, ...]]:
     r"""Merge stages that begin together, have the same successors, and are similar.
 
-    Parents come first.
+    Returns the merged stages, parents first, and for each original stage, the number of the one
+    that contains it.
 
     Notes
     -----
@@ -93,18 +78,16 @@ def pooled_stages(stages: tuple[JobStage, ...]) -> PooledStages:
     Examples
     --------
     >>> scans = tuple(JobStage(num_tasks=4, mean_s=mean, cv=0.5) for mean in (1.0, 1.2, 9.0))
-    >>> pooled = pooled_stages(scans)
-    >>> pooled.pool_of, pooled.stages[0].num_tasks, pooled.stages[0].mean_s
+    >>> merged, pool_of = pooled_stages(scans)
+    >>> pool_of, merged[0].num_tasks, merged[0].mean_s
     ((0, 0, 1), 8, 1.1)
     """
     pools = sorted(
         (members for group in _brothers(stages) for members in _alike(stages, group)), key=min
     )
     pool_of = {member: number for number, members in enumerate(pools) for member in members}
-    return PooledStages(
-        stages=tuple(_one(stages, members, pool_of) for members in pools),
-        pool_of=tuple(pool_of[number] for number in range(len(stages))),
-    )
+    merged = tuple(_one(stages, members, pool_of) for members in pools)
+    return merged, tuple(pool_of[number] for number in range(len(stages)))
 
 
 def _brothers(stages: tuple[JobStage, ...]) -> list[list[int]]:

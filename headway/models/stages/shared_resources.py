@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headway.models.arrays import Array, Numeric
+
+_Binomial: TypeAlias = Callable[[Array], Array]
 
 _MOST_ITERATIONS = 400
 _TOLERANCE = 1e-11
@@ -109,7 +111,7 @@ def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
 
     servers = _checked_servers(num_servers)
     group = _checked_groups([others])
-    all_choices, all_but_one = _choices(group), _choices(_others_of(group, 0))
+    all_threads, all_but_one = _binomials(group), _binomials(_others_of(group, 0))
     busy_alone = np.asarray(others.busy_ratio, dtype=np.float64)
 
     def busy_again(_index: int, state: list[Array]) -> Array:
@@ -118,7 +120,7 @@ def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
         return busy_alone / (busy_alone + rate * (1.0 - busy_alone))
 
     busy = _fixed_point(1, busy_again)
-    return 1.0 / _mean_rate(servers, all_choices, busy, num_more=1)
+    return 1.0 / _mean_rate(servers, all_threads, busy, num_more=1)
 
 
 def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> list[Array]:
@@ -161,7 +163,7 @@ def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> li
     """
     servers = _checked_servers(num_servers)
     num_threads = _checked_groups(groups)
-    others = [_choices(_others_of(num_threads, index)) for index in range(len(groups))]
+    others = [_binomials(_others_of(num_threads, index)) for index in range(len(groups))]
     busy_alone = [np.asarray(group.busy_ratio, dtype=np.float64) for group in groups]
 
     def rate(index: int, state: list[Array]) -> Array:
@@ -200,9 +202,9 @@ def slowdown_beside(num_servers: Numeric, others: Sequence[ThreadGroup]) -> Arra
     >>> float(slowdown_beside(2, [ThreadGroup(num_threads=3, busy_ratio=1.0)]))
     2.0
     """
-    choices = _choices(_checked_groups(others))
+    binomials = _binomials(_checked_groups(others))
     busy = [np.asarray(group.busy_ratio, dtype=np.float64) for group in others]
-    return 1.0 / _mean_rate(_checked_servers(num_servers), choices, busy, num_more=1)
+    return 1.0 / _mean_rate(_checked_servers(num_servers), binomials, busy, num_more=1)
 
 
 def _fixed_point(num_groups: int, next_busy: Callable[[int, list[Array]], Array]) -> list[Array]:
@@ -224,20 +226,13 @@ def _others_of(groups: list[NDArray[np.int64]], index: int) -> list[NDArray[np.i
     ]
 
 
-class _Choices(NamedTuple):
-    """Possible numbers of active threads of a group, of idle ones, and of ways to choose them."""
-
-    active: NDArray[np.int64]
-    idle: NDArray[np.int64]
-    ways: Array
+def _binomials(groups: list[NDArray[np.int64]]) -> list[_Binomial]:
+    return [_binomial(num_threads) for num_threads in groups]
 
 
-def _choices(groups: list[NDArray[np.int64]]) -> list[_Choices]:
-    """For each group, along a new last axis: values that do not depend on how busy it is."""
-    return [_choices_of(num_threads) for num_threads in groups]
-
-
-def _choices_of(num_threads: NDArray[np.int64]) -> _Choices:
+def _binomial(num_threads: NDArray[np.int64]) -> _Binomial:
+    """Probabilities of 0, 1, .. active threads, along a new last axis, by their busy share."""
+    # The number of ways to choose active threads does not depend on how busy they are.
     log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, num_threads.max() + 1)))])
     active = np.arange(num_threads.max() + 1)
     num_idle = num_threads[..., np.newaxis] - active
@@ -245,24 +240,23 @@ def _choices_of(num_threads: NDArray[np.int64]) -> _Choices:
     log_ways = (
         log_factorial[num_threads][..., np.newaxis] - log_factorial[active] - log_factorial[idle]
     )
-    return _Choices(active, idle, np.where(num_idle >= 0, np.exp(log_ways), 0.0))
+    ways = np.where(num_idle >= 0, np.exp(log_ways), 0.0)
+
+    def probabilities(busy: Array) -> Array:
+        share = busy[..., np.newaxis]
+        return np.asarray(ways * share**active * (1.0 - share) ** idle)
+
+    return probabilities
 
 
-def _mean_rate(servers: Array, groups: list[_Choices], busy: list[Array], num_more: int) -> Array:
+def _mean_rate(servers: Array, groups: list[_Binomial], busy: list[Array], num_more: int) -> Array:
     """Expected rate of a thread beside independent others and ``num_more`` that are always busy."""
     probability: Array = np.ones(1)
-    for choices, share in zip(groups, busy, strict=True):
-        probability = _sum_of_counts(probability, _binomial(choices, share))
+    for binomial, share in zip(groups, busy, strict=True):
+        probability = _sum_of_counts(probability, binomial(share))
     active = np.arange(probability.shape[-1]) + num_more
     mean: Array = np.sum(probability * np.minimum(1.0, servers[..., np.newaxis] / active), axis=-1)
     return mean
-
-
-def _binomial(choices: _Choices, busy: Array) -> Array:
-    """Probabilities of 0, 1, .. active threads along the last axis."""
-    share = busy[..., np.newaxis]
-    probabilities: Array = choices.ways * share**choices.active * (1.0 - share) ** choices.idle
-    return probabilities
 
 
 def _sum_of_counts(first: Array, second: Array) -> Array:

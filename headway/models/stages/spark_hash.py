@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -12,17 +12,14 @@ from headway.models.arrays import Array
 
 Int32Array: TypeAlias = NDArray[np.int32]
 Words: TypeAlias = NDArray[np.uint32]
+Keys: TypeAlias = Sequence[str] | Sequence[int] | NDArray[np.int64]
 KeyKind: TypeAlias = Literal["int", "long", "string"]
 
 SPARK_SEED = 42
 _WORD_BITS = 32
 
 
-def spark_hash(
-    values: Sequence[str] | Sequence[int] | NDArray[np.int64],
-    kind: KeyKind,
-    seed: int | Int32Array = SPARK_SEED,
-) -> Int32Array:
+def spark_hash(values: Keys, kind: KeyKind, seed: int | Int32Array = SPARK_SEED) -> Int32Array:
     r"""Spark's ``hash`` of a column of keys.
 
     Parameters
@@ -55,7 +52,7 @@ def spark_hash(
     """
     start = np.broadcast_to(np.asarray(seed).astype(np.int32).view(np.uint32), (len(values),))
     if kind == "string":
-        return _string_hash([str(value).encode() for value in values], start)
+        return _string_hash(values, start)
     wide = np.asarray(values)
     narrow = wide.astype(np.int32 if kind == "int" else np.int64)
     if not np.issubdtype(wide.dtype, np.integer) or np.any(wide != narrow):
@@ -67,19 +64,31 @@ def spark_hash(
     return _finished(_mixed(_mixed(start, low), high), 8)
 
 
-def _string_hash(texts: list[bytes], start: Words) -> Int32Array:
-    length = np.array([len(text) for text in texts], dtype=np.int64)
-    hashes = np.empty(length.shape, dtype=np.int32)
-    for num_bytes in np.unique(length).tolist():
-        indices = np.flatnonzero(length == num_bytes)
+def utf8_by_length(values: Keys) -> Iterator[tuple[NDArray[np.intp], NDArray[np.uint8]]]:
+    """For each length, the indices of the keys whose text has it, and a row of bytes for each.
+
+    Notes
+    -----
+    theory.md (K1), (K12): strings are hashed as UTF-8.
+    """
+    texts = [str(value).encode() for value in values]
+    lengths = np.array([len(text) for text in texts], dtype=np.int64)
+    for num_bytes in np.unique(lengths).tolist():
+        indices = np.flatnonzero(lengths == num_bytes)
         joined = b"".join(texts[index] for index in indices)
-        text = np.frombuffer(joined, dtype=np.int8).reshape(len(indices), num_bytes)
+        yield indices, np.frombuffer(joined, dtype=np.uint8).reshape(len(indices), num_bytes)
+
+
+def _string_hash(values: Keys, start: Words) -> Int32Array:
+    hashes = np.empty(len(values), dtype=np.int32)
+    for indices, text in utf8_by_length(values):
+        num_bytes = text.shape[1]
         num_whole = num_bytes - num_bytes % 4
         state = start[indices]
         for word in np.ascontiguousarray(text[:, :num_whole]).view("<u4").T:
             state = _mixed(state, word)
         # Spark hashes the remaining bytes one by one, with their sign; the published hash does not.
-        for byte in text[:, num_whole:].astype(np.int32).T:
+        for byte in text[:, num_whole:].view(np.int8).astype(np.int32).T:
             state = _mixed(state, byte.view(np.uint32))
         hashes[indices] = _finished(state, num_bytes)
     return hashes

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.models.stages.spark_hash import SPARK_SEED, KeyKind
+from headway.models.stages.spark_hash import SPARK_SEED, KeyKind, Keys, utf8_by_length
 
 Int64Array: TypeAlias = NDArray[np.int64]
 _Words: TypeAlias = NDArray[np.uint64]
@@ -23,9 +22,7 @@ _P1, _P2, _P3, _P4, _P5 = (
 _BLOCK, _WORD, _HALF = 32, 8, 4
 
 
-def spark_xxhash64(
-    values: Sequence[str] | Sequence[int] | NDArray[np.int64], kind: KeyKind
-) -> Int64Array:
+def spark_xxhash64(values: Keys, kind: KeyKind) -> Int64Array:
     r"""Spark's ``xxhash64`` of a column of keys.
 
     Parameters
@@ -50,7 +47,7 @@ def spark_xxhash64(
     ([-4294468057691064905], [-5252525462095825812])
     """
     if kind == "string":
-        return _hashed_texts([str(value).encode() for value in values])
+        return _hashed_texts(values)
     narrow = np.asarray(values).astype(np.int32 if kind == "int" else np.int64)
     size = _HALF if kind == "int" else _WORD
     state = np.full(narrow.shape, np.uint64(SPARK_SEED) + _P5 + np.uint64(size))
@@ -59,13 +56,10 @@ def spark_xxhash64(
     return _finished(_with_word(state, narrow.view(np.uint64)))
 
 
-def _hashed_texts(texts: list[bytes]) -> Int64Array:
-    length = np.array([len(text) for text in texts], dtype=np.int64)
-    hashes = np.empty(length.shape, dtype=np.int64)
-    for num_bytes in np.unique(length).tolist():
-        indices = np.flatnonzero(length == num_bytes)
-        joined = b"".join(texts[index] for index in indices)
-        text = np.frombuffer(joined, dtype=np.uint8).reshape(len(indices), num_bytes)
+def _hashed_texts(values: Keys) -> Int64Array:
+    hashes = np.empty(len(values), dtype=np.int64)
+    for indices, text in utf8_by_length(values):
+        num_bytes = text.shape[1]
         blocks = num_bytes - num_bytes % _BLOCK
         words = num_bytes - num_bytes % _WORD
         state = _of_blocks(text[:, :blocks]) + np.uint64(num_bytes)

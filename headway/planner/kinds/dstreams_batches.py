@@ -17,7 +17,7 @@ from headway.domain import (
 from headway.domain.dstreams import DStreamsSetting
 from headway.errors import InputError, argument
 from headway.models.batches.dstreams import DStreamsLatency, dstreams_latency
-from headway.models.batches.job_pool import DStreamJobs, busy_mean_s
+from headway.models.batches.job_pool import DStreamJobs, busy_time
 from headway.models.job.calibration import (
     doublings_outside,
     of_runs_and_fit,
@@ -259,7 +259,7 @@ class DStreamsBatches:
             num_jobs=self._num_jobs,
             num_concurrent=self.seen.concurrent_jobs,
         )
-        return busy_mean_s(modelled)
+        return busy_time(modelled).mean_s
 
     @property
     def start_s(self) -> float:

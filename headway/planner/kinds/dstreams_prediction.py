@@ -16,7 +16,7 @@ from headway.domain import Z90, Finding, FindingCode, LatencyDistribution
 from headway.domain.dstreams import DStreamsPrediction, DStreamsSetting
 from headway.domain.prediction import QUOTED_PROBABILITIES, Interval
 from headway.models.batches.dstreams import DStreamsLatency
-from headway.models.batches.job_pool import DStreamJobs, busy_mean_s
+from headway.models.batches.job_pool import DStreamJobs, busy_time
 from headway.models.job.calibration import is_within_reach
 from headway.models.laws.distributions import lognormal_cdf, lognormal_quantile
 from headway.planner.kinds.dstreams_batches import DStreamsBatches
@@ -63,7 +63,7 @@ def _processing(
     batches: DStreamsBatches, middle: DStreamJobs, low: DStreamJobs, high: DStreamJobs
 ) -> LatencyDistribution:
     def law(jobs: DStreamJobs) -> LatencyDistribution:
-        mean_s = busy_mean_s(jobs)
+        mean_s = busy_time(jobs).mean_s
         quantiles = lognormal_quantile(np.array(QUOTED_PROBABILITIES), mean_s, batches.cv)
         return LatencyDistribution.of(mean_s, quantiles)
 
@@ -82,12 +82,12 @@ def _phases_s(
         "wait for the batch": 0.5 * setting.batch_interval_s + batches.block_s,
         "start of the batch": batches.start_s,
         "wait for earlier batches": latency.wait.mean_s,
-        "processing": busy_mean_s(jobs),
+        "processing": busy_time(jobs).mean_s,
     }
 
 
 def _overrun(batches: DStreamsBatches, setting: DStreamsSetting, jobs: DStreamJobs) -> float:
-    busy_s = busy_mean_s(jobs)
+    busy_s = busy_time(jobs).mean_s
     return 1.0 - float(lognormal_cdf(setting.batch_interval_s, busy_s, batches.cv))
 
 

@@ -23,12 +23,7 @@ from headway.models.estimation.regression import (
     power_law,
     relative_huber,
 )
-from headway.models.estimation.task_times import (
-    AlmostEmpty,
-    FixedTime,
-    handover_s,
-    time_without_rows,
-)
+from headway.models.estimation.task_times import AlmostEmpty, handover_s, time_without_rows
 from headway.models.stages.makespan import makespan_moments
 from headway.profiler.streaming.adaptive import coalescing_of
 from headway.profiler.streaming.one_size import TaskTime, at_usual_place, task_time
@@ -117,7 +112,7 @@ def _fit_stage(
     else:
         of_tables = static_rows(runs, stage_index, tables)
         of_stream = power_law(batch_rows, rows_read - of_tables, weights)
-        law = RowsLaw(scale=of_stream.scale, exponent=of_stream.exponent, static_rows=of_tables)
+        law = replace(of_stream, static_rows=of_tables)
     per_partition_s, per_state_row_s = 0.0, 0.0
     mean_rows = float(np.average(rows_per_task, weights=weights))
     if is_spread(rows_per_task):
@@ -290,22 +285,23 @@ def _prior(
     if fixed is None:
         batches = [batch for run in runs for batch in run.batches]
         runs_python = any(batch.stages[stage_index].python_s for batch in batches)
-        fixed = FixedTime(
+        fixed = (
             float(np.mean(_parts_s(batches, stage_index))),
             USUAL_PARTS_SD_WITH_PYTHON_S.value if runs_python else USUAL_PARTS_SD_S.value,
         )
+    fixed_s, fixed_sd_s = fixed
     is_fitted = np.array([True, True, tells_partitions, tells_state])
     return Prior(
-        mean=np.array([fixed.mean_s, 0.0, partition_s, 0.0])[is_fitted],
-        sd=np.array([fixed.sd_s, np.inf, partition_s, np.inf])[is_fitted],
+        mean=np.array([fixed_s, 0.0, partition_s, 0.0])[is_fitted],
+        sd=np.array([fixed_sd_s, np.inf, partition_s, np.inf])[is_fitted],
         group_noise_ratio=RUN_NOISE_RATIO.value,
     )
 
 
 def _without_rows(
     runs: Sequence[QueryRun], stage_index: int, per_partition_s: float
-) -> FixedTime | None:
-    """Fixed time of a task from batches without rows; None if there are none."""
+) -> tuple[float, float] | None:
+    """Fixed time of a task from batches without rows, and its spread; None if there are none."""
     usual = runs[0].batches[0].signature
     empty_batches = [
         AlmostEmpty(

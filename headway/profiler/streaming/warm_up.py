@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headway.domain import Z90, WarmUp, WarmUpPoint
+from headway.domain import Z90, WarmUp
 from headway.models.estimation.warm_up import falling_ratios, slower_start_length
 from headway.models.job.calibration import doublings_outside, widened
 from headway.profiler.streaming.fit import DurationFit
@@ -62,10 +62,5 @@ def warm_up_of(runs: Sequence[QueryRun], fit: DurationFit) -> WarmUp | None:
         start_age_s=min([start_age_s, *(point.jvm_age_s for point in points)]),
         first_batch_extra_s=float(np.mean(first_extra_s)),
         steady_age_s=max(run.batches[0].jvm_age_s for run, _ in fresh_runs),
-        points=tuple(
-            WarmUpPoint(
-                jvm_age_s=point.jvm_age_s, duration_ratio=point.ratio, num_batches=point.num_batches
-            )
-            for point in points
-        ),
+        points=points,
     )

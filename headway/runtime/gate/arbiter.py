@@ -19,8 +19,7 @@ import numpy as np
 from headway.assumptions.turns import HEARTBEAT_WITHIN_S
 from headway.domain import Decision, Policy, QueryReport, QueryState, ScheduledQuery, ScheduleReport
 from headway.errors import InputError
-from headway.models.scheduling.memory import MemoryReading
-from headway.models.scheduling.order import grant_order, next_due_s
+from headway.models.scheduling.order import MemoryReading, grant_order, next_due_s
 from headway.runtime.gate.ahead import Ahead
 from headway.runtime.gate.clock import GateClasses, replace_clock, require_classic, trigger_of
 from headway.runtime.gate.decision_log import BatchEnd, DecisionLog

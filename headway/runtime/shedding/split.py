@@ -137,7 +137,7 @@ def _first_kept(
             fixed_s += count * (costs_s[-1] if at is None else costs_s[at])
         else:
             counts[buckets.index(bucket), at] = count
-    subset = punctual_subset(
+    kept_rows, _ = punctual_subset(
         now_s,
         np.array([ms_to_s(bucket * step_us / US_PER_MS) for bucket in buckets]),
         np.array(costs_s),
@@ -146,6 +146,6 @@ def _first_kept(
         shed_cost_s=shed_cost_s,
     )
     # Rows of a bucket cannot be distinguished on replay, so one that is kept in part is shed.
-    is_whole = subset.kept == counts
+    is_whole = kept_rows == counts
     num_late = [int(np.max(np.flatnonzero(~column), initial=-1)) + 1 for column in is_whole.T]
     return [buckets[late] if late < len(buckets) else None for late in num_late]

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from headway.models.batches.microbatch import AffineDuration, SteadyState, steady_state
 from headway.models.batches.tuple_latency import tuple_latency_mean, tuple_latency_quantile
 from headway.models.batches.windows import (
-    WindowEnds,
     WindowLatency,
     append_window_latency,
     update_window_latency,
@@ -18,7 +17,7 @@ from headway.models.batches.windows import (
 from tests.oracles.microbatch import simulate_microbatch
 from tests.oracles.windows import RowStream, simulate_windows
 
-MINUTES = WindowEnds(slide_s=60.0)
+MINUTE_S = 60.0
 RATE_PER_S = 1000.0
 
 
@@ -41,23 +40,21 @@ WORKED = batches(2.0, 0.3, 0.1, 10.0)
     ],
 )
 def test_append_on_the_grid(delay_s: float, slide_s: float, mean_s: float, sd_s: float) -> None:
-    latency = append_window_latency(WORKED, WindowEnds(slide_s=slide_s), delay_s, 0.5)
+    latency = append_window_latency(WORKED, slide_s, delay_s, 0.5)
     assert float(latency.mean_s) == pytest.approx(mean_s, rel=1e-3)
     assert float(latency.sd_s) == pytest.approx(sd_s, rel=1e-2)
-    assert float(latency.mean_above_delay_s) == pytest.approx(mean_s - delay_s, rel=1e-3)
 
 
 def test_append_quantiles_on_the_grid() -> None:
-    incommensurate = append_window_latency(WORKED, WindowEnds(slide_s=7.3), 10.0, 0.5)
+    incommensurate = append_window_latency(WORKED, 7.3, 10.0, 0.5)
     assert float(incommensurate.quantile_s(0.99)) == pytest.approx(35.76, rel=1e-3)
-    assert float(incommensurate.quantile_above_delay_s(0.99)) == pytest.approx(25.76, rel=1e-3)
-    aligned = append_window_latency(WORKED, MINUTES, np.array([10.0, 9.4]), 0.5)
+    aligned = append_window_latency(WORKED, MINUTE_S, np.array([10.0, 9.4]), 0.5)
     assert aligned.quantile_s(0.99) == pytest.approx([36.25, 26.25], abs=0.03)
 
 
 def test_update_on_the_grid() -> None:
     for slide_s, mean_s, sd_s in ((60.0, 15.0, 0.5), (7.3, 10.5, 2.93)):
-        latency = update_window_latency(WORKED, WindowEnds(slide_s=slide_s), 0.5)
+        latency = update_window_latency(WORKED, slide_s, 0.5)
         assert float(latency.mean_s) == pytest.approx(mean_s, rel=1e-3)
         assert float(latency.sd_s) == pytest.approx(sd_s, rel=1e-2)
         assert float(latency.watermark_delay_s) == 0.0
@@ -71,17 +68,16 @@ def test_windows_of_batches_without_a_trigger(
     offered_load: float, noise: float, append_s: float, update_s: float
 ) -> None:
     state = batches(2.0, offered_load, noise, 0.0)
-    append = append_window_latency(state, WindowEnds(), 10.0, 0.5)
+    append = append_window_latency(state, 0.0, 10.0, 0.5)
     assert float(append.mean_s) == pytest.approx(append_s, rel=1e-3)
-    assert float(update_window_latency(state, WindowEnds(), 0.5).mean_s) == pytest.approx(
-        update_s, rel=1e-3
-    )
+    update = update_window_latency(state, 0.0, 0.5)
+    assert float(update.mean_s) == pytest.approx(update_s, rel=1e-3)
 
 
 @pytest.mark.parametrize("trigger_s", [0.0, 3.0, 4.0, 5.0, 12.0])
 def test_an_update_at_a_random_moment_is_a_row(trigger_s: float) -> None:
     state = batches(2.0, 0.5, 0.1, trigger_s)
-    latency = update_window_latency(state, WindowEnds(), 0.0)
+    latency = update_window_latency(state, 0.0, 0.0)
     assert float(latency.mean_s) == pytest.approx(float(tuple_latency_mean(state)), rel=2e-3)
     quantiles = np.array([0.05, 0.5, 0.95, 0.99])
     assert latency.quantile_s(quantiles) == pytest.approx(
@@ -90,7 +86,7 @@ def test_an_update_at_a_random_moment_is_a_row(trigger_s: float) -> None:
 
 
 def test_a_slide_of_half_a_trigger_has_two_phases() -> None:
-    latency = append_window_latency(WORKED, WindowEnds(slide_s=5.0), 10.0, 0.5)
+    latency = append_window_latency(WORKED, 5.0, 10.0, 0.5)
     # Waits 9.5 s and 4.5 s, in turn.
     assert float(latency.mean_s) == pytest.approx(10.5 + 7.0 + 15.0, rel=1e-4)
     assert float(latency.sd_s) == pytest.approx(np.hypot(2.5, 0.5), rel=1e-3)
@@ -98,35 +94,29 @@ def test_a_slide_of_half_a_trigger_has_two_phases() -> None:
     assert float(latency.quantile_s(0.75)) == pytest.approx(35.0, abs=0.05)
 
 
-def test_where_windows_start_shifts_the_wait() -> None:
-    shifted = WindowEnds(slide_s=60.0, offset_s=9.0)
-    latency = append_window_latency(WORKED, shifted, 10.0, 0.5)
-    assert float(latency.mean_s) == pytest.approx(10.5 + 0.5 + 15.0, rel=1e-4)
-
-
 def test_an_end_on_the_grid_counts_as_missed() -> None:
-    assert float(append_window_latency(WORKED, MINUTES, 9.4, 0.6).mean_s) == pytest.approx(35.0)
+    assert float(append_window_latency(WORKED, MINUTE_S, 9.4, 0.6).mean_s) == pytest.approx(35.0)
 
 
 def test_what_follows_the_commit_does_not_count() -> None:
     duration = AffineDuration(2.0, 3e-4, 0.1, after_commit_s=0.7)
     state = steady_state(duration, RATE_PER_S, 10.0, 0.0)
-    assert float(append_window_latency(state, MINUTES, 10.0, 0.5).mean_s) == pytest.approx(34.3)
+    assert float(append_window_latency(state, MINUTE_S, 10.0, 0.5).mean_s) == pytest.approx(34.3)
 
 
 def test_skipped_triggers_are_waited_out() -> None:
-    at_once = append_window_latency(WORKED, MINUTES, 10.0, 0.5)
+    at_once = append_window_latency(WORKED, MINUTE_S, 10.0, 0.5)
     for ratio in (0.3, 0.9):
-        late = append_window_latency(WORKED, MINUTES, 10.0, 0.5, skipped_trigger_ratio=ratio)
+        late = append_window_latency(WORKED, MINUTE_S, 10.0, 0.5, skipped_trigger_ratio=ratio)
         extra = 10.0 * ratio / (1.0 - ratio)
         assert float(late.mean_s - at_once.mean_s) == pytest.approx(extra, rel=1e-6)
         # As many triggers as a geometric law skips with that probability.
         assert float(late.cdf(36.9 + 20.0)) == pytest.approx(1.0 - ratio**3, abs=1e-3)
-    never = append_window_latency(WORKED, MINUTES, 10.0, 0.5, skipped_trigger_ratio=1.0)
+    never = append_window_latency(WORKED, MINUTE_S, 10.0, 0.5, skipped_trigger_ratio=1.0)
     assert np.isinf(never.mean_s)
     assert np.isinf(never.quantile_s(0.5))
     mixed = append_window_latency(
-        WORKED, MINUTES, 10.0, 0.5, skipped_trigger_ratio=np.array([0.0, 0.5, 1.0])
+        WORKED, MINUTE_S, 10.0, 0.5, skipped_trigger_ratio=np.array([0.0, 0.5, 1.0])
     )
     assert mixed.mean_s == pytest.approx([35.0, 45.0, np.inf], rel=1e-4)
 
@@ -136,8 +126,8 @@ def test_unstable_never_shows_a_window() -> None:
     for trigger_s in (0.0, 10.0):
         state = steady_state(duration, RATE_PER_S, trigger_s, 0.0)
         for latency in (
-            append_window_latency(state, MINUTES, 10.0, 0.5),
-            update_window_latency(state, MINUTES, 0.5),
+            append_window_latency(state, MINUTE_S, 10.0, 0.5),
+            update_window_latency(state, MINUTE_S, 0.5),
         ):
             for values in (latency.mean_s, latency.sd_s, latency.quantile_s(0.99)):
                 assert np.isfinite(values).tolist() == [True, False, False]
@@ -148,14 +138,11 @@ def test_settings_broadcast() -> None:
     state = steady_state(
         AffineDuration(2.0, 3e-4, 0.1), RATE_PER_S, np.array([0.0, 3.0, 10.0]), 0.0
     )
-    ends = WindowEnds(slide_s=np.array([[60.0], [7.3]]))
-    together = append_window_latency(state, ends, 10.0, 0.5)
+    together = append_window_latency(state, np.array([[60.0], [7.3]]), 10.0, 0.5)
     assert together.mean_s.shape == together.quantile_s(0.9).shape == (2, 3)
     for row, slide_s in enumerate((60.0, 7.3)):
         for column, trigger_s in enumerate((0.0, 3.0, 10.0)):
-            alone = append_window_latency(
-                batches(2.0, 0.3, 0.1, trigger_s), WindowEnds(slide_s=slide_s), 10.0, 0.5
-            )
+            alone = append_window_latency(batches(2.0, 0.3, 0.1, trigger_s), slide_s, 10.0, 0.5)
             assert together.mean_s[row, column] == pytest.approx(float(alone.mean_s))
             assert together.quantile_s(0.9)[row, column] == pytest.approx(
                 float(alone.quantile_s(0.9))
@@ -173,9 +160,8 @@ STATES = st.builds(
 def test_a_longer_watermark_climbs_the_staircase(
     state: SteadyState, slide_s: float, delay_s: float, more_s: float, lag_s: float
 ) -> None:
-    ends = WindowEnds(slide_s=slide_s)
     short, long = (
-        append_window_latency(state, ends, delay, lag_s) for delay in (delay_s, delay_s + more_s)
+        append_window_latency(state, slide_s, delay, lag_s) for delay in (delay_s, delay_s + more_s)
     )
     tolerance = 1e-6 * (1.0 + float(long.mean_s))
     assert float(long.mean_s) >= float(short.mean_s) - tolerance
@@ -189,11 +175,10 @@ def test_a_longer_watermark_climbs_the_staircase(
 def test_quantiles_are_ordered_and_never_nan(
     state: SteadyState, slide_s: float, delay_s: float, lag_s: float, skipped: float
 ) -> None:
-    ends = WindowEnds(slide_s=slide_s)
     skipped = skipped if float(state.trigger_s) > 0.0 else 0.0
     laws: list[WindowLatency] = [
-        append_window_latency(state, ends, delay_s, lag_s, skipped_trigger_ratio=skipped),
-        update_window_latency(state, ends, lag_s),
+        append_window_latency(state, slide_s, delay_s, lag_s, skipped_trigger_ratio=skipped),
+        update_window_latency(state, slide_s, lag_s),
     ]
     for law in laws:
         quantiles = law.quantile_s(np.array([0.01, 0.5, 0.95, 0.99, 0.999]))
@@ -222,11 +207,10 @@ def simulated(
         mode="append" if mode == "append" else "update", watermark_delay_s=10.0,
     )  # fmt: skip
     state = batches(2.0, offered_load, noise, trigger_s)
-    grid = WindowEnds(slide_s=slide_s)
     if mode == "append":
-        law = append_window_latency(state, grid, 10.0, 0.51)
+        law = append_window_latency(state, slide_s, 10.0, 0.51)
     else:
-        law = update_window_latency(state, grid, 0.49)
+        law = update_window_latency(state, slide_s, 0.49)
     return seen.latency_s[50:-50], law
 
 
@@ -272,20 +256,19 @@ def test_the_grid_of_settings(
 
 
 def test_refusals() -> None:
-    with pytest.raises(ValueError, match="slide_s"):
-        WindowEnds(slide_s=-1.0)
-    with pytest.raises(ValueError, match="offset_s"):
-        WindowEnds(offset_s=np.inf)
+    for slide_s in (-1.0, np.inf):
+        with pytest.raises(ValueError, match="slide_s"):
+            update_window_latency(WORKED, slide_s, 0.5)
     with pytest.raises(ValueError, match="watermark_delay_s"):
-        append_window_latency(WORKED, MINUTES, -1.0, 0.0)
+        append_window_latency(WORKED, MINUTE_S, -1.0, 0.0)
     with pytest.raises(ValueError, match="lag_s"):
-        append_window_latency(WORKED, MINUTES, 1.0, float("nan"))
+        append_window_latency(WORKED, MINUTE_S, 1.0, float("nan"))
     for ratio, trigger_s in ((-0.1, 10.0), (0.995, 10.0), (0.5, 0.0)):
         with pytest.raises(ValueError, match="skipped_trigger_ratio"):
             append_window_latency(
-                batches(2.0, 0.3, 0.1, trigger_s), MINUTES, 1.0, 0.0, skipped_trigger_ratio=ratio
+                batches(2.0, 0.3, 0.1, trigger_s), MINUTE_S, 1.0, 0.0, skipped_trigger_ratio=ratio
             )
     with pytest.raises(ValueError, match="last_lag_s"):
-        update_window_latency(WORKED, MINUTES, np.inf)
+        update_window_latency(WORKED, MINUTE_S, np.inf)
     with pytest.raises(ValueError, match="q must"):
-        update_window_latency(WORKED, MINUTES, 0.5).quantile_s(1.0)
+        update_window_latency(WORKED, MINUTE_S, 0.5).quantile_s(1.0)

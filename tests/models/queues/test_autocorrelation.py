@@ -9,13 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.models.queues.autocorrelation import autocorrelated_service_wait
-from headway.models.queues.lattice import LatticeLaw
-from headway.models.queues.lattice_parts import (
-    on_step,
-    smooth_quantile_s,
-    uniform_law,
-    zero_or_gamma_law,
-)
+from headway.models.queues.lattice import LatticeLaw, on_step
+from headway.models.queues.lattice_parts import smooth_quantile_s, uniform_law, zero_or_gamma_law
 from headway.models.queues.positive_parts import positive_parts
 from headway.models.queues.queue_increments import clocked_increment, lognormal_third_central_s3
 from headway.models.queues.queueing import WaitMoments

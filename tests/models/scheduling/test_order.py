@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from headway.domain import Policy, QueryState
-from headway.models.scheduling.memory import MemoryReading
 from headway.models.scheduling.order import (
+    MemoryReading,
     due_s,
     grant_order,
     next_due_s,

@@ -155,13 +155,13 @@ def test_the_punctual_subset_is_the_best_of_all_subsets() -> None:
         tasks = random_tasks(generator)[:7]
         fixed_s, shed_cost_s = float(generator.integers(0, 4)), float(generator.choice([0.0, 0.5]))
         deadlines, costs, counts = counted(tasks)
-        subset = punctual_subset(
+        kept, end_s = punctual_subset(
             1.0, deadlines, costs, counts, fixed_s=fixed_s, shed_cost_s=shed_cost_s
         )
-        assert subset.num_kept == most_punctual(tasks, 1.0, fixed_s, shed_cost_s)
-        assert np.all(subset.kept <= counts)
-        if subset.num_kept:
-            assert subset.end_s <= deadlines[subset.kept.sum(axis=1) > 0].min()
+        assert kept.sum() == most_punctual(tasks, 1.0, fixed_s, shed_cost_s)
+        assert np.all(kept <= counts)
+        if kept.sum():
+            assert end_s <= deadlines[kept.sum(axis=1) > 0].min()
 
 
 def test_goodput_and_shares_of_the_note() -> None:

@@ -49,9 +49,7 @@ def test_state_rows_are_those_of_counting_windows_one_by_one(
         counted_panes.append(len({windows.pane_start_ms(at) for at in range(start, end, step)}))
     # Rows at times a step apart leave up to a step of the batch uncovered.
     one = keys(1.0, batch_ms / 1000)
-    assert fmean(counted_direct) == pytest.approx(
-        direct_state_writes(one, windows).every_batch_rows, rel=0.1
-    )
+    assert fmean(counted_direct) == pytest.approx(direct_state_writes(one, windows), rel=0.1)
     assert fmean(counted_panes) == pytest.approx(
         shared_state_writes(one, windows).every_batch_rows, rel=0.15
     )
@@ -59,9 +57,7 @@ def test_state_rows_are_those_of_counting_windows_one_by_one(
 
 def test_state_rows_are_about_those_measured() -> None:
     # Spark wrote 12,000 and 3,400 a batch, 1000 keys.
-    assert direct_state_writes(keys(1000), MINUTE).every_batch_rows == pytest.approx(
-        12_000, rel=0.03
-    )
+    assert direct_state_writes(keys(1000), MINUTE) == pytest.approx(12_000, rel=0.03)
     shared = shared_state_writes(keys(1000), MINUTE).mean_rows(closing_share(1.0, MINUTE))
     assert shared == pytest.approx(3_400, rel=0.07)
 

@@ -19,8 +19,8 @@ from headway.models.stages.shared_resources import (
 def finish_all(servers: FairShare[str]) -> list[tuple[str, float, float]]:
     done = []
     while servers.next_end_s < math.inf:
-        done.append(tuple(servers.finish_next()))
-    return done  # type: ignore[return-value]
+        done.append(servers.finish_next())
+    return done
 
 
 def test_jobs_of_one_thread_are_served_in_turn() -> None:
