@@ -8,7 +8,7 @@ from typing import cast
 from headway.api.nodes_to_buy import spaces_of
 from headway.domain import BatchAnswer, Deadline, EndingJob
 from headway.domain.question import PlanQuestion
-from headway.planner.kinds.deadline import DeadlineSpace, plan_for_deadline, with_room_for_state
+from headway.planner.kinds.deadline import plan_for_deadline, with_room_for_state
 
 
 def plan_ending(job: EndingJob, question: PlanQuestion) -> BatchAnswer:
@@ -21,7 +21,7 @@ def plan_ending(job: EndingJob, question: PlanQuestion) -> BatchAnswer:
         job,
         question,
         lambda nodes: with_room_for_state(
-            nodes.searched(DeadlineSpace, tasks_per_executor=job.slots.tasks_per_executor), job
+            replace(nodes, tasks_per_executor=job.slots.tasks_per_executor), job
         ),
     )
     answer = plan_for_deadline(

@@ -247,7 +247,6 @@ _PLANS = {
 
 def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
     """Plan a streaming query in micro-batches."""
-    from headway.planner.profiled_memory import MemoryRule
     from headway.planner.search import plan as search
     from headway.planner.space import SearchSpace
 
@@ -278,9 +277,8 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
             tasks_per_executor=job.baseline.tasks_per_executor,
             shuffle_partitions=question.shuffle_partitions,
             trigger_s=question.trigger_s,
-            memory=MemoryRule(
-                heap_bytes=question.executor_memory_bytes, may_lower=question.lower_memory
-            ),
+            executor_memory_bytes=question.executor_memory_bytes,
+            lower_memory=question.lower_memory,
         ),
         confidence=question.confidence,
         further_targets=further_targets,

@@ -36,6 +36,7 @@ from headway.models.job.declared import figures_at
 from headway.models.job.predict import predict
 from headway.models.job.setting import after_commit_s, duration_model, settled_batch_rows
 from headway.planner.checkpoint import changes_from_today, planned_settings
+from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.memory import memory_plan, overhead_bytes
 from headway.planner.profiled_memory import profiled_memory
 from headway.planner.purchase import Offer, reserve_findings
@@ -51,30 +52,24 @@ from headway.units import spark_memory_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shortfall:
-    """If no setting meets the targets: the reason, and what would have to change."""
-
-    floor_s: float
-    physical_floor_s: float
-    nearest: tuple[NearestTarget, ...]
-    needs: tuple[PromiseNeed, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSetting:
-    """The setting that was found, and why; with a shortfall, the nearest one."""
+    """The setting that was found, and why; the nearest one if none meets the targets.
+
+    That one has ``floor_s``, ``physical_floor_s``, and what would have to change.
+    """
 
     offer: Offer
-    nodes: int
-    configuration: Configuration
-    planned_latency_s: float
+    explained: ExplainedSetting
     planned_ratio: float
     frontier: tuple[FrontierPoint, ...]
     chosen: FrontierPoint
     binding: tuple[str, ...]
     optimality: Optimality
     rejected: tuple[Rejection, ...] = ()
-    shortfall: Shortfall | None = None
+    floor_s: float | None = None
+    physical_floor_s: float | None = None
+    nearest: tuple[NearestTarget, ...] = ()
+    needs: tuple[PromiseNeed, ...] = ()
     findings: tuple[Finding, ...] = ()
     sensitivities: tuple[Sensitivity, ...] = ()
     advice: tuple[Advice, ...] = ()
@@ -91,20 +86,13 @@ def as_plan(
     refused: tuple[str, ...],
 ) -> StreamAnswer:
     """The plan for the setting that was found, or the nearest one if none is feasible."""
-    offer, configuration = setting.offer, setting.configuration
-    question, profile = offer.question, offer.question.profile
+    offer, explained = setting.offer, setting.explained
+    question, configuration = offer.question, explained.configuration
+    profile = question.profile
     expected = figures_at(profile, 0.0)
     # Growth is a finding about the plan, which has it once.
     prediction = predict(replace(expected, growth=None), configuration, profile.arrivals)
-    memory = memory_plan(
-        profile,
-        offer.node_type,
-        question.space.executors_per_node,
-        configuration.executors,
-        configuration.cores_per_executor,
-        question.space.memory,
-        configuration.task_cpus,
-    )
+    memory = memory_plan(profile, question.space, configuration.executors)
     conf = _conf(profile, configuration, memory) | resource_settings(profile.application.properties)
     if configuration.task_cpus != profile.baseline.task_cpus:
         # Even if it is Spark's default, since the job may still be submitted with another number.
@@ -113,10 +101,10 @@ def as_plan(
     common = dict[str, Any](
         target=question.target,
         arrivals=profile.arrivals,
-        nodes=setting.nodes,
+        nodes=explained.nodes,
         configuration=configuration,
         prediction=prediction,
-        planned_latency_s=setting.planned_latency_s,
+        planned_latency_s=explained.latency_s,
         frontier=setting.frontier,
         chosen=setting.chosen,
         findings=(
@@ -133,7 +121,7 @@ def as_plan(
         also=question.also,
         objective=objective,
         node_type=offer.node_type,
-        cost_per_hour=offer.cost_per_hour(setting.nodes),
+        cost_per_hour=offer.cost_per_hour(explained.nodes),
         refused_node_types=refused,
         settings=planned_settings(profile, conf, options, checkpoint),
         memory=memory,
@@ -146,8 +134,7 @@ def as_plan(
         declared=profile.declared,
         kept_probability=setting.kept_probability,
     )
-    shortfall = setting.shortfall
-    if shortfall is None:
+    if setting.floor_s is None:
         return Plan(
             **common,
             rejected=setting.rejected,
@@ -156,10 +143,10 @@ def as_plan(
         )
     return InfeasiblePlan(
         **common,
-        floor_s=shortfall.floor_s,
-        physical_floor_s=shortfall.physical_floor_s,
-        nearest=shortfall.nearest,
-        needs=shortfall.needs,
+        floor_s=setting.floor_s,
+        physical_floor_s=setting.physical_floor_s,
+        nearest=setting.nearest,
+        needs=setting.needs,
     )
 
 

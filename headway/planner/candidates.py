@@ -26,10 +26,9 @@ from headway.models.job.setting import (
 )
 from headway.models.job.upper_end import UpperEnd
 from headway.models.laws.normal import ndtri
-from headway.planner.bursts import Passage, passage
-from headway.planner.promised import PromisedLatency, log_excess
+from headway.planner.promised import PromisedLatency
 from headway.planner.question import Question, burst_of
-from headway.planner.recovery import recovery_s
+from headway.planner.recovery import Passage, passage, recovery_s
 from headway.planner.tasks import launch_ratio
 
 BoolArray = NDArray[np.bool_]
@@ -54,6 +53,11 @@ class Candidates:
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+    @property
+    def num_slots(self) -> NDArray[np.int_]:
+        """Task slots of each setting."""
+        return self.nodes * self.question.space.num_slots(1)
 
     def take(self, selection: Indices | BoolArray) -> Candidates:
         """Some of the settings."""
@@ -233,8 +237,7 @@ class Candidates:
 
         If no batch is short enough to exceed it, the value of the shortest batch.
         """
-        slots = self.nodes * self.question.space.num_slots(1)
-        model = self.durations.model(num_axes=1)
+        slots, model = self.num_slots, self.durations.model(num_axes=1)
 
         def ratio(batch_rows: Array) -> Array:
             interval_s = np.maximum(self.trigger_s, factor * model.mean_s(batch_rows))
@@ -244,10 +247,6 @@ class Candidates:
         if np.all(highest <= 1.0):
             return highest
         return ratio(settled_batch_rows(model, rate_per_s, self.trigger_s, factor))
-
-    def overrun_probability(self, rate_per_s: Numeric) -> Array:
-        """Probability that a batch overruns its trigger interval, at the planned confidence."""
-        return self.planned_law(rate_per_s).overrun_probability
 
     def planned_ratio(self, rate_per_s: Numeric) -> Array:
         """Factor on durations for the confidence. [-]"""
@@ -259,7 +258,7 @@ class Candidates:
 
     def _latency_excess(self, law: SettingLaw) -> Array:
         excesses = [
-            log_excess(self.promised(target), law, _LEAST_TAIL)
+            self.promised(target).log_excess(law, _LEAST_TAIL)
             for target in self.question.latency_targets
         ]
         return np.asarray(np.maximum.reduce(excesses))
@@ -350,7 +349,7 @@ class Candidates:
         return UpperEnd(
             profile=self.question.profile,
             durations=self.durations,
-            num_slots=(self.nodes * self.question.space.num_slots(1)).astype(np.float64),
+            num_slots=self.num_slots.astype(np.float64),
             partitions=self.partitions.astype(np.float64),
             trigger_s=self.trigger_s,
             score=float(ndtri(self.question.confidence)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from headway.assumptions.planning import WORTHWHILE_CHECKPOINT_RATIO
@@ -23,11 +23,7 @@ from headway.planner.noise_free import lowest_latency
 from headway.planner.profiled_memory import before_words, profiled_sizes, same_value
 from headway.planner.question import Question
 from headway.sparkconf import KNOBS, Knob, applies_when, knob_of, resource_settings
-from headway.units import (
-    counted,
-    format_duration,
-    spark_trigger_text,
-)
+from headway.units import counted, format_duration, spark_trigger_text
 
 _REPARTITION_SINCE = (4, 2)
 
@@ -79,35 +75,33 @@ def held_by(question: Question, checkpoint: Checkpoint | None) -> Question:
     return replace(question, space=replace(question.space, shuffle_partitions=pinned))
 
 
-def new_checkpoint_advice(question: Question, nodes: int, latency_s: float) -> Advice | None:
-    """Gain of a new checkpoint, or of repartitioning the old one offline; None if there is none.
+def new_checkpoint_advice(
+    checkpoint: Checkpoint | None, question: Question, nodes: int, latency_s: float
+) -> Iterator[Advice]:
+    """Gain of a new checkpoint, or of repartitioning the existing one offline, if it is worthwhile.
 
-    Parameters
-    ----------
-    question : Question
-        As planned, with the shuffle partitions that the checkpoint fixes.
-    nodes : int
-        Nodes of the plan; the maximum if the plan is infeasible.
-    latency_s : float
-        Planned latency.
+    The existing one fixes the shuffle partitions of the question, which was planned with ``nodes``
+    (the maximum if it is infeasible) and a latency.
     """
+    if checkpoint is not Checkpoint.EXISTING or pinned_partitions(question.profile) is None:
+        return
     free = replace(question, space=replace(question.space, shuffle_partitions=None))
     bounded = replace(free, space=replace(free.space, max_nodes=nodes))
     fewest = fewest_nodes(bounded).nodes
     at_nodes = all_candidates(free, (fewest or nodes,))
-    setting_index, best_s = lowest_latency(at_nodes, question.rate_per_s)
+    setting_index, best_s = lowest_latency(at_nodes)
     partitions = counted(int(at_nodes.partitions[setting_index]), "shuffle partition")
     if fewest is not None and (fewest < nodes or latency_s > question.target.limit_s):
         gain = f"would need only {counted(fewest, 'node')}"
     elif best_s < WORTHWHILE_CHECKPOINT_RATIO.value * latency_s:
         gain = f"would lower {question.target.statistic} to {format_duration(best_s)}"
     else:
-        return None
+        return
     pinned = counted(question.space.shuffle_partitions or 0, "shuffle partition")
     text = f"the checkpoint fixes {pinned}; a new one with {partitions} {gain}"
     if _release(question.profile) >= _REPARTITION_SINCE:
         text += "; Spark 4.2 and newer can also repartition the state of the stopped query"
-    return Advice(text=text, latency_s=best_s)
+    yield Advice(text=text, latency_s=best_s)
 
 
 def planned_settings(

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from headway.assumptions.planning import (
-    CALM_TRIGGER_S,
-    CHOICES_CERTIFIED,
-    ROOM_RATIO,
-    SELDOM_RATIO,
-    WORTHWHILE_LATENCY_RATIO,
-)
+from headway.assumptions.planning import CALM_TRIGGER_S, CHOICES_CERTIFIED, ROOM_RATIO, SELDOM_RATIO
 from headway.assumptions.predictions import HIGHEST_QUOTED_OVERRUN_RATIO
-from headway.domain import Advice, Configuration, TasksRule
-from headway.models.arrays import Array
+from headway.domain import Advice, TasksRule
 from headway.models.job.calibration import is_calibrated
 from headway.models.job.setting import duration_model, settled_batch_rows
-from headway.planner.candidates import BoolArray, Candidates, candidates_at
+from headway.planner.candidates import BoolArray, Candidates, all_candidates, candidates_at
+from headway.planner.explained_setting import ExplainedSetting, is_worthwhile
 from headway.planner.fewest import first_meeting
 from headway.planner.frontier import best_of_each_node_count
 from headway.planner.noise_free import noise_free_rate_per_s
-from headway.planner.question import Question
-from headway.units import format_duration
+from headway.planner.purchase import Offer
+from headway.units import counted, format_duration
 
 
 def chosen_setting(at_nodes: Candidates) -> Candidates:
@@ -66,6 +62,44 @@ def chosen_setting(at_nodes: Candidates) -> Candidates:
     return preferred[0] if preferred else at_nodes.alone(0)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buy:
+    """A number of nodes of an offer, and their setting if it was already searched.
+
+    ``lowest_s`` is the lowest latency in reach if no setting meets the targets [s]; ``sought`` is
+    close to it.
+    """
+
+    offer: Offer
+    nodes: int
+    sought: Candidates | None = None
+    lowest_s: float = math.nan
+
+    @property
+    def cost(self) -> float | None:
+        """Cost of the nodes per hour; None without prices."""
+        return self.offer.cost_per_hour(self.nodes)
+
+    @property
+    def setting(self) -> Candidates:
+        """The setting to run on them."""
+        if self.sought is not None:
+            return self.sought
+        return chosen_setting(all_candidates(self.offer.question, (self.nodes,)))
+
+    @property
+    def planned_s(self) -> float:
+        """Its planned latency [s]."""
+        return float(self.setting.latency_s(self.offer.question.rate_per_s)[0])
+
+    @property
+    def in_words(self) -> str:
+        """The nodes, as text."""
+        node_type = self.offer.node_type
+        nodes = counted(self.nodes, "node")
+        return nodes if node_type is None else f"{nodes} of {node_type.name}"
+
+
 def _is_setting(settings: Candidates, setting: Candidates) -> BoolArray:
     """Which settings are equal to a given one."""
     same = (settings.nodes == setting.nodes[0]) & (settings.partitions == setting.partitions[0])
@@ -100,8 +134,9 @@ def _is_calibrated(settings: Candidates) -> BoolArray:
     question = settings.question
     model = settings.durations.model(num_axes=1)
     rows = settled_batch_rows(model, question.rate_per_s, settings.trigger_s)
+    slots = settings.num_slots.astype(np.float64)
     partitions = settings.partitions.astype(np.float64)
-    in_reach = is_calibrated(question.profile, _slots(settings), partitions, rows)
+    in_reach = is_calibrated(question.profile, slots, partitions, rows)
     overruns = settings.expected_law(question.rate_per_s).overrun_probability
     on_grid = (settings.trigger_s == 0) | (overruns <= HIGHEST_QUOTED_OVERRUN_RATIO.value)
     return np.asarray(in_reach & on_grid)
@@ -111,7 +146,7 @@ def _fills_slots(settings: Candidates) -> BoolArray:
     stages = settings.question.profile.stages
     if not any(stage.tasks_rule is TasksRule.SHUFFLE for stage in stages):
         return np.ones(len(settings), dtype=bool)
-    return np.asarray(settings.partitions >= _slots(settings))
+    return np.asarray(settings.partitions >= settings.num_slots)
 
 
 def _is_calm(settings: Candidates) -> BoolArray:
@@ -124,33 +159,21 @@ def _keeps_to_trigger(settings: Candidates) -> BoolArray:
     return np.asarray(law.overrun_probability <= SELDOM_RATIO.value)
 
 
-def _slots(settings: Candidates) -> Array:
-    return settings.nodes.astype(np.float64) * settings.question.space.num_slots(1)
-
-
-def as_fast_as_possible(
-    question: Question, configuration: Configuration, nodes: int, latency_s: float
-) -> Iterator[Advice]:
+def as_fast_as_possible(setting: ExplainedSetting) -> Iterator[Advice]:
     """Gain of the plan without its trigger, and the cost of that: theory.md (P6)."""
-    if configuration.trigger_s == 0 or question.space.trigger_s is not None:
+    question, (nodes, partitions, trigger_s) = setting.question, setting.size
+    if trigger_s == 0 or question.space.trigger_s is not None:
         return
-    fastest = candidates_at(question, [(nodes, configuration.shuffle_partitions, 0.0)])
+    fastest = candidates_at(question, [(nodes, partitions, 0.0)])
     fastest_s = float(fastest.latency_s(question.rate_per_s)[0])
-    if (
-        not fastest_s < WORTHWHILE_LATENCY_RATIO.value * latency_s
-        or not fastest.meets(question.rate_per_s)[0]
-    ):
+    if not is_worthwhile(fastest_s, setting.latency_s) or not fastest.meets(question.rate_per_s)[0]:
         return
-    (busy_ratio, interval_s), (fastest_busy_ratio, fastest_interval_s) = (
-        _busy_ratio(question, configuration, trigger_s)
-        for trigger_s in (configuration.trigger_s, 0.0)
-    )
-    planned = candidates_at(
-        question, [(nodes, configuration.shuffle_partitions, configuration.trigger_s)]
-    )
+    busy_ratio, interval_s = _busy_ratio(setting, trigger_s)
+    fastest_busy_ratio, fastest_interval_s = _busy_ratio(setting, 0.0)
+    planned = setting.under(question)
     text = (
         f"running as fast as possible would give {question.target.statistic} up to "
-        f"{format_duration(fastest_s)} instead of {format_duration(latency_s)}, at "
+        f"{format_duration(fastest_s)} instead of {format_duration(setting.latency_s)}, at "
         f"{fastest_busy_ratio:.0%} busy cores instead of {busy_ratio:.0%}, with a checkpoint every "
         f"{format_duration(fastest_interval_s)} instead of {format_duration(interval_s)}, and "
         f"errors in batch durations would count {_gain(fastest):.1f} times in the latency instead "
@@ -159,21 +182,15 @@ def as_fast_as_possible(
     yield Advice(text=text, latency_s=fastest_s)
 
 
-def _busy_ratio(
-    question: Question, configuration: Configuration, trigger_s: float
-) -> tuple[float, float]:
+def _busy_ratio(setting: ExplainedSetting, trigger_s: float) -> tuple[float, float]:
     """Share of slot time in which tasks run, and the time between batches [s]."""
-    profile, partitions, slots = (
-        question.profile,
-        configuration.shuffle_partitions,
-        configuration.num_slots,
-    )
-    model = duration_model(profile, slots, partitions)
-    rows = float(settled_batch_rows(model, question.rate_per_s, trigger_s))
-    interval_s = max(trigger_s, float(model.mean_s(rows)))
+    question, configuration = setting.question, setting.configuration
+    rows = float(settled_batch_rows(setting.model, question.rate_per_s, trigger_s))
+    interval_s = max(trigger_s, float(setting.model.mean_s(rows)))
     # On a single slot tasks run one after another, so their total time is all the work.
-    work_s = sum(float(level.at(rows)) for level in duration_model(profile, 1, partitions).levels)
-    return work_s / (slots * interval_s), interval_s
+    on_one_slot = duration_model(question.profile, 1, configuration.shuffle_partitions)
+    work_s = sum(float(level.at(rows)) for level in on_one_slot.levels)
+    return work_s / (configuration.num_slots * interval_s), interval_s
 
 
 def _gain(setting: Candidates) -> float:

@@ -77,18 +77,9 @@ class Enumerated(NamedTuple, Generic[Sized]):
 
 
 def enumerated(offers: Sequence[Offered[Sized]], objective: Objective) -> Enumerated[Sized]:
-    """The best size for the objective; if no offer is feasible, the nearest one.
+    """The best size of one or more offers for the objective; if none is feasible, the nearest one.
 
-    Parameters
-    ----------
-    offers : sequence
-        One or more.
-    objective : Objective
-        What is made small.
-
-    Notes
-    -----
-    theory.md (P11). Each offer has its own fewest nodes; the objective decides between them.
+    Each offer has its own fewest nodes; the objective decides between them: theory.md (P11).
     """
     searches = [(index, offer, offer.fewest()) for index, offer in enumerate(offers)]
     feasible = [
@@ -105,16 +96,9 @@ def enumerated(offers: Sequence[Offered[Sized]], objective: Objective) -> Enumer
 
 
 def best_of(sizes: Sequence[Sized], objective: Objective) -> Sized:
-    """The best one for the objective.
+    """The best one for the objective, of one or more that meet every target.
 
     Ties go to the lower cost, then to fewer nodes, then to the one named first.
-
-    Parameters
-    ----------
-    sizes : sequence
-        One or more, all of which meet every target.
-    objective : Objective
-        What is made small.
     """
 
     def order(size: Size) -> tuple[float, ...]:
@@ -216,16 +200,8 @@ def fewest_of(
 ) -> Fewest:
     """The first of some numbers of nodes that meets the targets, and what is proven for fewer.
 
-    Parameters
-    ----------
-    counts : sequence of int
-        Numbers of nodes that no bound rules out, fewest first.
-    keeps : callable
-        Whether this number of nodes meets every target.
-    max_nodes : int
-        Maximum number of nodes.
-    tries_every : bool
-        Whether all numbers are tried, however many, since one is tried quickly.
+    ``counts`` are the numbers that no bound rules out, fewest first. All of them are tried if that
+    is quick: ``tries_every``.
     """
     if not counts:
         return Fewest(None, Optimality(least_nodes=max_nodes + 1, proved=True))

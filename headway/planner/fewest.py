@@ -2,61 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
 from headway.assumptions.planning import SELDOM_RATIO
-from headway.planner.bounds import most_rates_per_s
 from headway.planner.candidates import Candidates, candidates_at
 from headway.planner.enumeration import Fewest, fewest_of
-from headway.planner.noise_free import noise_free_rate_per_s
+from headway.planner.noise_free import most_rates_per_s, noise_free_rate_per_s
 from headway.planner.question import Question
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Hopeful:
-    """The numbers of nodes whose bound reaches the requested rate, each with its partitions."""
-
-    question: Question
-    partitions: Mapping[int, Sequence[int]]
-
-    @classmethod
-    def of(cls, question: Question) -> _Hopeful:
-        space = question.space
-        sizes, most_per_s = most_rates_per_s(question, range(space.min_nodes, space.max_nodes + 1))
-        hopeful: dict[int, list[int]] = {}
-        for (nodes, partitions), rate_per_s in zip(sizes, most_per_s.tolist(), strict=True):
-            if rate_per_s >= question.rate_per_s:
-                hopeful.setdefault(nodes, []).append(partitions)
-        return cls(question=question, partitions=hopeful)
-
-    def keeps(self, nodes: int) -> bool:
-        """Whether this number of nodes meets every target."""
-        return is_enough(self.question, nodes, self.partitions[nodes])
-
-
 def fewest_nodes(question: Question) -> Fewest:
-    """The first node count with a setting that meets the question.
+    """The first node count with a setting that meets the question: theory.md (P5), (P9).
 
-    Parameters
-    ----------
-    question : Question
-        The promises and the space.
-
-    Notes
-    -----
-    theory.md (P5), (P9). Counts whose bound is below the requested rate are excluded. Up to 64
+    Counts whose bound is below the requested rate are excluded. Up to 64
     others are tried one by one, from the fewest. Of more, doubling steps find a sufficient one,
     bisection finds the edge before it, and a dozen below the edge are tried. More nodes do not
     necessarily meet a target that fewer miss, since a plan allows for more uncertainty beyond the
     profiled slots.
     """
-    hopeful = _Hopeful.of(question)
+    hopeful: dict[int, list[int]] = {}
+    for nodes, partitions, rate_per_s in most_rates_per_s(question):
+        if rate_per_s >= question.rate_per_s:
+            hopeful.setdefault(nodes, []).append(partitions)
     return fewest_of(
-        sorted(hopeful.partitions),
-        hopeful.keeps,
+        sorted(hopeful),
+        lambda nodes: is_enough(question, nodes, hopeful[nodes]),
         max_nodes=question.space.max_nodes,
         tries_every=False,
     )
@@ -73,13 +45,9 @@ def is_enough(question: Question, nodes: int, partitions: Sequence[int]) -> bool
 
 
 def first_meeting(candidates: Candidates) -> Candidates | None:
-    """A setting that meets the question, if there is one.
+    """A setting that meets the question, if there is one: theory.md (P24).
 
     Moments, which order the settings, are most reliable for those whose batches seldom overrun.
-
-    Notes
-    -----
-    theory.md (P24).
     """
     rate_per_s = candidates.question.rate_per_s
     candidates = candidates.take(noise_free_rate_per_s(candidates) >= rate_per_s)
@@ -88,17 +56,16 @@ def first_meeting(candidates: Candidates) -> Candidates | None:
     if not len(candidates):
         return None
     excess = candidates.excess(rate_per_s)
-    is_reliable = candidates.overrun_probability(rate_per_s) <= SELDOM_RATIO.value
+    overruns = candidates.planned_law(rate_per_s).overrun_probability
+    is_reliable = overruns <= SELDOM_RATIO.value
     order = np.lexsort((excess, ~(is_reliable & (excess <= 0.0))))
-    setting_indices = order.tolist()
-    indexed_excesses = zip(
-        setting_indices, candidates.each_certified_excess(rate_per_s, setting_indices), strict=True
-    )
-    return next(
-        (
-            candidates.alone(setting_index)
-            for setting_index, excess in indexed_excesses
-            if excess <= 0.0
-        ),
-        None,
-    )
+    first_met = first_to_meet(candidates, order.tolist(), rate_per_s)
+    return None if first_met is None else candidates.alone(first_met)
+
+
+def first_to_meet(candidates: Candidates, order: Sequence[int], rate_per_s: float) -> int | None:
+    """The first of some settings, by their indices, that meets every target at a rate by (T4)."""
+    if not order:
+        return None
+    indexed_excesses = zip(order, candidates.each_certified_excess(rate_per_s, order), strict=True)
+    return next((index for index, excess in indexed_excesses if excess <= 0.0), None)

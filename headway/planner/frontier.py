@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +22,8 @@ from headway.planner.borne_out import (
     next_rate_per_s,
 )
 from headway.planner.candidates import Candidates, Indices, all_candidates
-from headway.planner.noise_free import noise_free_rate_per_s
+from headway.planner.fewest import first_to_meet
+from headway.planner.noise_free import likeliest, noise_free_rate_per_s
 from headway.planner.purchase import Offer
 
 _FIRST_LOOKS = 3
@@ -66,7 +66,7 @@ def frontier_of(
     """
     by_moments = best_of_each_node_count(candidates)
     requested_per_s = candidates.question.rate_per_s
-    best: MaxRate | None = None
+    best: tuple[int, float] | None = None
     shown_before = 0
     for shown in node_counts:
         setting_indices = np.flatnonzero(
@@ -80,39 +80,33 @@ def frontier_of(
             best,
             below_per_s=requested_per_s if shown < fewest_nodes else math.inf,
         )
-        configuration = candidates.configuration(best.setting_index) if best else None
-        rate_per_s = best.rate_per_s if best else 0.0
+        configuration = None if best is None else candidates.configuration(best[0])
+        rate_per_s = 0.0 if best is None else best[1]
         yield _point(candidates, shown, configuration, rate_per_s, price_per_hour)
         shown_before = shown
-
-
-class MaxRate(NamedTuple):
-    """A setting, by its index among the candidates, and its max rate [records/s]."""
-
-    setting_index: int
-    rate_per_s: float
 
 
 def _best_borne_out(
     candidates: Candidates,
     setting_indices: Indices,
     by_moments: tuple[int, float] | None,
-    best: MaxRate | None,
+    best: tuple[int, float] | None,
     *,
     below_per_s: float,
-) -> MaxRate | None:
+) -> tuple[int, float] | None:
     """The highest max rate of some settings and of the best one so far: theory.md (P24).
 
-    ``by_moments`` is the one of them that is best by its moments, with its rate.
+    Both are the index of a setting with its max rate [records/s]; ``by_moments`` is the one of the
+    settings that is best by its moments, with its rate.
     """
     if by_moments is None:
         return best
     first, first_per_s = by_moments
-    least_per_s = best.rate_per_s if best else 0.0
+    least_per_s = 0.0 if best is None else best[1]
     if first_per_s * candidates.beyond_moments_ratio > least_per_s:
         rate_per_s = borne_out_per_s(candidates.alone(first), first_per_s, below_per_s=below_per_s)
         if rate_per_s > least_per_s:
-            best = MaxRate(first, rate_per_s)
+            best = first, rate_per_s
     setting_indices = setting_indices[setting_indices != first]
     if not len(setting_indices):
         return best
@@ -120,39 +114,22 @@ def _best_borne_out(
     bound_per_s = noise_free_rate_per_s(candidates.take(setting_indices))
     lowest_per_s = _LOWEST_SHARE * float(bound_per_s.max())
     setting_indices = setting_indices[bound_per_s > 0]
-    is_open, requested_per_s = True, candidates.question.rate_per_s
-    while is_open and len(setting_indices):
-        next_per_s = next_rate_per_s(best.rate_per_s if best else lowest_per_s, requested_per_s)
+    while len(setting_indices):
+        least_per_s = lowest_per_s if best is None else best[1]
+        next_per_s = next_rate_per_s(least_per_s, candidates.question.rate_per_s)
         if next_per_s >= below_per_s:
             break
-        setting_indices = _in_order(candidates, setting_indices, next_per_s)
-        is_open = False
-        excesses = candidates.take(setting_indices).each_certified_excess(
-            next_per_s, range(len(setting_indices))
-        )
-        for index, excess in enumerate(excesses):
-            if excess > 0.0:
-                continue
-            setting_index = int(setting_indices[index])
-            setting = candidates.alone(setting_index)
-            rate_per_s = highest_from_per_s(setting, next_per_s, below_per_s=below_per_s)
-            best, is_open = MaxRate(setting_index, rate_per_s), True
-            # Those before it miss the targets at this rate, and so at all higher ones.
-            setting_indices = setting_indices[index + 1 :]
+        setting_indices = likeliest(candidates, setting_indices, next_per_s)
+        likely = candidates.take(setting_indices)
+        first_met = first_to_meet(likely, range(len(likely)), next_per_s)
+        if first_met is None:
             break
+        setting = likely.alone(first_met)
+        rate_per_s = highest_from_per_s(setting, next_per_s, below_per_s=below_per_s)
+        best = int(setting_indices[first_met]), rate_per_s
+        # Those before it miss the targets at this rate, and so at all higher ones.
+        setting_indices = setting_indices[first_met + 1 :]
     return best
-
-
-def _in_order(candidates: Candidates, setting_indices: Indices, rate_per_s: float) -> Indices:
-    """The settings that may meet every target at a rate, most likely first."""
-    settings = candidates.take(setting_indices)
-    may_meet = settings.could_meet(rate_per_s)
-    setting_indices, settings = setting_indices[may_meet], settings.take(may_meet)
-    return (
-        setting_indices[np.argsort(settings.excess(rate_per_s), kind="stable")]
-        if len(setting_indices)
-        else setting_indices
-    )
 
 
 def frontier_around(
@@ -217,11 +194,9 @@ def _point(
 
 
 def best_of_each_node_count(candidates: Candidates) -> dict[int, tuple[int, float]]:
-    """Index of the setting with the highest rate, and that rate [records/s].
+    """Index of the setting with the highest rate, and that rate [records/s]: theory.md (P5).
 
-    Notes
-    -----
-    theory.md (P5). The settings with the highest bounds are solved to a part in ten thousand;
+    The settings with the highest bounds are solved to a part in ten thousand;
     another takes their place if it sustains a thousandth more than the best of them.
     """
     bound_per_s = noise_free_rate_per_s(candidates)

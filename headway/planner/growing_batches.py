@@ -6,20 +6,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from headway.assumptions.planning import MOST_GROWTH_SPANS
-from headway.domain import (
-    Configuration,
-    DurationGrowth,
-    Finding,
-    FindingCode,
-    GrowthCause,
-    JobProfile,
-)
-from headway.models.job.setting import duration_model, settled_batch_rows
-from headway.planner.answer import FoundSetting, Shortfall
-from headway.planner.candidates import candidates_at
+from headway.domain import DurationGrowth, Finding, FindingCode, GrowthCause, JobProfile
+from headway.planner.answer import FoundSetting
 from headway.planner.explain.infeasible import physical_floor_s
-from headway.planner.question import Question
+from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.state_growth import first_missed_s
+from headway.planner.tasks import with_task_times
 from headway.units import format_duration
 
 #: Causes that grow by the batch; the others grow by the rows that arrive.
@@ -66,27 +58,19 @@ def with_growth_ahead(profile: JobProfile) -> JobProfile:
 def until_a_date(setting: FoundSetting) -> FoundSetting | None:
     """The setting with the date until which it meets the targets; None if it is in the past.
 
-    Parameters
-    ----------
-    setting : FoundSetting
-        What meets the targets `with_growth_ahead`.
-
-    Notes
-    -----
-    theory.md (P31).
+    It was found `with_growth_ahead`: theory.md (P31).
     """
-    question, configuration = setting.offer.question, setting.configuration
+    explained, question = setting.explained, setting.offer.question
     growth = question.profile.growth
     assert growth is not None
     assert growth.ended is not None
-    faster = _faster_ratio(question, configuration)
+    faster = _faster_ratio(explained)
     planned_s = growth.part_after_s(_planned_ahead_s(question.profile))
 
     def keeps_after(elapsed_s: float) -> bool:
         ratio = growth.part_after_s(faster * elapsed_s) / planned_s
         then = replace(question, profile=_with_longer_part(question.profile, ratio))
-        size = (setting.nodes, configuration.shuffle_partitions, configuration.trigger_s)
-        return bool(candidates_at(then, [size]).meets(question.rate_per_s)[0])
+        return bool(explained.under(then).meets(question.rate_per_s)[0])
 
     if not keeps_after(0.0):
         return None
@@ -118,17 +102,15 @@ def _rate_ratio(profile: JobProfile) -> float:
     return max(profile.arrivals.rate_per_s / profile.settings[-1].rate_per_s, 1.0)
 
 
-def _faster_ratio(question: Question, configuration: Configuration) -> float:
+def _faster_ratio(explained: ExplainedSetting) -> float:
     """Growth at a setting over the profiled one, at least 1."""
-    profile = question.profile
+    profile, trigger_s = explained.question.profile, explained.configuration.trigger_s
     assert profile.growth is not None
     if not set(profile.growth.causes) & _BY_BATCH:
         return _rate_ratio(profile)
     profiled = profile.settings[-1]
     profiled_s = max(profiled.configuration.trigger_s, profiled.batch_duration_mean_s)
-    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
-    rows = settled_batch_rows(model, question.rate_per_s, configuration.trigger_s)
-    return max(profiled_s / max(configuration.trigger_s, float(model.mean_s(rows))), 1.0)
+    return max(profiled_s / max(trigger_s, explained.duration_s), 1.0)
 
 
 def _with_longer_part(profile: JobProfile, ratio: float) -> JobProfile:
@@ -142,15 +124,7 @@ def _with_longer_part(profile: JobProfile, ratio: float) -> JobProfile:
             for phase in profile.driver_phases
         ),
         stages=tuple(
-            replace(
-                stage,
-                task_fixed_s=ratio * stage.task_fixed_s,
-                task_per_row_s=ratio * stage.task_per_row_s,
-                task_per_partition_s=ratio * stage.task_per_partition_s,
-                task_per_state_row_s=ratio * stage.task_per_state_row_s,
-            )
-            if stage.called == growth.part
-            else stage
+            with_task_times(stage, ratio) if stage.called == growth.part else stage
             for stage in profile.stages
         ),
     )
@@ -184,16 +158,18 @@ def while_growing(setting: FoundSetting, growth: DurationGrowth) -> FoundSetting
         f"{format_duration(growth.last_s)} in {format_duration(growth.span_s)}, so no "
         "configuration meets a target for long"
     )
-    shortfall = setting.shortfall or Shortfall(
-        floor_s=setting.planned_latency_s,
-        physical_floor_s=physical_floor_s(setting.offer.question),
-        nearest=(),
-        needs=(),
-    )
+    if setting.floor_s is None:
+        # It would be feasible: nothing but the growth is in the way.
+        setting = replace(
+            setting,
+            binding=(),
+            floor_s=setting.explained.latency_s,
+            physical_floor_s=physical_floor_s(setting.offer.question),
+        )
     return replace(
         setting,
         findings=(*growth.findings, *setting.findings),
-        binding=(grown, *(setting.binding if setting.shortfall is not None else ())),
-        shortfall=replace(shortfall, nearest=()),
+        binding=(grown, *setting.binding),
+        nearest=(),
         kept_probability=None,
     )

@@ -62,7 +62,7 @@ def judged_setting(question: Question, configuration: Configuration) -> JudgedSe
     limited_to_per_s = sustainable_rate_per_s(profile, configuration)
     limit_rows = configuration.max_offsets_per_trigger
     passes_limit = limit_rows is None or (
-        limited_to_per_s >= rate_per_s and recovers_in_time(setting.question, setting, limit_rows)
+        limited_to_per_s >= rate_per_s and recovers_in_time(setting, limit_rows)
     )
     met = passes_limit and setting.certified_excess(rate_per_s) <= 0.0
     return JudgedSetting(

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
+from numpy.typing import NDArray
 
-from headway.assumptions.planning import BOUND_MARGIN_RATIO
-from headway.domain import Target
+from headway.assumptions.planning import BOUND_MARGIN_RATIO, MANY_NODES_MARGIN_RATIO
+from headway.domain import JobProfile, Target
 from headway.models.arrays import Array
 from headway.models.job.calibration import fewest_rows
-from headway.models.job.duration import DurationModel
-from headway.models.job.setting import settled_batch_rows
+from headway.models.job.duration import DurationModel, DurationStack
+from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.models.laws.normal import ndtri
+from headway.models.stages.makespan import makespan_lower_bound
 from headway.planner.candidates import Candidates, Indices
-from headway.planner.question import NO_LIMIT_S
+from headway.planner.question import NO_LIMIT_S, Question
 
 _FIRST_LOOKS = 8
 _LEAST_LIMIT_S = 1e-9
@@ -64,12 +67,7 @@ def _rate_bound_per_s(candidates: Candidates, target: Target) -> Array:
 
 
 def noise_free_latency_s(candidates: Candidates, rate_per_s: float) -> Array:
-    """Lower bound of the latency of each setting at a rate [s].
-
-    Notes
-    -----
-    theory.md (P5).
-    """
+    """Lower bound of the latency of each setting at a rate [s]: theory.md (P5)."""
     model, trigger_s = candidates.durations.model(num_axes=1), candidates.trigger_s
     promised, factor = candidates.promised(), _least_factor(candidates)
     rows = settled_batch_rows(model, rate_per_s, trigger_s, factor)
@@ -81,22 +79,18 @@ def noise_free_latency_s(candidates: Candidates, rate_per_s: float) -> Array:
     return promised.shift_s + latency_s / BOUND_MARGIN_RATIO.value
 
 
-def lowest_latency(candidates: Candidates, rate_per_s: float) -> tuple[int, float]:
+def lowest_latency(candidates: Candidates) -> tuple[int, float]:
     """Index of the setting with the lowest value of the first target, and that value by (T4) [s].
 
     Settings that miss another target of the question have none; ``inf`` if there is none at all.
-
-    Notes
-    -----
-    theory.md (P5), (P24): settings whose bound, or whose moments, are above the best value so far
-    are skipped.
+    Those whose bound, or whose moments, are above the best value so far are skipped: theory.md
+    (P5), (P24).
     """
-    question = candidates.question
+    question, rate_per_s = candidates.question, candidates.question.rate_per_s
+    unlimited = replace(candidates, question=question.with_limit(0, NO_LIMIT_S))
 
     def latency_s(setting_index: int) -> float:
-        setting = replace(
-            candidates.alone(setting_index), question=question.with_limit(0, NO_LIMIT_S)
-        )
+        setting = unlimited.alone(setting_index)
         if question.also and setting.certified_excess(rate_per_s) > 0.0:
             return math.inf
         return float(setting.latency_s(rate_per_s)[0])
@@ -108,9 +102,10 @@ def lowest_latency(candidates: Candidates, rate_per_s: float) -> tuple[int, floa
     setting_indices = np.delete(np.arange(len(candidates)), best)
     is_lower = True
     while is_lower:
-        setting_indices = _maybe_below(
-            candidates, setting_indices[bound_s[setting_indices] < best_s], best_s, rate_per_s
-        )
+        limit_s = float(np.clip(best_s, _LEAST_LIMIT_S, NO_LIMIT_S))
+        limited = replace(candidates, question=question.with_limit(0, limit_s))
+        setting_indices = setting_indices[bound_s[setting_indices] < best_s]
+        setting_indices = likeliest(limited, setting_indices, rate_per_s)
         is_lower = False
         for index, setting_index in enumerate(setting_indices.tolist()):
             value_s = latency_s(setting_index)
@@ -121,21 +116,78 @@ def lowest_latency(candidates: Candidates, rate_per_s: float) -> tuple[int, floa
     return best, best_s
 
 
-def _maybe_below(
-    candidates: Candidates, setting_indices: Indices, limit_s: float, rate_per_s: float
-) -> Indices:
-    """The settings that may be below a latency with all other targets met, most likely first."""
+def likeliest(candidates: Candidates, setting_indices: Indices, rate_per_s: float) -> Indices:
+    """Those of some settings that may meet every target at a rate, most likely first."""
+    if len(setting_indices):
+        may_meet = candidates.take(setting_indices).could_meet(rate_per_s)
+        setting_indices = setting_indices[may_meet]
     if not len(setting_indices):
         return setting_indices
-    limit_s = float(np.clip(limit_s, _LEAST_LIMIT_S, NO_LIMIT_S))
-    settings = replace(
-        candidates.take(setting_indices), question=candidates.question.with_limit(0, limit_s)
+    excess = candidates.take(setting_indices).excess(rate_per_s)
+    return setting_indices[np.argsort(excess, kind="stable")]
+
+
+def most_rates_per_s(question: Question) -> list[tuple[int, int, float]]:
+    """Nodes, partitions, and an upper bound of the rate [records/s] of each size of the space.
+
+    Notes
+    -----
+    **(P9)** Many nodes. For each number of nodes and partitions, an upper bound of the rate is (P5)
+    with the makespan (M6), `max(1, T/C)`, and without a trigger, which only makes rows wait; a
+    tenth is added. Numbers whose bound is below the requested rate are excluded. If at most 64
+    remain, they are tried in increasing order, so the plan is proven to be the minimum. If more
+    remain, doubling steps find a feasible number, bisection finds the edge, and the dozen below the
+    edge are tried; the plan then states the minimum that the bound allows, and its gap.
+
+    A fixed trigger is kept.
+    """
+    space, profile = question.space, question.profile
+    sizes = [
+        (nodes, partitions)
+        for nodes in range(space.min_nodes, space.max_nodes + 1)
+        for partitions in space.partition_choices(profile, nodes)
+    ]
+    nodes, partitions = np.array(sizes).T
+    bounded = Candidates(
+        question=question,
+        nodes=nodes,
+        partitions=partitions,
+        trigger_s=np.full(len(sizes), space.trigger_s or 0.0),
+        durations=_least_durations(profile, nodes * space.num_slots(1), partitions),
     )
-    possible = settings.could_meet(rate_per_s)
-    setting_indices, settings = setting_indices[possible], settings.take(possible)
-    if not len(setting_indices):
-        return setting_indices
-    return setting_indices[np.argsort(settings.excess(rate_per_s), kind="stable")]
+    most_per_s = noise_free_rate_per_s(bounded) * MANY_NODES_MARGIN_RATIO.value
+    return list(zip(nodes.tolist(), partitions.tolist(), most_per_s.tolist(), strict=True))
+
+
+def _least_durations(
+    profile: JobProfile, slots: NDArray[np.int_], partitions: NDArray[np.int_]
+) -> DurationStack:
+    """Durations as if the work of a level were distributed evenly: theory.md (M6)."""
+    fixed_s, per_row_s = [], []
+    for _, grouped in groupby(profile.stages, key=lambda stage: stage.level):
+        pool = list(grouped)
+        num_tasks = [
+            partitions
+            if stage.num_source_tasks is None
+            # Those whose tasks follow rows or cores have at least one.
+            else np.full_like(partitions, 1 if stage.tasks_vary else stage.num_source_tasks)
+            for stage in pool
+        ]
+        total = np.sum(num_tasks, axis=0)
+        per_task = makespan_lower_bound(total.astype(np.float64), slots.astype(np.float64)) / total
+        if any(stage.tasks_vary for stage in pool):
+            per_task = 1.0 / slots.astype(np.float64)
+        fixed_s.append(
+            per_task
+            * sum(
+                count * (stage.task_fixed_s + stage.task_per_partition_s * partitions)
+                for count, stage in zip(num_tasks, pool, strict=True)
+            )
+        )
+        per_row_s += [per_task * stage.task_per_row_s for stage in pool]
+    alike = duration_model(profile, num_slots=1, shuffle_partitions=1, batch_rows=1.0)
+    no_bends = np.empty((0, len(slots)))
+    return DurationStack(alike, np.array(fixed_s), np.array(per_row_s), (no_bends, no_bends))
 
 
 def _least_factor(candidates: Candidates) -> Array:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +35,6 @@ from headway.models.simulation.rate_trace import (
     grid_point_after,
     simulate_rate_trace,
 )
-
-Indices = NDArray[np.intp]
 
 _MOST_STRETCHES = 96
 _LEAST_WIDTH_S = 1e-12
@@ -164,8 +161,8 @@ def _playback(
     low_s = simulated.commit_s - simulated.last_arrival_s
     high_s = simulated.commit_s - simulated.first_arrival_s
     limit_s = None if plan.target.metric is Metric.WINDOW else plan.target.limit_s
-    lateness = _Lateness(plan.target, simulated.duration_s)
-    late_rows = lateness.rows(np.arange(len(simulated.run)), simulated.num_rows, low_s, high_s)
+    durations_s, num_rows = simulated.duration_s, simulated.num_rows
+    late_rows = _late_rows(plan.target, durations_s, num_rows, low_s, high_s)
     edges = np.linspace(trace.times_s[0], trace.end_s, _MOST_STRETCHES + 1)
     by_run = [simulated.run == number for number in range(num_runs)]
     late_by_run = [
@@ -198,7 +195,7 @@ def _playback(
             _simulated_target(promise, simulated, low_s, high_s, recoveries)
             for promise in plan.promises
         ),
-        stretches=_stretches(trace, edges, simulated, lateness.rows),
+        stretches=_stretches(trace, edges, simulated, plan.target),
     )
 
 
@@ -244,22 +241,19 @@ def _statistic_s(target: Target, simulated: RateTraceRuns, low_s: Array, high_s:
     return float(uniform_mixture_quantile(levels, low_s, high_s, simulated.num_rows)[0])
 
 
-@dataclass(frozen=True, slots=True)
-class _Lateness:
-    """Which rows miss the target: those beyond the limit, or all rows of a batch beyond it."""
+def _late_rows(
+    target: Target, durations_s: Array, num_rows: Array, low_s: Array, high_s: Array
+) -> Array:
+    """Rows of batches, or of parts of them, that miss the target; they wait from low to high.
 
-    target: Target
-    duration_s: Array
-
-    def rows(self, batch: Indices, num_rows: Array, low_s: Array, high_s: Array) -> Array:
-        """Late rows of parts of batches, whose rows wait evenly from low to high."""
-        limit_s = self.target.limit_s
-        if self.target.metric is Metric.WINDOW:
-            return np.zeros_like(low_s)
-        if self.target.metric is Metric.BATCH:
-            return np.where(self.duration_s[batch] > limit_s, num_rows, 0.0)
-        width_s = np.maximum(high_s - low_s, _LEAST_WIDTH_S)
-        return np.asarray(num_rows * np.clip((high_s - limit_s) / width_s, 0.0, 1.0))
+    For a target on batches, all rows of a batch beyond the limit.
+    """
+    if target.metric is Metric.WINDOW:
+        return np.zeros_like(low_s)
+    if target.metric is Metric.BATCH:
+        return np.where(durations_s > target.limit_s, num_rows, 0.0)
+    width_s = np.maximum(high_s - low_s, _LEAST_WIDTH_S)
+    return np.asarray(num_rows * np.clip((high_s - target.limit_s) / width_s, 0.0, 1.0))
 
 
 def _longest_late_s(simulated: RateTraceRuns, late_rows: Array, run: NDArray[np.bool_]) -> float:
@@ -310,10 +304,7 @@ def _ends_behind(
 
 
 def _stretches(
-    trace: RateTrace,
-    edges: Array,
-    simulated: RateTraceRuns,
-    late_rows: Callable[[Indices, Array, Array, Array], Array],
+    trace: RateTrace, edges: Array, simulated: RateTraceRuns, target: Target
 ) -> tuple[TraceStretch, ...]:
     """Equal periods of the trace: latencies of the rows that arrived, and the backlog."""
     first, last = (
@@ -339,7 +330,7 @@ def _stretches(
         simulated.commit_s[batch] - end_s,
         simulated.commit_s[batch] - begin_s,
     )
-    late = late_rows(batch, rows, low_s, high_s)
+    late = _late_rows(target, simulated.duration_s[batch], rows, low_s, high_s)
     rates = _mean_rates(trace, edges)
     backlog = np.median(simulated.peak_backlog_rows(edges), axis=1)
     stretches = []

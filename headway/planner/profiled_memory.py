@@ -28,18 +28,6 @@ _DRIVER_KEY = "spark.driver.memory"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryRule:
-    """User settings for the memory of executors.
-
-    ``heap_bytes`` is used as given. ``may_lower`` allows a plan to give an executor less than it
-    ran with, down to the measured need.
-    """
-
-    heap_bytes: int | None = None
-    may_lower: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ProfiledMemory:
     """Memory of an executor of the profiled run [bytes]; None where it was not set.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from headway.domain import DuringBurst, JobProfile, Metric, Promise, Target, Win
 from headway.errors import InputError
 from headway.models.arrays import Array, Numeric
 from headway.models.job.setting import SettingLaw, after_commit_s
-from headway.models.job.window_law import WindowLaw, why_no_window_law, window_law
+from headway.models.job.window_law import why_no_window_law, window_law
 from headway.planner.question import burst_of
 from headway.units import format_rate
 from headway.words import words_of
@@ -25,58 +26,59 @@ class PromisedLatency:
     profile: JobProfile
     target: Target
 
-    def mean_s(self, law: SettingLaw) -> Array:
-        """Mean at the settings of a law [s]; ``inf`` if unstable."""
-        if self.target.metric is Metric.BATCH:
-            return law.batch_duration_mean_s()
-        if self.target.metric is Metric.WINDOW:
-            return self._windows(law).mean_s()
-        return law.tuple_latency_mean_s()
-
     def cdf(self, law: SettingLaw, x_s: Numeric) -> Array:
         """Share of latencies of at most ``x_s``."""
-        if self.target.metric is Metric.BATCH:
-            return law.batch_duration_cdf(x_s)
-        if self.target.metric is Metric.WINDOW:
-            return self._windows(law).cdf(x_s)
-        return law.tuple_latency_cdf(x_s)
+        _, cdf, _ = self._measured(law)
+        return cdf(x_s)
 
     def statistic_s(self, law: SettingLaw) -> Array:
         """The mean or the quantile of the target [s]; ``inf`` if unstable."""
-        quantile = self.target.quantile
-        if quantile is None:
-            return self.mean_s(law)
+        mean_s, _, quantile_s = self._measured(law)
+        return mean_s() if self.target.quantile is None else quantile_s(self.target.quantile)
+
+    def log_excess(self, law: SettingLaw, least_tail: float) -> Array:
+        """Distance of each setting from the target: increases with the latency, 0 at the limit.
+
+        The logarithm of the mean over its limit, or of the share beyond the limit over the allowed
+        share. This needs one value of the distribution function instead of the ten of a quantile.
+        """
+        limit_s, (mean_s, cdf, _) = self.target.limit_s, self._measured(law)
+        if self.target.quantile is None:
+            # The mean latency of session windows may be negative.
+            stable_s = np.where(law.is_stable, np.maximum(mean_s(), least_tail), limit_s)
+            return np.asarray(np.log(stable_s / limit_s))
+        beyond = np.maximum(1.0 - cdf(limit_s), least_tail)
+        return np.asarray(np.log(beyond / (1.0 - self.target.quantile)))
+
+    def _measured(
+        self, law: SettingLaw
+    ) -> tuple[Callable[[], Array], Callable[[Numeric], Array], Callable[[Numeric], Array]]:
+        """Mean, distribution function and quantile of what the target is on."""
         if self.target.metric is Metric.BATCH:
-            return law.batch_duration_quantile_s(quantile)
+            return law.batch_duration_mean_s, law.batch_duration_cdf, law.batch_duration_quantile_s
         if self.target.metric is Metric.WINDOW:
-            return self._windows(law).quantile_s(quantile)
-        return law.tuple_latency_quantile_s(quantile)
+            windows = window_law(self.profile, law)
+            assert windows is not None  # checked by require_predictable
+            return windows.mean_s, windows.cdf, windows.quantile_s
+        return law.tuple_latency_mean_s, law.tuple_latency_cdf, law.tuple_latency_quantile_s
 
     @property
     def wait_weight(self) -> float:
-        """Minimum wait in trigger intervals, as a bound without noise.
+        """Minimum wait in trigger intervals, as a bound without noise: theory.md (P5), (P7).
 
-        Notes
-        -----
-        theory.md (P5), (P7). Rows wait half an interval on average and a share ``q`` of it at a
+        Rows wait half an interval on average and a share ``q`` of it at a
         quantile. Windows in append mode wait one whole interval for the batch that emits.
         """
         if self.target.metric is Metric.BATCH:
             return 0.0
         if self.target.metric is Metric.WINDOW:
-            waits = self.profile.shape.output_mode not in _WINDOW_MODES_WITHOUT_WAIT
-            return 1.0 if waits else 0.0
+            return 1.0 if self._waits_for_watermark else 0.0
         return 0.5 if self.target.quantile is None else self.target.quantile
 
     @property
     def after_commit_s(self) -> float:
         """Time of a batch after the end of what the target measures [s]."""
-        return after_commit_s(self.profile) if self.ends_at_commit else 0.0
-
-    @property
-    def ends_at_commit(self) -> bool:
-        """Whether the time of a batch after its commit is excluded."""
-        return self.target.metric is not Metric.BATCH
+        return 0.0 if self.target.metric is Metric.BATCH else after_commit_s(self.profile)
 
     @property
     def shift_s(self) -> float:
@@ -101,11 +103,6 @@ class PromisedLatency:
     def _waits_for_watermark(self) -> bool:
         mode = self.profile.shape.output_mode
         return self.target.metric is Metric.WINDOW and mode not in _WINDOW_MODES_WITHOUT_WAIT
-
-    def _windows(self, law: SettingLaw) -> WindowLaw:
-        windows = window_law(self.profile, law)
-        assert windows is not None  # checked by require_predictable
-        return windows
 
 
 def window_shift_s(profile: JobProfile) -> float:
@@ -159,18 +156,3 @@ def require_predictable(profile: JobProfile, promise: Promise) -> None:
         raise InputError(
             f"target '{target}': {words_of(unavailable)}; use a target on tuple latency"
         )
-
-
-def log_excess(promised: PromisedLatency, law: SettingLaw, least_tail: float) -> Array:
-    """Distance of each setting from the target: increases with the latency, 0 at the limit.
-
-    The logarithm of the mean over its limit, or of the share beyond the limit over the allowed
-    share. This needs one value of the distribution function instead of the ten of a quantile.
-    """
-    limit_s, quantile = promised.target.limit_s, promised.target.quantile
-    if quantile is None:
-        # The mean latency of session windows may be negative.
-        mean_s = np.where(law.is_stable, np.maximum(promised.mean_s(law), least_tail), limit_s)
-        return np.asarray(np.log(mean_s / limit_s))
-    beyond = np.maximum(1.0 - promised.cdf(law, limit_s), least_tail)
-    return np.asarray(np.log(beyond / (1.0 - quantile)))

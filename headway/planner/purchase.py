@@ -22,24 +22,29 @@ from headway.planner.memory import (
     needed_container_bytes,
 )
 from headway.planner.question import Question
+from headway.planner.space import SearchSpace
 from headway.units import counted, spark_memory_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """A node type, or the executors of the space without one, with its own question.
+    """The question on the nodes of a type, or on the executors of the space without one.
 
     ``budget_per_hour`` is set if a budget, not the space, limits the number of nodes.
     """
 
-    node_type: NodeType | None
     question: Question
     budget_per_hour: float | None = None
 
     @property
+    def node_type(self) -> NodeType | None:
+        """Type of the nodes, if there is one."""
+        return self.question.space.node_type
+
+    @property
     def price_per_hour(self) -> float | None:
         """Price of a node."""
-        return None if self.node_type is None else self.node_type.price_per_hour
+        return self.question.space.price_per_hour
 
     def cost_per_hour(self, nodes: int) -> float | None:
         """Price of a number of nodes; None if unknown."""
@@ -55,16 +60,8 @@ def offers_of(
 ) -> tuple[list[Offer], tuple[str, ...]]:
     """The node types that can run the job, and why the others cannot.
 
-    Parameters
-    ----------
-    question : Question
-        Its space applies to all, except for the executors of a node.
-    node_types : sequence of NodeType
-        Available node types; without any, the space itself is the offer.
-    cores_per_executor : int or None, >= 1
-        Fixed by the user, or left to the planner.
-    budget_per_hour : float or None, > 0
-        Maximum cost of all nodes.
+    The space of the question applies to all, except for the executors of a node, whose cores may be
+    fixed; without node types, it is the offer itself.
 
     Raises
     ------
@@ -82,28 +79,21 @@ def offers_of(
 def _space_itself(question: Question) -> Offer:
     """The offer without node types, whose memory is unknown; a fixed heap must hold the state."""
     space = question.space
-    fewest = fewest_nodes_by_memory(
-        question.profile,
-        None,
-        space.executors_per_node,
-        space.cores_per_executor,
-        space.max_nodes,
-        space.memory,
-        space.task_cpus,
-    )
+    fewest = fewest_nodes_by_memory(question.profile, space)
     if fewest is None:
-        raise InputError(_heap_too_small(question, space.max_nodes, space.executors_per_node))
+        raise InputError(_heap_too_small(question.profile, space))
     space = replace(space, min_nodes=max(fewest, space.min_nodes))
-    return Offer(node_type=None, question=replace(question, space=space))
+    return Offer(question=replace(question, space=space))
 
 
-def _heap_too_small(question: Question, max_nodes: int, executors_per_node: int) -> str:
-    heap_bytes = question.space.memory.heap_bytes
+def _heap_too_small(profile: JobProfile, space: SearchSpace) -> str:
+    heap_bytes = space.executor_memory_bytes
     assert heap_bytes is not None
-    share = heap_state_bytes(question.profile) // (max_nodes * executors_per_node)
+    share = heap_state_bytes(profile) // (space.max_nodes * space.executors_per_node)
     return (
         f"a heap of {spark_memory_text(heap_bytes)} is too small for the recorded state, of which "
-        f"{spark_memory_text(share)} are in each executor even on {counted(max_nodes, 'node')}"
+        f"{spark_memory_text(share)} are in each executor even on "
+        f"{counted(space.max_nodes, 'node')}"
     )
 
 
@@ -132,48 +122,36 @@ def _offer(
     if max_nodes < 1:
         return too_expensive_text(node_type, budget_per_hour)
     task_cpus = question.space.task_cpus
-    shapes = [
-        (per_node, cores)
+    spaces = [
+        replace(
+            question.space,
+            node_type=node_type,
+            max_nodes=max_nodes,
+            executors_per_node=per_node,
+            cores_per_executor=cores,
+        )
         for per_node, cores in _shapes(question.profile, node_type, cores_per_executor, task_cpus)
         if cores >= task_cpus
     ]
-    if not shapes:
+    if not spaces:
         return too_few_cores_text(node_type, max(cores_per_executor or 1, task_cpus))
-    for per_node, cores in shapes:
-        fewest = fewest_nodes_by_memory(
-            question.profile,
-            node_type,
-            per_node,
-            cores,
-            max_nodes,
-            question.space.memory,
-            task_cpus,
-        )
+    for space in spaces:
+        fewest = fewest_nodes_by_memory(question.profile, space)
         if fewest is not None:
-            space = replace(
-                question.space,
-                min_nodes=max(fewest, question.space.min_nodes),
-                max_nodes=max_nodes,
-                executors_per_node=per_node,
-                cores_per_executor=cores,
-            )
+            enough = replace(space, min_nodes=max(fewest, space.min_nodes))
             profile = at_core_speed(question.profile, node_type.core_speed_ratio)
             return Offer(
-                node_type=node_type,
-                question=replace(question, profile=profile, space=space),
+                question=replace(question, profile=profile, space=enough),
                 budget_per_hour=budget_per_hour if max_nodes < question.space.max_nodes else None,
             )
-    per_node, cores = shapes[-1]
-    max_executors = max_nodes * per_node
-    needed = needed_container_bytes(
-        question.profile, max_executors, cores, question.space.memory, task_cpus
-    )
-    lowered = replace(question.space.memory, may_lower=True)
-    least = needed_container_bytes(question.profile, max_executors, cores, lowered, task_cpus)
+    widest, per_node = spaces[-1], spaces[-1].executors_per_node
+    needed = needed_container_bytes(question.profile, widest, max_nodes * per_node)
+    lowered = replace(widest, lower_memory=True)
+    least = needed_container_bytes(question.profile, lowered, max_nodes * per_node)
     if node_type.memory_bytes is None or needed <= node_type.memory_bytes // per_node:
-        return _heap_too_small(question, max_nodes, per_node)
+        return _heap_too_small(question.profile, widest)
     return (
-        f"too little memory: an executor of {counted(cores, 'core')} needs "
+        f"too little memory: an executor of {counted(widest.cores_per_executor, 'core')} needs "
         f"{spark_memory_text(needed)} even on {counted(max_nodes, 'node')}, but a node of "
         f"{spark_memory_text(node_type.memory_bytes)} has only "
         f"{spark_memory_text(node_type.memory_bytes // per_node)} for it"

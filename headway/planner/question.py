@@ -65,15 +65,6 @@ class Question:
         return (self.target, *(promise for promise in self.also if isinstance(promise, Target)))
 
     @property
-    def outages(self) -> tuple[tuple[float, float], ...]:
-        """Targets on recovery: the limit, and how long nothing was read [s]."""
-        return tuple(
-            (promise.limit_s, promise.after)
-            for promise in self.also
-            if isinstance(promise, CatchUp) and not isinstance(promise.after, Burst)
-        )
-
-    @property
     def of_change(self) -> tuple[DuringBurst | CatchUp, ...]:
         """Targets on outages and bursts."""
         return tuple(promise for promise in self.also if not isinstance(promise, Target))
@@ -81,9 +72,7 @@ class Question:
     def at_confidence(self, confidence: float) -> Question:
         """The same question at another confidence level.
 
-        Notes
-        -----
-        theory.md (P19). Declared figures are taken at the end of their ranges for this level.
+        Declared figures are taken at the end of their ranges for this level: theory.md (P19).
         """
         profile = figures_at(self.profile, float(ndtri(confidence)))
         return replace(self, profile=profile, confidence=confidence)

@@ -11,12 +11,10 @@ from headway.assumptions.planning import (
     LEAST_CATCH_UP_RATIO,
     LEAST_LIMIT_RATIO,
 )
-from headway.domain import Z90, Finding, FindingCode, JobProfile, Metric
+from headway.domain import Z90, Burst, CatchUp, Finding, FindingCode, JobProfile, Metric
 from headway.models.job.calibration import spread_ratio
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.candidates import Candidates
-from headway.planner.promised import PromisedLatency
-from headway.planner.question import Question
 from headway.planner.recovery import limited_recovery_s
 from headway.sparkconf import Counts, ReaderLimit, reader_limit
 
@@ -33,41 +31,27 @@ class RateLimit:
     finding: Finding | None = None
 
 
-def planned_rate_limit(question: Question, setting: Candidates) -> RateLimit:
-    """The rate limit of a setting, as an option of the job's source.
-
-    Parameters
-    ----------
-    question : Question
-        The question.
-    setting : Candidates
-        The chosen setting, on its own.
-
-    Notes
-    -----
-    theory.md (P22).
-    """
-    rows = largest_batch_in_time(question, setting)
+def planned_rate_limit(setting: Candidates) -> RateLimit:
+    """The rate limit of one setting, as an option of the job's source: theory.md (P22)."""
+    rows, profile = largest_batch_in_time(setting), setting.question.profile
     if rows is None:
         return RateLimit()
-    if question.profile.declared is None:
-        _, reference_rows = question.profile.rows_per_batch_range
-    else:
-        reference_rows = _settled_rows(question, setting)
+    reference_rows = (
+        profile.rows_per_batch_range[1] if profile.declared is None else _settled_rows(setting)
+    )
     farthest = FARTHEST_LIMIT_RATIO.value * reference_rows
     if rows > farthest:
-        numbers = {"profiled_ratio": FARTHEST_LIMIT_RATIO.value}
         return _no_limit(
             FindingCode.RATE_LIMIT_BEYOND_PROFILE,
             math.floor(farthest),
-            numbers,
-            provenance=str(question.profile.provenance),
+            {"profiled_ratio": FARTHEST_LIMIT_RATIO.value},
+            provenance=str(profile.provenance),
         )
-    return _option_of_source(question, setting, rows)
+    return _option_of_source(setting, rows)
 
 
-def _option_of_source(question: Question, setting: Candidates, rows: int) -> RateLimit:
-    profile = question.profile
+def _option_of_source(setting: Candidates, rows: int) -> RateLimit:
+    profile = setting.question.profile
     sources = profile.shape.sources
     if len(sources) != 1:
         numbers = {"num_sources": len(sources)}
@@ -78,12 +62,11 @@ def _option_of_source(question: Question, setting: Candidates, rows: int) -> Rat
     if limit.counts is Counts.ROWS:
         return RateLimit(rows=rows, option={limit.key: str(rows)})
     if limit.counts.of_files:
-        return _limit_in_files(question, limit, rows, _settled_rows(question, setting))
+        return _limit_in_files(setting, limit, rows)
     partitions = _source_partitions(profile)
     partition_rows = rows // partitions
-    if partition_rows < LEAST_LIMIT_RATIO.value * _settled_rows(question, setting) * _busiest_share(
-        profile
-    ):
+    least_rows = LEAST_LIMIT_RATIO.value * _settled_rows(setting) * _busiest_share(profile)
+    if partition_rows < least_rows:
         return _no_limit(
             FindingCode.RATE_LIMIT_BY_PARTITION,
             rows,
@@ -102,17 +85,15 @@ def _no_limit(
     )
 
 
-def _limit_in_files(
-    question: Question, limit: ReaderLimit, rows: int, settled_rows: float
-) -> RateLimit:
+def _limit_in_files(setting: Candidates, limit: ReaderLimit, rows: int) -> RateLimit:
     """In files of the mean profiled size, or in their bytes: theory.md (P22)."""
-    arrivals = question.profile.observed_arrivals
+    arrivals = setting.question.profile.observed_arrivals
     if arrivals is None or not arrivals.file_mean_rows or not arrivals.file_mean_bytes:
         return _no_limit(FindingCode.RATE_LIMIT_NOT_OFFERED, rows, why=limit.why_none)
     num_files = math.floor(rows / arrivals.file_mean_rows)
     whole_file_rows = math.floor(num_files * arrivals.file_mean_rows)
     # The source takes whole files, at least one.
-    if whole_file_rows < LEAST_LIMIT_RATIO.value * settled_rows:
+    if whole_file_rows < LEAST_LIMIT_RATIO.value * _settled_rows(setting):
         numbers = {"file_rows": round(arrivals.file_mean_rows)}
         return _no_limit(FindingCode.RATE_LIMIT_BY_FILE, rows, numbers, source=limit.source)
     option_value = num_files
@@ -121,7 +102,7 @@ def _limit_in_files(
     return RateLimit(rows=whole_file_rows, option={limit.key or "": str(option_value)})
 
 
-def largest_batch_in_time(question: Question, setting: Candidates) -> int | None:
+def largest_batch_in_time(setting: Candidates) -> int | None:
     """The largest batch that still meets the limit on its own, to two digits: theory.md (P22).
 
     After an outage, the backlog is processed in batches of this size, none of which exceeds the
@@ -140,13 +121,13 @@ def largest_batch_in_time(question: Question, setting: Candidates) -> int | None
     tightest limit, minus the part that does not depend on the batch (P7), and the rate limit must
     allow a target on recovery (P8) to be met.
     """
-    rate_per_s, profile = question.rate_per_s, question.profile
+    rate_per_s, profile = setting.question.rate_per_s, setting.question.profile
     configuration = setting.configuration(0)
     slots, partitions = configuration.num_slots, configuration.shuffle_partitions
     model = duration_model(profile, slots, partitions)
-    settled = _settled_rows(question, setting)
+    settled = _settled_rows(setting)
     low, high = settled, settled * 1e6
-    longest_s = _longest_batch_s(question)
+    longest_s = _longest_batch_s(setting)
     for _ in range(60):
         middle = math.sqrt(low * high)
         # A larger batch is further from the profiled ones, so its duration is less certain.
@@ -165,37 +146,39 @@ def largest_batch_in_time(question: Question, setting: Candidates) -> int | None
         LEAST_LIMIT_RATIO.value * settled,
         LEAST_CATCH_UP_RATIO.value * rate_per_s * interval_s,
     )
-    return limit if leaves_room and recovers_in_time(question, setting, limit) else None
+    return limit if leaves_room and recovers_in_time(setting, limit) else None
 
 
-def recovers_in_time(question: Question, setting: Candidates, limit_rows: float) -> bool:
+def recovers_in_time(setting: Candidates, limit_rows: float) -> bool:
     """Whether the targets on outages are met if no batch takes more rows: theory.md (P8)."""
-    rate_per_s, configuration = question.rate_per_s, setting.configuration(0)
+    question, configuration = setting.question, setting.configuration(0)
+    rate_per_s = question.rate_per_s
     model = duration_model(
         question.profile, configuration.num_slots, configuration.shuffle_partitions
     )
     factor, trigger_s = float(setting.planned_ratio(rate_per_s)[0]), configuration.trigger_s
     usual = float(settled_batch_rows(model, rate_per_s, trigger_s, factor))
     return all(
-        limited_recovery_s(model, rate_per_s, trigger_s, factor, outage_s, usual, limit_rows)
-        <= limit_s
-        for limit_s, outage_s in question.outages
+        limited_recovery_s(model, rate_per_s, trigger_s, factor, promise.after, usual, limit_rows)
+        <= promise.limit_s
+        for promise in question.also
+        if isinstance(promise, CatchUp) and not isinstance(promise.after, Burst)
     )
 
 
-def _settled_rows(question: Question, setting: Candidates) -> float:
-    configuration = setting.configuration(0)
+def _settled_rows(setting: Candidates) -> float:
+    question, configuration = setting.question, setting.configuration(0)
     model = duration_model(
         question.profile, configuration.num_slots, configuration.shuffle_partitions
     )
     return float(settled_batch_rows(model, question.rate_per_s, configuration.trigger_s))
 
 
-def _longest_batch_s(question: Question) -> float:
+def _longest_batch_s(setting: Candidates) -> float:
     """The longest batch that misses no target on its own [s]."""
     longest_batches_s = []
-    for target in question.latency_targets:
-        promised = PromisedLatency(profile=question.profile, target=target)
+    for target in setting.question.latency_targets:
+        promised = setting.promised(target)
         # A window in append mode waits for the batch that emits it and for the one before.
         batches = 1.0 + (promised.wait_weight if target.metric is Metric.WINDOW else 0.0)
         longest_batches_s.append((target.limit_s - promised.shift_s) / batches)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from headway.domain import StageProfile, Target
 from headway.errors import HeadwayError, require_packages
-from headway.models.job.setting import after_commit_s
 from headway.models.laws.normal import ndtri
 from headway.planner.promised import PromisedLatency
 from headway.planner.question import Question
@@ -99,8 +98,7 @@ def _limit(
 ) -> Any | None:
     """The target as a constraint; None if the fixed costs alone exceed it."""
     promised = PromisedLatency(profile=question.profile, target=target)
-    unseen_s = after_commit_s(question.profile) if promised.ends_at_commit else 0.0
-    allowed_s = target.limit_s - promised.shift_s + factor * unseen_s
+    allowed_s = target.limit_s - promised.shift_s + factor * promised.after_commit_s
     if allowed_s <= 0:
         return None
     weight = promised.wait_weight

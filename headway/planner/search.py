@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -22,8 +21,8 @@ from headway.planner.after_start import for_fresh_jvm
 from headway.planner.answer import FoundSetting, as_plan
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.checkpoint import held_by
-from headway.planner.choice import chosen_setting
-from headway.planner.enumeration import Enumerated, Fewest, enumerated, require_prices
+from headway.planner.choice import Buy, chosen_setting
+from headway.planner.enumeration import Fewest, enumerated, require_prices
 from headway.planner.explain.explained import nearest_there_is, settled_on
 from headway.planner.explain.infeasible import lowest_latency_in_reach
 from headway.planner.fewest import fewest_nodes
@@ -109,13 +108,22 @@ def plan(
             budget_per_hour=budget_per_hour,
         )
         enumeration = enumerated([_OfQuery(offer=offer) for offer in offers], objective)
-        answer = _explained(enumeration, offers, objective, checkpoint)
-        return _with_relaxation(answer) if relaxation else answer, refused
+        buy, fewest = enumeration.size, enumeration.fewest
+        if enumeration.feasible:
+            answer = settled_on(buy, fewest.optimality, checkpoint)
+        else:
+            answer = nearest_there_is(buy, fewest, offers, objective, checkpoint)
+        if relaxation:
+            from headway.planner.relaxation import relaxed_nodes
+
+            relaxed = relaxed_nodes(answer.offer.question)
+            answer = replace(answer, optimality=replace(answer.optimality, relaxed_nodes=relaxed))
+        return answer, refused
 
     job = replace(for_fresh_jvm(profile) if from_start else profile, arrivals=arrivals)
     if job.growth is not None and job.growth.is_foreseeable:
         answer, refused = planned(with_growth_ahead(job))
-        lasting = until_a_date(answer) if answer.shortfall is None else None
+        lasting = until_a_date(answer) if answer.floor_s is None else None
         if lasting is not None:
             return as_plan(lasting, objective, checkpoint, refused)
     answer, refused = planned(job)
@@ -170,29 +178,6 @@ def chosen_at(question: Question, nodes: int) -> Candidates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Buy:
-    """A number of nodes of an offer, and their setting if it was already searched."""
-
-    offer: Offer
-    nodes: int
-    sought: Candidates | None = None
-    lowest_s: float = math.nan
-    """The lowest latency in reach if no setting meets the targets [s]: `sought` is close to it."""
-
-    @property
-    def cost(self) -> float | None:
-        return self.offer.cost_per_hour(self.nodes)
-
-    @property
-    def setting(self) -> Candidates:
-        return self.sought or chosen_at(self.offer.question, self.nodes)
-
-    @property
-    def planned_s(self) -> float:
-        return float(self.setting.latency_s(self.offer.question.rate_per_s)[0])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _OfQuery:
     """A streaming query on the nodes of an offer: an `Offered`."""
 
@@ -206,41 +191,18 @@ class _OfQuery:
     def fewest(self) -> Fewest:
         return fewest_nodes(self.offer.question)
 
-    def size(self, fewest: int, objective: Objective) -> _Buy:
+    def size(self, fewest: int, objective: Objective) -> Buy:
         if objective is not Objective.LATENCY:
-            return _Buy(offer=self.offer, nodes=fewest)
+            return Buy(offer=self.offer, nodes=fewest)
         question, fastest = self.offer.question, self.nearest()
         if (
             fastest.planned_s > question.target.limit_s
             or not fastest.setting.meets(question.rate_per_s)[0]
         ):
-            return _Buy(offer=self.offer, nodes=fewest, sought=chosen_at(question, fewest))
+            return Buy(offer=self.offer, nodes=fewest, sought=chosen_at(question, fewest))
         return fastest
 
-    def nearest(self) -> _Buy:
+    def nearest(self) -> Buy:
         lowest_s, fastest = lowest_latency_in_reach(self.offer.question)
-        return _Buy(
-            offer=self.offer, nodes=int(fastest.nodes[0]), sought=fastest, lowest_s=lowest_s
-        )
-
-
-def _explained(
-    enumeration: Enumerated[_Buy],
-    offers: Sequence[Offer],
-    objective: Objective,
-    checkpoint: Checkpoint | None,
-) -> FoundSetting:
-    buy = enumeration.size
-    if enumeration.feasible:
-        optimality = enumeration.fewest.optimality
-        return settled_on(buy.offer, buy.nodes, buy.setting, optimality, checkpoint)
-    return nearest_there_is(
-        buy.offer, buy.setting, buy.lowest_s, enumeration.fewest, offers, objective, checkpoint
-    )
-
-
-def _with_relaxation(answer: FoundSetting) -> FoundSetting:
-    from headway.planner.relaxation import relaxed_nodes
-
-    relaxed = relaxed_nodes(answer.offer.question)
-    return replace(answer, optimality=replace(answer.optimality, relaxed_nodes=relaxed))
+        nodes = int(fastest.nodes[0])
+        return Buy(offer=self.offer, nodes=nodes, sought=fastest, lowest_s=lowest_s)

@@ -3,44 +3,40 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from headway.assumptions.planning import MOST_PARTITIONS_OF_PLAN, PARTITIONS_PER_SLOT, TRIGGERS_S
 from headway.domain import JobProfile, NodeType, TasksRule
 from headway.domain.configuration import TaskCores, task_slots
-from headway.planner.profiled_memory import MemoryRule
 
 Space = TypeVar("Space", bound="NodeSpace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchSpace:
-    """Limits of the search.
+class NodeSpace:
+    """Nodes of a type, or without one those that a question describes, and their executors.
 
     Parameters
     ----------
-    max_nodes : int, >= 1
-        Maximum number of nodes.
-    min_nodes : int, >= 1
-        Minimum number of nodes, for instance for their memory.
+    max_nodes, min_nodes : int, >= 1
+        Maximum number of nodes, and minimum number, for instance for their memory.
     executors_per_node, cores_per_executor : int, >= 1
         Executors per node, and cores of each.
     task_cpus : TaskCores, > 0
         Cores that a task occupies.
     tasks_per_executor : int or None, >= 1
         Most tasks at once on an executor, if something other than cores limits them.
-    shuffle_partitions : int or None, >= 1
-        Fixed, for instance by an existing checkpoint; None is free.
-    trigger_s : float or None, >= 0
-        Fixed trigger interval [s]; None is free.
-    memory : MemoryRule
-        User settings for the memory of executors.
+    node_type : NodeType or None
+        Type of the nodes, if there is one.
+    executor_memory_bytes : int or None
+        Heap of an executor, used as given; None leaves it to the plan, or to Spark.
+    lower_memory : bool
+        Whether a plan may give an executor less than it ran with, down to the measured need.
 
     Examples
     --------
-    >>> space = SearchSpace(max_nodes=3, executors_per_node=2, cores_per_executor=4)
-    >>> space.num_slots(2)
+    >>> NodeSpace(max_nodes=3, executors_per_node=2, cores_per_executor=4).num_slots(2)
     16
     """
 
@@ -50,17 +46,53 @@ class SearchSpace:
     cores_per_executor: int = 1
     task_cpus: TaskCores = 1
     tasks_per_executor: int | None = None
+    node_type: NodeType | None = None
+    executor_memory_bytes: int | None = None
+    lower_memory: bool = False
+
+    @property
+    def core_speed_ratio(self) -> float:
+        """Speed of the cores over that of the profiled ones."""
+        return 1.0 if self.node_type is None else self.node_type.core_speed_ratio
+
+    @property
+    def price_per_hour(self) -> float | None:
+        """Price of a node; None if unknown."""
+        return None if self.node_type is None else self.node_type.price_per_hour
+
+    def num_slots(self, nodes: int) -> int:
+        """Task slots of a number of nodes."""
+        return task_slots(
+            nodes * self.executors_per_node,
+            self.cores_per_executor,
+            self.task_cpus,
+            self.tasks_per_executor,
+        )
+
+    def searched(self, kind: type[Space], **other_fields: Any) -> Space:
+        """These nodes as the search space of a kind of job, with what else may be set there."""
+        return kind(
+            **{field.name: getattr(self, field.name) for field in fields(self)}, **other_fields
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchSpace(NodeSpace):
+    """Limits of the search for a setting of a query.
+
+    Parameters
+    ----------
+    shuffle_partitions : int or None, >= 1
+        Fixed, for instance by an existing checkpoint; None is free.
+    trigger_s : float or None, >= 0
+        Fixed trigger interval [s]; None is free.
+    """
+
     shuffle_partitions: int | None = None
     trigger_s: float | None = None
-    memory: MemoryRule = field(default_factory=MemoryRule)
 
     def __post_init__(self) -> None:
-        for name in (
-            "max_nodes",
-            "min_nodes",
-            "executors_per_node",
-            "cores_per_executor",
-        ):
+        for name in ("max_nodes", "min_nodes", "executors_per_node", "cores_per_executor"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected at least 1")
         if not 0 < self.task_cpus <= self.cores_per_executor:
@@ -77,15 +109,6 @@ class SearchSpace:
             raise ValueError(
                 f"trigger_s is {self.trigger_s}; expected 0 (as fast as possible) or more"
             )
-
-    def num_slots(self, nodes: int) -> int:
-        """Task slots of a number of nodes."""
-        return task_slots(
-            nodes * self.executors_per_node,
-            self.cores_per_executor,
-            self.task_cpus,
-            self.tasks_per_executor,
-        )
 
     def partition_choices(self, profile: JobProfile, nodes: int) -> tuple[int, ...]:
         """Shuffle partitions to try: powers of two, multiples of the slots, and today's."""
@@ -115,34 +138,3 @@ class SearchSpace:
         choices = {*TRIGGERS_S.value, profile.baseline.trigger_s}
         # A row waits up to the interval, and half of it on average.
         return tuple(sorted(choice for choice in choices if choice < 2 * limit_s))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeSpace:
-    """Nodes of a type, or without one those that a question describes, and their executors.
-
-    ``executor_memory_bytes`` is the heap of an executor; None leaves it to Spark.
-    """
-
-    max_nodes: int
-    executors_per_node: int
-    cores_per_executor: int
-    task_cpus: TaskCores = 1
-    node_type: NodeType | None = None
-    executor_memory_bytes: int | None = None
-
-    @property
-    def core_speed_ratio(self) -> float:
-        """Speed of the cores over that of the profiled ones."""
-        return 1.0 if self.node_type is None else self.node_type.core_speed_ratio
-
-    @property
-    def price_per_hour(self) -> float | None:
-        """Price of a node; None if unknown."""
-        return None if self.node_type is None else self.node_type.price_per_hour
-
-    def searched(self, kind: type[Space], **other_fields: Any) -> Space:
-        """These nodes as the search space of a kind of job, with what else may be set there."""
-        return kind(
-            **{field.name: getattr(self, field.name) for field in fields(self)}, **other_fields
-        )

@@ -8,11 +8,10 @@ import numpy as np
 
 from headway.domain import Metric
 from headway.models.arrays import Array
-from headway.planner.bounds import most_rates_per_s
 from headway.planner.candidates import all_candidates, candidates_at
 from headway.planner.fewest import is_enough
 from headway.planner.frontier import best_of_each_node_count
-from headway.planner.noise_free import noise_free_rate_per_s
+from headway.planner.noise_free import most_rates_per_s, noise_free_rate_per_s
 from headway.planner.question import Question
 
 _LEAST_RATE_PER_S = 1e-9
@@ -42,18 +41,15 @@ class Staircase:
 
     def __init__(self, question: Question) -> None:
         self._question = question
-        space = question.space
-        sizes, most_per_s = most_rates_per_s(question, range(space.min_nodes, space.max_nodes + 1))
         self._sizes: dict[int, list[tuple[int, float]]] = {}
-        for (nodes, partitions), rate_per_s in zip(sizes, most_per_s.tolist(), strict=True):
+        for nodes, partitions, rate_per_s in most_rates_per_s(question):
             self._sizes.setdefault(nodes, []).append((partitions, rate_per_s))
         self._nodes = np.array(sorted(self._sizes))
         self._bounds_per_s: Array = np.array(
             [max(rate for _, rate in self._sizes[nodes]) for nodes in self._nodes.tolist()]
         )
-        targets = question.latency_targets
         self._one_rate_tells_of_others = all(
-            target.metric is not Metric.WINDOW for target in targets
+            target.metric is not Metric.WINDOW for target in question.latency_targets
         )
         self._forget()
 

@@ -24,21 +24,28 @@ def state_findings(setting: Candidates) -> Iterator[Finding]:
     missed is in the headline; it is found by doubling and bisection, since a larger state only
     makes batches longer.
     """
-    profile = setting.question.profile
-    growth_per_s = profile.state_growth_per_s
+    question, profile = setting.question, setting.question.profile
+    state, growth_per_s = profile.state, profile.state_growth_per_s
     costs = any(stage.task_per_state_row_s > 0 for stage in profile.stages)
-    if profile.state is None or growth_per_s <= 0 or not costs:
+    if state is None or growth_per_s <= 0 or not costs:
         return
-    if _keeps_after(setting, LONGEST_GROWTH_S.value, growth_per_s):
+
+    def keeps_after(elapsed_s: float) -> bool:
+        """Whether the targets are met with the state that there is after some time."""
+        later = replace(state, rows=state.rows + round(growth_per_s * elapsed_s))
+        grown = replace(question, profile=replace(profile, state=later))
+        return bool(candidates_at(grown, setting.settings()).meets(question.rate_per_s)[0])
+
+    if keeps_after(LONGEST_GROWTH_S.value):
         return
-    missed_s = first_missed_s(lambda elapsed_s: _keeps_after(setting, elapsed_s, growth_per_s))
+    missed_s = first_missed_s(keeps_after)
     yield Finding(
         code=FindingCode.STATE_BREAKS_PROMISE,
         numbers={
             "missed_after_s": missed_s,
             "growth_per_s": growth_per_s,
-            "state_rows": float(profile.state.rows),
-            "state_rows_then": profile.state.rows + growth_per_s * missed_s,
+            "state_rows": float(state.rows),
+            "state_rows_then": state.rows + growth_per_s * missed_s,
         },
     )
 
@@ -59,18 +66,3 @@ def first_missed_s(keeps_after: Callable[[float], bool]) -> float:
         else:
             missed_s = middle_s
     return missed_s
-
-
-def _keeps_after(setting: Candidates, elapsed_s: float, growth_per_s: float) -> bool:
-    """Whether the setting meets its targets with the state that it has after some time."""
-    question = setting.question
-    assert question.profile.state is not None
-    rows = question.profile.state.rows + round(growth_per_s * elapsed_s)
-    state = replace(question.profile.state, rows=rows)
-    grown = replace(question, profile=replace(question.profile, state=state))
-    planned_setting = (
-        int(setting.nodes[0]),
-        int(setting.partitions[0]),
-        float(setting.trigger_s[0]),
-    )
-    return bool(candidates_at(grown, [planned_setting]).meets(question.rate_per_s)[0])

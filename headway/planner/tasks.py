@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,12 +44,7 @@ def most_launches_per_s(profile: JobProfile) -> float:
 def launches_per_s(
     profile: JobProfile, partitions: int | NDArray[np.int_], interval_s: Numeric
 ) -> Array:
-    """Tasks that settings launch per second, with a batch in every interval [1/s].
-
-    Notes
-    -----
-    theory.md (P18).
-    """
+    """Tasks that settings launch per second, with a batch in every interval [1/s]: (P18)."""
     tasks = sum(
         partitions if stage.num_source_tasks is None else stage.num_source_tasks
         for stage in profile.stages
@@ -108,9 +102,7 @@ def _barrier_stages(profile: JobProfile) -> Iterator[StageProfile]:
 def with_source_partitions(profile: JobProfile, source_partitions: int) -> JobProfile:
     """The job with its source read by a given number of tasks, each with its share of the rows.
 
-    Notes
-    -----
-    theory.md (P14). Partitions of the source, or input splits: Kafka's ``minPartitions``.
+    They are partitions of the source, or input splits (Kafka's ``minPartitions``): theory.md (P14).
     """
     stages = tuple(
         replace(stage, num_source_tasks=source_partitions, source_tasks=None)
@@ -119,6 +111,17 @@ def with_source_partitions(profile: JobProfile, source_partitions: int) -> JobPr
         for stage in profile.stages
     )
     return replace(profile, stages=stages)
+
+
+def with_task_times(stage: StageProfile, ratio: float) -> StageProfile:
+    """The stage with the times of its tasks multiplied."""
+    return replace(
+        stage,
+        task_fixed_s=ratio * stage.task_fixed_s,
+        task_per_row_s=ratio * stage.task_per_row_s,
+        task_per_partition_s=ratio * stage.task_per_partition_s,
+        task_per_state_row_s=ratio * stage.task_per_state_row_s,
+    )
 
 
 def with_usual_tasks(profile: JobProfile) -> JobProfile:
@@ -148,17 +151,10 @@ def without_coalescing(profile: JobProfile) -> JobProfile:
     return replace(profile, stages=stages)
 
 
-class ShortStage(NamedTuple):
-    """A stage that reads the source, and its number of tasks, fewer than the slots."""
-
-    stage: StageProfile
-    num_tasks: int
-
-
 def short_of_tasks(
     profile: JobProfile, num_slots: int, batch_rows: float | None = None
-) -> Iterator[ShortStage]:
-    """Stages that read the source and have fewer tasks than there are slots.
+) -> Iterator[tuple[StageProfile, int]]:
+    """Stages that read the source and have fewer tasks than there are slots, with their tasks.
 
     Without ``batch_rows``, only those whose number of tasks does not follow the rows of a batch.
     """
@@ -167,4 +163,4 @@ def short_of_tasks(
             continue
         num_tasks = num_tasks_at(stage, batch_rows or 0.0, num_slots, 1)
         if num_tasks < stage.usable_slots(num_slots):
-            yield ShortStage(stage, num_tasks)
+            yield stage, num_tasks

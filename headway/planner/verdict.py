@@ -87,19 +87,10 @@ def _score_of(step: float) -> float:
 
 
 def settling_advice(setting: Candidates, verdict: Verdict) -> tuple[Advice, ...]:
-    """Effect of a run of this setting on the verdict, if it is too close to tell.
+    """Effect of a run of one setting on the verdict on its targets, if it is too close to tell.
 
-    Parameters
-    ----------
-    setting : Candidates
-        One setting, with its question.
-    verdict : Verdict
-        The verdict on its targets.
-
-    Notes
-    -----
-    theory.md (P2). With one more run at this setting, it would be within the profiled range, and
-    the fit would be based on one more run.
+    With one more run at this setting, it would be within the profiled range, and the fit would be
+    based on one more run: theory.md (P2).
     """
     question, profile = setting.question, setting.question.profile
     if verdict is not Verdict.TOO_CLOSE or profile.declared is not None:
@@ -119,6 +110,6 @@ def _spread_ratio(setting: Candidates) -> float:
     """Standard deviation of the logarithm of one setting's durations: theory.md (P2)."""
     question, model = setting.question, setting.durations.model(num_axes=1)
     rows = settled_batch_rows(model, question.rate_per_s, setting.trigger_s)
-    slots = (setting.nodes * question.space.num_slots(1)).astype(np.float64)
+    slots = setting.num_slots.astype(np.float64)
     partitions = setting.partitions.astype(np.float64)
     return float(spread_ratio(question.profile, slots, partitions, rows, model=model)[0])

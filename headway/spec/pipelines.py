@@ -6,9 +6,15 @@ from typing import TypeVar
 
 from headway.assumptions.planning import PIPELINE_PERIODS_S
 from headway.errors import InputError
-from headway.models.pipeline.parameters import Pipeline, PipelineJob, PipelineNodes, PipelineSetting
+from headway.models.pipeline.parameters import (
+    Finalizing,
+    Pipeline,
+    PipelineJob,
+    PipelineNodes,
+    PipelineSetting,
+)
 from headway.models.pipeline.state import ReducerState
-from headway.planner.kinds.pipelines import PipelineRound, PipelineSpace, PipelineWindows
+from headway.planner.kinds.pipelines import PipelineRound, PipelineSpace
 from headway.spec.kinds.pipelines import (
     MicroBatchPipeline,
     PipelineRoundEntry,
@@ -124,7 +130,7 @@ def _round(
         rate_ratio=ratio,
         windows=None
         if windows is None
-        else PipelineWindows(
+        else Finalizing(
             num_keys=windows.keys, per_key_s=windows.finalize_s, slide_s=windows.slide_s
         ),
         state=None

@@ -10,10 +10,10 @@ import pytest
 
 from headway.assumptions.planning import NODE_COUNTS_TRIED
 from headway.domain import Arrivals, Target
-from headway.planner.bounds import most_rates_per_s
 from headway.planner.candidates import candidates_at
 from headway.planner.fewest import fewest_nodes
 from headway.planner.frontier import sustainable_rates_per_s
+from headway.planner.noise_free import most_rates_per_s
 from headway.planner.question import Question
 from headway.planner.relaxation import relaxed_nodes
 from headway.planner.search import plan
@@ -35,10 +35,8 @@ def question_of(seed: int) -> Question:
 @pytest.mark.parametrize("seed", range(15))
 def test_no_setting_sustains_more_than_the_bound_of_its_size(seed: int) -> None:
     question = question_of(seed)
-    counts = range(1, question.space.max_nodes + 1)
-    sizes, most_per_s = most_rates_per_s(question, counts)
     triggers_s = question.space.trigger_choices_s(question.profile, question.target.limit_s)
-    for (nodes, partitions), bound_per_s in zip(sizes, most_per_s, strict=True):
+    for nodes, partitions, bound_per_s in most_rates_per_s(question):
         settings = candidates_at(question, [(nodes, partitions, one) for one in triggers_s])
         assert sustainable_rates_per_s(settings, 1e-3).max() <= bound_per_s * (1 + 1e-3)
 

@@ -28,8 +28,8 @@ from headway.domain import (
 from headway.errors import InputError
 from headway.formats.from_json import plan_from_json
 from headway.models.job.duration import DurationModel, LevelSpan
-from headway.planner.bursts import Passage, passage
 from headway.planner.playback import simulate_plan
+from headway.planner.recovery import Passage, passage
 from headway.planner.search import plan
 from headway.planner.space import SearchSpace
 from tests.factories import a_profile

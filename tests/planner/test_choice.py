@@ -10,6 +10,7 @@ import pytest
 from headway.domain import Arrivals, Target
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.choice import as_fast_as_possible
+from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.fewest import fewest_nodes
 from headway.planner.question import Question
 from headway.planner.search import chosen_at, plan
@@ -116,4 +117,5 @@ def test_nothing_is_reported_of_a_trigger_that_is_fixed() -> None:
 def test_what_cannot_be_kept_is_no_gain() -> None:
     question = replace(random_question(0), target=Target.parse("p99 <= 1ms"))
     chosen = a_configuration(executors=1, cores_per_executor=question.space.cores_per_executor)
-    assert list(as_fast_as_possible(question, chosen, 1, 5.0)) == []
+    setting = ExplainedSetting(question=question, configuration=chosen, nodes=1, latency_s=5.0)
+    assert list(as_fast_as_possible(setting)) == []

@@ -12,7 +12,7 @@ from headway.api.results import as_text
 from headway.domain import Plan
 from headway.formats.as_json import json_text, plan_json
 from headway.models.batches import batch_chain
-from headway.planner.explain import explained, rules, sensitivity
+from headway.planner.explain import explained, rules
 from headway.report.explanation import explanation_text
 from headway.report.sheet_text import sheet_text
 from headway.report.stream import stream_sheet
@@ -29,7 +29,7 @@ class Computed:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.names: list[str] = []
-        homes = {RULES: rules, INPUTS: sensitivity}
+        homes = {RULES: rules}
         for name in (RULES, INPUTS, ROWS, NEIGHBOURS, ADVICE, START):
             home = homes.get(name, explained)
             patch.setattr(home, name, self._noting(name, getattr(home, name)))

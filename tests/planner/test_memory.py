@@ -24,7 +24,7 @@ from headway.planner.memory import (
     overhead_bytes,
 )
 from headway.planner.search import plan
-from headway.planner.space import SearchSpace
+from headway.planner.space import NodeSpace, SearchSpace
 from headway.sparkconf.container import PYTHON_MEMORY_KEY
 from headway.units import parse_size_bytes
 from headway.words import all_words
@@ -32,9 +32,15 @@ from tests.factories import a_profile
 from tests.planner.jobs import GIB, with_memory
 
 
+def executors_of(cores: int, per_node: int = 1, kind: NodeType | None = None) -> NodeSpace:
+    """Executors of so many cores, a number of them on a node."""
+    return NodeSpace(
+        max_nodes=1, executors_per_node=per_node, cores_per_executor=cores, node_type=kind
+    )
+
+
 def test_the_profiled_setting_needs_what_it_had_and_some_headroom() -> None:
-    need = memory_need(with_memory(), executors=2, slots_per_executor=4)
-    assert need is not None
+    need = memory_need(with_memory(), executors_of(4), 2)
     assert sum(need.parts.values()) == need.heap_bytes
     without = need.heap_bytes - need.parts["headroom"]
     # 5 GiB were seen, of which 1 GiB tasks; what spills no more needs a larger share of the heap.
@@ -51,8 +57,8 @@ def test_memory_is_for_tasks_that_run_side_by_side_not_for_cores() -> None:
         settings=(replace(seen, configuration=replace(seen.configuration, task_cpus=2)),),
     )
     peak = profile.memory.peak_task_bytes if profile.memory is not None else 0
-    ones = memory_plan(profile, None, 1, 2, 8)
-    pairs = memory_plan(paired, None, 1, 2, 8, task_cpus=2)
+    ones = memory_plan(profile, executors_of(8), 2)
+    pairs = memory_plan(paired, replace(executors_of(8), task_cpus=2), 2)
     assert ones is not None
     assert pairs is not None
     assert ones.parts["tasks"] == 8 * peak
@@ -61,15 +67,13 @@ def test_memory_is_for_tasks_that_run_side_by_side_not_for_cores() -> None:
 
 def test_rocksdb_keeps_state_outside_the_heap() -> None:
     heap, native = (
-        memory_need(with_memory(rocksdb=rocksdb), executors=2, slots_per_executor=4)
+        memory_need(with_memory(rocksdb=rocksdb), executors_of(4), 2)
         for rocksdb in (False, True)
     )
-    assert heap is not None
-    assert native is not None
     assert heap.native_bytes == 0
     assert native.native_bytes == 2 * GIB
     assert native.parts["state"] == 0
-    given_memory = memory_plan(with_memory(rocksdb=True), None, 1, 2, 4)
+    given_memory = memory_plan(with_memory(rocksdb=True), executors_of(4), 2)
     assert given_memory is not None
     assert given_memory.overhead_bytes == overhead_bytes(given_memory.heap_bytes, 2 * GIB)
 
@@ -79,9 +83,9 @@ def test_more_executors_never_need_more_each_and_more_cores_never_less(
     executors: int, cores: int, rocksdb: bool
 ) -> None:
     profile = with_memory(rocksdb=rocksdb)
-    here = needed_container_bytes(profile, executors, cores)
-    assert needed_container_bytes(profile, executors + 1, cores) <= here
-    assert needed_container_bytes(profile, executors, cores + 1) >= here
+    here = needed_container_bytes(profile, executors_of(cores), executors)
+    assert needed_container_bytes(profile, executors_of(cores), executors + 1) <= here
+    assert needed_container_bytes(profile, executors_of(cores + 1), executors) >= here
 
 
 @given(memory=st.integers(GIB, 64 * GIB), per_node=st.integers(1, 3), max_nodes=st.integers(1, 40))
@@ -90,21 +94,22 @@ def test_the_fewest_nodes_by_memory_are_those_of_a_scan(
 ) -> None:
     kind = NodeType(name="n", cores=12, memory_bytes=memory)
     profile = with_memory(state_bytes=60 * GIB, peak_heap_bytes=34 * GIB)
+    space = replace(executors_of(4, per_node, kind), max_nodes=max_nodes)
     scanned = next(
         (
             nodes
             for nodes in range(1, max_nodes + 1)
-            if needed_container_bytes(profile, nodes * per_node, 4) <= memory // per_node
+            if needed_container_bytes(profile, space, nodes * per_node) <= memory // per_node
         ),
         None,
     )
-    assert fewest_nodes_by_memory(profile, kind, per_node, 4, max_nodes) == scanned
+    assert fewest_nodes_by_memory(profile, space) == scanned
 
 
 @given(memory=st.integers(3 * GIB, 200 * GIB), per_node=st.integers(1, 4))
 def test_a_container_never_exceeds_its_share_of_the_node(memory: int, per_node: int) -> None:
     kind = NodeType(name="n", cores=8, memory_bytes=memory)
-    found = memory_plan(a_profile(), kind, per_node, per_node, 2)
+    found = memory_plan(a_profile(), executors_of(2, per_node, kind), per_node)
     assert found is not None
     if found.heap_bytes >= found.needed_heap_bytes:
         assert found.container_bytes <= memory // per_node
@@ -112,7 +117,7 @@ def test_a_container_never_exceeds_its_share_of_the_node(memory: int, per_node: 
 
 
 def test_without_a_record_memory_is_as_profiled() -> None:
-    assert memory_plan(a_profile(), None, 1, 2, 4) is None
+    assert memory_plan(a_profile(), executors_of(4), 2) is None
     found = plan(
         a_profile(),
         Arrivals(rate_per_s=5000.0),
@@ -126,7 +131,7 @@ def test_without_a_record_memory_is_as_profiled() -> None:
 def test_a_heap_too_small_for_the_plan_is_raised() -> None:
     profile = with_memory(state_bytes=20 * GIB, peak_heap_bytes=12 * GIB)
     small = replace(profile.applications[0], executor_memory="1g")
-    found = memory_plan(replace(profile, applications=(small,)), None, 1, 1, 4)
+    found = memory_plan(replace(profile, applications=(small,)), executors_of(4), 1)
     assert found is not None
     assert found.heap_bytes >= found.needed_heap_bytes > 20 * GIB
 

@@ -15,31 +15,29 @@ from headway.assumptions.advice import (
     SLOWER_WHEN_YOUNG_RATIO,
     YOUNG_JVM_S,
 )
-from headway.assumptions.planning import WORTHWHILE_LATENCY_RATIO
 from headway.assumptions.resources import MEASURED_LAUNCHES_PER_S
-from headway.domain import Advice, Configuration, JobProfile, Metric
-from headway.models.job.setting import duration_model, settled_batch_rows
-from headway.planner.explain.advice_on_tasks import (
-    coalescing_off,
-    latency_of,
-    more_source_partitions,
-)
+from headway.domain import Advice, JobProfile, Metric
+from headway.planner.explained_setting import ExplainedSetting, is_worthwhile
 from headway.planner.memory import heap_state_bytes
-from headway.planner.planned_batch import PlannedBatch
 from headway.planner.promised import window_shift_s
 from headway.planner.question import Question
-from headway.planner.tasks import launches_per_s, most_launches_per_s
+from headway.planner.tasks import (
+    launches_per_s,
+    most_launches_per_s,
+    short_of_tasks,
+    with_source_partitions,
+    without_coalescing,
+)
 from headway.units import counted, format_duration, format_rate, ms_to_s
 
 _CHECKPOINT_PHASES = ("wal_commit", "commit_offsets")
 _LEAST_STEP_S = ms_to_s(1)
 _STATE_BY_KEY = ("FlatMapGroupsInPandasWithState", "TransformWithState")  # Spark's operators
 _FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
+_COALESCE_KEY = "spark.sql.adaptive.coalescePartitions.enabled"
 
 
-def advice_of(
-    question: Question, configuration: Configuration, nodes: int, latency_s: float
-) -> tuple[Advice, ...]:
+def advice_of(setting: ExplainedSetting) -> tuple[Advice, ...]:
     """Advice in the order of certainty: advice with a computed effect comes first.
 
     Notes
@@ -57,26 +55,24 @@ def advice_of(
     take a tenth longer than the plan covers.
     """
     return (
-        *_lower_watermark(question, configuration, nodes, latency_s),
-        *more_source_partitions(question, configuration, nodes, latency_s),
-        *coalescing_off(question, configuration, nodes, latency_s),
-        *_salted_keys(question, configuration, nodes, latency_s),
-        *_faster_checkpoint(question, configuration, nodes, latency_s),
-        *_available_now(question, configuration),
-        *_state_commits(question, configuration),
-        *_launches(question, configuration),
-        *_skew(question, configuration),
-        *_python_by_key(question.profile),
-        *_bursts(question),
-        *_overlapping_windows(question, configuration),
-        *_young_jvm(question.profile),
-        *_spill_and_collections(question, configuration),
+        *_lower_watermark(setting),
+        *_more_source_partitions(setting),
+        *_coalescing_off(setting),
+        *_salted_keys(setting),
+        *_faster_checkpoint(setting),
+        *_available_now(setting),
+        *_state_commits(setting),
+        *_launches(setting),
+        *_skew(setting),
+        *_python_by_key(setting.question.profile),
+        *_bursts(setting.question),
+        *_overlapping_windows(setting),
+        *_young_jvm(setting.question.profile),
+        *_spill_and_collections(setting),
     )
 
 
-def _lower_watermark(
-    question: Question, configuration: Configuration, nodes: int, latency_s: float
-) -> Iterator[Advice]:
+def _lower_watermark(setting: ExplainedSetting) -> Iterator[Advice]:
     """A watermark that is passed just after a trigger waits for the next trigger: theory.md (W7).
 
     Notes
@@ -84,64 +80,94 @@ def _lower_watermark(
     **(W7)** On the grid, `L_w` is a step function of `w`. If `h` is a multiple of `B`, reducing `w`
     by a millisecond more than `(e+w+δ) mod B` reduces `L_w` by `B`.
     """
-    profile, delay_s = question.profile, question.profile.shape.watermark_delay_s
-    waits = question.target.metric is Metric.WINDOW and profile.shape.output_mode == "append"
-    if not waits or delay_s is None or not configuration.trigger_s > 0:
+    target, profile = setting.question.target, setting.question.profile
+    delay_s, trigger_s = profile.shape.watermark_delay_s, setting.configuration.trigger_s
+    waits = target.metric is Metric.WINDOW and profile.shape.output_mode == "append"
+    if not waits or delay_s is None or not trigger_s > 0:
         return
-    reduction_s = window_shift_s(profile) % configuration.trigger_s + _LEAST_STEP_S
+    reduction_s = window_shift_s(profile) % trigger_s + _LEAST_STEP_S
     if reduction_s > delay_s:
         return
     shape = replace(profile.shape, watermark_delay_s=delay_s - reduction_s)
-    lowered = replace(question, profile=replace(profile, shape=shape))
-    improved_s = latency_of(lowered, configuration, nodes)
-    if latency_s - improved_s > 0.5 * configuration.trigger_s:
+    improved_s = setting.latency_with(replace(profile, shape=shape))
+    if setting.latency_s - improved_s > 0.5 * trigger_s:
         text = (
             f"a watermark delay shorter by {format_duration(reduction_s)} saves one trigger "
-            "interval: window "
-            f"{question.target.statistic} up to {format_duration(improved_s)}"
+            f"interval: window {target.statistic} up to {format_duration(improved_s)}"
         )
         yield Advice(text=text, latency_s=improved_s)
 
 
-def _salted_keys(
-    question: Question, configuration: Configuration, nodes: int, latency_s: float
-) -> Iterator[Advice]:
+def _more_source_partitions(setting: ExplainedSetting) -> Iterator[Advice]:
+    """Slots without a task in the first stages are paid for but idle."""
+    profile, slots = setting.question.profile, setting.configuration.num_slots
+    short = list(short_of_tasks(profile, slots, setting.rows))
+    if not short:
+        return
+    improved_s = setting.latency_with(with_source_partitions(profile, slots))
+    if is_worthwhile(improved_s, setting.latency_s):
+        _, num_tasks = short[0]
+        text = (
+            f"{slots} source partitions (or that many input splits, Kafka's minPartitions) instead "
+            f"of {num_tasks} would use every slot: {setting.question.target.statistic} up to "
+            f"{format_duration(improved_s)}"
+        )
+        yield Advice(text=text, latency_s=improved_s)
+
+
+def _coalescing_off(setting: ExplainedSetting) -> Iterator[Advice]:
+    """Adaptive execution may leave slots without a task, to have tasks of some size."""
+    profile, slots = setting.question.profile, setting.configuration.num_slots
+    partitions = setting.configuration.shuffle_partitions
+    for stage in profile.stages:
+        if stage.coalescing is None:
+            continue
+        num_tasks = setting.num_tasks(stage)
+        if num_tasks >= min(slots, stage.coalescing.most_tasks(partitions)):
+            continue
+        improved_s = setting.latency_with(without_coalescing(profile))
+        if is_worthwhile(improved_s, setting.latency_s):
+            text = (
+                f"adaptive execution merges the {partitions} partitions of "
+                f"{stage.called} into {counted(num_tasks, 'task')} on {counted(slots, 'slot')}: "
+                f"without it ({_COALESCE_KEY}=false), {setting.question.target.statistic} would be "
+                f"up to {format_duration(improved_s)}, {1.0 - improved_s / setting.latency_s:.0%} "
+                "less"
+            )
+            yield Advice(text=text, latency_s=improved_s)
+            return
+
+
+def _salted_keys(setting: ExplainedSetting) -> Iterator[Advice]:
     """A hot key keeps one task busy, regardless of the number of tasks."""
-    profile = question.profile
-    hot = [stage for stage in profile.stages if stage.hot_share_ratio > 0.0]
-    if not hot:
+    profile = setting.question.profile
+    worst = max(profile.stages, key=lambda stage: stage.hot_share_ratio)
+    if not worst.hot_share_ratio > 0.0:
         return
     stages = tuple(replace(stage, hot_share_ratio=0.0) for stage in profile.stages)
-    improved_s = latency_of(
-        replace(question, profile=replace(profile, stages=stages)), configuration, nodes
-    )
-    if improved_s < WORTHWHILE_LATENCY_RATIO.value * latency_s:
-        worst = max(hot, key=lambda stage: stage.hot_share_ratio)
+    improved_s = setting.latency_with(replace(profile, stages=stages))
+    if is_worthwhile(improved_s, setting.latency_s):
         text = (
             f"one task of {worst.name} gets {worst.hot_share_ratio:.0%} of the rows whatever the "
             "number of tasks, as with one hot key: salting that key would lower "
-            f"{question.target.statistic} to {format_duration(improved_s)} at best"
+            f"{setting.question.target.statistic} to {format_duration(improved_s)} at best"
         )
         yield Advice(text=text, latency_s=improved_s)
 
 
-def _faster_checkpoint(
-    question: Question, configuration: Configuration, nodes: int, latency_s: float
-) -> Iterator[Advice]:
-    profile, batch = question.profile, PlannedBatch.of(question, configuration)
+def _faster_checkpoint(setting: ExplainedSetting) -> Iterator[Advice]:
+    profile = setting.question.profile
     writes_s = sum(
         phase.mean_s for phase in profile.driver_phases if phase.name in _CHECKPOINT_PHASES
     )
-    if writes_s <= MUCH_RATIO.value * batch.duration_s:
+    if writes_s <= MUCH_RATIO.value * setting.duration_s:
         return
     phases = tuple(
         replace(phase, mean_s=0.0) if phase.name in _CHECKPOINT_PHASES else phase
         for phase in profile.driver_phases
     )
-    improved_s = latency_of(
-        replace(question, profile=replace(profile, driver_phases=phases)), configuration, nodes
-    )
-    if not improved_s < WORTHWHILE_LATENCY_RATIO.value * latency_s:
+    improved_s = setting.latency_with(replace(profile, driver_phases=phases))
+    if not is_worthwhile(improved_s, setting.latency_s):
         return
     remedy = "a faster checkpoint store"
     if "kafka" in profile.shape.sink.lower() and not profile.shape.stateful_operators:
@@ -150,25 +176,22 @@ def _faster_checkpoint(
             f"row at least once) or {remedy}"
         )
     text = (
-        f"the offset and commit logs take {batch.share_text(writes_s)}: {remedy} would lower "
-        f"{question.target.statistic} to {format_duration(improved_s)} at best"
+        f"the offset and commit logs take {setting.share_text(writes_s)}: {remedy} would lower "
+        f"{setting.question.target.statistic} to {format_duration(improved_s)} at best"
     )
     yield Advice(text=text, latency_s=improved_s)
 
 
-def _available_now(question: Question, configuration: Configuration) -> Iterator[Advice]:
+def _available_now(setting: ExplainedSetting) -> Iterator[Advice]:
     """A limit of many minutes does not need a query that runs all the time: theory.md (P14)."""
-    target = question.target
-    if target.metric is not Metric.TUPLE or question.of_change:
+    target, rows = setting.question.target, setting.rows
+    if target.metric is not Metric.TUPLE or setting.question.of_change:
         return
-    model = duration_model(
-        question.profile, configuration.num_slots, configuration.shuffle_partitions
-    )
-    start_s, rate_per_s = AVAILABLE_NOW_START_S.value, question.rate_per_s
+    start_s = AVAILABLE_NOW_START_S.value
     # Difference between twice the rows and once: the time per row at the planned batch size.
-    rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
-    fixed_s = 2.0 * float(model.mean_s(rows)) - float(model.mean_s(2.0 * rows))
-    busy_ratio = (float(model.mean_s(2.0 * rows)) - float(model.mean_s(rows))) / rows * rate_per_s
+    twice_s = float(setting.model.mean_s(2.0 * rows))
+    fixed_s = 2.0 * setting.duration_s - twice_s
+    busy_ratio = (twice_s - setting.duration_s) / rows * setting.question.rate_per_s
     start_interval_s = (target.limit_s - start_s - max(fixed_s, 0.0)) / (1.0 + busy_ratio)
     if start_interval_s <= 0.0:
         return
@@ -183,13 +206,13 @@ def _available_now(question: Question, configuration: Configuration) -> Iterator
         )
 
 
-def _state_commits(question: Question, configuration: Configuration) -> Iterator[Advice]:
-    profile, batch = question.profile, PlannedBatch.of(question, configuration)
+def _state_commits(setting: ExplainedSetting) -> Iterator[Advice]:
+    profile, configuration = setting.question.profile, setting.configuration
     if profile.state is None or profile.state.commit_per_partition_s < SLOW_COMMIT_S.value:
         return
     waves = -(-configuration.shuffle_partitions // configuration.num_slots)
     commit_s = profile.state.commit_per_partition_s
-    if not batch.is_much(waves * commit_s):
+    if not setting.is_much(waves * commit_s):
         return
     # Tasks of one wave commit at the same time, so fewer of them save nothing.
     fewer = "fewer shuffle partitions, " if waves > 1 else ""
@@ -208,11 +231,9 @@ def _state_commits(question: Question, configuration: Configuration) -> Iterator
     yield Advice(text=text)
 
 
-def _launches(question: Question, configuration: Configuration) -> Iterator[Advice]:
-    profile = question.profile
-    model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
-    rows = float(settled_batch_rows(model, question.rate_per_s, configuration.trigger_s))
-    interval_s = max(configuration.trigger_s, float(model.mean_s(rows)))
+def _launches(setting: ExplainedSetting) -> Iterator[Advice]:
+    profile, configuration = setting.question.profile, setting.configuration
+    interval_s = max(configuration.trigger_s, setting.duration_s)
     launched_per_s = float(launches_per_s(profile, configuration.shuffle_partitions, interval_s))
     if launched_per_s > MEASURED_LAUNCHES_PER_S.value:
         yield Advice(
@@ -225,21 +246,21 @@ def _launches(question: Question, configuration: Configuration) -> Iterator[Advi
         )
 
 
-def _skew(question: Question, configuration: Configuration) -> Iterator[Advice]:
+def _skew(setting: ExplainedSetting) -> Iterator[Advice]:
     """Tasks with more rows than others, if these rows take much of the planned batch."""
-    profile, batch = question.profile, PlannedBatch.of(question, configuration)
+    profile = setting.question.profile
     for stage in profile.stages:
         ratio = 1.0 if stage.observed is None else stage.observed.largest_task_ratio
-        excess_s = batch.rows_s(stage, (ratio - 1.0) / batch.num_tasks(stage))
-        if ratio > SKEWED_RATIO.value and batch.is_much(excess_s):
+        excess_s = setting.rows_s(stage, (ratio - 1.0) / setting.num_tasks(stage))
+        if ratio > SKEWED_RATIO.value and setting.is_much(excess_s):
             cure = "an even distribution of the rows over source partitions does"
             if stage.num_source_tasks is None:
                 cure = "salting the keys does; 'headway ordered' shows what placing saves"
             yield Advice(
                 text=(
                     f"skew: the largest task of {stage.called} reads {ratio:.1f} times the rows of "
-                    f"the mean task, which takes up to {batch.share_text(excess_s)}; more slots do "
-                    f"not help, {cure}"
+                    f"the mean task, which takes up to {setting.share_text(excess_s)}; more slots "
+                    f"do not help, {cure}"
                 )
             )
     arrivals = profile.observed_arrivals
@@ -248,12 +269,12 @@ def _skew(question: Question, configuration: Configuration) -> Iterator[Advice]:
     sources = max((stage.num_source_tasks or 1 for stage in readers), default=1)
     if share is None or sources == 1 or share * sources <= SKEWED_RATIO.value:
         return
-    excess_s = sum(batch.rows_s(stage, max(share - 1.0 / sources, 0.0)) for stage in readers)
-    if batch.is_much(excess_s):
+    excess_s = sum(setting.rows_s(stage, max(share - 1.0 / sources, 0.0)) for stage in readers)
+    if setting.is_much(excess_s):
         yield Advice(
             text=(
                 f"skew: one of {sources} source partitions has {share:.0%} of the rows, which "
-                f"takes up to {batch.share_text(excess_s)}; a partition key with an even "
+                f"takes up to {setting.share_text(excess_s)}; a partition key with an even "
                 "distribution would spread them"
             )
         )
@@ -288,18 +309,19 @@ def _bursts(question: Question) -> Iterator[Advice]:
         )
 
 
-def _overlapping_windows(question: Question, configuration: Configuration) -> Iterator[Advice]:
+def _overlapping_windows(setting: ExplainedSetting) -> Iterator[Advice]:
     """Saving or cost of counting each row once, in the cheapest way: theory.md (P14)."""
-    if not question.profile.shape.windows:
+    question, profile = setting.question, setting.question.profile
+    if not profile.shape.windows:
         return
     # Most queries count no windows, so these modules are loaded only for those that do.
     from headway.models.sharing.job_gain import sharing_ways
     from headway.models.sharing.profiled_windows import windows_of
 
-    windows = windows_of(question.profile)
+    windows = windows_of(profile)
     if windows is None or windows.num_copies <= 1.0:
         return
-    direct, *shared = sharing_ways(question.profile, configuration, windows, question.rate_per_s)
+    direct, *shared = sharing_ways(profile, setting.configuration, windows, question.rate_per_s)
     best = max(shared, key=lambda way: way.saved_s)
     copied = f"each row is copied into {windows.num_copies:.3g} windows before aggregation: "
     if best.pays:
@@ -336,19 +358,19 @@ def _young_jvm(profile: JobProfile) -> Iterator[Advice]:
         )
 
 
-def _spill_and_collections(question: Question, configuration: Configuration) -> Iterator[Advice]:
-    profile, batch = question.profile, PlannedBatch.of(question, configuration)
+def _spill_and_collections(setting: ExplainedSetting) -> Iterator[Advice]:
+    profile = setting.question.profile
     if profile.memory is not None and profile.memory.spilled_bytes > 0:
         yield Advice(text="tasks spilled to disk: more memory per task would avoid that")
     for stage in profile.stages:
         gc_ratio = 0.0 if stage.observed is None else stage.observed.gc_ratio
-        saved_s = gc_ratio * batch.stage_s(stage)
-        if gc_ratio > MUCH_RATIO.value and batch.is_much(saved_s):
+        saved_s = gc_ratio * setting.stage_s(stage)
+        if gc_ratio > MUCH_RATIO.value and setting.is_much(saved_s):
             holds_state = stage.num_source_tasks is None and heap_state_bytes(profile) > 0
             outside = ", or state outside the heap (RocksDB)," if holds_state else ""
             yield Advice(
                 text=(
                     f"{stage.called} spends {gc_ratio:.0%} of its time in garbage collection, "
-                    f"{batch.share_text(saved_s)}: a larger heap{outside} would lower it"
+                    f"{setting.share_text(saved_s)}: a larger heap{outside} would lower it"
                 )
             )

@@ -112,43 +112,24 @@ def _of_price(before: Sized, after: Sized) -> Iterator[Cause]:
 
 
 def _of_size(before: Sized, after: Sized, needs: Needs) -> Iterator[Cause]:
-    price = after.node_price
-    nodes_before, waiting = before.nodes, _Waiting()
+    price, nodes_before = after.node_price, before.nodes
+    steps: list[tuple[Why, str, str]] = []  # those whose single effects are unknown
     for why, then, now, nodes in _steps(before, after, needs):
-        waiting = waiting.with_one(why, then, now)
+        steps.append((why, then, now))
         if nodes is None:
             continue
-        if nodes != nodes_before or waiting.is_asked_for:
+        whys = tuple(step_why for step_why, _, _ in steps)
+        if nodes != nodes_before or whys != (Why.COSTS,):
             yield Cause(
-                whys=waiting.whys,
-                before=waiting.before,
-                after=waiting.after,
+                whys=whys,
+                before=", ".join(text for _, text, _ in steps if text),
+                after=", ".join(text for _, _, text in steps if text),
                 nodes=(nodes_before, nodes),
                 cost_per_month=None
                 if price is None
                 else (nodes - nodes_before) * price * HOURS_PER_MONTH,
             )
-        nodes_before, waiting = nodes, _Waiting()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Waiting:
-    """Steps whose single effects are unknown."""
-
-    whys: tuple[Why, ...] = ()
-    before: str = ""
-    after: str = ""
-
-    def with_one(self, why: Why, before: str, after: str) -> _Waiting:
-        return _Waiting(
-            whys=(*self.whys, why),
-            before=", ".join(filter(None, (self.before, before))),
-            after=", ".join(filter(None, (self.after, after))),
-        )
-
-    @property
-    def is_asked_for(self) -> bool:
-        return self.whys != (Why.COSTS,)
+        nodes_before, steps = nodes, []
 
 
 def _steps(before: Sized, after: Sized, needs: Needs) -> Iterator[tuple[Why, str, str, int | None]]:

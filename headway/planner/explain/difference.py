@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeAlias
 
 from headway.assumptions.advice import SHOWN_CHANGE_RATIO
-from headway.domain import AnyAnswer, Applies, BatchAnswer, StreamAnswer
+from headway.domain import AnyAnswer, Applies
 from headway.domain.result import Result
 from headway.planner.explain.causes import (
     UNCHANGED_RATIO,
@@ -22,6 +22,9 @@ from headway.planner.explain.causes import (
 )
 from headway.sparkconf import KNOBS_BY_KEY
 from headway.units import HOURS_PER_MONTH
+
+_Quantity: TypeAlias = "tuple[str, Unit, Callable[[Any], float | None]]"
+"""Name and unit of a figure of a plan, and how it is read."""
 
 
 class Unit(StrEnum):
@@ -163,40 +166,39 @@ def sized(plan: AnyAnswer) -> Sized:
     )
 
 
-def _figures(before: Any, after: Any) -> Iterator[Figure]:
-    """Figures of two plans of the same kind."""
-    yield from _batch_figures(before, after) if after.ends else _stream_figures(before, after)
+def _figures(before: AnyAnswer, after: AnyAnswer) -> Iterator[Figure]:
+    """Figures of two plans of the same kind, of those that one of them has."""
+    for name, unit, of in _quantities(before, after):
+        then, now = of(before), of(after)
+        if then is not None or now is not None:
+            yield Figure(name=name, unit=unit, before=then, after=now)
 
 
-def _stream_figures(before: StreamAnswer, after: StreamAnswer) -> Iterator[Figure]:
-    pairs: list[tuple[str, Unit, Callable[[StreamAnswer], float | None]]] = [
+def _quantities(before: Any, after: Any) -> list[_Quantity]:
+    """The compared quantities of two plans of the same kind: name, unit, and how each is read."""
+    if after.ends:
+        return [
+            ("nodes", Unit.COUNT, lambda plan: plan.nodes),
+            ("cost", Unit.PER_RUN, lambda plan: plan.cost),
+            ("planned run time", Unit.SECONDS, lambda plan: plan.planned_s),
+            ("predicted run time", Unit.SECONDS, lambda plan: plan.expected_s),
+        ]
+    statistic = after.target.statistic
+    latencies: list[_Quantity] = []
+    if (before.target.metric, before.target.statistic) == (after.target.metric, statistic):
+        latencies = [
+            (f"planned {statistic}", Unit.SECONDS, lambda plan: _finite(plan.planned_s)),
+            (f"predicted {statistic}", Unit.SECONDS, lambda plan: plan.expected_s),
+        ]
+    return [
         ("rate", Unit.PER_S, lambda plan: plan.rate_per_s),
         ("nodes", Unit.COUNT, lambda plan: plan.nodes),
         ("cost", Unit.PER_MONTH, lambda plan: per_month(plan.cost)),
+        *latencies,
         ("utilisation", Unit.SHARE, lambda plan: plan.prediction.utilization_ratio),
         ("max rate within target", Unit.PER_S, lambda plan: plan.max_rate_per_s),
         ("stable up to", Unit.PER_S, lambda plan: plan.prediction.sustainable_rate_per_s),
     ]
-    statistic = after.target.statistic
-    if (before.target.metric, before.target.statistic) == (after.target.metric, statistic):
-        pairs[3:3] = [
-            (f"planned {statistic}", Unit.SECONDS, lambda plan: _finite(plan.planned_s)),
-            (f"predicted {statistic}", Unit.SECONDS, lambda plan: plan.expected_s),
-        ]
-    for name, unit, of in pairs:
-        yield from _figure(name, unit, of(before), of(after))
-
-
-def _batch_figures(before: BatchAnswer, after: BatchAnswer) -> Iterator[Figure]:
-    yield from _figure("nodes", Unit.COUNT, before.nodes, after.nodes)
-    yield from _figure("cost", Unit.PER_RUN, before.cost, after.cost)
-    yield from _figure("planned run time", Unit.SECONDS, before.planned_s, after.planned_s)
-    yield from _figure("predicted run time", Unit.SECONDS, before.expected_s, after.expected_s)
-
-
-def _figure(name: str, unit: Unit, before: float | None, after: float | None) -> Iterator[Figure]:
-    if before is not None or after is not None:
-        yield Figure(name=name, unit=unit, before=before, after=after)
 
 
 def _finite(value_s: float) -> float | None:

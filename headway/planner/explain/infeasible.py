@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
 
-from headway.assumptions.planning import (
-    CLOSE_TO_FLOOR_RATIO,
-    NODE_COUNTS_TRIED,
-)
-from headway.domain import FrontierPoint, Target
+from headway.assumptions.planning import CLOSE_TO_FLOOR_RATIO, NODE_COUNTS_TRIED
+from headway.domain import FrontierPoint, Promise, Target
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.explain.reasons import broken_promise, saturation_text
+from headway.planner.fewest import first_to_meet
 from headway.planner.noise_free import lowest_latency, noise_free_latency_s
 from headway.planner.promised import PromisedLatency
 from headway.planner.question import NO_LIMIT_S, Question
@@ -32,7 +31,7 @@ def lowest_latency_in_reach(question: Question) -> tuple[float, Candidates]:
     # A trigger longer than the limit allows may still be the closest.
     all_settings = all_candidates(question.with_limit(0, NO_LIMIT_S), counts_to_look_at(question))
     candidates = replace(all_settings, question=replace(question, also=()))
-    setting_index, lowest_s = lowest_latency(candidates, question.rate_per_s)
+    setting_index, lowest_s = lowest_latency(candidates)
     if math.isinf(lowest_s):
         # None has a latency: the one that is closest to having one.
         setting_index = int(np.argmin(candidates.excess(question.rate_per_s)))
@@ -54,7 +53,7 @@ def _fewest_below(candidates: Candidates, limit_s: float, fastest: Candidates) -
     near = near.take(near.could_meet(question.rate_per_s))
     for nodes in sorted(set(near.nodes.tolist())):
         settings = replace(near.take(near.nodes == nodes), question=question)
-        setting_index, latency_s = lowest_latency(settings, question.rate_per_s)
+        setting_index, latency_s = lowest_latency(settings)
         if latency_s <= limit_s:
             return settings.alone(setting_index)
     return fastest
@@ -63,9 +62,7 @@ def _fewest_below(candidates: Candidates, limit_s: float, fastest: Candidates) -
 def physical_floor_s(question: Question) -> float:
     """The floor for any number of nodes: the driver, and one task of each level, without rows.
 
-    Notes
-    -----
-    theory.md (P13). In the mean, without noise and margin.
+    It is a mean, without noise and margin: theory.md (P13).
     """
     profile, space = question.profile, question.space
     promised = PromisedLatency(profile=profile, target=question.target)
@@ -93,9 +90,9 @@ def why_infeasible(
             f"{counted(nodes, 'node')} {verb} {saturation_text(nearest, question.rate_per_s)}"
         ]
     elif floor_s <= target.limit_s:
-        others = " and ".join(str(promise) for promise in question.also)
         reasons = [
-            f"no configuration of up to {counted(nodes, 'node')} meets both {target} and {others}"
+            f"no configuration of up to {counted(nodes, 'node')} meets both {target} and "
+            f"{joined(question.also)}"
         ]
         broken = broken_promise(nearest)
         if broken is not None:
@@ -113,10 +110,10 @@ def why_infeasible(
         )
     reasons += _too_few_source_tasks(question)
     reasons.append(
-        f"{_joined(question)} is met up to {format_rate(best.sustainable_rate_per_s)} "
+        f"{joined(question.promises)} is met up to {format_rate(best.sustainable_rate_per_s)} "
         f"with up to {counted(best.nodes, 'node')}"
         if best.sustainable_rate_per_s > 0
-        else f"no rate meets {_joined(question)} with up to {counted(nodes, 'node')}"
+        else f"no rate meets {joined(question.promises)} with up to {counted(nodes, 'node')}"
     )
     return tuple(reasons)
 
@@ -137,8 +134,7 @@ def _delays(question: Question) -> str:
 
 def _too_few_source_tasks(question: Question) -> list[str]:
     """If most of the available nodes have no task that reads the source."""
-    slots = question.space.num_slots(question.space.max_nodes)
-    short = [num_tasks for _, num_tasks in short_of_tasks(question.profile, slots)]
+    short = source_tasks_below_slots(question)
     if not short:
         return []
     tasks, slots_word = counted(max(short), "task"), "slots" if max(short) > 1 else "slot"
@@ -147,6 +143,12 @@ def _too_few_source_tasks(question: Question) -> list[str]:
         f"{slots_word} do not read it faster"
     )
     return [text]
+
+
+def source_tasks_below_slots(question: Question) -> list[int]:
+    """Tasks of the stages that read the source, where they are fewer than the slots."""
+    slots = question.space.num_slots(question.space.max_nodes)
+    return [num_tasks for _, num_tasks in short_of_tasks(question.profile, slots)]
 
 
 def nearest_setting(question: Question, floor_s: float, fastest: Candidates) -> Candidates:
@@ -166,22 +168,14 @@ def nearest_setting(question: Question, floor_s: float, fastest: Candidates) -> 
     if not len(candidates):
         return fastest
     order = np.argsort(candidates.excess(question.rate_per_s), kind="stable").tolist()
-    keeping = replace(candidates, question=targets)
-    indexed_excesses = zip(
-        order, keeping.each_certified_excess(question.rate_per_s, order), strict=True
-    )
-    return next(
-        (
-            candidates.alone(setting_index)
-            for setting_index, excess in indexed_excesses
-            if excess <= 0.0
-        ),
-        fastest,
-    )
+    for_targets = replace(candidates, question=targets)
+    first_met = first_to_meet(for_targets, order, question.rate_per_s)
+    return fastest if first_met is None else candidates.alone(first_met)
 
 
-def _joined(question: Question) -> str:
-    return " and ".join(map(str, question.promises))
+def joined(promises: Sequence[Promise]) -> str:
+    """Targets, as text."""
+    return " and ".join(map(str, promises))
 
 
 def _looked_at(question: Question) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import NamedTuple
+from functools import cache, partial
 
 import numpy as np
 
@@ -27,40 +26,25 @@ from headway.domain import (
     Target,
 )
 from headway.planner.candidates import all_candidates
-from headway.planner.choice import chosen_setting
-from headway.planner.enumeration import Fewest, first_place
-from headway.planner.explain.infeasible import counts_to_look_at, physical_floor_s
+from headway.planner.choice import Buy, chosen_setting
+from headway.planner.enumeration import Fewest, best_of, first_place
+from headway.planner.explain.infeasible import (
+    counts_to_look_at,
+    joined,
+    physical_floor_s,
+    source_tasks_below_slots,
+)
 from headway.planner.fewest import fewest_nodes
 from headway.planner.noise_free import lowest_latency
 from headway.planner.purchase import Offer
 from headway.planner.question import NO_LIMIT_S, Question, burst_of, with_limit
-from headway.planner.tasks import short_of_tasks, with_source_partitions
+from headway.planner.tasks import with_source_partitions
 from headway.units import counted, format_rate
 
 Change = Callable[[Question], Question]
 
 # In case the setting that is chosen at that limit or rate does not meet the targets by (T4).
 _PLACES_AWAY = (0, 1, 2, 4, 8, 16, 32)
-
-
-class Bought(NamedTuple):
-    """An offer and its number of nodes."""
-
-    offer: Offer
-    nodes: int
-
-    def text(self) -> str:
-        """The purchase, as text."""
-        if self.offer.node_type is None:
-            return counted(self.nodes, "node")
-        return f"{counted(self.nodes, 'node')} of {self.offer.node_type.name}"
-
-
-class Searched(NamedTuple):
-    """What to buy (None if nothing is sufficient), and whether every number of nodes was tried."""
-
-    bought: Bought | None
-    proved: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,18 +93,21 @@ class Nearest:
         if not set(failing) - {0}:
             yield from self._by_statistic()
 
-    def fewest(self, change: Change) -> Bought | None:
+    def fewest(self, change: Change) -> Buy | None:
         """What to buy for another question: the best offer, None if none is feasible."""
-        return self.searched(change).bought
+        return self.searched(change)[0]
 
-    def searched(self, change: Change) -> Searched:
+    def searched(self, change: Change) -> tuple[Buy | None, bool]:
         """The same, and whether every number of nodes was tried."""
         sizes = [(offer, self._fewest_of(change(offer.question))) for offer in self.offers]
-        able = [Bought(offer, fewest.nodes) for offer, fewest in sizes if fewest.nodes is not None]
-        return Searched(
-            min(able, key=self._order, default=None),
-            all(fewest.optimality.proved for _, fewest in sizes),
-        )
+        able = [
+            Buy(offer=offer, nodes=fewest.nodes)
+            for offer, fewest in sizes
+            if fewest.nodes is not None
+        ]
+        objective = Objective.COST if self.objective is Objective.COST else Objective.NODES
+        proved = all(fewest.optimality.proved for _, fewest in sizes)
+        return best_of(able, objective) if able else None, proved
 
     def _fewest_of(self, question: Question) -> Fewest:
         """A question is not searched twice: a single target may be the whole question."""
@@ -129,11 +116,6 @@ class Nearest:
             fewest = fewest_nodes(question)
             self.answered.append((question, fewest))
         return fewest
-
-    def _order(self, bought: Bought) -> tuple[float, float]:
-        cost = bought.offer.cost_per_hour(bought.nodes)
-        cost = math.inf if cost is None else cost
-        return (cost, bought.nodes) if self.objective is Objective.COST else (bought.nodes, cost)
 
     def _by_limit(self, failing: frozenset[int]) -> Iterator[NearestTarget]:
         """Each target with the lowest limit at which all targets are met."""
@@ -148,10 +130,10 @@ class Nearest:
             limit_s, bought = self._lowest_limit(index, first)
             if bought is not None:
                 relaxed = with_limit(promise, limit_s)
-                text = f"{relaxed} at {self._rate} with {bought.text()}{self._others(index)}"
+                text = f"{relaxed} at {self._rate} with {bought.in_words}{self._others(index)}"
                 yield _nearest("limit", text, bought, limit_s=limit_s)
 
-    def _lowest_limit(self, index: int, first: int) -> tuple[float, Bought | None]:
+    def _lowest_limit(self, index: int, first: int) -> tuple[float, Buy | None]:
         """The lowest limit of a target, from the first number on, that (T4) finds feasible, too."""
         missed = first - 1
         for further in _PLACES_AWAY:
@@ -168,7 +150,7 @@ class Nearest:
             return number_at(number), bought
         return math.inf, None
 
-    def _at_limit(self, index: int, limit_s: float) -> Bought | None:
+    def _at_limit(self, index: int, limit_s: float) -> Buy | None:
         return self.fewest(partial(Question.with_limit, promise_index=index, limit_s=limit_s))
 
     def _by_rate(self) -> Iterator[NearestTarget]:
@@ -180,7 +162,7 @@ class Nearest:
             rate_per_s = number_at(rank_of(highest_per_s) - fewer)
             bought = self.fewest(partial(Question.at_rate, rate_per_s=rate_per_s))
             if bought is not None:
-                text = f"{self._asked} at {format_rate(rate_per_s)} with {bought.text()}"
+                text = f"{self._asked} at {format_rate(rate_per_s)} with {bought.in_words}"
                 yield _nearest("rate", text, bought, rate_per_s=rate_per_s)
                 return
 
@@ -191,10 +173,10 @@ class Nearest:
         bought = beyond.fewest(lambda question: question)
         if bought is None:
             return
-        cost = bought.offer.cost_per_hour(bought.nodes)
+        cost = bought.cost
         price = "" if cost is None else f", {format_money(cost)} per hour"
         way = "nodes" if bought.offer.budget_per_hour is None else "budget"
-        text = f"{self._asked} at {self._rate} with {bought.text()}{price}"
+        text = f"{self._asked} at {self._rate} with {bought.in_words}{price}"
         yield _nearest(way, text, bought)
 
     def _without(self, failing: frozenset[int]) -> Iterator[NearestTarget]:
@@ -209,12 +191,10 @@ class Nearest:
             bought = self.fewest(partial(_leaving_out, left_out=left_out))
             if bought is None:
                 continue
-            remaining = [
-                promise for promise in (self.question.target, *others) if promise not in left_out
-            ]
+            remaining = [promise for promise in self.question.promises if promise not in left_out]
             text = (
-                f"{_joined(remaining)} at {self._rate} with {bought.text()}, without "
-                f"{_joined(left_out)}"
+                f"{joined(remaining)} at {self._rate} with {bought.in_words}, without "
+                f"{joined(left_out)}"
             )
             yield _nearest(_kind_of(left_out), text, bought)
             if left_out is others:
@@ -222,17 +202,15 @@ class Nearest:
 
     def _by_source(self) -> Iterator[NearestTarget]:
         """The fewest sufficient source partitions, and the smallest purchase for them."""
-        today = _source_tasks(self.question)
+        today = min(source_tasks_below_slots(self.question), default=None)
         if today is None:
             return
         spaces = [offer.question.space for offer in self.offers]
         slots = max(space.num_slots(space.max_nodes) for space in spaces)
-        tried: dict[int, Bought | None] = {}
 
-        def bought_with(partitions: int) -> Bought | None:
-            if partitions not in tried:
-                tried[partitions] = self.fewest(lambda question: _wider(question, partitions))
-            return tried[partitions]
+        @cache
+        def bought_with(partitions: int) -> Buy | None:
+            return self.fewest(lambda question: _wider(question, partitions))
 
         doubled = [today * 2**power for power in range(1, slots.bit_length())]
         if not any(map(bought_with, {slots, *(count for count in doubled if count < slots)})):
@@ -242,13 +220,13 @@ class Nearest:
         bought = None if offset is None else bought_with(first + offset)
         if offset is not None and bought is not None:
             partitions = counted(first + offset, "source partition")
-            text = f"{self._asked} at {self._rate} with {partitions} and {bought.text()}"
+            text = f"{self._asked} at {self._rate} with {partitions} and {bought.in_words}"
             yield _nearest("source", text, bought, source_partitions=float(first + offset))
 
     def _by_confidence(self) -> Iterator[NearestTarget]:
         """The highest whole per cent of confidence at which the targets are met."""
 
-        def bought_at(percent: int) -> Bought | None:
+        def bought_at(percent: int) -> Buy | None:
             return self.fewest(partial(Question.at_confidence, confidence=percent / 100.0))
 
         low = LEAST_CONFIDENCE_PERCENT.value
@@ -262,7 +240,7 @@ class Nearest:
             low, high, bought = (
                 (middle, high, purchase) if purchase is not None else (low, middle, bought)
             )
-        text = f"{self._asked} at {self._rate} with {low}% confidence, {bought.text()}"
+        text = f"{self._asked} at {self._rate} with {low}% confidence, {bought.in_words}"
         yield _nearest("confidence", text, bought, confidence=low / 100.0)
 
     def _by_statistic(self) -> Iterator[NearestTarget]:
@@ -273,7 +251,7 @@ class Nearest:
             laxer = replace(target, quantile=quantile)
             bought = self.fewest(partial(_with_target, target=laxer))
             if bought is not None:
-                text = f"{laxer} at {self._rate} with {bought.text()}{self._others(0)}"
+                text = f"{laxer} at {self._rate} with {bought.in_words}{self._others(0)}"
                 yield _nearest("statistic", text, bought, quantile=quantile)
                 return
 
@@ -283,16 +261,16 @@ class Nearest:
 
     @property
     def _asked(self) -> str:
-        return _joined((self.question.target, *self.question.also))
+        return joined(self.question.promises)
 
     def _others(self, index: int) -> str:
         """All targets except the one at an index."""
-        promises = (self.question.target, *self.question.also)
+        promises = self.question.promises
         others = (*promises[:index], *promises[index + 1 :])
-        return f", and {_joined(others)}" if others else ""
+        return f", and {joined(others)}" if others else ""
 
 
-def _nearest(gives_way: str, text: str, bought: Bought, **numbers: float) -> NearestTarget:
+def _nearest(gives_way: str, text: str, bought: Buy, **numbers: float) -> NearestTarget:
     return NearestTarget(
         gives_way=gives_way, text=text, numbers={"nodes": float(bought.nodes), **numbers}
     )
@@ -322,17 +300,6 @@ def _kind_of(promises: Sequence[Promise]) -> str:
     return "outage" if any(isinstance(promise, CatchUp) for promise in promises) else "promise"
 
 
-def _joined(promises: Sequence[Promise]) -> str:
-    return " and ".join(map(str, promises))
-
-
-def _source_tasks(question: Question) -> int | None:
-    """Tasks of the source, if they are fewer than the slots."""
-    slots = question.space.num_slots(question.space.max_nodes)
-    short = list(short_of_tasks(question.profile, slots))
-    return min((num_tasks for _, num_tasks in short), default=None)
-
-
 def _wider(question: Question, partitions: int) -> Question:
     return replace(question, profile=with_source_partitions(question.profile, partitions))
 
@@ -345,7 +312,7 @@ def _lowest_s(question: Question, index: int) -> float:
     if isinstance(relaxed, Target):
         others = tuple(promise for other, promise in enumerate(lax.promises) if other != index)
         first = replace(lax, target=relaxed, also=others)
-        return lowest_latency(replace(candidates, question=first), rate_per_s)[1]
+        return lowest_latency(replace(candidates, question=first))[1]
     candidates = candidates.take(candidates.could_meet(rate_per_s))
     if not len(candidates):
         return math.inf
@@ -358,42 +325,28 @@ def _lowest_s(question: Question, index: int) -> float:
     return lowest_s
 
 
-def needs_of(nearest: Nearest) -> Iterator[PromiseNeed]:
-    """Each target on its own: the smallest purchase for it, and its value there.
+def need_of(nearest: Nearest, promise: Promise) -> PromiseNeed:
+    """A target on its own: the smallest purchase for it, and its value there.
 
     Nodes beyond the maximum are tried, too, and shown as such.
     """
-    for promise in nearest.question.promises:
-        yield _need(nearest, promise)
-
-
-def _need(nearest: Nearest, promise: Promise) -> PromiseNeed:
-    def only_promise(question: Question) -> Question:
-        return question.of_alone(promise)
-
-    offers = nearest.offers
-    bought, within = nearest.fewest(only_promise), True
-    proved = True
+    only_promise = partial(Question.of_alone, promise=promise)
+    bought = nearest.fewest(only_promise)
+    within, proved, offers = bought is not None, True, nearest.offers
     if bought is None:
-        offers, within = tuple(map(with_more_nodes, offers)), False
+        offers = tuple(map(with_more_nodes, offers))
         bought, proved = replace(nearest, offers=offers).searched(only_promise)
     max_nodes = max(offer.question.space.max_nodes for offer in offers)
     if bought is None:
         return PromiseNeed(promise=str(promise), within=False, most_nodes=max_nodes, proved=proved)
-    node_type = bought.offer.node_type
+    node_type, question = bought.offer.node_type, bought.offer.question.of_alone(promise)
+    setting = chosen_setting(all_candidates(question, (bought.nodes,)))
     return PromiseNeed(
         promise=str(promise),
         within=within,
         most_nodes=max_nodes,
         nodes=bought.nodes,
         node_type=None if node_type is None else node_type.name,
-        cost_per_hour=bought.offer.cost_per_hour(bought.nodes),
-        reached_s=_reached_s(bought, promise),
+        cost_per_hour=bought.cost,
+        reached_s=float(setting.promised_latency_s(promise, question.rate_per_s)[0]),
     )
-
-
-def _reached_s(bought: Bought, promise: Promise) -> float:
-    """Value of the target at the setting that a plan for it alone would run [s]."""
-    question = bought.offer.question.of_alone(promise)
-    setting = chosen_setting(all_candidates(question, (bought.nodes,)))
-    return float(setting.promised_latency_s(promise, question.rate_per_s)[0])

@@ -24,38 +24,21 @@ def profile_difference(
     """
     setting, arrivals = after.baseline, after.arrivals
     then, now = predict(before, setting, arrivals), predict(after, setting, arrivals)
+    quantities: list[tuple[str, Unit, float | None, float | None]] = [
+        ("rate as profiled", Unit.PER_S, before.arrivals.rate_per_s, arrivals.rate_per_s),
+        ("mean batch duration", Unit.SECONDS, _batch_s(then), _batch_s(now)),
+        ("p99 tuple latency", Unit.SECONDS, _p99_s(then), _p99_s(now)),
+        ("utilisation", Unit.SHARE, then.utilization_ratio, now.utilization_ratio),
+        ("stable up to", Unit.PER_S, then.sustainable_rate_per_s, now.sustainable_rate_per_s),
+    ]
     figures = [
-        Figure(
-            name="rate as profiled",
-            unit=Unit.PER_S,
-            before=before.arrivals.rate_per_s,
-            after=arrivals.rate_per_s,
-        ),
-        Figure(
-            name="mean batch duration",
-            unit=Unit.SECONDS,
-            before=_batch_s(then),
-            after=_batch_s(now),
-        ),
-        Figure(name="p99 tuple latency", unit=Unit.SECONDS, before=_p99_s(then), after=_p99_s(now)),
-        Figure(
-            name="utilisation",
-            unit=Unit.SHARE,
-            before=then.utilization_ratio,
-            after=now.utilization_ratio,
-        ),
-        Figure(
-            name="stable up to",
-            unit=Unit.PER_S,
-            before=then.sustainable_rate_per_s,
-            after=now.sustainable_rate_per_s,
-        ),
-        *_stage_figures(before.stages, after.stages),
+        Figure(name=name, unit=unit, before=first, after=second)
+        for name, unit, first, second in quantities
     ]
     return Difference(
         kind="profile",
         names=names,
-        figures=tuple(figures),
+        figures=(*figures, *_stage_figures(before.stages, after.stages)),
         values=tuple(_changed(_facts(before), _facts(after))),
         parts=parts(then.phases_s, now.phases_s),
         parts_of="mean tuple latency, both in the last profiled configuration of B",

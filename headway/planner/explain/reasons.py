@@ -1,124 +1,157 @@
-"""Reasons for a plan: rejected neighbours, and binding constraints."""
+"""Reasons for a plan: its neighbours, what it depends on, and binding constraints."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TypeAlias
 
+from headway.assumptions.planning import SENSITIVITY_RATIO
 from headway.domain import (
     Burst,
     CatchUp,
-    Configuration,
     DuringBurst,
+    JobProfile,
     Promise,
     Rejection,
+    Sensitivity,
     Target,
 )
 from headway.models.job.certified import certified
 from headway.models.job.predict import predict
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
+from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.noise_free import lowest_latency
 from headway.planner.question import Question
 from headway.planner.tasks import most_launches_per_s, why_no_room
 from headway.units import counted, format_rate, spark_trigger_text
 from headway.words.predictions import duration_against
 
+Neighbour: TypeAlias = tuple[Sensitivity, Candidates]
+"""A neighbouring setting of a plan, and what the plan would be with it."""
+
 _FEWER = "one node fewer"
 
 
-class Neighbour(NamedTuple):
-    """A neighbouring setting of the plan, and its effect."""
-
-    name: str
-    setting: Candidates
-    latency_s: float
-    keeps_promises: bool
-
-
-def resized(question: Question, configuration: Configuration, nodes: int) -> tuple[Neighbour, ...]:
+def resized(setting: ExplainedSetting) -> list[Neighbour]:
     """The plan with one node fewer or more, and with twice its nodes."""
-    partitions, trigger_s = configuration.shuffle_partitions, configuration.trigger_s
-    counts = [
-        num_nodes
-        for num_nodes in dict.fromkeys((nodes - 1, nodes + 1, 2 * nodes))
+    nodes, partitions, trigger_s = setting.size
+    counts = dict.fromkeys((nodes - 1, nodes + 1, 2 * nodes))
+    sizes = [
+        (counted(num_nodes, "node"), (num_nodes, partitions, trigger_s))
+        for num_nodes in counts
         if num_nodes >= 1
     ]
-    return _neighbours(
-        question,
-        [(counted(num_nodes, "node"), (num_nodes, partitions, trigger_s)) for num_nodes in counts],
-    )
+    return _neighbours(setting.question, sizes)
 
 
-def retuned(question: Question, configuration: Configuration, nodes: int) -> tuple[Neighbour, ...]:
-    """The plan with its trigger or its partitions at their next choices."""
-    choices = _next_choices(question, configuration, nodes)
-    return _neighbours(question, [(name, (nodes, *choice)) for name, choice in choices])
+def retuned(setting: ExplainedSetting) -> list[Neighbour]:
+    """The plan with its trigger or its partitions at their next choices in both directions.
 
-
-def _neighbours(
-    question: Question, named: Sequence[tuple[str, tuple[int, int, float]]]
-) -> tuple[Neighbour, ...]:
-    if not named:
-        return ()
-    settings = candidates_at(question, [setting for _, setting in named])
-    latencies_s = settings.each_latency_s(question.rate_per_s)
-    met = settings.meets(question.rate_per_s)
-    return tuple(
-        Neighbour(
-            name=name,
-            setting=settings.alone(index),
-            latency_s=float(latencies_s[index]),
-            keeps_promises=bool(met[index]),
-        )
-        for index, (name, _) in enumerate(named)
-    )
-
-
-def _next_choices(
-    question: Question, configuration: Configuration, nodes: int
-) -> list[tuple[str, tuple[int, float]]]:
-    """The next choices of trigger and partitions in both directions, and the maximum partitions."""
+    The maximum number of partitions is one of them.
+    """
+    question, (nodes, partitions, trigger_s) = setting.question, setting.size
     triggers_s = question.space.trigger_choices_s(question.profile, question.target.limit_s)
     choices = question.space.partition_choices(question.profile, nodes)
-    partitions, trigger_s = configuration.shuffle_partitions, configuration.trigger_s
     longer = [choice_s for choice_s in triggers_s if choice_s > trigger_s][:1]
     shorter = [choice_s for choice_s in triggers_s if choice_s < trigger_s][-1:]
     more = [choice for choice in choices if choice > partitions]
     fewer = [choice for choice in choices if choice < partitions][-1:]
-    changes = [
-        (f"trigger of {spark_trigger_text(choice_s)}", (partitions, choice_s))
+    sizes = [
+        (f"trigger of {spark_trigger_text(choice_s)}", (nodes, partitions, choice_s))
         for choice_s in (*longer, *shorter)
     ]
-    partition_counts = dict.fromkeys((*more[-1:], *more[:1], *fewer))
-    return changes + [
-        (counted(choice, "shuffle partition"), (choice, trigger_s)) for choice in partition_counts
+    sizes += [
+        (counted(choice, "shuffle partition"), (nodes, choice, trigger_s))
+        for choice in dict.fromkeys((*more[-1:], *more[:1], *fewer))
     ]
+    return _neighbours(question, sizes)
+
+
+def _neighbours(
+    question: Question, sizes: Sequence[tuple[str, tuple[int, int, float]]]
+) -> list[Neighbour]:
+    if not sizes:
+        return []
+    settings = candidates_at(question, [size for _, size in sizes])
+    latencies_s = settings.each_latency_s(question.rate_per_s)
+    met = settings.meets(question.rate_per_s)
+    return [
+        (
+            Sensitivity(
+                kind="knob",
+                change=name,
+                latency_s=float(latencies_s[index]),
+                keeps_target=bool(met[index]),
+            ),
+            settings.alone(index),
+        )
+        for index, (name, _) in enumerate(sizes)
+    ]
+
+
+def sensitivities(
+    setting: ExplainedSetting, neighbours: Sequence[Neighbour]
+) -> tuple[Sensitivity, ...]:
+    """The plan with each setting at its next choices, and with each input a tenth higher."""
+    return (*(sensitivity for sensitivity, _ in neighbours), *_by_input(setting))
+
+
+def _by_input(setting: ExplainedSetting) -> Iterator[Sensitivity]:
+    question = setting.question
+    faster = question.at_rate(SENSITIVITY_RATIO.value * question.rate_per_s)
+    costlier = _costlier(question.profile)
+    changed_questions = [
+        ("rate +10%", faster),
+        *((name, replace(question, profile=profile)) for name, profile in costlier),
+        ("no safety margin (50% confidence)", question.at_confidence(0.5)),
+    ]
+    for name, changed in changed_questions:
+        candidate = setting.under(changed)
+        yield Sensitivity(
+            kind="input",
+            change=name,
+            latency_s=float(candidate.latency_s(changed.rate_per_s)[0]),
+            keeps_target=bool(candidate.meets(changed.rate_per_s)[0]),
+        )
+
+
+def _costlier(profile: JobProfile) -> Iterator[tuple[str, JobProfile]]:
+    """The job with one of its measured costs a tenth higher."""
+    ratio, noise = SENSITIVITY_RATIO.value, profile.noise
+    phases = tuple(replace(phase, mean_s=ratio * phase.mean_s) for phase in profile.driver_phases)
+    yield "driver time +10%", replace(profile, driver_phases=phases)
+    for name, cost in (("fixed time per task", "task_fixed_s"), ("time per row", "task_per_row_s")):
+        costlier = tuple(
+            replace(stage, **{cost: ratio * getattr(stage, cost)}) for stage in profile.stages
+        )
+        yield f"{name} +10%", replace(profile, stages=costlier)
+    noisier = replace(noise, batch_ratio=ratio * noise.batch_ratio)
+    yield "batch noise +10%", replace(profile, noise=noisier)
 
 
 def rejected_neighbours(
-    question: Question, nodes: int, neighbours: Sequence[Neighbour]
+    setting: ExplainedSetting, neighbours: Sequence[Neighbour]
 ) -> tuple[Rejection, ...]:
     """The retuned plans that miss the targets, and the value that rules each out.
 
     For one node fewer, the best of all its settings.
     """
+    question = setting.question
     rejections: list[Rejection] = []
-    if nodes > question.space.min_nodes:
+    if setting.nodes > question.space.min_nodes:
         # By the first target; the reason names another one if that is what is missed.
-        fewer = all_candidates(question, (nodes - 1,))
+        fewer = all_candidates(question, (setting.nodes - 1,))
         for_first_target = replace(fewer, question=replace(question, also=()))
-        best_index, best_s = lowest_latency(for_first_target, question.rate_per_s)
+        best_index, best_s = lowest_latency(for_first_target)
         rejections.append(_rejection(question, _FEWER, fewer.alone(best_index), best_s))
-    return (
-        *rejections,
-        *(
-            _rejection(question, neighbour.name, neighbour.setting, neighbour.latency_s)
-            for neighbour in neighbours
-            if not neighbour.keeps_promises
-        ),
-    )
+    rejections += [
+        _rejection(question, sensitivity.change, neighbour, sensitivity.latency_s)
+        for sensitivity, neighbour in neighbours
+        if not sensitivity.keeps_target
+    ]
+    return tuple(rejections)
 
 
 def binding_constraints(
@@ -127,7 +160,7 @@ def binding_constraints(
     """Binding constraints of a plan, as text: its targets, and why one node fewer fails."""
     constraints = [
         f"{promise}: {_kept_text(promise, setting)} with {question.confidence:.0%} confidence"
-        for promise in (question.target, *question.also)
+        for promise in question.promises
     ]
     fewer = next((rejection for rejection in rejected if rejection.change == _FEWER), None)
     if fewer is not None:
@@ -138,17 +171,6 @@ def binding_constraints(
     else:
         constraints.append("one node is the minimum")
     return tuple(constraints)
-
-
-def latency_text(target: Target, latency_s: float) -> str:
-    """Latency of a setting, as text.
-
-    Examples
-    --------
-    >>> latency_text(Target.parse("p99 <= 3s"), 4.1)
-    'p99 up to 4.10 s'
-    """
-    return f"{target.statistic} up to {duration_against(latency_s, target.limit_s)}"
 
 
 def _stability_is_open(setting: Candidates, rate_per_s: float) -> bool:
@@ -208,7 +230,7 @@ def _reason_text(promise: Promise, setting: Candidates, value_s: float) -> str:
 def _value_text(target: Target, setting: Candidates, value_s: float, rate_per_s: float) -> str:
     if math.isinf(value_s):
         return saturation_text(setting, rate_per_s)
-    return latency_text(target, value_s)
+    return f"{target.statistic} up to {duration_against(value_s, target.limit_s)}"
 
 
 def broken_promise(setting: Candidates) -> tuple[str, float] | None:

@@ -80,11 +80,8 @@ def _settings(offer: Offer, configuration: Configuration, nodes: int) -> list[tu
         ]
     if space.trigger_s is None:
         ruled += [
-            (
-                f"trigger of {spark_trigger_text(rule_trigger_s)}",
-                (nodes, partitions, rule_trigger_s),
-            )
-            for rule_trigger_s in RULE_TRIGGERS_S.value
+            (f"trigger of {spark_trigger_text(rule_s)}", (nodes, partitions, rule_s))
+            for rule_s in RULE_TRIGGERS_S.value
         ]
     ruled.append(("twice the nodes, for safety", (2 * nodes, partitions, trigger_s)))
     allocated = _nodes_of_dynamic_allocation(offer, configuration)
@@ -93,12 +90,7 @@ def _settings(offer: Offer, configuration: Configuration, nodes: int) -> list[tu
 
 
 def _nodes_of_dynamic_allocation(offer: Offer, configuration: Configuration) -> int:
-    """Number of nodes at which Spark's dynamic allocation settles.
-
-    Notes
-    -----
-    theory.md (P12).
-    """
+    """Number of nodes at which Spark's dynamic allocation settles: theory.md (P12)."""
     question, partitions = offer.question, configuration.shuffle_partitions
     per_node = question.space.num_slots(1)
     tasks = max(stage.num_tasks(partitions) for stage in question.profile.stages)

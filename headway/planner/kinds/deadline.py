@@ -21,68 +21,37 @@ from headway.domain import (
     Provenance,
     Verdict,
 )
-from headway.domain.configuration import task_slots
-from headway.planner.enumeration import (
-    Enumerated,
-    Fewest,
-    enumerated,
-    fewest_of,
-    spread_counts,
-)
+from headway.planner.enumeration import Enumerated, Fewest, enumerated, fewest_of, spread_counts
 from headway.planner.kinds.backlog_run_time import JobTime, run_time_of
 from headway.planner.kinds.executor_conf import changes_of, executor_conf, planned_settings
 from headway.planner.memory import fewest_nodes_by_memory
-from headway.planner.profiled_memory import MemoryRule, profiled_memory
+from headway.planner.profiled_memory import profiled_memory
 from headway.planner.purchase import reserve_findings
 from headway.planner.space import NodeSpace
 from headway.units import S_PER_HOUR, counted, spark_memory_text
 from headway.words.predictions import duration_against
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadlineSpace(NodeSpace):
-    """Nodes that can be bought for a job that ends; ``least_nodes`` hold its state."""
-
-    tasks_per_executor: int | None = None
-    least_nodes: int = 1
-
-    def num_slots(self, nodes: int) -> int:
-        """Task slots of a number of nodes."""
-        return task_slots(
-            nodes * self.executors_per_node,
-            self.cores_per_executor,
-            self.task_cpus,
-            self.tasks_per_executor,
-        )
-
-
-def with_room_for_state(space: DeadlineSpace, job: EndingJob) -> DeadlineSpace | str:
+def with_room_for_state(space: NodeSpace, job: EndingJob) -> NodeSpace | str:
     """The numbers of nodes whose executors have memory for the state of a stream, or why none."""
     if job.backlog is None:
         return space
     heap_bytes = space.executor_memory_bytes or profiled_memory(job.application).heap_bytes
-    least_nodes = fewest_nodes_by_memory(
-        job.backlog.profile,
-        space.node_type,
-        space.executors_per_node,
-        space.cores_per_executor,
-        space.max_nodes,
-        MemoryRule(heap_bytes=heap_bytes),
-        space.task_cpus,
-    )
-    if least_nodes is None:
+    with_heap = replace(space, executor_memory_bytes=heap_bytes)
+    min_nodes = fewest_nodes_by_memory(job.backlog.profile, with_heap)
+    if min_nodes is None:
         return (
             f"{counted(space.max_nodes, 'node')}, the most that are allowed, have no memory for "
             f"the state of the query in executors with a heap of {spark_memory_text(heap_bytes)}; "
             "expected more nodes, or larger ones"
         )
-    return replace(space, least_nodes=least_nodes)
+    return replace(space, min_nodes=min_nodes)
 
 
 def plan_for_deadline(
     profile: EndingJob,
     deadline: Deadline,
-    spaces: Sequence[DeadlineSpace],
+    spaces: Sequence[NodeSpace],
     *,
     confidence: float = CONFIDENCE.value,
     objective: Objective = Objective.NODES,
@@ -95,7 +64,7 @@ def plan_for_deadline(
         The job, an application of the kind 'batch', or the backlog of a stream.
     deadline : Deadline
         The promise.
-    spaces : sequence of DeadlineSpace
+    spaces : sequence of NodeSpace
         Available nodes.
     confidence : float in [0.5, 1)
         Plan on run times that are exceeded with at most the remaining probability.
@@ -133,7 +102,7 @@ def plan_for_deadline(
 
 
 def fewest_in_time(
-    profile: EndingJob, deadline: Deadline, space: DeadlineSpace, confidence: float
+    profile: EndingJob, deadline: Deadline, space: NodeSpace, confidence: float
 ) -> int | None:
     """The fewest nodes with which a batch job finishes in time; None if no number is enough.
 
@@ -155,7 +124,7 @@ class _OfBatchJob:
 
     job: JobTime
     deadline: Deadline
-    space: DeadlineSpace
+    space: NodeSpace
     confidence: float
 
     @property
@@ -166,8 +135,8 @@ class _OfBatchJob:
     def table(self) -> tuple[DeadlinePoint, ...]:
         """Run times for the numbers of nodes that are shown."""
         counts = spread_counts(self.space.max_nodes, NODE_COUNTS_TRIED.value)
-        least_nodes = self.space.least_nodes
-        return tuple(map(self.point, sorted({max(nodes, least_nodes) for nodes in counts})))
+        min_nodes = self.space.min_nodes
+        return tuple(map(self.point, sorted({max(nodes, min_nodes) for nodes in counts})))
 
     def point(self, nodes: int) -> DeadlinePoint:
         return _point(self.job, self.space, nodes, self.confidence)
@@ -175,7 +144,7 @@ class _OfBatchJob:
     def fewest(self) -> Fewest:
         """Every count is tried, since more nodes may take longer because of their uncertainty."""
         max_nodes = self.space.max_nodes
-        counts = range(self.space.least_nodes, max_nodes + 1)
+        counts = range(self.space.min_nodes, max_nodes + 1)
         return fewest_of(counts, self.keeps, max_nodes=max_nodes, tries_every=True)
 
     def keeps(self, nodes: int) -> bool:
@@ -214,13 +183,7 @@ def _answer(
     if choice.feasible:
         probability = max(probability, offer.confidence)
     executors = run.nodes * space.executors_per_node
-    conf = executor_conf(
-        profile,
-        executors=executors,
-        cores_per_executor=space.cores_per_executor,
-        task_cpus=space.task_cpus,
-        heap_bytes=space.executor_memory_bytes,
-    )
+    conf = executor_conf(profile, executors, space)
     settings = tuple(planned_settings(profile, conf))
     return DeadlinePlan(
         feasible=choice.feasible,
@@ -255,11 +218,9 @@ def _answer(
 
 
 def _settling_advice(offer: _OfBatchJob, slots: int, probability: float) -> Iterator[Advice]:
-    """Effect of a run of this size on the verdict, if it is too close to tell.
+    """Effect of a run of this size on the verdict, if it is too close to tell: theory.md (P16).
 
-    Notes
-    -----
-    theory.md (P16). A profile of that run would have these slots and cores.
+    A profile of that run would have these slots and cores.
     """
     job, verdict = offer.job, Verdict.of(probability, offer.confidence)
     now = job.spread_ratio(slots, offer.space.core_speed_ratio)
@@ -274,11 +235,9 @@ def _settling_advice(offer: _OfBatchJob, slots: int, probability: float) -> Iter
 
 
 def _why_no_better(job: JobTime, points: Sequence[DeadlinePoint]) -> Iterator[Finding]:
-    """Why more nodes are not predicted to be faster, if so.
+    """Why more nodes are not predicted to be faster, if so: theory.md (P16).
 
-    Notes
-    -----
-    theory.md (P16). Sizes further from the profiled one are less certain, in the end by more than
+    Sizes further from the profiled one are less certain, in the end by more than
     they gain; and (J4) follows stages that compete for slots in the mean only.
     """
     best = min(points, key=_shortest)
@@ -307,7 +266,7 @@ def _why_no_better(job: JobTime, points: Sequence[DeadlinePoint]) -> Iterator[Fi
         yield Finding(code=FindingCode.MODEL_RISES, numbers=numbers)
 
 
-def _point(job: JobTime, space: DeadlineSpace, nodes: int, confidence: float) -> DeadlinePoint:
+def _point(job: JobTime, space: NodeSpace, nodes: int, confidence: float) -> DeadlinePoint:
     slots, speed = space.num_slots(nodes), space.core_speed_ratio
     mean_s = job.mean_s(slots, speed)
     price = space.price_per_hour
@@ -326,7 +285,7 @@ def _binding(
         yield f"{offer.deadline}: the run takes up to {_against(run.planned_s, offer)}"
         if run.nodes == 1:
             yield "one node is the minimum"
-        elif run.nodes == offer.space.least_nodes:
+        elif run.nodes == offer.space.min_nodes:
             yield "executor memory: fewer nodes have no room for the state of the query"
         else:
             fewer = offer.point(run.nodes - 1)

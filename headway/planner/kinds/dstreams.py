@@ -22,9 +22,9 @@ from headway.domain.dstreams import DStreamsPlan, DStreamsPoint, DStreamsSetting
 from headway.models.batches.job_pool import DStreamJobs
 from headway.models.laws.normal import ndtri
 from headway.planner.enumeration import Fewest, enumerated, fewest_of, spread_counts
-from headway.planner.kinds.dstreams_batches import DStreamsBatches, quantile_or_mean_s
+from headway.planner.kinds.dstreams_batches import DStreamsBatches
 from headway.planner.kinds.dstreams_prediction import predicted
-from headway.planner.kinds.executor_conf import executor_conf, planned_settings
+from headway.planner.kinds.executor_conf import changes_of, executor_conf, planned_settings
 from headway.planner.space import NodeSpace
 from headway.sparkconf import STREAMING
 from headway.units import counted, format_duration
@@ -99,10 +99,10 @@ def plan_dstreams(
     setting = space.setting(point.nodes, point.batch_interval_s, search.num_receivers)
     expected = predicted(search.batches, setting, search.load, search.speed)
     most_load = search.highest_load(setting)
-    conf = {
-        **_executor_conf(profile, setting, space),
-        **_limit_conf(search, setting),
-    }
+    conf = executor_conf(profile, setting.executors, space)
+    if setting.concurrent_jobs > 1 or STREAMING.jobs in profile.application.properties:
+        conf[STREAMING.jobs] = str(setting.concurrent_jobs)
+    conf |= _limit_conf(search, setting)
     settings = tuple(planned_settings(profile, conf))
     return DStreamsPlan(
         feasible=choice.feasible,
@@ -190,8 +190,12 @@ class _Search:
             return math.inf
         cache_key = (jobs.work_s, setting.batch_interval_s)
         if cache_key not in self.latencies_s:
-            latency = self.batches.latency(setting, jobs)
-            self.latencies_s[cache_key] = quantile_or_mean_s(latency, self.target.quantile)
+            latency, quantile = self.batches.latency(setting, jobs), self.target.quantile
+            self.latencies_s[cache_key] = (
+                latency.tuple_mean_s
+                if quantile is None
+                else float(latency.tuple_quantile_s(quantile))
+            )
         return self.latencies_s[cache_key]
 
     @property
@@ -238,11 +242,7 @@ class _Search:
 
     def around(self, point: DStreamsPoint) -> Iterator[DStreamsPoint]:
         """Latencies by number of nodes, at the interval of the plan."""
-        counts = {
-            point.nodes - 1,
-            point.nodes,
-            *spread_counts(self.space.max_nodes, _MOST_POINTS),
-        }
+        counts = {point.nodes - 1, point.nodes, *spread_counts(self.space.max_nodes, _MOST_POINTS)}
         for nodes in sorted(count for count in counts if count >= 1):
             yield point if nodes == point.nodes else self.point(nodes, point.batch_interval_s)
 
@@ -257,21 +257,6 @@ class _Search:
             is_met = self.planned_s(setting, middle) <= self.target.limit_s
             low, high = (middle, high) if is_met else (low, middle)
         return low
-
-
-def _executor_conf(
-    profile: ApplicationProfile, setting: DStreamsSetting, space: DStreamsSpace
-) -> dict[str, str]:
-    conf = executor_conf(
-        profile,
-        executors=setting.executors,
-        cores_per_executor=setting.cores_per_executor,
-        task_cpus=setting.task_cpus,
-        heap_bytes=space.executor_memory_bytes,
-    )
-    if setting.concurrent_jobs > 1 or STREAMING.jobs in profile.application.properties:
-        conf[STREAMING.jobs] = str(setting.concurrent_jobs)
-    return conf
 
 
 def _limit_conf(search: _Search, setting: DStreamsSetting) -> dict[str, str]:
@@ -306,7 +291,7 @@ def _binding(search: _Search, point: DStreamsPoint, *, feasible: bool) -> Iterat
             f"{format_duration(point.batch_interval_s)}: {_up_to(point.planned_s)}"
         )
         tasks = search.batches.num_tasks
-        if search.space.setting(search.space.max_nodes, 1.0, 0).num_slots > tasks:
+        if search.space.num_slots(search.space.max_nodes) > tasks:
             yield f"the stages of a batch have {counted(tasks, 'task')} in all: further slots idle"
         return
     yield f"{search.target}: {_up_to(point.planned_s)}"
@@ -332,14 +317,7 @@ def _changes(
             after=format_duration(setting.batch_interval_s),
             applies=Applies.NEW_CHECKPOINT,
         )
-    for planned_setting in settings:
-        if planned_setting.profiled != planned_setting.value:
-            yield Change(
-                setting=planned_setting.setting,
-                before=planned_setting.profiled or "not set",
-                after=planned_setting.value,
-                applies=planned_setting.applies,
-            )
+    yield from changes_of(settings, if_unknown="not set")
 
 
 def _findings(search: _Search, conf: Mapping[str, str]) -> Iterator[Finding]:

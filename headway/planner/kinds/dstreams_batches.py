@@ -9,20 +9,12 @@ from functools import cached_property
 
 from headway.assumptions.predictions import USUAL_RUN_TO_RUN_RATIO
 from headway.assumptions.resources import BLOCK_INTERVAL_S
-from headway.domain import (
-    ApplicationKind,
-    ApplicationProfile,
-    RecordedStage,
-)
+from headway.domain import ApplicationKind, ApplicationProfile, RecordedStage
 from headway.domain.dstreams import DStreamsSetting
 from headway.errors import InputError, argument
 from headway.models.batches.dstreams import DStreamsLatency, dstreams_latency
 from headway.models.batches.job_pool import DStreamJobs, busy_time
-from headway.models.job.calibration import (
-    doublings_outside,
-    of_runs_and_fit,
-    widened,
-)
+from headway.models.job.calibration import doublings_outside, of_runs_and_fit, widened
 from headway.models.queues.times import lognormal_time
 from headway.models.stages.dag import StageDag, run_time
 from headway.planner.kinds.batch_run_time import job_stages
@@ -300,10 +292,3 @@ class DStreamsBatches:
             float(doublings_outside(slots, seen_slots, seen_slots)),
             float(doublings_outside(rows, self.seen.batch_interval_s, self.seen.batch_interval_s)),
         )
-
-
-def quantile_or_mean_s(latency: DStreamsLatency, quantile: float | None) -> float:
-    """The statistic of the latency of rows for a target; the mean without a quantile."""
-    if quantile is None:
-        return latency.tuple_mean_s
-    return float(latency.tuple_quantile_s(quantile))

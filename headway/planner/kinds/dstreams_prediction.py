@@ -8,10 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from headway.assumptions.predictions import (
-    CALIBRATED_DOUBLINGS,
-    HIGHEST_QUOTED_UTILIZATION_RATIO,
-)
+from headway.assumptions.predictions import CALIBRATED_DOUBLINGS, HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import Z90, Finding, FindingCode, LatencyDistribution
 from headway.domain.dstreams import DStreamsPrediction, DStreamsSetting
 from headway.domain.prediction import QUOTED_PROBABILITIES, Interval
@@ -31,14 +28,11 @@ def predicted(
     middle = batches.jobs(setting, load, speed)
     low = batches.hopeful.jobs(setting, load, speed, 1.0 / factor)
     high = batches.cautious.jobs(setting, load, speed, factor)
-    threads = setting.concurrent_jobs
-    busy = middle.work_s / (threads * setting.batch_interval_s)
+    busy = middle.work_s / (setting.concurrent_jobs * setting.batch_interval_s)
     busiest = HIGHEST_QUOTED_UTILIZATION_RATIO.value
     quotable = busy <= busiest
     latency = batches.latency(setting, middle) if quotable else None
-    highest_rate_per_s = batches.rate_at(
-        batches.highest_load(setting, speed, busiest=HIGHEST_QUOTED_UTILIZATION_RATIO.value)
-    )
+    kept_share = float(lognormal_cdf(setting.batch_interval_s, busy_time(middle).mean_s, batches.cv))
     reasons = tuple(_reasons(batches, setting, load))
     return DStreamsPrediction(
         setting=setting,
@@ -46,33 +40,51 @@ def predicted(
         stable=busy < 1.0,
         utilization_ratio=min(busy, 1.0),
         offered_load_ratio=busy,
-        overrun_probability=_overrun(batches, setting, middle),
+        overrun_probability=1.0 - kept_share,
         calibrated=quotable and not reasons,
         findings=(*reasons, *_findings(batches, setting, load, busy)),
-        processing_time=None if latency is None else _processing(batches, middle, low, high),
+        processing_time=None
+        if latency is None
+        else _with_ends(*(_processing(batches, jobs) for jobs in (middle, low, high))),
         scheduling_delay=None if latency is None else _delay(batches, latency),
         tuple_latency=None
         if latency is None
-        else _latency(latency, batches.latency(setting, low), batches.latency(setting, high)),
+        else _with_ends(
+            _latency(latency),
+            _latency(batches.latency(setting, low)),
+            _latency(batches.latency(setting, high)),
+        ),
         phases_s={} if latency is None else _phases_s(batches, setting, middle, latency),
-        sustainable_rate_per_s=highest_rate_per_s,
+        sustainable_rate_per_s=batches.rate_at(
+            batches.highest_load(setting, speed, busiest=busiest)
+        ),
     )
 
 
-def _processing(
-    batches: DStreamsBatches, middle: DStreamJobs, low: DStreamJobs, high: DStreamJobs
-) -> LatencyDistribution:
-    def law(jobs: DStreamJobs) -> LatencyDistribution:
-        mean_s = busy_time(jobs).mean_s
-        quantiles = lognormal_quantile(np.array(QUOTED_PROBABILITIES), mean_s, batches.cv)
-        return LatencyDistribution.of(mean_s, quantiles)
-
-    return _with_ends(law(middle), law(low), law(high))
+def _processing(batches: DStreamsBatches, jobs: DStreamJobs) -> LatencyDistribution:
+    mean_s = busy_time(jobs).mean_s
+    quantiles = lognormal_quantile(np.array(QUOTED_PROBABILITIES), mean_s, batches.cv)
+    return LatencyDistribution.of(mean_s, quantiles)
 
 
 def _delay(batches: DStreamsBatches, latency: DStreamsLatency) -> LatencyDistribution:
     quantiles = latency.wait.quantile_s(np.array(QUOTED_PROBABILITIES)) + batches.start_s
     return LatencyDistribution.of(latency.wait.mean_s + batches.start_s, quantiles)
+
+
+def _latency(latency: DStreamsLatency) -> LatencyDistribution:
+    quantiles = latency.tuple_quantile_s(np.array(QUOTED_PROBABILITIES))
+    return LatencyDistribution.of(latency.tuple_mean_s, quantiles)
+
+
+def _with_ends(
+    middle: LatencyDistribution, low: LatencyDistribution, high: LatencyDistribution
+) -> LatencyDistribution:
+    return replace(
+        middle,
+        interval90_mean_s=Interval(low=low.mean_s, high=high.mean_s),
+        interval90_p99_s=Interval(low=low.p99_s, high=high.p99_s),
+    )
 
 
 def _phases_s(
@@ -86,23 +98,20 @@ def _phases_s(
     }
 
 
-def _overrun(batches: DStreamsBatches, setting: DStreamsSetting, jobs: DStreamJobs) -> float:
-    busy_s = busy_time(jobs).mean_s
-    return 1.0 - float(lognormal_cdf(setting.batch_interval_s, busy_s, batches.cv))
-
-
 def _reasons(batches: DStreamsBatches, setting: DStreamsSetting, load: float) -> Iterator[Finding]:
     """Why a setting is outside the profiled range."""
     of_slots, of_rows = batches.doublings(setting, load)
     reach, baseline = CALIBRATED_DOUBLINGS.value, batches.seen
     if not is_within_reach(of_slots):
-        profiled = {
-            "least": baseline.num_slots,
-            "most": baseline.num_slots,
-            "reach_doublings": reach,
-        }
-        numbers = {"slots": setting.num_slots, **profiled}
-        yield Finding(code=FindingCode.SLOTS_FAR_OFF, numbers=numbers)
+        yield Finding(
+            code=FindingCode.SLOTS_FAR_OFF,
+            numbers={
+                "slots": setting.num_slots,
+                "least": baseline.num_slots,
+                "most": baseline.num_slots,
+                "reach_doublings": reach,
+            },
+        )
     if not is_within_reach(of_rows):
         ratio = load * setting.batch_interval_s / baseline.batch_interval_s
         numbers = {"rows_ratio": ratio, "reach_doublings": reach}
@@ -133,23 +142,3 @@ def _findings(
     properties = batches.profile.application.properties
     if properties.get(STREAMING.backpressure) == "true":
         yield Finding(code=FindingCode.BACKPRESSURE_WHEN_PROFILED)
-
-
-def _latency(
-    middle: DStreamsLatency, low: DStreamsLatency, high: DStreamsLatency
-) -> LatencyDistribution:
-    def law(latency: DStreamsLatency) -> LatencyDistribution:
-        quantiles = latency.tuple_quantile_s(np.array(QUOTED_PROBABILITIES))
-        return LatencyDistribution.of(latency.tuple_mean_s, quantiles)
-
-    return _with_ends(law(middle), law(low), law(high))
-
-
-def _with_ends(
-    middle: LatencyDistribution, low: LatencyDistribution, high: LatencyDistribution
-) -> LatencyDistribution:
-    return replace(
-        middle,
-        interval90_mean_s=Interval(low=low.mean_s, high=high.mean_s),
-        interval90_p99_s=Interval(low=low.p99_s, high=high.p99_s),
-    )

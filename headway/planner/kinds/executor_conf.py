@@ -11,30 +11,24 @@ from headway.planner.profiled_memory import (
     profiled_sizes,
     same_value,
 )
+from headway.planner.space import NodeSpace
 from headway.sparkconf import KNOBS, STREAMING, knob_of, resource_settings
 from headway.units import spark_memory_text
 
 
-def executor_conf(
-    profile: Job,
-    *,
-    executors: int,
-    cores_per_executor: int,
-    task_cpus: float,
-    heap_bytes: int | None,
-) -> dict[str, str]:
+def executor_conf(profile: Job, executors: int, space: NodeSpace) -> dict[str, str]:
     """Keys of the executors, with what the recorded run set besides their heap and cores.
 
     Cores per task are left out if they are Spark's default of one and were before.
     """
     conf = {
         KNOBS["executors"].key: str(executors),
-        KNOBS["cores_per_executor"].key: str(cores_per_executor),
+        KNOBS["cores_per_executor"].key: str(space.cores_per_executor),
     }
-    if not task_cpus == profile.slots.task_cpus == 1:
-        conf[KNOBS["task_cpus"].key] = str(task_cpus)
-    if heap_bytes is not None:
-        conf[KNOBS["executor_memory"].key] = spark_memory_text(heap_bytes)
+    if not space.task_cpus == profile.slots.task_cpus == 1:
+        conf[KNOBS["task_cpus"].key] = str(space.task_cpus)
+    if space.executor_memory_bytes is not None:
+        conf[KNOBS["executor_memory"].key] = spark_memory_text(space.executor_memory_bytes)
     conf |= beside_heap_conf(profile.application)
     conf["spark.dynamicAllocation.enabled"] = "false"
     return conf | resource_settings(profile.application.properties)
@@ -71,13 +65,18 @@ def planned_settings(profile: Job, conf: Mapping[str, str]) -> Iterator[PlannedS
         )
 
 
-def changes_of(settings: Sequence[PlannedSetting]) -> Iterator[Change]:
-    """Settings with which the next run is submitted instead of those of the recorded run."""
+def changes_of(
+    settings: Sequence[PlannedSetting], if_unknown: str | None = None
+) -> Iterator[Change]:
+    """Settings with which the next run is submitted instead of those of the recorded run.
+
+    A value that is not recorded is called ``if_unknown``, or what its key says about that.
+    """
     for setting in settings:
         if setting.profiled != setting.value:
             yield Change(
                 setting=setting.setting,
-                before=setting.profiled or before_words(setting.key, {}),
+                before=setting.profiled or if_unknown or before_words(setting.key, {}),
                 after=setting.value,
                 applies=setting.applies,
             )

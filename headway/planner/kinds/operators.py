@@ -168,7 +168,10 @@ def plan_operators(
     """
     if pipeline.rate_per_s is None:
         raise InputError(f"{argument('rate')}: saturated has no plan; expected a rate, e.g. 50k/s")
-    _require_simulated(target)
+    if target.quantile not in (None, 0.5, 0.99):
+        raise InputError(
+            f"target {target}: not simulated for ordered operators; expected mean, p50 or p99"
+        )
     _require_few_slices(pipeline, _TUPLES_OF_PLAN)
     worker_limit = min(most_workers or MOST_WORKERS_OF_PLAN.value, MOST_CORES)
     fewest = _fewest_workers(pipeline, worker_limit)
@@ -196,13 +199,6 @@ def plan_operators(
 def statistic_of(run: SchedulerRun, target: Target) -> float:
     """The statistic of a simulated scheduler for a target. [s]"""
     return {None: run.mean_s, 0.5: run.p50_s, 0.99: run.p99_s}[target.quantile]
-
-
-def _require_simulated(target: Target) -> None:
-    if target.quantile not in (None, 0.5, 0.99):
-        raise InputError(
-            f"target {target}: not simulated for ordered operators; expected mean, p50 or p99"
-        )
 
 
 def _require_few_slices(pipeline: OrderedPipeline, num_tuples: int) -> None:

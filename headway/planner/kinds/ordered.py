@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -18,12 +19,7 @@ from headway.assumptions.planning import (
 )
 from headway.assumptions.resources import SPARK_PARTITIONS
 from headway.domain import Configuration, JobProfile, StageProfile, TasksRule
-from headway.domain.ordered import (
-    KeyCounts,
-    KeyPlacement,
-    OrderedPlan,
-    RealTimeSlots,
-)
+from headway.domain.ordered import KeyCounts, KeyPlacement, OrderedPlan, RealTimeSlots
 from headway.domain.plan_parts import PartitionChoice, PlannedSkew
 from headway.errors import InputError, argument
 from headway.limits import MOST_PARTITIONS
@@ -72,8 +68,7 @@ def plan_ordered(
     InputError
         If the profile has no such stage, or batches grow without bound.
     """
-    model = duration_model(job, configuration.num_slots, configuration.shuffle_partitions)
-    batch_rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
+    batch_rows = _settled_rows(job, configuration, rate_per_s)
     if batch_rows > _ENDLESS_ROWS:
         raise InputError(
             f"at {rate_per_s:g} rows/s batches grow without bound on {configuration.num_slots} "
@@ -83,39 +78,51 @@ def plan_ordered(
     map_tasks = _map_tasks(job, stage, counts)
     if map_tasks:
         counts = _combined(counts, batch_rows, map_tasks)
-    task = _Task(job, stage, configuration.num_slots, stage.rows.rows(batch_rows), counts)
-    today, partition_counts = configuration.shuffle_partitions, _tried_numbers(configuration)
-    choices = {partitions: task.hashed(partitions) for partitions in partition_counts}
-    few_partitions = [
-        partitions
+    num_slots, rows = configuration.num_slots, stage.rows.rows(batch_rows)
+    loads, choice_of = _known_loads(job, counts), partial(_choice, stage, num_slots, rows)
+    partition_counts = _tried_numbers(configuration)
+    choices = {
+        partitions: choice_of(
+            np.tile(loads.of(partitions), (_num_batches(partitions, num_slots), 1))
+        )
         for partitions in partition_counts
-        if partitions <= MOST_PLACED_PER_SLOT.value * task.num_slots
-    ]
+    }
+    all_rows = sum(counts.num_rows) + counts.other_rows
+    shares = np.asarray(counts.num_rows, dtype=np.float64) / all_rows
     placed = min(
-        (task.placed(partitions) for partitions in few_partitions),
+        (
+            _placed(counts.keys, shares, partitions, num_slots, choice_of)
+            for partitions in partition_counts
+            if partitions <= MOST_PLACED_PER_SLOT.value * num_slots
+        ),
         key=lambda placement: (placement.choice.p99_s, placement.choice.shuffle_partitions),
     )
-    hottest = counts.num_rows[0] / task.all_rows
+    hottest = counts.num_rows[0] / all_rows
     return OrderedPlan(
         stage=stage.name,
         rate_per_s=rate_per_s,
         trigger_s=configuration.trigger_s,
-        batch_rows=task.rows,
-        num_slots=task.num_slots,
+        batch_rows=rows,
+        num_slots=num_slots,
         num_keys=len(counts.keys),
         num_map_tasks=map_tasks,
-        known_share=1.0 - counts.other_rows / task.all_rows,
+        known_share=1.0 - counts.other_rows / all_rows,
         task_fixed_s=stage.task_fixed_s,
         task_per_row_s=stage.task_per_row_s,
         hottest_key=counts.keys[0],
         hottest_share=hottest,
-        serial_s=_serial_s(stage, task.rows, hottest),
-        today=choices[today],
+        serial_s=_serial_s(stage, rows, hottest),
+        today=choices[configuration.shuffle_partitions],
         choices=tuple(choices.values()),
         best=_fewest_with_the_shortest(choices.values()),
         placed=placed,
-        real_time=_real_time(job, configuration.num_slots, batch_rows),
+        real_time=_real_time(job, num_slots, batch_rows),
     )
+
+
+def _settled_rows(job: JobProfile, configuration: Configuration, rate_per_s: float) -> float:
+    model = duration_model(job, configuration.num_slots, configuration.shuffle_partitions)
+    return float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
 
 
 def with_known_keys(job: JobProfile, counts: KeyCounts) -> JobProfile:
@@ -170,8 +177,7 @@ def plan_skew(
     PlannedSkew or None
         None if no key is known to be heavy, or if batches grow without bound.
     """
-    model = duration_model(job, configuration.num_slots, configuration.shuffle_partitions)
-    batch_rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
+    batch_rows = _settled_rows(job, configuration, rate_per_s)
     if batch_rows > _ENDLESS_ROWS:
         return None
     if counts is not None:
@@ -263,52 +269,31 @@ def _choice(stage: StageProfile, num_slots: int, rows: float, loads: Array) -> P
     )
 
 
-class _Task:
-    """Work of the stage's tasks, at any number of partitions."""
-
-    def __init__(
-        self,
-        job: JobProfile,
-        stage: StageProfile,
-        num_slots: int,
-        rows: float,
-        counts: KeyCounts,
-    ) -> None:
-        self.stage, self.num_slots, self.rows, self.counts = stage, num_slots, rows, counts
-        self.all_rows = sum(counts.num_rows) + counts.other_rows
-        self.shares = np.asarray(counts.num_rows, dtype=np.float64) / self.all_rows
-        self.loads = _known_loads(job, counts)
-
-    def hashed(self, partitions: int) -> PartitionChoice:
-        """Loads of the keys by Spark's hash."""
-        return self._choice(np.tile(self.loads.of(partitions), (self.batches(partitions), 1)))
-
-    def placed(self, partitions: int) -> KeyPlacement:
-        """Loads with the heaviest keys placed and the others drawn at random, by another hash."""
-        max_placed = MOST_PLACED_KEYS.value
-        heavy, light = self.shares[:max_placed], self.shares[max_placed:]
-        placement = placed_keys(heavy, partitions)
-        loads = np.tile(placement.loads, (self.batches(partitions), 1))
-        if light.size:
-            drawn = random_partition_loads(
-                _classes(light), partitions, num_replications=len(loads), seed=_SEED
-            )
-            loads += float(light.sum()) * (drawn - 1.0 / partitions)
-        ids = first_bucket_ids(partitions)[0]
-        return KeyPlacement(
-            keys=self.counts.keys[:max_placed],
-            key_share=tuple(heavy.tolist()),
-            buckets=tuple(ids[placement.partition].tolist()),
-            spread_ids=tuple(ids.tolist()),
-            choice=self._choice(np.maximum(loads, 0.0)),
+def _placed(
+    keys: tuple[str | int, ...],
+    shares: Array,
+    partitions: int,
+    num_slots: int,
+    choice_of: Callable[[Array], PartitionChoice],
+) -> KeyPlacement:
+    """Loads with the heaviest keys placed and the others drawn at random, by another hash."""
+    max_placed = MOST_PLACED_KEYS.value
+    heavy, light = shares[:max_placed], shares[max_placed:]
+    placement = placed_keys(heavy, partitions)
+    loads = np.tile(placement.loads, (_num_batches(partitions, num_slots), 1))
+    if light.size:
+        drawn = random_partition_loads(
+            _classes(light), partitions, num_replications=len(loads), seed=_SEED
         )
-
-    def batches(self, partitions: int) -> int:
-        """How many to draw."""
-        return _num_batches(partitions, self.num_slots)
-
-    def _choice(self, loads: Array) -> PartitionChoice:
-        return _choice(self.stage, self.num_slots, self.rows, loads)
+        loads += float(light.sum()) * (drawn - 1.0 / partitions)
+    ids = first_bucket_ids(partitions)[0]
+    return KeyPlacement(
+        keys=keys[:max_placed],
+        key_share=tuple(heavy.tolist()),
+        buckets=tuple(ids[placement.partition].tolist()),
+        spread_ids=tuple(ids.tolist()),
+        choice=choice_of(np.maximum(loads, 0.0)),
+    )
 
 
 def _map_tasks(job: JobProfile, stage: StageProfile, counts: KeyCounts) -> int:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from headway.assumptions.planning import PIPELINE_RULE_PERIODS_S
 from headway.domain.result import Result
 from headway.models.arrays import Array
-from headway.models.pipeline.latency import PipelineLatency, in_series, split_limit_s
+from headway.models.pipeline.latency import PipelineLatency, split_limit_s
 from headway.models.pipeline.parameters import PipelineSetting
-from headway.planner.kinds.pipelines import PipelineQuestion, statistic_s
+from headway.planner.kinds.pipelines import PipelineQuestion, grid, joined, statistic_s
 from headway.planner.question import NO_LIMIT_S
 
 _CHUNK = 400
@@ -113,9 +113,7 @@ class RoundsPlan(Result):
 def plan_rounds(questions: tuple[PipelineQuestion, ...]) -> RoundsPlan:
     """Plan consecutive rounds, with the limit divided by their lowest possible latencies.
 
-    Notes
-    -----
-    theory.md (L10): for a quantile this requires more than necessary.
+    For a quantile this requires more than necessary: theory.md (L10).
     """
     if len(questions) > 1:
         lowest_s = [_lowest(question)[1] for question in questions]
@@ -127,10 +125,8 @@ def plan_rounds(questions: tuple[PipelineQuestion, ...]) -> RoundsPlan:
             )
     rounds = tuple(plan_pipeline(question) for question in questions)
     latencies = [plan.latency for plan in rounds if plan.latency is not None]
-    if len(latencies) < len(rounds):
-        return RoundsPlan(rounds=rounds, latency=None)
-    joined = latencies[0] if len(latencies) == 1 else in_series(tuple(latencies))
-    return RoundsPlan(rounds=rounds, latency=joined)
+    latency = joined(latencies) if len(latencies) == len(rounds) else None
+    return RoundsPlan(rounds=rounds, latency=latency)
 
 
 def plan_pipeline(question: PipelineQuestion) -> PipelinePlan:
@@ -284,27 +280,16 @@ def _is_out_of_reach(question: PipelineQuestion, nodes: int, rate_per_s: float) 
     space = question.space
     shuffles, polls = _ranges(space.shuffle_periods_s), _ranges(space.poll_periods_s)
     sizes = (space.mappers, space.reducers, space.input_periods_s)
-    counts = [np.arange(len(choices)) for choices in (*sizes, shuffles, polls)]
-    grid = [axis.ravel() for axis in np.meshgrid(*counts, indexing="ij")]
-    mappers, reducers, inputs = (
-        np.asarray(choices)[indices] for choices, indices in zip(sizes, grid[:3], strict=True)
+    mappers, reducers, inputs, of_shuffle, of_poll = grid(
+        *sizes, np.arange(len(shuffles)), np.arange(len(polls))
     )
-    low_sh, high_sh = shuffles[grid[3]].T
-    low_ch, high_ch = polls[grid[4]].T
-
-    def setting(shuffle_s: Array, poll_s: Array) -> PipelineSetting:
-        return PipelineSetting(
-            num_nodes=np.full_like(mappers, nodes),
-            mappers_per_node=mappers,
-            reducers_per_node=reducers,
-            num_distributors=space.num_distributors,
-            input_period_s=inputs,
-            shuffle_period_s=shuffle_s,
-            poll_period_s=poll_s,
-        )
-
+    low_sh, high_sh = shuffles[of_shuffle].T
+    low_ch, high_ch = polls[of_poll].T
     for _ in range(_HALVINGS_OF_RANGES):
-        floor_s = question.floor_s(setting(low_sh, low_ch), setting(high_sh, high_ch), rate_per_s)
+        size = (np.full_like(mappers, nodes), mappers, reducers, inputs)
+        shortest = space.setting(*size, low_sh, low_ch)
+        longest = space.setting(*size, high_sh, high_ch)
+        floor_s = question.floor_s(shortest, longest, rate_per_s)
         live = np.flatnonzero(floor_s <= question.target.limit_s)
         if not len(live):
             return True
@@ -356,19 +341,12 @@ def _rules(
 ) -> tuple[PipelineRule, ...]:
     """The rules of thumb, the nodes on which they meet the target, and their highest rates."""
     periods_s = PIPELINE_RULE_PERIODS_S.value
-    shuffle, poll = (axis.ravel() for axis in np.meshgrid(periods_s, periods_s, indexing="ij"))
+    shuffle, poll = grid(periods_s, periods_s)
     threads = max(int(question.round.nodes.num_cores), 1)
+    space, input_s = question.space, question.space.input_periods_s[0]
 
     def setting(num_nodes: Array, shuffle_s: Array, poll_s: Array) -> PipelineSetting:
-        return PipelineSetting(
-            num_nodes=num_nodes,
-            mappers_per_node=threads,
-            reducers_per_node=threads,
-            num_distributors=question.space.num_distributors,
-            input_period_s=question.space.input_periods_s[0],
-            shuffle_period_s=shuffle_s,
-            poll_period_s=poll_s,
-        )
+        return space.setting(num_nodes, threads, threads, input_s, shuffle_s, poll_s)
 
     rate_per_s = question.rate_per_s
     at_plan = setting(np.full(len(shuffle), float(nodes)), shuffle, poll)
@@ -383,10 +361,8 @@ def _rules(
     counts = np.arange(_nodes_for_cores(question), max_nodes + 1, dtype=np.float64)
     rules = []
     for rule_index, (shuffle_s, poll_s) in enumerate(zip(shuffle, poll, strict=True)):
-        rule_settings = setting(
-            counts, *(np.full(len(counts), period_s) for period_s in (shuffle_s, poll_s))
-        )
-        enough = counts[_within(question, rule_settings, rate_per_s)]
+        shuffles_s, polls_s = np.full_like(counts, shuffle_s), np.full_like(counts, poll_s)
+        enough = counts[_within(question, setting(counts, shuffles_s, polls_s), rate_per_s)]
         rules.append(
             PipelineRule(
                 shuffle_period_s=float(shuffle_s),

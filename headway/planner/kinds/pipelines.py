@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,21 +25,11 @@ from headway.models.pipeline.parameters import (
     Finalizing,
     Pipeline,
     PipelineJob,
-    PipelineLoads,
     PipelineNodes,
     PipelineSetting,
     pipeline_loads,
 )
 from headway.models.pipeline.state import ReducerState, two_group_update
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineWindows:
-    """Windows of a round; ``num_keys`` is the number of keys of a window over all reducers."""
-
-    num_keys: int
-    per_key_s: float
-    slide_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -51,8 +44,8 @@ class PipelineRound:
         Variance over mean of the rows of an input batch. [-]
     rate_ratio : float, > 0
         Input rate of the round over that of the pipeline. [-]
-    windows : PipelineWindows or None
-        Windows, if results are windowed.
+    windows : Finalizing or None
+        Windows, if results are windowed; the keys are those of all reducers together.
     state : ReducerState or None
         State, if it may not fit into memory.
     """
@@ -61,7 +54,7 @@ class PipelineRound:
     nodes: PipelineNodes
     dispersion: float
     rate_ratio: float = 1.0
-    windows: PipelineWindows | None = None
+    windows: Finalizing | None = None
     state: ReducerState | None = None
 
     def at(self, setting: PipelineSetting, rate_per_s: Numeric) -> Pipeline:
@@ -69,7 +62,7 @@ class PipelineRound:
         rate = np.asarray(rate_per_s, dtype=np.float64) * self.rate_ratio
         mappers = np.asarray(setting.num_nodes, dtype=np.float64) * setting.mappers_per_node
         reducers = np.asarray(setting.num_nodes, dtype=np.float64) * setting.reducers_per_node
-        job = self.job
+        job, windows = self.job, self.windows
         if self.state is not None:
             rows = job.outputs_per_row * rate * setting.shuffle_period_s / (mappers * reducers)
             per_row_s, noise = two_group_update(
@@ -80,20 +73,15 @@ class PipelineRound:
                 job.reduce_cv,
             )
             job = replace(job, reduce_per_row_s=per_row_s, reduce_cv=noise)
-        final = None
-        if self.windows is not None:
-            final = Finalizing(
-                num_keys=np.maximum(self.windows.num_keys / reducers, 1.0),
-                per_key_s=self.windows.per_key_s,
-                slide_s=self.windows.slide_s,
-            )
+        if windows is not None:
+            windows = replace(windows, num_keys=np.maximum(windows.num_keys / reducers, 1.0))
         return Pipeline(
             job=job,
             nodes=self.nodes,
             setting=setting,
             rate_per_s=rate,
             dispersion=self.dispersion,
-            finalizing=final,
+            finalizing=windows,
         )
 
 
@@ -112,31 +100,42 @@ class PipelineSpace:
     @property
     def num_settings(self) -> int:
         """Number of settings per number of nodes."""
-        choice_lists = (self.mappers, self.reducers, self.input_periods_s, self.shuffle_periods_s)
-        return int(np.prod([len(choices) for choices in choice_lists])) * len(self.poll_periods_s)
+        return math.prod(map(len, self._choices))
 
     def settings(self, num_nodes: int) -> PipelineSetting:
         """All settings, as one-dimensional arrays."""
-        mappers, reducers, inputs, shuffles, polls = (
-            axis.ravel()
-            for axis in np.meshgrid(
-                self.mappers,
-                self.reducers,
-                self.input_periods_s,
-                self.shuffle_periods_s,
-                self.poll_periods_s,
-                indexing="ij",
-            )
-        )
+        mappers, *others = grid(*self._choices)
+        return self.setting(np.full_like(mappers, num_nodes), mappers, *others)
+
+    @property
+    def _choices(self) -> tuple[Sequence[float], ...]:
+        threads = (self.mappers, self.reducers)
+        return (*threads, self.input_periods_s, self.shuffle_periods_s, self.poll_periods_s)
+
+    def setting(
+        self,
+        num_nodes: Numeric,
+        mappers: Numeric,
+        reducers: Numeric,
+        input_s: Numeric,
+        shuffle_s: Numeric,
+        poll_s: Numeric,
+    ) -> PipelineSetting:
+        """One setting with the distributors of the space, or many as arrays."""
         return PipelineSetting(
-            num_nodes=np.full_like(mappers, num_nodes),
+            num_nodes=num_nodes,
             mappers_per_node=mappers,
             reducers_per_node=reducers,
             num_distributors=self.num_distributors,
-            input_period_s=inputs,
-            shuffle_period_s=shuffles,
-            poll_period_s=polls,
+            input_period_s=input_s,
+            shuffle_period_s=shuffle_s,
+            poll_period_s=poll_s,
         )
+
+
+def grid(*choices: Sequence[float] | NDArray[Any]) -> list[NDArray[Any]]:
+    """Every combination of some lists of choices: an array for each list."""
+    return [axis.ravel() for axis in np.meshgrid(*choices, indexing="ij")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -216,11 +215,6 @@ class PipelinePrediction(Result):
         return self.rounds[-1].finalizing is not None
 
     @property
-    def loads(self) -> tuple[PipelineLoads, ...]:
-        """How busy each part of each round is, considered alone."""
-        return tuple(pipeline_loads(pipeline) for pipeline in self.rounds)
-
-    @property
     def overloaded(self) -> tuple[str, ...]:
         """Parts that cannot keep up, by round."""
         is_multi_round = len(self.rounds) > 1
@@ -243,8 +237,8 @@ def predict_pipeline(
     return PipelinePrediction(
         target=target,
         rounds=rounds,
-        latency=_joined([latency_of(pipeline) for pipeline in rounds]),
-        published=_joined([_published(pipeline) for pipeline in rounds]),
+        latency=joined([latency_of(pipeline) for pipeline in rounds]),
+        published=joined([_published(pipeline) for pipeline in rounds]),
     )
 
 
@@ -273,5 +267,6 @@ def _published(pipeline: Pipeline) -> PipelineLatency:
     return published_window_latency(pipeline, ReducerArrivals.POISSON)
 
 
-def _joined(latencies: list[PipelineLatency]) -> PipelineLatency:
+def joined(latencies: list[PipelineLatency]) -> PipelineLatency:
+    """The latency through consecutive rounds."""
     return latencies[0] if len(latencies) == 1 else in_series(tuple(latencies))

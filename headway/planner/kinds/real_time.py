@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from headway.assumptions.real_time import (
     STATELESS_GAP_S,
 )
 from headway.assumptions.resources import SHUFFLE_MAX_WAIT_S
-from headway.domain import Interval, JobProfile, LatencyDistribution, StageProfile, Target
+from headway.domain import Interval, JobProfile, LatencyDistribution, StageProfile
 from headway.domain.prediction import QUOTED_PROBABILITIES
 from headway.domain.real_time import RealTimePrediction, RealTimeSetting
 from headway.models.job.calibration import of_runs_and_fit
@@ -72,13 +72,8 @@ def stages_of(
 def predicted(
     profile: JobProfile, setting: RealTimeSetting, rate_per_s: float, path_s: float
 ) -> RealTimePrediction:
-    """Prediction for a setting, which must have enough slots.
-
-    Notes
-    -----
-    theory.md (N1)-(N9).
-    """
-    latency = RealTimeAt(profile, setting, path_s).latency(rate_per_s)
+    """Prediction for a setting, which must have enough slots: theory.md (N1)-(N9)."""
+    latency = latency_at(profile, setting, rate_per_s)
     gap_s, busy = gap_of(profile), latency.utilization_ratio
     stages = stages_of(profile, setting.source_partitions, setting.shuffle_partitions)
     names = [stage.name for stage in profile.stages]
@@ -107,36 +102,23 @@ def gap_of(profile: JobProfile) -> float:
     return STATEFUL_GAP_S.value if keeps_state else STATELESS_GAP_S.value
 
 
-@dataclass(frozen=True, slots=True)
-class RealTimeAt:
-    """A query at a setting, with times of rows and gaps multiplied by factors."""
-
-    profile: JobProfile
-    setting: RealTimeSetting
-    path_s: float
-    factor: float = 1.0
-    gap_ratio: float = 1.0
-
-    def latency(self, rate_per_s: float) -> RealTimeLatency:
-        setting = self.setting
-        stages = stages_of(
-            self.profile, setting.source_partitions, setting.shuffle_partitions, self.factor
-        )
-        return real_time_latency(
-            rate_per_s,
-            stages,
-            num_slots=setting.num_slots,
-            trigger_s=setting.batch_length_s,
-            gap_s=self.gap_ratio * gap_of(self.profile),
-            flush_s=_flush_s(self.profile, stages, rate_per_s),
-        )
-
-    def statistic_s(self, rate_per_s: float, target: Target) -> float:
-        """Value of the target's statistic [s]; ``inf`` if the backlog grows."""
-        latency = self.latency(rate_per_s)
-        quantile = target.quantile
-        latency_s = latency.mean_s if quantile is None else float(latency.quantile_s(quantile))
-        return self.path_s + latency_s
+def latency_at(
+    profile: JobProfile,
+    setting: RealTimeSetting,
+    rate_per_s: float,
+    factor: float = 1.0,
+    gap_ratio: float = 1.0,
+) -> RealTimeLatency:
+    """Latency of a query at a setting, with times of rows and gaps multiplied by factors."""
+    stages = stages_of(profile, setting.source_partitions, setting.shuffle_partitions, factor)
+    return real_time_latency(
+        rate_per_s,
+        stages,
+        num_slots=setting.num_slots,
+        trigger_s=setting.batch_length_s,
+        gap_s=gap_ratio * gap_of(profile),
+        flush_s=_flush_s(profile, stages, rate_per_s),
+    )
 
 
 def _with_interval(
@@ -151,8 +133,8 @@ def _with_interval(
     factor = math.exp(_Z90 * spread_of(profile))
     low_gap, high_gap = GAP_RATIOS.value
     low_path_s, high_path_s = (ratio * path_s for ratio in PATH_RATIOS.value)
-    low = RealTimeAt(profile, setting, low_path_s, 1.0 / factor, low_gap).latency(rate_per_s)
-    high = RealTimeAt(profile, setting, high_path_s, factor, high_gap).latency(rate_per_s)
+    low = latency_at(profile, setting, rate_per_s, 1.0 / factor, low_gap)
+    high = latency_at(profile, setting, rate_per_s, factor, high_gap)
     distribution = LatencyDistribution.of(
         path_s + latency.mean_s, path_s + latency.quantile_s(np.array(QUOTED_PROBABILITIES))
     )
@@ -197,9 +179,6 @@ def _flush_s(profile: JobProfile, stages: Sequence[RealTimeStage], rate_per_s: f
         if stage.observed is not None
         and (row_bytes := stage.observed.shuffle_read_bytes_per_row) > 0.0
     ]
-    complete = len(wait_limits_s) == len(stages) - 1
-    return (
-        max(wait_limits_s, default=SHUFFLE_MAX_WAIT_S.value)
-        if complete
-        else SHUFFLE_MAX_WAIT_S.value
-    )
+    if len(wait_limits_s) < len(stages) - 1:
+        return SHUFFLE_MAX_WAIT_S.value
+    return max(wait_limits_s, default=SHUFFLE_MAX_WAIT_S.value)

@@ -23,7 +23,7 @@ from headway.limits import MOST_PARTITIONS
 from headway.models.laws.normal import ndtri
 from headway.models.real_time.stages import required_slots
 from headway.planner.enumeration import best_of
-from headway.planner.kinds.real_time import RealTimeAt, gap_of, predicted, spread_of, stages_of
+from headway.planner.kinds.real_time import gap_of, latency_at, predicted, spread_of, stages_of
 from headway.planner.purchase import at_core_speed
 from headway.planner.space import NodeSpace
 from headway.units import counted, format_duration, spark_memory_text
@@ -194,8 +194,7 @@ class _Search:
     def _most_partitions(self) -> int:
         """The maximum number of shuffle partitions that all nodes have slots for."""
         space = self.space
-        per_executor = task_slots(1, space.cores_per_executor, space.task_cpus)
-        slots = space.max_nodes * space.executors_per_node * per_executor
+        slots = space.num_slots(space.max_nodes)
         shuffles = sum(stage.num_source_tasks is None for stage in self.profile.stages)
         return (slots - space.source_partitions) // max(shuffles, 1)
 
@@ -234,9 +233,11 @@ class _Search:
         return length_s
 
     def _planned_at(self, setting: RealTimeSetting, rate_per_s: float) -> float:
-        path_s = PATH_RATIOS.value[1] * self.space.path_s
-        worst = RealTimeAt(self.profile, setting, path_s, self.margin, GAP_RATIOS.value[1])
-        return worst.statistic_s(rate_per_s, self.target)
+        """Value of the target at the worse end of the intervals [s]; ``inf`` if batches pile up."""
+        gap_ratio, quantile = GAP_RATIOS.value[1], self.target.quantile
+        latency = latency_at(self.profile, setting, rate_per_s, self.margin, gap_ratio)
+        latency_s = latency.mean_s if quantile is None else float(latency.quantile_s(quantile))
+        return PATH_RATIOS.value[1] * self.space.path_s + latency_s
 
     def _not_back(self, setting: RealTimeSetting) -> Iterator[str]:
         busy = max(self._busy(setting.shuffle_partitions).values())

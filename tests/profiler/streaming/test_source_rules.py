@@ -189,14 +189,14 @@ def test_a_source_that_follows_the_cores_leaves_no_slot_idle(tmp_path: Path) -> 
     profile = profile_of(tmp_path, reads(4, RATE + "default]"))
     assert profile.stages[0].tasks_rule is TasksRule.SOURCE
     assert not list(short_of_tasks(profile, 16))
-    (short,) = short_of_tasks(with_source_partitions(profile, 4), 16)
-    assert short.num_tasks == 4
+    ((_, num_tasks),) = short_of_tasks(with_source_partitions(profile, 4), 16)
+    assert num_tasks == 4
 
 
 def test_files_leave_slots_idle_if_a_batch_has_few(tmp_path: Path) -> None:
     profile = profile_of(tmp_path, reads(4, FILES, file_rows=1_000))
     assert "they are taken not to be" in note_of(profile)
     assert not list(short_of_tasks(profile, 64))  # at which rows is not said
-    (short,) = short_of_tasks(profile, 64, 8_000.0)
-    assert short.num_tasks == 8
+    ((_, num_tasks),) = short_of_tasks(profile, 64, 8_000.0)
+    assert num_tasks == 8
     assert not with_usual_tasks(profile).stages[0].follows_rows
