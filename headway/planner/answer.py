@@ -121,7 +121,7 @@ def as_plan(
         also=question.also,
         objective=objective,
         node_type=offer.node_type,
-        cost_per_hour=offer.cost_per_hour(explained.nodes),
+        cost_per_hour=question.space.cost_per_hour(explained.nodes),
         refused_node_types=refused,
         settings=planned_settings(profile, conf, options, checkpoint),
         memory=memory,

@@ -78,7 +78,7 @@ class Buy:
     @property
     def cost(self) -> float | None:
         """Cost of the nodes per hour; None without prices."""
-        return self.offer.cost_per_hour(self.nodes)
+        return self.offer.question.space.cost_per_hour(self.nodes)
 
     @property
     def setting(self) -> Candidates:

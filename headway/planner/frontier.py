@@ -24,7 +24,7 @@ from headway.planner.borne_out import (
 from headway.planner.candidates import Candidates, Indices, all_candidates
 from headway.planner.fewest import first_to_meet
 from headway.planner.noise_free import likeliest, noise_free_rate_per_s
-from headway.planner.purchase import Offer
+from headway.planner.question import Question
 
 _FIRST_LOOKS = 3
 _RATE_TOLERANCE_RATIO = 1e-4
@@ -54,10 +54,7 @@ def frontier_node_counts(around: int, min_nodes: int, max_nodes: int) -> tuple[i
 
 
 def frontier_of(
-    candidates: Candidates,
-    node_counts: Sequence[int],
-    price_per_hour: float | None,
-    fewest_nodes: int,
+    candidates: Candidates, node_counts: Sequence[int], fewest_nodes: int
 ) -> Iterator[FrontierPoint]:
     """The best setting of up to each number of nodes: nodes that do not help can be left idle.
 
@@ -82,7 +79,7 @@ def frontier_of(
         )
         configuration = None if best is None else candidates.configuration(best[0])
         rate_per_s = 0.0 if best is None else best[1]
-        yield _point(candidates, shown, configuration, rate_per_s, price_per_hour)
+        yield _point(candidates.question, shown, configuration, rate_per_s)
         shown_before = shown
 
 
@@ -133,13 +130,13 @@ def _best_borne_out(
 
 
 def frontier_around(
-    offer: Offer, around: int, fewest_nodes: int, looked_at: Sequence[int] = ()
+    question: Question, around: int, fewest_nodes: int, looked_at: Sequence[int] = ()
 ) -> tuple[FrontierPoint, ...]:
     """The frontier around a number of nodes; more may be tried than are shown."""
-    space = offer.question.space
+    space = question.space
     counts = frontier_node_counts(around, space.min_nodes, space.max_nodes)
-    candidates = all_candidates(offer.question, sorted({*counts, *looked_at}))
-    return tuple(frontier_of(candidates, counts, offer.price_per_hour, fewest_nodes))
+    candidates = all_candidates(question, sorted({*counts, *looked_at}))
+    return tuple(frontier_of(candidates, counts, fewest_nodes))
 
 
 def with_own(
@@ -165,22 +162,16 @@ def _no_less(point: FrontierPoint, plan_point: FrontierPoint) -> FrontierPoint:
     )
 
 
-def own_point(
-    setting: Candidates, configuration: Configuration, price_per_hour: float | None
-) -> FrontierPoint:
+def own_point(setting: Candidates, configuration: Configuration) -> FrontierPoint:
     """One setting with the highest rate that it sustains, including its rate limit."""
     through_per_s = sustainable_rate_per_s(setting.question.profile, configuration)
     rate_per_s = borne_out_per_s(setting, float(sustainable_rates_per_s(setting)[0]))
     rate_per_s = min(rate_per_s, rounded_down(through_per_s))
-    return _point(setting, int(setting.nodes[0]), configuration, rate_per_s, price_per_hour)
+    return _point(setting.question, int(setting.nodes[0]), configuration, rate_per_s)
 
 
 def _point(
-    candidates: Candidates,
-    nodes: int,
-    configuration: Configuration | None,
-    rate_per_s: float,
-    price_per_hour: float | None,
+    question: Question, nodes: int, configuration: Configuration | None, rate_per_s: float
 ) -> FrontierPoint:
     return FrontierPoint(
         nodes=nodes,
@@ -188,8 +179,8 @@ def _point(
         configuration=configuration,
         calibrated=configuration is not None
         and rate_per_s > 0
-        and _is_calibrated(candidates.question.profile, configuration, rate_per_s),
-        cost_per_hour=None if price_per_hour is None else nodes * price_per_hour,
+        and _is_calibrated(question.profile, configuration, rate_per_s),
+        cost_per_hour=question.space.cost_per_hour(nodes),
     )
 
 

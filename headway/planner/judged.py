@@ -78,7 +78,7 @@ def judged_setting(question: Question, configuration: Configuration) -> JudgedSe
         stable_up_to_per_s=capacity.stable_up_to_per_s,
         is_over=capacity.is_over,
         limited_to_per_s=limited_to_per_s,
-        max_rate_per_s=own_point(setting, configuration, None).sustainable_rate_per_s,
+        max_rate_per_s=own_point(setting, configuration).sustainable_rate_per_s,
     )
 
 

@@ -202,9 +202,7 @@ def memory_plan(profile: JobProfile, space: NodeSpace, executors: int) -> Memory
         useful = max(LARGEST_USEFUL_HEAP_BYTES.value, least_bytes)
         heap, reason = min(need.largest_heap_bytes(room), useful), "what fits on the node"
     elif (
-        profile.memory is None
-        and need.heap_bytes <= profiled.heap_bytes
-        and not need.native_bytes
+        profile.memory is None and need.heap_bytes <= profiled.heap_bytes and not need.native_bytes
     ):
         # Its heap, and the overhead that Spark itself adds to it, hold what is known.
         return None

@@ -41,15 +41,6 @@ class Offer:
         """Type of the nodes, if there is one."""
         return self.question.space.node_type
 
-    @property
-    def price_per_hour(self) -> float | None:
-        """Price of a node."""
-        return self.question.space.price_per_hour
-
-    def cost_per_hour(self, nodes: int) -> float | None:
-        """Price of a number of nodes; None if unknown."""
-        return None if self.price_per_hour is None else nodes * self.price_per_hour
-
 
 def offers_of(
     question: Question,

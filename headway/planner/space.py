@@ -55,10 +55,10 @@ class NodeSpace:
         """Speed of the cores over that of the profiled ones."""
         return 1.0 if self.node_type is None else self.node_type.core_speed_ratio
 
-    @property
-    def price_per_hour(self) -> float | None:
-        """Price of a node; None if unknown."""
-        return None if self.node_type is None else self.node_type.price_per_hour
+    def cost_per_hour(self, nodes: int) -> float | None:
+        """Price of a number of nodes; None if unknown."""
+        price = None if self.node_type is None else self.node_type.price_per_hour
+        return None if price is None else nodes * price
 
     def num_slots(self, nodes: int) -> int:
         """Task slots of a number of nodes."""

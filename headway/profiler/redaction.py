@@ -17,7 +17,6 @@ from headway.profiler.known_values import KNOWN_VALUE_PROPERTIES, is_known_value
 from headway.redaction import harmless, redact, without_logins
 from headway.sparkconf import is_resource_key
 
-
 # Names below a prefix whose values are numbers, sizes, durations or flags.
 _QUANTITIES_BELOW = {
     "spark": """cores.max default.parallelism task.cpus task.maxFailures

@@ -57,9 +57,7 @@ def batch_row(progress: schema.Progress) -> Record:
 
 def _num_rows(progress: schema.Progress) -> float | None:
     """Not every version contains the sum, and not every source its part."""
-    of_sources = [
-        (source or schema.SourceProgress()).num_rows for source in progress.sources or ()
-    ]
+    of_sources = [(source or schema.SourceProgress()).num_rows for source in progress.sources or ()]
     reported_rows = [rows for rows in of_sources if rows is not None]
     if progress.sources is None or len(reported_rows) < len(of_sources):
         return None if progress.num_rows is None else float(progress.num_rows)

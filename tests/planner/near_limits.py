@@ -63,7 +63,7 @@ def random_question(seed: int) -> Question | None:
         confidence=float(random.choice([0.5, 0.8, 0.95, 0.95])),
     )
     every = all_candidates(question, range(1, max_nodes + 1))
-    (highest,) = frontier_of(every, (max_nodes,), None, 1)
+    (highest,) = frontier_of(every, (max_nodes,), 1)
     if not highest.sustainable_rate_per_s > 0:
         return None
     rate_per_s = float(f"{highest.sustainable_rate_per_s * random.uniform(0.9, 1.1):.4g}")

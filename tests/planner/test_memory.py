@@ -67,8 +67,7 @@ def test_memory_is_for_tasks_that_run_side_by_side_not_for_cores() -> None:
 
 def test_rocksdb_keeps_state_outside_the_heap() -> None:
     heap, native = (
-        memory_need(with_memory(rocksdb=rocksdb), executors_of(4), 2)
-        for rocksdb in (False, True)
+        memory_need(with_memory(rocksdb=rocksdb), executors_of(4), 2) for rocksdb in (False, True)
     )
     assert heap.native_bytes == 0
     assert native.native_bytes == 2 * GIB

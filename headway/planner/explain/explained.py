@@ -45,6 +45,7 @@ from headway.planner.explain.reasons import (
 from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.frontier import frontier_around, frontier_of, own_point, with_own
 from headway.planner.purchase import Offer
+from headway.planner.question import Question
 from headway.planner.rate_limit import planned_rate_limit
 from headway.planner.state_growth import state_findings
 from headway.planner.tasks import short_of_tasks
@@ -63,7 +64,7 @@ def settled_on(buy: Buy, optimality: Optimality, checkpoint: Checkpoint | None) 
 
     @cache
     def plan_point() -> FrontierPoint:
-        return own_point(setting, configuration, offer.price_per_hour)
+        return own_point(setting, configuration)
 
     @cache
     def neighbours() -> list[Neighbour]:
@@ -77,13 +78,13 @@ def settled_on(buy: Buy, optimality: Optimality, checkpoint: Checkpoint | None) 
     def rules() -> tuple[RuleOfThumb, ...]:
         from headway.planner.explain.rules import rules_of_thumb
 
-        return rules_of_thumb(offer, configuration, plan_point())
+        return rules_of_thumb(question, configuration, plan_point())
 
     return FoundSetting(
         offer=offer,
         explained=explained,
         planned_ratio=float(setting.planned_ratio(question.rate_per_s)[0]),
-        frontier=later(lambda: with_own(frontier_around(offer, nodes, nodes), plan_point())),
+        frontier=later(lambda: with_own(frontier_around(question, nodes, nodes), plan_point())),
         chosen=later(plan_point),
         findings=(*state_findings(setting), *_idle_slots(explained)),
         binding=later(lambda: binding_constraints(question, setting, rejected())),
@@ -120,9 +121,10 @@ def nearest_there_is(
 
     offer, floor_s, question = buy.offer, buy.lowest_s, buy.offer.question
     max_nodes = question.space.max_nodes
-    frontier = frontier_around(offer, max_nodes, max_nodes + 1, counts_to_look_at(question))
+    frontier = frontier_around(question, max_nodes, max_nodes + 1, counts_to_look_at(question))
     highest = tuple(
-        frontier[-1] if tried_offer is offer else _highest(tried_offer) for tried_offer in offers
+        frontier[-1] if tried_offer is offer else _highest(tried_offer.question)
+        for tried_offer in offers
     )
     nearest = Nearest(
         offers=offers, objective=objective, highest=highest, answered=[(question, fewest)]
@@ -140,7 +142,7 @@ def nearest_there_is(
         explained=explained,
         planned_ratio=float(setting.planned_ratio(question.rate_per_s)[0]),
         frontier=frontier,
-        chosen=own_point(setting, explained.configuration, offer.price_per_hour),
+        chosen=own_point(setting, explained.configuration),
         binding=why_infeasible(question, floor_s, setting, best),
         optimality=fewest.optimality,
         floor_s=floor_s,
@@ -173,11 +175,11 @@ def _explained(setting: Candidates, max_offsets: int | None = None) -> Explained
     )
 
 
-def _highest(offer: Offer) -> FrontierPoint:
-    """The max rate of all settings of an offer that meets the targets at no number of nodes."""
-    question, max_nodes = offer.question, offer.question.space.max_nodes
+def _highest(question: Question) -> FrontierPoint:
+    """The max rate of all settings if the targets are met at no number of nodes."""
+    max_nodes = question.space.max_nodes
     candidates = all_candidates(question, counts_to_look_at(question))
-    (point,) = frontier_of(candidates, (max_nodes,), offer.price_per_hour, max_nodes + 1)
+    (point,) = frontier_of(candidates, (max_nodes,), max_nodes + 1)
     return point
 
 

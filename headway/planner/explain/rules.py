@@ -12,7 +12,7 @@ from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.borne_out import borne_out_per_s
 from headway.planner.candidates import candidates_at
 from headway.planner.frontier import sustainable_rates_per_s
-from headway.planner.purchase import Offer
+from headway.planner.question import Question
 from headway.units import spark_trigger_text
 
 _SOLVED_WITHIN = 1e-3  # rates have three digits
@@ -23,7 +23,7 @@ Setting = tuple[int, int, float]
 
 
 def rules_of_thumb(
-    offer: Offer, configuration: Configuration, plan_point: FrontierPoint
+    question: Question, configuration: Configuration, plan_point: FrontierPoint
 ) -> tuple[RuleOfThumb, ...]:
     """The plan, whose point is ``plan_point``, and the rules, with the result of each.
 
@@ -39,8 +39,7 @@ def rules_of_thumb(
 
     Rules about partitions are left out if a checkpoint fixes them.
     """
-    question = offer.question
-    ruled = _settings(offer, configuration, plan_point.nodes)
+    ruled = _settings(question, configuration, plan_point.nodes)
     max_nodes = max(setting[0] for _, setting in ruled)
     space = replace(question.space, max_nodes=max(max_nodes, question.space.max_nodes))
     settings = candidates_at(replace(question, space=space), [setting for _, setting in ruled])
@@ -60,14 +59,16 @@ def rules_of_thumb(
             latency_s=float(latencies_s[index]),
             keeps_target=met[index],
             sustainable_rate_per_s=rates_per_s[index],
-            cost_per_hour=offer.cost_per_hour(setting[0]),
+            cost_per_hour=question.space.cost_per_hour(setting[0]),
         )
         for index, (name, setting) in enumerate(ruled)
     )
 
 
-def _settings(offer: Offer, configuration: Configuration, nodes: int) -> list[tuple[str, Setting]]:
-    space = offer.question.space
+def _settings(
+    question: Question, configuration: Configuration, nodes: int
+) -> list[tuple[str, Setting]]:
+    space = question.space
     slots, trigger_s = space.num_slots(nodes), configuration.trigger_s
     partitions = configuration.shuffle_partitions
     ruled: list[tuple[str, Setting]] = [(THE_PLAN, (nodes, partitions, trigger_s))]
@@ -84,14 +85,14 @@ def _settings(offer: Offer, configuration: Configuration, nodes: int) -> list[tu
             for rule_s in RULE_TRIGGERS_S.value
         ]
     ruled.append(("twice the nodes, for safety", (2 * nodes, partitions, trigger_s)))
-    allocated = _nodes_of_dynamic_allocation(offer, configuration)
+    allocated = _nodes_of_dynamic_allocation(question, configuration)
     ruled.append(("dynamic allocation", (allocated, partitions, trigger_s)))
     return ruled
 
 
-def _nodes_of_dynamic_allocation(offer: Offer, configuration: Configuration) -> int:
+def _nodes_of_dynamic_allocation(question: Question, configuration: Configuration) -> int:
     """Number of nodes at which Spark's dynamic allocation settles: theory.md (P12)."""
-    question, partitions = offer.question, configuration.shuffle_partitions
+    partitions = configuration.shuffle_partitions
     per_node = question.space.num_slots(1)
     tasks = max(stage.num_tasks(partitions) for stage in question.profile.stages)
     max_nodes = max(1, min(math.ceil(tasks / per_node), question.space.max_nodes))

@@ -269,12 +269,12 @@ def _why_no_better(job: JobTime, points: Sequence[DeadlinePoint]) -> Iterator[Fi
 def _point(job: JobTime, space: NodeSpace, nodes: int, confidence: float) -> DeadlinePoint:
     slots, speed = space.num_slots(nodes), space.core_speed_ratio
     mean_s = job.mean_s(slots, speed)
-    price = space.price_per_hour
+    cost_per_hour = space.cost_per_hour(nodes)
     return DeadlinePoint(
         nodes=nodes,
         mean_s=mean_s,
         planned_s=job.planned_s(slots, speed, confidence),
-        cost_per_run=None if price is None else nodes * price * mean_s / S_PER_HOUR,
+        cost_per_run=None if cost_per_hour is None else cost_per_hour * mean_s / S_PER_HOUR,
     )
 
 

@@ -163,13 +163,12 @@ class _Search:
         if setting.num_slots:
             planned_s = self.planned_s(setting, self.load)
             expected_s = self.latency_s(self.batches.jobs(setting, self.load, self.speed), setting)
-        price = self.space.price_per_hour
         return DStreamsPoint(
             nodes=nodes,
             batch_interval_s=interval_s,
             expected_s=expected_s,
             planned_s=planned_s,
-            cost_per_hour=None if price is None else nodes * price,
+            cost_per_hour=self.space.cost_per_hour(nodes),
         )
 
     def factor(self, setting: DStreamsSetting, load: float) -> float:

@@ -32,7 +32,9 @@ def predicted(
     busiest = HIGHEST_QUOTED_UTILIZATION_RATIO.value
     quotable = busy <= busiest
     latency = batches.latency(setting, middle) if quotable else None
-    kept_share = float(lognormal_cdf(setting.batch_interval_s, busy_time(middle).mean_s, batches.cv))
+    kept_share = float(
+        lognormal_cdf(setting.batch_interval_s, busy_time(middle).mean_s, batches.cv)
+    )
     reasons = tuple(_reasons(batches, setting, load))
     return DStreamsPrediction(
         setting=setting,

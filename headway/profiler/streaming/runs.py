@@ -185,8 +185,7 @@ def steady_part(
         num_cut=len(reports) - len(steady),
         pinned_state_partitions=_state_partitions(last) or plan.state_partitions,
         source_partitions=sum(
-            num_source_partitions(source.end) or 0
-            for source in batch_samples.source_samples(last)
+            num_source_partitions(source.end) or 0 for source in batch_samples.source_samples(last)
         )
         or None,
         state_store=state_store if last["stateful_operators"] else None,

@@ -180,9 +180,12 @@ def _less_sure(fit: DurationFit, runs: Sequence[QueryRun], notes: list[str]) -> 
     ones, the mean of all is off by their share of it.
     """
     tasks = [run.tasks for run in runs]
-    missing = 1 - Share(
-        seen=sum(share.seen for share in tasks), expected=sum(share.expected for share in tasks)
-    ).ratio
+    missing = (
+        1
+        - Share(
+            seen=sum(share.seen for share in tasks), expected=sum(share.expected for share in tasks)
+        ).ratio
+    )
     if missing == 0:
         return fit.noise
     hidden_ratio = missing * max(stage.task_noise_ratio for stage in fit.stages)
