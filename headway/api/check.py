@@ -187,16 +187,15 @@ def _more_expensive(
     planned: Planned, now: AnyLocked, then: AnyLocked, limits: Limits, as_locked: Prediction | None
 ) -> Iterator[Finding]:
     """The change of the cost, or of the nodes if they have no price, with its largest cause."""
-    today, locked = now.figures, then.figures
-    priced = today.cost is not None and locked.cost is not None
-    after, before = (today.cost, locked.cost) if priced else (now.nodes, then.nodes)
+    priced = now.cost is not None and then.cost is not None
+    after, before = (now.cost, then.cost) if priced else (now.nodes, then.nodes)
     assert after is not None
     assert before is not None
     change = after / before - 1 if before else 0.0
     if abs(change) < UNCHANGED_RATIO:
         return
     figures = (
-        f"{format_money(after)} {today.cost_of}, was {format_money(before)}"
+        f"{format_money(after)} {now.cost_of}, was {format_money(before)}"
         if priced
         else f"{counted(int(after), 'node')}, was {int(before)}"
     )

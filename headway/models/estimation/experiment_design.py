@@ -122,7 +122,8 @@ def _greedy(
     num_uses = np.zeros(len(scaled), dtype=np.intp)
     design = np.zeros(num_runs, dtype=np.intp)
     for index in range(num_runs):
-        variance = _variance(scaled, np.linalg.inv(information))
+        inverse: Array = np.linalg.inv(information)
+        variance = _variance(scaled, inverse)
         variance[num_uses >= most_repeats] = -np.inf
         design[index] = np.argmax(variance)
         num_uses[design[index]] += 1
@@ -149,7 +150,7 @@ def _swap_best(
     information = scaled[rows].T @ scaled[rows]
     if np.linalg.matrix_rank(information) < len(information):
         information = information + _hint(scaled)
-    inverse = np.linalg.inv(information)
+    inverse: Array = np.linalg.inv(information)
     cross_variance = scaled[design] @ inverse @ scaled.T
     of_run = _variance(scaled[design], inverse)
     # Factor on the determinant: one run out, one candidate in.

@@ -91,8 +91,10 @@ def why_infeasible(
         ]
     elif floor_s <= target.limit_s:
         reasons = [
-            f"no configuration of up to {counted(nodes, 'node')} meets both {target} and "
-            f"{joined(question.also)}"
+            (
+                f"no configuration of up to {counted(nodes, 'node')} meets both {target} and "
+                f"{joined(question.also)}"
+            )
         ]
         broken = broken_promise(nearest)
         if broken is not None:

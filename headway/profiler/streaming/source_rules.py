@@ -170,8 +170,10 @@ def _of_topics(counts: Sequence[_Count]) -> _Reading:
             return _UNKNOWN
         return (
             None,
-            f"are fixed, {number} for {counted(num_topic_partitions, 'topic partition')}, as by "
-            "minPartitions, or by several reads of the source",
+            (
+                f"are fixed, {number} for {counted(num_topic_partitions, 'topic partition')}, as "
+                "by minPartitions, or by several reads of the source"
+            ),
         )
     most_rows = _rows_of_task(rows_and_tasks)
     if most_rows is None:
@@ -179,8 +181,10 @@ def _of_topics(counts: Sequence[_Count]) -> _Reading:
     records = RecordSplits(topic_partitions=num_topic_partitions, max_records=most_rows)
     return (
         SourceTasks(records=records),
-        f"follow the rows of a batch: one for every {most_rows:,} rows of a topic partition, as by "
-        "maxRecordsPerPartition",
+        (
+            f"follow the rows of a batch: one for every {most_rows:,} rows of a topic partition, "
+            "as by maxRecordsPerPartition"
+        ),
     )
 
 
@@ -234,9 +238,11 @@ def _of_files(runs: Sequence[QueryRun], stage_index: int, counts: Sequence[_Coun
     least, largest = map(setting_size_text, (files.open_cost_bytes, files.max_split_bytes))
     return (
         rule,
-        f"follow the files of a batch and the cores: {aim}, unless a task would read less than "
-        f"{least} (openCostInBytes, counted for each file, too) or more than {largest}; files of "
-        f"{files.file_bytes / 2**10:,.0f}k on average; {split_text}",
+        (
+            f"follow the files of a batch and the cores: {aim}, unless a task would read less than "
+            f"{least} (openCostInBytes, counted for each file, too) or more than {largest}; files "
+            f"of {files.file_bytes / 2**10:,.0f}k on average; {split_text}"
+        ),
     )
 
 

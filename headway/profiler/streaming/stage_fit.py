@@ -146,7 +146,7 @@ def _fit_stage(
     elif (empty := _without_rows(runs, stage_index, 0.0)) is not None:
         separation = Separation.EMPTY
         mean_s = float(np.average(task_mean_s, weights=weights))
-        fixed_s = min(empty.mean_s, mean_s)
+        fixed_s = min(empty[0], mean_s)
         per_row_s = (mean_s - fixed_s) / mean_rows
     else:
         fixed_s, per_row_s = _by_parts(batches, stage_index, mean_rows, task_mean_s, weights)
