@@ -1,62 +1,172 @@
-"""Queries that count windows of one stream, which could share their panes."""
+"""``headway watch``."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from headway.domain.window_set import WindowSet, WindowSpec
-from headway.spec.forms import entry, require_different_names
-from headway.spec.forms.kinds import ListOf, Nested, Parsed
-from headway.spec.forms.quantities import DURATION, NAME, RATE
+import click
 
-_MOST_QUERIES, _MOST_WINDOWS = 100, 50
-WINDOW = Parsed(
-    words="a window, e.g. 10m, 1h every 5m, 1h every 5m offset 1m",
-    parse=WindowSpec.parse,
-    examples=("10m", "1h every 5m"),
-    pattern=r"^\s*[0-9].*$",
+from headway.cli.options import (
+    DURATION,
+    TARGET,
+    Command,
+    given,
+    json_option,
+    refuse,
+    strict_option,
+)
+from headway.cli.terminal import answer, show, suggest
+from headway.errors import ExitCode, InputError
+from headway.report.columns import fitted
+
+if TYPE_CHECKING:
+    from headway.api.watch import Watcher
+    from headway.domain import Target
+    from headway.domain.watched import Look
+
+_OF_WATCHING = (
+    *("profile_path", "target", "query", "executors", "trigger", "once", "every", "prometheus"),
+    "strict",
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowsQuery:
-    """One of the queries, and the windows that it counts."""
+@click.command("watch", cls=Command)
+@click.argument("source", metavar="SOURCE")
+@click.option("--profile", "profile_path", metavar="PROFILE", help="Profile of the query.")
+@click.option("--target", type=TARGET, help="Target, e.g. 'p99 <= 3s'.")
+@click.option("--query", help="Name of the query or beginning of its id, if there are several.")
+@click.option(
+    "--executors", help="Minimum and maximum number of executors for a change, e.g. 2:12."
+)
+@click.option(
+    "--trigger", type=DURATION, help="Trigger interval; measured from its batches by default."
+)
+@click.option("--once", is_flag=True, help="Take one look and exit; the exit code is the verdict.")
+@click.option(
+    "--every", type=DURATION, default="5s", show_default=True, help="Time between two looks."
+)
+@click.option("--prometheus", is_flag=True, help="Print metrics for Prometheus.")
+@click.option(
+    "--explain",
+    type=click.IntRange(1),
+    help="Explain a change by its number; SOURCE is a tuner's log.",
+)
+@json_option
+@strict_option
+def command(
+    source: str,
+    profile_path: str | None,
+    target: Target | None,
+    query: str | None,
+    executors: str | None,
+    trigger: float | None,
+    once: bool,
+    every: float,
+    prometheus: bool,
+    explain: int | None,
+    as_json: bool,
+    strict: bool,
+) -> int:
+    """Compare a running query with its prediction. The query is never changed.
 
-    name: str = entry(NAME, "Name in the answer.")
-    specs: tuple[WindowSpec, ...] = entry(
-        ListOf(item=WINDOW, least=1, most=_MOST_WINDOWS, or_one=True),
-        "Its windows, each of a different size.",
-        key="windows",
+    \b
+    headway watch orders.headway.jsonl --profile orders.profile.yaml --target 'p99 <= 3s'
+    headway watch /spark-events/eventlog_v2_app-1 --profile p.yaml --target 'p99 <= 3s' --once
+    headway watch orders.headway.jsonl --profile p.yaml --target 'p99 <= 3s' --once --prometheus
+    headway watch orders.tuner.jsonl --explain 3
+
+    SOURCE is a file that headway.record writes, or an event log, finished or still being written.
+    With --once it exits with 3 if no setting within bounds meets the target, and with 4 if costs
+    have drifted, no batch has ended for too long, or more rows were late than the target allows.
+    Without --once it continues until Ctrl-C.
+    """
+    from headway.api.watch import watch
+
+    if explain is not None:
+        refuse(given(*_OF_WATCHING), "does nothing beside --explain")
+        return _explained(source, explain, as_json)
+    if profile_path is None or target is None:
+        missing = "--profile" if profile_path is None else "--target"
+        raise click.UsageError(f"Missing option '{missing}'.", click.get_current_context())
+    if prometheus and as_json:
+        raise InputError("--json contradicts --prometheus; give one of them")
+    watcher = watch(
+        source,
+        profile=profile_path,
+        target=target,
+        query=query,
+        executors=executors,
+        trigger=trigger,
     )
+    if once:
+        look = watcher.look()
+        text = _text(look, as_json, prometheus)
+        if as_json or prometheus:
+            click.echo(text, nl=not prometheus)
+        else:
+            show(text)
+            suggest("headway tune, which makes such changes; headway init FILE --kind Tuning")
+        return _exit_code(look, strict)
+    if as_json or prometheus or not sys.stdout.isatty():
+        return _follow(watcher, every, as_json, prometheus)
+    return _show(watcher, every)
 
-    def __post_init__(self) -> None:
-        self.windows()
 
-    def windows(self) -> WindowSet:
-        """The same as the models take it."""
-        return WindowSet.of(self.specs)
+def _explained(log: str, number: int, as_json: bool) -> int:
+    """Print why a tuner made a change, and its outcome."""
+    from headway.formats.tuner_files import explained_change
+
+    answer(explained_change(Path(log), number), as_json=as_json)
+    return ExitCode.OK
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedWindows:
-    """Queries that count windows over one stream, so far each on its own."""
+def _follow(watcher: Watcher, every_s: float, as_json: bool, prometheus: bool) -> int:
+    """A text per look, one below the other."""
+    while True:
+        click.echo(_text(watcher.look(), as_json, prometheus, one_line=True))
+        sys.stdout.flush()
+        time.sleep(every_s)
 
-    rate_per_s: float | None = entry(RATE, "Input rate. Default: as profiled.", default=None)
-    trigger_s: float | None = entry(
-        DURATION, "Trigger interval of each. Default: as profiled.", default=None
-    )
-    queries: tuple[WindowsQuery, ...] = entry(
-        ListOf(item=Nested(WindowsQuery), least=1, most=_MOST_QUERIES), "The queries."
-    )
 
-    def __post_init__(self) -> None:
-        fault = "two queries are called {!r}; expected different names"
-        require_different_names(self.queries, fault)
-        self.windows()
+def _show(watcher: Watcher, every_s: float) -> int:
+    """One text that is rewritten in place."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
 
-    def windows(self) -> WindowSet:
-        """The windows of all queries; windows that several queries count are included once."""
-        try:
-            return WindowSet.of({spec for query in self.queries for spec in query.specs})
-        except ValueError as error:
-            raise ValueError(f"queries: their windows together: {error}") from None
+    try:
+        with Live(console=Console(), auto_refresh=False, screen=False) as view:
+            while True:
+                view.update(Text(fitted(_text(watcher.look(), False, False))), refresh=True)
+                time.sleep(every_s)
+    except KeyboardInterrupt:
+        return ExitCode.OK
+
+
+def _text(look: Look, as_json: bool, prometheus: bool, *, one_line: bool = False) -> str:
+    from headway.api.results import as_data, as_text
+    from headway.formats.as_json import json_text
+    from headway.report.watched import look_json, look_prometheus
+
+    if prometheus:
+        return look_prometheus(look)
+    if not as_json:
+        return as_text(look)
+    # Programs that follow a query need no words at every look.
+    return json.dumps(look_json(look), allow_nan=False) if one_line else json_text(as_data(look))
+
+
+def _exit_code(look: Look, strict: bool) -> int:
+    from headway.domain.watched import Standing
+
+    if look.standing is Standing.OUT_OF_BOUNDS:
+        return ExitCode.INFEASIBLE
+    if look.standing in (Standing.DRIFTED, Standing.SILENT, Standing.LATE):
+        return ExitCode.REGRESSION
+    if strict and look.prediction is not None and not look.prediction.calibrated:
+        return ExitCode.OUTSIDE
+    return ExitCode.OK

@@ -122,7 +122,7 @@ def _greedy(
     num_uses = np.zeros(len(scaled), dtype=np.intp)
     design = np.zeros(num_runs, dtype=np.intp)
     for index in range(num_runs):
-        inverse: Array = np.linalg.inv(information)
+        inverse = np.asarray(np.linalg.inv(information), dtype=np.float64)
         variance = _variance(scaled, inverse)
         variance[num_uses >= most_repeats] = -np.inf
         design[index] = np.argmax(variance)
@@ -150,7 +150,7 @@ def _swap_best(
     information = scaled[rows].T @ scaled[rows]
     if np.linalg.matrix_rank(information) < len(information):
         information = information + _hint(scaled)
-    inverse: Array = np.linalg.inv(information)
+    inverse = np.asarray(np.linalg.inv(information), dtype=np.float64)
     cross_variance = scaled[design] @ inverse @ scaled.T
     of_run = _variance(scaled[design], inverse)
     # Factor on the determinant: one run out, one candidate in.
