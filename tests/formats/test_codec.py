@@ -115,4 +115,5 @@ def test_metadata_of_nouns_are_words_of_the_codec() -> None:
         for key in (call.value.keys if isinstance(call.value, ast.Dict) else ())
         if key is not None
     }
-    assert declared == WORDS
+    # Questions are no nouns of files: what they declare is read by headway.domain.argument.
+    assert declared - {"argument"} == WORDS
