@@ -25,8 +25,8 @@ _BATCHES_PER_NAME = 4
 _ADAPTIVE = b'"AdaptiveSparkPlan"'
 _BROADCAST = b'"BroadcastExchange"'
 _SCOPE = re.compile(r'"name"\s*:\s*"((?:[^"\\]|\\.)*)"')
-# Of a compiled stage, and the version of a Delta table whose state is read.
-_NUMBER = re.compile(r" \(\d+\)$| #\d+\b")
+# Of a compiled stage, and the version and place of a Delta table whose state is read.
+_NUMBER = re.compile(r" \(\d+\)$| #\d+\b(?: - .*)?")
 
 
 class Operator(NamedTuple):
@@ -120,11 +120,15 @@ def scopes(info: StageInfo) -> tuple[str, ...] | None:
     """Names of the operators that made the RDDs of a stage, sorted; None if not recorded.
 
     Compiled operators are one scope, whose number differs between batches that adaptive execution
-    plans. A merge into a Delta table reads the state of another version of it in every batch.
+    plans. A merge into a Delta table reads the state of another version of it in every batch, and
+    the same query may write to another place in another run.
 
     >>> from headway.profiler.event_parts import RddInfo
     >>> scopes(StageInfo(rdds=[RddInfo(scope='{"id":"3","name":"Scan Delta Table State #4"}')]))
     ('Scan Delta Table State',)
+    >>> state = "Scan ExistingRDD Delta Table State #20 - file:///shop/latest/_delta_log"
+    >>> scopes(StageInfo(rdds=[RddInfo(scope=f'{{"id":"3","name":"{state}"}}')]))
+    ('Scan ExistingRDD Delta Table State',)
     >>> scopes(StageInfo(rdds=[RddInfo(scope='{"id":"3","name":"WholeStageCodegen (2)"}')]))
     ('WholeStageCodegen',)
     """
@@ -215,6 +219,8 @@ _WORDS_OF_PART = {
     "InArrow": "Arrow function",
     "MapElements": "map function",
 }
+#: In the name of a scan of the list of files that a Delta table has.
+DELTA_STATE = "Delta Table State"
 _STREAM_SCANS = ("MicroBatchScan", "BatchScan", "Scan ExistingRDD")
 _SCANS_WITHOUT_FORMAT = {"BatchScan": "a table", "Scan ExistingRDD": "an RDD"}
 
@@ -266,6 +272,8 @@ def _in_words(operator: Operator, *, of_stream: bool) -> str | None:
         return "read the stream"
     if name in _SCANS_WITHOUT_FORMAT:
         return f"read {_last_part(table) if table else _SCANS_WITHOUT_FORMAT[name]}"
+    if DELTA_STATE in name:
+        return "read the state of the Delta table"
     if name.startswith(("Scan ", "FileScan ")):
         return f"read {_last_part(table) if table else name.split()[1]}"
     words = _WORDS.get(name)

@@ -314,14 +314,20 @@ def _with_common_levels(runs: Sequence[QueryRun]) -> list[QueryRun]:
 
 
 def same_stages(runs: Sequence[QueryRun], notes: list[str]) -> list[QueryRun]:
-    """Runs reduced to batches with one signature; runs with mostly other ones are another job."""
+    """Runs reduced to batches with one signature; a run in which another one is more frequent is
+    another job.
+
+    Batches of one job may have several: each tenth commit to a Delta table also writes a
+    checkpoint, and the next ones read it.
+    """
     signatures = Counter(batch.signature for run in runs for batch in run.batches)
     signature = signatures.most_common(1)[0][0]
     kept_runs, other_labels = [], []
     for run in runs:
         batches = tuple(batch for batch in run.batches if batch.signature == signature)
         num_others = len(run.batches) - len(batches)
-        if len(runs) > 1 and len(batches) < num_others:
+        most_frequent = max(Counter(batch.signature for batch in run.batches).values(), default=0)
+        if len(runs) > 1 and len(batches) < most_frequent:
             other_labels.append(run.label)
             continue
         if len(batches) < LEAST_BATCHES.value:

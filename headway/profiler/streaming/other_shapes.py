@@ -28,8 +28,11 @@ def other_shapes(batches: Sequence[BatchSample], signature: tuple[StageKind, ...
         of_shape = [batch for batch in batches if batch.signature == shape]
         missing = _stages(usual, Counter(signature) - Counter(shape))
         added = _stages(of_shape, Counter(shape) - Counter(signature))
-        parts = [f"without {missing}"] if missing else []
-        parts += [f"with {added}"] if added else []
+        if missing == added:
+            parts = [f"with another plan of {added}"]
+        else:
+            parts = [f"without {missing}"] if missing else []
+            parts += [f"with {added}"] if added else []
         parts += (
             [_durations(of_shape, usual)] if num_batches >= LEAST_BATCHES.value and usual else []
         )

@@ -9,6 +9,7 @@ import numpy as np
 
 from headway.assumptions.logs import SAME_ROWS_RATIO
 from headway.models.arrays import Array
+from headway.profiler.operators import DELTA_STATE
 from headway.profiler.streaming.samples import QueryRun, StageSample
 
 _MOST_TABLES = 8
@@ -80,7 +81,7 @@ def _reads_table_log(stage: StageSample) -> bool:
     """Whether a stage reads which files a Delta table has, as a merge into it does first."""
     scopes = () if stage.kind is None else stage.kind.scopes
     tables = [operator.table for operator in stage.operators if operator.table is not None]
-    return any(scope.startswith("Scan Delta Table State") for scope in scopes) or any(
+    return any(DELTA_STATE in scope for scope in scopes) or any(
         table.rstrip("/").endswith("/_delta_log") for table in tables
     )
 

@@ -9,7 +9,12 @@ import pytest
 
 import headway
 from headway.assumptions.fits import LEAST_BATCHES
+from headway.errors import InputError
+from headway.profiler.streaming.job_runs import same_stages
+from headway.profiler.streaming.samples import QueryRun
+from headway.profiler.streaming.stage_kinds import StageKind
 from tests.profiler.event_log import EPOCH_S, AppLog, Query, Stage, write_plain
+from tests.profiler.streaming.test_stage_fit import a_run
 
 READ = Stage(num_tasks=2, per_row_s=10e-6, scopes=("Scan json",))
 SIDE = Stage(num_tasks=2, per_row_s=10e-6, scopes=("Scan parquet",))
@@ -58,3 +63,41 @@ def test_each_shape_is_named(tmp_path: Path) -> None:
     )
     assert "8 without 'sort merge join', with 'broadcast hash join', " in note
     assert "3 without 'read parquet'" in note
+
+
+def test_a_stage_with_another_plan_is_named_once(tmp_path: Path) -> None:
+    two_scans = replace(READ, scopes=("Scan json", "Scan json"))
+    (note,) = notes_of(tmp_path, of_shape(((two_scans,), (SIDE,), (JOIN,)), 3, 0))
+    assert "3 with another plan of 'read json'" in note
+
+
+def in_shapes(run: QueryRun, *num_batches: int) -> QueryRun:
+    """A run whose batches have stages of so many kinds, one shape after the other."""
+    shapes = [shape for shape, count in enumerate(num_batches) for _ in range(count)]
+    batches = tuple(
+        replace(
+            run.batches[0],
+            stages=tuple(
+                replace(stage, kind=StageKind(0, stage.has_parents, (f"shape {shape}",), level))
+                for level, stage in enumerate(run.batches[0].stages)
+            ),
+        )
+        for shape in shapes
+    )
+    return replace(run, batches=batches)
+
+
+def test_runs_of_which_less_than_half_the_batches_are_usual_are_of_one_job() -> None:
+    runs = [in_shapes(a_run(rows, 2, grows=False), 12, 9, 4) for rows in (35_000, 200_000)]
+    notes: list[str] = []
+    assert [len(run.batches) for run in same_stages(runs, notes)] == [12, 12]
+    assert all("13 of 25 batches left out of the fit" in note for note in notes)
+
+
+def test_a_run_that_mostly_has_another_shape_is_of_another_job() -> None:
+    runs = [
+        in_shapes(a_run(35_000, 2, grows=False), 20, 5),
+        in_shapes(a_run(200_000, 2, grows=False), 9, 10),
+    ]
+    with pytest.raises(InputError, match="the queries are different jobs: growing"):
+        same_stages(runs, [])

@@ -93,12 +93,25 @@ def test_a_static_table_is_never_the_source(joined: headway.JobProfile) -> None:
     assert not any("stage 1" in finding.names.get("stage", "") for finding in plan.findings)
 
 
-def test_the_log_of_a_table_is_never_the_source(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "scans",
+    [
+        ("Scan Delta Table State #3", "Scan Delta Table State #9"),
+        (
+            "Scan ExistingRDD Delta Table State #20 - file:///shop/one run/_delta_log",
+            "Scan ExistingRDD Delta Table State #20 - s3://shop/another/_delta_log",
+        ),
+    ],
+)
+def test_the_log_of_a_table_is_never_the_source(tmp_path: Path, scans: tuple[str, str]) -> None:
     # It grows with every commit, here as fast as the batches.
-    commits = replace(PRODUCTS, static_rows=0, rows_scale=0.1, scopes=("Scan Delta Table State",))
-    query = replace(JOINED, jobs=((STREAM,), (commits,), (JOIN,)), num_swapped=0)
-    log = AppLog().add(query)
-    log.add(replace(query, rate_per_s=40_000.0, started_s=query.started_s + 200.0, seed=2))
+    log = AppLog()
+    for run_number, scan in enumerate(scans):
+        commits = replace(PRODUCTS, static_rows=0, rows_scale=0.1, scopes=(scan,))
+        query = replace(JOINED, jobs=((STREAM,), (commits,), (JOIN,)), num_swapped=0)
+        started_s = query.started_s + 200.0 * run_number
+        rate_per_s = (1 + run_number) * 20_000.0
+        log.add(replace(query, rate_per_s=rate_per_s, started_s=started_s, seed=1 + run_number))
     _, of_log, _ = headway.profile(write_plain(log.lines, tmp_path / "log")).stages
     assert of_log.is_static
     assert of_log.tasks_rule is TasksRule.FIXED
