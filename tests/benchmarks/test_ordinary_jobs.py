@@ -193,7 +193,7 @@ def a_line(role: str, error: float, number: int, **changes: Any) -> Row:
         "fit_set": split_digest(), "rate_per_s": 900.0, "limit_per_s": 1000.0,
         "setting": {"trigger_s": 1.0, "partitions": 4, "share": 0.9, "backlog": False},
         "truth": {"kept_up": True, "latency": seen, "duration": {"mean": 0.5, "p95": 0.6},
-                  "windows": None, "rows_per_s": 900.0},
+                  "windows": None, "rows_per_s": 900.0, "num_batches": 40},
         "fitted": {"role": role, "runs": 1, "group": "plain-two"},
         "predicted": {
             "stable": True, "near_saturation": False, "calibrated": True, "duration": None,
@@ -237,8 +237,13 @@ def test_the_page_counts_errors_promises_verdicts_and_what_is_left_out(tmp_path:
 
 def test_a_false_verdict_is_beyond_a_tenth_of_the_limit() -> None:
     asked = [[STABLE, NOT_STABLE], [NOT_STABLE] * 2, [STABLE] * 2, [NOT_KNOWN, NOT_STABLE]]
-    rows = [{"verdicts": verdicts, "cores_of_others": 0.0} for verdicts in asked]
+    rows = [
+        {"verdicts": verdicts, "cores_of_others": 0.0, "truth": {"num_batches": 10}}
+        for verdicts in asked
+    ]
     assert false_verdicts(rows) == (1, 1, 1, 8)
+    # A run of so few batches shows no trend.
+    assert false_verdicts([row | {"truth": {"num_batches": 9}} for row in rows]) == (0, 0, 0, 0)
 
 
 def test_a_rate_beyond_what_is_printed_as_stable_is_not_called_stable() -> None:

@@ -188,7 +188,9 @@ def _probed(jobs: JobSession, name: str, probes: Path, other: Line | None) -> Li
 
 def _measured(jobs: JobSession, leg: Leg, run: OrdinaryRun, carried: tuple[float, float]) -> Line:
     shared_per_s, own_per_s = carried
-    stream = Stream(rate_per_s=run.setting.share * shared_per_s)
+    # Advice may ask for more than events can be numbered at.
+    rate_per_s = min(run.setting.share * shared_per_s, HIGHEST_RATE_PER_S)
+    stream = Stream(rate_per_s=rate_per_s)
     setting = run.setting
     query = jobs.query(JOBS[run.job], run.name, stream, setting.trigger_s, setting.partitions)
     return {

@@ -28,6 +28,8 @@ Row = dict[str, Any]
 FITTED = {PRODUCTION: "one run, as production has it", ADVISED: "that and the advised runs"}
 GOALS = {"mean": 0.15, "p99": 0.20}
 LEAST_PROBABILITY = 0.95
+LEAST_BATCHES_OF_TREND = 10
+"""Runs with fewer batches do not show whether a query keeps up."""
 
 
 def judged_lines_of(rows: Iterable[Row], role: str) -> list[Row]:
@@ -75,9 +77,7 @@ def stability_table(rows: Sequence[Row]) -> Iterator[str]:
 
 def wrong_of_runs(rows: Iterable[Row]) -> tuple[int, int, int]:
     """Runs called stable that fell behind, called not stable that kept up, and all runs."""
-    said = [
-        (row["predicted"]["stable"], not fell_behind(row)) for row in rows if is_undisturbed(row)
-    ]
+    said = [(row["predicted"]["stable"], not fell_behind(row)) for row in rows if shows_trend(row)]
     return (
         sum(stable and not kept_up for stable, kept_up in said),
         sum(kept_up and not stable for stable, kept_up in said),
@@ -85,12 +85,20 @@ def wrong_of_runs(rows: Iterable[Row]) -> tuple[int, int, int]:
     )
 
 
+def shows_trend(row: Row) -> bool:
+    """Whether a run tells if its query keeps up, and the probe of its job how much it carries.
+
+    The probe, too, has too few batches where each takes many seconds whatever its rows.
+    """
+    return is_undisturbed(row) and row["truth"]["num_batches"] >= LEAST_BATCHES_OF_TREND
+
+
 def false_verdicts(rows: Iterable[Row]) -> tuple[int, int, int, int]:
     """Settings called stable above their limit, not stable below it, not known, and all asked.
 
     Each setting is asked twice, a tenth below its limit and a tenth above it.
     """
-    asked = [row["verdicts"] for row in rows if is_undisturbed(row)]
+    asked = [row["verdicts"] for row in rows if shows_trend(row)]
     return (
         sum(above == STABLE for _, above in asked),
         sum(below == NOT_STABLE for below, _ in asked),
@@ -186,6 +194,11 @@ def left_out_table(rows: Sequence[Row]) -> Iterator[str]:
             if (reason := _why_not_judged(row)) is not None:
                 counts[f"{words}: {reason}"] = counts.get(f"{words}: {reason}", 0) + 1
     yield from headed("| left out | lines |")
+    for role, words in FITTED.items():
+        num_short = sum(not shows_trend(row) for row in judged_lines_of(rows, role))
+        if num_short:
+            reason = f"fewer than {LEAST_BATCHES_OF_TREND} batches, not judged on stability"
+            counts[f"{words}: {reason}"] = num_short
     all_counts: Mapping[str, int] = {**left_out_reasons(rows), **counts}
     for reason, count in sorted(all_counts.items()):
         yield f"| {reason} | {count} |"
