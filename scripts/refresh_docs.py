@@ -113,9 +113,9 @@ def spec_page(path: Path) -> str:
     lines = []
     for kind, noun in KINDS.items():
         lines += [f"## {kind}", "", *_table(noun, written)]
-    others = [noun for noun in file_nouns() if noun.__name__ not in written]
+    unwritten_nouns = [noun for noun in file_nouns() if noun.__name__ not in written]
     assert {noun.__name__ for noun in file_nouns()} <= set(schema["$defs"])
-    for noun in others:
+    for noun in unwritten_nouns:
         lines += [f"### {noun.__name__}", "", *_table(noun, written)]
     made = "\n".join(["", "", *lines])
     return f"{before}{_BEGIN}{made}{_END}{after}"

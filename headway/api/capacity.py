@@ -164,21 +164,21 @@ class _Maker:
         rule = self.spec.scenarios
         text = f"{rule.count} scenarios drawn with random seed {rule.seed}"
         if rule.rule == "chance":
-            chosen = plan_for_chance(fleets, rule.confidence, self._solve)
-            if chosen.plan.feasible:
-                text = f"covers {chosen.num_carried} of {text}"
+            answer = plan_for_chance(fleets, rule.confidence, self._solve)
+            if answer.plan.feasible:
+                text = f"covers {answer.num_carried} of {text}"
             else:
                 text = f"{text}, {rule.confidence:.0%} of them to be covered"
         else:
-            chosen = plan_of_least_regret(fleets, rule.shortage_ratio, self._solve)
+            answer = plan_of_least_regret(fleets, rule.shortage_ratio, self._solve)
             text = f"least regret over {text}"
-            if chosen.plan.feasible:
+            if answer.plan.feasible:
                 text += (
-                    f": at worst {chosen.worst_per_day:.2f} per day too much; short of nodes in "
-                    f"{chosen.num_short}, a missing node counting {rule.shortage_ratio:g} times "
+                    f": at worst {answer.worst_per_day:.2f} per day too much; short of nodes in "
+                    f"{answer.num_short}, a missing node counting {rule.shortage_ratio:g} times "
                     "its price"
                 )
-        return chosen.plan, chosen.fleet, text
+        return answer.plan, answer.fleet, text
 
     def _reasoned(
         self,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from importlib import import_module
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
@@ -230,19 +229,30 @@ def planned_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]
 
 def plan_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:
     """Plan a job of a known kind; errors are those of `plan`."""
-    module, function = _PLANS[kind]
-    question = question_for(kind, PlanQuestion, options)
-    return getattr(import_module(module), function)(job, question)
+    return _planner_of(kind)(job, question_for(kind, PlanQuestion, options))
 
 
-#: What plans jobs of a kind; only the module of the planned kind is loaded.
-_PLANS = {
-    JobKind.QUERY: ("headway.api.plan", "plan_query"),
-    JobKind.REAL_TIME: ("headway.api.real_time", "plan_in_real_time"),
-    JobKind.DSTREAMS: ("headway.api.dstreams", "plan_application"),
-    JobKind.ENDING: ("headway.api.deadlines", "plan_ending"),
-    JobKind.PIPELINE: ("headway.api.pipelines", "plan_pipeline"),
-}
+def _planner_of(kind: JobKind) -> Callable[[Any, PlanQuestion], Any]:
+    """What plans jobs of a kind; only its module is loaded."""
+    match kind:
+        case JobKind.QUERY:
+            return plan_query
+        case JobKind.REAL_TIME:
+            from headway.api.real_time import plan_in_real_time
+
+            return plan_in_real_time
+        case JobKind.DSTREAMS:
+            from headway.api.dstreams import plan_application
+
+            return plan_application
+        case JobKind.ENDING:
+            from headway.api.deadlines import plan_ending
+
+            return plan_ending
+        case JobKind.PIPELINE:
+            from headway.api.pipelines import plan_pipeline
+
+            return plan_pipeline
 
 
 def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:

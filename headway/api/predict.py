@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overload
 
@@ -136,18 +135,26 @@ def predicted_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, An
 
 def predict_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:
     """Predict a job of a known kind; errors are those of `predict`."""
-    module, function = _PREDICTIONS[kind]
-    question = question_for(kind, PredictQuestion, options)
-    return getattr(import_module(module), function)(job, question)
+    return _predictor_of(kind)(job, question_for(kind, PredictQuestion, options))
 
 
-#: What predicts jobs of a kind; only the module of the predicted kind is loaded.
-_PREDICTIONS = {
-    JobKind.QUERY: ("headway.api.predict", "predict_query"),
-    JobKind.REAL_TIME: ("headway.api.real_time", "predict_in_real_time"),
-    JobKind.DSTREAMS: ("headway.api.dstreams", "predict_application"),
-    JobKind.PIPELINE: ("headway.api.pipelines", "predict_pipeline"),
-}
+def _predictor_of(kind: JobKind) -> Callable[[Any, PredictQuestion], Any]:
+    """What predicts jobs of a kind; only its module is loaded."""
+    match kind:
+        case JobKind.REAL_TIME:
+            from headway.api.real_time import predict_in_real_time
+
+            return predict_in_real_time
+        case JobKind.DSTREAMS:
+            from headway.api.dstreams import predict_application
+
+            return predict_application
+        case JobKind.PIPELINE:
+            from headway.api.pipelines import predict_pipeline
+
+            return predict_pipeline
+        case _:
+            return predict_query
 
 
 def predict_query(job: JobProfile, question: PredictQuestion) -> Prediction:

@@ -9,19 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from types import ModuleType
 from typing import Generic, TypeAlias, TypeVar
 
 from headway.units import spark_memory_text
 
 Value = TypeVar("Value", bound="float | tuple[float, ...]", covariant=True)
-
-# The modules of this package, one for each subject, in the order of the page.
-_SUBJECTS = (
-    *("predictions", "fits", "logs", "planning", "resources", "real_time"),
-    *("turns", "live", "forecasts", "tuning", "sharing", "advice"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +64,24 @@ AnyAssumption: TypeAlias = Assumption[float | tuple[float, ...]]
 
 
 def subjects() -> tuple[ModuleType, ...]:
-    """The modules of all subjects, in the order of the page."""
-    return tuple(import_module(f"{__name__}.{subject}") for subject in _SUBJECTS)
+    """The modules of this package, one for each subject, in the order of the page."""
+    from headway.assumptions import (
+        advice,
+        fits,
+        forecasts,
+        live,
+        logs,
+        planning,
+        predictions,
+        real_time,
+        resources,
+        sharing,
+        tuning,
+        turns,
+    )
+
+    of_plans = predictions, fits, logs, planning, resources, real_time
+    return *of_plans, turns, live, forecasts, tuning, sharing, advice
 
 
 def named(subject: ModuleType) -> Iterator[tuple[str, AnyAssumption]]:

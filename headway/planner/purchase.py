@@ -136,19 +136,19 @@ def _offer(
                 budget_per_hour=budget_per_hour if max_nodes < question.space.max_nodes else None,
             )
     widest, per_node = spaces[-1], spaces[-1].executors_per_node
-    needed = needed_container_bytes(question.profile, widest, max_nodes * per_node)
+    needed_bytes = needed_container_bytes(question.profile, widest, max_nodes * per_node)
     lowered = replace(widest, lower_memory=True)
-    least = needed_container_bytes(question.profile, lowered, max_nodes * per_node)
-    if node_type.memory_bytes is None or needed <= node_type.memory_bytes // per_node:
+    least_bytes = needed_container_bytes(question.profile, lowered, max_nodes * per_node)
+    if node_type.memory_bytes is None or needed_bytes <= node_type.memory_bytes // per_node:
         return _heap_too_small(question.profile, widest)
     return (
         f"too little memory: an executor of {counted(widest.cores_per_executor, 'core')} needs "
-        f"{spark_memory_text(needed)} even on {counted(max_nodes, 'node')}, but a node of "
+        f"{spark_memory_text(needed_bytes)} even on {counted(max_nodes, 'node')}, but a node of "
         f"{spark_memory_text(node_type.memory_bytes)} has only "
         f"{spark_memory_text(node_type.memory_bytes // per_node)} for it"
         + (
             "; the profiled run had as much, but needed less: a plan that may lower the memory fits"
-            if least < needed
+            if least_bytes < needed_bytes
             else ""
         )
     )

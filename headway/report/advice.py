@@ -57,12 +57,12 @@ def narrowing_text(run: AdvisedRun, configuration: Configuration) -> str:
 
     Besides its pace, only what differs from the setting in question is named.
     """
-    setting, others = run.configuration, []
+    setting, differences = run.configuration, []
     if setting.num_slots != configuration.num_slots:
-        others.append(counted(setting.num_slots, "slot"))
+        differences.append(counted(setting.num_slots, "slot"))
     if setting.shuffle_partitions != configuration.shuffle_partitions:
-        others.append(counted(setting.shuffle_partitions, "shuffle partition"))
-    with_others = f" with {' and '.join(others)}" if others else ""
+        differences.append(counted(setting.shuffle_partitions, "shuffle partition"))
+    with_others = f" with {' and '.join(differences)}" if differences else ""
     pace = _pace(setting)
     if setting.trigger_s:
         pace = f"on a trigger of {format_duration(setting.trigger_s)}"

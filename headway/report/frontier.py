@@ -89,12 +89,14 @@ def needs_rows(plan: StreamAnswer) -> list[tuple[str, ...]]:
     if len(needs) < 2 and plan.budget_per_hour is None:
         return []
     max_nodes = plan.frontier[-1].nodes if plan.frontier else plan.nodes
-    most = _of_type(max_nodes, None if plan.node_type is None else plan.node_type.name)
+    most_nodes = _of_type(max_nodes, None if plan.node_type is None else plan.node_type.name)
     rows: list[tuple[str, ...]] = [(need.promise, "alone", _need_text(need)) for need in needs]
     if len(rows) > 1:
-        rows.append(("all targets", "together", f"not with up to {most}"))
+        rows.append(("all targets", "together", f"not with up to {most_nodes}"))
     if plan.budget_per_hour is not None:
-        rows.append((f"budget of {format_money(plan.budget_per_hour)} per hour", "buys", most))
+        rows.append(
+            (f"budget of {format_money(plan.budget_per_hour)} per hour", "buys", most_nodes)
+        )
     return rows
 
 

@@ -104,8 +104,8 @@ class PipelineSpace:
 
     def settings(self, num_nodes: int) -> PipelineSetting:
         """All settings, as one-dimensional arrays."""
-        mappers, *others = grid(*self._choices)
-        return self.setting(np.full_like(mappers, num_nodes), mappers, *others)
+        mappers, *further_axes = grid(*self._choices)
+        return self.setting(np.full_like(mappers, num_nodes), mappers, *further_axes)
 
     @property
     def _choices(self) -> tuple[Sequence[float], ...]:

@@ -341,8 +341,8 @@ class _SparkStore:
         spark = self.batch.sparkSession
         rows = spark.read.schema(schema).parquet(*(f"{self.root}/{path}" for path in paths))
         keys = zip(names, self.query.key, strict=False)
-        others = schema.names[len(self.query.key) :]
-        return rows.select(*(F.col(n).alias(key) for n, key in keys), *others)
+        value_names = schema.names[len(self.query.key) :]
+        return rows.select(*(F.col(n).alias(key) for n, key in keys), *value_names)
 
     def _merged(self, parts: DataFrame, *further_keys: str) -> DataFrame:
         keys = [*further_keys, *map(quoted, self.query.key)]

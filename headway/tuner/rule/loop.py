@@ -112,8 +112,8 @@ class LoopCase:
             executors = policy.steps[0][1]
         else:
             needed = self.table.need(float(trace.rates_per_s[0]), self.trigger_s)
-            most = self.table.most(self.trigger_s)
-            executors = self.bounds.clipped(most if needed is None else needed)
+            most_executors = self.table.most(self.trigger_s)
+            executors = self.bounds.clipped(most_executors if needed is None else needed)
         return simulate_closed_loop(self.job, trace, policy, executors=executors, seed=seed)
 
     def optimum(self, trace: LoopTrace, seed: int) -> Callable[[], Policy]:
