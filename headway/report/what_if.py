@@ -15,7 +15,7 @@ from headway.domain import (
     Prediction,
     Target,
 )
-from headway.models.job.predict import predict
+from headway.models.job.predict import predict, predictions_at
 from headway.models.job.setting import duration_model, setting_law
 from headway.models.job.window_law import window_law
 from headway.report.wording import METRIC_NAMES
@@ -96,12 +96,12 @@ def grid_of(profile: JobProfile, question: Question, tell: Callable[[str, float]
     rates_per_s = rate_stops(question.rate_per_s, question.highest_rate_per_s)
     nodes = node_stops(question.nodes)
     triggers_s = tuple(sorted({*_TRIGGERS_S, base.trigger_s}))
-    predictions = []
+    predictions: list[Prediction] = []
     for number, count in enumerate(nodes):
         tell("predicting other configurations", number / len(nodes))
         for trigger_s in triggers_s:
             setting = replace(base, executors=count * executors_per_node, trigger_s=trigger_s)
-            predictions += [predicted_at(profile, setting, rate) for rate in rates_per_s]
+            predictions += predictions_at(profile, setting, profile.arrivals, rates_per_s)
     return Grid(
         base=base,
         executors_per_node=executors_per_node,

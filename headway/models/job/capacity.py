@@ -63,6 +63,13 @@ class Capacity:
         model = duration_model(profile, configuration.num_slots, configuration.shuffle_partitions)
         return cls(profile=profile, configuration=configuration, model=model, age_factor=age_factor)
 
+    def at_rate(self, rate_per_s: float) -> Capacity:
+        """The same setting at another rate; what its rates can be is not computed again."""
+        arrivals = replace(self.profile.arrivals, rate_per_s=rate_per_s)
+        other = replace(self, profile=replace(self.profile, arrivals=arrivals))
+        other.__dict__["stable_up_to_per_s"] = self.stable_up_to_per_s
+        return other
+
     @property
     def rate_per_s(self) -> float:
         """Input rate [records/s]."""

@@ -21,8 +21,9 @@ from headway.domain import (
     LatencyDistribution,
     Prediction,
 )
+from headway.domain.later import with_changes
 from headway.models.arrays import Array, Numeric
-from headway.models.batches.microbatch import SteadyState
+from headway.models.batches.microbatch import BoolArray, SteadyState
 from headway.models.job.calibration import reasons_outside
 from headway.models.job.capacity import Capacity, findings_of
 from headway.models.job.certified import certified
@@ -81,6 +82,48 @@ def predict(
     >>> prediction.stable, round(prediction.tuple_latency.p99_s, 2)
     (True, 2.39)
     """
+    (prediction,) = predictions_at(
+        profile, configuration, arrivals, (arrivals.rate_per_s,), jvm_age_s=jvm_age_s
+    )
+    return prediction
+
+
+def predictions_at(
+    profile: JobProfile,
+    configuration: Configuration,
+    arrivals: Arrivals,
+    rates_per_s: Sequence[float],
+    *,
+    jvm_age_s: float | None = None,
+) -> tuple[Prediction, ...]:
+    """A setting at several rates: the predictions of `predict`, computed together.
+
+    Parameters
+    ----------
+    arrivals : Arrivals
+        The stream, at any rate.
+    rates_per_s : sequence of float, > 0
+        Input rates, at least one. [records/s]
+    profile, configuration, jvm_age_s
+        As for `predict`.
+
+    Returns
+    -------
+    tuple of Prediction, one for each rate
+
+    Notes
+    -----
+    theory.md (P1).
+
+    Examples
+    --------
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> rates_per_s = (16_000.0, 900e6)
+    >>> several = predictions_at(profile, profile.baseline, profile.arrivals, rates_per_s)
+    >>> [prediction.stable for prediction in several]
+    [True, False]
+    """
     if jvm_age_s is not None and not jvm_age_s > 0:
         raise ValueError(f"jvm_age_s is {jvm_age_s}; expected a positive number of seconds")
     # The asked stream, including its burstiness, replaces the profiled one.
@@ -89,65 +132,80 @@ def predict(
     if jvm_age_s is not None:
         age_factor, profile = profile.age_factor(jvm_age_s), profile.at_age(jvm_age_s)
     capacity = Capacity.of(profile, configuration, age_factor)
-    model = capacity.model
-    settled_rows = float(
-        settled_batch_rows(model, arrivals.rate_per_s, configuration.trigger_s, age_factor)
-    )
-    setting = (configuration.num_slots, configuration.shuffle_partitions, settled_rows)
-    low_end, high_end = (
-        _end(profile, configuration, model, score=score, age_factor=age_factor)
-        for score in (-Z90, Z90)
-    )
-    low_factor = float(low_end.settled_factor(arrivals.rate_per_s)[0])
-    (high_rate_per_s,), (high_factor,) = high_end.rate_and_factor(arrivals.rate_per_s)
-    law = certified(
-        _law_with_ends(
-            profile,
-            configuration,
-            model,
-            rate_per_s=np.array([arrivals.rate_per_s, arrivals.rate_per_s, high_rate_per_s]),
-            factor=np.array([age_factor, low_factor, high_factor]),
-        )
-    )
+    rates, model = np.array(rates_per_s, dtype=np.float64), capacity.model
+    rows = settled_batch_rows(model, rates, configuration.trigger_s, age_factor)
+    law = _law_at(rates, profile, configuration, model, age_factor)
+    ends = np.arange(3)[:, np.newaxis] * len(rates)
+    drafts = [
+        _draft(capacity.at_rate(rate_per_s), law.take(ends[:, 0] + index), float(rows[index]))
+        for index, rate_per_s in enumerate(rates_per_s)
+    ]
+    quoted = np.flatnonzero([is_quoted for _, is_quoted in drafts])
+    latencies = _latencies(profile, law.take((ends + quoted).ravel())) if len(quoted) else {}
+    predictions = [prediction for prediction, _ in drafts]
+    for rank, index in enumerate(quoted.tolist()):
+        predictions[index] = with_changes(
+            predictions[index],
+            phases_s=_phases_s(
+                profile, model, law.take(ends[:, 0] + index), rates_per_s[index],
+                float(rows[index]), age_factor,
+            ),
+            **{name: distributions[rank] for name, distributions in latencies.items()},
+        )  # fmt: skip
+    return tuple(predictions)
+
+
+def _draft(capacity: Capacity, law: SettingLaw, settled_rows: float) -> tuple[Prediction, bool]:
+    """A prediction without its latencies, and whether it has any.
+
+    The law is of the setting, and of its durations at the low and the high end of 90%.
+    """
+    profile, configuration = capacity.profile, capacity.configuration
+    arrivals = profile.arrivals
     growth = () if profile.growth is None else profile.growth.findings
     findings = (*growth, *findings_of(capacity, law))
     codes = {finding.code for finding in findings}
     stable = not capacity.is_over and FindingCode.RATE_LIMIT_TOO_LOW not in codes
-    quotable = stable and not codes & NOT_QUOTED
-    reasons = tuple(reasons_outside(profile, *setting))
-    of_windows = _findings_of_windows(profile)
-    has_windows = profile.shape.windows and why_no_window_law(profile) is None
-    return Prediction(
+    is_quoted = stable and not codes & NOT_QUOTED
+    slots, partitions = configuration.num_slots, configuration.shuffle_partitions
+    reasons = tuple(reasons_outside(profile, slots, partitions, settled_rows))
+    prediction = Prediction(
         configuration=configuration,
         arrivals=arrivals,
         stable=stable,
         utilization_ratio=_utilization_ratio(law, configuration, arrivals),
         offered_load_ratio=float(law.offered_load_ratio[0]),
-        calibrated=quotable and not reasons and FindingCode.MOSTLY_OVERRUNS not in codes,
-        batch_duration=_distribution(
-            law, lambda law: (law.batch_duration_mean_s(), law.batch_duration_quantile_s)
-        )
-        if quotable
-        else None,
-        tuple_latency=_distribution(
-            law, lambda law: (law.tuple_latency_mean_s(), law.tuple_latency_quantile_s)
-        )
-        if quotable
-        else None,
-        window_latency=_distribution(law, partial(_of_windows, profile))
-        if quotable and has_windows
-        else None,
-        phases_s=_phases_s(profile, model, law, arrivals, settled_rows, age_factor)
-        if quotable
-        else {},
+        calibrated=is_quoted and not reasons and FindingCode.MOSTLY_OVERRUNS not in codes,
+        batch_duration=None,
+        tuple_latency=None,
+        window_latency=None,
+        phases_s={},
         sustainable_rate_per_s=capacity.printed_up_to_per_s,
         overrun_probability=float(law.overrun_probability[0])
         if configuration.trigger_s > 0
         else 0.0,
-        findings=(*findings, *reasons, *of_windows),
+        findings=(*findings, *reasons, *_findings_of_windows(profile)),
         provenance=profile.provenance,
         stage_work={stage.name: stage.work for stage in profile.stages if stage.work is not None},
     )
+    return prediction, is_quoted
+
+
+def _latencies(profile: JobProfile, law: SettingLaw) -> Mapping[str, Sequence[LatencyDistribution]]:
+    """By field of a prediction, the distributions at settings in a row.
+
+    The law is of these settings, then of the low ends of their durations, then of the high ends.
+    """
+    # A plan rejects a setting whose upper end is too close to saturation: the end is open there.
+    num_settings = len(law.is_stable) // 3
+    has_high = law.take(np.arange(2 * num_settings, 3 * num_settings)).is_quotable
+    laws: dict[str, _Law] = {
+        "batch_duration": lambda law: (law.batch_duration_mean_s(), law.batch_duration_quantile_s),
+        "tuple_latency": lambda law: (law.tuple_latency_mean_s(), law.tuple_latency_quantile_s),
+    }
+    if profile.shape.windows and why_no_window_law(profile) is None:
+        laws["window_latency"] = partial(_of_windows, profile)
+    return {name: _distributions(law, of_law, has_high) for name, of_law in laws.items()}
 
 
 def _findings_of_windows(profile: JobProfile) -> Iterator[Finding]:
@@ -159,26 +217,33 @@ def _findings_of_windows(profile: JobProfile) -> Iterator[Finding]:
         yield Finding(code=FindingCode.WATERMARK_BEHIND, numbers={"behind_s": behind_s})
 
 
-def _law_with_ends(
+def _law_at(
+    rates_per_s: Array,
     profile: JobProfile,
     configuration: Configuration,
     model: DurationModel,
-    *,
-    rate_per_s: Array,
-    factor: Array,
+    age_factor: float,
 ) -> SettingLaw:
-    """The expected distributions, and those at the low and the high end of 90%, in that order.
+    """The distributions at each rate, then those at the low and at the high end of 90%.
 
     Declared figures are at the same end of their ranges: theory.md (P19).
     """
-    scores = (0.0, -Z90, Z90)
+    low_end, high_end = (
+        _end(profile, configuration, model, len(rates_per_s), score=score, age_factor=age_factor)
+        for score in (-Z90, Z90)
+    )
+    high_rates_per_s, high_factors = high_end.rate_and_factor(rates_per_s)
+    low_factors = low_end.settled_factor(rates_per_s)
+    rate_per_s = np.concatenate([rates_per_s, rates_per_s, high_rates_per_s])
+    factor = np.concatenate([np.full_like(rates_per_s, age_factor), low_factors, high_factors])
+    length = len(rates_per_s)
     end_slices = (
         [slice(None)]
         if profile.declared is None
-        else [slice(index, index + 1) for index in range(3)]
+        else [slice(start, start + length) for start in (0, length, 2 * length)]
     )
     laws = []
-    for end, score in zip(end_slices, scores, strict=False):
+    for end, score in zip(end_slices, (0.0, -Z90, Z90), strict=False):
         end_profile = figures_at(profile, score)
         if end_profile is not profile:
             model = duration_model(
@@ -193,7 +258,7 @@ def _law_with_ends(
                 factor=factor[end],
             )
         )
-    return _joined(laws)
+    return certified(_joined(laws))
 
 
 def _joined(laws: Sequence[SettingLaw]) -> SettingLaw:
@@ -209,17 +274,18 @@ def _end(
     profile: JobProfile,
     configuration: Configuration,
     model: DurationModel,
+    num_rates: int,
     *,
     score: float,
     age_factor: float,
 ) -> UpperEnd:
-    """Durations of a setting at one end of their range."""
+    """Durations of a setting at one end of their range, for each of some rates."""
     return UpperEnd(
         profile=profile,
-        durations=stacked([model]),
-        num_slots=np.array([float(configuration.num_slots)]),
-        partitions=np.array([float(configuration.shuffle_partitions)]),
-        trigger_s=np.array([configuration.trigger_s]),
+        durations=stacked([model] * num_rates),
+        num_slots=np.full(num_rates, float(configuration.num_slots)),
+        partitions=np.full(num_rates, float(configuration.shuffle_partitions)),
+        trigger_s=np.full(num_rates, configuration.trigger_s),
         score=score,
         age_factor=age_factor,
     )
@@ -243,21 +309,25 @@ def _utilization_ratio(law: SettingLaw, configuration: Configuration, arrivals: 
     return batch_s / (batch_s + idle_s)
 
 
-def _distribution(law: SettingLaw, of_law: _Law) -> LatencyDistribution:
-    """The expected distribution, and the ends of its mean and p99: theory.md (P1)."""
+def _distributions(
+    law: SettingLaw, of_law: _Law, has_high: BoolArray
+) -> tuple[LatencyDistribution, ...]:
+    """The expected distributions, and the ends of their means and p99: theory.md (P1)."""
+    num_settings = len(has_high)
     mean_s, quantile_s = of_law(law)
     p99_s = quantile_s(0.99)
-    _, expected_s = of_law(law.take(np.array([0])))
-    (p50_s,), (p95_s,) = expected_s(np.array([[0.5], [0.95]]))
-    # A plan rejects a setting whose upper end is too close to saturation: the end is open there.
-    has_high = bool(law.take(np.array([2])).is_quotable[0])
-    return LatencyDistribution(
-        mean_s=float(mean_s[0]),
-        p50_s=float(p50_s),
-        p95_s=float(p95_s),
-        p99_s=float(p99_s[0]),
-        interval90_mean_s=_interval(mean_s, has_high),
-        interval90_p99_s=_interval(p99_s, has_high),
+    _, expected_s = of_law(law.take(np.arange(num_settings)))
+    p50_s, p95_s = expected_s(np.array([[0.5], [0.95]]))
+    return tuple(
+        LatencyDistribution(
+            mean_s=float(mean_s[index]),
+            p50_s=float(p50_s[index]),
+            p95_s=float(p95_s[index]),
+            p99_s=float(p99_s[index]),
+            interval90_mean_s=_interval(mean_s[index::num_settings], bool(has_high[index])),
+            interval90_p99_s=_interval(p99_s[index::num_settings], bool(has_high[index])),
+        )
+        for index in range(num_settings)
     )
 
 
@@ -276,7 +346,7 @@ def _phases_s(
     profile: JobProfile,
     model: DurationModel,
     law: SettingLaw,
-    arrivals: Arrivals,
+    rate_per_s: float,
     settled_rows: float,
     age_factor: float,
 ) -> Mapping[str, float]:
@@ -295,9 +365,9 @@ def _phases_s(
     # The rest of the mean is the wait and the rows beyond the settled batch. Both grow with the
     # interval in which a row arrives: the wait is half of it, and it collects rate * interval rows.
     left_s = float(law.tuple_latency_mean_s()[0]) - sum(driver.values()) - sum(levels.values())
-    per_interval = 0.5 + slope_s * arrivals.rate_per_s
+    per_interval = 0.5 + slope_s * rate_per_s
     met_interval_s = (left_s + slope_s * settled_rows) / per_interval
-    extra_rows = arrivals.rate_per_s * met_interval_s - settled_rows
+    extra_rows = rate_per_s * met_interval_s - settled_rows
     for level in model.levels:
         levels[level.name] += age_factor * float(level.slope_at(settled_rows)) * extra_rows
     return {"wait": met_interval_s / 2, **driver, **levels}

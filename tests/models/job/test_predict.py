@@ -20,6 +20,7 @@ from headway.domain import (
     FindingCode,
     JobProfile,
     LatencyDistribution,
+    Metric,
     Prediction,
     RowsLaw,
     StateProfile,
@@ -28,7 +29,7 @@ from headway.domain import (
 from headway.models.batches.microbatch import AffineDuration
 from headway.models.job.capacity import Capacity, sustainable_rate_per_s
 from headway.models.job.duration import DurationModel
-from headway.models.job.predict import predict
+from headway.models.job.predict import predict, predictions_at
 from headway.models.job.setting import (
     after_commit_s,
     duration_model,
@@ -38,6 +39,7 @@ from headway.report.wording import stability_text
 from headway.words import all_words
 from tests.factories import a_configuration, a_profile
 from tests.oracles.microbatch import simulate_microbatch
+from tests.planner.jobs import SLIDING, windowed
 from tests.seeds import examples
 
 SETTINGS = {
@@ -552,3 +554,31 @@ def test_a_state_that_grows_is_named_with_its_size() -> None:
     assert said.batch_duration is not None
     assert quiet.batch_duration is not None
     assert said.batch_duration.mean_s > quiet.batch_duration.mean_s + 0.2
+
+
+@pytest.mark.parametrize("trigger_s", [0.0, 2.0])
+@pytest.mark.parametrize("of_windows", [False, True])
+def test_several_rates_are_predicted_as_each_alone(trigger_s: float, of_windows: bool) -> None:
+    """From idle to over capacity, so that some have no latency, and some a chain of batches."""
+    profile = windowed(windows=(SLIDING,), output_mode="update") if of_windows else a_profile()
+    setting = replace(profile.baseline, trigger_s=trigger_s)
+    rates_per_s = np.geomspace(50.0, 3e6, 12).tolist()
+    together = predictions_at(profile, setting, profile.arrivals, rates_per_s)
+    quoted = [prediction for prediction in together if prediction.is_quotable]
+    assert 0 < len(quoted) < len(together)
+    for rate_per_s, prediction in zip(rates_per_s, together, strict=True):
+        alone = predict(profile, setting, replace(profile.arrivals, rate_per_s=rate_per_s))
+        codes = [finding.code for finding in alone.findings]
+        assert [finding.code for finding in prediction.findings] == codes
+        assert (prediction.stable, prediction.calibrated) == (alone.stable, alone.calibrated)
+        for metric in Metric:
+            one, other = prediction.latency(metric), alone.latency(metric)
+            assert (one is None) == (other is None)
+            if one is not None and other is not None:
+                # Quantiles of windows are searched for, to three digits.
+                within = 2e-3 if metric is Metric.WINDOW else 1e-6
+                assert one.statistics_s == pytest.approx(other.statistics_s, rel=within)
+                for name, interval in other.intervals90_s.items():
+                    assert one.intervals90_s[name].low == pytest.approx(interval.low, rel=within)
+                    assert one.intervals90_s[name].high == pytest.approx(interval.high, rel=within)
+        assert prediction.phases_s == pytest.approx(alone.phases_s, rel=1e-6, abs=1e-9)
