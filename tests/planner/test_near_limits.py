@@ -8,7 +8,7 @@ from tests.planner.near_limits import answer_to, contradictions, random_question
 from tests.seeds import first_of, seeds
 
 
-@pytest.mark.parametrize("seed", seeds(4, 1000))
+@pytest.mark.parametrize("seed", seeds(2, 1000))
 def test_everything_that_is_printed_holds_when_it_is_asked_again(seed: int) -> None:
     """Rates, limits, the lowest possible, rejected neighbours, nearest targets, and stability."""
     question = random_question(seed)
@@ -17,11 +17,11 @@ def test_everything_that_is_printed_holds_when_it_is_asked_again(seed: int) -> N
 
 
 def test_most_questions_have_a_rate_and_both_answers_occur() -> None:
-    questions = [one for one in map(random_question, range(10)) if one is not None]
-    assert len(questions) >= 8
+    questions = [one for one in map(random_question, range(5)) if one is not None]
+    assert len(questions) >= 4
 
 
-@pytest.mark.parametrize("seed", first_of([405, 271, 28], 2))
+@pytest.mark.parametrize("seed", first_of([405, 271, 28], 1))
 def test_what_once_contradicted_itself_does_not(seed: int) -> None:
     """No mean; a latency that hardly depends on the rate; fewer nodes close to the lowest one."""
     question = random_question(seed)

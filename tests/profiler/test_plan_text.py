@@ -480,8 +480,8 @@ def test_a_text_without_a_plan_gives_an_empty_shape(text: str) -> None:
 @pytest.mark.parametrize(
     "before", ["", "StateStoreSave ", "SortMergeJoin ", "Project [", "EventTimeWatermark a, "]
 )
-def test_a_megabyte_of_bait_is_read(bait: str, before: str) -> None:
-    text = "== Physical Plan ==\n" + before + bait * (MEBI // 4 // len(bait))
+def test_a_description_of_bait_is_read(bait: str, before: str) -> None:
+    text = "== Physical Plan ==\n" + before + bait * (MEBI // 16 // len(bait))
     assert isinstance(read_plan(text), PlanShape)
 
 
